@@ -1,0 +1,1 @@
+"""What a design is: the vocabulary of operations, cards, graphs and digests. Nothing here needs torch."""

@@ -1,0 +1,125 @@
+"""A card: the immutable, canonical description of one design, from which everything else follows."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+from formwright.arch.check import stack_faults
+from formwright.arch.layers import PatchEmbedding, Stack, TokenEmbedding
+from formwright.core import codec
+from formwright.core.codec import Natural
+from formwright.core.errors import Fault, IllegalDesign
+from formwright.core.schema import json_schema
+
+Family = Literal["encoder", "decoder", "encoder-decoder", "vision"]
+
+
+@dataclass(frozen=True)
+class Card:
+    """One transformer design: an encoder, a decoder, or both.
+
+    `pooler` is BERT's dense layer over the first token. `classes` is the size of a classification head that belongs to
+    the design, 0 for none. `share_embedding` gives the decoder the encoder's token table. `idle` counts parameters
+    that a published model allocates and never uses; they are counted, so that published sizes can be reproduced, and
+    never built.
+    """
+
+    VERSION: ClassVar[int] = 1
+    encoder: Stack | None = None
+    decoder: Stack | None = None
+    pooler: bool = False
+    classes: Natural = 0
+    share_embedding: bool = False
+    idle: Natural = 0
+
+    def __post_init__(self) -> None:
+        """Refuse an illegal design, listing all its faults."""
+        faults = _faults(self)
+        if faults:
+            raise IllegalDesign(faults)
+
+    @classmethod
+    def from_json(cls, data: Any) -> "Card":
+        """Read a card from JSON data; raise `IllegalDesign` with every fault and its place."""
+        if not isinstance(data, dict):
+            raise IllegalDesign(
+                [Fault("the whole", "must be a JSON object with a schema version and an encoder or a decoder")]
+            )
+        version = data.get("schema")
+        if type(version) is not int or version < 1:
+            raise IllegalDesign([Fault("schema", f"must be the version of the card schema, {cls.VERSION} today")])
+        if version > cls.VERSION:
+            update = f"is {version}; this formwright reads up to {cls.VERSION}. Update formwright to read this card"
+            raise IllegalDesign([Fault("schema", update)])
+        return codec.read(cls, data, "card")
+
+    @classmethod
+    def loads(cls, text: str | bytes) -> "Card":
+        """Read a card from JSON text."""
+        try:
+            data = codec.loads(text)
+        except ValueError as error:
+            raise IllegalDesign([Fault("the whole", f"is not JSON that can be read: {error}")]) from None
+        return cls.from_json(data)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the card as JSON data."""
+        return codec.write(self)  # type: ignore[no-any-return]
+
+    @cached_property
+    def canonical(self) -> bytes:
+        """Give the one byte string that stands for this design: its JSON, keys sorted, without blanks."""
+        return codec.text(self).encode()
+
+    @cached_property
+    def digest(self) -> str:
+        """Give the SHA-256 of the canonical bytes, in hexadecimal."""
+        return hashlib.sha256(self.canonical).hexdigest()
+
+    @property
+    def family(self) -> Family:
+        """Name the family of the design."""
+        if self.encoder is None:
+            return "decoder"
+        if self.decoder is not None:
+            return "encoder-decoder"
+        return "vision" if isinstance(self.encoder.embedding, PatchEmbedding) else "encoder"
+
+    @property
+    def stacks(self) -> tuple[Stack, ...]:
+        """List the stacks, encoder first."""
+        return tuple(stack for stack in (self.encoder, self.decoder) if stack is not None)
+
+    @property
+    def output_width(self) -> int:
+        """Give the width of the vectors that a task head reads."""
+        return self.stacks[-1].output_width
+
+
+def card_schema() -> dict[str, Any]:
+    """Give the JSON Schema of a card."""
+    return json_schema(Card, "Formwright card")
+
+
+def _faults(card: Card) -> list[Fault]:
+    if not card.stacks:
+        return [Fault("the whole", "needs an encoder, a decoder, or both")]
+    faults = []
+    if card.encoder is not None:
+        faults += [Fault(f"encoder.{fault.where}", fault.what) for fault in stack_faults(card.encoder, None)]
+    if card.decoder is not None:
+        faults += [Fault(f"decoder.{fault.where}", fault.what) for fault in stack_faults(card.decoder, card.encoder)]
+        if not card.decoder.causal:
+            faults.append(Fault("decoder.causal", "must be true: a decoder may not look ahead"))
+    if card.pooler and card.family != "encoder":
+        faults.append(Fault("pooler", f"belongs to encoders; this is a {card.family} design"))
+    if card.share_embedding and not _shareable(card):
+        faults.append(Fault("share_embedding", "needs an encoder and a decoder with token tables of equal size"))
+    return faults
+
+
+def _shareable(card: Card) -> bool:
+    tables = [stack.embedding for stack in card.stacks]
+    sizes = {(table.vocabulary, table.table_width) for table in tables if isinstance(table, TokenEmbedding)}
+    return len(tables) == 2 and len(sizes) == 1 and all(isinstance(table, TokenEmbedding) for table in tables)

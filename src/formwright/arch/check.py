@@ -1,0 +1,154 @@
+"""What makes a design legal beyond the shape of its JSON: sizes that must agree and parts that must be reachable."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from formwright.arch.layers import Block, Branch, Cell, Layer, PatchEmbedding, Stack
+from formwright.arch.ops import (
+    NEVER_CAUSAL,
+    Attention,
+    CrossAttention,
+    DynamicConvolution,
+    Identity,
+    LightweightConvolution,
+    Operation,
+    Transform,
+)
+from formwright.core.errors import Fault
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What a layer says of itself, whatever it stands in."""
+
+    faults: tuple[Fault, ...]
+    relative: bool
+    sees_all: tuple[tuple[str, str], ...]  # operations that cannot be causal: their place and type
+    reads: tuple[tuple[str, int], ...]  # cross-attention: its place, and how many encoder layers it reads
+
+
+def stack_faults(stack: Stack, memory: Stack | None) -> list[Fault]:
+    """List what is wrong with a stack; `memory` is the encoder that a decoder may attend to."""
+    if not stack.layers:
+        return [Fault("layers", "is empty; a stack needs at least one layer")]
+    facts = [_facts(layer) for layer in stack.layers]
+    faults = _embedding_faults(stack, any(fact.relative for fact in facts))
+    for index, fact in enumerate(facts):
+        found = list(fact.faults)
+        if fact.sees_all and stack.causal:
+            found += [
+                Fault(place, f"is {kind}, which sees the whole sentence and cannot be causal")
+                for place, kind in fact.sees_all
+            ]
+        if fact.reads:
+            found += _memory_faults(fact.reads, memory)
+        faults += [Fault(f"layers[{index}].{fault.where}", fault.what) for fault in found]
+    return faults
+
+
+@lru_cache(maxsize=1 << 14)
+def _facts(layer: Layer) -> _Facts:
+    found = list(operations(layer))
+    return _Facts(
+        faults=tuple(_block_faults(layer) if isinstance(layer, Block) else _cell_faults(layer)),
+        relative=any(has_relative(operation) for _, operation in found),
+        sees_all=tuple((place, operation.TYPE) for place, operation in found if isinstance(operation, NEVER_CAUSAL)),
+        reads=tuple((place, operation.layers) for place, operation in found if isinstance(operation, CrossAttention)),
+    )
+
+
+def operations(layer: Layer) -> Iterator[tuple[str, Operation]]:
+    """Walk over a layer's operations with their places."""
+    if isinstance(layer, Block):
+        yield "mixer", layer.mixer
+        if layer.cross is not None:
+            yield "cross", layer.cross
+        return
+    for place, branch in branches(layer):
+        yield f"{place}.operation", branch.operation
+
+
+def branches(cell: Cell) -> Iterator[tuple[str, Branch]]:
+    """Walk over a cell's branches with their places."""
+    for index, junction in enumerate(cell.junctions):
+        yield f"junctions[{index}].left", junction.left
+        if junction.right is not None:
+            yield f"junctions[{index}].right", junction.right
+
+
+def has_relative(operation: Operation) -> bool:
+    """Tell whether an operation holds trained relative positions."""
+    return isinstance(operation, Attention | Transform | DynamicConvolution) and operation.relative is not None
+
+
+def _embedding_faults(stack: Stack, relative: bool) -> list[Fault]:
+    embedding, first = stack.embedding, stack.layers[0]
+    faults = []
+    if embedding.width != first.width:
+        faults.append(Fault("embedding.width", f"is {embedding.width}, but the first layer is {first.width} wide"))
+    if isinstance(embedding, PatchEmbedding) and embedding.image % embedding.patch:
+        faults.append(
+            Fault("embedding.patch", f"is {embedding.patch}, which does not divide the image of {embedding.image}")
+        )
+    if embedding.positions == "relative" and not relative:
+        faults.append(Fault("embedding.positions", "is 'relative', but no layer holds relative positions; say 'none'"))
+    if embedding.positions == "none" and relative:
+        faults.append(Fault("embedding.positions", "is 'none', but a layer holds relative positions; say 'relative'"))
+    return faults
+
+
+def _block_faults(block: Block) -> Iterator[Fault]:
+    mixer = block.mixer
+    if isinstance(mixer, Transform) and mixer.relative is not None:
+        inner = mixer.relative.heads * mixer.relative.head_width
+        if inner != block.width:
+            yield Fault(
+                "mixer.relative", f"is {inner} wide (heads x head width) and is added to a width of {block.width}"
+            )
+    if isinstance(mixer, LightweightConvolution) and block.width % mixer.heads:
+        yield Fault("mixer.heads", f"is {mixer.heads}, which does not divide the width {block.width}")
+
+
+def _cell_faults(cell: Cell) -> Iterator[Fault]:
+    if not cell.junctions:
+        yield Fault("junctions", "is empty; a cell needs at least one junction")
+        return
+    states = len(cell.junctions)
+    for place, branch in branches(cell):
+        yield from _branch_faults(place, branch, cell)
+    used = {branch.input for _, branch in branches(cell)}
+    for index in range(1, states):
+        if index not in used:
+            yield Fault(f"junctions[{index - 1}]", "is never used; leave it out")
+
+
+def _branch_faults(place: str, branch: Branch, cell: Cell) -> Iterator[Fault]:
+    index = int(place[len("junctions[") : place.index("]")])
+    if branch.input > index:
+        yield Fault(f"{place}.input", f"is {branch.input}; only states 0 to {index} exist before this junction")
+        return
+    entry = cell.state_widths[branch.input]
+    if isinstance(branch.operation, Identity) and branch.width != entry:
+        yield Fault(
+            f"{place}.width", f"is {branch.width}, but identity hands on the width {entry} of state {branch.input}"
+        )
+    if isinstance(branch.operation, LightweightConvolution):
+        if branch.width % branch.operation.heads:
+            yield Fault(
+                f"{place}.operation.heads", f"is {branch.operation.heads}, which does not divide {branch.width}"
+            )
+        if not branch.operation.gated and branch.width != entry:
+            yield Fault(
+                f"{place}.width", f"is {branch.width}, but without a gate the convolution keeps the width {entry}"
+            )
+
+
+def _memory_faults(reads: tuple[tuple[str, int], ...], memory: Stack | None) -> Iterator[Fault]:
+    for place, layers in reads:
+        if memory is None:
+            yield Fault(place, "attends to an encoder, but none stands below it")
+        elif layers > len(memory.layers):
+            yield Fault(f"{place}.layers", f"is {layers}, but the encoder has {len(memory.layers)} layers")
+        elif len({below.output_width for below in memory.layers[-layers:]}) > 1:
+            yield Fault(f"{place}.layers", "reaches encoder layers of unequal width")

@@ -1,0 +1,67 @@
+"""The `formwright` command."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from formwright.cli import list_names, show
+from formwright.core.errors import FormwrightError
+
+USER_ERROR = 2
+INTERRUPTED = 130
+
+
+class _InOrder(TyperGroup):
+    """Show commands in the order in which a user meets them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return list(self.commands)
+
+
+app = typer.Typer(
+    cls=_InOrder,
+    help="Find the transformer that fits a task, a data set and a device.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("list")(list_names.list_names)
+app.command("show")(show.show)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from formwright import __version__
+
+        typer.echo(f"formwright {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
+    ),
+) -> None:
+    """Find the transformer that fits a task, a data set and a device."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; a user's error ends in exit code 2 and one message, an interruption in 130."""
+    try:
+        app(args=None if arguments is None else list(arguments))
+    except FormwrightError as error:
+        print(f"formwright: {error}", file=sys.stderr)
+        sys.exit(USER_ERROR)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        sys.stderr.close()
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""`formwright list`: what can be named on the command line."""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from formwright.cli.output import large, print_json, print_table
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    spaces = "spaces"
+    cards = "cards"
+    ops = "ops"
+    costs = "costs"
+
+
+def list_names(
+    kind: Annotated[Kind, typer.Argument(help="What to list.", show_choices=True)],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """List search spaces, published designs (cards), operations or cost conventions."""
+    entries = {Kind.spaces: _spaces, Kind.cards: _cards, Kind.ops: _operations, Kind.costs: _costs}[kind]()
+    if as_json:
+        print_json({str(kind): entries})
+        return
+    columns = [name for name in entries[0] if name != "name"]
+    headings = [">" + name if isinstance(entries[0][name], int) else name for name in columns]
+    rows = [[entry["name"], *(_cell(entry[name]) for name in columns)] for entry in entries]
+    print_table(["name", *headings], rows)
+
+
+def _cell(item: Any) -> str:
+    return large(item) if isinstance(item, int) else str(item)
+
+
+def _spaces() -> list[dict[str, Any]]:
+    from formwright.space.zoo import SPACES
+
+    spaces = [SPACES.get(name) for name in SPACES.names()]
+    return [{"name": space.name, "count": space.count(), "about": space.about} for space in spaces]
+
+
+def _cards() -> list[dict[str, Any]]:
+    from formwright.cost import macs, params
+    from formwright.space.zoo import CARDS
+
+    cards = {name: CARDS.get(name) for name in CARDS.names()}
+    return [
+        {"name": name, "family": card.family, "params": params(card), "macs": macs(card)}
+        for name, card in cards.items()
+    ]
+
+
+def _operations() -> list[dict[str, Any]]:
+    from formwright.arch.ops import OPERATIONS
+    from formwright.arch.primitives import BINARY, MEANINGS
+
+    layers = [{"name": kind.TYPE, "use": "layer", "about": _first_line(kind)} for kind in OPERATIONS]
+    primitives = [
+        {"name": name, "use": "op-graph, " + ("two operands" if name in BINARY else "one operand"), "about": meaning}
+        for name, meaning in MEANINGS.items()
+    ]
+    return layers + primitives
+
+
+def _costs() -> list[dict[str, Any]]:
+    from formwright.cost import COSTS
+
+    conventions = [COSTS.get(name) for name in COSTS.names()]
+    return [{"name": cost.name, "unit": cost.unit, "about": cost.about} for cost in conventions]
+
+
+def _first_line(kind: type) -> str:
+    return (kind.__doc__ or "").strip().splitlines()[0]

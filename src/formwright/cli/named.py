@@ -1,0 +1,54 @@
+"""What a name on the command line stands for: a space, a published card, or a file that holds a card."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from formwright.core.errors import IllegalDesign, IllegalInput, nearest
+
+if TYPE_CHECKING:
+    from formwright.arch.card import Card
+    from formwright.space.space import Space
+
+
+@dataclass(frozen=True)
+class NamedCard:
+    """A card and what to call it."""
+
+    name: str
+    card: "Card"
+
+
+def find(name: str) -> "Space | NamedCard":
+    """Find a space or a card by name, or read a card from a file."""
+    from formwright.space.zoo import CARDS, SPACES
+
+    if _looks_like_a_file(name):
+        return read_card(Path(name))
+    if name in SPACES.names():
+        return SPACES.get(name)
+    if name in CARDS.names():
+        return NamedCard(name, CARDS.get(name))
+    close = nearest(name, [*SPACES.names(), *CARDS.names()])
+    hint = f" Nearest: {close[0]!r}." if close else ""
+    raise IllegalInput(
+        f"no space, card or file is called {name!r}.{hint} See `formwright list spaces` and `formwright list cards`."
+    )
+
+
+def read_card(path: Path) -> NamedCard:
+    """Read a card from a JSON file; every fault of it is named with the file."""
+    from formwright.arch.card import Card
+
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise IllegalInput(f"cannot read {path}: {error.strerror or error}") from None
+    try:
+        return NamedCard(path.stem, Card.loads(text))
+    except IllegalDesign as error:
+        raise IllegalDesign(error.faults, what=f"card in {path}") from None
+
+
+def _looks_like_a_file(name: str) -> bool:
+    return name.endswith(".json") or "/" in name or "\\" in name or Path(name).is_file()

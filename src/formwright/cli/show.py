@@ -1,0 +1,149 @@
+"""`formwright show`: a space's size and samples, or a design's drawing and costs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from formwright.cli.named import NamedCard, find
+from formwright.cli.output import console, large, print_json, print_table
+from formwright.core.errors import IllegalInput
+
+if TYPE_CHECKING:
+    from formwright.arch.card import Card
+    from formwright.space.space import Space
+
+
+@dataclass(frozen=True)
+class _Wishes:
+    """What the user asked for beside the name."""
+
+    sample: int
+    seed: int
+    length: int
+    svg: Path | None
+    as_json: bool
+
+
+def show(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME_OR_FILE", help="A space, a published card, or a card's JSON file.")
+    ],
+    sample: Annotated[int, typer.Option(min=0, help="Draw this many designs of a space.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
+    length: Annotated[int, typer.Option(min=1, help="Tokens in a sentence, for counting operations.")] = 128,
+    svg: Annotated[Path | None, typer.Option(help="Also write the drawing to this SVG file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show a space (its size, genes and samples) or a design (its drawing, costs and digests)."""
+    wishes = _Wishes(sample, seed, length, svg, as_json)
+    found = find(name)
+    if isinstance(found, NamedCard):
+        if sample:
+            raise IllegalInput(f"{name} is a single design; --sample draws from a space. See `formwright list spaces`.")
+        _show_card(found, wishes)
+    else:
+        _show_space(found, wishes)
+
+
+def _show_card(named: NamedCard, wishes: _Wishes) -> None:
+    facts = _facts(named, wishes.length)
+    if wishes.svg is not None:
+        _write_svg(named, wishes)
+    if wishes.as_json:
+        print_json(facts)
+    else:
+        _print_card(named, facts)
+
+
+def _facts(named: NamedCard, length: int) -> dict[str, Any]:
+    from formwright.arch.graph import graph_digest
+    from formwright.cost import all_costs
+
+    costs = all_costs(named.card, length)
+    return {
+        "kind": "card",
+        "name": named.name,
+        "family": named.card.family,
+        "digest": named.card.digest,
+        "graph_digest": graph_digest(named.card),
+        "length": length,
+        "params": costs["params"],
+        "macs": costs["macs"],
+        "costs": costs,
+        "card": named.card.to_json(),
+    }
+
+
+def _print_card(named: NamedCard, facts: dict[str, Any]) -> None:
+    from formwright.report.terminal import draw_text
+
+    screen = console()
+    typer.echo(f"{named.name}  ({facts['family']})\n")
+    typer.echo(draw_text(named.card, colour=screen.is_terminal, columns=min(screen.width, 100)))
+    print_table(["cost", ">count"], [(cost, f"{count:,}") for cost, count in facts["costs"].items()])
+    typer.echo(f"counted for sentences of {facts['length']} tokens\ndigest        {facts['digest']}")
+    typer.echo(f"graph digest  {facts['graph_digest']}")
+
+
+def _show_space(space: "Space", wishes: _Wishes) -> None:
+    from formwright.core.rng import derive
+
+    if wishes.svg is not None and wishes.sample != 1:
+        raise IllegalInput("--svg holds one drawing; for a space, ask for it with --sample 1")
+    rng = derive(wishes.seed, "show", space.name)
+    designs = [space.sample(rng) for _ in range(wishes.sample)]
+    samples = [
+        NamedCard(f"{space.name}, sample {index} of seed {wishes.seed}", space.card(design))
+        for index, design in enumerate(designs)
+    ]
+    if wishes.svg is not None:
+        _write_svg(samples[0], wishes)
+    facts = [
+        _facts(named, wishes.length) | {"design": space.to_json(design)}
+        for named, design in zip(samples, designs, strict=True)
+    ]
+    if wishes.as_json:
+        print_json(_space_facts(space) | {"samples": facts})
+        return
+    _print_space(space)
+    for named, fact in zip(samples, facts, strict=True):
+        _print_card(named, fact)
+
+
+def _space_facts(space: "Space") -> dict[str, Any]:
+    from formwright.space.outline import outline
+
+    genes = [
+        {"where": line.where, "options": list(line.options), "remark": line.remark} for line in outline(space.root)
+    ]
+    return {"kind": "space", "name": space.name, "count": space.count(), "about": space.about, "genes": genes}
+
+
+def _print_space(space: "Space") -> None:
+    facts = _space_facts(space)
+    typer.echo(f"{space.name}: {space.about}\n{large(facts['count'])} designs\n")
+    rows = []
+    for gene in facts["genes"]:
+        options = ", ".join(str(option) for option in gene["options"])
+        rows.append((gene["where"], " ".join(filter(None, [options, gene["remark"]]))))
+    print_table(["gene", "options"], rows)
+
+
+def _write_svg(named: NamedCard, wishes: _Wishes) -> None:
+    from formwright.report.svg import draw_svg
+
+    assert wishes.svg is not None
+    try:
+        wishes.svg.write_text(
+            draw_svg(named.card, named.name, costs=_footer(named.card, wishes.length)), encoding="utf-8"
+        )
+    except OSError as error:
+        raise IllegalInput(f"cannot write {wishes.svg}: {error.strerror or error}") from None
+
+
+def _footer(card: "Card", length: int) -> dict[str, str]:
+    from formwright.cost import macs, params
+
+    return {"parameters": f"{params(card):,}", f"MACs at {length} tokens": f"{macs(card, length):,}"}

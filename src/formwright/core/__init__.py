@@ -1,0 +1,1 @@
+"""Words everyone speaks: errors, registry, random streams, records and protocols."""

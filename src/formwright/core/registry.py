@@ -1,0 +1,66 @@
+"""Names for the command line and for files: one lazy table per kind, which installed packages may extend."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar, cast
+
+from formwright.core.errors import FormwrightError, IllegalInput, UnknownName
+
+T = TypeVar("T")
+_OURS = "formwright"
+
+
+@dataclass(frozen=True, eq=False)
+class Registry(Generic[T]):
+    """Resolve names of one kind (a singular noun) to objects, importing a module only when its name is asked for.
+
+    `table` maps names to `"module:attribute"`; other packages join by an entry point in `group`, for example
+    `formwright.spaces`.
+    """
+
+    kind: str
+    table: Mapping[str, str]
+    group: str
+
+    def names(self) -> list[str]:
+        """List every name in alphabetical order, without importing anything it stands for."""
+        return sorted(self._entries())
+
+    def get(self, name: str) -> T:
+        """Import and return what `name` stands for; raise `UnknownName` with the nearest name if nothing does."""
+        entries = self._entries()
+        if name not in entries:
+            raise UnknownName(self.kind, name, sorted(entries))
+        return self._load(entries[name])
+
+    def _entries(self) -> dict[str, EntryPoint]:
+        entries = {name: EntryPoint(name, target, self.group) for name, target in self.table.items()}
+        for entry in entry_points(group=self.group):
+            if entry.name in entries:
+                raise IllegalInput(self._clash(entries[entry.name], entry))
+            entries[entry.name] = entry
+        return entries
+
+    def _clash(self, first: EntryPoint, second: EntryPoint) -> str:
+        return (
+            f"two {self.kind}s are called {first.name!r}: {first.value} of {_owner(first)} and {second.value} of "
+            f"{_owner(second)}. Uninstall one of the packages, or rename its entry point in {self.group!r}."
+        )
+
+    def _load(self, entry: EntryPoint) -> T:
+        try:
+            return cast(T, entry.load())
+        except FormwrightError:
+            raise
+        except (ImportError, AttributeError) as error:
+            if _owner(entry) == _OURS:
+                raise
+            raise IllegalInput(
+                f"the {self.kind} {entry.name!r} of the installed package {_owner(entry)} cannot be loaded from "
+                f"{entry.value}: {error}. Repair or uninstall that package."
+            ) from error
+
+
+def _owner(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else _OURS

@@ -1,0 +1,1 @@
+"""What a person looks at: drawings of designs, for the terminal and as SVG."""

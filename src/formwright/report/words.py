@@ -1,0 +1,172 @@
+"""Short human words for what stands in a design, shared by all drawings."""
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, Branch, Cell, Embedding, FrameEmbedding, Layer, PatchEmbedding, TokenEmbedding
+from formwright.arch.ops import (
+    Attention,
+    Convolution,
+    CrossAttention,
+    DynamicConvolution,
+    GatedLinearUnit,
+    Identity,
+    LightweightConvolution,
+    Operation,
+    OpGraph,
+    Relative,
+    RelativeAttention,
+    SeparableConvolution,
+    Transform,
+)
+from formwright.report.formula import formula
+
+__all__ = [
+    "describe",
+    "describe_branch",
+    "describe_embedding",
+    "describe_feed_forward",
+    "describe_head",
+    "describe_layer",
+    "formula",
+    "heading",
+    "headline",
+    "heads_of",
+]
+
+_Headed = Attention | CrossAttention | RelativeAttention | DynamicConvolution | OpGraph
+_SCORES = {"sdp": "scaled dot product", "wma": "weighted multiplicative"}
+_TRANSFORMS = {"dft": "Fourier transform", "dct": "cosine transform"}
+
+
+def describe(operation: Operation) -> str:
+    """Say what an operation is, in one short phrase."""
+    match operation:
+        case Attention():
+            words = [_heads(operation), _SCORES[operation.score], _relative(operation.relative)]
+            return _listed(*words, "" if operation.bias else "no bias")
+        case CrossAttention():
+            source = _plural(operation.layers, "encoder layer") if operation.layers > 1 else "encoder layer"
+            words = [f"cross-attention to the last {source}", _heads(operation)]
+            return _listed(*words, "" if operation.bias else "no bias")
+        case Transform():
+            relative = f" + relative attention, {_heads(operation.relative)}" if operation.relative else ""
+            return _TRANSFORMS[operation.transform] + relative
+        case DynamicConvolution():
+            return _listed(_kernel("dynamic", operation.kernel), _heads(operation), _relative(operation.relative))
+        case SeparableConvolution():
+            times = {1: "", 2: "twice"}.get(operation.stacked, f"{operation.stacked} times")
+            return _listed(_kernel("separable", operation.kernel), times)
+        case LightweightConvolution():
+            words = [_kernel("lightweight", operation.kernel), _plural(operation.heads, "head")]
+            return _listed(*words, "gated" if operation.gated else "")
+        case Convolution():
+            return "dense" if operation.kernel == 1 else f"convolution, kernel {operation.kernel}"
+        case OpGraph():
+            return f"{_heads(operation)}, {formula(operation.term)}"
+        case GatedLinearUnit():
+            return "gated linear unit"
+        case Identity():
+            return "identity"
+
+
+def heads_of(operation: Operation) -> int:
+    """Count the heads of an operation; 1 for what has none."""
+    match operation:
+        case Transform():
+            return operation.relative.heads if operation.relative else 1
+        case Attention() | CrossAttention() | DynamicConvolution() | LightweightConvolution() | OpGraph():
+            return operation.heads
+    return 1
+
+
+def describe_feed_forward(block: Block) -> str:
+    """Say how the feed-forward stack of a block is shaped; empty when it has none."""
+    if not block.feed_forward:
+        return ""
+    return f"feed-forward {', '.join(map(str, block.feed_forward))}, {block.activation}"
+
+
+def describe_branch(branch: Branch) -> str:
+    """Say which state one side of a junction reads and what it does to it, in the order in which it does it."""
+    width = "" if isinstance(branch.operation, Identity) else f"to {branch.width}"
+    steps = _listed("norm" if branch.norm else "", describe(branch.operation), width, branch.activation or "")
+    return f"[{branch.input}] {steps}"
+
+
+def describe_embedding(embedding: Embedding, *, shared: bool = False) -> tuple[str, str]:
+    """Say in two lines what enters a stack and how its order is known; a `shared` table belongs to the encoder."""
+    match embedding:
+        case TokenEmbedding():
+            table = f"{embedding.vocabulary:,} tokens x {embedding.table_width}"
+            source = "shared with the encoder" if shared else ""
+            types = _plural(embedding.types, "token type") if embedding.types else ""
+            return _listed(table, source), _listed(_positions(embedding, embedding.length), types)
+        case PatchEmbedding():
+            image, patch = embedding.image, embedding.patch
+            line = f"{image} x {image} image, {_plural(embedding.channels, 'channel')}, patches of {patch} x {patch}"
+            token = " with a class token" if embedding.class_token else ""
+            return line, _listed(f"{_plural(embedding.tokens, 'token')}{token}", _positions(embedding, None))
+        case FrameEmbedding():
+            return f"frames of {embedding.features} features", _positions(embedding, embedding.length)
+
+
+def describe_head(card: Card) -> tuple[str, ...]:
+    """Name what stands above the last layer of a design: its pooler and its classes, if any."""
+    pooler = f"pooler, {card.output_width} to {card.output_width}" if card.pooler else ""
+    classes = f"classifier, {_plural(card.classes, 'class', 'classes')}" if card.classes else ""
+    return tuple(words for words in (pooler, classes) if words)
+
+
+def headline(card: Card) -> str:
+    """Sum a design up in one line: its family, depth and widths."""
+    depths = [len(stack.layers) for stack in card.stacks]
+    layers = " + ".join(map(str, depths)) + (" layer" if depths == [1] else " layers")
+    widths = {layer.width for stack in card.stacks for layer in stack.layers}
+    span = " to ".join(str(width) for width in sorted({min(widths), max(widths)}))
+    idle = f"{card.idle:,} idle parameters" if card.idle else ""
+    causal = "causal" if card.encoder is not None and card.encoder.causal else ""
+    return _listed(card.family, causal, layers, f"{span} wide", idle)
+
+
+def heading(first: int, last: int) -> str:
+    """Name the layers from `first` to `last`, which count from 1."""
+    return f"Layer {first}" if first == last else f"Layers {first}\N{EN DASH}{last}"
+
+
+def describe_layer(layer: Layer) -> str:
+    """Say what a layer is as a whole: its width, and where its norms stand or how many junctions it has."""
+    if isinstance(layer, Cell):
+        return _listed(_width(layer), f"cell of {_plural(len(layer.junctions), 'junction')}")
+    return _listed(_width(layer), "norm first" if layer.norm == "pre" else "")
+
+
+def _width(layer: Layer) -> str:
+    return f"{layer.width} wide" if layer.width == layer.output_width else f"{layer.width} to {layer.output_width} wide"
+
+
+def _positions(embedding: Embedding, length: int | None) -> str:
+    if embedding.positions == "none":
+        return "no positions"
+    return f"{embedding.positions} positions" + (f" up to {length}" if length is not None else "")
+
+
+def _heads(operation: _Headed) -> str:
+    return f"{_plural(operation.heads, 'head')} x {operation.head_width}"
+
+
+def _kernel(name: str, kernel: int) -> str:
+    return f"{name} convolution, kernel {kernel}"
+
+
+def _relative(relative: Relative | None) -> str:
+    if relative is None:
+        return ""
+    axes = " in 2 axes" if relative.axes == 2 else ""
+    return f"relative{axes}{' for keys and values' if relative.values else ''}"
+
+
+def _plural(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _listed(*words: str) -> str:
+    return ", ".join(word for word in words if word)

@@ -1,0 +1,154 @@
+"""Tables that count, draw and list all legal terms of a shape, a size and a set of inputs.
+
+A *kind* of terms is its result shape, its number of operations and the set of inputs it uses (one bit each). A
+*production* is one way to make a term of a kind: an operation and the kinds of its operands, or an input. The number of
+terms of a kind is the sum over its productions of the product over their operands, so counts are exact without listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate, islice, product
+from typing import NamedTuple, TypeAlias
+
+from numpy.random import Generator
+
+from formwright.arch.primitives import BINARY, COMMUTATIVE, INPUT_SHAPE, INPUTS, UNARY, Shape, Term, canonical
+from formwright.space.draw import below, pick
+
+SHAPES: tuple[Shape, ...] = tuple((rows, columns) for rows in "nd" for columns in "nd")
+ALL_INPUTS = (1 << len(INPUTS)) - 1
+
+
+class Kind(NamedTuple):
+    """Name a set of terms by what all of them share."""
+
+    shape: Shape
+    size: int
+    inputs: int
+
+
+class Production(NamedTuple):
+    """Make terms of one kind: apply a symbol, an operation or an input, to terms of the operands' kinds."""
+
+    symbol: str
+    operands: tuple[Kind, ...]
+    terms: int
+
+
+Forms: TypeAlias = dict[Shape, list[tuple[str, tuple[Shape, ...]]]]
+
+
+class TermTables:
+    """Know how many terms of each kind there are, up to `largest` operations."""
+
+    def __init__(self, largest: int) -> None:
+        self._forms = _forms()
+        self._unions = _unions()
+        self._made: dict[Kind, tuple[list[Production], list[int]]] = {}
+        self._counts: dict[Kind, int] = {}
+        for size, shape, inputs in product(range(largest + 1), SHAPES, range(1, ALL_INPUTS + 1)):
+            kind = Kind(shape, size, inputs)
+            # small sizes come first, so the counts of all operands are there when a kind needs them
+            total = sum(production.terms for production in self._make(kind))
+            if total:
+                self._counts[kind] = total
+
+    def count(self, kind: Kind) -> int:
+        """Count the terms of a kind; operands of a commutative operation in either order are one term."""
+        return self._counts.get(kind, 0)
+
+    def sample(self, kind: Kind, rng: Generator) -> Term:
+        """Draw a term of a kind uniformly."""
+        productions, ends = self._productions(kind)
+        symbol, operands, _ = productions[pick(rng, ends)]
+        if not operands:
+            return symbol
+        if symbol not in COMMUTATIVE:
+            return (symbol, *(self.sample(operand, rng) for operand in operands))
+        return canonical((symbol, *self._sample_unordered(operands, rng)))
+
+    def enumerate(self, kind: Kind) -> Iterator[Term]:
+        """List the terms of a kind lazily, each once."""
+        for symbol, operands, _ in self._productions(kind)[0]:
+            if not operands:
+                yield symbol
+            elif len(operands) == 1:
+                yield from ((symbol, term) for term in self.enumerate(operands[0]))
+            else:
+                yield from self._enumerate_binary(symbol, *operands)
+
+    def _productions(self, kind: Kind) -> tuple[list[Production], list[int]]:
+        if kind not in self._made:
+            # kept with its running totals, because drawing many terms visits the same kinds over and over
+            productions = list(self._make(kind))
+            self._made[kind] = productions, list(accumulate(production.terms for production in productions))
+        return self._made[kind]
+
+    def _make(self, kind: Kind) -> Iterator[Production]:
+        if kind.size == 0:
+            for bit, letter in enumerate(INPUTS):
+                if kind == (INPUT_SHAPE, 0, 1 << bit):
+                    yield Production(letter, (), 1)
+            return
+        for symbol, shapes in self._forms[kind.shape]:
+            for operands in self._operands(kind, shapes):
+                count = self._applications(symbol, operands)
+                if count:
+                    yield Production(symbol, operands, count)
+
+    def _operands(self, kind: Kind, shapes: tuple[Shape, ...]) -> Iterator[tuple[Kind, ...]]:
+        if len(shapes) == 1:
+            yield (Kind(shapes[0], kind.size - 1, kind.inputs),)
+            return
+        for size, (left, right) in product(range(kind.size), self._unions[kind.inputs]):
+            yield Kind(shapes[0], size, left), Kind(shapes[1], kind.size - 1 - size, right)
+
+    def _applications(self, symbol: str, operands: tuple[Kind, ...]) -> int:
+        counts = [self.count(operand) for operand in operands]
+        if len(counts) == 1:
+            return counts[0]
+        if symbol in COMMUTATIVE and operands[0] == operands[1]:
+            return counts[0] * (counts[0] + 1) // 2
+        if symbol in COMMUTATIVE and operands[0] > operands[1]:
+            return 0  # counted with its operands the other way round
+        return counts[0] * counts[1]
+
+    def _sample_unordered(self, operands: tuple[Kind, ...], rng: Generator) -> tuple[Term, Term]:
+        left, right = operands
+        first = self.sample(left, rng)
+        # of the n(n+1)/2 unordered pairs from one kind, n are a term with itself
+        if left == right and below(rng, self.count(left) + 1) < 2:
+            return first, first
+        second = self.sample(right, rng)
+        while left == right and second == first:
+            second = self.sample(right, rng)
+        return first, second
+
+    def _enumerate_binary(self, symbol: str, left: Kind, right: Kind) -> Iterator[Term]:
+        for index, first in enumerate(self.enumerate(left)):
+            unordered = symbol in COMMUTATIVE and left == right
+            for second in islice(self.enumerate(right), index if unordered else 0, None):
+                yield canonical((symbol, first, second))
+
+
+def _forms() -> Forms:
+    forms: Forms = {shape: [] for shape in SHAPES}
+    for name, rule in UNARY.items():
+        for shape in SHAPES:
+            result = rule(shape)
+            if result is not None:
+                forms[result].append((name, (shape,)))
+    for name, binary_rule in BINARY.items():
+        for left, right in product(SHAPES, repeat=2):
+            result = binary_rule(left, right)
+            if result is not None:
+                forms[result].append((name, (left, right)))
+    return forms
+
+
+def _unions() -> dict[int, list[tuple[int, int]]]:
+    unions: dict[int, list[tuple[int, int]]] = {inputs: [] for inputs in range(1, ALL_INPUTS + 1)}
+    for left, right in product(unions, repeat=2):
+        unions[left | right].append((left, right))
+    return unions

@@ -1,0 +1,22 @@
+"""BERT in its six published sizes (Devlin et al., 2019; Turc et al., 2019): the hand-made designs to beat."""
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.ops import Attention
+
+VOCABULARY = 30_522
+HEAD_WIDTH = 64
+
+
+def bert(layers: int, width: int) -> Card:
+    """Describe a BERT: heads of width 64, feed-forward layers four times as wide as the model, and a pooler."""
+    block = Block(width, Attention(width // HEAD_WIDTH, HEAD_WIDTH), (4 * width,))
+    return Card(encoder=Stack(TokenEmbedding(VOCABULARY, width, types=2), (block,) * layers), pooler=True)
+
+
+TINY = bert(2, 128)
+MINI = bert(4, 256)
+SMALL = bert(4, 512)
+MEDIUM = bert(8, 512)
+BASE = bert(12, 768)
+LARGE = bert(24, 1024)

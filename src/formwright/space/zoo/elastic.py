@@ -1,0 +1,90 @@
+"""The elastic space: every smaller version of a given encoder, layer by layer.
+
+This is the space of a super-network whose attention and feed-forward widths are slices of one model's weights.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import Attention, Identity
+from formwright.core.errors import IllegalInput
+from formwright.space.choice import Choice
+from formwright.space.record import Record
+from formwright.space.repeat import Repeat
+from formwright.space.space import Space
+from formwright.space.value import Fields
+from formwright.space.zoo.bert import BASE
+
+Widths = Sequence[int] | Sequence[Sequence[int]]
+
+
+def elastic(
+    card: Card, heads: Widths, feed_forward: Widths, depths: Sequence[int] = (), name: str = "elastic"
+) -> Space:
+    """Make the space of an encoder's sub-networks.
+
+    `heads` and `feed_forward` list the widths to choose from, once for all layers or one list per layer; 0 leaves that
+    part of the layer out. `depths` lists how many of the leading layers may be kept, and needs one list for all
+    layers.
+    """
+    stack, blocks = _encoder(card)
+    if depths and (_per_layer(heads) or _per_layer(feed_forward)):
+        raise IllegalInput("free depths need one list of widths for all layers; give one list, or leave out depths")
+    if any(not 1 <= depth <= len(blocks) for depth in depths):
+        raise IllegalInput(f"depths must lie between 1 and the encoder's {len(blocks)} layers, not {list(depths)}")
+    choices = zip(_lists(heads, blocks, "heads"), _lists(feed_forward, blocks, "feed_forward"), strict=True)
+    layers = [Record.of(heads=Choice(tuple(many)), feed_forward=Choice(tuple(wide))) for many, wide in choices]
+    uniform = all(layer == layers[0] for layer in layers)
+    part = Repeat(layers[0], tuple(depths) or len(blocks)) if uniform else _in_order(layers)
+
+    def build(design: Fields) -> Card:
+        chosen = design.layers.values() if isinstance(design.layers, Fields) else design.layers
+        kept = tuple(_shrink(block, layer) for block, layer in zip(blocks, chosen, strict=False))
+        return replace(card, encoder=replace(stack, layers=kept))
+
+    return Space(name, Record.of(layers=part), build, "smaller versions of one encoder, layer by layer")
+
+
+def _encoder(card: Card) -> tuple[Stack, tuple[Block, ...]]:
+    stack = card.encoder
+    if stack is None or card.decoder is not None:
+        raise IllegalInput(f"an elastic space is made from an encoder; this is a {card.family} design")
+    blocks = tuple(layer for layer in stack.layers if isinstance(layer, Block) and isinstance(layer.mixer, Attention))
+    if len(blocks) < len(stack.layers) or any(len(block.feed_forward) != 1 for block in blocks):
+        raise IllegalInput("an elastic space needs layers of self-attention and one feed-forward layer each")
+    return stack, blocks
+
+
+def _per_layer(widths: Widths) -> bool:
+    return any(isinstance(item, Sequence) for item in widths)
+
+
+def _lists(widths: Widths, blocks: Sequence[Block], what: str) -> list[Sequence[int]]:
+    lists: list[Sequence[int]] = [item for item in widths if isinstance(item, Sequence)]
+    if not lists:
+        lists = [[item for item in widths if isinstance(item, int)]] * len(blocks)
+    if len(lists) != len(blocks):
+        raise IllegalInput(f"{what} has {len(lists)} lists of widths for {len(blocks)} layers")
+    for index, (options, block) in enumerate(zip(lists, blocks, strict=True)):
+        assert isinstance(block.mixer, Attention)
+        most = block.mixer.heads if what == "heads" else block.feed_forward[0]
+        if not options or any(not 0 <= option <= most for option in options):
+            raise IllegalInput(
+                f"{what} of layer {index} must lie between 0 and the encoder's {most}, not {list(options)}"
+            )
+    return lists
+
+
+def _in_order(layers: Sequence[Record]) -> Record:
+    return Record(tuple((f"layer_{index}", layer) for index, layer in enumerate(layers)))
+
+
+def _shrink(block: Block, layer: Fields) -> Block:
+    assert isinstance(block.mixer, Attention)
+    mixer = replace(block.mixer, heads=layer.heads) if layer.heads else Identity()
+    return replace(block, mixer=mixer, feed_forward=(layer.feed_forward,) if layer.feed_forward else ())
+
+
+BERT_BASE = elastic(BASE, heads=(4, 6, 8, 10, 12), feed_forward=(768, 1344, 1920, 2496, 3072))

@@ -1,0 +1,192 @@
+"""The Evolved Transformer's search space (So et al., 2019): an encoder cell and a decoder cell of two-branch junctions.
+
+A branch reads any earlier state, may normalise it, applies one operation and may activate; the right branch may be
+dead. Output widths are chosen here as one half, one, two and four times the model's width, the values that the
+published cells use. Genes that cannot matter do not exist: identity and lightweight convolution keep their width, and
+a junction whose right branch is dead has no combiner. Junctions that nothing reads are left out of the card.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Branch, Cell, Junction, Stack, TokenEmbedding
+from formwright.arch.ops import (
+    Attention,
+    BranchOperation,
+    Convolution,
+    CrossAttention,
+    GatedLinearUnit,
+    Identity,
+    LightweightConvolution,
+    SeparableConvolution,
+)
+from formwright.space.choice import Choice
+from formwright.space.part import Part
+from formwright.space.record import Record
+from formwright.space.space import Space
+from formwright.space.switch import Switch
+from formwright.space.value import Case, Fields
+
+_NONE = "none"
+
+
+@dataclass(frozen=True)
+class Menu:
+    """Say what the cells may be made of."""
+
+    width: int
+    encoder_junctions: int
+    decoder_junctions: int
+    cells: tuple[int, ...]
+    scales: tuple[float, ...]
+    heads: tuple[int, ...]
+    convolutions: tuple[int, ...]
+    separable: tuple[int, ...]
+    lightweight: tuple[int, ...]
+    reductions: tuple[int, ...]
+    vocabulary: int
+
+
+PUBLISHED = Menu(
+    width=512,
+    encoder_junctions=6,
+    decoder_junctions=8,
+    cells=(1, 2, 3, 4, 5, 6),
+    scales=(0.5, 1, 2, 4),
+    heads=(4, 8, 16),
+    convolutions=(1, 3),
+    separable=(3, 5, 7, 9, 11),
+    lightweight=(3, 5, 7, 15),
+    reductions=(1, 4, 16),
+    vocabulary=32_768,
+)
+SMALL = replace(
+    PUBLISHED,
+    width=64,
+    encoder_junctions=3,
+    decoder_junctions=4,
+    cells=(1, 2),
+    scales=(0.5, 1, 2),
+    heads=(2, 4),
+    separable=(3, 5, 7),
+    lightweight=(3, 7),
+    reductions=(4, 16),
+    vocabulary=1_000,
+)
+
+
+def evolved_transformer(name: str, menu: Menu) -> Space:
+    """Make the space of encoder and decoder cells that a menu allows."""
+    root = Record.of(
+        encoder=_cell_part(menu, menu.encoder_junctions, decoder=False),
+        decoder=_cell_part(menu, menu.decoder_junctions, decoder=True),
+    )
+    about = "encoder and decoder cells of two-branch junctions (Evolved Transformer, So et al. 2019)"
+    return Space(name, root, lambda design: _card(design, menu), about)
+
+
+def _cell_part(menu: Menu, junctions: int, *, decoder: bool) -> Record:
+    parts: dict[str, Part[Any]] = {"cells": Choice(menu.cells)}
+    for index in range(1, junctions + 1):
+        branch = _branch_part(menu, index, decoder=decoder)
+        alive = Record.of(branch=branch, combine=Choice(("add", "concatenate", "multiply")))
+        parts[f"junction_{index}"] = Record.of(left=branch, right=Switch.of(alive=alive, dead=Record.of()))
+    return Record(tuple(parts.items()))
+
+
+def _branch_part(menu: Menu, states: int, *, decoder: bool) -> Record:
+    scale = Choice(menu.scales)
+    operations: dict[str, Part[Any]] = {
+        "identity": Record.of(),
+        "convolution": Record.of(kernel=Choice(menu.convolutions), scale=scale),
+        "separable": Record.of(kernel=Choice(menu.separable), scale=scale),
+        "lightweight": Record.of(kernel=Choice(menu.lightweight), reduction=Choice(menu.reductions)),
+        "attention": Record.of(heads=Choice(menu.heads), scale=scale),
+        "gated": Record.of(scale=scale),
+    }
+    if decoder:
+        operations["attend"] = Record.of(heads=Choice(menu.heads), scale=scale)
+    return Record.of(
+        input=Choice(tuple(range(states))),
+        norm=Choice((True, False)),
+        operation=Switch(tuple(operations.items())),
+        activation=Choice((_NONE, "swish", "relu", "leaky-relu")),
+    )
+
+
+def _card(design: Fields, menu: Menu) -> Card:
+    table = TokenEmbedding(menu.vocabulary, menu.width, positions="sinusoidal", norm=False)
+    encoder, decoder = ((_cell(half, menu),) * half.cells for half in (design.encoder, design.decoder))
+    return Card(
+        encoder=Stack(table, encoder, final_norm=True),
+        decoder=Stack(table, decoder, causal=True, final_norm=True),
+        share_embedding=True,
+    )
+
+
+def _cell(half: Fields, menu: Menu) -> Cell:
+    widths, junctions = [menu.width], []
+    for name, choice in half.items():
+        if name != "cells":
+            junctions.append(_junction(choice, widths, menu))
+            widths.append(junctions[-1].width)
+    return Cell(menu.width, _reached(junctions))
+
+
+def _junction(choice: Fields, widths: Sequence[int], menu: Menu) -> Junction:
+    left = _branch(choice.left, widths, menu)
+    if choice.right.tag == "dead":
+        return Junction(left)
+    return Junction(left, _branch(choice.right.value.branch, widths, menu), choice.right.value.combine)
+
+
+def _branch(choice: Fields, widths: Sequence[int], menu: Menu) -> Branch:
+    entry = widths[choice.input]
+    operation = _operation(choice.operation, entry, menu.width)
+    scale = choice.operation.value.get("scale")
+    width = entry if scale is None else int(menu.width * scale)
+    return Branch(
+        choice.input, operation, width, choice.norm, None if choice.activation == _NONE else choice.activation
+    )
+
+
+def _operation(choice: Case, entry: int, width: int) -> BranchOperation:
+    genes = choice.value
+    match choice.tag:
+        case "identity":
+            return Identity()
+        case "convolution":
+            return Convolution(genes.kernel)
+        case "separable":
+            return SeparableConvolution(genes.kernel, stacked=1)
+        case "lightweight":
+            return LightweightConvolution(genes.kernel, entry // genes.reduction, gated=False)
+        case "attention":
+            return Attention(genes.heads, width // genes.heads, bias=False)
+        case "gated":
+            return GatedLinearUnit()
+        case _:
+            return CrossAttention(genes.heads, width // genes.heads, bias=False)
+
+
+def _reached(junctions: Sequence[Junction]) -> tuple[Junction, ...]:
+    """Leave out the junctions that the last one does not depend on, and number the states anew."""
+    needed = {len(junctions)}
+    for state in range(len(junctions), 0, -1):
+        if state in needed:
+            needed |= {branch.input for branch in junctions[state - 1].branches}
+    number = {state: position for position, state in enumerate(sorted(needed | {0}))}
+    kept = [junction for state, junction in enumerate(junctions, start=1) if state in needed]
+    return tuple(_renumbered(junction, number) for junction in kept)
+
+
+def _renumbered(junction: Junction, number: dict[int, int]) -> Junction:
+    left, right = (branch and replace(branch, input=number[branch.input]) for branch in (junction.left, junction.right))
+    assert left is not None
+    return Junction(left, right, junction.combine)
+
+
+SPACE = evolved_transformer("evolved-transformer", PUBLISHED)
+NANO = evolved_transformer("evolved-transformer-nano", SMALL)

@@ -1,0 +1,95 @@
+"""Published translation models: the Transformer (Vaswani et al., 2017), the Evolved Transformer (So et al., 2019).
+
+The Evolved Transformer follows the authors' released model: three encoder cells and four decoder cells, attention
+without biases, norms shared by parallel branches.
+"""
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, Branch, Cell, Junction, Layer, Stack, TokenEmbedding
+from formwright.arch.ops import Attention, Convolution, CrossAttention, GatedLinearUnit, Identity, SeparableConvolution
+
+_VOCABULARY = 32_768
+
+
+def _model(width: int, encoder: tuple[Layer, ...], decoder: tuple[Layer, ...]) -> Card:
+    table = TokenEmbedding(_VOCABULARY, width, positions="sinusoidal", norm=False)
+    return Card(
+        encoder=Stack(table, encoder, final_norm=True),
+        decoder=Stack(table, decoder, causal=True, final_norm=True),
+        share_embedding=True,
+    )
+
+
+def _attention(heads: int, width: int) -> Attention:
+    return Attention(heads, width // heads, bias=False)
+
+
+def _attend(heads: int, width: int) -> CrossAttention:
+    return CrossAttention(heads, width // heads, bias=False)
+
+
+def transformer(width: int, heads: int) -> Card:
+    """Describe the Transformer with six encoder and six decoder layers, norms before each part."""
+    below = Block(width, _attention(heads, width), (4 * width,), activation="relu", norm="pre")
+    above = Block(width, below.mixer, below.feed_forward, "relu", "pre", cross=_attend(heads, width))
+    return _model(width, (below,) * 6, (above,) * 6)
+
+
+def _same(state: int, width: int) -> Branch:
+    return Branch(state, Identity(), width)
+
+
+def _dense(state: int, width: int, **details: object) -> Branch:
+    return Branch(state, Convolution(1), width, **details)  # type: ignore[arg-type]
+
+
+def _separable(state: int, kernel: int, width: int, **details: object) -> Branch:
+    return Branch(state, SeparableConvolution(kernel, stacked=1), width, norm=True, **details)  # type: ignore[arg-type]
+
+
+def encoder_cell(d: int, heads: int) -> Cell:
+    """Describe the published encoder cell for a model of width `d`."""
+    return Cell(
+        d,
+        (
+            Junction(Branch(0, GatedLinearUnit(), d, norm=True), _same(0, d)),
+            Junction(
+                _dense(1, 4 * d, norm=True, activation="relu"),
+                Branch(1, Convolution(3), d // 2, norm=True, activation="relu"),
+            ),
+            Junction(_separable(2, 9, d // 2), _same(1, d)),
+            Junction(Branch(3, _attention(heads, d), d, norm=True), _same(3, d)),
+            Junction(_dense(4, 4 * d, norm=True, activation="relu")),
+            Junction(_dense(5, d), _same(4, d)),
+        ),
+    )
+
+
+def decoder_cell(d: int, heads: int) -> Cell:
+    """Describe the published decoder cell for a model of width `d`."""
+    return Cell(
+        d,
+        (
+            Junction(
+                Branch(0, _attention(min(2 * heads, 16), d), d, norm=True), Branch(0, _attend(heads, d), d, norm=True)
+            ),
+            Junction(_same(1, d), _same(0, d)),
+            Junction(_separable(2, 11, 2 * d, activation="relu"), _separable(2, 7, d // 2)),
+            Junction(_separable(3, 7, d), _same(2, d)),
+            Junction(Branch(4, _attention(heads, d), d, norm=True), _same(4, d)),
+            Junction(Branch(5, _attend(heads, d), d, norm=True), _same(5, d)),
+            Junction(_dense(6, 4 * d, norm=True, activation="swish")),
+            Junction(_dense(7, d, norm=True), _same(6, d)),
+        ),
+    )
+
+
+def evolved(width: int, heads: int) -> Card:
+    """Describe the published Evolved Transformer."""
+    return _model(width, (encoder_cell(width, heads),) * 3, (decoder_cell(width, heads),) * 4)
+
+
+TRANSFORMER_BASE = transformer(512, 8)
+TRANSFORMER_BIG = transformer(1024, 16)
+EVOLVED_BASE = evolved(512, 8)
+EVOLVED_BIG = evolved(1024, 16)

@@ -1,0 +1,128 @@
+"""Random legal designs of every family, drawn from an explicit generator."""
+
+from numpy.random import Generator
+
+from formwright.arch.card import Card
+from formwright.arch.check import has_relative, operations
+from formwright.arch.layers import (
+    Block,
+    Branch,
+    Cell,
+    Embedding,
+    FrameEmbedding,
+    Junction,
+    Layer,
+    PatchEmbedding,
+    Positions,
+    Stack,
+    TokenEmbedding,
+)
+from formwright.arch.ops import BranchOperation, Identity, LightweightConvolution
+from tests.arch.random_ops import (
+    ACTIVATIONS,
+    WIDTHS,
+    chance,
+    pick,
+    random_branch_operation,
+    random_cross,
+    random_mixer,
+)
+
+FAMILIES = ("encoder", "decoder", "encoder-decoder", "vision", "frames")
+
+
+def random_card(rng: Generator, family: str | None = None) -> Card:
+    """Draw a legal design; `family` is one of `FAMILIES`, any of them when not given."""
+    family = family or pick(rng, FAMILIES)
+    idle = pick(rng, (0, 0, 0, 7))
+    if family == "decoder":
+        return Card(decoder=random_stack(rng, "tokens", causal=True), idle=idle)
+    if family == "encoder-decoder":
+        encoder = random_stack(rng, "tokens")
+        decoder = random_stack(rng, "tokens", causal=True, memory=encoder)
+        return Card(encoder, decoder, share_embedding=_same_tables(encoder, decoder) and chance(rng, 0.7), idle=idle)
+    if family == "encoder":
+        causal = chance(rng, 0.2)
+        return Card(random_stack(rng, "tokens", causal=causal), pooler=chance(rng, 0.5), classes=pick(rng, (0, 2, 3)))
+    return Card(random_stack(rng, "patches" if family == "vision" else family), classes=pick(rng, (0, 10)), idle=idle)
+
+
+def random_stack(rng: Generator, kind: str, *, causal: bool = False, memory: Stack | None = None) -> Stack:
+    """Draw an embedding (`tokens`, `patches` or `frames`) and one to four layers, often of unequal widths."""
+    widths = [pick(rng, WIDTHS)] * int(rng.integers(1, 5))
+    if chance(rng, 0.4):
+        widths = [pick(rng, WIDTHS) for _ in widths]
+    layers = tuple(random_layer(rng, width, causal=causal, memory=memory) for width in widths)
+    relative = any(has_relative(operation) for layer in layers for _, operation in operations(layer))
+    options: tuple[Positions, ...] = ("learned", "sinusoidal", "relative" if relative else "none")
+    embedding = _random_embedding(rng, kind, widths[0], pick(rng, options))
+    return Stack(embedding, layers, causal=causal, final_norm=chance(rng, 0.3))
+
+
+def random_layer(rng: Generator, width: int, *, causal: bool = False, memory: Stack | None = None) -> Layer:
+    """Draw a cell, an identity layer or, mostly, a block."""
+    if chance(rng, 0.3):
+        return random_cell(rng, width, memory)
+    if chance(rng, 0.1):
+        return Block(width, Identity())
+    return Block(
+        width,
+        Identity() if chance(rng, 0.1) else random_mixer(rng, width, causal=causal),
+        tuple(pick(rng, WIDTHS) for _ in range(int(rng.integers(4)))),
+        pick(rng, ACTIVATIONS),
+        pick(rng, ("pre", "post")),
+        random_cross(rng, memory) if memory is not None and chance(rng, 0.8) else None,
+    )
+
+
+def random_cell(rng: Generator, width: int, memory: Stack | None = None) -> Cell:
+    """Draw one to five junctions, each of which a later one reads."""
+    inputs = _random_wiring(rng, int(rng.integers(1, 6)))
+    widths, junctions = [width], []
+    for first, second in inputs:
+        left = _random_branch(rng, first, widths[first], memory)
+        right = None if second is None else _random_branch(rng, second, widths[second], memory)
+        junctions.append(Junction(left, right, pick(rng, ("add", "add", "concatenate", "multiply"))))
+        widths.append(junctions[-1].width)
+    return Cell(width, tuple(junctions))
+
+
+def _random_wiring(rng: Generator, count: int) -> list[tuple[int, int | None]]:
+    """Draw which states each junction reads, until none of them is left unread."""
+    while True:
+        wiring = [
+            (int(rng.integers(index + 1)), int(rng.integers(index + 1)) if chance(rng, 0.7) else None)
+            for index in range(count)
+        ]
+        read = {state for pair in wiring for state in pair}
+        if read >= set(range(1, count)):
+            return wiring
+
+
+def _random_branch(rng: Generator, state: int, entry: int, memory: Stack | None) -> Branch:
+    if chance(rng, 0.3):
+        return Branch(state, Identity(), entry)
+    operation = random_branch_operation(rng, memory)
+    width = entry if _keeps_width(operation) else pick(rng, WIDTHS)
+    return Branch(state, operation, width, chance(rng, 0.3), pick(rng, (None, *ACTIVATIONS)))
+
+
+def _keeps_width(operation: BranchOperation) -> bool:
+    ungated = isinstance(operation, LightweightConvolution) and not operation.gated
+    return ungated or isinstance(operation, Identity)
+
+
+def _random_embedding(rng: Generator, kind: str, width: int, positions: Positions) -> Embedding:
+    if kind == "patches":
+        return PatchEmbedding(16, pick(rng, (4, 8)), width, pick(rng, (1, 3)), chance(rng, 0.5), positions)
+    if kind == "frames":
+        return FrameEmbedding(pick(rng, (40, 80)), width, positions, pick(rng, (128, 512)))
+    factorised = pick(rng, (8, 16)) if chance(rng, 0.4) else None
+    types, norm = pick(rng, (0, 2)), chance(rng, 0.7)
+    return TokenEmbedding(pick(rng, (99, 100)), width, factorised, positions, pick(rng, (64, 512)), types, norm)
+
+
+def _same_tables(encoder: Stack, decoder: Stack) -> bool:
+    first, second = encoder.embedding, decoder.embedding
+    both = isinstance(first, TokenEmbedding) and isinstance(second, TokenEmbedding)
+    return both and (first.vocabulary, first.table_width) == (second.vocabulary, second.table_width)

@@ -1,0 +1,21 @@
+"""Settings and fixtures that every test shares."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# Two cores and many property tests: few examples each, no deadline. CI repeats the same examples every time,
+# developers see new ones.
+settings.register_profile("fast", max_examples=60, deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("fast")
+
+
+@pytest.fixture(scope="session")
+def data_dir(pytestconfig: pytest.Config) -> Path:
+    """Give the folder of published data sets, for tests marked `data`."""
+    folder = pytestconfig.rootpath.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.fail(f"{folder} is missing; leave the data tests out with: pytest -m 'not data'")
+    return folder

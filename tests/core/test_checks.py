@@ -1,0 +1,54 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from formwright.core.checks import finite, natural, put, stored_fields
+from formwright.core.errors import IllegalInput
+
+
+@dataclass(frozen=True)
+class Pair:
+    left: int
+    right: int = 0
+
+
+@pytest.mark.parametrize("value", [0, -2, 1.5, np.float32(1.5), np.int64(3)])
+def test_finite_returns_a_plain_float(value: float) -> None:
+    assert type(finite("it", value)) is float
+    assert finite("it", value) == value
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float64("nan"), True, "1", None])
+def test_finite_refuses_and_says_what(value: object) -> None:
+    with pytest.raises(IllegalInput, match=r"the loss is .*; it must be a finite number"):
+        finite("the loss", value)
+
+
+@pytest.mark.parametrize("value", [0, 7, np.int64(7)])
+def test_natural_returns_a_plain_int(value: int) -> None:
+    assert type(natural("it", value)) is int
+    assert natural("it", value) == value
+
+
+@pytest.mark.parametrize("value", [-1, 1.0, True, "1", None])
+def test_natural_refuses_and_says_what(value: object) -> None:
+    with pytest.raises(IllegalInput, match=r"the steps is .*; it must be a whole number"):
+        natural("the steps", value)
+
+
+def test_put_normalises_a_frozen_value() -> None:
+    pair = Pair(1)
+    put(pair, left=2, right=3)
+    assert pair == Pair(2, 3)
+
+
+def test_stored_fields_wants_exactly_the_fields() -> None:
+    assert stored_fields(Pair, {"left": 1, "right": 2}) == {"left": 1, "right": 2}
+    assert stored_fields(Pair, {"left": 1}, left_out=("right",)) == {"left": 1}
+
+
+@pytest.mark.parametrize("data", [{"left": 1}, {"left": 1, "right": 2, "up": 3}, [], None])
+def test_stored_fields_refuses_anything_else(data: object) -> None:
+    with pytest.raises(IllegalInput, match="a stored Pair must have the fields"):
+        stored_fields(Pair, data)

@@ -1,0 +1,173 @@
+import json
+import math
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from formwright.core.errors import IllegalInput
+from formwright.core.records import Budget, History, Measure, Objective, Observation, Request, Spent, Trial
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
+
+
+@dataclass(frozen=True)
+class Toy:
+    """Stand in for a card, whose real type this package does not know."""
+
+    digest: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"toy": self.digest}
+
+    @classmethod
+    def from_json(cls, data: Any) -> "Toy":
+        return cls(data["toy"])
+
+
+def trial(number: int, state: str, digest: str = "a") -> Trial:
+    request = Request(Toy(digest), Budget(3), parent=0)
+    if state == "finished":
+        return Trial(
+            number, request, "finished", Observation({"accuracy": 0.5}, Spent(1.5, 3, 10**12), {"weights": "w"})
+        )
+    return Trial(number, request, "failed", reason="diverged") if state == "failed" else Trial(number, request)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("accuracy:max", Objective("accuracy", "max")),
+        ("latency_ms:min", Objective("latency_ms", "min")),
+        ("params<=5e6", Objective("params", "min", 5e6)),
+        (" accuracy >= 0.8 ", Objective("accuracy", "max", 0.8)),
+    ],
+)
+def test_objectives_are_read(text: str, expected: Objective) -> None:
+    assert Objective.parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "accuracy", "accuracy:up", "params<5", "params<=", "params<=many", "<=5", "a:max:min"]
+)
+def test_an_unreadable_objective_is_told_the_forms(text: str) -> None:
+    with pytest.raises(IllegalInput, match=r"cannot read the objective .*`accuracy:max`"):
+        Objective.parse(text)
+
+
+@pytest.mark.parametrize("text", ["params<=nan", "params>=inf"])
+def test_a_bound_is_finite(text: str) -> None:
+    with pytest.raises(IllegalInput, match="the bound of params"):
+        Objective.parse(text)
+
+
+def test_a_direction_is_max_or_min() -> None:
+    with pytest.raises(IllegalInput, match="it must be 'max' or 'min'"):
+        Objective("accuracy", "up")  # type: ignore[arg-type]
+
+
+@given(NAMES, st.sampled_from(["max", "min"]), st.none() | FINITE)
+def test_an_objective_is_written_as_it_is_read(name: str, direction: Any, bound: float | None) -> None:
+    objective = Objective(name, direction, bound)
+    assert Objective.parse(str(objective)) == objective
+
+
+def test_a_bound_is_met_on_its_better_side() -> None:
+    assert Objective.parse("params<=5").meets(5)
+    assert not Objective.parse("params<=5").meets(5.1)
+    assert Objective.parse("accuracy>=0.8").meets(0.8)
+    assert not Objective.parse("accuracy>=0.8").meets(0.7)
+    assert Objective.parse("accuracy:max").meets(-1)
+    assert not Objective.parse("params<=5").meets(math.nan)
+
+
+def test_budgets() -> None:
+    assert Budget.full() == Budget(None) == Budget()
+    assert Budget.from_json(json.loads(json.dumps(Budget(300).to_json()))) == Budget(300)
+    with pytest.raises(IllegalInput, match="steps of a budget is -1"):
+        Budget(-1)
+
+
+def test_a_measure_keeps_exact_integers() -> None:
+    assert Measure(2**60 + 1, "parameters").value == 2**60 + 1
+
+
+def test_a_measure_refuses_nonsense() -> None:
+    with pytest.raises(IllegalInput, match="a measure is nan"):
+        Measure(math.nan, "ms")
+    with pytest.raises(IllegalInput, match="give the lower end first"):
+        Measure(1.0, "ms", (2.0, 0.5))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, "0.9", True])
+def test_a_metric_that_is_no_number_is_refused_with_advice(bad: Any) -> None:
+    with pytest.raises(IllegalInput, match=r"the metric 'loss' is .* Record the trial as failed, with the reason\."):
+        Observation({"accuracy": 0.5, "loss": bad})
+
+
+def test_an_observation_is_not_changed_from_outside() -> None:
+    metrics = {"accuracy": 0.5}
+    observation = Observation(metrics)
+    metrics["accuracy"] = 0.9
+    assert observation.metrics == {"accuracy": 0.5}
+
+
+@given(st.dictionaries(NAMES, FINITE), st.integers(0, 10**20), st.dictionaries(NAMES, st.text()))
+def test_observations_survive_json(metrics: dict[str, float], macs: int, artifacts: dict[str, str]) -> None:
+    observation = Observation(metrics, Spent(0.5, 2, macs), artifacts)
+    assert Observation.from_json(json.loads(json.dumps(observation.to_json()))) == observation
+
+
+@pytest.mark.parametrize("state", ["pending", "finished", "failed"])
+def test_trials_survive_json_and_pickle_and_are_hashable(state: str) -> None:
+    one = trial(4, state)
+    copy = Trial.from_json(json.loads(json.dumps(one.to_json())), Toy.from_json)
+    assert copy == one == pickle.loads(pickle.dumps(one))
+    assert hash(copy) == hash(one)
+
+
+def test_a_stored_trial_with_other_fields_is_refused() -> None:
+    data = trial(0, "finished").to_json()
+    del data["observation"]["spent"]
+    with pytest.raises(IllegalInput, match="a stored Observation must have the fields"):
+        Trial.from_json(data, Toy.from_json)
+
+
+def test_the_design_stays_out_of_json() -> None:
+    request = Request(Toy("a"), design=("nested", 1))
+    assert "design" not in request.to_json()
+    assert Request.from_json(request.to_json(), Toy.from_json) == Request(Toy("a"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"state": "lost"}, "has the state 'lost'"),
+        ({"state": "finished"}, "exactly the finished trials have an observation"),
+        ({"observation": Observation({})}, "exactly the finished trials have an observation"),
+        ({"state": "failed"}, "exactly the failed trials have a reason"),
+        ({"reason": "because"}, "exactly the failed trials have a reason"),
+        ({"number": -1}, "the number of a trial is -1"),
+    ],
+)
+def test_state_and_outcome_of_a_trial_agree(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(IllegalInput, match=message):
+        Trial(**{"number": 0, "request": Request(Toy("a")), **wrong})
+
+
+def test_a_parent_is_a_trial_number() -> None:
+    with pytest.raises(IllegalInput, match="the parent of a request is -3"):
+        Request(Toy("a"), parent=-3)
+
+
+def test_history_sorts_trials_and_knows_every_digest() -> None:
+    trials = (trial(0, "finished", "a"), trial(1, "failed", "b"), trial(2, "pending", "c"), trial(3, "finished", "a"))
+    history = History(trials)
+    assert [one.number for one in history.finished] == [0, 3]
+    assert [one.number for one in history.pending] == [2]
+    assert history.digests == {"a", "b", "c"}
+    assert History().digests == frozenset()

@@ -1,0 +1,93 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from formwright.core.errors import IllegalInput, MissingExtra, UnknownName
+from formwright.core.registry import Registry
+
+GROUP = "formwright.spaces"
+TABLE = {"tau": "math:tau", "join": "os.path:join", "lazy": "formwright_no_such_module:thing"}
+
+
+def registry() -> Registry[object]:
+    return Registry("space", TABLE, GROUP)
+
+
+def install(folder: Path, package: str, entries: dict[str, str], source: str = "") -> None:
+    """Lay out a package as pip leaves it: a module, and a dist-info folder with its entry points."""
+    module = package.replace("-", "_")
+    (folder / f"{module}.py").write_text(source, encoding="utf-8")
+    info = folder / f"{module}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
+    lines = [f"[{GROUP}]", *(f"{name} = {target}" for name, target in entries.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    return tmp_path
+
+
+def test_names_are_sorted_and_import_nothing() -> None:
+    # 'lazy' points to a module that does not exist: listing would fail if it imported
+    assert {"join", "lazy", "tau"} <= set(registry().names())
+    assert registry().names() == sorted(registry().names())
+
+
+def test_get_imports_the_target() -> None:
+    assert registry().get("tau") == pytest.approx(6.283185307)
+    assert registry().get("join")("a", "b") == str(Path("a", "b"))  # type: ignore[operator]
+
+
+def test_an_unknown_name_is_told_its_nearest() -> None:
+    with pytest.raises(UnknownName, match=r"no space called 'tauu'\. Nearest: 'tau'"):
+        registry().get("tauu")
+
+
+def test_a_mistake_in_our_own_table_is_not_hidden() -> None:
+    with pytest.raises(ModuleNotFoundError, match="formwright_no_such_module"):
+        registry().get("lazy")
+
+
+def test_an_installed_package_joins_by_an_entry_point(site: Path) -> None:
+    install(site, "acme-spaces", {"acme": "acme_spaces:SPACE"}, "SPACE = 'the acme space'\n")
+    assert "acme" in registry().names()
+    assert "acme_spaces" not in sys.modules
+    assert registry().get("acme") == "the acme space"
+
+
+def test_another_group_is_another_registry(site: Path) -> None:
+    install(site, "acme-spaces", {"acme": "acme_spaces:SPACE"}, "SPACE = 1\n")
+    assert "acme" not in Registry("card", {}, "formwright.cards").names()
+
+
+def test_a_name_taken_from_our_table_is_refused_with_both_owners(site: Path) -> None:
+    install(site, "acme-spaces", {"tau": "acme_spaces:SPACE"})
+    with pytest.raises(IllegalInput, match="math:tau of formwright and acme_spaces:SPACE of acme-spaces"):
+        registry().names()
+
+
+def test_two_packages_with_one_name_are_refused_with_both_owners(site: Path) -> None:
+    install(site, "acme-spaces", {"shared": "acme_spaces:SPACE"})
+    install(site, "other-spaces", {"shared": "other_spaces:SPACE"})
+    with pytest.raises(IllegalInput) as caught:
+        registry().get("shared")
+    assert "acme-spaces" in str(caught.value)
+    assert "other-spaces" in str(caught.value)
+
+
+def test_a_broken_package_is_blamed_by_name(site: Path) -> None:
+    install(site, "acme-spaces", {"acme": "acme_spaces:MISSING"})
+    with pytest.raises(IllegalInput, match="installed package acme-spaces cannot be loaded from acme_spaces:MISSING"):
+        registry().get("acme")
+
+
+def test_a_missing_extra_of_a_package_stays_what_it_is(site: Path) -> None:
+    source = "from formwright.core.extras import need\nneed('formwright_absent', 'hf')\n"
+    install(site, "acme-spaces", {"acme": "acme_spaces:SPACE"}, source)
+    with pytest.raises(MissingExtra):
+        registry().get("acme")

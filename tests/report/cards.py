@@ -1,0 +1,165 @@
+"""Designs that the tests of the drawings share."""
+
+from formwright.arch.card import Card
+from formwright.arch.layers import (
+    Block,
+    Branch,
+    Cell,
+    FrameEmbedding,
+    Junction,
+    Layer,
+    PatchEmbedding,
+    Stack,
+    TokenEmbedding,
+)
+from formwright.arch.ops import (
+    Attention,
+    Convolution,
+    CrossAttention,
+    DynamicConvolution,
+    GatedLinearUnit,
+    Identity,
+    LightweightConvolution,
+    Mixer,
+    OpGraph,
+    Relative,
+    RelativeAttention,
+    SeparableConvolution,
+    Transform,
+)
+from formwright.arch.primitives import Term
+
+_SOFTPLUS_KEY: Term = ("neg", ("logsigmoid", ("neg", "K")))
+_SOFTPLUS_SCORE: Term = ("softmax", ("matmul", ("scale", "Q"), ("transpose", _SOFTPLUS_KEY)))
+MIXERS: dict[str, Mixer] = {
+    "sdp": Attention(4, 64),
+    "wma": Attention(2, 128, "wma", Relative(1027, axes=2, values=True), bias=False),
+    "dft": Transform("dft"),
+    "dct": Transform("dct", RelativeAttention(4, 64, 1027)),
+    "dynamic": DynamicConvolution(9, 4, 32, Relative(1027)),
+    "separable": SeparableConvolution(7, 3),
+    "lightweight": LightweightConvolution(15, 8),
+    "op-graph": OpGraph(4, 64, ("matmul", _SOFTPLUS_SCORE, ("add", "K", "Q"))),
+    "identity": Identity(),
+}
+
+
+def text_encoder(layers: tuple[Layer, ...], *, pooler: bool = False) -> Card:
+    """Put layers above a token table with learned positions."""
+    return Card(encoder=Stack(TokenEmbedding(1000, layers[0].width), layers), pooler=pooler)
+
+
+def mixer_card(mixer: Mixer) -> Card:
+    """Build one layer around a mixer."""
+    return text_encoder((Block(256, mixer, (512, 1024)),))
+
+
+def bert_base() -> Card:
+    block = Block(768, Attention(12, 64), (3072,))
+    return Card(encoder=Stack(TokenEmbedding(30522, 768, types=2), (block,) * 12), pooler=True)
+
+
+def flexibert_mini() -> Card:
+    wide = Block(256, Attention(2, 128, "sdp", Relative(1027)), (512, 512, 512))
+    narrow = Block(128, Transform("dct", RelativeAttention(4, 32, 1027)), (1024,))
+    embedding = TokenEmbedding(50265, 256, positions="relative", length=514, types=1)
+    return Card(encoder=Stack(embedding, (wide, wide, narrow, narrow)), pooler=True)
+
+
+def vision() -> Card:
+    blocks = (Block(192, Attention(3, 64, relative=Relative(14, 2, True)), (672,), norm="pre"),) * 5
+    more = (Block(192, Attention(4, 64, relative=Relative(14, 2, True)), (768,), norm="pre"),) * 8
+    return Card(encoder=Stack(PatchEmbedding(224, 16, 192), blocks + more, final_norm=True), classes=1000)
+
+
+def speech() -> Card:
+    layers = (Block(256, LightweightConvolution(7, 4), (1024,), "swish", "pre"), Block(256, Attention(4, 64)))
+    return Card(encoder=Stack(FrameEmbedding(80, 256, "sinusoidal"), layers * 6))
+
+
+def decoder() -> Card:
+    block = Block(512, Attention(8, 64), (2048,), norm="pre")
+    return Card(decoder=Stack(TokenEmbedding(50257, 512, factorised=128), (block,) * 6, causal=True, final_norm=True))
+
+
+def encoder_decoder() -> Card:
+    """Build a design whose decoder layers read one, two and three encoder layers."""
+    below = tuple(Block(512, Attention(8, 64), (width,), "relu") for width in (3072, 3072, 2048, 2048, 1024, 3072))
+    above = tuple(
+        Block(640, Attention(heads, 64), (width,), "relu", cross=CrossAttention(heads, 64, layers))
+        for heads, width, layers in ((8, 3072, 1), (8, 3072, 1), (4, 2048, 3), (8, 1024, 2))
+    )
+    tables = TokenEmbedding(32768, 512, positions="sinusoidal"), TokenEmbedding(32768, 640, positions="sinusoidal")
+    return Card(encoder=Stack(tables[0], below), decoder=Stack(tables[1], above, causal=True))
+
+
+def evolved() -> Card:
+    """Build an encoder-decoder of cells after the Evolved Transformer."""
+    table = TokenEmbedding(32768, 512, positions="sinusoidal")
+    encoder = Stack(table, (_encoder_cell(512),) * 3, final_norm=True)
+    decoder = Stack(table, (_decoder_cell(512),) * 4, causal=True, final_norm=True)
+    return Card(encoder=encoder, decoder=decoder, share_embedding=True)
+
+
+def _encoder_cell(width: int) -> Cell:
+    junctions = (
+        Junction(Branch(0, GatedLinearUnit(), width, norm=True), Branch(0, Identity(), width)),
+        Junction(
+            Branch(1, Convolution(1), 4 * width, norm=True, activation="relu"),
+            Branch(1, Convolution(3), width // 2, norm=True, activation="relu"),
+        ),
+        Junction(Branch(2, SeparableConvolution(9, 1), width // 2, norm=True), Branch(1, Identity(), width)),
+        Junction(Branch(3, Attention(8, 64), width, norm=True), Branch(3, Identity(), width)),
+        Junction(Branch(4, Convolution(1), 4 * width, norm=True, activation="relu")),
+        Junction(Branch(5, Convolution(1), width), Branch(4, Identity(), width)),
+    )
+    return Cell(width, junctions)
+
+
+def _decoder_cell(width: int) -> Cell:
+    junctions = (
+        Junction(Branch(0, Attention(16, 32), width, norm=True), Branch(0, CrossAttention(8, 64), width, norm=True)),
+        Junction(Branch(1, Identity(), width), Branch(0, Identity(), width)),
+        Junction(
+            Branch(2, SeparableConvolution(11, 1), 2 * width, norm=True, activation="relu"),
+            Branch(2, SeparableConvolution(7, 1), width // 2, norm=True),
+        ),
+        Junction(Branch(3, SeparableConvolution(7, 1), width, norm=True), Branch(2, Identity(), width)),
+        Junction(Branch(4, Attention(8, 64), width, norm=True), Branch(4, Identity(), width)),
+        Junction(Branch(5, CrossAttention(8, 64), width, norm=True), Branch(5, Identity(), width)),
+        Junction(Branch(6, Convolution(1), 4 * width, norm=True, activation="swish")),
+        Junction(Branch(7, Convolution(1), width, norm=True), Branch(6, Identity(), width)),
+    )
+    return Cell(width, junctions)
+
+
+def deep(layers: int = 96) -> Card:
+    """Build a deep design in four stages of three kinds of layer, each kind several times."""
+    attention, wide = Block(512, Attention(8, 64), (2048,)), Block(768, DynamicConvolution(9, 6, 64), (1024, 1024))
+    fourier, last = Block(512, Transform("dft"), (2048,)), Block(384, SeparableConvolution(5), (1536,))
+    stages = (attention,) * (layers // 4) + (wide, fourier) * (layers // 8)
+    return text_encoder(stages + (last,) * (layers - len(stages)))
+
+
+def uneven(layers: int = 96) -> Card:
+    """Build a design in which no layer is like its neighbours and no pattern repeats."""
+    mixers = list(MIXERS.values())
+    blocks = tuple(
+        Block(64 * (4 + index * index % 11), mixer, (256 + 32 * index,))
+        for index, mixer in enumerate((mixers[0], mixers[2], mixers[5], mixers[7]) * (layers // 4))
+    )
+    return text_encoder(blocks)
+
+
+CARDS = {
+    "bert-base": bert_base(),
+    "flexibert-mini": flexibert_mini(),
+    "vision": vision(),
+    "speech": speech(),
+    "decoder": decoder(),
+    "encoder-decoder": encoder_decoder(),
+    "evolved": evolved(),
+    "deep": deep(),
+    "uneven": uneven(),
+    **{f"mixer-{name}": mixer_card(mixer) for name, mixer in MIXERS.items() if name not in ("wma", "dct", "dynamic")},
+}

@@ -1,0 +1,130 @@
+"""Formulas: the notation of the papers, and the same value as the term they show."""
+
+import ast
+import math
+import operator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from formwright.arch.primitives import BINARY, INPUTS, UNARY, Term, shape_of
+from formwright.core.errors import IllegalDesign
+from formwright.report.formula import formula
+
+TOKENS, WIDTH = 3, 5  # unequal, so that a wrong transpose cannot pass
+
+
+def softplus(term: Term) -> Term:
+    return ("neg", ("logsigmoid", ("neg", term)))
+
+
+@pytest.mark.parametrize(
+    ("term", "shown"),
+    [
+        (("matmul", ("softmax", ("matmul", ("scale", "Q"), ("transpose", "K"))), "V"), "softmax(Q·Kᵀ / √d)·V"),
+        (
+            ("matmul", ("softmax", ("matmul", ("scale", "Q"), ("transpose", softplus("K")))), ("add", "K", "Q")),
+            "softmax(Q·softplus(K)ᵀ / √d)·(K + Q)",
+        ),
+        (
+            ("matmul", ("softmax", ("matmul", ("scale", "Q"), ("transpose", ("add", ("scale", "K"), "V")))), "V"),
+            "softmax(Q·(K / √d + V)ᵀ / √d)·V",
+        ),
+        (("scale", ("matmul", "Q", ("transpose", "K"))), "Q·Kᵀ / √n"),
+        (("neg", ("neg", "Q")), "Q"),
+        (("neg", ("scale", ("neg", "Q"))), "Q / √d"),
+        (("transpose", ("transpose", ("add", "K", "Q"))), "K + Q"),
+        (("neg", softplus("K")), "-softplus(K)"),
+        (("add", ("neg", "K"), "Q"), "Q - K"),
+        (("add", "V", ("neg", ("add", "K", "Q"))), "V - (K + Q)"),
+        (("matmul", "Q", ("matmul", ("transpose", "K"), "V")), "Q·(Kᵀ·V)"),
+        (("matmul", ("cosine", "Q", "K"), ("softsign", "V")), "cosine(Q, K)·softsign(V)"),
+        ("P", "P"),
+    ],
+)
+def test_formula_reads_like_a_paper(term: Term, shown: str) -> None:
+    assert formula(term) == shown
+
+
+def terms() -> st.SearchStrategy[Term]:
+    def grow(children: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
+        unary = st.tuples(st.sampled_from(sorted(UNARY)), children)
+        binary = st.tuples(st.sampled_from(sorted(BINARY)), children, children)
+        return (unary | binary).filter(is_legal)
+
+    return st.recursive(st.sampled_from(INPUTS), grow, max_leaves=5)
+
+
+def is_legal(term: Term) -> bool:
+    try:
+        shape_of(term)
+    except IllegalDesign:
+        return False
+    return True
+
+
+def logsigmoid(x: Any) -> Any:
+    return -np.log1p(np.exp(-x))
+
+
+FUNCTIONS: dict[str, Any] = {
+    "neg": lambda x: -x,
+    "transpose": lambda x: x.T,
+    "scale": lambda x: x / math.sqrt(x.shape[1]),
+    "softmax": lambda x: np.exp(x) / np.exp(x).sum(axis=1, keepdims=True),
+    "logsigmoid": logsigmoid,
+    "softplus": lambda x: -logsigmoid(-x),
+    "softsign": lambda x: x / (1 + np.abs(x)),
+    "add": lambda x, y: x + y,
+    "matmul": lambda x, y: x @ y,
+    # stand-ins that keep the order of their operands apart are enough here
+    "cosine": lambda x, y: x @ (2 * y).T + 1,
+    "euclidean": lambda x, y: x @ (3 * y).T - x.sum(),
+}
+
+
+OPERATORS: dict[type, Any] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.MatMult: operator.matmul,
+    ast.Div: operator.truediv,
+}
+
+
+def value_of_term(term: Term, inputs: dict[str, Any]) -> Any:
+    if isinstance(term, str):
+        return inputs[term]
+    return FUNCTIONS[str(term[0])](*(value_of_term(operand, inputs) for operand in term[1:]))
+
+
+def value_of_formula(shown: str, inputs: dict[str, Any]) -> Any:
+    code = shown.replace("·", " @ ").replace("ᵀ", ".T").replace("√n", "root_n").replace("√d", "root_d")
+    return value_of_syntax(ast.parse(code, mode="eval").body, inputs | {"root_n": TOKENS**0.5, "root_d": WIDTH**0.5})
+
+
+def value_of_syntax(node: ast.expr, names: dict[str, Any]) -> Any:
+    match node:
+        case ast.Name(name):
+            return names[name]
+        case ast.Attribute(value, "T"):
+            return value_of_syntax(value, names).T
+        case ast.UnaryOp(ast.USub(), operand):
+            return -value_of_syntax(operand, names)
+        case ast.BinOp(left, sign, right):
+            return OPERATORS[type(sign)](value_of_syntax(left, names), value_of_syntax(right, names))
+        case ast.Call(ast.Name(name), arguments):
+            return FUNCTIONS[name](*(value_of_syntax(argument, names) for argument in arguments))
+    raise AssertionError(f"no notation of a formula: {ast.dump(node)}")
+
+
+@given(terms())
+def test_formula_has_the_value_of_its_term(term: Term) -> None:
+    rng = np.random.default_rng(0)
+    inputs = {letter: rng.normal(size=(TOKENS, WIDTH)) * 0.3 for letter in INPUTS}
+    with np.errstate(all="ignore"):
+        expected = value_of_term(term, inputs)
+        found = value_of_formula(formula(term), inputs)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)

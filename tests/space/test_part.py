@@ -1,0 +1,174 @@
+"""Properties of the operators that every combinator has of its own, on random trees."""
+
+import json
+import pickle
+from collections import Counter
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.random import default_rng
+
+from formwright.core.errors import Fault
+from formwright.space import Choice, Expressions, Gene, Part, Record, Repeat, Switch
+
+SEEDS = st.integers(0, 2**32 - 1)
+# a deadline on single examples would fail on a busy machine; pytest limits the whole test
+PROPERTY = settings(max_examples=60, deadline=None)
+BY = st.sampled_from(["design", "gene"])
+
+
+@PROPERTY
+@given(data=st.data(), seed=SEEDS, by=BY)
+def test_sampled_designs_are_contained_and_repeat_with_the_seed(parts: Any, data: Any, seed: int, by: Any) -> None:
+    part = data.draw(parts)
+    value = part.sample(default_rng(seed), by)
+    assert part.contains(value)
+    assert part.sample(default_rng(seed), by) == value
+    assert pickle.loads(pickle.dumps((part, value))) == (part, value)
+    assert hash(pickle.loads(pickle.dumps(value))) == hash(value)
+
+
+@PROPERTY
+@given(data=st.data(), seed=SEEDS)
+def test_decoding_an_encoded_design_gives_it_back(parts: Any, data: Any, seed: int) -> None:
+    part = data.draw(parts)
+    value = part.sample(default_rng(seed), "gene")
+    vector = part.encode(value)
+    assert vector.shape == (part.width,)
+    assert set(np.unique(vector)) <= {0.0, 1.0}
+    assert part.decode(vector) == value
+    assert part.decode(vector * 0.6 + 0.2) == value  # the largest entry of a block wins
+
+
+@PROPERTY
+@given(data=st.data())
+def test_enumeration_agrees_with_the_count_and_has_no_duplicates(small_parts: Any, data: Any) -> None:
+    part = data.draw(small_parts)
+    values = list(part.enumerate())
+    assert len(values) == part.count()
+    assert len(set(values)) == len(values)
+    assert all(map(part.contains, values))
+    assert len({part.encode(value).tobytes() for value in values}) == len(values)
+
+
+@PROPERTY
+@given(data=st.data(), seed=SEEDS)
+def test_json_round_trip(parts: Any, data: Any, seed: int) -> None:
+    part = data.draw(parts)
+    value = part.sample(default_rng(seed), "gene")
+    faults: list[Fault] = []
+    assert part.from_json(json.loads(json.dumps(part.to_json(value))), (), faults) == value
+    assert faults == []
+
+
+@PROPERTY
+@given(data=st.data(), seed=SEEDS)
+def test_genes_have_distinct_paths_and_hold_one_of_their_options(parts: Any, data: Any, seed: int) -> None:
+    part = data.draw(parts)
+    genes = list(part.genes(part.sample(default_rng(seed), "gene")))
+    assert len({gene.path for gene in genes}) == len(genes)
+    for gene in genes:
+        assert gene.value in gene.options
+        assert len(set(gene.options)) == len(gene.options)
+
+
+@PROPERTY
+@given(data=st.data(), seed=SEEDS)
+def test_every_gene_of_a_child_comes_from_a_parent_that_has_it(parts: Any, data: Any, seed: int) -> None:
+    part = data.draw(parts)
+    rng = default_rng(seed)
+    first, second = part.sample(rng, "gene"), part.sample(rng, "gene")
+    child = part.crossover(first, second, rng)
+    assert part.contains(child)
+    parents = [_values(part, first), _values(part, second)]
+    for gene in part.genes(child):
+        inherited = [parent[gene.path] for parent in parents if gene.path in parent]
+        assert inherited
+        # two different terms at one place exchange subterms, so the child's may be new; test_edits looks at those
+        assert gene.value in inherited or (_is_expression(gene) and len(set(inherited)) == 2)
+
+
+@PROPERTY
+@given(data=st.data(), seed=SEEDS)
+def test_a_design_crossed_with_itself_stays(parts: Any, data: Any, seed: int) -> None:
+    part = data.draw(parts)
+    value = part.sample(default_rng(seed), "gene")
+    assert part.crossover(value, value, default_rng(seed)) == value
+
+
+@PROPERTY
+@given(data=st.data())
+def test_the_first_design_has_every_gene_at_its_first_option(small_parts: Any, data: Any) -> None:
+    part = data.draw(small_parts)
+    first = next(part.enumerate())
+    assert all(gene.value == gene.options[0] for gene in part.genes(first))
+
+
+def test_sampling_by_design_is_uniform_over_a_conditional_tree() -> None:
+    part = Record.of(
+        layers=Repeat(Switch.of(attention=Choice((2, 4, 8)), identity=Record.of()), times=(1, 2)), width=Choice((1, 2))
+    )
+    assert _chi_square(part, default_rng(7), draws=8_000) < _critical(part.count() - 1)
+
+
+def test_sampling_by_gene_gives_every_case_and_length_the_same_share() -> None:
+    part = Repeat(Switch.of(attention=Choice((2, 4, 8)), identity=Record.of()), times=(1, 3))
+    rng = default_rng(3)
+    values = [part.sample(rng, "gene") for _ in range(4_000)]
+    assert Counter(map(len, values))[1] / 4_000 == pytest.approx(0.5, abs=0.03)
+    assert Counter(value[0].tag for value in values)["identity"] / 4_000 == pytest.approx(0.5, abs=0.03)
+
+
+def test_sampling_by_design_is_uniform_over_terms() -> None:
+    part = Expressions(largest=2)
+    assert _chi_square(part, default_rng(11), draws=6_000) < _critical(part.count() - 1)
+
+
+@pytest.mark.parametrize(
+    ("feed_forward", "tied", "count"),
+    [
+        (Record.of(width=Choice((512, 1024)), stack=Choice((1, 3))), 2, 9_312),
+        (Record.of(width=Choice((512, 1024)), stack=Choice((1, 3))), 1, 84_943_872),
+        (Repeat(Choice((512, 1024)), times=(1, 3)), 1, 3_317_817_600),
+    ],
+)
+def test_trees_shaped_like_published_spaces_have_the_published_counts(
+    feed_forward: Part[Any], tied: int, count: int
+) -> None:
+    mixer = Switch.of(sa=Choice(("sdp", "wma")), lt=Choice(("dft", "dct")), dsc=Choice((5, 9)))
+    layer = Record.of(hidden=Choice((128, 256)), heads=Choice((2, 4)), mixer=mixer, feed_forward=feed_forward)
+    part = Repeat(layer, times=(2, 4), tied=tied)
+    assert part.count() == count
+    if count < 10_000:
+        assert len(set(part.enumerate())) == count
+
+
+def test_huge_spaces_are_counted_exactly_and_sampled_and_listed_lazily() -> None:
+    part = Repeat(Choice(tuple(range(10))), times=(99, 100))
+    assert part.count() == 10**99 + 10**100
+    lengths = Counter(len(part.sample(default_rng(seed))) for seed in range(300))
+    assert 0.8 < lengths[100] / 300 < 0.98
+    assert len(list(islice(part.enumerate(), 5))) == 5
+
+
+def _values(part: Part[Any], value: Any) -> dict[Any, Any]:
+    return {gene.path: gene.value for gene in part.genes(value)}
+
+
+def _is_expression(gene: Gene) -> bool:
+    return isinstance(getattr(gene.choices, "__self__", None), Expressions)
+
+
+def _chi_square(part: Part[Any], rng: np.random.Generator, draws: int) -> float:
+    seen = Counter(part.sample(rng) for _ in range(draws))
+    expected = draws / part.count()
+    return sum((seen[value] - expected) ** 2 / expected for value in part.enumerate())
+
+
+def _critical(freedom: int) -> float:
+    """Approximate the 99.9 % quantile of the chi-square distribution (Wilson and Hilferty)."""
+    return float(freedom * (1 - 2 / (9 * freedom) + 3.09 * (2 / (9 * freedom)) ** 0.5) ** 3)
