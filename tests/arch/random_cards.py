@@ -31,25 +31,28 @@ from tests.arch.random_ops import (
 FAMILIES = ("encoder", "decoder", "encoder-decoder", "vision", "frames")
 
 
-def random_card(rng: Generator, family: str | None = None) -> Card:
+def random_card(rng: Generator, family: str | None = None, most_layers: int = 4) -> Card:
     """Draw a legal design; `family` is one of `FAMILIES`, any of them when not given."""
     family = family or pick(rng, FAMILIES)
     idle = pick(rng, (0, 0, 0, 7))
-    if family == "decoder":
-        return Card(decoder=random_stack(rng, "tokens", causal=True), idle=idle)
-    if family == "encoder-decoder":
-        encoder = random_stack(rng, "tokens")
-        decoder = random_stack(rng, "tokens", causal=True, memory=encoder)
-        return Card(encoder, decoder, share_embedding=_same_tables(encoder, decoder) and chance(rng, 0.7), idle=idle)
     if family == "encoder":
-        causal = chance(rng, 0.2)
-        return Card(random_stack(rng, "tokens", causal=causal), pooler=chance(rng, 0.5), classes=pick(rng, (0, 2, 3)))
-    return Card(random_stack(rng, "patches" if family == "vision" else family), classes=pick(rng, (0, 10)), idle=idle)
+        encoder = random_stack(rng, most_layers, "tokens", causal=chance(rng, 0.2))
+        return Card(encoder, pooler=chance(rng, 0.5), classes=pick(rng, (0, 2, 3)))
+    if family == "decoder":
+        return Card(decoder=random_stack(rng, most_layers, "tokens", causal=True), idle=idle)
+    if family == "encoder-decoder":
+        encoder = random_stack(rng, most_layers, pick(rng, ("tokens", "tokens", "frames")))
+        decoder = random_stack(rng, most_layers, "tokens", causal=True, memory=encoder)
+        return Card(encoder, decoder, share_embedding=_same_tables(encoder, decoder) and chance(rng, 0.7), idle=idle)
+    kind = "patches" if family == "vision" else "frames"
+    return Card(random_stack(rng, most_layers, kind), classes=pick(rng, (0, 10)), idle=idle)
 
 
-def random_stack(rng: Generator, kind: str, *, causal: bool = False, memory: Stack | None = None) -> Stack:
-    """Draw an embedding (`tokens`, `patches` or `frames`) and one to four layers, often of unequal widths."""
-    widths = [pick(rng, WIDTHS)] * int(rng.integers(1, 5))
+def random_stack(
+    rng: Generator, most_layers: int, kind: str, *, causal: bool = False, memory: Stack | None = None
+) -> Stack:
+    """Draw an embedding (`tokens`, `patches` or `frames`) and some layers, often of unequal widths."""
+    widths = [pick(rng, WIDTHS)] * int(rng.integers(1, most_layers + 1))
     if chance(rng, 0.4):
         widths = [pick(rng, WIDTHS) for _ in widths]
     layers = tuple(random_layer(rng, width, causal=causal, memory=memory) for width in widths)

@@ -2,6 +2,7 @@
 
 import operator
 from collections import Counter
+from collections.abc import Iterator
 
 import networkx as nx
 import pytest
@@ -33,8 +34,42 @@ def isomorphic(first: Graph, second: Graph) -> bool:
     return bool(nx.is_isomorphic(as_networkx(first), as_networkx(second), operator.eq, operator.eq))
 
 
-def random_pair(rng: Generator) -> tuple[Card, Card]:
-    """Draw two ways of writing one design, or of writing it and a near miss."""
-    card = random_card(rng)
-    other = near_miss(card, rng) if rng.random() < 0.5 else card
-    return rewritten(card, rng), rewritten(other, rng)
+def random_pairs(rng: Generator, most_layers: int) -> Iterator[tuple[Card, Card]]:
+    """Draw a design and a near miss, write each in two ways, and pair them: two same designs, two near misses."""
+    card = random_card(rng, most_layers=most_layers)
+    other = near_miss(card, rng)
+    first, second = rewritten(card, rng), rewritten(card, rng)
+    third, fourth = rewritten(other, rng), rewritten(other, rng)
+    yield from ((first, second), (third, fourth), (first, third), (second, fourth))
+
+
+def compare(rng: Generator, groups: int, most_layers: int) -> Counter[str]:
+    """Compare the digest with networkx on four pairs a group, and count the outcomes."""
+    outcomes: Counter[str] = Counter()
+    for _ in range(groups):
+        for first, second in random_pairs(rng, most_layers):
+            same = isomorphic(graph_of(first), graph_of(second))
+            assert (graph_digest(first) == graph_digest(second)) is same, (first.canonical, second.canonical)
+            outcomes["isomorphic" if same else "different"] += 1
+            outcomes["isomorphic, written differently"] += same and first != second
+            outcomes["different, same labels"] += not same and _labels(first) == _labels(second)
+    return outcomes
+
+
+def _labels(card: Card) -> list[str]:
+    return sorted(graph_of(card).labels)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_the_digest_is_equal_just_for_isomorphic_graphs(part: int) -> None:
+    outcomes = compare(derive(0, "pairs", part), groups=625, most_layers=2)  # 4 x 625 x 4 pairs are 10,000
+    assert outcomes["isomorphic"] + outcomes["different"] == 2500
+    assert outcomes["isomorphic, written differently"] > 1000
+    assert outcomes["different"] > 750
+    assert outcomes["different, same labels"] > 150
+
+
+@pytest.mark.slow
+def test_the_digest_is_equal_just_for_isomorphic_graphs_of_deep_designs() -> None:
+    outcomes = compare(derive(0, "deep pairs"), groups=125, most_layers=8)
+    assert min(outcomes.values()) > 20

@@ -13,6 +13,9 @@ def test_the_interval_is_wilsons() -> None:
 
 
 def test_no_hit_and_all_hits_keep_to_the_possible() -> None:
+    for samples in range(1, 100):
+        assert estimate_share(10**400, 0, samples).low == 0
+        assert estimate_share(10**400, samples, samples).high == 10**400
     none, every = estimate_share(1_000, 0, 50), estimate_share(1_000, 50, 50)
     assert (none.estimate, none.low) == (0, 0)
     assert 0 < none.high < 100

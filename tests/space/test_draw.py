@@ -1,11 +1,22 @@
 from collections import Counter
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.random import default_rng
+from numpy.random import Generator, default_rng
 
 from formwright.space.draw import below, pick, weighted
+
+
+class Script:
+    """Stand in for a generator whose bytes are known."""
+
+    def __init__(self, draws: list[int]) -> None:
+        self._draws = iter(draws)
+
+    def bytes(self, length: int) -> bytes:
+        return next(self._draws).to_bytes(length, "little")
 
 
 @given(bound=st.integers(1, 2**200), seed=st.integers(0, 2**32 - 1))
@@ -26,6 +37,12 @@ def test_large_draws_reach_the_lowest_bits() -> None:
     rng = default_rng(1)
     odd = sum(below(rng, 2**100 + 7) % 2 for _ in range(4_000))
     assert odd == pytest.approx(2_000, abs=130)
+
+
+def test_a_draw_of_the_bound_itself_is_drawn_again() -> None:
+    bound = 2**64 - 1
+    assert below(cast(Generator, Script([bound, 5])), bound) == 5
+    assert below(cast(Generator, Script([bound - 1])), bound) == bound - 1
 
 
 def test_weights_set_the_probabilities_and_zero_means_never() -> None:

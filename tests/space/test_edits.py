@@ -59,6 +59,13 @@ def test_a_graft_is_one_parent_with_a_subterm_of_the_other(seed: int) -> None:
     assert _symbols(child) in made_of
 
 
+def test_a_graft_keeps_the_shapes_whatever_is_allowed() -> None:
+    rng = default_rng(0)
+    second = ("matmul", "P", ("matmul", ("transpose", "Q"), "K"))
+    children = {graft(ATTENTION, second, rng, lambda child: True) for _ in range(200)}
+    assert {shape_of(child) for child in children} == {("n", "d")}
+
+
 def test_grafts_reach_real_mixtures() -> None:
     rng = default_rng(0)
     second = ("add", ("neg", "K"), "P")

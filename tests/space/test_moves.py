@@ -60,6 +60,7 @@ def test_a_longer_repetition_copies_its_last_member_in_a_neighbour() -> None:
     part = Repeat(Choice((1, 2, 3)), times=(0, 2, 4), tied=2)
     assert list(neighbours(part, (3,))) == [(), (3, 3), (1,), (2,)]
     assert list(neighbours(part, ())) == [(1,), (1, 1)]
+    assert next(neighbours(Repeat(Choice((1, 2)), times=(2, 4)), (1, 2))) == (1, 2, 2, 2)
 
 
 def test_a_longer_repetition_keeps_its_members_and_draws_the_new_ones() -> None:

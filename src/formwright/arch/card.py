@@ -2,7 +2,6 @@
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from formwright.arch.check import stack_faults
@@ -10,11 +9,13 @@ from formwright.arch.layers import PatchEmbedding, Stack, TokenEmbedding
 from formwright.core import codec
 from formwright.core.codec import Natural
 from formwright.core.errors import Fault, IllegalDesign
+from formwright.core.remember import remember, remembers
 from formwright.core.schema import json_schema
 
 Family = Literal["encoder", "decoder", "encoder-decoder", "vision"]
 
 
+@remembers
 @dataclass(frozen=True)
 class Card:
     """One transformer design: an encoder, a decoder, or both.
@@ -67,12 +68,14 @@ class Card:
         """Give the card as JSON data."""
         return codec.write(self)  # type: ignore[no-any-return]
 
-    @cached_property
+    @property
+    @remember
     def canonical(self) -> bytes:
         """Give the one byte string that stands for this design: its JSON, keys sorted, without blanks."""
         return codec.text(self).encode()
 
-    @cached_property
+    @property
+    @remember
     def digest(self) -> str:
         """Give the SHA-256 of the canonical bytes, in hexadecimal."""
         return hashlib.sha256(self.canonical).hexdigest()
@@ -87,6 +90,7 @@ class Card:
         return "vision" if isinstance(self.encoder.embedding, PatchEmbedding) else "encoder"
 
     @property
+    @remember
     def stacks(self) -> tuple[Stack, ...]:
         """List the stacks, encoder first."""
         return tuple(stack for stack in (self.encoder, self.decoder) if stack is not None)
@@ -103,7 +107,7 @@ def card_schema() -> dict[str, Any]:
 
 
 def _faults(card: Card) -> list[Fault]:
-    if not card.stacks:
+    if card.encoder is None and card.decoder is None:
         return [Fault("the whole", "needs an encoder, a decoder, or both")]
     faults = []
     if card.encoder is not None:
@@ -113,7 +117,7 @@ def _faults(card: Card) -> list[Fault]:
         if not card.decoder.causal:
             faults.append(Fault("decoder.causal", "must be true: a decoder may not look ahead"))
     if card.pooler and card.family != "encoder":
-        faults.append(Fault("pooler", f"belongs to encoders; this is a {card.family} design"))
+        faults.append(Fault("pooler", f"belongs to encoders; the family of this design is {card.family}"))
     if card.share_embedding and not _shareable(card):
         faults.append(Fault("share_embedding", "needs an encoder and a decoder with token tables of equal size"))
     return faults

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from formwright.arch.layers import Block, Branch, Cell, Layer, PatchEmbedding, Stack
 from formwright.arch.ops import (
@@ -16,6 +15,7 @@ from formwright.arch.ops import (
     Transform,
 )
 from formwright.core.errors import Fault
+from formwright.core.remember import remember
 
 
 @dataclass(frozen=True)
@@ -33,21 +33,15 @@ def stack_faults(stack: Stack, memory: Stack | None) -> list[Fault]:
     if not stack.layers:
         return [Fault("layers", "is empty; a stack needs at least one layer")]
     facts = [_facts(layer) for layer in stack.layers]
-    faults = _embedding_faults(stack, any(fact.relative for fact in facts))
+    faults = _embedding_faults(stack, True in [fact.relative for fact in facts])
     for index, fact in enumerate(facts):
-        found = list(fact.faults)
-        if fact.sees_all and stack.causal:
-            found += [
-                Fault(place, f"is {kind}, which sees the whole sentence and cannot be causal")
-                for place, kind in fact.sees_all
-            ]
-        if fact.reads:
-            found += _memory_faults(fact.reads, memory)
-        faults += [Fault(f"layers[{index}].{fault.where}", fault.what) for fault in found]
+        if fact.faults or fact.reads or (fact.sees_all and stack.causal):
+            found = [*fact.faults, *_causal_faults(fact, stack.causal), *_memory_faults(fact, memory)]
+            faults += [Fault(f"layers[{index}].{fault.where}", fault.what) for fault in found]
     return faults
 
 
-@lru_cache(maxsize=1 << 14)
+@remember
 def _facts(layer: Layer) -> _Facts:
     found = list(operations(layer))
     return _Facts(
@@ -144,8 +138,13 @@ def _branch_faults(place: str, branch: Branch, cell: Cell) -> Iterator[Fault]:
             )
 
 
-def _memory_faults(reads: tuple[tuple[str, int], ...], memory: Stack | None) -> Iterator[Fault]:
-    for place, layers in reads:
+def _causal_faults(facts: _Facts, causal: bool) -> Iterator[Fault]:
+    for place, kind in facts.sees_all if causal else ():
+        yield Fault(place, f"is {kind}, which sees the whole sentence and cannot be causal")
+
+
+def _memory_faults(facts: _Facts, memory: Stack | None) -> Iterator[Fault]:
+    for place, layers in facts.reads:
         if memory is None:
             yield Fault(place, "attends to an encoder, but none stands below it")
         elif layers > len(memory.layers):

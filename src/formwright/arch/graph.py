@@ -9,6 +9,7 @@ from formwright.arch.card import Card
 from formwright.arch.layers import Embedding, Layer, Stack
 from formwright.arch.segment import pieces, segment
 from formwright.core import codec
+from formwright.core.remember import remember
 
 
 @dataclass(frozen=True)
@@ -26,35 +27,43 @@ def graph_of(card: Card) -> Graph:
     memory: list[int] = []
     for stack in card.stacks:
         memory = _add_stack(stack, memory, labels, edges)
-    labels.append(_output_label(card))
+    labels.append(_output_label(card.pooler, card.classes, card.share_embedding))
     edges.append((memory[-1], len(labels) - 1, 0))
     return Graph(tuple(labels), tuple(edges))
 
 
 def graph_digest(card: Card) -> str:
     """Give a hexadecimal digest that is equal for designs with isomorphic computation graphs, and for no others."""
-    digest = hashlib.sha256()
+    parts = []
     for stack in card.stacks:
-        digest.update(_input_label(stack.embedding, stack.causal, stack.final_norm).encode())
-        digest.update(b"".join([piece for layer in stack.layers for piece in pieces(layer)]))
+        parts.append(_input_label(stack.embedding, stack.causal, stack.final_norm).encode())
+        parts += [_trace(layer) for layer in stack.layers]
     if card.encoder is not None and card.decoder is not None:
-        digest.update(repr(_memory_joints(card.encoder, card.decoder)).encode())
-    digest.update(_output_label(card).encode())
-    return digest.hexdigest()
+        parts.append(repr(_memory_joints(card.encoder, card.decoder)).encode())
+    parts.append(_output_label(card.pooler, card.classes, card.share_embedding).encode())
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+@remember
+def _trace(layer: Layer) -> bytes:
+    return b"".join(pieces(layer))
 
 
 def _add_stack(stack: Stack, memory: list[int], labels: list[str], edges: list[Edge]) -> list[int]:
     """Append a stack's nodes and edges; return the node at which each of its layers ends."""
     labels.append(_input_label(stack.embedding, stack.causal, stack.final_norm))
-    ends = [len(labels) - 1]
+    end = len(labels) - 1
+    ends = []
     for layer in stack.layers:
-        part = segment(layer)
-        shift = len(labels) - 1
-        labels += part.labels[1:]
-        edges += _placed(layer, ends[-1], shift)
-        edges += [(end, node + shift, 1) for node, last in part.reads for end in memory[-last:]]
-        ends.append(len(labels) - 1 if len(part.labels) > 1 else ends[-1])
-    return ends[1:]
+        part, shift = segment(layer), len(labels) - 1
+        if len(part.labels) > 1:
+            labels += part.labels[1:]
+            edges += _placed(layer, end, shift)
+            if part.reads:
+                edges += [(below, node + shift, 1) for node, last in part.reads for below in memory[-last:]]
+            end = len(labels) - 1
+        ends.append(end)
+    return ends
 
 
 @lru_cache(maxsize=1 << 14)
@@ -79,5 +88,6 @@ def _input_label(embedding: Embedding, causal: bool, final_norm: bool) -> str:
     return f"input {codec.text(embedding)} causal={causal} final_norm={final_norm}"
 
 
-def _output_label(card: Card) -> str:
-    return f"output pooler={card.pooler} classes={card.classes} share_embedding={card.share_embedding}"
+@lru_cache(maxsize=1 << 10)
+def _output_label(pooler: bool, classes: int, share_embedding: bool) -> str:
+    return f"output pooler={pooler} classes={classes} share_embedding={share_embedding}"

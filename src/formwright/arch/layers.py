@@ -1,18 +1,17 @@
 """How operations stand together: embeddings, blocks, cells, and stacks of them."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, Literal
 
 from formwright.arch.ops import BranchOperation, CrossAttention, Mixer
 from formwright.core.codec import Natural, Positive
-from formwright.core.remember import remember_hash
+from formwright.core.remember import remember, remembers
 
 Activation = Literal["gelu", "relu", "swish", "leaky-relu", "squared-relu"]
 Positions = Literal["learned", "sinusoidal", "relative", "none"]
 
 
-@remember_hash
+@remembers
 @dataclass(frozen=True)
 class TokenEmbedding:
     """Token, position and type tables, summed and normalised.
@@ -36,7 +35,7 @@ class TokenEmbedding:
         return self.factorised or self.width
 
 
-@remember_hash
+@remembers
 @dataclass(frozen=True)
 class PatchEmbedding:
     """Square patches of a square image, each mapped to a vector, behind an optional class token."""
@@ -55,7 +54,7 @@ class PatchEmbedding:
         return (self.image // self.patch) ** 2 + self.class_token
 
 
-@remember_hash
+@remembers
 @dataclass(frozen=True)
 class FrameEmbedding:
     """Frames of numbers, such as speech features, normalised and mapped to vectors."""
@@ -70,7 +69,7 @@ class FrameEmbedding:
 Embedding = TokenEmbedding | PatchEmbedding | FrameEmbedding
 
 
-@remember_hash
+@remembers
 @dataclass(frozen=True)
 class Block:
     """The ordinary layer: a token mixer, in a decoder cross-attention, then a stack of feed-forward widths.
@@ -108,6 +107,7 @@ class Branch:
     activation: Activation | None = None
 
 
+@remembers
 @dataclass(frozen=True)
 class Junction:
     """Two branches and how they are joined; the narrower one is padded, with 0 for `add` and with 1 for `multiply`.
@@ -129,14 +129,15 @@ class Junction:
         """List the states that a norm of this junction reads."""
         return frozenset(branch.input for branch in self.branches if branch.norm)
 
-    @cached_property
+    @property
+    @remember
     def width(self) -> int:
         """Give the width of the joined output."""
         widths = [branch.width for branch in self.branches]
         return sum(widths) if self.combine == "concatenate" else max(widths)
 
 
-@remember_hash
+@remembers
 @dataclass(frozen=True)
 class Cell:
     """A small graph of junctions, each reading earlier states; the last junction is the cell's output."""
@@ -145,7 +146,8 @@ class Cell:
     width: Positive
     junctions: tuple[Junction, ...]
 
-    @cached_property
+    @property
+    @remember
     def state_widths(self) -> tuple[int, ...]:
         """List the widths of the cell's states: its input, then each junction's output."""
         return (self.width, *(junction.width for junction in self.junctions))
@@ -159,6 +161,7 @@ class Cell:
 Layer = Block | Cell
 
 
+@remembers
 @dataclass(frozen=True)
 class Stack:
     """An embedding and the layers above it; between layers of unequal width stands a linear projection."""
@@ -168,7 +171,8 @@ class Stack:
     causal: bool = False
     final_norm: bool = False
 
-    @cached_property
+    @property
+    @remember
     def projections(self) -> tuple[tuple[int, int], ...]:
         """List the (from, to) widths of the projections between layers of unequal width."""
         joints = zip(self.layers, self.layers[1:], strict=False)

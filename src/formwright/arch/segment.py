@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +18,7 @@ from formwright.arch.ops import (
 )
 from formwright.arch.primitives import COMMUTATIVE, Term
 from formwright.core import codec
+from formwright.core.remember import remember
 
 ENTRY = 0
 
@@ -54,7 +54,7 @@ class _Drawing:
         return Segment(tuple(self.labels), tuple(self.edges), tuple(self.reads))
 
 
-@lru_cache(maxsize=1 << 14)
+@remember
 def segment(layer: Layer) -> Segment:
     """Draw the computation graph of a layer."""
     drawing = _Drawing()
@@ -65,7 +65,7 @@ def segment(layer: Layer) -> Segment:
     return drawing.segment()
 
 
-@lru_cache(maxsize=1 << 14)
+@remember
 def pieces(layer: Layer) -> tuple[bytes, ...]:
     """Cut a layer's graph wherever every path passes one node, and give the certificate of each piece.
 

@@ -17,7 +17,7 @@ INTERRUPTED = 130
 class _InOrder(TyperGroup):
     """Show commands in the order in which a user meets them."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
 
 

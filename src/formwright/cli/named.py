@@ -1,5 +1,6 @@
 """What a name on the command line stands for: a space, a published card, or a file that holds a card."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,4 +52,4 @@ def read_card(path: Path) -> NamedCard:
 
 
 def _looks_like_a_file(name: str) -> bool:
-    return name.endswith(".json") or "/" in name or "\\" in name or Path(name).is_file()
+    return name.endswith(".json") or "/" in name or "\\" in name or os.path.isfile(name)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -38,9 +39,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def large(number: int) -> str:
     """Write a count so that a person can read it: digits in groups, and a power of ten beyond twelve of them."""
-    return f"{number:,}" if number < 10**12 else f"{_scientific(number)}"
+    return f"{number:,}" if number < 10**12 else _scientific(number)
 
 
 def _scientific(number: int) -> str:
-    digits = str(number)
-    return f"{digits[0]}.{digits[1:3]}e{len(digits) - 1}"
+    # a decimal, because counts beyond the largest float are common
+    return f"{Decimal(number):.2e}".replace("+", "")

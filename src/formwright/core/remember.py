@@ -1,29 +1,40 @@
-"""Remember the hash of a value that is looked up often."""
+"""Remember, on a value itself, what follows from it.
+
+Designs share their layers, so the same layer is hashed, drawn and checked thousands of times. What is remembered lives
+and dies with its value, and never travels with it to another process.
+"""
 
 import dataclasses
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
-def remember_hash(kind: type[T]) -> type[T]:
-    """Make a frozen dataclass compute its hash once; stand above ``@dataclass(frozen=True)``.
+def remember(function: Callable[[T], R]) -> Callable[[T], R]:
+    """Make a pure function of one value work once for each value; the value's class stands under `remembers`."""
+    key = f"{function.__module__}.{function.__qualname__}"
 
-    Deep values hash slowly, and designs share their layers, so the same layer is looked up thousands of times.
-    """
-    plain = kind.__hash__
+    @wraps(function)
+    def remembered(value: T) -> R:
+        memory = value.__dict__
+        if key not in memory:
+            memory[key] = function(value)
+        return memory[key]  # type: ignore[no-any-return]
+
+    return remembered
+
+
+def remembers(kind: type[T]) -> type[T]:
+    """Let a frozen dataclass remember its hash and other facts; stand above ``@dataclass(frozen=True)``."""
     names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
-
-    def remembered(self: Any) -> int:
-        memory = self.__dict__
-        if "_hash" not in memory:
-            memory["_hash"] = plain(self)
-        return memory["_hash"]  # type: ignore[no-any-return]
 
     def state(self: Any) -> dict[str, Any]:
         # hashes of text differ between processes, so a pickled value must not carry its own
         return {name: self.__dict__[name] for name in names}
 
-    kind.__hash__ = remembered  # type: ignore[method-assign]
+    kind.__hash__ = remember(kind.__hash__)  # type: ignore[assignment, method-assign]
     kind.__getstate__ = state  # type: ignore[method-assign]
     return kind

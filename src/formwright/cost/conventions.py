@@ -23,8 +23,7 @@ class Convention:
 
     def __call__(self, card: Card, length: int = 128) -> Measure:
         """Return the count of a card; raise `IllegalInput` when the convention does not know such a design."""
-        if length < 1:
-            raise IllegalInput(f"a sentence has at least one token, not {length}")
+        _check_length(length)
         return Measure(self.count(card, length), self.unit)
 
 
@@ -84,6 +83,7 @@ COSTS: Registry[Convention] = Registry(
 
 def all_costs(card: Card, length: int = 128) -> dict[str, int]:
     """Count a card in every convention that knows such a design."""
+    _check_length(length)
     counts = {}
     for name in COSTS.names():
         try:
@@ -91,3 +91,8 @@ def all_costs(card: Card, length: int = 128) -> dict[str, int]:
         except IllegalInput:
             continue  # a convention made for other designs has nothing to say about this one
     return counts
+
+
+def _check_length(length: int) -> None:
+    if length < 1:
+        raise IllegalInput(f"a sentence has at least one token, not {length}")

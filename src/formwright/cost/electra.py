@@ -25,6 +25,10 @@ def electra_flops(card: Card, length: int = 128) -> int:
         raise IllegalInput(
             f"ELECTRA's counter knows text encoders only; this is a {card.family} design. Use macs or flops."
         )
+    if card.encoder.projections:
+        raise IllegalInput(
+            "ELECTRA's counter knows layers of one width only; this design has several. Use macs or flops."
+        )
     width = card.output_width
     blocks = sum(_block(layer, length) for layer in card.encoder.layers)
     classifier = 2 * width**2 + width + _ACTIVATION * width + 2 * width
@@ -37,6 +41,8 @@ def _block(layer: Layer, length: int) -> int:
         raise IllegalInput(
             "ELECTRA's counter knows self-attention with one feed-forward layer only. Use macs or flops."
         )
+    if layer.mixer.score != "sdp" or layer.mixer.relative is not None:
+        raise IllegalInput("ELECTRA's counter knows scaled dot products without relative positions. Use macs or flops.")
     width, heads, inner, hidden = (
         layer.width,
         layer.mixer.heads,

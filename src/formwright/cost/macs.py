@@ -29,7 +29,7 @@ _PRODUCTS = frozenset({"matmul", "cosine", "euclidean"})
 
 
 def macs(card: Card, length: int = 128) -> int:
-    """Count the MACs of one forward pass over `length` tokens, in the source and in the target; images have their own."""
+    """Count the MACs of a forward pass over `length` tokens, in source and in target; images have their own length."""
     memory = (card.encoder.output_width, _tokens(card.encoder, length)) if card.encoder is not None else (0, 0)
     total = sum(_stack(stack, _tokens(stack, length), memory) for stack in card.stacks)
     return total + card.output_width * ((card.output_width if card.pooler else 0) + card.classes)

@@ -52,18 +52,29 @@ def params_with_mlm_head(card: Card) -> int:
 
 def params_attention(card: Card) -> int:
     """Count the query, key, value and further input maps of all attentions, as AutoBERT-Zero reports them."""
-    blocks = [layer for stack in card.stacks for layer in stack.layers if isinstance(layer, Block)]
-    return sum(_input_maps(block.mixer) * _affine(block.width, _inner(block.mixer)) for block in blocks)
+    memory = card.encoder.output_width if card.encoder is not None else 0
+    layers = [layer for stack in card.stacks for layer in stack.layers]
+    return sum(_input_maps(operation, width, memory) for layer in layers for operation, width in _entries(layer))
 
 
-def _input_maps(operation: Operation) -> int:
-    if isinstance(operation, Attention):
-        return 3
-    return len(operation.inputs) if isinstance(operation, OpGraph) else 0
+def _entries(layer: Layer) -> list[tuple[Operation, int]]:
+    """List a layer's operations with the widths they read."""
+    if isinstance(layer, Block):
+        return [(operation, layer.width) for operation in (layer.mixer, layer.cross) if operation is not None]
+    branches = [branch for junction in layer.junctions for branch in junction.branches]
+    return [(branch.operation, layer.state_widths[branch.input]) for branch in branches]
 
 
-def _inner(operation: Operation) -> int:
-    return operation.heads * operation.head_width if isinstance(operation, Attention | OpGraph) else 0
+def _input_maps(operation: Operation, width: int, memory: int) -> int:
+    match operation:
+        case Attention(heads, head_width, _, _, bias):
+            return 3 * _affine(width, heads * head_width, bias)
+        case CrossAttention(heads, head_width, _, bias):
+            return _affine(width, heads * head_width, bias) + 2 * _affine(memory, heads * head_width, bias)
+        case OpGraph(heads, head_width):
+            return len(operation.inputs) * _affine(width, heads * head_width)
+        case _:
+            return 0
 
 
 def _affine(inputs: int, outputs: int, bias: bool = True) -> int:

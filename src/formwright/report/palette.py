@@ -18,6 +18,7 @@ class Swatch:
     name: str
     colour: str
     glyph: str
+    filled: bool = True  # identity is no colour: it leaves its place empty
 
     @property
     def ink(self) -> str:
@@ -36,7 +37,7 @@ _SWATCHES = {
     "convolution": Swatch("convolution or dense map", "#999933", "■"),
     "gated-linear-unit": Swatch("gated linear unit", "#AA4499", "◇"),
     "op-graph": Swatch("op graph", "#882255", "ƒ"),
-    "identity": Swatch("identity", "#DDDDDD", "·"),
+    "identity": Swatch("identity", "#DDDDDD", "·", filled=False),
 }
 
 
@@ -48,7 +49,7 @@ def swatch(operation: Operation) -> Swatch:
 def swatches_of(card: Card) -> tuple[Swatch, ...]:
     """List what a legend of this card explains, in the order of the vocabulary."""
     used = {operation.TYPE for stack in card.stacks for layer in stack.layers for _, operation in operations(layer)}
-    return tuple(_SWATCHES[kind.TYPE] for kind in OPERATIONS if kind.TYPE in used)  # type: ignore[attr-defined]
+    return tuple(_SWATCHES[kind.TYPE] for kind in OPERATIONS if kind.TYPE in used)
 
 
 def luminance(colour: str) -> float:

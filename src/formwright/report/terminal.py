@@ -125,6 +125,6 @@ def _painted(line: tuple[Span, ...], colour: bool, columns: int) -> str:
 
 
 def _style(span: Span) -> Style:
-    if span.swatch is None:
+    if span.swatch is None or not span.swatch.filled:
         return Style(bold=span.strong)
     return Style(color=span.swatch.ink, bgcolor=span.swatch.colour)

@@ -8,6 +8,11 @@ from itertools import zip_longest
 from formwright.report.fold import Funnel
 from formwright.report.palette import Swatch
 
+_WALLS = (
+    "\N{BOX DRAWINGS LIGHT DIAGONAL UPPER LEFT TO LOWER RIGHT}",
+    "\N{BOX DRAWINGS LIGHT DIAGONAL UPPER RIGHT TO LOWER LEFT}",
+)
+
 
 @dataclass(frozen=True)
 class Span:
@@ -35,6 +40,7 @@ class Part:
     words: str = ""
     swatch: Swatch | None = None
     strong: bool = False
+    indent: int = 2  # of the lines that continue the words
 
 
 @dataclass(frozen=True)
@@ -79,14 +85,18 @@ def box(sheet: Sheet, width: int, parts: Sequence[Part], title: str, times: int 
 def tiles(swatch: Swatch, count: int, room: int) -> tuple[Span, ...]:
     """Fill the room with a bar of the operation's colour, cut into `count` heads as far as they fit."""
     shown = min(count, (room + 1) // 2)
-    each, spare = divmod(room - (shown - 1), shown)
+    each = (room - (shown - 1)) // shown
     heads = [swatch.glyph * each] * shown
     if shown < count:
         heads[-1] = "…"
-    spans = [Span(" " * (spare // 2))]
-    for head in heads:
-        spans += [Span(head, swatch), Span(" ")]
-    return (*spans[:-1], Span(" " * (spare - spare // 2)))
+    spans = [span for head in heads for span in (Span(head, swatch), Span(" "))]
+    return padded(spans[:-1], room)
+
+
+def padded(spans: Sequence[Span], room: int) -> tuple[Span, ...]:
+    """Put spans into the middle of the room."""
+    spare = room - sum(len(span.text) for span in spans)
+    return (Span(" " * (spare // 2)), *spans, Span(" " * (spare - spare // 2)))
 
 
 def bar(sheet: Sheet, width: int, room: int) -> tuple[Span, ...]:
@@ -103,27 +113,27 @@ def funnel_row(sheet: Sheet, funnel: Funnel, words: str) -> Row:
     """Draw a projection as the two slanted walls of a funnel around the stem between two boxes."""
     outer, inner = sheet.left(max(funnel.before, funnel.after)), sheet.left(min(funnel.before, funnel.after))
     left = min((outer + inner) // 2, sheet.area // 2 - 1)
-    walls = "╲╱" if funnel.before > funnel.after else "╱╲"
-    stem = sheet.area // 2 - left
-    shape = walls[0] + " " * (stem - 1) + "│" + " " * (stem - 1) + walls[1]
+    falling, rising = _WALLS if funnel.before > funnel.after else _WALLS[::-1]
+    gap = " " * (sheet.area // 2 - left - 1)
+    shape = f"{falling}{gap}│{gap}{rising}"
     return Row(left, (Span(shape),), (Span(words),))
 
 
 def worded(part: Part, room: int) -> list[tuple[Span, ...]]:
     """Break the words of a part into rows, behind its glyph."""
     if part.swatch is None:
-        return [(Span(line, strong=part.strong),) for line in wrapped(part.words, room)]
-    lines = wrapped(part.words, room - 2)
+        return [(Span(line, strong=part.strong),) for line in wrapped(part.words, room, part.indent)]
+    lines = wrapped(part.words, room - 2, part.indent)
     glyphs = [Span(part.swatch.glyph, part.swatch), *[Span(" ")] * (len(lines) - 1)]
     return [(glyph, Span(f" {line}")) for glyph, line in zip(glyphs, lines, strict=True)]
 
 
-def wrapped(words: str, room: int) -> list[str]:
+def wrapped(words: str, room: int, indent: int = 2) -> list[str]:
     """Break words into lines, the continued ones indented."""
     return [
         line
         for sentence in words.split("\n")
-        for line in textwrap.wrap(sentence, room, subsequent_indent="     ", break_on_hyphens=False)
+        for line in textwrap.wrap(sentence, room, subsequent_indent=" " * indent, break_on_hyphens=False)
     ]
 
 

@@ -6,7 +6,7 @@ from formwright.arch.layers import Block, Branch, Cell, Embedding, Junction, Lay
 from formwright.arch.ops import Operation
 from formwright.report.fold import Funnel, Run, inner_funnel
 from formwright.report.palette import swatch
-from formwright.report.terminal_boxes import Part, Row, Sheet, Span, bar, box, funnel_row, shortened, tiles
+from formwright.report.terminal_boxes import Part, Row, Sheet, Span, bar, box, funnel_row, padded, shortened, tiles
 from formwright.report.words import (
     describe,
     describe_branch,
@@ -58,9 +58,8 @@ def run_row(sheet: Sheet, run: Run) -> Row:
     place = f"{run.first}{times}".ljust(8) + f"{layer.width:>5}  "
     words = shortened(_short(layer), sheet.words - len(place) - 2)
     shape = (Span("│ "), *filling, Span(" │"))
-    return Row(
-        sheet.left(layer.width), shape, (Span(place), Span(swatch(mixer).glyph, swatch(mixer)), Span(f" {words}"))
-    )
+    glyph = Span(swatch(mixer).glyph, swatch(mixer))
+    return Row(sheet.left(layer.width), shape, (Span(place), glyph, Span(f" {words}")))
 
 
 def run_row_title() -> Row:
@@ -118,18 +117,13 @@ def _junction_part(index: int, junction: Junction, room: int, widest: int) -> Pa
     left, right = junction.left, junction.right
     half = (room - 3) // 2
     if right is None:
-        alone = (
-            Span(" " * ((room - half) // 2)),
-            *_branch(left, half, widest),
-            Span(" " * (room - half - (room - half) // 2)),
-        )
-        return Part((alone,), f"{index}: {describe_branch(left)}")
+        alone = padded(_branch(left, half, widest), room)
+        return Part((alone,), f"{index}: {describe_branch(left)}", indent=7)
+    pair = (*_branch(left, half, widest), Span(f" {_COMBINE[junction.combine]} "), *_branch(right, half, widest))
     words = f"{index}: {describe_branch(left)}\n   | {junction.combine} | {describe_branch(right)}"
-    middle = Span(f" {_COMBINE[junction.combine]} ")
-    return Part(((*_branch(left, half, widest), middle, *_branch(right, half, widest)),), words)
+    return Part((pair,), words, indent=7)
 
 
 def _branch(branch: Branch, room: int, widest: int) -> tuple[Span, ...]:
     length = max(1, round(room * branch.width / widest))
-    left = (room - length) // 2
-    return (Span(" " * left), *tiles(swatch(branch.operation), 1, length), Span(" " * (room - length - left)))
+    return padded(tiles(swatch(branch.operation), 1, length), room)

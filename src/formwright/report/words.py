@@ -88,8 +88,9 @@ def describe_feed_forward(block: Block) -> str:
 def describe_branch(branch: Branch) -> str:
     """Say which state one side of a junction reads and what it does to it, in the order in which it does it."""
     width = "" if isinstance(branch.operation, Identity) else f"to {branch.width}"
-    steps = _listed("norm" if branch.norm else "", describe(branch.operation), width, branch.activation or "")
-    return f"[{branch.input}] {steps}"
+    kind = "self-attention" if isinstance(branch.operation, Attention) else ""
+    words = _listed("norm" if branch.norm else "", kind, describe(branch.operation), width, branch.activation or "")
+    return f"[{branch.input}] {words}"
 
 
 def describe_embedding(embedding: Embedding, *, shared: bool = False) -> tuple[str, str]:
@@ -133,9 +134,9 @@ def heading(first: int, last: int) -> str:
 
 
 def describe_layer(layer: Layer) -> str:
-    """Say what a layer is as a whole: its width, and where its norms stand or how many junctions it has."""
+    """Say what a layer is as a whole: its width, whether it is a cell, and where its norms stand."""
     if isinstance(layer, Cell):
-        return _listed(_width(layer), f"cell of {_plural(len(layer.junctions), 'junction')}")
+        return f"{_width(layer)}, cell"
     return _listed(_width(layer), "norm first" if layer.norm == "pre" else "")
 
 

@@ -36,7 +36,6 @@ def estimate_share(total: int, hits: int, samples: int) -> Estimate:
     spread = _Z90**2 / samples
     centre = (share + spread / 2) / (1 + spread)
     half = sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)
-    low = 0.0 if hits == 0 else centre - half
-    high = 1.0 if hits == samples else centre + half
+    high = 1.0 if hits == samples else centre + half  # rounding must not lead beyond all designs
     # fractions, because totals beyond the largest float are common
-    return Estimate(*(round(Fraction(part) * total) for part in (share, low, high)))
+    return Estimate(*(round(Fraction(part) * total) for part in (share, centre - half, high)))

@@ -47,4 +47,5 @@ def _repeat(part: Repeat, member: Part[Any], where: str) -> Iterator[Line]:
     if len(part.lengths) > 1 or remark:
         yield Line(f"{where}.length", part.lengths, remark)
     groups = max(part.lengths) // part.tied
-    yield from outline(member, f"{where}[0..{groups - 1}]")
+    if groups:
+        yield from outline(member, f"{where}[0..{groups - 1}]")

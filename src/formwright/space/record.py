@@ -30,7 +30,7 @@ class Record(Part[Fields]):
     def __post_init__(self) -> None:
         names = [name for name, _ in self.fields]
         for name in names:
-            if not name.isidentifier() or name.startswith("_") or name in dir(Fields):
+            if not name.isidentifier() or name.startswith("_") or hasattr(Fields.of(), name):
                 raise IllegalInput(
                     f"{name!r} cannot name a field: it must be a plain identifier other than a method's name"
                 )

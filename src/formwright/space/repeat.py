@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ from formwright.space.gene import Gene, Path
 from formwright.space.part import By, Fill, Part, Vector, enumerate_product, wrong
 
 Groups: TypeAlias = tuple[Any, ...]
+_MOST_SHARED = 10_000
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,11 @@ class Repeat(Part[Groups]):
         )
 
     def enumerate(self) -> Iterator[Groups]:
+        # a short list of members is made once, so that designs share them; a long one is never held in memory
+        members = tuple(self.part.enumerate()) if self.part.count() <= _MOST_SHARED else None
         for length in self.lengths:
-            yield from enumerate_product([self.part] * (length // self.tied))
+            groups = length // self.tied
+            yield from product(members, repeat=groups) if members else enumerate_product([self.part] * groups)
 
     def genes(self, value: Groups, path: Path = ()) -> Iterator[Gene]:
         if len(self.lengths) > 1:

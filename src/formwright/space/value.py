@@ -10,8 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from formwright.core.remember import remembers
 
-@dataclass(frozen=True, slots=True, repr=False)
+
+@remembers
+@dataclass(frozen=True, repr=False)
 class Fields(Mapping[str, Any]):
     """Hold named values in a fixed order; read one as `value.heads` or `value["heads"]`."""
 
@@ -29,6 +32,8 @@ class Fields(Mapping[str, Any]):
         raise KeyError(name)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "pairs":  # absent while a copy is being made; looking for it here would never end
+            raise AttributeError(name)
         try:
             return self[name]
         except KeyError:
@@ -44,7 +49,8 @@ class Fields(Mapping[str, Any]):
         return f"Fields({', '.join(f'{field}={value!r}' for field, value in self.pairs)})"
 
 
-@dataclass(frozen=True, slots=True)
+@remembers
+@dataclass(frozen=True)
 class Case:
     """Hold the case that a `Switch` took and the value of that case alone."""
 

@@ -13,6 +13,7 @@ from typing import Any
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, DynamicConvolution, Mixer, Relative, RelativeAttention, Transform
+from formwright.core.remember import remember, remembers
 from formwright.space.choice import Choice
 from formwright.space.record import Record
 from formwright.space.repeat import Repeat
@@ -21,9 +22,10 @@ from formwright.space.switch import Switch
 from formwright.space.value import Case, Fields
 
 
+@remembers
 @dataclass(frozen=True)
 class Sizes:
-    """Hold what is the same at every level: the widths to choose from, the tokens, and whether idle parts are counted."""
+    """Hold what is the same at every level: widths to choose from, the tokens, and whether idle parts are counted."""
 
     widths: tuple[int, int]
     feed_forward: tuple[int, int]
@@ -48,7 +50,8 @@ def flexibert(name: str, detail: str, sizes: Sizes, *, tied: int = 1, free_stack
     root = Record.of(layers=Repeat(layer, (2, 4), tied=tied))
 
     def build(design: Fields) -> Card:
-        return _card(tuple([_block(group, sizes) for group in design.layers for _ in range(tied)]), sizes)
+        blocks = [_block(group, sizes) for group in design["layers"]]
+        return _card(tuple([block for block in blocks for _ in range(tied)]), sizes)
 
     return Space(name, root, build, f"mixed encoders, {detail} (FlexiBERT, Tuli et al. 2022)")
 
@@ -73,7 +76,7 @@ def _mixer(operation: Case, heads: int, head_width: int, sizes: Sizes) -> Mixer:
 
 def _card(blocks: tuple[Block, ...], sizes: Sizes) -> Card:
     embedding = _embedding(blocks[0].width, sizes)
-    idle = sizes.length * embedding.width + sum([_idle(block) for block in blocks]) if sizes.idle else 0
+    idle = sizes.length * embedding.width + sum(map(_idle, blocks)) if sizes.idle else 0
     return Card(encoder=Stack(embedding, blocks), idle=idle)
 
 
@@ -82,7 +85,7 @@ def _embedding(width: int, sizes: Sizes) -> TokenEmbedding:
     return TokenEmbedding(sizes.vocabulary, width, positions="relative", length=sizes.length, types=1)
 
 
-@lru_cache(maxsize=1 << 12)
+@remember
 def _idle(block: Block) -> int:
     if isinstance(block.mixer, Attention):
         return block.mixer.head_width**2 if block.mixer.score == "sdp" else 0

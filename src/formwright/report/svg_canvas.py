@@ -1,0 +1,121 @@
+"""The alphabet of the SVG drawings: shapes as strings, text that cannot break out, and the tones they share."""
+
+import re
+import textwrap
+from dataclasses import dataclass
+from typing import Literal
+from xml.sax.saxutils import escape, quoteattr
+
+PAPER, SHEET, EDGE = "#FBFAF7", "#FFFFFF", "#98A1AC"
+INK, QUIET, WIRE = "#1F2933", "#5B6670", "#8A94A0"
+BAR, STRIP, FILL = "#7B8794", "#C3CAD3", "#E4E8ED"
+LINE = 16  # from one line of words to the next
+LETTER = 7.0  # a generous guess of the average letter of 12 pixel sans-serif type, since no font is known here
+_FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
+_FORBIDDEN = re.compile(
+    "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)  # characters that XML has no place for
+
+
+@dataclass(frozen=True)
+class Port:
+    """A place where cross-attention begins or ends: at the box of encoder layer `layer`, or at a reader of `reads` layers."""
+
+    left: float
+    right: float
+    y: float
+    layer: int = 0
+    reads: int = 0
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Finished elements, the y below which nothing of them stands, and their ports."""
+
+    elements: tuple[str, ...]
+    bottom: float
+    ports: tuple[Port, ...] = ()
+
+
+def element(name: str, content: str | None = None, **attributes: str | float) -> str:
+    """Write an element; underscores in attribute names become hyphens, `content` must be escaped already."""
+    pairs = "".join(
+        f" {key.rstrip('_').replace('_', '-')}={quoteattr(_value(value))}" for key, value in attributes.items()
+    )
+    return f"<{name}{pairs}/>" if content is None else f"<{name}{pairs}>{content}</{name}>"
+
+
+def rect(x: float, y: float, width: float, height: float, fill: str, **attributes: str | float) -> str:
+    """Write a rectangle."""
+    return element("rect", x=x, y=y, width=width, height=height, fill=fill, **attributes)
+
+
+def path(data: str, stroke: str = WIRE, **attributes: str | float) -> str:
+    """Write an open line."""
+    return element("path", d=data, fill="none", stroke=stroke, **attributes)
+
+
+def text(x: float, y: float, words: str, **attributes: str | float) -> str:
+    """Write words with their baseline at y."""
+    return element("text", plain(words), x=x, y=y, **attributes)
+
+
+def lines(x: float, y: float, words: list[str], **attributes: str | float) -> list[str]:
+    """Write words line below line, the first with its baseline at y."""
+    return [text(x, y + index * LINE, line, **attributes) for index, line in enumerate(words)]
+
+
+def arrow(x: float, top: float, bottom: float) -> list[str]:
+    """Draw a short arrow downwards."""
+    return [
+        path(f"M{point(x, top)}V{number(bottom - 4)}", stroke_width=1.2),
+        element("path", d=f"M{point(x - 3.5, bottom - 6)}h7l-3.5,6z", fill=WIRE),
+    ]
+
+
+def pill(x: float, y: float, times: int) -> list[str]:
+    """Draw a badge, centred on a point, that says how often a thing stands there."""
+    words = f"\N{MULTIPLICATION SIGN} {times}"
+    width = 14 + LETTER * len(words)
+    box = rect(x - width / 2, y - 10, width, 20, INK, rx=10)
+    return [box, text(x, y + 4.2, words, fill=PAPER, font_weight="bold", text_anchor="middle")]
+
+
+def wrapped(words: str, room: float, indent: str = "") -> list[str]:
+    """Break words into lines that fit the room; what would take more than six lines ends in an ellipsis."""
+    letters = max(8, int(room / LETTER))
+    broken = textwrap.TextWrapper(
+        letters, subsequent_indent=indent, break_on_hyphens=False, max_lines=6, placeholder=" …"
+    )
+    return broken.wrap(words)
+
+
+def plain(words: str) -> str:
+    """Escape words for the inside of an element; characters that XML forbids become a replacement mark."""
+    return escape(_FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", words))
+
+
+def page(width: float, height: float, title: str, elements: list[str]) -> str:
+    """Put elements onto a sheet of paper: a whole SVG file."""
+    paper = rect(0.5, 0.5, width - 1, height - 1, PAPER, stroke="#E2DFD8", rx=10)
+    size = {"width": width, "height": height, "viewBox": f"0 0 {number(width)} {number(height)}"}
+    body = "\n".join([element("title", plain(title)), paper, *elements])
+    look: dict[str, str | float] = {"font_family": _FONT, "font_size": 12, "fill": INK, "role": "img"}
+    return element("svg", f"\n{body}\n", xmlns="http://www.w3.org/2000/svg", **size, **look) + "\n"
+
+
+def point(x: float, y: float) -> str:
+    """Write a point of a path."""
+    return f"{number(x)},{number(y)}"
+
+
+def number(value: float) -> str:
+    """Write a length to a tenth of a pixel."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _value(value: str | float) -> str:
+    return value if isinstance(value, str) else number(value)
+
+
+Anchor = Literal["start", "end"]

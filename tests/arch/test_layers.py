@@ -1,0 +1,69 @@
+"""Widths that follow from the parts."""
+
+from typing import Literal
+
+import pytest
+
+from formwright.arch.layers import (
+    Block,
+    Branch,
+    Cell,
+    FrameEmbedding,
+    Junction,
+    PatchEmbedding,
+    Stack,
+    TokenEmbedding,
+)
+from formwright.arch.ops import Attention, Convolution, Identity
+from formwright.core import codec
+from formwright.core.rng import derive
+from tests.arch.random_cards import random_cell
+
+DENSE = Convolution()
+
+
+def test_tables_are_as_wide_as_the_factorised_width() -> None:
+    assert TokenEmbedding(100, 64).table_width == 64
+    assert TokenEmbedding(100, 64, factorised=16).table_width == 16
+
+
+@pytest.mark.parametrize(("image", "patch", "class_token", "tokens"), [(224, 16, True, 197), (8, 2, False, 16)])
+def test_tokens_of_an_image(image: int, patch: int, class_token: bool, tokens: int) -> None:
+    assert PatchEmbedding(image, patch, 64, class_token=class_token).tokens == tokens
+
+
+@pytest.mark.parametrize(("combine", "width"), [("add", 32), ("multiply", 32), ("concatenate", 48)])
+def test_a_junction_is_as_wide_as_what_it_joins(combine: Literal["add", "concatenate", "multiply"], width: int) -> None:
+    narrow, wide = Branch(0, DENSE, 16), Branch(0, DENSE, 32)
+    assert Junction(narrow, wide, combine).width == width
+    assert Junction(wide, narrow, combine).width == width
+    assert Junction(narrow, None, combine).width == 16
+
+
+def test_a_cell_lists_the_widths_of_its_states() -> None:
+    first = Junction(Branch(0, DENSE, 16), Branch(0, DENSE, 32), "concatenate")
+    second = Junction(Branch(1, DENSE, 8), Branch(0, Identity(), 64))
+    cell = Cell(64, (first, second))
+    assert cell.state_widths == (64, 48, 64)
+    assert cell.output_width == 64
+    assert Cell(64, (first,)).output_width == 48
+
+
+def test_projections_stand_between_unequal_widths_only() -> None:
+    layers = [Block(width, Attention(2, 8)) for width in (32, 32, 64)]
+    cell = Cell(64, (Junction(Branch(0, DENSE, 16)),))
+    stack = Stack(TokenEmbedding(100, 32), (*layers, cell, layers[0]))
+    assert stack.projections == ((32, 64), (16, 32))
+    assert stack.output_width == 32
+    assert Stack(FrameEmbedding(40, 64), (cell,)).projections == ()
+    assert Stack(FrameEmbedding(40, 64), (cell,)).output_width == 16
+
+
+def test_equal_layers_are_one_key() -> None:
+    rng, again = derive(0, "cells"), derive(0, "cells")
+    for _ in range(50):
+        cell, same = random_cell(rng, 32), random_cell(again, 32)
+        assert cell is not same
+        assert cell == same
+        assert {cell: "found"}[same] == "found"
+        assert codec.read(Cell, codec.write(cell), "cell") == cell

@@ -1,0 +1,104 @@
+"""The vocabulary reads and writes itself, and an op graph refuses what is not an attention."""
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+
+from formwright.arch.ops import (
+    NEVER_CAUSAL,
+    OPERATIONS,
+    BranchOperation,
+    Mixer,
+    OpGraph,
+    Transform,
+)
+from formwright.arch.primitives import Term, canonical
+from formwright.core import codec
+from formwright.core.errors import IllegalDesign
+from formwright.core.rng import derive
+from tests.arch.random_ops import random_attention_term, random_branch_operation, random_mixer
+
+Q: Term = "Q"
+
+
+def faults_of(data: Any) -> list[tuple[str, str]]:
+    with pytest.raises(IllegalDesign) as caught:
+        codec.read(OpGraph, data, "card")
+    return [(fault.where, fault.what) for fault in caught.value.faults]
+
+
+def op_graph(term: Any) -> dict[str, Any]:
+    return {"type": "op-graph", "heads": 2, "head_width": 4, "term": term}
+
+
+def nested(depth: int) -> list[Any]:
+    term: Any = "Q"
+    for _ in range(depth):
+        term = ["neg", term]
+    assert isinstance(term, list)
+    return term
+
+
+def test_the_vocabulary_lists_every_operation_once() -> None:
+    assert set(OPERATIONS) == {*get_args(Mixer), *get_args(BranchOperation)}
+    names = [codec.header(operation)["type"] for operation in OPERATIONS]
+    assert len(set(names)) == len(OPERATIONS)
+    assert NEVER_CAUSAL == (Transform, OpGraph)
+
+
+def test_random_operations_cover_the_vocabulary_and_survive_json() -> None:
+    rng = derive(0, "operations")
+    mixers = [random_mixer(rng, 32, causal=False) for _ in range(150)]
+    branches = [random_branch_operation(rng, None) for _ in range(100)]
+    found = {type(operation) for operation in (*mixers, *branches)}
+    assert {kind.__name__ for kind in set(OPERATIONS) - found} == {"CrossAttention"}  # which needs an encoder
+    for operation in (*mixers, *branches):
+        assert codec.read(type(operation), codec.write(operation), "operation") == operation
+
+
+def test_equal_op_graphs_are_equal_values() -> None:
+    assert OpGraph(2, 4, ("add", "Q", ("neg", "K"))) == OpGraph(2, 4, ("add", ("neg", "K"), "Q"))
+    assert OpGraph(2, 4, ("add", "Q", "K")) != OpGraph(2, 4, ("add", "Q", "V"))
+
+
+def test_an_op_graph_holds_the_canonical_term() -> None:
+    rng = derive(0, "graphs")
+    for _ in range(50):
+        term = random_attention_term(rng)
+        graph = OpGraph(1, 8, term)
+        assert graph.term == canonical(term)
+        assert replace(graph, heads=2).term == graph.term
+        assert set(graph.inputs) <= set("QKVP")
+        assert all(repr(letter) in repr(term) for letter in graph.inputs)
+
+
+def test_json_of_an_op_graph_is_nested_lists() -> None:
+    graph = OpGraph(2, 4, ("matmul", ("softmax", ("matmul", "Q", ("transpose", "K"))), "V"))
+    assert codec.write(graph) == op_graph(["matmul", ["softmax", ["matmul", "Q", ["transpose", "K"]]], "V"])
+
+
+@pytest.mark.parametrize(
+    ("term", "where", "what"),
+    [
+        ("Q", "term", "is the bare input Q; an attention applies at least one operation"),
+        (["transpose", "Q"], "term", "gives shape (d, n); an attention must give (n, d)"),
+        (["matmul", "Q", "K"], "term: ('matmul', 'Q', 'K')", "applies matmul to shapes (n, d) and (n, d)"),
+        (["neg", "X"], "term: 'X'", "is not an input; inputs are Q, K, V, P"),
+        (["neg", 3], "term", "must be an input such as 'Q' or a list such as ['softmax', 'Q']"),
+        ([], "term", "must be an input such as 'Q' or a list such as ['softmax', 'Q']"),
+        ({}, "term", "must be an input such as 'Q' or a list such as ['softmax', 'Q']"),
+        (nested(65), "term", "is nested deeper than 64 operations"),
+    ],
+)
+def test_an_illegal_term_is_refused(term: Any, where: str, what: str) -> None:
+    assert faults_of(op_graph(term)) == [(where, what)]
+
+
+def test_the_deepest_legal_term_is_read() -> None:
+    assert codec.write(codec.read(OpGraph, op_graph(nested(64)), "card"))["term"] == nested(64)
+
+
+def test_a_term_is_data_and_never_code() -> None:
+    ((where, _),) = faults_of(op_graph(["__import__('os').getcwd", "Q"]))
+    assert where == """term: ("__import__('os').getcwd", 'Q')"""

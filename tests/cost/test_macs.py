@@ -1,0 +1,56 @@
+import pytest
+from numpy.random import default_rng
+
+from formwright.arch.ops import Operation
+from formwright.cost import macs
+from formwright.cost.macs import operation_macs
+from formwright.space.zoo import SPACES
+from tests.cost import slow_products as slow
+from tests.cost.cases import CARDS, OPERATIONS
+
+SAMPLED = [name for name in SPACES.names() if not name.startswith("autobert-zero")]
+WIDTHS = [(48, 48, (48, 7)), (48, 24, (40, 7)), (32, 96, (16, 11))]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=repr)
+@pytest.mark.parametrize(("width", "output", "memory"), WIDTHS)
+@pytest.mark.parametrize("length", [1, 13])
+def test_an_operation_takes_the_products_one_can_list(
+    operation: Operation, width: int, output: int, memory: tuple[int, int], length: int
+) -> None:
+    products = slow.operation_products(operation, width, output, length, slow.Memory(*memory))
+    assert operation_macs(operation, width, output, length, memory) == slow.total(products)
+
+
+@pytest.mark.parametrize("length", [1, 16, 100])
+@pytest.mark.parametrize("name", CARDS)
+def test_a_design_takes_the_products_one_can_list(name: str, length: int) -> None:
+    assert macs(CARDS[name], length) == slow.total(slow.card_products(CARDS[name], length))
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_sampled_designs_take_the_products_one_can_list(name: str) -> None:
+    space, rng = SPACES.get(name), default_rng(6)
+    for length in (8, 30, 128):
+        card = space.card(space.sample(rng, by="gene"))
+        assert macs(card, length) == slow.total(slow.card_products(card, length))
+
+
+def test_sentences_are_128_tokens_long_unless_said_otherwise() -> None:
+    assert macs(CARDS["plain"]) == macs(CARDS["plain"], 128) > macs(CARDS["plain"], 127)
+
+
+def test_an_image_brings_its_own_length() -> None:
+    assert macs(CARDS["patches"], 5) == macs(CARDS["patches"], 500)
+    assert macs(CARDS["image captions"], 5) < macs(CARDS["image captions"], 6)
+
+
+def test_a_shared_table_and_idle_parameters_cost_no_time() -> None:
+    assert macs(CARDS["translation"]) == macs(CARDS["shared table"])
+
+
+def test_a_part_of_an_attention_formula_that_occurs_twice_runs_once() -> None:
+    shape, products = slow.run(
+        ("add", ("matmul", ("cosine", "Q", "K"), "V"), ("matmul", ("cosine", "Q", "K"), "P")), 7, 3
+    )
+    assert (shape, products) == ((7, 3), [(7, 3, 7), (7, 7, 3), (7, 7, 3)])
