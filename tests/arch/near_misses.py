@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from numpy.random import Generator
+from tests.arch.random_ops import ACTIVATIONS, chance, pick
 
 from formwright.arch.card import Card
 from formwright.arch.primitives import BINARY, UNARY
 from formwright.core.errors import IllegalDesign
-from tests.arch.random_ops import ACTIVATIONS, chance, pick
 
 Change = Callable[[Any, Generator], Any]
 

@@ -1,6 +1,15 @@
 """Random legal designs of every family, drawn from an explicit generator."""
 
 from numpy.random import Generator
+from tests.arch.random_ops import (
+    ACTIVATIONS,
+    WIDTHS,
+    chance,
+    pick,
+    random_branch_operation,
+    random_cross,
+    random_mixer,
+)
 
 from formwright.arch.card import Card
 from formwright.arch.check import has_relative, operations
@@ -18,15 +27,6 @@ from formwright.arch.layers import (
     TokenEmbedding,
 )
 from formwright.arch.ops import BranchOperation, Identity, LightweightConvolution
-from tests.arch.random_ops import (
-    ACTIVATIONS,
-    WIDTHS,
-    chance,
-    pick,
-    random_branch_operation,
-    random_cross,
-    random_mixer,
-)
 
 FAMILIES = ("encoder", "decoder", "encoder-decoder", "vision", "frames")
 
@@ -127,5 +127,6 @@ def _random_embedding(rng: Generator, kind: str, width: int, positions: Position
 
 def _same_tables(encoder: Stack, decoder: Stack) -> bool:
     first, second = encoder.embedding, decoder.embedding
-    both = isinstance(first, TokenEmbedding) and isinstance(second, TokenEmbedding)
-    return both and (first.vocabulary, first.table_width) == (second.vocabulary, second.table_width)
+    if not (isinstance(first, TokenEmbedding) and isinstance(second, TokenEmbedding)):
+        return False
+    return (first.vocabulary, first.table_width) == (second.vocabulary, second.table_width)

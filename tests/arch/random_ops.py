@@ -71,8 +71,8 @@ def random_branch_operation(rng: Generator, memory: Stack | None) -> BranchOpera
 
 def random_attention(rng: Generator) -> Attention:
     """Draw a self-attention."""
-    heads, score = pick(rng, (1, 2, 3)), pick(rng, ("sdp", "wma"))
-    return Attention(heads, pick(rng, (4, 8)), score, random_relative(rng), chance(rng, 0.8))
+    heads, width = pick(rng, (1, 2, 3)), pick(rng, (4, 8))
+    return Attention(heads, width, pick(rng, ("sdp", "wma")), random_relative(rng), chance(rng, 0.8))
 
 
 def random_lightweight(rng: Generator) -> LightweightConvolution:

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from numpy.random import Generator
+from tests.arch.random_ops import chance, pick
 
 from formwright.arch.card import Card
 from formwright.arch.check import operations
 from formwright.arch.layers import Block, Branch, Cell, Junction, Layer, Stack
 from formwright.arch.ops import CrossAttention, Identity, OpGraph
 from formwright.arch.primitives import COMMUTATIVE, INPUTS, Term
-from tests.arch.random_ops import chance, pick
 
 
 def rewritten(card: Card, rng: Generator) -> Card:
@@ -56,7 +56,9 @@ def reordered(cell: Cell, rng: Generator) -> Cell:
     junctions: list[Junction] = []
     while len(junctions) < len(cell.junctions):
         waiting = [state for state in range(1, len(cell.junctions) + 1) if state not in new_state]
-        ready = [state for state in waiting if all(side.input in new_state for side in sides(cell.junctions[state - 1]))]
+        ready = [
+            state for state in waiting if all(side.input in new_state for side in sides(cell.junctions[state - 1]))
+        ]
         chosen = pick(rng, ready[:-1] if ready[1:] and ready[-1] == waiting[-1] else ready)
         junctions.append(_swapped(_reading(cell.junctions[chosen - 1], new_state), rng))
         new_state[chosen] = len(junctions)
@@ -86,15 +88,24 @@ def merged(layers: Sequence[Layer], rng: Generator) -> list[Layer]:
     done: list[Layer] = []
     for layer in layers:
         below = done[-1] if done else None
-        cells = isinstance(below, Cell) and isinstance(layer, Cell)
-        if cells and below.output_width == layer.width and chance(rng, 0.5):
-            count = len(below.junctions)
-            new_state = {state: state + count for state in range(len(layer.junctions) + 1)}
-            upper = tuple(_reading(junction, new_state) for junction in layer.junctions)
-            done[-1] = replace(below, junctions=below.junctions + upper)
+        if (
+            isinstance(below, Cell)
+            and isinstance(layer, Cell)
+            and below.output_width == layer.width
+            and chance(rng, 0.5)
+        ):
+            done[-1] = _joined(below, layer)
         else:
             done.append(layer)
     return done
+
+
+def _joined(below: Cell, above: Cell) -> Cell:
+    count = len(below.junctions)
+    new_state = {state: state + count for state in range(len(above.junctions) + 1)}
+    return replace(
+        below, junctions=below.junctions + tuple(_reading(junction, new_state) for junction in above.junctions)
+    )
 
 
 def _reading(junction: Junction, new_state: dict[int, int]) -> Junction:

@@ -2,16 +2,15 @@
 
 import itertools
 import operator
-import time
 from collections.abc import Sequence
 
 import networkx as nx
 import pytest
 from numpy.random import Generator
+from tests.arch.random_ops import pick
 
 from formwright.arch.canonical import Edge, certificate
 from formwright.core.rng import derive
-from tests.arch.random_ops import pick
 
 Drawn = tuple[list[str], list[Edge]]
 
@@ -126,7 +125,7 @@ def test_the_numbering_of_random_graphs_does_not_matter() -> None:
 def test_random_graphs_share_a_certificate_just_when_networkx_says_so() -> None:
     rng = derive(1, "graphs")
     groups: dict[tuple[int, int], list[Drawn]] = {}
-    for _ in range(400):
+    for _ in range(500):
         graph = random_graph(rng)
         groups.setdefault((len(graph[0]), len(graph[1])), []).append(graph)
     outcomes = []
@@ -166,7 +165,9 @@ def test_labels_places_and_repeated_edges_matter(first: Drawn, second: Drawn) ->
 
 
 def test_certificates_never_change() -> None:
-    assert certificate(["a", "b"], [(0, 1, 0)]).hex() == "3775be3570970a3280f29243c5cf46c018fd0753a2c7a1f253b8195fd4f74e20"
+    assert (
+        certificate(["a", "b"], [(0, 1, 0)]).hex() == "3775be3570970a3280f29243c5cf46c018fd0753a2c7a1f253b8195fd4f74e20"
+    )
 
 
 def balanced_tree(leaves: int) -> Drawn:
@@ -181,9 +182,7 @@ def balanced_tree(leaves: int) -> Drawn:
     return labels, edges
 
 
-@pytest.mark.parametrize("graph", [balanced_tree(32), bipartite(200, 1)], ids=["2 ** 31 mirror images", "200 twins"])
+@pytest.mark.timeout(20)  # trying out every mirror image would take hours
+@pytest.mark.parametrize("graph", [balanced_tree(32), bipartite(400, 1)], ids=["2 ** 31 mirror images", "400 twins"])
 def test_many_mirror_images_cost_little_time(graph: Drawn) -> None:
-    started = time.process_time()
-    found = certificate(*graph)
-    assert time.process_time() - started < 5  # by trying all of them, hours
-    assert certificate(*renumbered(graph, derive(0, "mirror"))) == found
+    assert certificate(*renumbered(graph, derive(0, "mirror"))) == certificate(*graph)

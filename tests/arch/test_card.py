@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.arch.near_misses import near_miss
+from tests.arch.random_cards import FAMILIES, random_card
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, FrameEmbedding, Layer, PatchEmbedding, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, CrossAttention
 from formwright.core.errors import IllegalDesign
 from formwright.core.rng import derive
-from tests.arch.near_misses import near_miss
-from tests.arch.random_cards import FAMILIES, random_card
 
 BLOCK = Block(32, Attention(2, 16), (64,))
 TEXT = Stack(TokenEmbedding(100, 32), (BLOCK,))
@@ -125,7 +125,11 @@ def test_the_output_is_as_wide_as_the_last_stack() -> None:
         ({}, "the whole", "needs an encoder, a decoder, or both"),
         ({"decoder": TEXT}, "decoder.causal", "must be true: a decoder may not look ahead"),
         ({"encoder": IMAGE, "pooler": True}, "pooler", "belongs to encoders; the family of this design is vision"),
-        ({"encoder": TEXT, "decoder": SPEAKER, "pooler": True}, "pooler", "belongs to encoders; the family of this design is encoder-decoder"),
+        (
+            {"encoder": TEXT, "decoder": SPEAKER, "pooler": True},
+            "pooler",
+            "belongs to encoders; the family of this design is encoder-decoder",
+        ),
         ({"encoder": TEXT, "share_embedding": True}, "share_embedding", "SHARE"),
         ({"encoder": SOUND, "decoder": SPEAKER, "share_embedding": True}, "share_embedding", "SHARE"),
         (
@@ -134,7 +138,11 @@ def test_the_output_is_as_wide_as_the_last_stack() -> None:
             "SHARE",
         ),
         (
-            {"encoder": replace(TEXT, embedding=TokenEmbedding(100, 32, 8)), "decoder": SPEAKER, "share_embedding": True},
+            {
+                "encoder": replace(TEXT, embedding=TokenEmbedding(100, 32, 8)),
+                "decoder": SPEAKER,
+                "share_embedding": True,
+            },
             "share_embedding",
             "SHARE",
         ),

@@ -6,16 +6,16 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tests.arch.broken_json import SMALL, mutate
+from tests.arch.random_cards import FAMILIES, random_card
 
 from formwright.arch.card import Card, card_schema
 from formwright.core.errors import IllegalDesign
 from formwright.core.rng import derive
-from tests.arch.random_cards import FAMILIES, random_card
-from tests.arch.test_card_hostile import SMALL, mutate
 
 REGENERATE = (
     "card.schema.json is out of date; from the project's root: "
-    "python -c \"import json; from formwright.arch.card import card_schema; print(json.dumps(card_schema(), indent=2))\" "
+    'python -c "import json; from formwright.arch.card import card_schema; print(json.dumps(card_schema(), indent=2))" '
     "> src/formwright/arch/card.schema.json"
 )
 VALIDATOR = jsonschema.Draft202012Validator(card_schema())

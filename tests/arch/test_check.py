@@ -3,6 +3,7 @@
 from typing import Literal
 
 import pytest
+from tests.arch.random_cards import random_card
 
 from formwright.arch.card import Card
 from formwright.arch.check import branches, has_relative, operations
@@ -25,15 +26,14 @@ from formwright.arch.ops import (
     DynamicConvolution,
     Identity,
     LightweightConvolution,
-    OpGraph,
     Operation,
+    OpGraph,
     Relative,
     RelativeAttention,
     Transform,
 )
 from formwright.core.errors import IllegalDesign
 from formwright.core.rng import derive
-from tests.arch.random_cards import random_card
 
 PLAIN = Block(32, Attention(2, 16), (64,))
 NARROW = Block(16, Attention(2, 16), (64,))
@@ -138,7 +138,9 @@ BROKEN: dict[str, tuple[dict[str, Stack], str, str]] = {
     ),
     "no junctions": (cell(), "encoder.layers[0].junctions", "is empty; a cell needs at least one junction"),
     "state that does not exist yet": (
-        cell(Junction(DENSE), Junction(DENSE, Branch(2, Convolution(), 32)), Junction(Branch(1, Identity(), 32), DENSE)),
+        cell(
+            Junction(DENSE), Junction(DENSE, Branch(2, Convolution(), 32)), Junction(Branch(1, Identity(), 32), DENSE)
+        ),
         "encoder.layers[0].junctions[1].right.input",
         "is 2; only states 0 to 1 exist before this junction",
     ),
@@ -175,7 +177,9 @@ def test_all_faults_of_all_parts_are_listed_at_once() -> None:
     broken = Cell(16, (Junction(DENSE), Junction(Branch(3, Identity(), 8), Branch(0, Identity(), 8))))
     lightweight = Block(32, LightweightConvolution(3, 5))
     below = Stack(PatchEmbedding(10, 3, 64, positions="relative"), (lightweight, broken, ATTENDING), causal=False)
-    above = Stack(TokenEmbedding(100, 8), (DCT, Block(32, Identity(), cross=CrossAttention(1, 4, layers=4))), causal=True)
+    above = Stack(
+        TokenEmbedding(100, 8), (DCT, Block(32, Identity(), cross=CrossAttention(1, 4, layers=4))), causal=True
+    )
     assert [where for where, _ in faults_of({"encoder": below, "decoder": above})] == [
         "encoder.embedding.width",
         "encoder.embedding.patch",

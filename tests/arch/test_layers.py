@@ -3,6 +3,7 @@
 from typing import Literal
 
 import pytest
+from tests.arch.random_cards import random_cell
 
 from formwright.arch.layers import (
     Block,
@@ -17,7 +18,6 @@ from formwright.arch.layers import (
 from formwright.arch.ops import Attention, Convolution, Identity
 from formwright.core import codec
 from formwright.core.rng import derive
-from tests.arch.random_cards import random_cell
 
 DENSE = Convolution()
 

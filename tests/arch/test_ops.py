@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
+from tests.arch.random_ops import random_attention_term, random_branch_operation, random_mixer
 
 from formwright.arch.ops import (
     NEVER_CAUSAL,
@@ -13,13 +14,10 @@ from formwright.arch.ops import (
     OpGraph,
     Transform,
 )
-from formwright.arch.primitives import Term, canonical
+from formwright.arch.primitives import canonical
 from formwright.core import codec
 from formwright.core.errors import IllegalDesign
 from formwright.core.rng import derive
-from tests.arch.random_ops import random_attention_term, random_branch_operation, random_mixer
-
-Q: Term = "Q"
 
 
 def faults_of(data: Any) -> list[tuple[str, str]]:
@@ -44,7 +42,7 @@ def test_the_vocabulary_lists_every_operation_once() -> None:
     assert set(OPERATIONS) == {*get_args(Mixer), *get_args(BranchOperation)}
     names = [codec.header(operation)["type"] for operation in OPERATIONS]
     assert len(set(names)) == len(OPERATIONS)
-    assert NEVER_CAUSAL == (Transform, OpGraph)
+    assert set(NEVER_CAUSAL) == {Transform, OpGraph}
 
 
 def test_random_operations_cover_the_vocabulary_and_survive_json() -> None:

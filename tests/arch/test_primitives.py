@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.arch.random_ops import pick, random_term
 
 from formwright.arch.primitives import (
     BINARY,
@@ -24,7 +25,6 @@ from formwright.arch.primitives import (
 )
 from formwright.core.errors import Fault, IllegalDesign
 from formwright.core.rng import derive
-from tests.arch.random_ops import pick, random_term
 
 Array = NDArray[np.float64]
 ATTENTION: Term = ("matmul", ("softmax", ("scale", ("matmul", "Q", ("transpose", "K")))), "V")
@@ -89,7 +89,12 @@ def test_random_terms_have_the_shape_that_numpy_gives_them(inputs: dict[str, Arr
 
 @pytest.mark.parametrize("operation", [*UNARY, *BINARY])
 def test_a_term_is_legal_just_when_numpy_can_compute_it(operation: str, inputs: dict[str, Array]) -> None:
-    some: list[Term] = ["Q", ("transpose", "K"), ("matmul", "Q", ("transpose", "K")), ("matmul", ("transpose", "K"), "V")]
+    some: list[Term] = [
+        "Q",
+        ("transpose", "K"),
+        ("matmul", "Q", ("transpose", "K")),
+        ("matmul", ("transpose", "K"), "V"),
+    ]
     for left in some:
         for right in some if arity(operation) == 2 else [None]:
             term: Term = (operation, left) if right is None else (operation, left, right)

@@ -5,7 +5,7 @@ matrices, (tokens, kernel, channels) for depthwise convolutions.
 """
 
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,15 @@ from formwright.arch.ops import (
     GatedLinearUnit,
     Identity,
     LightweightConvolution,
-    OpGraph,
     Operation,
+    OpGraph,
     SeparableConvolution,
     Transform,
 )
 from formwright.arch.primitives import Term
 
-Products = list[tuple[int, ...]]
+Product: TypeAlias = tuple[int, ...]
+Products: TypeAlias = list[Product]
 
 
 class Memory(NamedTuple):
@@ -48,7 +49,7 @@ def operation_products(operation: Operation, width: int, output: int, n: int, me
             return _attention(operation, width, output, n)
         case CrossAttention(heads, size, layers):
             keys = layers * memory.tokens
-            maps = [(n, width, heads * size), *[(keys, memory.width, heads * size)] * 2, (n, heads * size, output)]
+            maps: Products = [(n, width, heads * size), *[(keys, memory.width, heads * size)] * 2, (n, heads * size, output)]
             return maps + [(n, size, keys), (n, keys, size)] * heads
         case Transform():
             return _transform(operation, width, output, n)
@@ -58,7 +59,8 @@ def operation_products(operation: Operation, width: int, output: int, n: int, me
             entries = [width] + [output] * (stacked - 1)
             return [product for entry in entries for product in [(n, kernel, entry), (n, entry, output)]]
         case LightweightConvolution(kernel, _, gated):
-            return [(n, kernel, output)] + ([(n, width, 2 * output), (n, output, output)] if gated else [])
+            gate: Products = [(n, width, 2 * output), (n, output, output)]
+            return [(n, kernel, output), *(gate if gated else [])]
         case Convolution(kernel):
             return [(n, width, output)] * kernel
         case GatedLinearUnit():
@@ -73,7 +75,7 @@ def operation_products(operation: Operation, width: int, output: int, n: int, me
 
 def _attention(operation: Attention, width: int, output: int, n: int) -> Products:
     size = operation.head_width
-    products = [(n, width, operation.heads * size)] * 3 + [(n, operation.heads * size, output)]
+    products: Products = [*[(n, width, operation.heads * size)] * 3, (n, operation.heads * size, output)]
     for _ in range(operation.heads):
         products += [(n, size, size)] if operation.score == "wma" else []
         products += [(n, size, n), (n, n, size)]  # scores, and the weighted sum of values
@@ -84,7 +86,7 @@ def _attention(operation: Attention, width: int, output: int, n: int) -> Product
 
 def _transform(operation: Transform, width: int, output: int, n: int) -> Products:
     parts = 2 if operation.transform == "dft" else 1  # a real and an imaginary part
-    products = [(n, width, width), (n, n, width)] * parts
+    products: Products = [(n, width, width), (n, n, width)] * parts
     if operation.relative is not None:
         heads, size = operation.relative.heads, operation.relative.head_width
         products += [(n, width, heads * size)] * 2 + [(n, size, n), (n, n, size)] * heads + [(n, heads * size, output)]
@@ -94,7 +96,7 @@ def _transform(operation: Transform, width: int, output: int, n: int) -> Product
 def _dynamic(operation: DynamicConvolution, width: int, output: int, n: int) -> Products:
     kernel, heads, size = operation.kernel, operation.heads, operation.head_width
     inner = heads * size
-    products = [(n, kernel, width), (n, width, inner)]  # the span's depthwise and pointwise convolutions
+    products: Products = [(n, kernel, width), (n, width, inner)]  # the span's depthwise and pointwise convolutions
     products += [(n, width, inner), (n, width, inner), (n, inner, heads * kernel)]  # query, value, kernels
     products += [(n, kernel, size)] * heads + [(n, inner, output)]
     return products + ([(n, size, n), (n, n, size)] * heads if operation.relative is not None else [])

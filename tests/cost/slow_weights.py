@@ -12,8 +12,8 @@ from formwright.arch.ops import (
     GatedLinearUnit,
     Identity,
     LightweightConvolution,
-    OpGraph,
     Operation,
+    OpGraph,
     SeparableConvolution,
     Transform,
 )
@@ -127,7 +127,7 @@ def embedding_weights(embedding: Embedding) -> Weights:
     learned = embedding.positions == "learned"
     if isinstance(embedding, TokenEmbedding):
         narrow = embedding.factorised or embedding.width
-        tables = [(embedding.vocabulary, narrow)] + [(1, narrow)] * embedding.types
+        tables: Weights = [(embedding.vocabulary, narrow), *[(1, narrow)] * embedding.types]
         tables += [(embedding.length, narrow)] if learned else []
         tables += norm(narrow) if embedding.norm else []
         return tables + (linear(narrow, embedding.width) if embedding.factorised else [])

@@ -1,6 +1,7 @@
 from dataclasses import FrozenInstanceError
 
 import pytest
+from tests.cost.cases import CARDS
 
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.cost import (
@@ -14,7 +15,6 @@ from formwright.cost import (
     params_with_mlm_head,
 )
 from formwright.space.zoo import load_card
-from tests.cost.cases import CARDS
 
 BERT = load_card("bert-tiny")
 NAMES = ["electra", "flops", "macs", "params", "params-attention", "params-body", "params-with-mlm-head"]

@@ -1,4 +1,5 @@
 import pytest
+from tests.cost.cases import CARDS
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, FrameEmbedding, Stack, TokenEmbedding
@@ -6,7 +7,6 @@ from formwright.arch.ops import Attention, Identity, Relative
 from formwright.core.errors import IllegalInput
 from formwright.cost import electra_flops
 from formwright.space.zoo import load_card
-from tests.cost.cases import CARDS
 
 
 def bert(width: int, layers: int, heads: int, hidden: int, table: int | None = None, head_width: int = 64) -> Card:

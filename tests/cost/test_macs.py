@@ -1,12 +1,12 @@
 import pytest
 from numpy.random import default_rng
+from tests.cost import slow_products as slow
+from tests.cost.cases import CARDS, OPERATIONS
 
 from formwright.arch.ops import Operation
 from formwright.cost import macs
 from formwright.cost.macs import operation_macs
 from formwright.space.zoo import SPACES
-from tests.cost import slow_products as slow
-from tests.cost.cases import CARDS, OPERATIONS
 
 SAMPLED = [name for name in SPACES.names() if not name.startswith("autobert-zero")]
 WIDTHS = [(48, 48, (48, 7)), (48, 24, (40, 7)), (32, 96, (16, 11))]

@@ -1,5 +1,7 @@
 import pytest
 from numpy.random import default_rng
+from tests.cost import slow_weights as slow
+from tests.cost.cases import CARDS, OPERATIONS
 
 from formwright.arch import ops
 from formwright.arch.card import Card
@@ -9,8 +11,6 @@ from formwright.core.errors import IllegalInput
 from formwright.cost import params, params_attention, params_body, params_with_mlm_head
 from formwright.cost.params import operation_params
 from formwright.space.zoo import SPACES, load_card
-from tests.cost import slow_weights as slow
-from tests.cost.cases import CARDS, OPERATIONS
 
 SAMPLED = [name for name in SPACES.names() if not name.startswith("autobert-zero")]
 

@@ -1,5 +1,9 @@
 """Designs that the tests of the drawings share."""
 
+from itertools import chain
+
+from hypothesis import strategies as st
+
 from formwright.arch.card import Card
 from formwright.arch.layers import (
     Block,
@@ -161,5 +165,45 @@ CARDS = {
     "evolved": evolved(),
     "deep": deep(),
     "uneven": uneven(),
-    **{f"mixer-{name}": mixer_card(mixer) for name, mixer in MIXERS.items() if name not in ("wma", "dct", "dynamic")},
+    **{f"mixer-{name}": mixer_card(mixer) for name, mixer in MIXERS.items()},
 }
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> Block:
+    """Draw an ordinary layer of any shape."""
+    heads, head_width = draw(st.integers(1, 40)), draw(st.sampled_from((8, 32, 64)))
+    mixers: list[Mixer] = [
+        Attention(heads, head_width),
+        Transform("dft"),
+        DynamicConvolution(9, heads, head_width),
+        SeparableConvolution(5, draw(st.integers(1, 3))),
+        LightweightConvolution(7, draw(st.sampled_from((1, 2, 4, 8)))),
+        MIXERS["op-graph"],
+        Identity(),
+    ]
+    feed_forward = draw(st.lists(st.sampled_from((64, 512, 3072, 8192)), max_size=4))
+    norm = draw(st.sampled_from(("pre", "post")))
+    return Block(8 * draw(st.integers(2, 256)), draw(st.sampled_from(mixers)), tuple(feed_forward), norm=norm)
+
+
+@st.composite
+def cells(draw: st.DrawFn) -> Cell:
+    """Draw a cell in which every junction reads the one before it, and anything else beside it."""
+    junctions = []
+    for index in range(draw(st.integers(1, 7))):
+        left = Branch(
+            index, Convolution(draw(st.sampled_from((1, 3)))), draw(st.sampled_from((32, 256, 1024))), norm=True
+        )
+        right = Branch(
+            draw(st.integers(0, index)), GatedLinearUnit(), draw(st.sampled_from((32, 512))), activation="swish"
+        )
+        combine = draw(st.sampled_from(("add", "concatenate", "multiply")))
+        junctions.append(Junction(left, draw(st.sampled_from((right, None))), combine))
+    return Cell(draw(st.sampled_from((64, 512))), tuple(junctions))
+
+
+def any_cards() -> st.SearchStrategy[Card]:
+    """Draw text encoders of blocks and cells of all kinds and widths, some of them repeated."""
+    runs = st.tuples(blocks() | cells(), st.integers(1, 3)).map(lambda run: (run[0],) * run[1])
+    return st.lists(runs, min_size=1, max_size=30).map(lambda runs: text_encoder(tuple(chain(*runs))))

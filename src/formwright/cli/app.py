@@ -56,9 +56,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except FormwrightError as error:
         print(f"formwright: {error}", file=sys.stderr)
         sys.exit(USER_ERROR)
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        sys.stderr.close()
-        sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 

@@ -186,8 +186,10 @@ def _read_union(kinds: tuple[Any, ...], data: Json, where: str, faults: list[Fau
     if len(members) == 1 and not hasattr(members[0], "TYPE"):
         return _read(members[0], data, where, faults)
     tags = {member.TYPE: member for member in members}
-    found = data.get("type") if isinstance(data, dict) else data
-    if not isinstance(data, dict) or not isinstance(found, str) or found not in tags:
+    if not isinstance(data, dict):
+        return _fault(where, f"must be an object whose type is one of {', '.join(tags)}, not {_show(data)}", faults)
+    found = data.get("type")
+    if not isinstance(found, str) or found not in tags:
         close = nearest(found, tags) if isinstance(found, str) else []
         hint = f"Nearest: {close[0]!r}. " if close else ""
         return _fault(_at(where, "type"), f"is {_show(found)}. {hint}Known: {', '.join(tags)}", faults)

@@ -41,9 +41,14 @@ class Repeat:
         return self.runs[0].first
 
     @property
+    def period(self) -> int:
+        """Count the layers of one appearance."""
+        return sum(run.times for run in self.runs)
+
+    @property
     def last(self) -> int:
         """Give the number of the last layer of the last appearance."""
-        return self.first - 1 + self.times * sum(run.times for run in self.runs)
+        return self.first - 1 + self.times * self.period
 
 
 def fold(layers: Sequence[Layer]) -> tuple[Repeat, ...]:

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block
 from formwright.report.palette import Swatch, swatches_of
+from formwright.report.scale import bar_scale, widest
 from formwright.report.svg_canvas import (
     BAR,
     LETTER,
     LINE,
     QUIET,
+    RULE,
     STRIP,
     WIRE,
     Drawn,
@@ -20,12 +21,12 @@ from formwright.report.svg_canvas import (
     point,
     rect,
     text,
-    wrapped,
 )
 from formwright.report.svg_column import Column
 from formwright.report.svg_rails import draw_rails, rail_room
 from formwright.report.svg_stack import draw_stack
 from formwright.report.words import headline
+from formwright.report.wrap import wrapped
 
 _MARGIN, _GAP = 34, 30
 
@@ -33,22 +34,18 @@ _MARGIN, _GAP = 34, 30
 def draw_svg(card: Card, title: str = "", costs: Mapping[str, str] | None = None) -> str:
     """Draw a design; `costs` are names and values, printed at the foot."""
     columns, width = _columns(card)
-    top = _header(card, title, width)
-    stacks = [
-        draw_stack(column, card, stack, top.bottom + (26 if len(columns) > 1 else 0))
-        for column, stack in zip(columns, card.stacks, strict=True)
-    ]
-    elements = [*top.elements, *_names(columns, top.bottom)]
+    header = _header(card, title, width)
+    below = header.bottom + (26 if len(columns) > 1 else 0)
+    stacks = [draw_stack(column, card, stack, below) for column, stack in zip(columns, card.stacks, strict=True)]
+    elements = [*header.elements, *_names(columns, header.bottom)]
     if len(stacks) == 2:
-        elements += draw_rails(
-            columns[0].centre + columns[0].room / 2, stacks[0].ports, stacks[1].ports, len(card.stacks[0].layers)
-        )
+        between = columns[0].centre + columns[0].room / 2
+        elements += draw_rails(between, stacks[0].ports, stacks[1].ports, len(card.stacks[0].layers))
     elements += [item for stack in stacks for item in stack.elements]
-    legend = _legend(card, max(stack.bottom for stack in stacks) + 34, width)
-    foot = _footer(costs or {}, legend.bottom, width)
-    return page(
-        width, foot.bottom + _MARGIN - 10, title or headline(card), [*elements, *legend.elements, *foot.elements]
-    )
+    legend = _legend(_entries(card, elements), max(stack.bottom for stack in stacks) + 36, width)
+    footer = _footer(costs or {}, legend.bottom, width)
+    elements += [*legend.elements, *footer.elements]
+    return page(width, footer.bottom + 24, title or headline(card), elements)
 
 
 def _columns(card: Card) -> tuple[list[Column], float]:
@@ -73,16 +70,13 @@ def _columns(card: Card) -> tuple[list[Column], float]:
 
 def _scaled(column: Column, card: Card) -> Column:
     """Set one scale for all widths, and one for all bars, so that the fullest box just holds its bars."""
-    widest = max(max(stack.embedding.width, *(layer.width for layer in stack.layers)) for stack in card.stacks)
-    sized = replace(column, scale=column.room / widest)
-    blocks = {layer for stack in card.stacks for layer in stack.layers if isinstance(layer, Block)}
-    ratios = [sized.inside(block.width) / max(block.feed_forward) for block in blocks if block.feed_forward]
-    return replace(sized, bar_scale=min(ratios, default=0))
+    sized = replace(column, scale=column.room / widest(card))
+    return replace(sized, bar_scale=bar_scale(card, sized.inside))
 
 
 def _header(card: Card, title: str, width: float) -> Drawn:
     elements, y = [], _MARGIN + 12.0
-    for line in wrapped(title, (width - 2 * _MARGIN) * 0.6):
+    for line in wrapped(title, int((width - 2 * _MARGIN) / LETTER * 0.6), most=3):
         elements.append(text(_MARGIN, y, line, font_size=20, font_weight="bold"))
         y += 22
     elements.append(text(_MARGIN, y, headline(card), fill=QUIET, font_size=13))
@@ -97,9 +91,15 @@ def _names(columns: list[Column], top: float) -> list[str]:
     return [text(column.centre, top + 8, name, **look) for column, name in names]
 
 
-def _legend(card: Card, top: float, width: float) -> Drawn:
-    entries = [*swatches_of(card), Swatch("feed-forward", BAR, ""), Swatch("layer norm", STRIP, "")]
-    elements = [path(f"M{point(_MARGIN, top - 18)}H{width - _MARGIN:.1f}", "#E2DFD8")]
+def _entries(card: Card, elements: list[str]) -> list[Swatch]:
+    """List what the legend explains: the operations of the card, and the shapes without words that were drawn."""
+    shapes = {"feed-forward": BAR, "norm": STRIP}
+    drawn = [name for name in shapes if any(f'class="{name}"' in item for item in elements)]
+    return [*swatches_of(card), *(Swatch(name, shapes[name], "") for name in drawn)]
+
+
+def _legend(entries: list[Swatch], top: float, width: float) -> Drawn:
+    elements = [path(f"M{point(_MARGIN, top - 18)}H{width - _MARGIN:.1f}", RULE)]
     x, y = float(_MARGIN), top
     for entry in entries:
         room = 24 + LETTER * len(entry.name) + 16
@@ -113,8 +113,7 @@ def _legend(card: Card, top: float, width: float) -> Drawn:
 
 
 def _footer(costs: Mapping[str, str], top: float, width: float) -> Drawn:
-    words = wrapped(
-        "   \N{MIDDLE DOT}   ".join(f"{name} {value}" for name, value in costs.items()), width - 2 * _MARGIN
-    )
-    elements = lines(_MARGIN, top + 20, words, fill=QUIET)
-    return Drawn(tuple(elements), top + (8 + LINE * len(words) if words else 0))
+    words = "  \N{MIDDLE DOT}  ".join(f"{name}: {value}" for name, value in costs.items())
+    printed = wrapped(words, int((width - 2 * _MARGIN) / LETTER))
+    elements = lines(_MARGIN, top + 20, printed, fill=QUIET)
+    return Drawn(tuple(elements), top + (8 + LINE * len(printed) if printed else 0))

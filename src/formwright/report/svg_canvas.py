@@ -1,14 +1,14 @@
 """The alphabet of the SVG drawings: shapes as strings, text that cannot break out, and the tones they share."""
 
 import re
-import textwrap
 from dataclasses import dataclass
 from typing import Literal
 from xml.sax.saxutils import escape, quoteattr
 
-PAPER, SHEET, EDGE = "#FBFAF7", "#FFFFFF", "#98A1AC"
-INK, QUIET, WIRE = "#1F2933", "#5B6670", "#8A94A0"
+PAPER, SHEET, EDGE, RULE = "#FBFAF7", "#FFFFFF", "#98A1AC", "#E2DFD8"
+INK, QUIET, WIRE, FAINT = "#1F2933", "#5B6670", "#8A94A0", "#B9C1CA"
 BAR, STRIP, FILL = "#7B8794", "#C3CAD3", "#E4E8ED"
+Anchor = Literal["start", "end"]
 LINE = 16  # from one line of words to the next
 LETTER = 7.0  # a generous guess of the average letter of 12 pixel sans-serif type, since no font is known here
 _FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
@@ -19,7 +19,7 @@ _FORBIDDEN = re.compile(
 
 @dataclass(frozen=True)
 class Port:
-    """A place where cross-attention begins or ends: at the box of encoder layer `layer`, or at a reader of `reads` layers."""
+    """A place where cross-attention begins, below layer `layer`, or ends, at a reader of `reads` layers."""
 
     left: float
     right: float
@@ -37,12 +37,11 @@ class Drawn:
     ports: tuple[Port, ...] = ()
 
 
-def element(name: str, content: str | None = None, **attributes: str | float) -> str:
+def element(name: str, content: str = "", /, **attributes: str | float) -> str:
     """Write an element; underscores in attribute names become hyphens, `content` must be escaped already."""
-    pairs = "".join(
-        f" {key.rstrip('_').replace('_', '-')}={quoteattr(_value(value))}" for key, value in attributes.items()
-    )
-    return f"<{name}{pairs}/>" if content is None else f"<{name}{pairs}>{content}</{name}>"
+    names = (key.rstrip("_").replace("_", "-") for key in attributes)
+    pairs = "".join(f" {key}={quoteattr(_value(value))}" for key, value in zip(names, attributes.values(), strict=True))
+    return f"<{name}{pairs}>{content}</{name}>" if content else f"<{name}{pairs}/>"
 
 
 def rect(x: float, y: float, width: float, height: float, fill: str, **attributes: str | float) -> str:
@@ -81,15 +80,6 @@ def pill(x: float, y: float, times: int) -> list[str]:
     return [box, text(x, y + 4.2, words, fill=PAPER, font_weight="bold", text_anchor="middle")]
 
 
-def wrapped(words: str, room: float, indent: str = "") -> list[str]:
-    """Break words into lines that fit the room; what would take more than six lines ends in an ellipsis."""
-    letters = max(8, int(room / LETTER))
-    broken = textwrap.TextWrapper(
-        letters, subsequent_indent=indent, break_on_hyphens=False, max_lines=6, placeholder=" …"
-    )
-    return broken.wrap(words)
-
-
 def plain(words: str) -> str:
     """Escape words for the inside of an element; characters that XML forbids become a replacement mark."""
     return escape(_FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", words))
@@ -97,11 +87,19 @@ def plain(words: str) -> str:
 
 def page(width: float, height: float, title: str, elements: list[str]) -> str:
     """Put elements onto a sheet of paper: a whole SVG file."""
-    paper = rect(0.5, 0.5, width - 1, height - 1, PAPER, stroke="#E2DFD8", rx=10)
-    size = {"width": width, "height": height, "viewBox": f"0 0 {number(width)} {number(height)}"}
-    body = "\n".join([element("title", plain(title)), paper, *elements])
-    look: dict[str, str | float] = {"font_family": _FONT, "font_size": 12, "fill": INK, "role": "img"}
-    return element("svg", f"\n{body}\n", xmlns="http://www.w3.org/2000/svg", **size, **look) + "\n"
+    paper = rect(0.5, 0.5, width - 1, height - 1, PAPER, stroke=RULE, rx=10)
+    body = "\n".join(["", element("title", plain(title)), paper, *elements, ""])
+    attributes: dict[str, str | float] = {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "width": width,
+        "height": height,
+        "viewBox": f"0 0 {number(width)} {number(height)}",
+        "font_family": _FONT,
+        "font_size": 12,
+        "fill": INK,
+        "role": "img",
+    }
+    return element("svg", body, **attributes) + "\n"
 
 
 def point(x: float, y: float) -> str:
@@ -116,6 +114,3 @@ def number(value: float) -> str:
 
 def _value(value: str | float) -> str:
     return value if isinstance(value, str) else number(value)
-
-
-Anchor = Literal["start", "end"]

@@ -1,8 +1,12 @@
 """Where things stand in one column of an SVG drawing: shapes on one side, words on the other."""
 
+import re
 from dataclasses import dataclass
 
-from formwright.report.svg_canvas import LINE, QUIET, Anchor, lines, text, wrapped
+from formwright.report.svg_canvas import LETTER, LINE, QUIET, Anchor, Port, lines, text
+from formwright.report.wrap import wrapped
+
+_TIMES = re.compile(r" x (?=\d)")
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,10 @@ class Column:
         """Give the pixels that parts inside the box may take."""
         return self.box(width) - 2 * min(20.0, self.box(width) / 5)
 
+    def port(self, width: int, y: float, *, layer: int = 0, reads: int = 0) -> Port:
+        """Give the port of a box for this width at the height y."""
+        return Port(self.left(width), self.left(width) + self.box(width), y, layer, reads)
+
     def title(self, y: float, words: str) -> str:
         """Write the bold first line beside a shape."""
         return text(self.words_at, y, words, font_weight="bold", text_anchor=self.anchor)
@@ -38,6 +46,11 @@ class Column:
         first = middle - (len(words) - 1) * LINE / 2 + 4
         return lines(self.words_at, first, words, fill=QUIET, text_anchor=self.anchor)
 
+    @property
+    def letters(self) -> int:
+        """Give how many letters fit on a line of words."""
+        return int(self.words_room / LETTER)
+
     def broken(self, words: str) -> list[str]:
-        """Break words into lines that fit beside the shapes."""
-        return wrapped(words, self.words_room)
+        """Break words into lines that fit beside the shapes, six at most."""
+        return [_TIMES.sub(" \N{MULTIPLICATION SIGN} ", line) for line in wrapped(words, self.letters, most=6)]

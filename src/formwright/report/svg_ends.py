@@ -4,29 +4,29 @@ import math
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
-from formwright.report.fold import Funnel
-from formwright.report.svg_canvas import BAR, EDGE, FILL, LINE, SHEET, STRIP, Drawn, path, point, rect
+from formwright.report.fold import funnel
+from formwright.report.svg_canvas import BAR, EDGE, FILL, LINE, SHEET, STRIP, Drawn, number, path, point, rect
 from formwright.report.svg_column import Column
 from formwright.report.svg_layers import trapezoid
 from formwright.report.words import describe_embedding
 
 _GRID, _MOST_PATCHES = 98, 14
-_TABLE_ROWS, _TABLE_STEP = 4, 11
+_TABLE_STEP = 11
 
 
 def embedding_box(column: Column, embedding: Embedding, shared: bool, top: float) -> Drawn:
     """Draw what enters a stack: a table of tokens, an image in patches, or frames."""
+    words = [line for sentence in describe_embedding(embedding, shared=shared) for line in column.broken(sentence)]
+    height = 24 + len(words) * LINE
     match embedding:
         case TokenEmbedding():
-            drawn = _table(column, embedding, top)
+            drawn = _table(column, embedding, top, height)
         case PatchEmbedding():
             drawn = _patches(column, embedding, top)
         case FrameEmbedding():
             drawn = _frames(column, embedding, top)
-    words = [line for sentence in describe_embedding(embedding, shared=shared) for line in column.broken(sentence)]
-    middle = top + 24 + len(words) * LINE / 2
-    bottom = max(drawn.bottom, top + 24 + len(words) * LINE)
-    return Drawn((*drawn.elements, column.title(top + 14, "Embedding"), *column.words(middle, words)), bottom)
+    beside = [column.title(top + 14, "Embedding"), *column.words(top + 24 + len(words) * LINE / 2, words)]
+    return Drawn((*drawn.elements, *beside), max(drawn.bottom, top + height))
 
 
 def head_box(column: Column, card: Card, words: str, top: float) -> Drawn:
@@ -39,24 +39,23 @@ def head_box(column: Column, card: Card, words: str, top: float) -> Drawn:
 def norm_strip(column: Column, width: int, top: float) -> Drawn:
     """Draw the norm that stands above the last layer."""
     inner = column.inside(width)
-    strip = rect(column.centre - inner / 2, top + 5, inner, 4, STRIP, rx=2)
-    return Drawn((strip, *column.words(top + 7, ["norm"])), top + 14)
+    strip = rect(column.centre - inner / 2, top, inner, 4, STRIP, rx=2, class_="norm")
+    return Drawn((strip, *column.words(top + 2, ["norm"])), top + 4)
 
 
-def _table(column: Column, embedding: TokenEmbedding, top: float) -> Drawn:
+def _table(column: Column, embedding: TokenEmbedding, top: float, height: float) -> Drawn:
     width = embedding.table_width
-    left, size, height = column.left(width), column.box(width), _TABLE_ROWS * _TABLE_STEP
+    left, size, count = column.left(width), column.box(width), round(height / _TABLE_STEP)
+    step = height / count
     box = rect(left, top, size, height, SHEET, stroke=EDGE, rx=4, class_="embedding")
-    marked = rect(left + 1, top + _TABLE_STEP, size - 2, _TABLE_STEP, FILL)
-    rules = [
-        path(f"M{point(left, top + row * _TABLE_STEP)}h{size:.1f}", EDGE, stroke_width=0.6)
-        for row in range(1, _TABLE_ROWS)
-    ]
-    elements, bottom = (box, marked, *rules), top + height
-    if embedding.factorised is None or embedding.factorised == embedding.width:
-        return Drawn(elements, bottom)
-    widened = trapezoid(column, Funnel(width, embedding.width), max(bottom + 4, top + 30 + 3 * LINE))
-    return Drawn(elements + widened.elements, widened.bottom)
+    marked = [rect(left + 0.5, top + row * step, size - 1, step, FILL) for row in range(1, count, 3)]
+    rules = "".join(f"M{point(left, top + row * step)}h{number(size)}" for row in range(1, count))
+    table = [box, *marked, path(rules, EDGE, stroke_width=0.5)]
+    widening = funnel(width, embedding.width)
+    if widening is None:
+        return Drawn(tuple(table), top + height)
+    wider = trapezoid(column, widening, top + height + 6)
+    return Drawn((*table, *wider.elements), wider.bottom)
 
 
 def _patches(column: Column, embedding: PatchEmbedding, top: float) -> Drawn:

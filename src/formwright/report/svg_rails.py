@@ -23,8 +23,8 @@ def rail_room(card: Card) -> float:
 def draw_rails(left: float, below: Sequence[Port], above: Sequence[Port], depth: int) -> list[str]:
     """Draw a rail for each number of encoder layers that is read.
 
-    The space between the columns starts at `left`; `below` and `above` are the ports of the encoder and the decoder, and
-    `depth` counts the encoder's layers.
+    The space between the columns starts at `left`; `below` and `above` are the ports of the encoder and the decoder,
+    and `depth` counts the encoder's layers.
     """
     elements = []
     for rank, reads in enumerate(sorted({port.reads for port in above if port.reads})):

@@ -5,16 +5,19 @@ from dataclasses import replace
 from functools import partial
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Layer, Stack
+from formwright.arch.check import operations
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import CrossAttention
 from formwright.report.fold import Repeat, Run, fold, funnel, inner_funnel
-from formwright.report.svg_canvas import EDGE, LETTER, SHEET, WIRE, Drawn, Port, arrow, pill, rect
+from formwright.report.svg_canvas import EDGE, SHEET, WIRE, Drawn, Port, arrow, pill, rect
 from formwright.report.svg_cells import cell_box
 from formwright.report.svg_column import Column
 from formwright.report.svg_ends import embedding_box, head_box, norm_strip
-from formwright.report.svg_layers import block_box, tiles, trapezoid
-from formwright.report.words import describe, describe_head, heading
+from formwright.report.svg_layers import bar, block_box, tiles, trapezoid
+from formwright.report.words import brief, describe_between, describe_head, heading
+from formwright.report.wrap import shortened
 
-_ARROW, _FRAME, _ROW = 22, 14, 17
+_ARROW, _FRAME, _ROW = 22, 14, 19
 _MANY = 24  # from this many boxes on, a layer gets one row instead of a box
 
 
@@ -55,7 +58,7 @@ def draw_stack(column: Column, card: Card, stack: Stack, top: float) -> Drawn:
         _put_repeat(pen, repeat, many)
         before = repeat.runs[-1].layer.output_width
     if stack.final_norm:
-        pen.put(partial(norm_strip, column, stack.output_width), 8)
+        pen.put(partial(norm_strip, column, stack.output_width))
     for words in describe_head(card) if stack is card.stacks[-1] else ():
         pen.put(partial(head_box, column, card, words))
     return Drawn(tuple(pen.elements), pen.y, tuple(pen.ports))
@@ -65,35 +68,37 @@ def _put_repeat(pen: _Pen, repeat: Repeat, many: bool) -> None:
     if repeat.times == 1:
         _put_runs(pen, repeat.runs, many)
         return
-    inner = _Pen(pen.column, pen.y + 12)
+    top = pen.y + _ARROW
+    inner = _Pen(pen.column, top)
     inner.put(partial(_repeat_title, pen.column, repeat), 0)
-    _put_runs(inner, repeat.runs, many)
+    _put_runs(inner, repeat.runs, many, first_gap=12)
     size = pen.column.room + 2 * _FRAME
-    left, top, bottom = pen.column.centre - size / 2, pen.y + 8, inner.y + _FRAME
+    left, bottom = pen.column.centre - size / 2, inner.y + _FRAME
     frame = rect(left, top, size, bottom - top, "none", stroke=WIRE, rx=10, stroke_dasharray="5 4", class_="pattern")
-    pen.elements += [frame, *inner.elements, *pill(left + size - 30, top, repeat.times)]
-    later = (repeat.times - 1) * sum(run.times for run in repeat.runs)
+    badge = pill(left + size - 30, top, repeat.times)
+    pen.elements += [*arrow(pen.column.centre, pen.y + 2, top - 2), frame, *inner.elements, *badge]
+    later = (repeat.times - 1) * repeat.period
     pen.ports += [replace(port, layer=port.layer + later) if port.layer else port for port in inner.ports]
     pen.y = bottom
 
 
 def _repeat_title(column: Column, repeat: Repeat, top: float) -> Drawn:
-    words = f"{heading(repeat.first, repeat.last)}, a pattern of {repeat.last // repeat.times}"
+    words = f"{heading(repeat.first, repeat.last)}, a pattern of {repeat.period}"
     between = inner_funnel(repeat.runs)
-    more = [f"projection {between.before} → {between.after} from each to the next"] if between else []
-    elements = [column.title(top + 10, words), *column.words(top + 24, more)]
+    more = [describe_between(between)] if between else []
+    elements = [column.title(top + 4, words), *column.words(top + 18, more)]
     return Drawn(tuple(elements), top + 10 + 14 * len(more))
 
 
-def _put_runs(pen: _Pen, runs: tuple[Run, ...], many: bool) -> None:
-    before = runs[0].layer.width
+def _put_runs(pen: _Pen, runs: tuple[Run, ...], many: bool, first_gap: float = _ARROW) -> None:
+    before, gap = runs[0].layer.width, first_gap
     for run in runs:
         if many:
             pen.put(partial(_run_row, pen.column, run), 5)
             continue
         pen.project(before, run.layer.width)
-        pen.put(partial(_run_box, pen.column, run))
-        before = run.layer.output_width
+        pen.put(partial(_run_box, pen.column, run), gap)
+        before, gap = run.layer.output_width, _ARROW
 
 
 def _run_box(column: Column, run: Run, top: float) -> Drawn:
@@ -104,20 +109,18 @@ def _run_box(column: Column, run: Run, top: float) -> Drawn:
 def _run_row(column: Column, run: Run, top: float) -> Drawn:
     """Draw a layer in one row, for designs with very many of them."""
     layer = run.layer
-    left, size = column.left(layer.width), column.box(layer.width)
     mixer = layer.mixer if isinstance(layer, Block) else layer.junctions[-1].left.operation
-    box = rect(left, top, size, _ROW, SHEET, stroke=EDGE, rx=4, class_="layer")
-    heads = tiles(mixer, column.centre, top + 4, column.inside(layer.width), _ROW - 8)
-    letters = int(column.words_room / LETTER)
-    words = _row_words(run, layer)
-    words = words if len(words) <= letters else words[: letters - 1] + "…"
-    port = Port(left, left + size, top + _ROW / 2, layer=run.last)
-    return Drawn((box, *heads, *column.words(top + _ROW / 2, [words])), top + _ROW, (port,))
+    box = rect(column.left(layer.width), top, column.box(layer.width), _ROW, SHEET, stroke=EDGE, rx=4, class_="layer")
+    heads = tiles(mixer, column.centre, top + 4, column.inside(layer.width), 7)
+    widest = max(layer.feed_forward, default=0) if isinstance(layer, Block) else 0
+    bars = [bar(column, widest, top + _ROW - 6, 2.5)] if widest else []
+    words = shortened(_row_words(run), column.letters)
+    ports = [column.port(layer.width, top + _ROW / 2, layer=run.last)]
+    reads = {operation.layers for _, operation in operations(layer) if isinstance(operation, CrossAttention)}
+    ports += [column.port(layer.width, top + _ROW / 2, reads=count) for count in reads]
+    return Drawn((box, *heads, *bars, *column.words(top + _ROW / 2, [words])), top + _ROW, tuple(ports))
 
 
-def _row_words(run: Run, layer: Layer) -> str:
+def _row_words(run: Run) -> str:
     times = f" \N{MULTIPLICATION SIGN} {run.times}" if run.times > 1 else ""
-    if isinstance(layer, Block):
-        widths = ", ".join(map(str, [layer.width, *layer.feed_forward]))
-        return f"{run.first}{times}: {widths}, {describe(layer.mixer)}"
-    return f"{run.first}{times}: {layer.width}, cell of {len(layer.junctions)}"
+    return f"{run.first}{times}: {run.layer.width} wide, {brief(run.layer)}"

@@ -1,15 +1,17 @@
 """Draw a design as text: layers from top to bottom, widths as widths, words beside the shapes."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rich.color import ColorSystem
 from rich.style import Style
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack
+from formwright.arch.layers import Stack
 from formwright.report.fold import Funnel, Repeat, fold, inner_funnel
 from formwright.report.palette import swatches_of
-from formwright.report.terminal_boxes import Row, Sheet, Span, shortened, wrapped
+from formwright.report.scale import bar_scale, widest
+from formwright.report.terminal_boxes import Row, Sheet, Span
 from formwright.report.terminal_layers import (
     embedding_rows,
     head_rows,
@@ -19,7 +21,8 @@ from formwright.report.terminal_layers import (
     run_row_title,
     run_rows,
 )
-from formwright.report.words import heading, headline
+from formwright.report.words import describe_between, heading, headline
+from formwright.report.wrap import shortened, wrapped
 
 _NARROWEST = 48  # a drawing is laid out for at least this many columns, and cut where there are fewer
 _MARGIN = 2
@@ -42,11 +45,8 @@ def draw_text(card: Card, *, colour: bool = False, columns: int = 80) -> str:
 def _sheet(card: Card, columns: int) -> Sheet:
     area = (columns - _MARGIN) * 2 // 5
     area -= 1 - area % 2  # odd, so that boxes have a middle
-    widest = max(max(stack.embedding.width, *(layer.width for layer in stack.layers)) for stack in card.stacks)
-    plain = Sheet(area, columns - _MARGIN - area - 3, area / widest, 0)
-    blocks = (layer for stack in card.stacks for layer in stack.layers if isinstance(layer, Block))
-    ratios = [plain.inside(block.width) / max(block.feed_forward) for block in blocks if block.feed_forward]
-    return Sheet(plain.area, plain.words, plain.scale, min(ratios, default=0))
+    sheet = Sheet(area, columns - _MARGIN - area - 3, area / widest(card), 0)
+    return replace(sheet, bar_scale=bar_scale(card, sheet.inside))
 
 
 def _stack_rows(sheet: Sheet, card: Card, stack: Stack) -> Iterator[Row]:
@@ -83,10 +83,10 @@ def _framed(sheet: Sheet, repeat: Repeat, rows: Iterator[Row]) -> Iterator[Row]:
         yield from rows
         return
     between = inner_funnel(repeat.runs)
-    projected = f"\n{between.before} → {between.after} from each to the next" if between else ""
+    projected = f", {describe_between(between)}" if between else ""
     words = f"{heading(repeat.first, repeat.last)}, this pattern x {repeat.times}{projected}"
     dashes = "╌" * (sheet.area // 2 - 1)
-    first, *more = wrapped(words, sheet.words)
+    first, *more = wrapped(words, sheet.words, 2)
     yield Row(0, (Span(f"┌{dashes}│{dashes}┐"),), (Span(first, strong=True),))
     yield from (Row(sheet.area // 2, (Span("│"),), (Span(line, strong=True),)) for line in more)
     yield from rows
@@ -118,7 +118,7 @@ def _painted(line: tuple[Span, ...], colour: bool, columns: int) -> str:
     room = columns
     text = ""
     for span in line:
-        piece = shortened(span.text, room) if room else ""
+        piece = shortened(span.text, room)
         room -= len(piece)
         text += _style(span).render(piece, color_system=ColorSystem.EIGHT_BIT) if colour else piece
     return text.rstrip()

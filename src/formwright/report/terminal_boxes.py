@@ -1,12 +1,12 @@
 """The pieces of a text drawing: boxes, what stands in them, and the funnels between them."""
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from formwright.report.fold import Funnel
 from formwright.report.palette import Swatch
+from formwright.report.wrap import wrapped
 
 _WALLS = (
     "\N{BOX DRAWINGS LIGHT DIAGONAL UPPER LEFT TO LOWER RIGHT}",
@@ -69,7 +69,7 @@ def box(sheet: Sheet, width: int, parts: Sequence[Part], title: str, times: int 
     """Draw a box around parts; a box that stands for several layers lies on a second sheet."""
     size, left = sheet.box(width), sheet.left(width)
     joint = sheet.area // 2 - left
-    first, *more = wrapped(title, sheet.words)
+    first, *more = wrapped(title, sheet.words, 2)
     rows = [Row(left, (Span(_edge("╭╮", size, joint, "┴")),), (Span(first, strong=True),))]
     for part in [*(Part((), line, strong=True) for line in more), *parts]:
         for inside, words in zip_longest(part.rows, worded(part, sheet.words)):
@@ -121,25 +121,13 @@ def funnel_row(sheet: Sheet, funnel: Funnel, words: str) -> Row:
 
 def worded(part: Part, room: int) -> list[tuple[Span, ...]]:
     """Break the words of a part into rows, behind its glyph."""
+    sentences = part.words.split("\n")
     if part.swatch is None:
-        return [(Span(line, strong=part.strong),) for line in wrapped(part.words, room, part.indent)]
-    lines = wrapped(part.words, room - 2, part.indent)
+        lines = [line for sentence in sentences for line in wrapped(sentence, room, part.indent)]
+        return [(Span(line, strong=part.strong),) for line in lines]
+    lines = [line for sentence in sentences for line in wrapped(sentence, room - 2, part.indent)]
     glyphs = [Span(part.swatch.glyph, part.swatch), *[Span(" ")] * (len(lines) - 1)]
     return [(glyph, Span(f" {line}")) for glyph, line in zip(glyphs, lines, strict=True)]
-
-
-def wrapped(words: str, room: int, indent: int = 2) -> list[str]:
-    """Break words into lines, the continued ones indented."""
-    return [
-        line
-        for sentence in words.split("\n")
-        for line in textwrap.wrap(sentence, room, subsequent_indent=" " * indent, break_on_hyphens=False)
-    ]
-
-
-def shortened(words: str, room: int) -> str:
-    """Cut words that do not fit, and show that they were cut."""
-    return words if len(words) <= room else words[: room - 1] + "…"
 
 
 def _edge(ends: str, size: int, joint: int | None = None, mark: str = "") -> str:

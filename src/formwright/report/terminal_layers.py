@@ -6,18 +6,23 @@ from formwright.arch.layers import Block, Branch, Cell, Embedding, Junction, Lay
 from formwright.arch.ops import Operation
 from formwright.report.fold import Funnel, Run, inner_funnel
 from formwright.report.palette import swatch
-from formwright.report.terminal_boxes import Part, Row, Sheet, Span, bar, box, funnel_row, padded, shortened, tiles
+from formwright.report.terminal_boxes import Part, Row, Sheet, Span, bar, box, funnel_row, padded, tiles
 from formwright.report.words import (
+    brief,
     describe,
+    describe_between,
     describe_branch,
     describe_embedding,
     describe_feed_forward,
+    describe_funnel,
     describe_head,
     describe_layer,
     heading,
     heads_of,
 )
+from formwright.report.wrap import shortened
 
+_TEXTURES = {"tokens": "░", "patches": "▦", "frames": "▂▅▇▄▆▃"}
 _COMBINE = {"add": "+", "concatenate": "&", "multiply": "x"}
 
 
@@ -25,7 +30,8 @@ def embedding_rows(sheet: Sheet, embedding: Embedding, shared: bool) -> list[Row
     """Draw what enters a stack."""
     factorised = embedding.factorised if isinstance(embedding, TokenEmbedding) else None
     table = factorised or embedding.width
-    texture = (Span("░" * sheet.inside(table)),)
+    room = sheet.inside(table)
+    texture = (Span((_TEXTURES[embedding.TYPE] * room)[:room]),)
     first, second = describe_embedding(embedding, shared=shared)
     rows = box(sheet, table, [Part((texture,), first), Part((), second)], "Embedding")
     rows[0] = Row(rows[0].left, (Span(rows[0].shape[0].text.replace("┴", "─")),), rows[0].words)
@@ -36,7 +42,7 @@ def projection_rows(sheet: Sheet, funnel: Funnel) -> list[Row]:
     """Draw a projection between unequal widths; nothing between equal ones."""
     if funnel.before == funnel.after:
         return []
-    return [funnel_row(sheet, funnel, f"{funnel.before} → {funnel.after}")]
+    return [funnel_row(sheet, funnel, describe_funnel(funnel))]
 
 
 def run_rows(sheet: Sheet, run: Run) -> list[Row]:
@@ -45,7 +51,7 @@ def run_rows(sheet: Sheet, run: Run) -> list[Row]:
     title = f"{heading(run.first, run.last)}{times}, {describe_layer(run.layer)}"
     parts = list(_parts(sheet, run.layer))
     if run.times > 1 and (between := inner_funnel([run])):
-        parts.append(Part((), f"{between.before} → {between.after} from each to the next"))
+        parts.append(Part((), describe_between(between)))
     return box(sheet, run.layer.width, parts, title, run.times)
 
 
@@ -56,7 +62,7 @@ def run_row(sheet: Sheet, run: Run) -> Row:
     filling = tiles(swatch(mixer), heads_of(mixer), sheet.inside(layer.width))
     times = f" x {run.times}" if run.times > 1 else ""
     place = f"{run.first}{times}".ljust(8) + f"{layer.width:>5}  "
-    words = shortened(_short(layer), sheet.words - len(place) - 2)
+    words = shortened(brief(layer), sheet.words - len(place) - 2)
     shape = (Span("│ "), *filling, Span(" │"))
     glyph = Span(swatch(mixer).glyph, swatch(mixer))
     return Row(sheet.left(layer.width), shape, (Span(place), glyph, Span(f" {words}")))
@@ -80,12 +86,6 @@ def norm_row(sheet: Sheet, width: int) -> Row:
     """Draw the norm above the last layer."""
     half = sheet.box(width) // 4
     return Row(sheet.area // 2 - half, (Span("╌" * half + "┼" + "╌" * half),), (Span("norm"),))
-
-
-def _short(layer: Layer) -> str:
-    if isinstance(layer, Cell):
-        return f"cell of {len(layer.junctions)}"
-    return ", ".join([*map(str, layer.feed_forward), describe(layer.mixer)])
 
 
 def _parts(sheet: Sheet, layer: Layer) -> list[Part]:

@@ -17,13 +17,17 @@ from formwright.arch.ops import (
     SeparableConvolution,
     Transform,
 )
+from formwright.report.fold import Funnel
 from formwright.report.formula import formula
 
 __all__ = [
+    "brief",
     "describe",
+    "describe_between",
     "describe_branch",
     "describe_embedding",
     "describe_feed_forward",
+    "describe_funnel",
     "describe_head",
     "describe_layer",
     "formula",
@@ -85,6 +89,14 @@ def describe_feed_forward(block: Block) -> str:
     return f"feed-forward {', '.join(map(str, block.feed_forward))}, {block.activation}"
 
 
+def brief(layer: Layer) -> str:
+    """Sum the inside of a layer up in one phrase, what tells layers apart first."""
+    if isinstance(layer, Cell):
+        return f"cell of {_plural(len(layer.junctions), 'junction')}"
+    cross = "cross-attention" if layer.cross else ""
+    return _listed(*map(str, layer.feed_forward), cross, describe(layer.mixer))
+
+
 def describe_branch(branch: Branch) -> str:
     """Say which state one side of a junction reads and what it does to it, in the order in which it does it."""
     width = "" if isinstance(branch.operation, Identity) else f"to {branch.width}"
@@ -126,6 +138,16 @@ def headline(card: Card) -> str:
     idle = f"{card.idle:,} idle parameters" if card.idle else ""
     causal = "causal" if card.encoder is not None and card.encoder.causal else ""
     return _listed(card.family, causal, layers, f"{span} wide", idle)
+
+
+def describe_funnel(funnel: Funnel) -> str:
+    """Say what a projection maps to what."""
+    return f"projection {funnel.before} → {funnel.after}"
+
+
+def describe_between(funnel: Funnel) -> str:
+    """Say what stands between the appearances of a repeated part."""
+    return f"{describe_funnel(funnel)} from each to the next"
 
 
 def heading(first: int, last: int) -> str:

@@ -63,6 +63,8 @@ def _per_layer(widths: Widths) -> bool:
 
 def _lists(widths: Widths, blocks: Sequence[Block], what: str) -> list[Sequence[int]]:
     lists: list[Sequence[int]] = [item for item in widths if isinstance(item, Sequence)]
+    if lists and len(lists) < len(widths):
+        raise IllegalInput(f"{what} mixes lists and single widths; give one list for all layers, or one list per layer")
     if not lists:
         lists = [[item for item in widths if isinstance(item, int)]] * len(blocks)
     if len(lists) != len(blocks):

@@ -1,0 +1,99 @@
+"""Multi-head attention: to the sentence itself, and of a decoder to its encoder."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from formwright.arch.ops import Attention, CrossAttention
+from formwright.nn.context import Context
+from formwright.nn.relative import RelativePositions
+from formwright.nn.settings import Settings
+
+
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """Turn (batch, tokens, heads x head_width) into (batch, heads, tokens, head_width)."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def join_heads(x: Tensor) -> Tensor:
+    """Turn (batch, heads, tokens, head_width) into (batch, tokens, heads x head_width)."""
+    return x.transpose(1, 2).flatten(2)
+
+
+class SelfAttention(nn.Module):
+    """Every token attends to every visible token; query, key and value come from one linear map.
+
+    The map's rows are ordered head by head, so that the first heads of a model are the first rows of its weights.
+    """
+
+    def __init__(self, operation: Attention, width: int, output: int, settings: Settings) -> None:
+        super().__init__()
+        self.heads, self.head_width = operation.heads, operation.head_width
+        inner = operation.heads * operation.head_width
+        self.query_key_value = nn.Linear(width, 3 * inner, bias=operation.bias)
+        self.output = nn.Linear(inner, output, bias=operation.bias)
+        self.bilinear = nn.Parameter(torch.empty(operation.head_width, operation.head_width)) if operation.score == "wma" else None
+        self.relative = RelativePositions(operation.relative, operation.head_width) if operation.relative is not None else None
+        self.dropout, self.eager = settings.dropout, settings.eager
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        packed = self.query_key_value(x).unflatten(-1, (self.heads, 3, self.head_width))
+        query, key, value = packed.permute(3, 0, 2, 1, 4)  # each (batch, heads, tokens, head_width)
+        scale = self.head_width**-0.5
+        bias = None
+        if self.relative is not None:
+            bias = self.relative.scores(query, context) * scale  # (batch, heads, queries, keys)
+        if self.bilinear is not None:
+            query, scale = query @ self.bilinear, 1.0
+        mixed = self._attend(query, key, value, scale, bias, context)
+        return self.output(join_heads(mixed))
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor | None, context: Context) -> Tensor:
+        dropout = self.dropout if self.training else 0.0
+        visible = context.visible(query.shape[2], query.device)
+        if not self.eager and (self.relative is None or self.relative.values is None):
+            if bias is None and context.mask is None:  # the kernel's own causal mask is the fastest
+                return F.scaled_dot_product_attention(query, key, value, None, dropout, context.causal, scale=scale)
+            return F.scaled_dot_product_attention(query, key, value, _combined(bias, visible), dropout, scale=scale)
+        scores = query @ key.transpose(-1, -2) * scale
+        scores = scores if bias is None else scores + bias
+        scores = scores if visible is None else scores.masked_fill(~visible, float("-inf"))
+        weights = F.dropout(scores.softmax(-1), dropout)
+        mixed = weights @ value
+        if self.relative is not None and self.relative.values is not None:
+            mixed = mixed + self.relative.weighted_values(weights, context)
+        return mixed
+
+
+def _combined(bias: Tensor | None, visible: Tensor | None) -> Tensor | None:
+    if bias is None or visible is None:
+        return visible if bias is None else bias
+    return bias.masked_fill(~visible, float("-inf"))
+
+
+class EncoderAttention(nn.Module):
+    """Every token of a decoder attends to the outputs of the last encoder layers, side by side."""
+
+    def __init__(self, operation: CrossAttention, width: int, output: int, memory: int, settings: Settings) -> None:
+        super().__init__()
+        self.heads, self.head_width, self.layers = operation.heads, operation.head_width, operation.layers
+        inner = operation.heads * operation.head_width
+        self.query = nn.Linear(width, inner, bias=operation.bias)
+        self.key_value = nn.Linear(memory, 2 * inner, bias=operation.bias)
+        self.output = nn.Linear(inner, output, bias=operation.bias)
+        self.dropout, self.eager = settings.dropout, settings.eager
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        memory = torch.cat(context.memory[-self.layers :], 1) if self.layers > 1 else context.memory[-1]
+        query = split_heads(self.query(x), self.heads)
+        packed = self.key_value(memory).unflatten(-1, (self.heads, 2, self.head_width))
+        key, value = packed.permute(3, 0, 2, 1, 4)  # each (batch, heads, layers x source tokens, head_width)
+        visible = None
+        if context.memory_mask is not None:
+            visible = context.memory_mask.repeat(1, self.layers)[:, None, None, :]
+        dropout = self.dropout if self.training else 0.0
+        if not self.eager:
+            return self.output(join_heads(F.scaled_dot_product_attention(query, key, value, visible, dropout)))
+        scores = query @ key.transpose(-1, -2) * self.head_width**-0.5
+        scores = scores if visible is None else scores.masked_fill(~visible, float("-inf"))
+        return self.output(join_heads(F.dropout(scores.softmax(-1), dropout) @ value))

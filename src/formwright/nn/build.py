@@ -1,0 +1,56 @@
+"""Build a model from a card: structure first, without memory, then weights from an explicit generator."""
+
+import torch
+from torch import Generator, nn
+
+from formwright.arch.card import Card
+from formwright.nn.attention import SelfAttention
+from formwright.nn.convolution import DepthwiseSeparable, Lightweight, PlainConvolution
+from formwright.nn.settings import Settings
+from formwright.nn.transformer import Transformer
+
+_SPREAD = 0.02
+
+
+def skeleton(card: Card, settings: Settings | None = None) -> Transformer:
+    """Build a model that has shapes and names but no memory, for running it with weights from elsewhere."""
+    with torch.device("meta"):
+        return Transformer(card, settings)
+
+
+def build(card: Card, settings: Settings | None = None, seed: int = 0) -> Transformer:
+    """Build a model with fresh weights; the same card and seed give the same weights."""
+    model = skeleton(card, settings)
+    model.to_empty(device="cpu")
+    initialise(model, torch.Generator().manual_seed(seed))
+    return model
+
+
+@torch.no_grad()
+def initialise(model: nn.Module, generator: Generator) -> None:
+    """Fill a model with fresh weights as BERT does: normal with spread 0.02, biases 0, norms 1.
+
+    Depthwise kernels start near the average of their window, so that a convolution passes its input on; the bilinear
+    matrix of `wma` scores starts near the scaled identity, at which they equal `sdp` scores.
+    """
+    for module in model.modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            if isinstance(module, nn.LayerNorm):
+                parameter.fill_(1.0 if name == "weight" else 0.0)
+            elif name == "bias":
+                parameter.zero_()
+            else:
+                parameter.normal_(0.0, _spread(module, name), generator=generator)
+        if isinstance(module, SelfAttention) and module.bilinear is not None:
+            module.bilinear += torch.eye(module.head_width) * module.head_width**-0.5
+
+
+def _spread(module: nn.Module, name: str) -> float:
+    if name != "kernel":
+        return _SPREAD
+    if isinstance(module, Lightweight):
+        return 1.0  # logits of a softmax: different kernels from the start
+    if isinstance(module, DepthwiseSeparable):
+        return module.kernel.shape[-1] ** -0.5
+    assert isinstance(module, PlainConvolution)
+    return (module.kernel.shape[1] * module.kernel.shape[2]) ** -0.5

@@ -1,0 +1,69 @@
+"""What the layers of one stack share during a forward pass: who may look at whom, and what is worth computing once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class Context:
+    """Carry masks and encoder outputs through a stack.
+
+    `mask` is (batch, tokens), true where a token is real, or None when all are. `memory` holds the encoder's layer outputs,
+    last one last, and `memory_mask` tells which of its tokens are real. `grid` is the (side, class tokens) of an image.
+    """
+
+    def __init__(
+        self,
+        mask: Tensor | None = None,
+        *,
+        causal: bool = False,
+        memory: tuple[Tensor, ...] = (),
+        memory_mask: Tensor | None = None,
+        grid: tuple[int, int] | None = None,
+    ) -> None:
+        self.mask = mask
+        self.causal = causal
+        self.memory = memory
+        self.memory_mask = memory_mask
+        self.grid = grid
+        self._shared: dict[Any, Tensor] = {}
+
+    def once(self, key: Any, compute: Callable[[], Tensor]) -> Tensor:
+        """Return what `compute` gives, computing it for the first layer only."""
+        if key not in self._shared:
+            self._shared[key] = compute()
+        return self._shared[key]
+
+    def visible(self, tokens: int, device: torch.device) -> Tensor | None:
+        """Tell which keys a query may see: (batch or 1, 1, queries or 1, keys), or None when all of them."""
+        if self.mask is None and not self.causal:
+            return None
+        return self.once(("visible", tokens), lambda: self._visible(tokens, device))
+
+    def _visible(self, tokens: int, device: torch.device) -> Tensor:
+        keys = None if self.mask is None else self.mask[:, None, None, :]
+        if not self.causal:
+            assert keys is not None
+            return keys
+        past = torch.ones(tokens, tokens, dtype=torch.bool, device=device).tril()[None, None]
+        return past if keys is None else keys & past
+
+    def real(self, x: Tensor) -> Tensor:
+        """Set the vectors of padding to zero, so that neighbours cannot see them; x is (batch, tokens, width)."""
+        if self.mask is None:
+            return x
+        return x * self.once(("real", x.dtype), lambda: self.mask[:, :, None].to(x.dtype))
+
+    def lengths(self, x: Tensor) -> Tensor:
+        """Count the real tokens of each sentence: (batch or 1, 1)."""
+        if self.mask is None:
+            return torch.full((1, 1), x.shape[1], dtype=torch.long, device=x.device)
+        return self.once("lengths", lambda: self.mask.sum(1, keepdim=True))
+
+    def positions(self, x: Tensor) -> Tensor:
+        """Number the tokens of each sentence from 0, padding aside: (batch or 1, tokens)."""
+        if self.mask is None:
+            return torch.arange(x.shape[1], device=x.device)[None]
+        return self.once("positions", lambda: (self.mask.long().cumsum(1) - 1).clamp(min=0))

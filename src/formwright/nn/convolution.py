@@ -1,0 +1,131 @@
+"""Convolutions over tokens. Padding counts as zero, and a causal convolution sees the past only."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from formwright.arch.ops import (
+    Convolution,
+    DynamicConvolution,
+    GatedLinearUnit,
+    LightweightConvolution,
+    RelativeAttention,
+    SeparableConvolution,
+)
+from formwright.nn.attention import join_heads, split_heads
+from formwright.nn.context import Context
+from formwright.nn.relative import PositionTerm
+
+
+def pad_tokens(x: Tensor, kernel: int, causal: bool) -> Tensor:
+    """Put zeros around the tokens of (batch, channels, tokens) so that a convolution keeps their number."""
+    before = kernel - 1 if causal else (kernel - 1) // 2
+    return F.pad(x, (before, kernel - 1 - before))
+
+
+def depthwise(x: Tensor, kernels: Tensor, context: Context) -> Tensor:
+    """Convolve each channel of (batch, tokens, channels) with its own kernel from (channels, kernel)."""
+    padded = pad_tokens(context.real(x).transpose(1, 2), kernels.shape[-1], context.causal)
+    return F.conv1d(padded, kernels[:, None, :], groups=kernels.shape[0]).transpose(1, 2)
+
+
+class GatedUnit(nn.Module):
+    """One linear map gated by the sigmoid of another."""
+
+    def __init__(self, _: GatedLinearUnit, width: int, output: int) -> None:
+        super().__init__()
+        self.value = nn.Linear(width, output)
+        self.gate = nn.Linear(width, output)
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:  # noqa: ARG002
+        return self.value(x) * self.gate(x).sigmoid()
+
+
+class PlainConvolution(nn.Module):
+    """A convolution over all channels; with kernel 1 a linear map."""
+
+    def __init__(self, operation: Convolution, width: int, output: int) -> None:
+        super().__init__()
+        self.kernel = nn.Parameter(torch.empty(output, width, operation.kernel))
+        self.bias = nn.Parameter(torch.empty(output))
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        if self.kernel.shape[-1] == 1:
+            return F.linear(x, self.kernel[:, :, 0], self.bias)
+        padded = pad_tokens(context.real(x).transpose(1, 2), self.kernel.shape[-1], context.causal)
+        return F.conv1d(padded, self.kernel, self.bias).transpose(1, 2)
+
+
+class DepthwiseSeparable(nn.Module):
+    """A depthwise convolution, then a linear map over channels."""
+
+    def __init__(self, kernel: int, width: int, output: int) -> None:
+        super().__init__()
+        self.kernel = nn.Parameter(torch.empty(width, kernel))
+        self.pointwise = nn.Linear(width, output)
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        return self.pointwise(depthwise(x, self.kernel, context))
+
+
+class StackedSeparable(nn.Module):
+    """Depthwise-separable convolutions one after the other, with ReLU in between."""
+
+    def __init__(self, operation: SeparableConvolution, width: int, output: int) -> None:
+        super().__init__()
+        widths = [width] + [output] * operation.stacked
+        self.parts = nn.ModuleList(
+            DepthwiseSeparable(operation.kernel, widths[index], output) for index in range(operation.stacked)
+        )
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        for index, part in enumerate(self.parts):
+            x = part(x.relu() if index else x, context)
+        return x
+
+
+class Lightweight(nn.Module):
+    """A convolution with one softmax-normalised kernel for each head's channels, behind a gated unit where wanted."""
+
+    def __init__(self, operation: LightweightConvolution, width: int, output: int) -> None:
+        super().__init__()
+        self.kernel = nn.Parameter(torch.empty(operation.heads, operation.kernel))
+        self.gated = GatedUnit(GatedLinearUnit(), width, output) if operation.gated else None
+        self.output = nn.Linear(output, output) if operation.gated else None
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        x = self.gated(x, context) if self.gated is not None else x
+        kernels = self.kernel.softmax(-1).repeat_interleave(x.shape[-1] // self.kernel.shape[0], 0)
+        x = depthwise(x, kernels, context)
+        return self.output(x) if self.output is not None else x
+
+
+class SpanDynamicConvolution(nn.Module):
+    """A convolution whose kernel at each token is generated from the span around it (ConvBERT), plus a position term."""
+
+    def __init__(self, operation: DynamicConvolution, width: int, output: int) -> None:
+        super().__init__()
+        self.heads, self.kernel_size = operation.heads, operation.kernel
+        inner = operation.heads * operation.head_width
+        self.query = nn.Linear(width, inner)
+        self.value = nn.Linear(width, inner)
+        self.span = DepthwiseSeparable(operation.kernel, width, inner)
+        self.generator = nn.Linear(inner, operation.heads * operation.kernel)
+        self.term = None
+        if operation.relative is not None:
+            shape = RelativeAttention(operation.heads, operation.head_width, operation.relative.rows)
+            self.term = PositionTerm(shape)
+        self.output = nn.Linear(inner, output)
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        query, value = self.query(x), self.value(x)
+        kernels = self.generator(self.span(x, context) * query)
+        kernels = kernels.unflatten(-1, (self.heads, self.kernel_size)).softmax(-1)  # (batch, tokens, heads, kernel)
+        padded = pad_tokens(context.real(value).transpose(1, 2), self.kernel_size, context.causal)
+        windows = padded.unfold(-1, self.kernel_size, 1)  # (batch, inner, tokens, kernel)
+        windows = windows.unflatten(1, (self.heads, -1)).permute(0, 3, 1, 2, 4)  # (batch, tokens, heads, head_width, kernel)
+        mixed = (windows @ kernels[..., None])[..., 0].flatten(2)  # (batch, tokens, inner)
+        if self.term is not None:
+            heads = self.term(split_heads(query, self.heads), split_heads(value, self.heads), context)
+            mixed = mixed + join_heads(heads)
+        return self.output(mixed)

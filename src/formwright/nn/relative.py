@@ -1,0 +1,73 @@
+"""Trained relative positions: tables of vectors, one for each distance between two tokens."""
+
+import torch
+from torch import Tensor, nn
+
+from formwright.arch.ops import Relative, RelativeAttention
+from formwright.nn.context import Context
+
+
+def distances(tokens: int, rows: int, context: Context, device: torch.device) -> Tensor:
+    """Give, for every query and key of a sentence, the row of a table that holds their distance: (tokens, tokens).
+
+    The middle row is distance 0; what is farther apart than the table reaches shares its outermost rows.
+    """
+    place = torch.arange(tokens, device=device)
+    return context.once(("distances", rows), lambda: (place[None, :] - place[:, None] + rows // 2).clamp(0, rows - 1))
+
+
+def grid_distances(tokens: int, rows: int, context: Context, device: torch.device) -> Tensor:
+    """Give the rows of vertical and horizontal distance between patches: (2, tokens, tokens); row 0 is the class token's."""
+    assert context.grid is not None, "two-dimensional positions stand in image stacks only"
+    return context.once(("grid", rows), lambda: _grid(tokens, rows, *context.grid, device))
+
+
+def _grid(tokens: int, rows: int, side: int, class_tokens: int, device: torch.device) -> Tensor:
+    reach = rows // 2 - 1
+    patch = torch.arange(side * side, device=device)
+    place = torch.stack((patch // side, patch % side))  # (2, patches)
+    apart = (place[:, None, :] - place[:, :, None]).clamp(-reach, reach) + reach + 1
+    result = torch.zeros(2, tokens, tokens, dtype=torch.long, device=device)
+    result[:, class_tokens:, class_tokens:] = apart
+    return result
+
+
+class RelativePositions(nn.Module):
+    """Hold the tables of one attention: for keys, and for values where wanted."""
+
+    def __init__(self, relative: Relative, head_width: int) -> None:
+        super().__init__()
+        self.axes = relative.axes
+        shape = (relative.axes, relative.rows, head_width)
+        self.keys = nn.Parameter(torch.empty(shape))
+        self.values = nn.Parameter(torch.empty(shape)) if relative.values else None
+
+    def vectors(self, table: Tensor, tokens: int, context: Context) -> Tensor:
+        """Look up the vector between every two tokens: (queries, keys, head_width)."""
+        if self.axes == 1:
+            return table[0][distances(tokens, table.shape[1], context, table.device)]
+        vertical, horizontal = grid_distances(tokens, table.shape[1], context, table.device)
+        return table[0][vertical] + table[1][horizontal]
+
+    def scores(self, query: Tensor, context: Context) -> Tensor:
+        """Multiply queries with the vectors of their distances: (batch, heads, queries, keys)."""
+        return torch.einsum("bhqd,qkd->bhqk", query, self.vectors(self.keys, query.shape[2], context))
+
+    def weighted_values(self, weights: Tensor, context: Context) -> Tensor:
+        """Sum the value vectors of all distances by attention weight: (batch, heads, queries, head_width)."""
+        return torch.einsum("bhqk,qkd->bhqd", weights, self.vectors(self.values, weights.shape[2], context))
+
+
+class PositionTerm(nn.Module):
+    """The term softmax(Q R^T / sqrt(d)) V, which carries position beside a mixer that has none."""
+
+    def __init__(self, relative: RelativeAttention) -> None:
+        super().__init__()
+        self.positions = RelativePositions(Relative(relative.rows), relative.head_width)
+
+    def forward(self, query: Tensor, value: Tensor, context: Context) -> Tensor:
+        scores = self.positions.scores(query, context) * query.shape[-1] ** -0.5
+        visible = context.visible(query.shape[2], query.device)
+        if visible is not None:
+            scores = scores.masked_fill(~visible, float("-inf"))
+        return scores.softmax(-1) @ value  # (batch, heads, tokens, head_width)

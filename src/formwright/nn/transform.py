@@ -1,0 +1,79 @@
+"""Token mixing by fixed transforms over tokens and features, each sentence over its own length.
+
+The transforms run as dense products: sentences of a batch differ in length, so no fast transform serves them all at once, and at
+the widths of transformers a product is about as fast.
+"""
+
+import math
+from functools import lru_cache
+
+import torch
+from torch import Tensor, nn
+
+from formwright.arch.ops import Transform
+from formwright.nn.attention import join_heads, split_heads
+from formwright.nn.context import Context
+from formwright.nn.relative import PositionTerm
+
+
+def _fourier(index: Tensor, other: Tensor, length: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    turns = (index * other) % length  # whole turns removed before rounding
+    angle = turns.to(torch.float64) * (2 * math.pi) / length
+    return angle.cos().to(dtype), angle.sin().to(dtype)
+
+
+def _cosine(index: Tensor, other: Tensor, length: Tensor, dtype: torch.dtype) -> Tensor:
+    turns = (index * (2 * other + 1)) % (4 * length)
+    return 2 * (turns.to(torch.float64) * math.pi / (2 * length)).cos().to(dtype)
+
+
+@lru_cache(maxsize=64)
+def _features(kind: str, width: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Give the matrix that transforms features: (width, width), or the cosine and sine parts side by side."""
+    place = torch.arange(width, device=device)
+    length = torch.tensor(width, device=device)
+    if kind == "dct":
+        return _cosine(place[None, :], place[:, None], length, dtype)
+    return torch.cat(_fourier(place[:, None], place[None, :], length, dtype), 1)
+
+
+class TransformMixer(nn.Module):
+    """Apply the real part of a two-dimensional Fourier transform, or a cosine transform (type II), not normalised.
+
+    With relative positions the sum of transform and position term passes a linear map, as in FlexiBERT.
+    """
+
+    def __init__(self, operation: Transform, width: int, output: int) -> None:
+        super().__init__()
+        self.kind = operation.transform
+        relative = operation.relative
+        self.heads = relative.heads if relative is not None else 0
+        if relative is not None:
+            self.query = nn.Linear(width, width)
+            self.value = nn.Linear(width, width)
+            self.term = PositionTerm(relative)
+            self.output = nn.Linear(width, output)
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        mixed = self._transform(context.real(x), context)
+        if not self.heads:
+            return mixed
+        query, value = split_heads(self.query(x), self.heads), split_heads(self.value(x), self.heads)
+        return self.output(mixed + join_heads(self.term(query, value, context)))
+
+    def _transform(self, x: Tensor, context: Context) -> Tensor:
+        features = x @ _features(self.kind, x.shape[-1], x.dtype, x.device)
+        tokens = context.once((self.kind, x.dtype), lambda: self._tokens(x, context))
+        if self.kind == "dct":
+            return tokens @ features
+        even, odd = features.chunk(2, -1)
+        cosine, sine = tokens.unbind(0)
+        return cosine @ even - sine @ odd
+
+    def _tokens(self, x: Tensor, context: Context) -> Tensor:
+        """Give each sentence's matrix over tokens: (batch or 1, tokens, tokens), for `dft` a stack of cosine and sine."""
+        place, length = context.positions(x), context.lengths(x)[:, :, None]
+        row, column = place[:, :, None], place[:, None, :]
+        if self.kind == "dct":
+            return _cosine(row, column, length, x.dtype)
+        return torch.stack(_fourier(row, column, length, x.dtype))

@@ -1,0 +1,105 @@
+"""The whole transformer of a card: stacks, pooler, and what comes out of them."""
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from formwright.arch.card import Card
+from formwright.arch.layers import PatchEmbedding, Stack
+from formwright.nn.context import Context
+from formwright.nn.embedding import embedding_module
+from formwright.nn.layers import ACTIVATIONS, layer_module
+from formwright.nn.settings import Settings
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a transformer gives: the last stack's vectors (batch, tokens, width), the encoder's, and the pooled first token."""
+
+    hidden: Tensor
+    layers: tuple[Tensor, ...]
+    memory: tuple[Tensor, ...] = ()
+    pooled: Tensor | None = None
+
+
+class StackModule(nn.Module):
+    """An embedding and its layers, with projections between layers of unequal width."""
+
+    def __init__(self, stack: Stack, memory: int, settings: Settings) -> None:
+        super().__init__()
+        self.causal = stack.causal
+        self.grid = None
+        if isinstance(stack.embedding, PatchEmbedding):
+            self.grid = (stack.embedding.image // stack.embedding.patch, int(stack.embedding.class_token))
+        self.embedding = embedding_module(stack.embedding, settings)
+        self.layers = nn.ModuleList(layer_module(layer, memory, settings) for layer in stack.layers)
+        joints = zip(stack.layers, stack.layers[1:], strict=False)
+        self.projections = nn.ModuleDict(
+            {
+                str(index): nn.Linear(below.output_width, above.width)
+                for index, (below, above) in enumerate(joints, start=1)
+                if below.output_width != above.width
+            }
+        )
+        self.final_norm = nn.LayerNorm(stack.output_width, settings.norm_epsilon) if stack.final_norm else None
+
+    def forward(self, inputs: Tensor, context: Context, types: Tensor | None = None) -> tuple[Tensor, ...]:
+        """Return the output of every layer, the last one normalised where the stack ends in a norm."""
+        x = self.embedding(inputs, context, types)
+        outputs = []
+        for index, layer in enumerate(self.layers):
+            if str(index) in self.projections:
+                x = self.projections[str(index)](x)
+            x = layer(x, context)
+            outputs.append(x)
+        if self.final_norm is not None:
+            outputs[-1] = self.final_norm(x)
+        return tuple(outputs)
+
+
+class Transformer(nn.Module):
+    """The model of a card, without a task head."""
+
+    def __init__(self, card: Card, settings: Settings | None = None) -> None:
+        super().__init__()
+        settings = settings or Settings()
+        self.card, self.settings = card, settings
+        memory = card.encoder.output_width if card.encoder is not None else 0
+        self.encoder = StackModule(card.encoder, memory, settings) if card.encoder is not None else None
+        self.decoder = StackModule(card.decoder, memory, settings) if card.decoder is not None else None
+        if card.share_embedding:
+            self.decoder.embedding.tokens = self.encoder.embedding.tokens
+        self.pooler = nn.Linear(card.output_width, card.output_width) if card.pooler else None
+        self.classes = nn.Linear(card.output_width, card.classes) if card.classes else None
+
+    def forward(
+        self,
+        inputs: Tensor,
+        mask: Tensor | None = None,
+        types: Tensor | None = None,
+        targets: Tensor | None = None,
+        targets_mask: Tensor | None = None,
+    ) -> Output:
+        """Run the model.
+
+        `inputs` are token ids, pixels or frames; `mask` is (batch, tokens), nonzero for real tokens. An encoder-decoder reads
+        `inputs` with its encoder and `targets` with its decoder; a decoder alone reads `inputs`.
+        """
+        mask = mask.bool() if mask is not None else None
+        targets_mask = targets_mask.bool() if targets_mask is not None else None
+        memory: tuple[Tensor, ...] = ()
+        if self.encoder is not None:
+            memory = self.encoder(inputs, Context(mask, causal=self.encoder.causal, grid=self.encoder.grid), types)
+            if self.decoder is None:
+                return Output(memory[-1], memory, pooled=self._pool(memory[-1]))
+            inputs, mask, memory_mask = targets, targets_mask, mask
+        else:
+            memory_mask = None
+        context = Context(mask, causal=True, memory=memory, memory_mask=memory_mask)
+        layers = self.decoder(inputs, context, types if self.encoder is None else None)
+        return Output(layers[-1], layers, memory)
+
+    def _pool(self, hidden: Tensor) -> Tensor | None:
+        if self.pooler is None:
+            return None
+        return ACTIVATIONS[self.settings.pooler_activation](self.pooler(hidden[:, 0]))

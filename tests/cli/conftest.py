@@ -1,0 +1,58 @@
+"""Run the command line in this process and see what a user would see."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from formwright.cli.app import main
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        """Read standard output as one JSON value."""
+        return json.loads(self.out)
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Give a function that runs `formwright` with arguments."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def call(*arguments: object) -> Outcome:
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        seen = capsys.readouterr()
+        assert "Traceback" not in seen.out + seen.err
+        code = end.value.code
+        assert code is None or isinstance(code, int)
+        return Outcome(code or 0, seen.out, seen.err)
+
+    return call
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    """Give a function that writes JSON data, text or bytes to a file and returns its path."""
+
+    def call(content: object, name: str = "mine.json") -> Path:
+        path = tmp_path / name
+        text = content if isinstance(content, str | bytes) else json.dumps(content)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return call

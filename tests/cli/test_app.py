@@ -1,0 +1,120 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Run
+
+import formwright
+from formwright.cli.app import main
+from formwright.core.errors import Fault, FormwrightError, IllegalDesign, IllegalInput, UnknownName
+
+SOURCE = Path(formwright.__file__).parents[1]
+COMMAND = [sys.executable, "-m", "formwright.cli.app"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCE)}
+
+
+def formwright_process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own."""
+    return subprocess.run([*COMMAND, *arguments], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+
+
+def failing(error: BaseException) -> Any:
+    """Give a stand-in for the function that finds a name, which fails."""
+
+    def find(_: str) -> None:
+        raise error
+
+    return find
+
+
+def test_a_process_that_succeeds() -> None:
+    done = formwright_process("show", "bert-tiny", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '"params": 4385920' in done.stdout
+
+
+def test_a_process_that_meets_a_users_error(tmp_path: Path) -> None:
+    done = formwright_process("show", str(tmp_path / "absent.json"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"formwright: cannot read {tmp_path / 'absent.json'}: No such file or directory\n"
+
+
+def test_a_process_that_is_called_wrongly() -> None:
+    done = formwright_process("show", "bert-tiny", "--length", "0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--length" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_has_seen_enough_hears_no_complaint() -> None:
+    with subprocess.Popen(
+        [*COMMAND, "list", "cards", "--json"], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        complaint = process.stderr.read()
+    assert (process.returncode, complaint) == (1, b"")
+
+
+def test_version(run: Run) -> None:
+    assert run("--version").out == f"formwright {formwright.__version__}\n"
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_shows_the_commands_in_the_order_of_use(run: Run, option: str) -> None:
+    done = run(option)
+    assert done.code == 0
+    assert done.out.index(" list ") < done.out.index(" show ")
+
+
+@pytest.mark.parametrize("command", ["list", "show"])
+def test_every_command_has_help(run: Run, command: str) -> None:
+    done = run(command, "-h")
+    assert done.code == 0
+    assert "--json" in done.out
+
+
+def test_without_a_command_help_is_shown(run: Run) -> None:
+    done = run()
+    assert done.code == 2
+    assert " list " in done.out + done.err
+
+
+@pytest.mark.parametrize("arguments", [["shw"], ["show"], ["list"], ["show", "hat", "--sampel", "1"], ["--wrong"]])
+def test_wrong_usage_is_a_users_error(run: Run, arguments: list[str]) -> None:
+    done = run(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert "Usage:" in done.err
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        IllegalInput("the message"),
+        UnknownName("card", "x", ["y"]),
+        IllegalDesign([Fault("here", "is wrong"), Fault("there", "too")]),
+        FormwrightError("the root of all"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_users_error_is_one_message_and_exit_code_2(
+    run: Run, monkeypatch: pytest.MonkeyPatch, error: FormwrightError
+) -> None:
+    monkeypatch.setattr("formwright.cli.show.find", failing(error))
+    done = run("show", "anything")
+    assert (done.code, done.out, done.err) == (2, "", f"formwright: {error}\n")
+
+
+def test_an_interruption_is_exit_code_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("formwright.cli.show.find", failing(KeyboardInterrupt()))
+    assert run("show", "anything").code == 130
+
+
+def test_our_own_mistakes_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("formwright.cli.show.find", failing(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        main(["show", "anything"])

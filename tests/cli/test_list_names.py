@@ -1,0 +1,71 @@
+import pytest
+from tests.cli.conftest import Run
+
+from formwright.arch.ops import OPERATIONS
+from formwright.arch.primitives import BINARY, UNARY
+from formwright.cost import COSTS, macs, params
+from formwright.space.zoo import CARDS, SPACES, load_card, load_space
+
+PRIMITIVES = [*UNARY, *BINARY]
+NAMES = {
+    "spaces": SPACES.names(),
+    "cards": CARDS.names(),
+    "ops": [kind.TYPE for kind in OPERATIONS] + PRIMITIVES,
+    "costs": COSTS.names(),
+}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_json_is_one_object_with_all_names(run: Run, kind: str) -> None:
+    done = run("list", kind, "--json")
+    assert (done.code, done.err) == (0, "")
+    assert list(done.data) == [kind]
+    assert sorted(entry["name"] for entry in done.data[kind]) == sorted(NAMES[kind])
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_table_has_a_row_for_each_name(run: Run, kind: str) -> None:
+    done = run("list", kind)
+    assert (done.code, done.err) == (0, "")
+    first_words = {line.split()[0] for line in done.out.splitlines() if line.split()}
+    assert {"name", *NAMES[kind]} <= first_words
+    assert "\x1b" not in done.out  # no colours where there is no terminal
+
+
+def test_spaces_have_exact_counts_and_a_description(run: Run) -> None:
+    for entry in run("list", "spaces", "--json").data["spaces"]:
+        space = load_space(entry["name"])
+        assert entry == {"name": space.name, "count": space.count(), "about": space.about}
+
+
+def test_counts_are_written_for_people(run: Run) -> None:
+    table = run("list", "spaces").out
+    assert "3,317,817,600" in table
+    assert "7.71e13" in table  # 3 (9^12 + 9^13 + 9^14)
+
+
+def test_cards_have_a_family_and_costs(run: Run) -> None:
+    for entry in run("list", "cards", "--json").data["cards"]:
+        card = load_card(entry["name"])
+        assert entry == {"name": entry["name"], "family": card.family, "params": params(card), "macs": macs(card)}
+
+
+def test_operations_say_where_they_are_used(run: Run) -> None:
+    entries = {entry["name"]: entry for entry in run("list", "ops", "--json").data["ops"]}
+    assert entries["attention"]["use"] == "layer"
+    assert entries["softmax"]["use"] == "op-graph, one operand"
+    assert entries["matmul"]["use"] == "op-graph, two operands"
+    assert all(entry["about"] for entry in entries.values())
+
+
+def test_costs_have_a_unit(run: Run) -> None:
+    for entry in run("list", "costs", "--json").data["costs"]:
+        cost = COSTS.get(entry["name"])
+        assert entry == {"name": cost.name, "unit": cost.unit, "about": cost.about}
+
+
+def test_what_cannot_be_listed_is_refused_with_what_can(run: Run) -> None:
+    done = run("list", "spaecs")
+    assert (done.code, done.out) == (2, "")
+    assert "spaecs" in done.err
+    assert all(kind in done.err for kind in NAMES)

@@ -1,0 +1,219 @@
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from tests.cli.conftest import Run
+
+from formwright.arch.card import Card
+from formwright.arch.graph import graph_digest
+from formwright.cost import all_costs, macs, params
+from formwright.space.zoo import CARDS, SPACES, load_card, load_space
+
+Write = Callable[..., Path]
+SVG = "{http://www.w3.org/2000/svg}svg"
+ILLEGAL = {
+    "schema": 1,
+    "encoder": {
+        "embedding": {"type": "tokens", "vocabulary": 0, "width": 64, "lenght": 5},
+        "layers": [
+            {"type": "block", "mixer": {"type": "atention"}},
+            {"type": "block", "width": True, "mixer": {"type": "identity"}},
+        ],
+    },
+    "pooler": "yes",
+}
+
+
+def test_a_card_as_json(run: Run) -> None:
+    done = run("show", "bert-base", "--json")
+    card = load_card("bert-base")
+    assert (done.code, done.err) == (0, "")
+    assert done.data == {
+        "kind": "card",
+        "name": "bert-base",
+        "family": "encoder",
+        "digest": card.digest,
+        "graph_digest": graph_digest(card),
+        "length": 128,
+        "params": 109_482_240,
+        "macs": macs(card, 128),
+        "costs": all_costs(card, 128),
+        "card": card.to_json(),
+    }
+
+
+def test_a_card_as_a_drawing_with_costs_and_digests(run: Run) -> None:
+    card = load_card("flexibert-mini")
+    done = run("show", "flexibert-mini")
+    assert (done.code, done.err) == (0, "")
+    for fact in ("flexibert-mini", "16,159,040", f"{macs(card):,}", "128 tokens", card.digest, graph_digest(card)):
+        assert fact in done.out
+    assert "256" in done.out
+    assert "\x1b" not in done.out  # no colours where there is no terminal
+
+
+def test_length_changes_operations_and_not_parameters(run: Run) -> None:
+    short, long = (run("show", "bert-mini", "--json", "--length", length).data for length in (16, 512))
+    card = load_card("bert-mini")
+    assert short["params"] == long["params"] == params(card)
+    assert (short["macs"], long["macs"]) == (macs(card, 16), macs(card, 512))
+    assert (short["length"], long["length"]) == (16, 512)
+    assert short["digest"] == long["digest"]
+
+
+@pytest.mark.parametrize("name", CARDS.names())
+def test_every_published_card_can_be_shown(run: Run, name: str) -> None:
+    done = run("show", name)
+    assert (done.code, done.err) == (0, "")
+    assert load_card(name).digest in done.out
+
+
+def test_a_card_file_is_shown_like_a_published_card(run: Run, write: Write) -> None:
+    path = write(load_card("transformer-base").to_json())
+    by_file, by_name = run("show", path, "--json").data, run("show", "transformer-base", "--json").data
+    assert by_file.pop("name") == "mine"
+    assert by_name.pop("name") == "transformer-base"
+    assert by_file == by_name
+
+
+def test_what_is_shown_can_be_read_back(run: Run, write: Write) -> None:
+    shown = run("show", "evolved-transformer-base", "--json").data
+    assert Card.from_json(shown["card"]).digest == shown["digest"]
+    assert run("show", write(shown["card"]), "--json").data["digest"] == shown["digest"]
+
+
+@pytest.mark.parametrize("name", SPACES.names())
+def test_every_space_as_json(run: Run, name: str) -> None:
+    data = run("show", name, "--json").data
+    space = load_space(name)
+    assert (data["kind"], data["name"], data["count"], data["about"]) == ("space", name, space.count(), space.about)
+    assert data["samples"] == []
+    assert data["genes"]
+
+
+def test_a_space_as_a_table(run: Run) -> None:
+    done = run("show", "flexibert")
+    assert (done.code, done.err) == (0, "")
+    for fact in ("flexibert: ", "9,312 designs", "layers.length", "groups of 2", "operation=sa", "sdp, wma"):
+        assert fact in done.out
+
+
+def test_samples_are_designs_of_the_space_with_their_costs(run: Run) -> None:
+    space = load_space("flexibert-s1")
+    samples = run("show", "flexibert-s1", "--sample", 3, "--json", "--length", 32).data["samples"]
+    assert len(samples) == 3
+    for sample in samples:
+        card = space.card(space.from_json(sample["design"]))
+        assert (sample["digest"], sample["graph_digest"]) == (card.digest, graph_digest(card))
+        assert (sample["params"], sample["macs"]) == (params(card), macs(card, 32))
+
+
+def test_samples_repeat_with_the_seed_and_differ_without(run: Run) -> None:
+    first, again, other = (run("show", "flexibert-s1", "--sample", 2, "--seed", seed).out for seed in (3, 3, 4))
+    assert first == again
+    assert first != other
+
+
+def test_fewer_samples_are_the_first_of_more(run: Run) -> None:
+    few, many = (run("show", "hat", "--sample", number, "--seed", 3, "--json").data["samples"] for number in (1, 3))
+    assert many[:1] == few
+    assert len({sample["digest"] for sample in many}) == 3
+
+
+@pytest.mark.parametrize(
+    "options", [["flexibert-mini"], ["evolved-transformer-nano", "--sample", "1"], ["autoformer-t"]]
+)
+def test_svg_is_written_beside_what_is_printed(run: Run, tmp_path: Path, options: list[str]) -> None:
+    target = tmp_path / "drawing.svg"
+    plain, drawn = run("show", *options), run("show", *options, "--svg", target)
+    assert drawn == plain
+    assert ElementTree.parse(target).getroot().tag == SVG
+
+
+def test_the_svg_holds_the_name_and_the_costs(run: Run, write: Write, tmp_path: Path) -> None:
+    target = tmp_path / "drawing.svg"
+    path = write(load_card("bert-tiny").to_json(), "a <b> & 'c'.json")
+    assert run("show", path, "--svg", target, "--length", 16, "--json").code == 0
+    words = " ".join(ElementTree.parse(target).getroot().itertext())
+    for fact in ("a <b> & 'c'", "4,385,920", f"{macs(load_card('bert-tiny'), 16):,}", "16 tokens"):
+        assert fact in words
+
+
+@pytest.mark.parametrize("target", [".", "absent/drawing.svg"])
+def test_an_svg_that_cannot_be_written_is_a_users_error(run: Run, tmp_path: Path, target: str) -> None:
+    done = run("show", "bert-tiny", "--svg", tmp_path / target)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"formwright: cannot write {tmp_path / target}: ")
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_an_svg_of_a_space_needs_one_sample(run: Run, tmp_path: Path, number: int) -> None:
+    target = tmp_path / "drawing.svg"
+    done = run("show", "flexibert", "--svg", target, "--sample", number)
+    assert (done.code, done.out) == (2, "")
+    assert "--sample 1" in done.err
+    assert not target.exists()
+
+
+def test_a_card_cannot_be_sampled(run: Run) -> None:
+    done = run("show", "bert-base", "--sample", 1)
+    assert (done.code, done.out) == (2, "")
+    assert "bert-base is a single design; --sample draws from a space" in done.err
+
+
+@pytest.mark.parametrize(("option", "value"), [("--length", 0), ("--sample", -1), ("--seed", -1), ("--length", "many")])
+def test_numbers_out_of_range_are_named(run: Run, option: str, value: object) -> None:
+    done = run("show", "flexibert", option, value)
+    assert (done.code, done.out) == (2, "")
+    assert option in done.err
+
+
+@pytest.mark.parametrize(("name", "nearest"), [("flexbert", "flexibert"), ("bert-bose", "bert-base")])
+def test_an_unknown_name_has_a_nearest_one(run: Run, name: str, nearest: str) -> None:
+    done = run("show", name, "--json")
+    assert (done.code, done.out) == (2, "")
+    assert f"no space, card or file is called '{name}'. Nearest: '{nearest}'." in done.err
+
+
+def test_every_fault_of_a_card_is_listed_with_its_place(run: Run, write: Write, tmp_path: Path) -> None:
+    path, target = write(ILLEGAL), tmp_path / "drawing.svg"
+    done = run("show", path, "--svg", target)
+    assert (done.code, done.out) == (2, "")
+    first, *faults = done.err.splitlines()
+    assert first == f"formwright: illegal card in {path}, 6 faults:"
+    assert sorted(fault.strip().split(": ")[0] for fault in faults) == [
+        "encoder.embedding.lenght",
+        "encoder.embedding.vocabulary",
+        "encoder.layers[0].mixer.type",
+        "encoder.layers[0].width",
+        "encoder.layers[1].width",
+        "pooler",
+    ]
+    assert "did you mean 'length'?" in done.err
+    assert "Nearest: 'attention'" in done.err
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"schema": 1,', "is not JSON that can be read"),
+        ({"schema": 99}, "Update formwright to read this card"),
+        ({"schema": 1}, "needs an encoder, a decoder, or both"),
+    ],
+)
+def test_what_is_no_card_is_a_users_error(run: Run, write: Write, content: object, message: str) -> None:
+    path = write(content)
+    done = run("show", path)
+    assert (done.code, done.out) == (2, "")
+    assert f"illegal card in {path}, 1 fault" in done.err
+    assert message in done.err
+
+
+@pytest.mark.parametrize(("name", "reason"), [("absent.json", "No such file"), ("", "Is a directory")])
+def test_a_file_that_cannot_be_read_is_a_users_error(run: Run, tmp_path: Path, name: str, reason: str) -> None:
+    done = run("show", f"{tmp_path}/{name}")
+    assert (done.code, done.out) == (2, "")
+    assert f"formwright: cannot read {tmp_path}" in done.err
+    assert reason in done.err

@@ -1,0 +1,172 @@
+"""Text drawings: they fit the terminal, show widths as widths, and say how often a layer stands there."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.report.cards import (
+    CARDS,
+    MIXERS,
+    any_cards,
+    bert_base,
+    decoder,
+    deep,
+    encoder_decoder,
+    evolved,
+    flexibert_mini,
+    mixer_card,
+    speech,
+    text_encoder,
+    uneven,
+    vision,
+)
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Block
+from formwright.arch.ops import Attention
+from formwright.report.terminal import draw_text
+from formwright.report.words import describe
+
+BERT = """\
+encoder, 12 layers, 768 wide
+
+  ╭─────────────────────────────╮   Embedding
+  │ ░░░░░░░░░░░░░░░░░░░░░░░░░░░ │   30,522 tokens x 768
+  │                             │   learned positions up to 512, 2 token types
+  ╰──────────────┬──────────────╯
+  ╭──────────────┴──────────────╮   Layers 1\N{EN DASH}12 x 12, 768 wide
+  │   ● ● ● ● ● ● ● ● ● ● ● ●   │╮  ● 12 heads x 64, scaled dot product
+  │ ━━━━━━━━━━━━━━━━━━━━━━━━━━━ ││  feed-forward 3072, gelu
+  ╰─────────────────────────────╯│
+   ╰─────────────┬───────────────╯
+  ╭──────────────┴──────────────╮   Head
+  │ ░░░░░░░░░░░░░░░░░░░░░░░░░░░ │   pooler, 768 to 768
+  ╰──────────────┬──────────────╯
+
+   ●  self-attention
+"""
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def flat(drawing: str) -> str:
+    """Join the words of a drawing, whatever the shapes and line breaks between them."""
+    return " ".join(re.sub(r"[│╮╯╰╭─┬┴●○≈▲△◆■◇ƒ·━░╌]", " ", drawing).split())
+
+
+def box_widths(drawing: str) -> list[int]:
+    """List the widths of the boxes from top to bottom."""
+    return [len(match) for match in re.findall(r"╭[─┴]+╮", drawing)]
+
+
+def test_bert_base_is_a_picture() -> None:
+    assert draw_text(bert_base()) == BERT
+
+
+@pytest.mark.parametrize("name", CARDS)
+@pytest.mark.parametrize("columns", [20, 48, 80, 100, 133])
+def test_no_line_is_longer_than_the_terminal_is_wide(name: str, columns: int) -> None:
+    lines = draw_text(CARDS[name], columns=columns).splitlines()
+    assert max(map(len, lines)) <= columns
+    assert all(line == line.rstrip() for line in lines)
+
+
+@given(any_cards(), st.integers(1, 160))
+@settings(max_examples=40)
+def test_any_design_fits_any_terminal(card: Card, columns: int) -> None:
+    assert max(map(len, draw_text(card, columns=columns).splitlines())) <= columns
+
+
+@pytest.mark.parametrize("name", MIXERS)
+def test_every_mixer_is_described(name: str) -> None:
+    drawing = draw_text(mixer_card(MIXERS[name]), columns=120)
+    assert flat(describe(MIXERS[name])) in flat(drawing)
+
+
+def test_boxes_are_as_wide_as_layers() -> None:
+    widths = (1024, 512, 768, 256)
+    card = text_encoder(tuple(Block(width, Attention(2, 64), (512,)) for width in widths))
+    embedding, *boxes = box_widths(draw_text(card))
+    assert embedding == boxes[0]
+    assert sorted(boxes, reverse=True) == [boxes[0], boxes[2], boxes[1], boxes[3]]
+    for width, box in zip(widths, boxes, strict=True):
+        assert abs(box - boxes[0] * width / 1024) <= 1.5  # boxes are an odd number of characters
+
+
+def test_unequal_widths_are_joined_by_a_funnel() -> None:
+    drawing = draw_text(flexibert_mini())
+    (line,) = [line for line in drawing.splitlines() if "256 → 128" in line]
+    assert line.split()[:3] == ["╲", "│", "\N{BOX DRAWINGS LIGHT DIAGONAL UPPER RIGHT TO LOWER LEFT}"]
+    assert "projection 128 → 512" in draw_text(decoder())  # the factorised table
+
+
+def test_equal_layers_are_folded() -> None:
+    drawing = flat(draw_text(flexibert_mini()))
+    assert "Layers 1\N{EN DASH}2 x 2, 256 wide" in drawing
+    assert "Layers 3\N{EN DASH}4 x 2, 128 wide" in drawing
+
+
+def test_patterns_are_folded() -> None:
+    drawing = draw_text(speech())
+    assert "Layers 1\N{EN DASH}12, this pattern x 6" in drawing
+    assert len(box_widths(drawing)) == 3  # the embedding and two layers
+
+
+def test_a_deep_design_stays_short() -> None:
+    drawing = draw_text(deep(96))
+    assert "Layers 1\N{EN DASH}24 x 24" in drawing
+    assert "Layers 25\N{EN DASH}48, this pattern x 12" in drawing
+    assert "Layers 49\N{EN DASH}96 x 48" in drawing
+    assert len(drawing.splitlines()) < 50
+
+
+def test_a_deep_design_without_pattern_takes_a_line_a_layer() -> None:
+    lines = draw_text(uneven(96)).splitlines()
+    assert 96 < len(lines) < 110
+    numbered = [int(match[1]) for line in lines if (match := re.search(r"│   +(\d+) +\d+  \S ", line))]
+    assert numbered == list(range(1, 97))
+
+
+def test_encoder_and_decoder_stand_one_after_the_other() -> None:
+    drawing = draw_text(encoder_decoder())
+    lines = drawing.splitlines()
+    assert lines.index("Encoder") < lines.index("Decoder")
+    assert "cross-attention to the last 3 encoder layers, 4 heads x 64" in flat(drawing)
+
+
+def test_cells_list_their_junctions() -> None:
+    drawing = flat(draw_text(evolved()))
+    assert "1: [0] norm, gated linear unit, to 512 | add | [0] identity" in drawing
+    assert "5: [4] norm, dense, to 2048, relu 6: [5] dense, to 512 | add | [4] identity" in drawing
+    assert "tokens x 512, shared with the encoder" in drawing
+
+
+def test_vision_has_patches_classes_and_a_norm_at_the_end() -> None:
+    drawing = draw_text(vision())
+    assert "▦▦▦" in drawing
+    assert "norm" in [line.split()[-1] for line in drawing.splitlines() if line]
+    assert "classifier, 1,000 classes" in drawing
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_colour_only_adds_colour(name: str) -> None:
+    coloured = draw_text(CARDS[name], colour=True)
+    assert "\x1b[" in coloured
+    stripped = [line.rstrip() for line in ESCAPE.sub("", coloured).splitlines()]
+    assert stripped == draw_text(CARDS[name]).splitlines()
+
+
+def test_without_colour_there_is_no_escape() -> None:
+    assert "\x1b" not in draw_text(bert_base())
+
+
+def test_legend_stands_at_the_end() -> None:
+    assert draw_text(flexibert_mini()).splitlines()[-1].split() == [
+        "●",
+        "self-attention",
+        "≈",
+        "Fourier",
+        "or",
+        "cosine",
+        "transform",
+    ]

@@ -1,0 +1,128 @@
+"""Words: what a person reads beside the shapes."""
+
+from dataclasses import replace
+
+import pytest
+from tests.report.cards import MIXERS, bert_base, decoder, encoder_decoder, flexibert_mini, text_encoder, vision
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, Branch, Cell, FrameEmbedding, Junction, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.ops import (
+    Attention,
+    Convolution,
+    CrossAttention,
+    DynamicConvolution,
+    GatedLinearUnit,
+    Identity,
+    LightweightConvolution,
+    Operation,
+    Relative,
+    RelativeAttention,
+    SeparableConvolution,
+    Transform,
+)
+from formwright.report.words import (
+    brief,
+    describe,
+    describe_branch,
+    describe_embedding,
+    describe_feed_forward,
+    describe_head,
+    describe_layer,
+    heading,
+    headline,
+    heads_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("operation", "words"),
+    [
+        (Attention(4, 64, relative=Relative(9)), "4 heads x 64, scaled dot product, relative"),
+        (Attention(1, 8, "wma", bias=False), "1 head x 8, weighted multiplicative, no bias"),
+        (
+            Attention(3, 64, relative=Relative(14, 2, True)),
+            "3 heads x 64, scaled dot product, relative in 2 axes for keys and values",
+        ),
+        (CrossAttention(8, 64), "cross-attention to the last encoder layer, 8 heads x 64"),
+        (CrossAttention(8, 64, 3, bias=False), "cross-attention to the last 3 encoder layers, 8 heads x 64, no bias"),
+        (Transform("dft"), "Fourier transform"),
+        (Transform("dct", RelativeAttention(4, 32, 9)), "cosine transform + relative attention, 4 heads x 32"),
+        (DynamicConvolution(9, 4, 32), "dynamic convolution, kernel 9, 4 heads x 32"),
+        (SeparableConvolution(7, 1), "separable convolution, kernel 7"),
+        (SeparableConvolution(7), "separable convolution, kernel 7, twice"),
+        (SeparableConvolution(7, 3), "separable convolution, kernel 7, 3 times"),
+        (LightweightConvolution(15, 8), "lightweight convolution, kernel 15, 8 heads, gated"),
+        (LightweightConvolution(15, 1, gated=False), "lightweight convolution, kernel 15, 1 head"),
+        (Convolution(1), "dense"),
+        (Convolution(3), "convolution, kernel 3"),
+        (GatedLinearUnit(), "gated linear unit"),
+        (MIXERS["op-graph"], "4 heads x 64, softmax(Q·softplus(K)ᵀ / √d)·(K + Q)"),
+        (Identity(), "identity"),
+    ],
+)
+def test_every_operation_has_words(operation: Operation, words: str) -> None:
+    assert describe(operation) == words
+
+
+def test_heads_are_counted_where_there_are_any() -> None:
+    assert heads_of(Attention(12, 64)) == 12
+    assert heads_of(LightweightConvolution(7, 4)) == 4
+    assert heads_of(Transform("dct", RelativeAttention(4, 32, 9))) == 4
+    assert heads_of(Transform("dct")) == heads_of(Identity()) == heads_of(SeparableConvolution(3)) == 1
+
+
+def test_layers_say_their_widths_and_norms() -> None:
+    block = Block(256, Attention(4, 64), (512, 1024), "relu", "pre", CrossAttention(4, 64))
+    assert describe_feed_forward(block) == "feed-forward 512, 1024, relu"
+    assert describe_feed_forward(replace(block, feed_forward=())) == ""
+    assert describe_layer(block) == "256 wide, norm first"
+    assert describe_layer(replace(block, norm="post")) == "256 wide"
+    assert brief(block) == "512, 1024, cross-attention, 4 heads x 64, scaled dot product"
+
+
+def test_cells_say_where_they_lead() -> None:
+    left, right = Branch(0, Convolution(3), 256), Branch(0, Identity(), 128)
+    cell = Cell(128, (Junction(left, right, "concatenate"),))
+    assert describe_layer(cell) == "128 to 384 wide, cell"
+    assert brief(cell) == "cell of 1 junction"
+
+
+def test_branches_say_what_they_do_in_order() -> None:
+    assert describe_branch(Branch(2, Convolution(1), 64, True, "swish")) == "[2] norm, dense, to 64, swish"
+    assert describe_branch(Branch(0, Identity(), 64)) == "[0] identity"
+    assert describe_branch(Branch(1, Attention(4, 16), 64)).startswith("[1] self-attention, 4 heads x 16")
+
+
+def test_embeddings_say_what_enters() -> None:
+    table = TokenEmbedding(30522, 768, factorised=128, types=2)
+    assert describe_embedding(table) == ("30,522 tokens x 128", "learned positions up to 512, 2 token types")
+    assert describe_embedding(table, shared=True)[0] == "30,522 tokens x 128, shared with the encoder"
+    patches = PatchEmbedding(224, 16, 192)
+    assert describe_embedding(patches) == (
+        "224 x 224 image, 3 channels, patches of 16 x 16",
+        "197 tokens with a class token, learned positions",
+    )
+    frames = FrameEmbedding(80, 256, "none")
+    assert describe_embedding(frames) == ("frames of 80 features", "no positions")
+
+
+def test_headline_sums_a_design_up() -> None:
+    assert headline(bert_base()) == "encoder, 12 layers, 768 wide"
+    assert headline(flexibert_mini()) == "encoder, 4 layers, 128 to 256 wide"
+    assert headline(encoder_decoder()) == "encoder-decoder, 6 + 4 layers, 512 to 640 wide"
+    one = text_encoder((Block(64, Attention(1, 64)),))
+    assert headline(replace(one, idle=1500)) == "encoder, 1 layer, 64 wide, 1,500 idle parameters"
+    causal = Stack(TokenEmbedding(10, 64), one.stacks[0].layers, causal=True)
+    assert headline(Card(encoder=causal)) == "encoder, causal, 1 layer, 64 wide"
+
+
+def test_heads_of_designs_are_named() -> None:
+    assert describe_head(bert_base()) == ("pooler, 768 to 768",)
+    assert describe_head(vision()) == ("classifier, 1,000 classes",)
+    assert describe_head(decoder()) == ()
+
+
+def test_heading_names_one_layer_or_several() -> None:
+    assert heading(3, 3) == "Layer 3"
+    assert heading(1, 12) == "Layers 1\N{EN DASH}12"

@@ -1,0 +1,41 @@
+import pytest
+
+from formwright.arch.layers import Block
+from formwright.arch.ops import Attention
+from formwright.cost import macs, params
+from formwright.space.zoo import bert, load_card
+
+TASKS = {"mnli": 5.651, "qnli": 5.673, "qqp": 5.632, "sst2": 5.594, "cola": 5.617, "mrpc": 5.695, "rte": 5.677}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_published_multiplications(task: str) -> None:
+    assert round(macs(load_card(f"eftnas-s1-{task}"), 128) / 1e9, 3) == TASKS[task]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_published_parameters(task: str) -> None:
+    assert 66.8 <= round(params(load_card(f"eftnas-s1-{task}")) / 1e6, 1) <= 67.5
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_each_is_bert_base_with_narrower_layers(task: str) -> None:
+    encoder, full = load_card(f"eftnas-s1-{task}").encoder, bert.BASE.encoder
+    assert encoder is not None
+    assert full is not None
+    assert encoder.embedding == full.embedding
+    assert len(encoder.layers) == 12
+    for layer in encoder.layers:
+        assert isinstance(layer, Block)
+        assert isinstance(layer.mixer, Attention)
+        assert layer.width == 768
+        assert layer.mixer.head_width == 64
+        assert 2 <= layer.mixer.heads <= 12
+        assert 1 <= layer.feed_forward[0] <= 3072
+
+
+def test_a_row_of_the_figure_is_read_in_pairs() -> None:
+    encoder = load_card("eftnas-s1-mnli").encoder
+    assert encoder is not None
+    assert encoder.layers[0] == Block(768, Attention(12, 64), (3044,))
+    assert encoder.layers[-1] == Block(768, Attention(4, 64), (213,))

@@ -1,0 +1,162 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from numpy.random import default_rng
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.ops import Attention, Identity, Relative
+from formwright.core.errors import IllegalInput
+from formwright.cost import params
+from formwright.space import Fields
+from formwright.space.zoo import load_card, load_space
+from formwright.space.zoo.elastic import elastic
+
+BERT = load_card("bert-mini")  # 4 layers, 4 heads, feed-forward 1024
+FITTING: dict[str, Any] = {"heads": (2, 4), "feed_forward": (512, 1024)}
+
+
+def layer(heads: int, feed_forward: int) -> Fields:
+    return Fields.of(heads=heads, feed_forward=feed_forward)
+
+
+def blocks(card: Card) -> list[tuple[int, int]]:
+    """List heads and feed-forward width of each layer, 0 for a part that does not exist."""
+    found = []
+    for block in card.stacks[0].layers:
+        assert isinstance(block, Block)
+        heads = block.mixer.heads if isinstance(block.mixer, Attention) else 0
+        found.append((heads, sum(block.feed_forward)))
+    return found
+
+
+def test_the_named_space_is_made_from_bert_base() -> None:
+    space = load_space("elastic")
+    full = Fields.of(layers=(layer(12, 3072),) * 12)
+    assert space.count() == 25**12
+    assert space.contains(full)
+    assert space.card(full) == load_card("bert-base")
+
+
+def test_one_list_serves_all_layers() -> None:
+    space = elastic(BERT, heads=(1, 2, 4), feed_forward=(256, 1024))
+    design = Fields.of(layers=(layer(1, 256), layer(4, 1024), layer(2, 256), layer(4, 256)))
+    assert space.count() == 6**4
+    assert space.contains(design)
+    assert blocks(space.card(design)) == [(1, 256), (4, 1024), (2, 256), (4, 256)]
+
+
+def test_each_layer_may_have_its_own_list() -> None:
+    heads = [(4,), (2, 4), (1, 2), (3,)]
+    space = elastic(BERT, heads=heads, feed_forward=(512, 1024), name="mine")
+    assert space.name == "mine"
+    assert space.count() == 1 * 2 * 2 * 1 * 2**4
+    rng = default_rng(1)
+    for _ in range(20):
+        design = space.sample(rng)
+        counts = [count for count, _ in blocks(space.card(design))]
+        assert all(count in allowed for count, allowed in zip(counts, heads, strict=True))
+        assert space.from_json(space.to_json(design)) == design
+
+
+def test_both_parts_may_have_lists_of_their_own() -> None:
+    space = elastic(BERT, heads=[[4], [4], [2], [2]], feed_forward=[[7], [8], [9], [10, 11]])
+    assert space.count() == 2
+    assert [blocks(space.card(design))[3] for design in space.enumerate()] == [(2, 10), (2, 11)]
+
+
+def test_equal_lists_per_layer_are_one_list() -> None:
+    assert elastic(BERT, [(2, 4)] * 4, (512, 1024)).root == elastic(BERT, (2, 4), (512, 1024)).root
+
+
+def test_ranges_are_lists_of_widths() -> None:
+    assert elastic(BERT, range(1, 5), range(1, 1025)).count() == (4 * 1024) ** 4
+
+
+def test_depth_keeps_the_leading_layers() -> None:
+    first, *_, last = BERT.stacks[0].layers
+    assert isinstance(first, Block)
+    marked = replace(
+        BERT, encoder=replace(BERT.stacks[0], layers=(replace(first, activation="relu"), first, first, last))
+    )
+    space = elastic(marked, heads=(4,), feed_forward=(1024,), depths=(2, 4))
+    assert space.count() == 2
+    short, whole = map(space.card, space.enumerate())
+    assert whole == marked
+    assert short.stacks[0].layers == marked.stacks[0].layers[:2]
+
+
+def test_zero_leaves_a_part_out() -> None:
+    space = elastic(BERT, heads=(0, 4), feed_forward=(0, 1024))
+    card = space.card(Fields.of(layers=(layer(0, 1024), layer(4, 0), layer(0, 0), layer(4, 1024))))
+    found = card.stacks[0].layers
+    assert found[0] == Block(256, Identity(), (1024,))
+    assert found[1] == Block(256, Attention(4, 64))
+    assert found[2] == Block(256, Identity())
+    assert found[3] == BERT.stacks[0].layers[3]
+    attention, feed_forward = 4 * (256 * 256 + 256) + 512, 256 * 1024 + 1024 + 1024 * 256 + 256 + 512
+    assert params(BERT) - params(card) == 2 * attention + 2 * feed_forward
+
+
+def test_everything_else_stays_as_it_was() -> None:
+    mixer = Attention(4, 8, "wma", Relative(9), bias=False)
+    block = Block(32, mixer, (64,), "relu", "pre")
+    table = TokenEmbedding(100, 32, positions="relative")
+    card = Card(Stack(table, (block, block), final_norm=True), classes=3, idle=5)
+    space = elastic(card, heads=(2, 4), feed_forward=(32, 64))
+    smaller = replace(block, mixer=replace(mixer, heads=2), feed_forward=(32,))
+    expected = replace(card, encoder=replace(card.stacks[0], layers=(smaller, block)))
+    assert space.card(Fields.of(layers=(layer(2, 32), layer(4, 64)))) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"heads": (0, 5)}, r"heads of layer 0 must lie between 0 and the encoder's 4, not \[0, 5\]"),
+        ({"heads": (-1,)}, r"heads of layer 0 must lie between 0 and the encoder's 4, not \[-1\]"),
+        ({"heads": ()}, r"heads of layer 0 must lie between 0 and the encoder's 4, not \[\]"),
+        ({"heads": [(4,), (4,), (), (4,)]}, r"heads of layer 2 must lie .* not \[\]"),
+        ({"heads": [(4,)] * 3}, r"heads has 3 lists of widths for 4 layers"),
+        ({"feed_forward": (1025,)}, r"feed_forward of layer 0 must lie between 0 and the encoder's 1024, not \[1025\]"),
+        ({"feed_forward": [(8,)] * 5}, r"feed_forward has 5 lists of widths for 4 layers"),
+        ({"heads": (4, 4)}, r"options must be distinct"),
+        ({"depths": (0, 4)}, r"depths must lie between 1 and the encoder's 4 layers, not \[0, 4\]"),
+        ({"depths": (5,)}, r"depths must lie between 1 and the encoder's 4 layers, not \[5\]"),
+        ({"depths": (2, 4), "heads": [(4,)] * 4}, r"free depths need one list of widths for all layers"),
+        ({"depths": (2, 4), "feed_forward": [(8,)] * 4}, r"free depths need one list of widths for all layers"),
+    ],
+)
+def test_lists_that_do_not_fit_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(IllegalInput, match=message):
+        elastic(BERT, **(FITTING | arguments))
+
+
+def test_lists_and_single_widths_cannot_be_mixed() -> None:
+    with pytest.raises(IllegalInput, match="heads mixes lists and single widths; give one list"):
+        elastic(BERT, heads=[4, (4,), (4,), (4,), (4,)], feed_forward=(1024,))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("transformer-base", "made from an encoder; this is an? encoder-decoder design"),
+        ("flexibert-fnet-tiny", "needs layers of self-attention and one feed-forward layer each"),
+        ("flexibert-mini", "needs layers of self-attention and one feed-forward layer each"),
+    ],
+)
+def test_other_designs_are_refused(name: str, message: str) -> None:
+    with pytest.raises(IllegalInput, match=message):
+        elastic(load_card(name), heads=(1,), feed_forward=(1,))
+
+
+def test_a_decoder_is_refused() -> None:
+    stack = replace(BERT.stacks[0], causal=True)
+    with pytest.raises(IllegalInput, match="made from an encoder; this is a decoder design"):
+        elastic(Card(decoder=stack), heads=(1,), feed_forward=(1,))
+
+
+def test_an_image_encoder_will_do() -> None:
+    card = load_card("autoformer-t")
+    space = elastic(card, heads=(3,), feed_forward=(192,))
+    assert space.card(next(space.enumerate())).family == "vision"

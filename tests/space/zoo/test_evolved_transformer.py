@@ -1,0 +1,182 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from numpy.random import default_rng
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Branch, Cell, Junction
+from formwright.arch.ops import (
+    Attention,
+    Convolution,
+    CrossAttention,
+    GatedLinearUnit,
+    Identity,
+    LightweightConvolution,
+    SeparableConvolution,
+)
+from formwright.space import Case, Fields, Space
+from formwright.space.zoo import load_card, load_space
+from formwright.space.zoo.evolved_transformer import PUBLISHED, SPACE, evolved_transformer
+
+NANO = load_space("evolved-transformer-nano")
+BIG = evolved_transformer("evolved-transformer-big", replace(PUBLISHED, width=1024))
+
+
+def branch_gene(branch: Branch, model_width: int) -> Fields:
+    """Read the genes of a branch off a card."""
+    scale = branch.width / model_width
+    match branch.operation:
+        case Identity():
+            operation = Case("identity", Fields.of())
+        case Convolution(kernel):
+            operation = Case("convolution", Fields.of(kernel=kernel, scale=scale))
+        case SeparableConvolution(kernel, 1):
+            operation = Case("separable", Fields.of(kernel=kernel, scale=scale))
+        case GatedLinearUnit():
+            operation = Case("gated", Fields.of(scale=scale))
+        case Attention(heads):
+            operation = Case("attention", Fields.of(heads=heads, scale=scale))
+        case CrossAttention(heads):
+            operation = Case("attend", Fields.of(heads=heads, scale=scale))
+        case other:
+            raise AssertionError(f"no published cell has {other}")
+    return Fields.of(input=branch.input, norm=branch.norm, operation=operation, activation=branch.activation or "none")
+
+
+def junction_gene(junction: Junction, model_width: int) -> Fields:
+    right = Case("dead", Fields.of())
+    if junction.right is not None:
+        alive = Fields.of(branch=branch_gene(junction.right, model_width), combine=junction.combine)
+        right = Case("alive", alive)
+    return Fields.of(left=branch_gene(junction.left, model_width), right=right)
+
+
+def genotype(card: Card) -> Fields:
+    """Read the genes of a whole design off a card whose cells repeat."""
+    halves: dict[str, Any] = {}
+    for name, stack in zip(("encoder", "decoder"), card.stacks, strict=True):
+        cell = stack.layers[0]
+        assert isinstance(cell, Cell)
+        genes = {f"junction_{index}": junction_gene(one, cell.width) for index, one in enumerate(cell.junctions, 1)}
+        halves[name] = Fields.of(cells=len(stack.layers), **genes)
+    return Fields.of(**halves)
+
+
+@pytest.mark.parametrize(("space", "name"), [(SPACE, "base"), (BIG, "big")])
+def test_the_published_design_lies_in_the_space(space: Space, name: str) -> None:
+    card = load_card(f"evolved-transformer-{name}")
+    assert space.contains(genotype(card))
+    assert space.card(genotype(card)) == card
+
+
+@pytest.mark.parametrize("space", [SPACE, NANO], ids=["published", "nano"])
+def test_every_sampled_card_is_legal(space: Space) -> None:
+    rng = default_rng(8)
+    for number in range(500):
+        card = space.card(space.sample(rng, by="gene" if number % 2 else "design"))  # an illegal card cannot be made
+        for stack, most in zip(card.stacks, (6, 8), strict=True):
+            cell = stack.layers[0]
+            assert isinstance(cell, Cell)
+            assert set(stack.layers) == {cell}
+            assert 1 <= len(cell.junctions) <= most
+            assert reads(cell) == set(range(1, len(cell.junctions)))
+
+
+def reads(cell: Cell) -> set[int]:
+    """List the junctions that another one reads."""
+    return {branch.input for one in cell.junctions for branch in (one.left, one.right) if branch is not None} - {0}
+
+
+def branch(state: int, tag: str = "identity", activation: str = "none", **genes: Any) -> Fields:
+    return Fields.of(input=state, norm=False, operation=Case(tag, Fields.of(**genes)), activation=activation)
+
+
+def dead(left: Fields) -> Fields:
+    return Fields.of(left=left, right=Case("dead", Fields.of()))
+
+
+def alive(left: Fields, right: Fields, combine: str = "add") -> Fields:
+    return Fields.of(left=left, right=Case("alive", Fields.of(branch=right, combine=combine)))
+
+
+def nano_cell(*junctions: Fields) -> Cell:
+    """Build the encoder cell of a nano design whose decoder passes its input on."""
+    encoder = Fields.of(cells=1, **{f"junction_{index}": one for index, one in enumerate(junctions, 1)})
+    decoder = Fields.of(cells=1, **{f"junction_{index}": dead(branch(index - 1)) for index in range(1, 5)})
+    design = Fields.of(encoder=encoder, decoder=decoder)
+    assert NANO.contains(design)
+    cell = NANO.card(design).stacks[0].layers[0]
+    assert isinstance(cell, Cell)
+    return cell
+
+
+def test_a_dead_right_branch_leaves_the_left_alone() -> None:
+    cell = nano_cell(*[dead(branch(state, "gated", "swish", scale=1)) for state in range(3)])
+    assert cell.junctions == tuple(
+        Junction(Branch(state, GatedLinearUnit(), 64, activation="swish"), None) for state in range(3)
+    )
+
+
+def test_a_dead_branch_has_no_genes() -> None:
+    paths = {gene.name for gene in NANO.genes(genotype_of_identities())}
+    assert "encoder.junction_1.right" in paths
+    assert not any(".combine" in path or ".alive" in path for path in paths)
+
+
+def genotype_of_identities() -> Fields:
+    def half(junctions: int) -> Fields:
+        return Fields.of(cells=1, **{f"junction_{index}": dead(branch(index - 1)) for index in range(1, junctions + 1)})
+
+    return Fields.of(encoder=half(3), decoder=half(4))
+
+
+def test_a_junction_that_nobody_reads_is_left_out_and_states_are_numbered_anew() -> None:
+    unread = alive(branch(0, "attention", heads=2, scale=1), branch(0))
+    read = dead(branch(0, "convolution", kernel=3, scale=2))
+    last = alive(branch(2), branch(0, "gated", scale=0.5), "concatenate")
+    cell = nano_cell(unread, read, last)
+    assert cell.junctions == (
+        Junction(Branch(0, Convolution(3), 128)),
+        Junction(Branch(1, Identity(), 128), Branch(0, GatedLinearUnit(), 32), "concatenate"),
+    )
+    assert cell.output_width == 160
+
+
+def test_what_only_an_unread_junction_reads_is_left_out_too() -> None:
+    first = dead(branch(0, "gated", scale=2))
+    second = dead(branch(1, "gated", scale=2))
+    assert nano_cell(first, second, dead(branch(0))).junctions == (Junction(Branch(0, Identity(), 64)),)
+
+
+def test_convolutions_that_share_kernels_keep_the_width_they_read() -> None:
+    joined = alive(branch(0), branch(0, "gated", scale=0.5), "concatenate")
+    light = dead(branch(1, "lightweight", kernel=7, reduction=16))
+    cell = nano_cell(joined, light, dead(branch(2)))
+    assert cell.junctions[1].left == Branch(1, LightweightConvolution(7, 6, gated=False), 96)
+
+
+def test_only_the_decoder_attends_to_the_encoder() -> None:
+    tags = {half: {tag for name, tag in operation_tags(NANO) if name == half} for half in ("encoder", "decoder")}
+    assert tags["decoder"] - tags["encoder"] == {"attend"}
+
+
+def operation_tags(space: Space) -> set[tuple[str, str]]:
+    genes = space.genes(genotype_of_identities())
+    operations = [gene for gene in genes if gene.name.endswith(".operation")]
+    return {(str(gene.path[0]), option) for gene in operations for option in gene.options}
+
+
+def test_counts_by_hand() -> None:
+    def branches(states: int, decoder: bool) -> int:
+        scales, heads = 4, 3
+        operations = 1 + 2 * scales + 5 * scales + 4 * 3 + heads * scales + scales + (heads * scales if decoder else 0)
+        return states * 2 * operations * 4
+
+    def cell(junctions: int, decoder: bool) -> int:
+        product = 6
+        for states in range(1, junctions + 1):
+            product *= branches(states, decoder) * (3 * branches(states, decoder) + 1)
+        return product
+
+    assert SPACE.count() == cell(6, False) * cell(8, True)

@@ -1,0 +1,122 @@
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+import pytest
+from numpy.random import default_rng
+
+from formwright.cost import params, params_with_mlm_head
+from formwright.space import Case, Fields, Space
+from formwright.space.zoo import load_card, load_space
+from formwright.space.zoo.flexibert import S1, S1_STAR, S2
+
+INITIAL_SIZES = {"tiny": (2, 128), "2-256": (2, 256), "4-128": (4, 128), "mini": (4, 256)}
+INITIAL_OPERATIONS = {"bert": Case("sa", "sdp"), "fnet": Case("lt", "dft"), "convbert": Case("dsc", 9)}
+
+
+def layer(operation: Case, heads: int, hidden: int, width: int, depth: int) -> Fields:
+    stack = Fields.of(width=width, depth=depth)
+    return Fields.of(operation=operation, heads=heads, hidden=hidden, feed_forward=stack)
+
+
+SDP, WMA, DCT = Case("sa", "sdp"), Case("sa", "wma"), Case("lt", "dct")
+FREE_DESIGNS = {
+    "flexibert-mini": [layer(SDP, 2, 256, 512, 3)] * 2 + [layer(DCT, 4, 128, 1024, 1)] * 2,
+    "flexibert-mini-without-second-order": [layer(SDP, 4, 128, 1024, 1), layer(WMA, 4, 128, 1024, 1)],
+    "flexibert-mini-without-heteroscedastic": [layer(DCT, 4, 256, 1024, 3)] * 2 + [layer(SDP, 4, 128, 512, 3)] * 2,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        ("flexibert", 9_312),
+        ("flexibert-s1", 84_943_872),
+        ("flexibert-s1star", 3_317_817_600),
+        ("flexibert-nano", 9_312),
+    ],
+)
+def test_published_counts(name: str, published: int) -> None:
+    assert load_space(name).count() == published
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        ("flexibert-mini", 16_159_040),
+        ("flexibert-mini-without-second-order", 7_227_584),
+        ("flexibert-mini-without-heteroscedastic", 20_457_408),
+        ("flexibert-bert-tiny", 7_036_288),
+        ("flexibert-bert-mini", 16_438_528),
+    ],
+)
+def test_published_parameters(name: str, published: int) -> None:
+    assert params(load_card(name)) == published
+
+
+def test_published_parameters_of_the_large_model() -> None:
+    assert f"{params(load_card('flexibert-large')) / 1e6:.2f}M" == "319.22M"
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        ("flexibert-bert-mini", 16_555_097),
+        ("flexibert-bert-tiny", 7_103_321),
+        ("flexibert-mini-without-second-order", 7_294_617),
+    ],
+)
+def test_published_parameters_with_the_language_model_head(name: str, published: int) -> None:
+    assert params_with_mlm_head(load_card(name)) == published
+
+
+def assert_holds(space: Space, name: str, layers: Sequence[Any]) -> None:
+    design = Fields.of(layers=tuple(layers))
+    assert space.contains(design)
+    assert space.card(design) == load_card(name)
+
+
+@pytest.mark.parametrize("name", FREE_DESIGNS)
+def test_the_space_of_free_layers_holds_the_published_designs(name: str) -> None:
+    assert_holds(S1, name, FREE_DESIGNS[name])
+
+
+@pytest.mark.parametrize("name", FREE_DESIGNS)
+def test_the_space_of_free_stacks_holds_the_published_designs(name: str) -> None:
+    stacks = [(one.feed_forward.width,) * one.feed_forward.depth for one in FREE_DESIGNS[name]]
+    layers = [
+        Fields(tuple((gene, stack if gene == "feed_forward" else value) for gene, value in one.items()))
+        for one, stack in zip(FREE_DESIGNS[name], stacks, strict=True)
+    ]
+    assert_holds(S1_STAR, name, layers)
+
+
+@pytest.mark.parametrize("size", INITIAL_SIZES)
+@pytest.mark.parametrize("family", INITIAL_OPERATIONS)
+def test_the_paired_space_holds_the_designs_that_the_search_starts_from(family: str, size: str) -> None:
+    depth, hidden = INITIAL_SIZES[size]
+    pair = layer(INITIAL_OPERATIONS[family], hidden // 64, hidden, 4 * hidden, 1)
+    assert_holds(S2, f"flexibert-{family}-{size}", [pair] * (depth // 2))
+
+
+def test_a_pair_of_layers_shares_every_choice() -> None:
+    rng = default_rng(0)
+    for _ in range(50):
+        layers = S2.card(S2.sample(rng)).stacks[0].layers
+        assert len(layers) in (2, 4)
+        assert layers[::2] == layers[1::2]
+
+
+def test_all_paired_designs_are_different_cards() -> None:
+    assert len({S2.card(design).digest for design in S2.enumerate()}) == 9_312
+
+
+def test_levels_describe_themselves_differently() -> None:
+    names = ["flexibert", "flexibert-s1", "flexibert-s1star", "flexibert-nano"]
+    assert len({load_space(name).about for name in names}) == len(names)
+
+
+def test_only_published_sizes_count_idle_parameters() -> None:
+    for name, idle in [("flexibert", True), ("flexibert-nano", False)]:
+        space = load_space(name)
+        assert {space.card(design).idle > 0 for design in islice(space.enumerate(), 200)} == {idle}

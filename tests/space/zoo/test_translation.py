@@ -1,0 +1,45 @@
+import pytest
+
+from formwright.arch.layers import Cell
+from formwright.cost import params_body
+from formwright.space.zoo import load_card
+from formwright.space.zoo.translation import decoder_cell, encoder_cell
+
+
+@pytest.mark.parametrize(("size", "published"), [("base", "2.92M"), ("big", "11.34M")])
+def test_published_differences_of_the_bodies(size: str, published: str) -> None:
+    evolved, plain = load_card(f"evolved-transformer-{size}"), load_card(f"transformer-{size}")
+    assert f"{(params_body(evolved) - params_body(plain)) / 1e6:.2f}M" == published
+
+
+@pytest.mark.parametrize(("name", "published"), [("evolved-transformer-base", "47.02"), ("transformer-base", "44.10")])
+def test_published_bodies(name: str, published: str) -> None:
+    assert f"{params_body(load_card(name)) / 1e6:.2f}" == published
+
+
+def test_published_numbers_of_junctions() -> None:
+    assert len(encoder_cell(512, 8).junctions) == 6
+    assert len(decoder_cell(512, 8).junctions) == 8
+
+
+@pytest.mark.parametrize(("size", "width"), [("base", 512), ("big", 1024)])
+def test_three_encoder_cells_and_four_decoder_cells(size: str, width: int) -> None:
+    encoder, decoder = load_card(f"evolved-transformer-{size}").stacks
+    assert (len(encoder.layers), len(decoder.layers)) == (3, 4)
+    for layer in (*encoder.layers, *decoder.layers):
+        assert isinstance(layer, Cell)
+        assert layer.width == layer.output_width == width
+
+
+def test_parallel_attention_has_twice_the_heads_but_never_more_than_16() -> None:
+    for heads, parallel in [(4, 8), (8, 16), (16, 16)]:
+        first = decoder_cell(512, heads).junctions[0].left.operation
+        assert first.heads == parallel  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["transformer-base", "transformer-big", "evolved-transformer-base"])
+def test_encoder_and_decoder_share_their_token_table(name: str) -> None:
+    card = load_card(name)
+    assert card.share_embedding
+    assert card.family == "encoder-decoder"
+    assert [stack.final_norm for stack in card.stacks] == [True, True]

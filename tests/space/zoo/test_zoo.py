@@ -1,0 +1,194 @@
+"""What every published space and design must do, whichever it is."""
+
+import json
+from itertools import islice
+from typing import Any
+
+import pytest
+from numpy.random import default_rng
+
+import formwright
+from formwright.arch.card import Card
+from formwright.arch.graph import graph_digest
+from formwright.core.errors import UnknownName
+from formwright.cost import params
+from formwright.space import Space
+from formwright.space.zoo import CARDS, SPACES, load_card, load_space
+
+NAMED_CARDS = [
+    "autobert-zero-layer-12",
+    "autobert-zero-layer-2",
+    "autoformer-b",
+    "autoformer-s",
+    "autoformer-supernet-t",
+    "autoformer-t",
+    "bert-base",
+    "bert-large",
+    "bert-medium",
+    "bert-mini",
+    "bert-small",
+    "bert-tiny",
+    "eftnas-s1-cola",
+    "eftnas-s1-mnli",
+    "eftnas-s1-mrpc",
+    "eftnas-s1-qnli",
+    "eftnas-s1-qqp",
+    "eftnas-s1-rte",
+    "eftnas-s1-sst2",
+    "evolved-transformer-base",
+    "evolved-transformer-big",
+    "flexibert-bert-2-256",
+    "flexibert-bert-4-128",
+    "flexibert-bert-mini",
+    "flexibert-bert-tiny",
+    "flexibert-convbert-2-256",
+    "flexibert-convbert-4-128",
+    "flexibert-convbert-mini",
+    "flexibert-convbert-tiny",
+    "flexibert-fnet-2-256",
+    "flexibert-fnet-4-128",
+    "flexibert-fnet-mini",
+    "flexibert-fnet-tiny",
+    "flexibert-large",
+    "flexibert-mini",
+    "flexibert-mini-without-heteroscedastic",
+    "flexibert-mini-without-second-order",
+    "transformer-base",
+    "transformer-big",
+]
+NAMED_SPACES = [
+    "autobert-zero",
+    "autobert-zero-nano",
+    "autoformer-base",
+    "autoformer-small",
+    "autoformer-tiny",
+    "autotinybert",
+    "elastic",
+    "evolved-transformer",
+    "evolved-transformer-nano",
+    "flexibert",
+    "flexibert-nano",
+    "flexibert-s1",
+    "flexibert-s1star",
+    "hat",
+    "lighthubert-base",
+    "lighthubert-small",
+    "nas-bert",
+    "supershaper",
+]
+
+
+@pytest.fixture(scope="module", params=NAMED_SPACES)
+def space(request: pytest.FixtureRequest) -> Space:
+    return load_space(request.param)
+
+
+@pytest.fixture(scope="module")
+def designs(space: Space) -> list[Any]:
+    """Draw half of the designs uniformly and half gene by gene, where simple ones are common."""
+    rng = default_rng(17)
+    return [space.sample(rng) for _ in range(25)] + [space.sample(rng, by="gene") for _ in range(25)]
+
+
+def test_all_spaces_are_listed_under_their_own_names() -> None:
+    assert SPACES.names() == NAMED_SPACES
+    spaces = [load_space(name) for name in NAMED_SPACES]
+    assert [space.name for space in spaces] == NAMED_SPACES
+    assert all(space.about and not space.where for space in spaces)
+
+
+def test_sampled_designs_are_contained_and_build_legal_cards(space: Space, designs: list[Any]) -> None:
+    for design in designs:
+        assert space.contains(design)
+        card = space.card(design)  # an illegal card cannot be made
+        assert Card.loads(card.canonical) == card
+
+
+def test_the_same_seed_gives_the_same_designs(space: Space, designs: list[Any]) -> None:
+    rng = default_rng(17)
+    assert [space.sample(rng) for _ in range(5)] == designs[:5]
+
+
+def test_designs_survive_json(space: Space, designs: list[Any]) -> None:
+    for design in designs:
+        assert space.from_json(json.loads(json.dumps(space.to_json(design)))) == design
+
+
+def test_designs_survive_encoding(space: Space, designs: list[Any]) -> None:
+    for design in designs:
+        vector = space.encode(design)
+        assert vector.shape == (space.width,)
+        assert space.decode(vector) == design
+
+
+def test_mutation_changes_one_gene_and_stays_inside(space: Space, designs: list[Any]) -> None:
+    rng = default_rng(3)
+    for design in designs:
+        child = space.mutate(design, rng)
+        assert space.contains(child)
+        assert space.card(child).stacks
+        assert len(_changed(space, design, child)) == 1
+
+
+def test_crossover_stays_inside(space: Space, designs: list[Any]) -> None:
+    rng = default_rng(4)
+    for first, second in zip(designs, reversed(designs), strict=True):
+        child = space.crossover(first, second, rng)
+        assert space.contains(child)
+        assert space.card(child).stacks
+
+
+def test_neighbours_and_the_first_designs_stay_inside(space: Space, designs: list[Any]) -> None:
+    for design in [*islice(space.neighbours(designs[0]), 10), *islice(space.enumerate(), 10)]:
+        assert space.contains(design)
+        assert space.card(design).stacks
+
+
+@pytest.mark.parametrize("name", [name for name in NAMED_SPACES if name.endswith("-nano")])
+def test_nano_spaces_hold_nothing_large(name: str) -> None:
+    space, rng = load_space(name), default_rng(0)
+    assert max(params(space.card(space.sample(rng))) for _ in range(50)) < 2_000_000
+
+
+def test_all_named_cards_load() -> None:
+    assert CARDS.names() == NAMED_CARDS
+    assert all(isinstance(load_card(name), Card) for name in NAMED_CARDS)
+
+
+@pytest.mark.parametrize("name", NAMED_CARDS)
+def test_named_cards_survive_json(name: str) -> None:
+    card = load_card(name)
+    assert Card.from_json(json.loads(json.dumps(card.to_json()))) == card
+    assert Card.loads(card.canonical).digest == card.digest
+
+
+def test_no_two_named_cards_are_the_same_design() -> None:
+    cards = [load_card(name) for name in NAMED_CARDS]
+    assert len({card.digest for card in cards}) == len(NAMED_CARDS)
+    assert len({graph_digest(card) for card in cards}) == len(NAMED_CARDS)
+
+
+@pytest.mark.parametrize(
+    ("load", "message"),
+    [
+        (load_space, r"no space called 'flexbert'. Nearest: 'flexibert'. All 18: `formwright list spaces`"),
+        (load_card, r"no card called 'flexbert'. Nearest: 'flexibert-.*All 39: `formwright list cards`"),
+    ],
+)
+def test_unknown_names_have_a_nearest_one(load: Any, message: str) -> None:
+    with pytest.raises(UnknownName, match=message):
+        load("flexbert")
+
+
+def test_the_front_door_leads_here() -> None:
+    assert formwright.load_card("bert-base") is load_card("bert-base")
+    assert formwright.load_space("hat") is load_space("hat")
+
+
+def _changed(space: Space, before: Any, after: Any) -> list[str]:
+    """List the genes that differ, without the genes below another one that differs."""
+    old = {gene.path: gene.value for gene in space.genes(before)}
+    new = {gene.path: gene.value for gene in space.genes(after)}
+    differing = [path for path in old.keys() | new.keys() if old.get(path, "absent") != new.get(path, "absent")]
+    highest = [path for path in differing if not any(path != top and path[: len(top)] == top for top in differing)]
+    return [str(path) for path in highest]
