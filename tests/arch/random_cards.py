@@ -1,5 +1,7 @@
 """Random legal designs of every family, drawn from an explicit generator."""
 
+from dataclasses import replace
+
 from numpy.random import Generator
 from tests.arch.random_ops import (
     ACTIVATIONS,
@@ -26,7 +28,7 @@ from formwright.arch.layers import (
     Stack,
     TokenEmbedding,
 )
-from formwright.arch.ops import BranchOperation, Identity, LightweightConvolution
+from formwright.arch.ops import Attention, BranchOperation, Identity, LightweightConvolution
 
 FAMILIES = ("encoder", "decoder", "encoder-decoder", "vision", "frames")
 
@@ -55,23 +57,39 @@ def random_stack(
     widths = [pick(rng, WIDTHS)] * int(rng.integers(1, most_layers + 1))
     if chance(rng, 0.4):
         widths = [pick(rng, WIDTHS) for _ in widths]
-    layers = tuple(random_layer(rng, width, causal=causal, memory=memory) for width in widths)
+    layers: tuple[Layer, ...] = ()
+    for width in widths:
+        below = layers[-1].output_width if layers else widths[0]
+        layers = (*layers, random_layer(rng, width, causal=causal, memory=memory, below=below))
+    if kind == "patches" and chance(rng, 0.5):
+        layers = tuple(_on_a_grid(layer) for layer in layers)
     relative = any(has_relative(operation) for layer in layers for _, operation in operations(layer))
     options: tuple[Positions, ...] = ("learned", "sinusoidal", "relative" if relative else "none")
     embedding = _random_embedding(rng, kind, widths[0], pick(rng, options))
     return Stack(embedding, layers, causal=causal, final_norm=chance(rng, 0.3))
 
 
-def random_layer(rng: Generator, width: int, *, causal: bool = False, memory: Stack | None = None) -> Layer:
-    """Draw a cell, an identity layer or, mostly, a block."""
+def _on_a_grid(layer: Layer) -> Layer:
+    """Give the attention of a block relative positions of two axes, if it has any."""
+    if isinstance(layer, Block) and isinstance(layer.mixer, Attention) and layer.mixer.relative is not None:
+        relative = replace(layer.mixer.relative, axes=2, rows=6)
+        return replace(layer, mixer=replace(layer.mixer, relative=relative))
+    return layer
+
+
+def random_layer(
+    rng: Generator, width: int, *, causal: bool = False, memory: Stack | None = None, below: int | None = None
+) -> Layer:
+    """Draw a cell, an identity layer or, mostly, a block; identity keeps the width `below` it."""
     if chance(rng, 0.3):
         return random_cell(rng, width, memory)
     if chance(rng, 0.1):
-        return Block(width, Identity())
+        return Block(below or width, Identity())
+    identity = chance(rng, 0.1)
     return Block(
         width,
-        Identity() if chance(rng, 0.1) else random_mixer(rng, width, causal=causal),
-        tuple(pick(rng, WIDTHS) for _ in range(int(rng.integers(4)))),
+        Identity() if identity else random_mixer(rng, width, causal=causal),
+        tuple(pick(rng, WIDTHS) for _ in range(int(rng.integers(identity, 4)))),
         pick(rng, ACTIVATIONS),
         pick(rng, ("pre", "post")),
         random_cross(rng, memory) if memory is not None and chance(rng, 0.8) else None,

@@ -44,7 +44,12 @@ def random_mixer(rng: Generator, width: int, *, causal: bool) -> Mixer:
     relative = RelativeAttention(2, width // 2, 9) if chance(rng, 0.5) else None
     mixers: list[Mixer] = [
         random_attention(rng),
-        DynamicConvolution(pick(rng, (3, 5)), pick(rng, (1, 2)), pick(rng, (4, 8)), random_relative(rng)),
+        DynamicConvolution(
+            pick(rng, (3, 5)),
+            pick(rng, (1, 2)),
+            pick(rng, (4, 8)),
+            Relative(pick(rng, (5, 9))) if chance(rng, 0.4) else None,
+        ),
         SeparableConvolution(pick(rng, (3, 5, 7)), pick(rng, (1, 2))),
         random_lightweight(rng),
     ]
@@ -123,4 +128,4 @@ def _shortest_term(rng: Generator, shape: Shape) -> Term:
 
 def random_relative(rng: Generator) -> Relative | None:
     """Draw relative positions, or none."""
-    return Relative(pick(rng, (5, 9)), pick(rng, (1, 2)), chance(rng, 0.5)) if chance(rng, 0.4) else None
+    return Relative(pick(rng, (5, 9)), values=chance(rng, 0.5)) if chance(rng, 0.4) else None

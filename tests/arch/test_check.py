@@ -234,3 +234,40 @@ def test_random_cards_are_legal_and_cover_every_family() -> None:
     rng = derive(0, "cards")
     families = {random_card(rng).family for _ in range(60)}
     assert families == {"encoder", "decoder", "encoder-decoder", "vision"}
+
+
+def test_a_layer_without_parts_keeps_the_width_below_it() -> None:
+    layers = (Block(32, Attention(2, 16)), Block(16, Identity()), Block(32, Attention(2, 16)))
+    with pytest.raises(IllegalDesign) as caught:
+        Card(encoder=Stack(TokenEmbedding(9, 32), layers))
+    assert [fault.where for fault in caught.value.faults] == ["encoder.layers[1].width"]
+    assert "keeps the width 32" in str(caught.value)
+
+
+def test_relative_positions_of_two_axes_need_patches() -> None:
+    block = Block(32, Attention(2, 16, relative=Relative(6, axes=2)))
+    with pytest.raises(IllegalDesign, match="they need patches"):
+        Card(encoder=Stack(TokenEmbedding(9, 32), (block,)))
+    assert Card(encoder=Stack(PatchEmbedding(8, 4, 32), (block,))).family == "vision"
+
+
+def test_a_convolution_holds_relative_positions_of_one_axis_for_keys() -> None:
+    block = Block(32, DynamicConvolution(3, 2, 16, Relative(6, values=True)))
+    with pytest.raises(IllegalDesign, match="must have one axis and no values"):
+        Card(encoder=Stack(TokenEmbedding(9, 32), (block,)))
+
+
+@pytest.mark.parametrize(
+    ("layer", "where"),
+    [
+        (Block(32, LightweightConvolution(3, heads=0)), "mixer.heads"),
+        (Block(-32, Attention(2, 16)), "width"),
+        (Block(32, Attention(5000, 16)), "mixer.heads"),
+        (Block(32, Attention(2, 16), (64, 0)), "feed_forward[1]"),
+        (Block(32, Attention(2, 16, relative=Relative(0))), "mixer.relative.rows"),
+    ],
+)
+def test_sizes_of_designs_made_in_python_are_checked(layer: Block, where: str) -> None:
+    with pytest.raises(IllegalDesign) as caught:
+        Card(encoder=Stack(TokenEmbedding(9, layer.width), (layer,)))
+    assert f"encoder.layers[0].{where}" in [fault.where for fault in caught.value.faults] or layer.width < 0

@@ -48,8 +48,8 @@ def operation_products(operation: Operation, width: int, output: int, n: int, me
         case Attention():
             return _attention(operation, width, output, n)
         case CrossAttention(heads, size, layers):
-            keys = layers * memory.tokens
-            maps: Products = [(n, width, heads * size), *[(keys, memory.width, heads * size)] * 2, (n, heads * size, output)]
+            inner, keys = heads * size, layers * memory.tokens
+            maps: Products = [(n, width, inner), *[(keys, memory.width, inner)] * 2, (n, inner, output)]
             return maps + [(n, size, keys), (n, keys, size)] * heads
         case Transform():
             return _transform(operation, width, output, n)

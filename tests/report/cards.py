@@ -37,7 +37,7 @@ _SOFTPLUS_KEY: Term = ("neg", ("logsigmoid", ("neg", "K")))
 _SOFTPLUS_SCORE: Term = ("softmax", ("matmul", ("scale", "Q"), ("transpose", _SOFTPLUS_KEY)))
 MIXERS: dict[str, Mixer] = {
     "sdp": Attention(4, 64),
-    "wma": Attention(2, 128, "wma", Relative(1027, axes=2, values=True), bias=False),
+    "wma": Attention(2, 128, "wma", Relative(1027, values=True), bias=False),
     "dft": Transform("dft"),
     "dct": Transform("dct", RelativeAttention(4, 64, 1027)),
     "dynamic": DynamicConvolution(9, 4, 32, Relative(1027)),
@@ -182,9 +182,10 @@ def blocks(draw: st.DrawFn) -> Block:
         MIXERS["op-graph"],
         Identity(),
     ]
-    feed_forward = draw(st.lists(st.sampled_from((64, 512, 3072, 8192)), max_size=4))
-    norm = draw(st.sampled_from(("pre", "post")))
-    return Block(8 * draw(st.integers(2, 256)), draw(st.sampled_from(mixers)), tuple(feed_forward), norm=norm)
+    mixer, norm = draw(st.sampled_from(mixers)), draw(st.sampled_from(("pre", "post")))
+    least = 1 if isinstance(mixer, Identity) else 0  # a layer without any part may not change the width
+    feed_forward = draw(st.lists(st.sampled_from((64, 512, 3072, 8192)), min_size=least, max_size=4))
+    return Block(8 * draw(st.integers(2, 256)), mixer, tuple(feed_forward), norm=norm)
 
 
 @st.composite
@@ -192,12 +193,10 @@ def cells(draw: st.DrawFn) -> Cell:
     """Draw a cell in which every junction reads the one before it, and anything else beside it."""
     junctions = []
     for index in range(draw(st.integers(1, 7))):
-        left = Branch(
-            index, Convolution(draw(st.sampled_from((1, 3)))), draw(st.sampled_from((32, 256, 1024))), norm=True
-        )
-        right = Branch(
-            draw(st.integers(0, index)), GatedLinearUnit(), draw(st.sampled_from((32, 512))), activation="swish"
-        )
+        operation = draw(st.sampled_from((Convolution(1), Convolution(3), SeparableConvolution(9), Attention(8, 64))))
+        left = Branch(index, operation, draw(st.sampled_from((32, 256, 1024))), norm=True)
+        source, width = draw(st.integers(0, index)), draw(st.sampled_from((32, 512)))
+        right = Branch(source, GatedLinearUnit(), width, activation="swish")
         combine = draw(st.sampled_from(("add", "concatenate", "multiply")))
         junctions.append(Junction(left, draw(st.sampled_from((right, None))), combine))
     return Cell(draw(st.sampled_from((64, 512))), tuple(junctions))

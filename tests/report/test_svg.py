@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -65,6 +66,14 @@ def assert_on_the_page(root: ElementTree.Element) -> None:
             assert all(0 <= float(pair.split(",")[0]) <= width for pair in item.get("points", "").split())
 
 
+def assert_words_apart(root: ElementTree.Element) -> None:
+    texts = [item for item in root.iter() if item.tag.endswith("}text")]
+    beside = [item for item in texts if item.get("text-anchor") in ("start", "end")]
+    for column in {item.get("x") for item in beside}:
+        heights = sorted(float(item.get("y", 0)) for item in beside if item.get("x") == column)
+        assert all(below - above >= 14 for above, below in pairwise(heights)), heights
+
+
 @pytest.mark.parametrize("name", CARDS)
 def test_every_design_is_well_formed_and_on_the_page(name: str) -> None:
     root = parsed(CARDS[name], name, {"params": "5"})
@@ -75,7 +84,9 @@ def test_every_design_is_well_formed_and_on_the_page(name: str) -> None:
 @given(any_cards())
 @settings(max_examples=40)
 def test_any_design_is_well_formed_and_on_the_page(card: Card) -> None:
-    assert_on_the_page(parsed(card))
+    root = parsed(card)
+    assert_on_the_page(root)
+    assert_words_apart(root)
 
 
 @pytest.mark.parametrize("name", CARDS)
@@ -87,13 +98,7 @@ def test_nothing_is_fetched_and_nothing_runs(name: str) -> None:
 
 @pytest.mark.parametrize("name", CARDS)
 def test_words_beside_shapes_never_overlap(name: str) -> None:
-    root = parsed(CARDS[name])
-    beside = [
-        item for item in root.iter() if item.tag.endswith("}text") and item.get("text-anchor") in ("start", "end")
-    ]
-    for column in {item.get("x") for item in beside}:
-        heights = sorted(float(item.get("y", 0)) for item in beside if item.get("x") == column)
-        assert all(below - above >= 14 for above, below in zip(heights, heights[1:], strict=False)), heights
+    assert_words_apart(parsed(CARDS[name]))
 
 
 def test_titles_and_costs_are_escaped() -> None:

@@ -137,7 +137,8 @@ def test_encoder_and_decoder_stand_one_after_the_other() -> None:
 def test_cells_list_their_junctions() -> None:
     drawing = flat(draw_text(evolved()))
     assert "1: [0] norm, gated linear unit, to 512 | add | [0] identity" in drawing
-    assert "5: [4] norm, dense, to 2048, relu 6: [5] dense, to 512 | add | [4] identity" in drawing
+    assert "5: [4] norm, dense, to 2048, relu" in drawing
+    assert "6: [5] dense, to 512 | add | [4] identity" in drawing
     assert "tokens x 512, shared with the encoder" in drawing
 
 
@@ -161,12 +162,4 @@ def test_without_colour_there_is_no_escape() -> None:
 
 
 def test_legend_stands_at_the_end() -> None:
-    assert draw_text(flexibert_mini()).splitlines()[-1].split() == [
-        "●",
-        "self-attention",
-        "≈",
-        "Fourier",
-        "or",
-        "cosine",
-        "transform",
-    ]
+    assert draw_text(flexibert_mini()).splitlines()[-1] == "   ●  self-attention   ≈  Fourier or cosine transform"

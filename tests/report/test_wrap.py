@@ -7,17 +7,15 @@ from formwright.report.wrap import shortened, wrapped
 
 
 def test_heads_and_kernels_are_not_torn_apart() -> None:
-    assert wrapped("dynamic convolution, kernel 9, 4 heads x 32", 36) == [
-        "dynamic convolution, kernel 9,",
-        "4 heads x 32",
-    ]
-    assert wrapped("separable convolution, kernel 9", 29) == ["separable convolution,", "kernel 9"]
+    words = "dynamic convolution, kernel 9, 4 heads x 32"
+    assert wrapped(words, 36) == ["dynamic convolution, kernel 9,", "4 heads x 32"]
+    assert wrapped(words, 28) == ["dynamic convolution,", "kernel 9, 4 heads x 32"]
 
 
 def test_formulas_stay_whole_where_they_fit() -> None:
     words = "4 heads x 64, softmax(Q / √d)·(K + Q)"
     assert wrapped(words, 30, indent=2) == ["4 heads x 64,", "  softmax(Q / √d)·(K + Q)"]
-    assert wrapped(words, 18) == ["4 heads x 64,", "softmax(Q /", "√d)·(K + Q)"]
+    assert wrapped(words, 18) == ["4 heads x 64,", "softmax(Q / √d)·(K", "+ Q)"]
 
 
 def test_too_many_lines_end_in_an_ellipsis() -> None:
@@ -34,5 +32,7 @@ def test_lines_fit(words: str, letters: int) -> None:
 def test_shortened_words_fit_and_show_the_cut(words: str, letters: int) -> None:
     cut = shortened(words, letters)
     assert len(cut) <= letters
-    assert cut == words or cut == "" or (cut.endswith("…") and words.startswith(cut[:-1]))
-    assert (cut == words) == (len(words) <= letters)
+    if len(words) <= letters:
+        assert cut == words
+    elif letters:
+        assert cut == words[: letters - 1] + "…"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from formwright.arch.layers import Block, Branch, Cell, Layer, PatchEmbedding, Stack
+from formwright.arch.layers import Block, Branch, Cell, Embedding, Layer, PatchEmbedding, Stack
 from formwright.arch.ops import (
     NEVER_CAUSAL,
     Attention,
@@ -14,6 +14,7 @@ from formwright.arch.ops import (
     Operation,
     Transform,
 )
+from formwright.core.codec import range_faults
 from formwright.core.errors import Fault
 from formwright.core.remember import remember
 
@@ -26,6 +27,7 @@ class _Facts:
     relative: bool
     sees_all: tuple[tuple[str, str], ...]  # operations that cannot be causal: their place and type
     reads: tuple[tuple[str, int], ...]  # cross-attention: its place, and how many encoder layers it reads
+    empty: bool  # the layer hands its input on unchanged
 
 
 def stack_faults(stack: Stack, memory: Stack | None) -> list[Fault]:
@@ -35,8 +37,9 @@ def stack_faults(stack: Stack, memory: Stack | None) -> list[Fault]:
     facts = [_facts(layer) for layer in stack.layers]
     faults = _embedding_faults(stack, True in [fact.relative for fact in facts])
     for index, fact in enumerate(facts):
-        if fact.faults or fact.reads or (fact.sees_all and stack.causal):
+        if fact.faults or fact.reads or fact.empty or (fact.sees_all and stack.causal):
             found = [*fact.faults, *_causal_faults(fact, stack.causal), *_memory_faults(fact, memory)]
+            found += _empty_faults(stack, index) if fact.empty else []
             faults += [Fault(f"layers[{index}].{fault.where}", fault.what) for fault in found]
     return faults
 
@@ -44,11 +47,15 @@ def stack_faults(stack: Stack, memory: Stack | None) -> list[Fault]:
 @remember
 def _facts(layer: Layer) -> _Facts:
     found = list(operations(layer))
+    faults = list(range_faults(layer))
+    if not faults:
+        faults = list(_block_faults(layer) if isinstance(layer, Block) else _cell_faults(layer))
     return _Facts(
-        faults=tuple(_block_faults(layer) if isinstance(layer, Block) else _cell_faults(layer)),
+        faults=tuple(faults),
         relative=any(has_relative(operation) for _, operation in found),
         sees_all=tuple((place, operation.TYPE) for place, operation in found if isinstance(operation, NEVER_CAUSAL)),
         reads=tuple((place, operation.layers) for place, operation in found if isinstance(operation, CrossAttention)),
+        empty=isinstance(layer, Block) and layer.empty,
     )
 
 
@@ -71,19 +78,40 @@ def branches(cell: Cell) -> Iterator[tuple[str, Branch]]:
             yield f"junctions[{index}].right", junction.right
 
 
+@remember
+def _has_grid(layer: Layer) -> bool:
+    found = [
+        operation.relative
+        for _, operation in operations(layer)
+        if isinstance(operation, Attention | DynamicConvolution)
+    ]
+    return any(relative is not None and relative.axes == 2 for relative in found)
+
+
 def has_relative(operation: Operation) -> bool:
     """Tell whether an operation holds trained relative positions."""
     return isinstance(operation, Attention | Transform | DynamicConvolution) and operation.relative is not None
 
 
+@remember
+def _sizes(embedding: Embedding) -> tuple[Fault, ...]:
+    return tuple(range_faults(embedding))
+
+
 def _embedding_faults(stack: Stack, relative: bool) -> list[Fault]:
     embedding, first = stack.embedding, stack.layers[0]
-    faults = []
+    faults = [Fault(f"embedding.{fault.where}", fault.what) for fault in _sizes(embedding)]
+    if faults:
+        return faults
     if embedding.width != first.width:
         faults.append(Fault("embedding.width", f"is {embedding.width}, but the first layer is {first.width} wide"))
     if isinstance(embedding, PatchEmbedding) and embedding.image % embedding.patch:
         faults.append(
             Fault("embedding.patch", f"is {embedding.patch}, which does not divide the image of {embedding.image}")
+        )
+    if not isinstance(embedding, PatchEmbedding) and any(_has_grid(layer) for layer in stack.layers):
+        faults.append(
+            Fault("embedding", "has one axis, but a layer holds relative positions of two; they need patches")
         )
     if embedding.positions == "relative" and not relative:
         faults.append(Fault("embedding.positions", "is 'relative', but no layer holds relative positions; say 'none'"))
@@ -100,6 +128,9 @@ def _block_faults(block: Block) -> Iterator[Fault]:
             yield Fault(
                 "mixer.relative", f"is {inner} wide (heads x head width) and is added to a width of {block.width}"
             )
+    if isinstance(mixer, DynamicConvolution) and mixer.relative is not None:
+        if mixer.relative.axes != 1 or mixer.relative.values:
+            yield Fault("mixer.relative", "must have one axis and no values beside a convolution")
     if isinstance(mixer, LightweightConvolution) and block.width % mixer.heads:
         yield Fault("mixer.heads", f"is {mixer.heads}, which does not divide the width {block.width}")
 
@@ -136,6 +167,14 @@ def _branch_faults(place: str, branch: Branch, cell: Cell) -> Iterator[Fault]:
             yield Fault(
                 f"{place}.width", f"is {branch.width}, but without a gate the convolution keeps the width {entry}"
             )
+
+
+def _empty_faults(stack: Stack, index: int) -> Iterator[Fault]:
+    below = stack.layers[index - 1].output_width if index else stack.embedding.width
+    if stack.layers[index].width != below:
+        yield Fault(
+            "width", f"is {stack.layers[index].width}, but a layer without parts keeps the width {below} below it"
+        )
 
 
 def _causal_faults(facts: _Facts, causal: bool) -> Iterator[Fault]:

@@ -8,7 +8,7 @@ from formwright.arch.canonical import Edge
 from formwright.arch.card import Card
 from formwright.arch.layers import Embedding, Layer, Stack
 from formwright.arch.segment import pieces, segment
-from formwright.core import codec
+from formwright.core.codec import text
 from formwright.core.remember import remember
 
 
@@ -26,7 +26,7 @@ def graph_of(card: Card) -> Graph:
     edges: list[Edge] = []
     memory: list[int] = []
     for stack in card.stacks:
-        memory = _add_stack(stack, memory, labels, edges)
+        memory = _add_stack(stack, stack is card.decoder, memory, labels, edges)
     labels.append(_output_label(card.pooler, card.classes, card.share_embedding))
     edges.append((memory[-1], len(labels) - 1, 0))
     return Graph(tuple(labels), tuple(edges))
@@ -36,7 +36,7 @@ def graph_digest(card: Card) -> str:
     """Give a hexadecimal digest that is equal for designs with isomorphic computation graphs, and for no others."""
     parts = []
     for stack in card.stacks:
-        parts.append(_input_label(stack.embedding, stack.causal, stack.final_norm).encode())
+        parts.append(_input_label(stack is card.decoder, stack.embedding, stack.causal, stack.final_norm).encode())
         parts += [_trace(layer) for layer in stack.layers]
     if card.encoder is not None and card.decoder is not None:
         parts.append(repr(_memory_joints(card.encoder, card.decoder)).encode())
@@ -49,9 +49,9 @@ def _trace(layer: Layer) -> bytes:
     return b"".join(pieces(layer))
 
 
-def _add_stack(stack: Stack, memory: list[int], labels: list[str], edges: list[Edge]) -> list[int]:
+def _add_stack(stack: Stack, decoder: bool, memory: list[int], labels: list[str], edges: list[Edge]) -> list[int]:
     """Append a stack's nodes and edges; return the node at which each of its layers ends."""
-    labels.append(_input_label(stack.embedding, stack.causal, stack.final_norm))
+    labels.append(_input_label(decoder, stack.embedding, stack.causal, stack.final_norm))
     end = len(labels) - 1
     ends = []
     for layer in stack.layers:
@@ -84,8 +84,8 @@ def _memory_joints(encoder: Stack, decoder: Stack) -> list[int]:
 
 
 @lru_cache(maxsize=1 << 10)
-def _input_label(embedding: Embedding, causal: bool, final_norm: bool) -> str:
-    return f"input {codec.text(embedding)} causal={causal} final_norm={final_norm}"
+def _input_label(decoder: bool, embedding: Embedding, causal: bool, final_norm: bool) -> str:
+    return f"{'decoder' if decoder else 'encoder'} {text(embedding)} causal={causal} final_norm={final_norm}"
 
 
 @lru_cache(maxsize=1 << 10)

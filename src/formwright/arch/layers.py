@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from formwright.arch.ops import BranchOperation, CrossAttention, Mixer
+from formwright.arch.ops import BranchOperation, CrossAttention, Identity, Mixer
 from formwright.core.codec import Natural, Positive
 from formwright.core.remember import remember, remembers
 
@@ -86,6 +86,11 @@ class Block:
     activation: Activation = "gelu"
     norm: Literal["pre", "post"] = "post"
     cross: CrossAttention | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Tell whether the layer has no part and hands its input on unchanged."""
+        return isinstance(self.mixer, Identity) and self.cross is None and not self.feed_forward
 
     @property
     def output_width(self) -> int:

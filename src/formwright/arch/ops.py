@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from formwright.arch.primitives import Term, canonical, inputs_of, shape_of, show_shape
-from formwright.core.codec import Leaf, Positive
+from formwright.core.codec import Leaf, Positive, Range
 from formwright.core.errors import Fault, IllegalDesign
+
+Heads = Annotated[int, Range(1, 1024)]  # each is a node of the design's graph
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Attention:
     """Multi-head self-attention; `sdp` scores are scaled dot products, `wma` scores put a trained matrix in between."""
 
     TYPE: ClassVar[str] = "attention"
-    heads: Positive
+    heads: Heads
     head_width: Positive
     score: Literal["sdp", "wma"] = "sdp"
     relative: Relative | None = None
@@ -41,7 +43,7 @@ class CrossAttention:
     """Attention of a decoder to the outputs of the last `layers` encoder layers, side by side."""
 
     TYPE: ClassVar[str] = "cross-attention"
-    heads: Positive
+    heads: Heads
     head_width: Positive
     layers: Positive = 1
     bias: bool = True
@@ -51,7 +53,7 @@ class CrossAttention:
 class RelativeAttention:
     """The term softmax(Q R^T / sqrt(d)) V that carries position beside a mixer that has none of its own."""
 
-    heads: Positive
+    heads: Heads
     head_width: Positive
     rows: Positive
 
@@ -71,7 +73,7 @@ class DynamicConvolution:
 
     TYPE: ClassVar[str] = "dynamic-convolution"
     kernel: Positive
-    heads: Positive
+    heads: Heads
     head_width: Positive
     relative: Relative | None = None
 
@@ -148,7 +150,7 @@ class OpGraph:
     """Attention written as a graph of primitive operations over Q, K, V and P; common parts are computed once."""
 
     TYPE: ClassVar[str] = "op-graph"
-    heads: Positive
+    heads: Heads
     head_width: Positive
     term: Annotated[Term, _TERM]
 

@@ -9,7 +9,7 @@ values.
 import dataclasses
 import json
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -21,10 +21,17 @@ Json = Any
 
 
 @dataclass(frozen=True)
-class Least:
-    """Bound an integer from below, as in ``Annotated[int, Least(1)]``."""
+class Range:
+    """Bound an integer, as in ``Annotated[int, Range(1)]``."""
 
-    bound: int
+    least: int
+    most: int = 10**12  # beyond any real size; keeps arithmetic on hostile input cheap
+
+    def fault(self, value: int) -> str | None:
+        """Say what is wrong with a value, or None."""
+        if self.least <= value <= self.most:
+            return None
+        return f"must be at least {self.least} and at most {self.most}, not {_show(value)}"
 
 
 @dataclass(frozen=True)
@@ -39,10 +46,9 @@ class Leaf:
     schema: Json
 
 
-Positive = Annotated[int, Least(1)]
-Natural = Annotated[int, Least(0)]
+Positive = Annotated[int, Range(1)]
+Natural = Annotated[int, Range(0)]
 _BAD = object()
-_MOST = 10**12  # beyond any real size; keeps arithmetic on hostile input cheap
 
 
 def read(kind: type[T], data: Json, what: str) -> T:
@@ -65,6 +71,25 @@ def write(value: Any) -> Json:
                 data[field.name] = leaf.write(item) if leaf else write(item)
         return data
     return [write(item) for item in value] if isinstance(value, tuple) else value
+
+
+def range_faults(value: Any, where: str = "") -> Iterator[Fault]:
+    """List the numbers of a dataclass, however deep inside, that are out of range; for values not read from JSON."""
+    for field in dataclasses.fields(value):
+        yield from _item_faults(field.type, getattr(value, field.name), _at(where, field.name))
+
+
+def _item_faults(kind: Any, item: Any, where: str) -> Iterator[Fault]:
+    if dataclasses.is_dataclass(item):
+        yield from range_faults(item, where)
+    elif isinstance(item, tuple) and get_origin(kind) is tuple:
+        for index, member in enumerate(item):
+            yield from _item_faults(get_args(kind)[0], member, f"{where}[{index}]")
+    elif item is not None:
+        found = (extra for part in (kind, *get_args(kind)) for extra in getattr(part, "__metadata__", ()))
+        for wrong in (bounds.fault(item) for bounds in found if isinstance(bounds, Range)):
+            if wrong is not None:
+                yield Fault(where, wrong)
 
 
 def header(kind: Any) -> dict[str, Json]:
@@ -144,11 +169,10 @@ def _read_annotated(kind: Any, data: Json, where: str, faults: list[Fault]) -> A
             return leaf.read(data)
         except ValueError as error:
             return _fault(where, str(error), faults)
-    base, least = get_args(kind)
+    base, bounds = get_args(kind)
     value = _read(base, data, where, faults)
-    if value is not _BAD and not least.bound <= value <= _MOST:
-        return _fault(where, f"must be at least {least.bound} and at most {_MOST}, not {_show(value)}", faults)
-    return value
+    wrong = None if value is _BAD else bounds.fault(value)
+    return value if wrong is None else _fault(where, wrong, faults)
 
 
 def _read_record(kind: Any, data: Json, where: str, faults: list[Fault]) -> Any:

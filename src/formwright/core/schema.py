@@ -22,7 +22,11 @@ def _describe(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     origin = get_origin(kind)
     if origin is Annotated:
         base, extra = get_args(kind)
-        return extra.schema if isinstance(extra, Leaf) else _describe(base, definitions) | {"minimum": extra.bound}
+        return (
+            extra.schema
+            if isinstance(extra, Leaf)
+            else _describe(base, definitions) | {"minimum": extra.least, "maximum": extra.most}
+        )
     if origin is tuple:
         return {"type": "array", "items": _describe(get_args(kind)[0], definitions)}
     if origin is Literal:

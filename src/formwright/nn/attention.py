@@ -32,8 +32,12 @@ class SelfAttention(nn.Module):
         inner = operation.heads * operation.head_width
         self.query_key_value = nn.Linear(width, 3 * inner, bias=operation.bias)
         self.output = nn.Linear(inner, output, bias=operation.bias)
-        self.bilinear = nn.Parameter(torch.empty(operation.head_width, operation.head_width)) if operation.score == "wma" else None
-        self.relative = RelativePositions(operation.relative, operation.head_width) if operation.relative is not None else None
+        self.bilinear = (
+            nn.Parameter(torch.empty(operation.head_width, operation.head_width)) if operation.score == "wma" else None
+        )
+        self.relative = (
+            RelativePositions(operation.relative, operation.head_width) if operation.relative is not None else None
+        )
         self.dropout, self.eager = settings.dropout, settings.eager
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
@@ -48,7 +52,9 @@ class SelfAttention(nn.Module):
         mixed = self._attend(query, key, value, scale, bias, context)
         return self.output(join_heads(mixed))
 
-    def _attend(self, query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor | None, context: Context) -> Tensor:
+    def _attend(
+        self, query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor | None, context: Context
+    ) -> Tensor:
         dropout = self.dropout if self.training else 0.0
         visible = context.visible(query.shape[2], query.device)
         if not self.eager and (self.relative is None or self.relative.values is None):

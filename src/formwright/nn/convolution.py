@@ -123,7 +123,9 @@ class SpanDynamicConvolution(nn.Module):
         kernels = kernels.unflatten(-1, (self.heads, self.kernel_size)).softmax(-1)  # (batch, tokens, heads, kernel)
         padded = pad_tokens(context.real(value).transpose(1, 2), self.kernel_size, context.causal)
         windows = padded.unfold(-1, self.kernel_size, 1)  # (batch, inner, tokens, kernel)
-        windows = windows.unflatten(1, (self.heads, -1)).permute(0, 3, 1, 2, 4)  # (batch, tokens, heads, head_width, kernel)
+        windows = windows.unflatten(1, (self.heads, -1)).permute(
+            0, 3, 1, 2, 4
+        )  # (batch, tokens, heads, head_width, kernel)
         mixed = (windows @ kernels[..., None])[..., 0].flatten(2)  # (batch, tokens, inner)
         if self.term is not None:
             heads = self.term(split_heads(query, self.heads), split_heads(value, self.heads), context)

@@ -81,7 +81,8 @@ class JunctionLayer(nn.Module):
             {str(state): nn.LayerNorm(widths[state], settings.norm_epsilon) for state in sorted(junction.normed_states)}
         )
         self.operations = nn.ModuleList(
-            mixer(branch.operation, widths[branch.input], branch.width, memory, settings) for branch in junction.branches
+            mixer(branch.operation, widths[branch.input], branch.width, memory, settings)
+            for branch in junction.branches
         )
         self.dropout = settings.dropout
 

@@ -28,7 +28,9 @@ class OpGraphAttention(nn.Module):
         self.output = nn.Linear(inner, output)
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
-        done: dict[Term, Tensor] = {letter: split_heads(project(x), self.heads) for letter, project in self.inputs.items()}
+        done: dict[Term, Tensor] = {
+            letter: split_heads(project(x), self.heads) for letter, project in self.inputs.items()
+        }
         return self.output(join_heads(self._value(self.term, done, context)))
 
     def _value(self, term: Term, done: dict[Term, Tensor], context: Context) -> Tensor:

@@ -41,10 +41,15 @@ def candidates() -> tuple[tuple[str, int | None], ...]:
 
 
 def _card(design: Fields) -> Card:
-    layers = tuple(candidate(operation, block.hidden) for block in design.blocks for operation in block.layers)
-    width = layers[0].width
+    choices = [(operation, block.hidden) for block in design.blocks for operation in block.layers]
+    # identity has no width of its own: it takes that of the layer below, at the very start that of the first real layer
+    width = below = next((hidden for operation, hidden in choices if operation != "identity"), choices[0][1])
+    layers = []
+    for operation, hidden in choices:
+        below = below if operation == "identity" else hidden
+        layers.append(candidate(operation, below))
     factorised = None if design.embedding == width else design.embedding
-    return Card(encoder=Stack(TokenEmbedding(30_522, width, factorised=factorised, types=2), layers))
+    return Card(encoder=Stack(TokenEmbedding(30_522, width, factorised=factorised, types=2), tuple(layers)))
 
 
 NAS_BERT = Space(
