@@ -33,7 +33,7 @@ def softplus(term: Term) -> Term:
             ("matmul", ("softmax", ("matmul", ("scale", "Q"), ("transpose", ("add", ("scale", "K"), "V")))), "V"),
             "softmax(Q·(K / √d + V)ᵀ / √d)·V",
         ),
-        (("scale", ("matmul", "Q", ("transpose", "K"))), "Q·Kᵀ / √n"),
+        (("scale", ("matmul", "Q", ("transpose", "K"))), "Q·Kᵀ / √d"),
         (("neg", ("neg", "Q")), "Q"),
         (("neg", ("scale", ("neg", "Q"))), "Q / √d"),
         (("transpose", ("transpose", ("add", "K", "Q"))), "K + Q"),
@@ -73,7 +73,7 @@ def logsigmoid(x: Any) -> Any:
 FUNCTIONS: dict[str, Any] = {
     "neg": lambda x: -x,
     "transpose": lambda x: x.T,
-    "scale": lambda x: x / math.sqrt(x.shape[1]),
+    "scale": lambda x: x / math.sqrt(WIDTH),
     "softmax": lambda x: np.exp(x) / np.exp(x).sum(axis=1, keepdims=True),
     "logsigmoid": logsigmoid,
     "softplus": lambda x: -logsigmoid(-x),
@@ -101,8 +101,8 @@ def value_of_term(term: Term, inputs: dict[str, Any]) -> Any:
 
 
 def value_of_formula(shown: str, inputs: dict[str, Any]) -> Any:
-    code = shown.replace("·", " @ ").replace("ᵀ", ".T").replace("√n", "root_n").replace("√d", "root_d")
-    return value_of_syntax(ast.parse(code, mode="eval").body, inputs | {"root_n": TOKENS**0.5, "root_d": WIDTH**0.5})
+    code = shown.replace("·", " @ ").replace("ᵀ", ".T").replace("√d", "root_d")
+    return value_of_syntax(ast.parse(code, mode="eval").body, inputs | {"root_d": WIDTH**0.5})
 
 
 def value_of_syntax(node: ast.expr, names: dict[str, Any]) -> Any:

@@ -128,9 +128,9 @@ def _block_faults(block: Block) -> Iterator[Fault]:
             yield Fault(
                 "mixer.relative", f"is {inner} wide (heads x head width) and is added to a width of {block.width}"
             )
-    if isinstance(mixer, DynamicConvolution) and mixer.relative is not None:
-        if mixer.relative.axes != 1 or mixer.relative.values:
-            yield Fault("mixer.relative", "must have one axis and no values beside a convolution")
+    beside = mixer.relative if isinstance(mixer, DynamicConvolution) else None
+    if beside is not None and (beside.axes != 1 or beside.values):
+        yield Fault("mixer.relative", "must have one axis and no values beside a convolution")
     if isinstance(mixer, LightweightConvolution) and block.width % mixer.heads:
         yield Fault("mixer.heads", f"is {mixer.heads}, which does not divide the width {block.width}")
 

@@ -60,7 +60,7 @@ COMMUTATIVE = frozenset({"add"})
 MEANINGS = {
     "neg": "-x",
     "transpose": "x transposed",
-    "scale": "x / sqrt(number of its columns)",
+    "scale": "x / sqrt(d), d being the head width",
     "softmax": "softmax over columns",
     "logsigmoid": "log(1 / (1 + exp(-x)))",
     "softsign": "x / (1 + |x|)",

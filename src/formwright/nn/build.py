@@ -6,21 +6,28 @@ from torch import Generator, nn
 from formwright.arch.card import Card
 from formwright.nn.attention import SelfAttention
 from formwright.nn.convolution import DepthwiseSeparable, Lightweight, PlainConvolution
+from formwright.nn.heads import HeadSpec
 from formwright.nn.settings import Settings
+from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
 
 _SPREAD = 0.02
 
 
-def skeleton(card: Card, settings: Settings | None = None) -> Transformer:
+def skeleton(card: Card, settings: Settings | None = None, head: HeadSpec | None = None) -> Transformer | TaskModel:
     """Build a model that has shapes and names but no memory, for running it with weights from elsewhere."""
     with torch.device("meta"):
-        return Transformer(card, settings)
+        return Transformer(card, settings) if head is None else TaskModel(card, head, settings)
 
 
-def build(card: Card, settings: Settings | None = None, seed: int = 0) -> Transformer:
-    """Build a model with fresh weights; the same card and seed give the same weights."""
-    model = skeleton(card, settings)
+def build(
+    card: Card, settings: Settings | None = None, head: HeadSpec | None = None, seed: int = 0
+) -> Transformer | TaskModel:
+    """Build a model with fresh weights, with the head of a task where one is given.
+
+    The same card, head and seed give the same weights.
+    """
+    model = skeleton(card, settings, head)
     model.to_empty(device="cpu")
     initialise(model, torch.Generator().manual_seed(seed))
     return model

@@ -10,8 +10,9 @@ from torch import Tensor
 class Context:
     """Carry masks and encoder outputs through a stack.
 
-    `mask` is (batch, tokens), true where a token is real, or None when all are. `memory` holds the encoder's layer outputs,
-    last one last, and `memory_mask` tells which of its tokens are real. `grid` is the (side, class tokens) of an image.
+    `mask` is (batch, tokens), true where a token is real, or None when all are. `memory` holds the encoder's layer
+    outputs, last one last, and `memory_mask` tells which of its tokens are real. `grid` is the (side, class tokens) of
+    an image.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Context:
         return self.once("lengths", lambda: self.mask.sum(1, keepdim=True))
 
     def positions(self, x: Tensor) -> Tensor:
-        """Number the tokens of each sentence from 0, padding aside: (batch or 1, tokens)."""
+        """Count the tokens of each sentence from 0, padding aside: (batch or 1, tokens)."""
         if self.mask is None:
             return torch.arange(x.shape[1], device=x.device)[None]
         return self.once("positions", lambda: (self.mask.long().cumsum(1) - 1).clamp(min=0))

@@ -37,7 +37,7 @@ class GatedUnit(nn.Module):
         self.value = nn.Linear(width, output)
         self.gate = nn.Linear(width, output)
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:  # noqa: ARG002
+    def forward(self, x: Tensor, context: Context) -> Tensor:
         return self.value(x) * self.gate(x).sigmoid()
 
 
@@ -101,7 +101,7 @@ class Lightweight(nn.Module):
 
 
 class SpanDynamicConvolution(nn.Module):
-    """A convolution whose kernel at each token is generated from the span around it (ConvBERT), plus a position term."""
+    """A convolution whose kernel at each token comes from the span around it (ConvBERT), plus a position term."""
 
     def __init__(self, operation: DynamicConvolution, width: int, output: int) -> None:
         super().__init__()

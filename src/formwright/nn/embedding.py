@@ -69,7 +69,7 @@ class Patches(nn.Module):
         self.positions = Positions(embedding.positions, embedding.tokens, embedding.width)
         self.dropout = settings.dropout
 
-    def forward(self, image: Tensor, context: Context, types: Tensor | None = None) -> Tensor:  # noqa: ARG002
+    def forward(self, image: Tensor, context: Context, types: Tensor | None = None) -> Tensor:
         rows = image.unfold(2, self.patch, self.patch).unfold(3, self.patch, self.patch)
         x = self.pixels(rows.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2))  # (batch, patches, width)
         if self.class_token is not None:
@@ -87,7 +87,7 @@ class Frames(nn.Module):
         self.positions = Positions(embedding.positions, embedding.length, embedding.width)
         self.dropout = settings.dropout
 
-    def forward(self, frames: Tensor, context: Context, types: Tensor | None = None) -> Tensor:  # noqa: ARG002
+    def forward(self, frames: Tensor, context: Context, types: Tensor | None = None) -> Tensor:
         x = self.positions(self.features(self.norm(frames)), context)
         return F.dropout(x, self.dropout, self.training)
 

@@ -10,8 +10,8 @@ from formwright.arch.ops import (
     GatedLinearUnit,
     Identity,
     LightweightConvolution,
-    OpGraph,
     Operation,
+    OpGraph,
     SeparableConvolution,
     Transform,
 )
@@ -26,7 +26,7 @@ from formwright.nn.transform import TransformMixer
 class PassOn(nn.Module):
     """Hand the input on unchanged."""
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:  # noqa: ARG002
+    def forward(self, x: Tensor, context: Context) -> Tensor:
         return x
 
 

@@ -1,7 +1,7 @@
 """Attention interpreted from a graph of primitive operations.
 
-A value is (batch, heads, rows, columns), where rows and columns are tokens or features. Whatever sums over tokens leaves padding
-out, so a sentence's result does not depend on what it is batched with.
+A value is (batch, heads, rows, columns), where rows and columns are tokens or features. Whatever sums over tokens
+leaves padding out, so a sentence's result does not depend on what it is batched with.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class OpGraphAttention(nn.Module):
     def __init__(self, operation: OpGraph, width: int, output: int) -> None:
         super().__init__()
         inner = operation.heads * operation.head_width
-        self.heads, self.term = operation.heads, operation.term
+        self.heads, self.head_width, self.term = operation.heads, operation.head_width, operation.term
         self.inputs = nn.ModuleDict({letter: nn.Linear(width, inner) for letter in operation.inputs})
         self.output = nn.Linear(inner, output)
 
@@ -37,7 +37,10 @@ class OpGraphAttention(nn.Module):
         if term not in done:
             name, *operands = term
             values = [self._value(operand, done, context) for operand in operands]
-            done[term] = _APPLY[name](values, [shape_of(operand) for operand in operands], context)
+            if name == "scale":
+                done[term] = values[0] * self.head_width**-0.5
+            else:
+                done[term] = _APPLY[name](values, [shape_of(operand) for operand in operands], context)
         return done[term]
 
 
@@ -54,12 +57,6 @@ def _softmax(values: list[Tensor], shapes: list[Shape], context: Context) -> Ten
     if shapes[0][1] == "n" and context.mask is not None:
         value = value.masked_fill(~context.mask[:, None, None, :], float("-inf"))
     return value.softmax(-1)
-
-
-def _scale(values: list[Tensor], shapes: list[Shape], context: Context) -> Tensor:
-    if shapes[0][1] == "n" and context.mask is not None:
-        return values[0] * context.mask.sum(1)[:, None, None, None].to(values[0].dtype).rsqrt()
-    return values[0] * values[0].shape[-1] ** -0.5
 
 
 def _matmul(values: list[Tensor], shapes: list[Shape], context: Context) -> Tensor:
@@ -80,7 +77,6 @@ def _euclidean(values: list[Tensor], shapes: list[Shape], context: Context) -> T
 _APPLY: dict[str, Callable[[list[Tensor], list[Shape], Context], Tensor]] = {
     "neg": lambda values, *_: -values[0],
     "transpose": lambda values, *_: values[0].transpose(-1, -2),
-    "scale": _scale,
     "softmax": _softmax,
     "logsigmoid": lambda values, *_: F.logsigmoid(values[0]),
     "softsign": lambda values, *_: F.softsign(values[0]),

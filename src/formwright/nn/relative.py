@@ -17,7 +17,7 @@ def distances(tokens: int, rows: int, context: Context, device: torch.device) ->
 
 
 def grid_distances(tokens: int, rows: int, context: Context, device: torch.device) -> Tensor:
-    """Give the rows of vertical and horizontal distance between patches: (2, tokens, tokens); row 0 is the class token's."""
+    """Give the rows of vertical and horizontal distance between patches: (2, tokens, tokens); 0 is the class token's."""
     assert context.grid is not None, "two-dimensional positions stand in image stacks only"
     return context.once(("grid", rows), lambda: _grid(tokens, rows, *context.grid, device))
 

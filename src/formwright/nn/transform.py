@@ -1,7 +1,7 @@
 """Token mixing by fixed transforms over tokens and features, each sentence over its own length.
 
-The transforms run as dense products: sentences of a batch differ in length, so no fast transform serves them all at once, and at
-the widths of transformers a product is about as fast.
+The transforms run as dense products: sentences of a batch differ in length, so no fast transform serves them all at
+once, and at the widths of transformers a product is about as fast.
 """
 
 import math
@@ -71,7 +71,7 @@ class TransformMixer(nn.Module):
         return cosine @ even - sine @ odd
 
     def _tokens(self, x: Tensor, context: Context) -> Tensor:
-        """Give each sentence's matrix over tokens: (batch or 1, tokens, tokens), for `dft` a stack of cosine and sine."""
+        """Give each sentence's matrix over tokens: (batch or 1, tokens, tokens), for `dft` both cosine and sine."""
         place, length = context.positions(x), context.lengths(x)[:, :, None]
         row, column = place[:, :, None], place[:, None, :]
         if self.kind == "dct":

@@ -14,7 +14,7 @@ from formwright.nn.settings import Settings
 
 @dataclass(frozen=True)
 class Output:
-    """What a transformer gives: the last stack's vectors (batch, tokens, width), the encoder's, and the pooled first token."""
+    """What a transformer gives: its last vectors (batch, tokens, width), those of every layer, and the pooled one."""
 
     hidden: Tensor
     layers: tuple[Tensor, ...]
@@ -82,8 +82,8 @@ class Transformer(nn.Module):
     ) -> Output:
         """Run the model.
 
-        `inputs` are token ids, pixels or frames; `mask` is (batch, tokens), nonzero for real tokens. An encoder-decoder reads
-        `inputs` with its encoder and `targets` with its decoder; a decoder alone reads `inputs`.
+        `inputs` are token ids, pixels or frames; `mask` is (batch, tokens), nonzero for real tokens. An
+        encoder-decoder reads `inputs` with its encoder and `targets` with its decoder; a decoder alone reads `inputs`.
         """
         mask = mask.bool() if mask is not None else None
         targets_mask = targets_mask.bool() if targets_mask is not None else None

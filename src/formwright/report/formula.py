@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from formwright.arch.primitives import Term, shape_of
+from formwright.arch.primitives import Term
 
 # How tightly each notation binds; an operand that binds more loosely than its place allows gets parentheses.
 _SUM, _QUOTIENT, _PRODUCT, _POSTFIX, _ATOM = range(5)
@@ -40,8 +40,7 @@ def _show(term: Term) -> _Shown:
         case "transpose":
             return _transposed(shown[0])
         case "scale":
-            columns = shape_of(operands[0])[1]
-            return _divided(shown[0], (f"√{columns}",))
+            return _divided(shown[0], ("√d",))
         case "add":
             return _added(*shown)
         case "matmul":
