@@ -49,7 +49,11 @@ class Context:
             assert keys is not None
             return keys
         past = torch.ones(tokens, tokens, dtype=torch.bool, device=device).tril()[None, None]
-        return past if keys is None else keys & past
+        if keys is None:
+            return past
+        # Padding before a sentence sees itself: a query that sees nothing is NaN, and spreads through the layers above.
+        itself = torch.eye(tokens, dtype=torch.bool, device=device)
+        return (keys & past) | itself
 
     def real(self, x: Tensor) -> Tensor:
         """Set the vectors of padding to zero, so that neighbours cannot see them; x is (batch, tokens, width)."""

@@ -1,5 +1,7 @@
 """Convolutions over tokens. Padding counts as zero, and a causal convolution sees the past only."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -44,6 +46,8 @@ class GatedUnit(nn.Module):
 class PlainConvolution(nn.Module):
     """A convolution over all channels; with kernel 1 a linear map."""
 
+    CENTRED: ClassVar = {"kernel": -1}
+
     def __init__(self, operation: Convolution, width: int, output: int) -> None:
         super().__init__()
         self.kernel = nn.Parameter(torch.empty(output, width, operation.kernel))
@@ -58,6 +62,8 @@ class PlainConvolution(nn.Module):
 
 class DepthwiseSeparable(nn.Module):
     """A depthwise convolution, then a linear map over channels."""
+
+    CENTRED: ClassVar = {"kernel": -1}
 
     def __init__(self, kernel: int, width: int, output: int) -> None:
         super().__init__()
@@ -86,6 +92,8 @@ class StackedSeparable(nn.Module):
 
 class Lightweight(nn.Module):
     """A convolution with one softmax-normalised kernel for each head's channels, behind a gated unit where wanted."""
+
+    CENTRED: ClassVar = {"kernel": -1}
 
     def __init__(self, operation: LightweightConvolution, width: int, output: int) -> None:
         super().__init__()

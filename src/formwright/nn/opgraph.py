@@ -69,9 +69,10 @@ def _cosine(values: list[Tensor], shapes: list[Shape], context: Context) -> Tens
 
 
 def _euclidean(values: list[Tensor], shapes: list[Shape], context: Context) -> Tensor:
-    left, right = (_real(value, shape, 1, context) for value, shape in zip(values, shapes, strict=True))
+    # Doubles, because the squares of near vectors cancel: in single precision a distance of 0 would come out as noise.
+    left, right = (_real(value.double(), shape, 1, context) for value, shape in zip(values, shapes, strict=True))
     squares = left.square().sum(-1)[..., :, None] + right.square().sum(-1)[..., None, :]
-    return (squares - 2 * left @ right.transpose(-1, -2)).clamp(min=_SMALLEST).sqrt()
+    return (squares - 2 * left @ right.transpose(-1, -2)).clamp(min=_SMALLEST).sqrt().to(values[0].dtype)
 
 
 _APPLY: dict[str, Callable[[list[Tensor], list[Shape], Context], Tensor]] = {

@@ -1,5 +1,7 @@
 """Trained relative positions: tables of vectors, one for each distance between two tokens."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -17,7 +19,7 @@ def distances(tokens: int, rows: int, context: Context, device: torch.device) ->
 
 
 def grid_distances(tokens: int, rows: int, context: Context, device: torch.device) -> Tensor:
-    """Give the rows of vertical and horizontal distance between patches: (2, tokens, tokens); 0 is the class token's."""
+    """Give the rows of vertical and horizontal distance between patches: (2, tokens, tokens); 0 is a class token's."""
     assert context.grid is not None, "two-dimensional positions stand in image stacks only"
     return context.once(("grid", rows), lambda: _grid(tokens, rows, *context.grid, device))
 
@@ -34,6 +36,8 @@ def _grid(tokens: int, rows: int, side: int, class_tokens: int, device: torch.de
 
 class RelativePositions(nn.Module):
     """Hold the tables of one attention: for keys, and for values where wanted."""
+
+    CENTRED: ClassVar = {"keys": 1, "values": 1}
 
     def __init__(self, relative: Relative, head_width: int) -> None:
         super().__init__()

@@ -7,7 +7,9 @@ once, and at the widths of transformers a product is about as fast.
 import math
 from functools import lru_cache
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from formwright.arch.ops import Transform
@@ -28,13 +30,16 @@ def _cosine(index: Tensor, other: Tensor, length: Tensor, dtype: torch.dtype) ->
 
 
 @lru_cache(maxsize=64)
-def _features(kind: str, width: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Give the matrix that transforms features: (width, width), or the cosine and sine parts side by side."""
-    place = torch.arange(width, device=device)
-    length = torch.tensor(width, device=device)
+def _features(kind: str, width: int) -> NDArray[np.float64]:
+    """Give the matrix that transforms features: (width, width), or the cosine and sine parts side by side.
+
+    An array, because a cached tensor would keep the mode (inference, tracing) of whoever asked for it first.
+    """
+    place = np.arange(width)
     if kind == "dct":
-        return _cosine(place[None, :], place[:, None], length, dtype)
-    return torch.cat(_fourier(place[:, None], place[None, :], length, dtype), 1)
+        return 2 * np.cos(np.outer(2 * place + 1, place) % (4 * width) * (np.pi / (2 * width)))
+    angle = np.outer(place, place) % width * (2 * np.pi / width)
+    return np.concatenate((np.cos(angle), np.sin(angle)), 1)
 
 
 class TransformMixer(nn.Module):
@@ -62,7 +67,7 @@ class TransformMixer(nn.Module):
         return self.output(mixed + join_heads(self.term(query, value, context)))
 
     def _transform(self, x: Tensor, context: Context) -> Tensor:
-        features = x @ _features(self.kind, x.shape[-1], x.dtype, x.device)
+        features = x @ torch.as_tensor(_features(self.kind, x.shape[-1]), dtype=x.dtype, device=x.device)
         tokens = context.once((self.kind, x.dtype), lambda: self._tokens(x, context))
         if self.kind == "dct":
             return tokens @ features

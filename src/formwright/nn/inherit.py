@@ -1,0 +1,201 @@
+"""Weights flow from card to card: a smaller design reads its weights out of a larger one's.
+
+Nothing is copied. Widths and heads are leading slices, convolution kernels and relative positions are cut around their
+centre, fewer layers are the first ones. Which tensors are cut around a centre, each module says itself in `CENTRED`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, Cell, Layer, TokenEmbedding
+from formwright.arch.ops import Attention, CrossAttention, DynamicConvolution, Operation, OpGraph, Transform
+from formwright.arch.overlap import biased_overlap
+from formwright.core.errors import IllegalInput
+from formwright.nn.build import initialise, skeleton
+from formwright.nn.heads import HeadSpec
+from formwright.nn.settings import Settings
+
+Rule = Literal["slice", "identical"]
+_Cut = tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """Views of another design's weights by name, and the names of the tensors that it could not give."""
+
+    weights: Mapping[str, Tensor]
+    missing: tuple[str, ...]
+
+
+def inherit(
+    weights: Mapping[str, Tensor], from_card: Card, to_card: Card, rule: Rule = "slice", head: HeadSpec | None = None
+) -> Inherited:
+    """Read the weights of `to_card` out of those of `from_card`, as views through which gradients flow.
+
+    `rule="identical"` takes the embedding and the leading layers that both designs share exactly, and nothing else,
+    which is FlexiBERT's weight transfer. `head` is the task head that both models carry, if any.
+    """
+    plan = _plan(from_card, to_card, rule, head)
+    views = {name: weights[name][cut] for name, cut in plan.cuts.items() if name in weights}
+    absent = [name for name in plan.cuts if name not in weights]
+    return Inherited(views, tuple(sorted((*plan.missing, *absent))))
+
+
+def extract(
+    inherited: Inherited, card: Card, settings: Settings | None = None, head: HeadSpec | None = None, seed: int = 0
+) -> nn.Module:
+    """Build a model of its own from inherited weights, copied; what is missing starts fresh from `seed`."""
+    model = skeleton(card, settings, head)
+    model.to_empty(device="cpu")
+    if inherited.missing:
+        initialise(model, torch.Generator().manual_seed(seed))
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name in inherited.weights:
+                parameter.copy_(inherited.weights[name])
+    return model
+
+
+def run(model: nn.Module, inherited: Inherited, *inputs: Any, **named: Any) -> Any:
+    """Run a skeleton with inherited weights, without copying them."""
+    if inherited.missing:
+        raise IllegalInput(
+            f"cannot run from views alone: {len(inherited.missing)} tensors are missing, first {inherited.missing[0]}"
+        )
+    return torch.func.functional_call(model, dict(inherited.weights), inputs, named)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    cuts: dict[str, _Cut]
+    missing: tuple[str, ...]
+
+
+@lru_cache(maxsize=1 << 10)
+def _plan(source: Card, target: Card, rule: Rule, head: HeadSpec | None) -> _Plan:
+    """Work out, once for each pair of designs, where every tensor of the target lies in the source."""
+    wholes = dict(skeleton(source, head=head).named_parameters())
+    model = skeleton(target, head=head)
+    shared = biased_overlap(target, source)
+    cuts, missing = {}, []
+    for name, parameter in model.named_parameters():
+        whole = wholes.get(name)
+        fits = (
+            _shared_exactly(name, source, target, shared) if rule == "identical" else _compatible(name, source, target)
+        )
+        cut = _cut(model, name, tuple(whole.shape), tuple(parameter.shape)) if whole is not None and fits else None
+        if cut is None:
+            missing.append(name)
+        else:
+            cuts[name] = cut
+    return _Plan(cuts, tuple(missing))
+
+
+def _cut(model: nn.Module, name: str, whole: tuple[int, ...], part: tuple[int, ...]) -> _Cut | None:
+    """Say which part of the whole tensor is wanted, or None when it does not hold enough."""
+    if len(whole) != len(part) or any(wanted > given for wanted, given in zip(part, whole, strict=True)):
+        return None
+    path, _, attribute = name.rpartition(".")
+    centred = getattr(model.get_submodule(path), "CENTRED", {}).get(attribute)
+    cut = [slice(0, wanted) for wanted in part]
+    if centred is not None and part[centred] != whole[centred]:
+        spare = whole[centred] - part[centred]
+        if spare % 2:
+            return None  # an even and an odd kernel have no common centre
+        cut[centred] = slice(spare // 2, spare // 2 + part[centred])
+    return tuple(cut)
+
+
+def _shared_exactly(name: str, source: Card, target: Card, shared: int) -> bool:
+    place = _place(name)
+    if place is None:
+        return (
+            "embedding" in name.split(".")
+            and _stack_named(source, name).embedding == _stack_named(target, name).embedding
+        )
+    stack, index = place
+    before = len(target.encoder.layers) if stack == "decoder" and target.encoder is not None else 0
+    return before + index < shared
+
+
+def _compatible(name: str, source: Card, target: Card) -> bool:
+    if "embedding" in name.split("."):
+        return _same_tokens(_stack_named(source, name).embedding, _stack_named(target, name).embedding)
+    place = _place(name)
+    if place is None or "projections" in name.split("."):
+        return True
+    stack, index = place
+    layers = [getattr(card, stack).layers for card in (source, target)]
+    return index < len(layers[0]) and _layers_agree(layers[0][index], layers[1][index], name)
+
+
+def _place(name: str) -> tuple[str, int] | None:
+    """Find the stack and the layer that a tensor belongs to; a projection belongs to the layer above it."""
+    words = name.split(".")
+    for stack in ("encoder", "decoder"):
+        for part in ("layers", "projections"):
+            if stack in words and part in words:
+                return stack, int(words[words.index(part) + 1])
+    return None
+
+
+def _stack_named(card: Card, name: str) -> Any:
+    return card.encoder if "encoder" in name.split(".") else card.decoder
+
+
+def _same_tokens(source: Any, target: Any) -> bool:
+    if type(source) is not type(target):
+        return False
+    return not isinstance(source, TokenEmbedding) or source.vocabulary == target.vocabulary
+
+
+def _layers_agree(source: Layer, target: Layer, name: str) -> bool:
+    """Tell whether a tensor means the same in two layers: same kind of layer, same kind of operation."""
+    if isinstance(source, Block) and isinstance(target, Block):
+        part = "cross" if ".cross" in name else "mixer" if ".mixer" in name else "feed_forward"
+        if part == "feed_forward":
+            return len(source.feed_forward) == len(target.feed_forward)
+        return _operations_agree(getattr(source, part), getattr(target, part))
+    if isinstance(source, Cell) and isinstance(target, Cell):
+        index = int(name.split(".")[name.split(".").index("junctions") + 1])
+        return _junctions_agree(source, target, index)
+    return False
+
+
+def _junctions_agree(source: Cell, target: Cell, index: int) -> bool:
+    if index >= len(source.junctions):
+        return False
+    ours, theirs = source.junctions[index].branches, target.junctions[index].branches
+    if len(ours) != len(theirs):
+        return False
+    pairs = zip(ours, theirs, strict=True)
+    return all(a.input == b.input and _operations_agree(a.operation, b.operation) for a, b in pairs)
+
+
+def _operations_agree(source: Operation | None, target: Operation | None) -> bool:
+    if source is None or type(source) is not type(target):
+        return False
+    return _what_must_agree(source) == _what_must_agree(target)
+
+
+def _what_must_agree(operation: Operation) -> tuple[Any, ...]:
+    """List what cannot shrink: a head's width, the kind of score or transform, the length of a generated kernel."""
+    match operation:
+        case Attention(_, head_width, score, relative, bias):
+            return head_width, score, bias, relative and (relative.axes, relative.rows if relative.axes > 1 else None)
+        case CrossAttention(_, head_width, _, bias):
+            return head_width, bias
+        case Transform(transform, relative):
+            return transform, relative and relative.head_width
+        case DynamicConvolution(kernel, _, head_width):
+            return kernel, head_width
+        case OpGraph(_, head_width):
+            return (head_width,)
+        case _:
+            return ()

@@ -1,0 +1,165 @@
+import math
+from itertools import product
+
+import pytest
+import torch
+from tests.nn.helpers import close, filled, mask_of, normal
+from tests.nn.test_relative import slow_vector
+from torch import Tensor, nn
+
+from formwright.arch.ops import Attention, CrossAttention, Relative
+from formwright.nn.attention import EncoderAttention, SelfAttention
+from formwright.nn.context import Context
+from formwright.nn.settings import Settings
+
+EAGER, FUSED = Settings(dropout=0.0, eager=True), Settings(dropout=0.0)
+RELATIVES = [None, Relative(5), Relative(8), Relative(5, values=True)]
+GRIDS = [Relative(6, axes=2), Relative(6, axes=2, values=True)]
+
+
+def attention(operation: Attention, width: int, output: int | None = None, settings: Settings = FUSED) -> SelfAttention:
+    return filled(SelfAttention(operation, width, output or width, settings))
+
+
+def unpacked(packed: Tensor, parts: int, heads: int) -> list[Tensor]:
+    """Turn rows ordered head by head into one matrix (or bias) for each of query, key and value."""
+    head_width = packed.shape[0] // parts // heads
+    rows = packed.unflatten(0, (heads, parts, head_width))  # type: ignore[no-untyped-call]
+    return [rows[:, part].flatten(0, 1) for part in range(parts)]
+
+
+@torch.no_grad()
+def torch_attention(ours: SelfAttention, width: int, bias: bool) -> nn.MultiheadAttention:
+    """Give torch's own attention the weights of ours."""
+    theirs = nn.MultiheadAttention(width, ours.heads, bias=bias, batch_first=True, dtype=torch.float64).eval()
+    assert theirs.in_proj_weight is not None
+    theirs.in_proj_weight.copy_(torch.cat(unpacked(ours.query_key_value.weight, 3, ours.heads)))
+    theirs.out_proj.weight.copy_(ours.output.weight)
+    if bias:
+        theirs.in_proj_bias.copy_(torch.cat(unpacked(ours.query_key_value.bias, 3, ours.heads)))
+        theirs.out_proj.bias.copy_(ours.output.bias)
+    return theirs
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("settings", [EAGER, FUSED], ids=["eager", "fused"])
+@pytest.mark.parametrize(("bias", "causal", "padded"), list(product([True, False], repeat=3)))
+def test_sdp_attention_is_torch_multihead_attention(settings: Settings, bias: bool, causal: bool, padded: bool) -> None:
+    ours, x = attention(Attention(3, 4, bias=bias), 12, settings=settings), normal(2, 7, 12)
+    real = mask_of([7, 4 if padded else 7], 7)
+    mask = real if padded else None
+    future = torch.ones(7, 7, dtype=torch.bool).triu(1) if causal else None
+    expected, _ = torch_attention(ours, 12, bias)(
+        x, x, x, key_padding_mask=~mask if mask is not None else None, attn_mask=future, need_weights=False
+    )
+    assert close(ours(x, Context(mask, causal=causal))[real], expected[real])
+
+
+def slow_attention(module: SelfAttention, x: Tensor, visible: Tensor, grid: tuple[int, int] | None) -> Tensor:
+    """Attend token by token and head by head, straight from the definitions."""
+    maps = zip(*(unpacked(p, 3, module.heads) for p in module.query_key_value.parameters()), strict=True)
+    query, key, value = ((x @ weight.T + bias).unflatten(-1, (module.heads, -1)) for weight, bias in maps)  # type: ignore[no-untyped-call]
+    size = query.shape[-1]
+    middle = module.bilinear if module.bilinear is not None else torch.eye(size, dtype=x.dtype) / math.sqrt(size)
+    result = torch.zeros_like(query)
+    for b, h, i in product(range(x.shape[0]), range(module.heads), range(x.shape[1])):
+        keys = [j for j in range(x.shape[1]) if visible[b, i, j]]
+        scores = [query[b, i, h] @ middle @ key[b, j, h] for j in keys]
+        values = [value[b, j, h] for j in keys]
+        if module.relative is not None:
+            apart = [slow_vector(module.relative.keys, i, j, grid) for j in keys]
+            scores = [s + query[b, i, h] @ r / math.sqrt(size) for s, r in zip(scores, apart, strict=True)]
+            if module.relative.values is not None:
+                values = [v + slow_vector(module.relative.values, i, j, grid) for v, j in zip(values, keys, strict=True)]
+        result[b, i, h] = torch.stack(scores).softmax(0) @ torch.stack(values)
+    return result.flatten(2) @ module.output.weight.T + module.output.bias
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("settings", [EAGER, FUSED], ids=["eager", "fused"])
+@pytest.mark.parametrize("score", ["sdp", "wma"])
+@pytest.mark.parametrize("relative", RELATIVES + GRIDS)
+@pytest.mark.parametrize(("causal", "padded"), [(False, False), (True, False), (False, True), (True, True)])
+def test_attention_is_the_slow_loop(
+    settings: Settings, score: str, relative: Relative | None, causal: bool, padded: bool
+) -> None:
+    grid = (2, 1) if relative in GRIDS else None
+    tokens = 5 if grid else 6
+    module = attention(Attention(3, 4, score, relative), 10, 7, settings)  # type: ignore[arg-type]
+    x, lengths = normal(2, tokens, 10), [tokens, 3 if padded else tokens]
+    mask = mask_of(lengths, tokens)
+    visible = mask[:, None, :].expand(2, tokens, tokens)
+    visible = visible.tril() if causal else visible
+    result = module(x, Context(mask if padded else None, causal=causal, grid=grid))
+    assert close(result[mask], slow_attention(module, x, visible, grid)[mask])
+
+
+@torch.no_grad()
+def test_wma_with_the_scaled_identity_is_sdp() -> None:
+    wma, sdp = attention(Attention(2, 8, "wma", Relative(5)), 12), attention(Attention(2, 8, relative=Relative(5)), 12)
+    assert wma.bilinear is not None
+    sdp.load_state_dict({name: tensor for name, tensor in wma.state_dict().items() if name != "bilinear"})
+    assert not close(wma(normal(2, 5, 12), Context()), sdp(normal(2, 5, 12), Context()), 1e-3)
+    wma.bilinear.copy_(torch.eye(8, dtype=torch.float64) / math.sqrt(8))
+    assert close(wma(normal(2, 5, 12), Context()), sdp(normal(2, 5, 12), Context()))
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("relative", RELATIVES)
+def test_fused_and_eager_give_equal_outputs_and_gradients(relative: Relative | None, causal: bool, left: bool) -> None:
+    mask = mask_of([6, 2], 6, left=left)
+    outputs = []
+    for settings in (EAGER, FUSED):
+        module = filled(SelfAttention(Attention(2, 4, "wma", relative), 8, 8, settings), dtype=torch.float32)
+        y = module(normal(2, 6, 8, dtype=torch.float32), Context(mask, causal=causal))[mask]
+        y.square().sum().backward()
+        outputs.append((y, *(parameter.grad for parameter in module.parameters())))
+    for eager, fused in zip(*outputs, strict=True):
+        assert close(fused, eager, 1e-5)
+
+
+@pytest.mark.parametrize("settings", [EAGER, FUSED], ids=["eager", "fused"])
+@pytest.mark.parametrize("relative", RELATIVES)
+def test_left_padding_under_a_causal_mask_stays_finite(settings: Settings, relative: Relative | None) -> None:
+    module = attention(Attention(2, 4, relative=relative), 8, settings=settings)
+    assert module(normal(2, 6, 8), Context(mask_of([6, 2], 6, left=True), causal=True)).isfinite().all()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("settings", [Settings(dropout=0.5, eager=True), Settings(dropout=0.5)], ids=["eager", "fused"])
+def test_attention_weights_drop_out_in_training_only(settings: Settings) -> None:
+    x, memory = normal(2, 9, 8), (normal(2, 9, 6),)
+    own = filled(SelfAttention(Attention(2, 4), 8, 8, settings))
+    cross = filled(EncoderAttention(CrossAttention(2, 4), 8, 8, 6, settings))
+    for module in (own, cross):
+        context = Context(memory=memory)
+        assert torch.equal(module(x, context), module(x, context))
+        module.train()
+        assert not torch.equal(module(x, context), module(x, context))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("settings", [EAGER, FUSED], ids=["eager", "fused"])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize(("bias", "padded"), list(product([True, False], repeat=2)))
+def test_cross_attention_is_torch_attention_over_all_memories(
+    settings: Settings, layers: int, bias: bool, padded: bool
+) -> None:
+    ours = filled(EncoderAttention(CrossAttention(2, 4, layers, bias), 8, 8, 6, settings))
+    theirs = nn.MultiheadAttention(8, 2, bias=bias, kdim=6, vdim=6, batch_first=True, dtype=torch.float64).eval()
+    key, value = unpacked(ours.key_value.weight, 2, 2)
+    for to, tensor in ((theirs.q_proj_weight, ours.query.weight), (theirs.k_proj_weight, key)):
+        to.copy_(tensor)
+    theirs.v_proj_weight.copy_(value)
+    theirs.out_proj.weight.copy_(ours.output.weight)
+    if bias:
+        theirs.in_proj_bias.copy_(torch.cat((ours.query.bias, *unpacked(ours.key_value.bias, 2, 2))))
+        theirs.out_proj.bias.copy_(ours.output.bias)
+    memory = tuple(normal(2, 5, 6, seed=seed) for seed in range(10, 14))  # the first is never read
+    mask = mask_of([5, 2], 5) if padded else None
+    read = torch.cat(memory[-layers:], 1)
+    hidden = torch.cat([~mask] * layers, 1) if mask is not None else None
+    x = normal(2, 7, 8)
+    expected, _ = theirs(x, read, read, key_padding_mask=hidden, need_weights=False)
+    assert close(ours(x, Context(causal=True, memory=memory, memory_mask=mask)), expected)

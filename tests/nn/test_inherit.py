@@ -1,0 +1,194 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.ops import (
+    Attention,
+    DynamicConvolution,
+    Identity,
+    LightweightConvolution,
+    OpGraph,
+    Relative,
+    RelativeAttention,
+    SeparableConvolution,
+    Transform,
+)
+from formwright.core.errors import IllegalInput
+from formwright.core.rng import derive
+from formwright.nn.build import build, skeleton
+from formwright.nn.heads import HeadSpec
+from formwright.nn.inherit import extract, inherit, run
+from formwright.space.zoo import load_card
+from formwright.space.zoo.elastic import elastic
+from formwright.space.zoo.translation import evolved
+
+TABLE = TokenEmbedding(50, 32, length=16, types=2)
+IDS = torch.randint(0, 50, (3, 9), generator=torch.Generator().manual_seed(0))
+MASK = torch.arange(9)[None, :] < torch.tensor([9, 4, 1])[:, None]
+
+
+def encoder(*layers: Block, **details: Any) -> Card:
+    return Card(encoder=Stack(replace(TABLE, width=layers[0].width), layers), **details)
+
+
+def weights_of(card: Card, **details: Any) -> dict[str, torch.Tensor]:
+    return dict(build(card, **details).named_parameters())
+
+
+BASE = encoder(*[Block(32, Attention(4, 8, relative=Relative(31)), (64, 48))] * 3, pooler=True)
+SMALLER = {
+    "fewer heads": (BASE, encoder(*[Block(32, Attention(2, 8, relative=Relative(31)), (64, 48))] * 3, pooler=True)),
+    "narrower feed-forward": (BASE, encoder(*[replace(BASE.encoder.layers[0], feed_forward=(17, 5))] * 3, pooler=True)),
+    "narrower model": (BASE, encoder(*[replace(BASE.encoder.layers[0], width=24)] * 3, pooler=True)),
+    "fewer layers": (BASE, encoder(*BASE.encoder.layers[:2], pooler=True)),
+    "shorter relative table": (
+        BASE,
+        encoder(*[Block(32, Attention(4, 8, relative=Relative(15)), (64, 48))] * 3, pooler=True),
+    ),
+    "a part left out": (
+        BASE,
+        encoder(replace(BASE.encoder.layers[0], mixer=Identity()), *BASE.encoder.layers[1:], pooler=True),
+    ),
+    "smaller kernel": (encoder(Block(32, SeparableConvolution(7))), encoder(Block(16, SeparableConvolution(3)))),
+    "lightweight": (encoder(Block(32, LightweightConvolution(9, 4))), encoder(Block(32, LightweightConvolution(3, 2)))),
+    "transform": (
+        encoder(Block(32, Transform("dct", RelativeAttention(4, 8, 31)))),
+        encoder(Block(16, Transform("dct", RelativeAttention(2, 8, 31)))),
+    ),
+    "dynamic": (encoder(Block(32, DynamicConvolution(5, 4, 8))), encoder(Block(24, DynamicConvolution(5, 2, 8)))),
+    "op graph with fewer letters": (
+        encoder(
+            Block(32, OpGraph(4, 8, ("matmul", ("softmax", ("matmul", "Q", ("transpose", "K"))), ("add", "V", "P"))))
+        ),
+        encoder(Block(32, OpGraph(2, 8, ("matmul", ("softmax", ("matmul", "K", ("transpose", "Q"))), "V")))),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SMALLER)
+def test_a_sub_network_run_from_views_equals_the_extracted_model(name: str) -> None:
+    large, small = SMALLER[name]
+    weights = weights_of(large)
+    views = inherit(weights, large, small)
+    assert not views.missing
+    storages = {weight.untyped_storage().data_ptr() for weight in weights.values()}
+    assert all(view.untyped_storage().data_ptr() in storages for view in views.weights.values()), "a view was copied"
+    model = skeleton(small).eval()
+    extracted = extract(views, small).eval()
+    assert torch.equal(run(model, views, IDS, MASK).hidden, extracted(IDS, MASK).hidden)
+    assert not {parameter.data_ptr() for parameter in extracted.parameters()} & storages
+
+
+@pytest.mark.parametrize("name", SMALLER)
+def test_gradients_reach_the_shared_weights_and_only_their_used_part(name: str) -> None:
+    large, small = SMALLER[name]
+    weights = weights_of(large)
+    views = inherit(weights, large, small)
+    run(skeleton(small).eval(), views, IDS, MASK).hidden.square().sum().backward()
+    mixers = [key for key in weights if "layers.0" in key and weights[key].grad is not None and weights[key].grad.any()]
+    assert mixers
+    for key, view in views.weights.items():
+        if view.shape != weights[key].shape and weights[key].grad is not None:
+            assert weights[key].grad.count_nonzero() <= view.numel()
+
+
+@pytest.mark.parametrize("card", ["bert-tiny", "flexibert-bert-tiny", "flexibert-fnet-tiny", "flexibert-convbert-tiny"])
+def test_the_same_card_gives_the_same_outputs(card: str) -> None:
+    design = load_card(card)
+    model = build(design).eval()
+    views = inherit(dict(model.named_parameters()), design, design)
+    assert not views.missing
+    assert torch.equal(run(skeleton(design).eval(), views, IDS, MASK).hidden, model(IDS, MASK).hidden)
+
+
+def test_kernels_and_relative_tables_are_cut_around_their_centre() -> None:
+    large, small = SMALLER["smaller kernel"]
+    weights = weights_of(large)
+    views = inherit(weights, large, small).weights
+    key = "encoder.layers.0.mixer.parts.0.kernel"
+    assert torch.equal(views[key], weights[key][:16, 2:5])
+    weights = weights_of(BASE)
+    key = "encoder.layers.0.mixer.relative.keys"
+    shorter = inherit(weights, *SMALLER["shorter relative table"]).weights[key]
+    assert torch.equal(shorter, weights[key][:, 8:23])
+
+
+def test_a_shorter_relative_table_keeps_the_meaning_of_every_distance() -> None:
+    large, small = SMALLER["shorter relative table"]
+    weights = weights_of(large)
+    ids = IDS[:, :8]  # eight tokens: every distance is within the shorter table
+    small_output = run(skeleton(small).eval(), inherit(weights, large, small), ids).hidden
+    large_output = run(skeleton(large).eval(), inherit(weights, large, large), ids).hidden
+    torch.testing.assert_close(small_output, large_output)
+
+
+@pytest.mark.parametrize(
+    ("small", "missing"),
+    [
+        (encoder(Block(32, Attention(2, 16), (64,))), "query_key_value"),  # another head width
+        (encoder(Block(32, Attention(4, 8, "wma"), (64,))), "bilinear"),
+        (encoder(Block(32, Transform("dft"), (65,))), "feed_forward"),  # wider than the source
+        (encoder(Block(32, SeparableConvolution(2), (64,))), "kernel"),
+    ],
+)
+def test_what_cannot_be_carried_is_reported(small: Card, missing: str) -> None:
+    large = encoder(Block(32, Attention(4, 8), (64,)))
+    views = inherit(weights_of(large), large, small)
+    assert any(missing in name for name in views.missing)
+    with pytest.raises(IllegalInput, match="missing"):
+        run(skeleton(small), views, IDS)
+    model = extract(views, small, seed=3)
+    assert all(parameter.isfinite().all() for parameter in model.parameters())
+
+
+def test_an_even_and_an_odd_kernel_share_nothing() -> None:
+    large, small = encoder(Block(32, SeparableConvolution(5))), encoder(Block(32, SeparableConvolution(2)))
+    assert any("kernel" in name for name in inherit(weights_of(large), large, small).missing)
+
+
+def test_another_vocabulary_is_not_carried() -> None:
+    small = replace(BASE, encoder=replace(BASE.encoder, embedding=replace(TABLE, vocabulary=40)))
+    assert "encoder.embedding.tokens.weight" in inherit(weights_of(BASE), BASE, small).missing
+
+
+def test_flexibert_transfer_takes_the_embedding_and_leading_identical_layers_alone() -> None:
+    same, other = Block(32, Attention(4, 8), (64,)), Block(32, Attention(2, 16), (64,))
+    neighbour, query = encoder(same, same, other, same), encoder(same, same, same, same)
+    views = inherit(weights_of(neighbour), neighbour, query, rule="identical")
+    layers = {name.split(".")[2] for name in views.weights if ".layers." in name}
+    assert layers == {"0", "1"}
+    assert "encoder.embedding.tokens.weight" in views.weights
+    assert {name.split(".")[2] for name in views.missing} == {"2", "3"}
+
+
+def test_heads_flow_with_their_models() -> None:
+    spec = HeadSpec("sequence-classification", 3)
+    large, small = SMALLER["narrower model"]
+    model = build(large, head=spec)
+    views = inherit(dict(model.named_parameters()), large, small, head=spec)
+    assert not views.missing
+    assert run(skeleton(small, head=spec).eval(), views, IDS, MASK).shape == (3, 3)
+
+
+def test_cells_and_decoders_flow() -> None:
+    large, small = evolved(64, 4), evolved(32, 2)
+    views = inherit(weights_of(large), large, small)
+    assert not views.missing
+    outputs = run(skeleton(small).eval(), views, IDS, MASK, targets=IDS)
+    assert torch.equal(outputs.hidden, extract(views, small).eval()(IDS, MASK, targets=IDS).hidden)
+
+
+def test_random_sub_networks_of_an_elastic_space_are_complete() -> None:
+    card = encoder(*[Block(32, Attention(4, 8), (64,))] * 3, pooler=True)
+    space = elastic(card, heads=(0, 1, 2, 4), feed_forward=(0, 16, 40, 64), depths=(1, 2, 3))
+    weights, rng = weights_of(card), derive(0, "elastic")
+    for _ in range(25):
+        small = space.card(space.sample(rng))
+        views = inherit(weights, card, small)
+        assert not views.missing
+        outputs = run(skeleton(small).eval(), views, IDS, MASK).hidden
+        assert torch.equal(outputs, extract(views, small).eval()(IDS, MASK).hidden)

@@ -1,0 +1,136 @@
+from collections.abc import Callable
+
+import pytest
+import torch
+from tests.nn.helpers import close, filled, mask_of, normal
+from torch import Tensor
+from torch.nn import functional as F
+
+from formwright.arch.ops import OpGraph
+from formwright.arch.primitives import BINARY, UNARY, Term, shape_of
+from formwright.nn.context import Context
+from formwright.nn.opgraph import OpGraphAttention
+from formwright.space.zoo.autobert_zero import SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER
+
+Formula = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+HEADS, SIZE, WIDTH = 2, 4, 10
+LENGTHS = [1, 2, 5, 9]
+
+# Each term beside what it means for one head of one sentence, in torch's own words: q, k, v and p are (tokens, size).
+FORMULAS: dict[Term, Formula] = {
+    STANDARD_ATTENTION: lambda q, k, v, p: F.scaled_dot_product_attention(q[None], k[None], v[None])[0],
+    SECOND_LAYER: lambda q, k, v, p: (q @ F.softplus(k.T) / 4**0.5).softmax(1) @ (k + q),
+    TWELFTH_LAYER: lambda q, k, v, p: (q @ (k / 4**0.5 + v).T / 4**0.5).softmax(1) @ v,
+    ("neg", "Q"): lambda q, k, v, p: -q,
+    ("add", "Q", "P"): lambda q, k, v, p: q + p,
+    ("logsigmoid", "K"): lambda q, k, v, p: k.sigmoid().log(),
+    ("softsign", "K"): lambda q, k, v, p: k / (1 + k.abs()),
+    ("scale", "V"): lambda q, k, v, p: v / 4**0.5,
+    ("transpose", ("scale", ("transpose", "V"))): lambda q, k, v, p: v / 4**0.5,
+    ("softmax", "V"): lambda q, k, v, p: v.softmax(1),  # over features
+    ("transpose", ("softmax", ("transpose", "V"))): lambda q, k, v, p: v.softmax(0),  # over tokens
+    ("matmul", ("softmax", ("matmul", "Q", ("transpose", "K"))), "V"): lambda q, k, v, p: (q @ k.T).softmax(1) @ v,
+    ("matmul", ("transpose", ("softmax", ("matmul", "Q", ("transpose", "K")))), "V"): lambda q, k, v, p: (
+        (q @ k.T).softmax(1).T @ v
+    ),
+    ("matmul", ("matmul", "Q", ("transpose", "K")), "V"): lambda q, k, v, p: q @ k.T @ v,
+    ("matmul", "Q", ("matmul", ("transpose", "K"), "V")): lambda q, k, v, p: q @ (k.T @ v),
+    ("matmul", "Q", ("softmax", ("matmul", ("transpose", "K"), "V"))): lambda q, k, v, p: q @ (k.T @ v).softmax(1),
+    ("matmul", ("cosine", "Q", "K"), "V"): lambda q, k, v, p: (
+        F.cosine_similarity(q[:, None], k[None], dim=-1, eps=1e-12) @ v
+    ),
+    ("matmul", "P", ("cosine", ("transpose", "Q"), ("transpose", "K"))): lambda q, k, v, p: (
+        p @ F.cosine_similarity(q.T[:, None], k.T[None], dim=-1, eps=1e-12)
+    ),
+    ("matmul", ("euclidean", "Q", "K"), "V"): lambda q, k, v, p: torch.cdist(q, k) @ v,
+    ("matmul", "P", ("euclidean", ("transpose", "Q"), ("transpose", "K"))): lambda q, k, v, p: (
+        p @ torch.cdist(q.T, k.T)
+    ),
+    ("matmul", ("cosine", ("matmul", "Q", ("transpose", "K")), ("matmul", "K", ("transpose", "Q"))), "V"): (
+        lambda q, k, v, p: F.cosine_similarity((q @ k.T)[:, None], (k @ q.T)[None], dim=-1, eps=1e-12) @ v
+    ),
+    ("matmul", ("euclidean", ("matmul", "Q", ("transpose", "K")), ("matmul", "K", ("transpose", "Q"))), "V"): (
+        lambda q, k, v, p: torch.cdist(q @ k.T, k @ q.T) @ v
+    ),
+    ("matmul", ("softmax", ("neg", ("euclidean", "K", "K"))), "V"): lambda q, k, v, p: (
+        (-torch.cdist(k, k, compute_mode="donot_use_mm_for_euclid_dist")).softmax(1) @ v
+    ),
+}
+
+
+def direct(module: OpGraphAttention, formula: Formula, x: Tensor) -> Tensor:
+    """Run a formula head by head on one sentence (tokens, width), with the module's linear maps around it."""
+    zeros = x.new_zeros(len(x), HEADS * SIZE)
+    letters = [module.inputs[letter](x) if letter in module.inputs else zeros for letter in "QKVP"]
+    heads = [formula(*(letter[:, h * SIZE : (h + 1) * SIZE] for letter in letters)) for h in range(HEADS)]
+    result: Tensor = module.output(torch.cat(heads, 1))
+    return result
+
+
+def interpreted(term: Term) -> OpGraphAttention:
+    return filled(OpGraphAttention(OpGraph(HEADS, SIZE, term), WIDTH, 7))
+
+
+def test_the_formulas_cover_every_primitive_and_every_shape() -> None:
+    found: set[tuple[object, ...]] = set()
+
+    def visit(term: Term) -> None:
+        if not isinstance(term, str):
+            found.add((term[0], *(shape_of(operand) for operand in term[1:])))
+            for operand in term[1:]:
+                visit(operand)
+
+    for term in FORMULAS:
+        visit(term)
+    assert {name for name, *_ in found} == {*UNARY, *BINARY}
+    for name in ("cosine", "euclidean"):
+        assert {shapes[0] for operation, *shapes in found if operation == name} >= {("n", "d"), ("d", "n"), ("n", "n")}
+    for name in ("softmax", "scale"):
+        assert {shapes[0] for operation, *shapes in found if operation == name} >= {("n", "d"), ("d", "n"), ("n", "n")}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("term", FORMULAS, ids=str)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_a_graph_is_its_formula(term: Term, length: int) -> None:
+    module, x = interpreted(term), normal(1, length, WIDTH)
+    assert close(module(x, Context())[0], direct(module, FORMULAS[term], x[0]), 1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("term", FORMULAS, ids=str)
+@pytest.mark.parametrize("left", [False, True])
+def test_every_sentence_of_a_padded_batch_follows_the_formula_alone(term: Term, left: bool) -> None:
+    module, x, mask = interpreted(term), normal(4, 11, WIDTH), mask_of(LENGTHS, 11, left=left)
+    result = module(x, Context(mask))
+    for sentence in range(4):
+        real = mask[sentence]
+        assert close(result[sentence][real], direct(module, FORMULAS[term], x[sentence][real]), 1e-5)
+
+
+def test_only_the_letters_that_occur_are_projected() -> None:
+    assert list(interpreted(("add", "Q", "P")).inputs) == ["Q", "P"]
+    assert list(interpreted(SECOND_LAYER).inputs) == ["Q", "K"]
+
+
+def test_equal_parts_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    monkeypatch.setattr("torch.nn.functional.softsign", lambda x: calls.append(1) or x)
+    part = ("softsign", "Q")
+    interpreted(("add", ("neg", part), ("add", part, ("scale", part))))(normal(1, 3, WIDTH), Context())
+    assert len(calls) == 1
+
+
+def test_gradients_are_finite_where_a_distance_is_zero() -> None:
+    module = interpreted(("matmul", ("euclidean", "Q", "Q"), "V"))
+    x = normal(1, 1, WIDTH).expand(1, 4, WIDTH).clone().requires_grad_()  # four equal tokens: no distance anywhere
+    module(x, Context()).sum().backward()
+    assert x.grad is not None
+    assert x.grad.isfinite().all()
+
+
+def test_distances_between_near_vectors_are_exact_in_single_precision() -> None:
+    module = interpreted(("matmul", ("euclidean", "Q", "Q"), "V")).float()
+    x = 3.0 + 1e-3 * normal(1, 6, WIDTH, dtype=torch.float32)
+    expected = filled(interpreted(("matmul", ("euclidean", "Q", "Q"), "V")))(x.double(), Context())
+    assert close(module(x, Context()).double(), expected, 1e-5)
