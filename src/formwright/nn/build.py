@@ -49,7 +49,7 @@ def initialise(model: nn.Module, generator: Generator) -> None:
             else:
                 parameter.normal_(0.0, _spread(module, name), generator=generator)
         if isinstance(module, SelfAttention) and module.bilinear is not None:
-            module.bilinear += torch.eye(module.head_width) * module.head_width**-0.5
+            module.bilinear.add_(torch.eye(module.head_width), alpha=module.head_width**-0.5)
 
 
 def _spread(module: nn.Module, name: str) -> float:

@@ -57,9 +57,10 @@ class Context:
 
     def real(self, x: Tensor) -> Tensor:
         """Set the vectors of padding to zero, so that neighbours cannot see them; x is (batch, tokens, width)."""
-        if self.mask is None:
+        mask = self.mask
+        if mask is None:
             return x
-        return x * self.once(("real", x.dtype), lambda: self.mask[:, :, None].to(x.dtype))
+        return x * self.once(("real", x.dtype), lambda: mask[:, :, None].to(x.dtype))
 
     def lengths(self, x: Tensor) -> Tensor:
         """Count the real tokens of each sentence: (batch or 1, 1)."""

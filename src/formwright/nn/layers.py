@@ -31,7 +31,7 @@ class FeedForward(nn.Module):
         self.maps = nn.ModuleList(nn.Linear(below, above) for below, above in pairwise(widths))
         self.activation = ACTIVATIONS[activation]
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, context: Context) -> Tensor:
         *hidden, last = self.maps
         for linear in hidden:
             x = self.activation(linear(x))
@@ -44,7 +44,9 @@ class BlockLayer(nn.Module):
     def __init__(self, block: Block, memory: int, settings: Settings) -> None:
         super().__init__()
         self.before = block.norm == "pre"
-        self.mixer = self.cross = self.feed_forward = None
+        self.mixer: nn.Module | None = None
+        self.cross: nn.Module | None = None
+        self.feed_forward: nn.Module | None = None
         if not isinstance(block.mixer, Identity):
             self.mixer = mixer(block.mixer, block.width, block.width, memory, settings)
             self.mixer_norm = nn.LayerNorm(block.width, settings.norm_epsilon)
@@ -58,17 +60,17 @@ class BlockLayer(nn.Module):
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
         if self.mixer is not None:
-            x = self._added(x, lambda y: self.mixer(y, context), self.mixer_norm)
+            x = self._added(x, self.mixer, self.mixer_norm, context)
         if self.cross is not None:
-            x = self._added(x, lambda y: self.cross(y, context), self.cross_norm)
+            x = self._added(x, self.cross, self.cross_norm, context)
         if self.feed_forward is not None:
-            x = self._added(x, self.feed_forward, self.feed_forward_norm)
+            x = self._added(x, self.feed_forward, self.feed_forward_norm, context)
         return x
 
-    def _added(self, x: Tensor, part: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
+    def _added(self, x: Tensor, part: nn.Module, norm: nn.Module, context: Context) -> Tensor:
         if self.before:
-            return x + F.dropout(part(norm(x)), self.dropout, self.training)
-        return norm(x + F.dropout(part(x), self.dropout, self.training))
+            return x + F.dropout(part(norm(x), context), self.dropout, self.training)
+        return norm(x + F.dropout(part(x, context), self.dropout, self.training))
 
 
 class JunctionLayer(nn.Module):
@@ -123,5 +125,6 @@ class CellLayer(nn.Module):
 
 def layer_module(layer: Layer, memory: int, settings: Settings) -> nn.Module:
     """Build the module of a layer; `memory` is the width of the encoder that it may attend to."""
-    kind = BlockLayer if isinstance(layer, Block) else CellLayer
-    return kind(layer, memory, settings)
+    if isinstance(layer, Block):
+        return BlockLayer(layer, memory, settings)
+    return CellLayer(layer, memory, settings)

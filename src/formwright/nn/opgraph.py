@@ -35,7 +35,7 @@ class OpGraphAttention(nn.Module):
 
     def _value(self, term: Term, done: dict[Term, Tensor], context: Context) -> Tensor:
         if term not in done:
-            name, *operands = term
+            name, operands = str(term[0]), term[1:]
             values = [self._value(operand, done, context) for operand in operands]
             if name == "scale":
                 done[term] = values[0] * self.head_width**-0.5

@@ -21,7 +21,8 @@ def distances(tokens: int, rows: int, context: Context, device: torch.device) ->
 def grid_distances(tokens: int, rows: int, context: Context, device: torch.device) -> Tensor:
     """Give the rows of vertical and horizontal distance between patches: (2, tokens, tokens); 0 is a class token's."""
     assert context.grid is not None, "two-dimensional positions stand in image stacks only"
-    return context.once(("grid", rows), lambda: _grid(tokens, rows, *context.grid, device))
+    side, class_tokens = context.grid
+    return context.once(("grid", rows), lambda: _grid(tokens, rows, side, class_tokens, device))
 
 
 def _grid(tokens: int, rows: int, side: int, class_tokens: int, device: torch.device) -> Tensor:
@@ -59,6 +60,7 @@ class RelativePositions(nn.Module):
 
     def weighted_values(self, weights: Tensor, context: Context) -> Tensor:
         """Sum the value vectors of all distances by attention weight: (batch, heads, queries, head_width)."""
+        assert self.values is not None
         return torch.einsum("bhqk,qkd->bhqd", weights, self.vectors(self.values, weights.shape[2], context))
 
 

@@ -46,4 +46,5 @@ class TaskModel(nn.Module):
     def token_table(self) -> Tensor:
         """Give the token table that language-model heads share: (vocabulary, table width)."""
         stack = self.transformer.decoder if self.transformer.decoder is not None else self.transformer.encoder
-        return stack.embedding.tokens.weight
+        table: Tensor = stack.embedding.tokens.weight
+        return table

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from formwright.arch.card import Card
 from formwright.arch.layers import PatchEmbedding, Stack
+from formwright.core.errors import IllegalInput
 from formwright.nn.context import Context
 from formwright.nn.embedding import embedding_module
 from formwright.nn.layers import ACTIVATIONS, layer_module
@@ -92,11 +93,13 @@ class Transformer(nn.Module):
             memory = self.encoder(inputs, Context(mask, causal=self.encoder.causal, grid=self.encoder.grid), types)
             if self.decoder is None:
                 return Output(memory[-1], memory, pooled=self._pool(memory[-1]))
-            inputs, mask, memory_mask = targets, targets_mask, mask
+            if targets is None:
+                raise IllegalInput("an encoder-decoder reads `targets` beside `inputs`; none were given")
+            context = Context(targets_mask, causal=True, memory=memory, memory_mask=mask)
+            layers = self.decoder(targets, context)
         else:
-            memory_mask = None
-        context = Context(mask, causal=True, memory=memory, memory_mask=memory_mask)
-        layers = self.decoder(inputs, context, types if self.encoder is None else None)
+            assert self.decoder is not None
+            layers = self.decoder(inputs, Context(mask, causal=True), types)
         return Output(layers[-1], layers, memory)
 
     def _pool(self, hidden: Tensor) -> Tensor | None:

@@ -1,0 +1,139 @@
+"""Every operation as it may stand in a model, and small models made of them."""
+
+from formwright.arch.card import Card
+from formwright.arch.check import has_relative, operations
+from formwright.arch.layers import Block, Branch, Cell, FrameEmbedding, Junction, Layer, Stack, TokenEmbedding
+from formwright.arch.ops import (
+    NEVER_CAUSAL,
+    Attention,
+    BranchOperation,
+    Convolution,
+    CrossAttention,
+    DynamicConvolution,
+    GatedLinearUnit,
+    Identity,
+    LightweightConvolution,
+    Mixer,
+    OpGraph,
+    Relative,
+    RelativeAttention,
+    SeparableConvolution,
+    Transform,
+)
+from formwright.space.zoo.autobert_zero import SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER
+
+WIDTH = 16
+_TURNED = ("matmul", "P", ("cosine", ("transpose", "Q"), ("transpose", "K")))
+_APART = ("matmul", "Q", ("scale", ("euclidean", ("transpose", "Q"), ("transpose", "V"))))
+_NEAR = ("matmul", ("softmax", ("neg", ("euclidean", "Q", "Q"))), ("softsign", "V"))
+_OVER_TOKENS = ("transpose", ("softmax", ("transpose", "V")))
+MIXERS: dict[str, Mixer] = {
+    "sdp": Attention(2, 8),
+    "wma": Attention(3, 4, "wma"),
+    "sdp, relative": Attention(2, 8, relative=Relative(9)),
+    "wma, relative values": Attention(2, 8, "wma", Relative(8, values=True), bias=False),
+    "dft": Transform("dft"),
+    "dct": Transform("dct"),
+    "dft, relative": Transform("dft", RelativeAttention(2, 8, 9)),
+    "dct, relative": Transform("dct", RelativeAttention(4, 4, 5)),
+    "dynamic 3": DynamicConvolution(3, 2, 8),
+    "dynamic 4, relative": DynamicConvolution(4, 2, 4, Relative(9)),
+    "separable 3": SeparableConvolution(3),
+    "separable 6": SeparableConvolution(6, stacked=3),
+    "lightweight 5": LightweightConvolution(5, 4),
+    "lightweight 4, bare": LightweightConvolution(4, 2, gated=False),
+    "standard graph": OpGraph(2, 8, STANDARD_ATTENTION),
+    "second layer": OpGraph(2, 8, SECOND_LAYER),
+    "twelfth layer": OpGraph(2, 8, TWELFTH_LAYER),
+    "cosine over tokens": OpGraph(2, 8, _TURNED),
+    "distance over tokens": OpGraph(2, 8, _APART),
+    "distance between tokens": OpGraph(2, 8, _NEAR),
+    "softmax over tokens": OpGraph(2, 8, _OVER_TOKENS),
+    "identity": Identity(),
+}
+CAUSAL = {name: mixer for name, mixer in MIXERS.items() if not isinstance(mixer, NEVER_CAUSAL)}
+BRANCHES: dict[str, BranchOperation] = {
+    **{name: mixer for name, mixer in CAUSAL.items() if not isinstance(mixer, DynamicConvolution)},  # type: ignore[misc]
+    "convolution 1": Convolution(),
+    "convolution 3": Convolution(3),
+    "convolution 4": Convolution(4),
+    "gated linear unit": GatedLinearUnit(),
+}
+CROSSES = {"one layer": CrossAttention(2, 8), "two layers": CrossAttention(3, 4, layers=2, bias=False)}
+
+
+def kernels(size: int) -> list[BranchOperation | Mixer]:
+    """List every convolution of one size."""
+    return [
+        Convolution(size),
+        SeparableConvolution(size),
+        LightweightConvolution(size, 4),
+        LightweightConvolution(size, 2, gated=False),
+        DynamicConvolution(size, 2, 4),
+        DynamicConvolution(size, 2, 4, Relative(5)),
+    ]
+
+
+def cell(operation: BranchOperation) -> Cell:
+    """Stand an operation on both sides of junctions of all kinds, with shared norms and activations."""
+    free = not isinstance(operation, Identity) and getattr(operation, "gated", True)
+    wide = 24 if free else WIDTH
+    left = Branch(0, operation, wide, norm=True, activation="relu")
+    return Cell(
+        WIDTH,
+        (
+            Junction(left, Branch(0, GatedLinearUnit(), WIDTH, norm=True)),
+            Junction(Branch(1, Identity(), wide), Branch(0, operation, WIDTH, activation="swish"), "concatenate"),
+            Junction(Branch(2, Convolution(), WIDTH, norm=True), Branch(0, Identity(), WIDTH)),
+            Junction(Branch(3, operation, WIDTH), Branch(1, Convolution(), 8), "multiply"),
+        ),
+    )
+
+
+def block(mixer: Mixer, norm: str, cross: CrossAttention | None = None) -> Block:
+    """Stand a mixer in a block."""
+    return Block(WIDTH, mixer, (24, 20), "gelu", norm, cross)  # type: ignore[arg-type]
+
+
+def stack(layers: tuple[Layer, ...], positions: str = "learned", *, causal: bool = False) -> Stack:
+    """Put layers above a token table; relative positions of the layers replace those of the table."""
+    found = [operation for layer in layers for _, operation in operations(layer)]
+    kind = "relative" if any(map(has_relative, found)) else positions
+    table = TokenEmbedding(50, WIDTH, None, kind, length=64, types=2)  # type: ignore[arg-type]
+    return Stack(table, layers, causal=causal, final_norm=positions == "sinusoidal")
+
+
+def encoders() -> dict[str, Card]:
+    """Give encoders of two equal layers, for each mixer in blocks and each operation in cells."""
+    cards = {}
+    for norm, positions in (("pre", "sinusoidal"), ("post", "learned")):
+        for name, mixer in MIXERS.items():
+            cards[f"{name}, {norm}"] = Card(stack((block(mixer, norm),) * 2, positions), pooler=True)
+    for name, operation in BRANCHES.items():
+        cards[f"{name}, cell"] = Card(stack((cell(operation),) * 2))
+    frames = Stack(FrameEmbedding(10, WIDTH, length=64), (block(Transform("dft"), "post"),) * 2)
+    return {**cards, "frames": Card(frames)}
+
+
+def decoders() -> dict[str, Card]:
+    """Give causal models of two equal layers, for each mixer that may stand in them."""
+    cards = {}
+    for norm, positions in (("pre", "sinusoidal"), ("post", "learned")):
+        for name, mixer in CAUSAL.items():
+            cards[f"{name}, {norm}"] = Card(decoder=stack((block(mixer, norm),) * 2, positions, causal=True))
+    for name, operation in BRANCHES.items():
+        cards[f"{name}, cell"] = Card(decoder=stack((cell(operation),) * 2, causal=True))
+    cards["causal encoder"] = Card(stack((block(MIXERS["sdp"], "post"),) * 2, causal=True))
+    return cards
+
+
+def translators() -> dict[str, Card]:
+    """Give encoder-decoders whose decoders attend to one or two encoder layers, in blocks and in cells."""
+    cards = {}
+    for (name, cross), norm in zip(CROSSES.items(), ("pre", "post"), strict=True):
+        for below in ("sdp, relative", "dft", "dynamic 4, relative", "second layer"):
+            source = stack((block(MIXERS[below], norm),) * 2)
+            target = stack((block(MIXERS["sdp"], norm, cross),) * 2, causal=True)
+            cards[f"{name}, {below}"] = Card(source, target, share_embedding=True)
+        cards[f"{name}, cell"] = Card(source, stack((cell(cross),) * 2, causal=True))  # type: ignore[arg-type]
+    return cards

@@ -1,0 +1,104 @@
+"""A sentence's outputs never depend on what it is batched with."""
+
+from typing import Any
+
+import pytest
+import torch
+from tests.arch.random_cards import random_card
+from tests.nn.cases import decoders, encoders, translators
+from tests.nn.helpers import close, filled, mask_of, random_inputs
+from torch import Tensor
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Stack
+from formwright.core.rng import derive
+from formwright.nn.build import skeleton
+from formwright.nn.settings import Settings
+from formwright.nn.transformer import Output, Transformer
+
+LENGTHS = [1, 2, 7, 33]
+PADDINGS = [0, 1, 6]
+CARDS = {
+    **{f"encoder: {name}": card for name, card in encoders().items()},
+    **{f"decoder: {name}": card for name, card in decoders().items()},
+    **{f"translator: {name}": card for name, card in translators().items()},
+}
+
+
+def model_of(card: Card, dtype: torch.dtype = torch.float32, settings: Settings | None = None) -> Transformer:
+    """Build a model whose weights are far from those of a fresh one, where every path matters."""
+    return filled(skeleton(card, settings), spread=0.2, dtype=dtype)
+
+
+def sentences(stack: Stack, seed: int, dtype: torch.dtype) -> list[Tensor]:
+    return [random_inputs(stack, 1, length, seed + length, dtype)[0] for length in LENGTHS]
+
+
+def padded(stack: Stack, rows: list[Tensor], tokens: int, left: bool, seed: int) -> tuple[Tensor, Tensor]:
+    """Put sentences into one batch, with arbitrary content where there is none."""
+    batch = random_inputs(stack, len(rows), tokens, seed, rows[0].dtype)
+    mask = mask_of([len(row) for row in rows], tokens, left=left)
+    for index, row in enumerate(rows):
+        batch[index][mask[index]] = row
+    return batch, mask
+
+
+def run_batch(model: Transformer, sources: list[Tensor], targets: list[Tensor], padding: int, left: bool) -> Output:
+    """Run all sentences at once; a source and its target differ in length, so the sources go in backwards."""
+    first, *rest = model.card.stacks
+    inputs, mask = padded(first, sources, LENGTHS[-1] + padding, left, seed=90 + padding)
+    more: dict[str, Any] = {}
+    if rest:
+        more["targets"], more["targets_mask"] = padded(rest[0], targets, LENGTHS[-1] + 2 * padding, left, seed=95)
+    output: Output = model(inputs, mask, **more)
+    return output
+
+
+@torch.no_grad()
+def worst(card: Card, dtype: torch.dtype, tolerance: float, settings: Settings | None = None) -> list[str]:
+    """List the paddings at which some sentence differs from itself alone."""
+    model = model_of(card, dtype, settings)
+    targets = sentences(card.stacks[-1], 5, dtype)
+    sources = sentences(card.stacks[0], 0, dtype)[::-1] if card.family == "encoder-decoder" else targets
+    pairs = list(zip(sources, targets, strict=True))
+    both = card.family == "encoder-decoder"
+    alone = [model(source[None], targets=target[None] if both else None) for source, target in pairs]
+    faults = []
+    for left in (False, True):
+        for padding in PADDINGS:
+            output = run_batch(model, sources, targets, padding, left)
+            mask = mask_of(LENGTHS, output.hidden.shape[1], left=left)
+            for index, length in enumerate(LENGTHS):
+                if not close(output.hidden[index][mask[index]], alone[index].hidden[0], tolerance):
+                    faults.append(f"{length} tokens, {padding} more, {'left' if left else 'right'}")
+                if output.pooled is not None and not close(output.pooled[index], alone[index].pooled[0], tolerance):
+                    faults.append(f"pooled {length} tokens, {padding} more, {'left' if left else 'right'}")
+    return faults
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_sentence_gives_the_same_alone_and_in_any_batch(name: str) -> None:
+    assert worst(CARDS[name], torch.float32, 1e-5) == []
+
+
+@pytest.mark.parametrize("name", ["encoder: sdp, pre", "decoder: wma, relative values, post", "translator: two layers, dft"])
+def test_attention_step_by_step_gives_the_same_alone_and_in_any_batch(name: str) -> None:
+    assert worst(CARDS[name], torch.float32, 1e-5, Settings(eager=True)) == []
+
+
+def fuzz(seed: int, count: int) -> list[str]:
+    """List random designs of which some sentence differs from itself alone; doubles, as some designs amplify noise."""
+    rng = derive(seed, "batching")
+    families = ("encoder", "decoder", "encoder-decoder", "frames")
+    cards = [random_card(rng, families[index % 4], most_layers=3) for index in range(count)]
+    return [str((card.to_json(), faults)) for card in cards if (faults := worst(card, torch.float64, 1e-6))]
+
+
+def test_random_designs_give_the_same_alone_and_in_any_batch() -> None:
+    assert fuzz(0, 24) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_many_random_designs_give_the_same_alone_and_in_any_batch(seed: int) -> None:
+    assert fuzz(seed, 100) == []
