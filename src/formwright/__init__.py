@@ -1,11 +1,13 @@
 """Find the transformer that fits a task, a data set and a device.
 
 The front door is small and light: names are imported when first used, and `import formwright` alone loads neither numpy
-nor torch.
+nor torch. Where transformers is in use, its Auto classes know the models of this package.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from formwright.core.after_import import after_import
 
 if TYPE_CHECKING:
     from formwright.arch.card import Card as Card
@@ -34,3 +36,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+after_import("transformers.models.auto.configuration_auto", "formwright.nn.hf.register:register_config")
+after_import("transformers.models.auto.modeling_auto", "formwright.nn.hf.register:register_models")

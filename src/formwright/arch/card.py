@@ -6,8 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from formwright.arch.check import stack_faults
 from formwright.arch.layers import PatchEmbedding, Stack, TokenEmbedding
-from formwright.core import codec
-from formwright.core.codec import Natural
+from formwright.core.codec import Natural, loads, read, text, write
 from formwright.core.errors import Fault, IllegalDesign
 from formwright.core.remember import remember, remembers
 from formwright.core.schema import json_schema
@@ -53,26 +52,26 @@ class Card:
         if version > cls.VERSION:
             update = f"is {version}; this formwright reads up to {cls.VERSION}. Update formwright to read this card"
             raise IllegalDesign([Fault("schema", update)])
-        return codec.read(cls, data, "card")
+        return read(cls, data, "card")
 
     @classmethod
-    def loads(cls, text: str | bytes) -> "Card":
+    def loads(cls, source: str | bytes) -> "Card":
         """Read a card from JSON text."""
         try:
-            data = codec.loads(text)
+            data = loads(source)
         except ValueError as error:
             raise IllegalDesign([Fault("the whole", f"is not JSON that can be read: {error}")]) from None
         return cls.from_json(data)
 
     def to_json(self) -> dict[str, Any]:
         """Give the card as JSON data."""
-        return codec.write(self)  # type: ignore[no-any-return]
+        return write(self)  # type: ignore[no-any-return]
 
     @property
     @remember
     def canonical(self) -> bytes:
         """Give the one byte string that stands for this design: its JSON, keys sorted, without blanks."""
-        return codec.text(self).encode()
+        return text(self).encode()
 
     @property
     @remember

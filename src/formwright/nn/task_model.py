@@ -1,5 +1,7 @@
 """A transformer with a task head, in plain torch: what is trained, evaluated and exported."""
 
+from typing import Any
+
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
@@ -45,6 +47,5 @@ class TaskModel(nn.Module):
     @property
     def token_table(self) -> Tensor:
         """Give the token table that language-model heads share: (vocabulary, table width)."""
-        stack = self.transformer.decoder if self.transformer.decoder is not None else self.transformer.encoder
-        table: Tensor = stack.embedding.tokens.weight
-        return table
+        stack: Any = self.transformer.decoder if self.transformer.decoder is not None else self.transformer.encoder
+        return stack.embedding.tokens.weight
