@@ -60,6 +60,23 @@ def test_a_reader_that_has_seen_enough_hears_no_complaint() -> None:
     assert (process.returncode, complaint) == (1, b"")
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+@pytest.mark.parametrize("arguments", [["bert-tiny"], ["evolved-transformer-nano", "--sample", "1"]])
+def test_a_terminal_that_lacks_letters_is_no_error(encoding: str, arguments: list[str]) -> None:
+    environment = {**ENVIRONMENT, "PYTHONIOENCODING": encoding}
+    done = subprocess.run([*COMMAND, "show", *arguments], env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"graph digest" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("arguments", [["list", "costs"], ["show", "bert-tiny", "--json"]])
+def test_a_full_disk_is_one_message(arguments: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*COMMAND, *arguments], env=ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (2, b"formwright: cannot write the output: No space left on device\n")
+
+
 def test_version(run: Run) -> None:
     assert run("--version").out == f"formwright {formwright.__version__}\n"
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from formwright.cli.named import NamedCard, find, read_card
+from formwright.cli.named import LARGEST, NamedCard, find, read_card
 from formwright.core.errors import IllegalDesign, IllegalInput
 from formwright.space.zoo import load_card, load_space
 
@@ -75,3 +75,19 @@ def test_a_card_of_a_newer_schema_is_refused_with_what_to_do(write: Write) -> No
 
 def test_a_byte_order_mark_does_no_harm(write: Write) -> None:
     assert read_card(write(b"\xef\xbb\xbf" + TINY.canonical)).card == TINY
+
+
+def test_a_published_name_means_the_same_in_every_folder(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(write(TINY.to_json(), "hat").parent)
+    assert find("hat") is load_space("hat")
+    assert find("./hat") == NamedCard("hat", TINY)
+
+
+def test_a_file_larger_than_any_card_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.json"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(IllegalInput, match="huge.json: it holds more than 16,777,216 bytes"):
+        read_card(path)
+    path.write_bytes(TINY.canonical.ljust(LARGEST))
+    assert read_card(path).card == TINY

@@ -1,6 +1,11 @@
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
-from formwright.cli.output import console, large, print_json, print_table
+from formwright.cli.output import console, large, print_json, print_json_with, print_table, write_whole
 
 
 @pytest.mark.parametrize(
@@ -54,5 +59,69 @@ def test_names_are_kept_whole_in_a_narrow_terminal(
     assert max(map(len, lines)) <= 40
 
 
+@pytest.mark.parametrize("columns", ["20", "40", "80"])
+def test_numbers_are_never_cut(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    row = ("a-name-of-twenty-four-ch", "a-word-without-a-blank-in-it", "11,174,215,680", "109,482,240")
+    print_table(["name", "about", ">macs", ">params"], [row])
+    out = capsys.readouterr().out
+    assert all(whole in out for whole in (row[0], row[2], row[3]))
+    assert "…" not in out
+
+
 def test_what_goes_elsewhere_is_plain() -> None:
     assert not console().is_terminal
+
+
+@pytest.mark.parametrize("items", [[], [{"a": 1}], [{"a": [1, 2]}, {"a": []}, 3]])
+def test_json_with_items_printed_as_they_come_is_one_object(
+    capsys: pytest.CaptureFixture[str], items: list[object]
+) -> None:
+    print_json_with({"name": "x"}, "items", iter(items))
+    assert capsys.readouterr().out == json.dumps({"name": "x", "items": items}, indent=2) + "\n"
+
+
+def test_items_are_printed_before_the_next_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    def items() -> Iterator[str]:
+        yield "first"
+        assert "first" in capsys.readouterr().out
+        yield "second"
+
+    print_json_with({"name": "x"}, "items", items())
+    assert "second" in capsys.readouterr().out
+
+
+def test_half_a_letter_is_escaped_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"name": "\udcff"})
+    assert json.loads(capsys.readouterr().out) == {"name": "\udcff"}
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "drawing.svg"
+    write_whole(target, "old")
+
+    def full(path: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(target, "new")
+    assert target.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_link_stays_a_link_and_a_device_a_device(tmp_path: Path) -> None:
+    link = tmp_path / "link.svg"
+    link.symlink_to(tmp_path / "target.svg")
+    write_whole(link, "drawing")
+    assert link.is_symlink()
+    assert (tmp_path / "target.svg").read_text(encoding="utf-8") == "drawing"
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(pipe, "drawing")
+    assert os.read(reader, 100) == b"drawing"
+    os.close(reader)
+    assert pipe.is_fifo()

@@ -224,3 +224,24 @@ def test_a_file_that_cannot_be_read_is_a_users_error(run: Run, tmp_path: Path, n
     assert (done.code, done.out) == (2, "")
     assert f"formwright: cannot read {tmp_path}" in done.err
     assert reason in done.err
+
+
+@pytest.mark.parametrize("options", [["--length", "9" * 400], ["--sample", "9" * 20]])
+def test_numbers_beyond_all_measure_are_refused(run: Run, options: list[str]) -> None:
+    done = run("show", "hat", *options)
+    assert (done.code, done.out) == (2, "")
+    assert options[0] in done.err
+
+
+def test_a_drawing_does_not_overwrite_its_card(run: Run, write: Write) -> None:
+    path = write(load_card("bert-tiny").to_json())
+    before = path.read_bytes()
+    done = run("show", path, "--svg", path)
+    assert (done.code, done.out) == (2, "")
+    assert "over the card" in done.err
+    assert path.read_bytes() == before
+
+
+def test_nothing_is_printed_of_a_space_whose_drawing_cannot_be_written(run: Run, tmp_path: Path) -> None:
+    done = run("show", "hat", "--sample", 1, "--json", "--svg", tmp_path / "absent" / "drawing.svg")
+    assert (done.code, done.out) == (2, "")

@@ -91,3 +91,18 @@ def test_a_missing_extra_of_a_package_stays_what_it_is(site: Path) -> None:
     install(site, "acme-spaces", {"acme": "acme_spaces:SPACE"}, source)
     with pytest.raises(MissingExtra):
         registry().get("acme")
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("(", "SyntaxError"),
+        ("raise RuntimeError('boom')", "RuntimeError: boom"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("SPACE = 'text'", "it is of type str and not int"),
+    ],
+)
+def test_a_package_that_fails_in_any_way_is_blamed(site: Path, source: str, reason: str) -> None:
+    install(site, "acme-spaces", {"acme": "acme_spaces:SPACE"}, source)
+    with pytest.raises(IllegalInput, match=f"package acme-spaces cannot be loaded from acme_spaces:SPACE: {reason}"):
+        Registry("space", TABLE, GROUP, int).get("acme")

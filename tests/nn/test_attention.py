@@ -70,7 +70,9 @@ def slow_attention(module: SelfAttention, x: Tensor, visible: Tensor, grid: tupl
             apart = [slow_vector(module.relative.keys, i, j, grid) for j in keys]
             scores = [s + query[b, i, h] @ r / math.sqrt(size) for s, r in zip(scores, apart, strict=True)]
             if module.relative.values is not None:
-                values = [v + slow_vector(module.relative.values, i, j, grid) for v, j in zip(values, keys, strict=True)]
+                values = [
+                    v + slow_vector(module.relative.values, i, j, grid) for v, j in zip(values, keys, strict=True)
+                ]
         result[b, i, h] = torch.stack(scores).softmax(0) @ torch.stack(values)
     return result.flatten(2) @ module.output.weight.T + module.output.bias
 

@@ -81,7 +81,9 @@ def test_a_sentence_gives_the_same_alone_and_in_any_batch(name: str) -> None:
     assert worst(CARDS[name], torch.float32, 1e-5) == []
 
 
-@pytest.mark.parametrize("name", ["encoder: sdp, pre", "decoder: wma, relative values, post", "translator: two layers, dft"])
+@pytest.mark.parametrize(
+    "name", ["encoder: sdp, pre", "decoder: wma, relative values, post", "translator: two layers, dft"]
+)
 def test_attention_step_by_step_gives_the_same_alone_and_in_any_batch(name: str) -> None:
     assert worst(CARDS[name], torch.float32, 1e-5, Settings(eager=True)) == []
 

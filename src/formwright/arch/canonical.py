@@ -5,6 +5,8 @@ out and the smallest certificate wins, so the result is exact and not merely a g
 """
 
 import hashlib
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 
 Edge = tuple[int, int, int]  # from, to, and the operand's place at the target (0 where order does not matter)
@@ -19,7 +21,7 @@ def certificate(labels: Sequence[str], edges: Sequence[Edge]) -> bytes:
         inward[target].append((place, source))
         outward[source].append((place, target))
     names = sorted(set(labels))
-    colours = [names.index(label) for label in labels]
+    colours = [bisect_left(names, label) for label in labels]
     order = _smallest(colours, inward, outward, edges)
     text = repr(([labels[node] for node in order], _numbered(order, edges)))
     return hashlib.sha256(text.encode()).digest()
@@ -70,15 +72,15 @@ def _refined(colours: list[int], inward: _Neighbours, outward: _Neighbours) -> l
             for node, colour in enumerate(colours)
         ]
         ranked = sorted(signatures)
-        finer = [ranked.index(signature) for signature in signatures]
+        finer = [bisect_left(ranked, signature) for signature in signatures]
         if len(set(finer)) == len(set(colours)):
             return finer
         colours = finer
 
 
 def _first_tie(colours: list[int]) -> list[int]:
-    shared = [colour for colour in colours if colours.count(colour) > 1]
-    return [node for node, colour in enumerate(colours) if colour == min(shared)] if shared else []
+    first = min((colour for colour, nodes in Counter(colours).items() if nodes > 1), default=None)
+    return [] if first is None else [node for node, colour in enumerate(colours) if colour == first]
 
 
 def _twins(node: int, other: int, inward: _Neighbours, outward: _Neighbours) -> bool:

@@ -18,6 +18,8 @@ from formwright.core.codec import range_faults
 from formwright.core.errors import Fault
 from formwright.core.remember import remember
 
+_MOST_PARTS = 64  # of one layer, each a node of its graph; comparing symmetric graphs of more takes too long
+
 
 @dataclass(frozen=True)
 class _Facts:
@@ -25,6 +27,7 @@ class _Facts:
 
     faults: tuple[Fault, ...]
     relative: bool
+    grid: bool  # some relative positions have two axes
     sees_all: tuple[tuple[str, str], ...]  # operations that cannot be causal: their place and type
     reads: tuple[tuple[str, int], ...]  # cross-attention: its place, and how many encoder layers it reads
     empty: bool  # the layer hands its input on unchanged
@@ -35,7 +38,7 @@ def stack_faults(stack: Stack, memory: Stack | None) -> list[Fault]:
     if not stack.layers:
         return [Fault("layers", "is empty; a stack needs at least one layer")]
     facts = [_facts(layer) for layer in stack.layers]
-    faults = _embedding_faults(stack, True in [fact.relative for fact in facts])
+    faults = _embedding_faults(stack, facts)
     for index, fact in enumerate(facts):
         if fact.faults or fact.reads or fact.empty or (fact.sees_all and stack.causal):
             found = [*fact.faults, *_causal_faults(fact, stack.causal), *_memory_faults(fact, memory)]
@@ -53,6 +56,7 @@ def _facts(layer: Layer) -> _Facts:
     return _Facts(
         faults=tuple(faults),
         relative=any(has_relative(operation) for _, operation in found),
+        grid=any(_has_grid(operation) for _, operation in found),
         sees_all=tuple((place, operation.TYPE) for place, operation in found if isinstance(operation, NEVER_CAUSAL)),
         reads=tuple((place, operation.layers) for place, operation in found if isinstance(operation, CrossAttention)),
         empty=isinstance(layer, Block) and layer.empty,
@@ -78,19 +82,14 @@ def branches(cell: Cell) -> Iterator[tuple[str, Branch]]:
             yield f"junctions[{index}].right", junction.right
 
 
-@remember
-def _has_grid(layer: Layer) -> bool:
-    found = [
-        operation.relative
-        for _, operation in operations(layer)
-        if isinstance(operation, Attention | DynamicConvolution)
-    ]
-    return any(relative is not None and relative.axes == 2 for relative in found)
-
-
 def has_relative(operation: Operation) -> bool:
     """Tell whether an operation holds trained relative positions."""
     return isinstance(operation, Attention | Transform | DynamicConvolution) and operation.relative is not None
+
+
+def _has_grid(operation: Operation) -> bool:
+    relative = operation.relative if isinstance(operation, Attention | DynamicConvolution) else None
+    return relative is not None and relative.axes == 2
 
 
 @remember
@@ -98,8 +97,10 @@ def _sizes(embedding: Embedding) -> tuple[Fault, ...]:
     return tuple(range_faults(embedding))
 
 
-def _embedding_faults(stack: Stack, relative: bool) -> list[Fault]:
+def _embedding_faults(stack: Stack, facts: list[_Facts]) -> list[Fault]:
     embedding, first = stack.embedding, stack.layers[0]
+    # lists, because every card that is built passes here and generators are twice as slow on a few layers
+    relative, grid = True in [fact.relative for fact in facts], True in [fact.grid for fact in facts]
     faults = [Fault(f"embedding.{fault.where}", fault.what) for fault in _sizes(embedding)]
     if faults:
         return faults
@@ -109,7 +110,7 @@ def _embedding_faults(stack: Stack, relative: bool) -> list[Fault]:
         faults.append(
             Fault("embedding.patch", f"is {embedding.patch}, which does not divide the image of {embedding.image}")
         )
-    if not isinstance(embedding, PatchEmbedding) and any(_has_grid(layer) for layer in stack.layers):
+    if grid and not isinstance(embedding, PatchEmbedding):
         faults.append(
             Fault("embedding", "has one axis, but a layer holds relative positions of two; they need patches")
         )
@@ -122,6 +123,8 @@ def _embedding_faults(stack: Stack, relative: bool) -> list[Fault]:
 
 def _block_faults(block: Block) -> Iterator[Fault]:
     mixer = block.mixer
+    if len(block.feed_forward) > _MOST_PARTS:
+        yield Fault("feed_forward", f"has {len(block.feed_forward)} widths; at most {_MOST_PARTS} are allowed")
     if isinstance(mixer, Transform) and mixer.relative is not None:
         inner = mixer.relative.heads * mixer.relative.head_width
         if inner != block.width:
@@ -140,6 +143,9 @@ def _cell_faults(cell: Cell) -> Iterator[Fault]:
         yield Fault("junctions", "is empty; a cell needs at least one junction")
         return
     states = len(cell.junctions)
+    if states > _MOST_PARTS:
+        yield Fault("junctions", f"has {states} junctions; at most {_MOST_PARTS} are allowed")
+        return
     for place, branch in branches(cell):
         yield from _branch_faults(place, branch, cell)
     used = {branch.input for _, branch in branches(cell)}

@@ -1,5 +1,7 @@
 """The `formwright` command."""
 
+import errno
+import io
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +14,7 @@ from formwright.core.errors import FormwrightError
 
 USER_ERROR = 2
 INTERRUPTED = 130
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class _InOrder(TyperGroup):
@@ -51,10 +54,17 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; a user's error ends in exit code 2 and one message, an interruption in 130."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a letter shows `?`
     try:
         app(args=None if arguments is None else list(arguments))
     except FormwrightError as error:
         print(f"formwright: {error}", file=sys.stderr)
+        sys.exit(USER_ERROR)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        print(f"formwright: cannot write the output: {error.strerror}", file=sys.stderr)
         sys.exit(USER_ERROR)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from formwright.arch.card import Card
     from formwright.space.space import Space
 
+LARGEST = 1 << 24  # bytes of a card's file; enough for 100,000 layers, and reading never fills the memory
+
 
 @dataclass(frozen=True)
 class NamedCard:
@@ -24,12 +26,14 @@ def find(name: str) -> "Space | NamedCard":
     """Find a space or a card by name, or read a card from a file."""
     from formwright.space.zoo import CARDS, SPACES
 
-    if _looks_like_a_file(name):
+    if _is_a_path(name):
         return read_card(Path(name))
     if name in SPACES.names():
         return SPACES.get(name)
     if name in CARDS.names():
         return NamedCard(name, CARDS.get(name))
+    if os.path.isfile(name):  # last, so that what a published name means does not depend on the folder one stands in
+        return read_card(Path(name))
     close = nearest(name, [*SPACES.names(), *CARDS.names()])
     hint = f" Nearest: {close[0]!r}." if close else ""
     raise IllegalInput(
@@ -42,14 +46,17 @@ def read_card(path: Path) -> NamedCard:
     from formwright.arch.card import Card
 
     try:
-        text = path.read_bytes()
+        with path.open("rb") as file:
+            text = file.read(LARGEST + 1)
     except OSError as error:
         raise IllegalInput(f"cannot read {path}: {error.strerror or error}") from None
+    if len(text) > LARGEST:
+        raise IllegalInput(f"cannot read {path}: it holds more than {LARGEST:,} bytes, and no card does")
     try:
         return NamedCard(path.stem, Card.loads(text))
     except IllegalDesign as error:
         raise IllegalDesign(error.faults, what=f"card in {path}") from None
 
 
-def _looks_like_a_file(name: str) -> bool:
-    return name.endswith(".json") or "/" in name or "\\" in name or os.path.isfile(name)
+def _is_a_path(name: str) -> bool:
+    return name.endswith(".json") or "/" in name or "\\" in name

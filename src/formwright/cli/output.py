@@ -1,19 +1,58 @@
 """How commands talk: facts as JSON or as tables, both on standard output."""
 
 import json
+import os
+import sys
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, JustifyMethod
 
 
 def print_json(data: Any) -> None:
     """Print one JSON value."""
-    typer.echo(json.dumps(data, indent=2, ensure_ascii=False))
+    typer.echo(_json_text(data))
+
+
+def print_json_with(data: dict[str, Any], name: str, items: Iterable[Any]) -> None:
+    """Print one JSON object with a last field that lists items, each printed as it comes and kept no longer."""
+    typer.echo(_json_text(data).removesuffix("\n}"), nl=False)
+    typer.echo(f',\n  "{name}": [', nl=False)
+    separator = ""
+    for item in items:
+        typer.echo(separator + "\n" + indent(_json_text(item), "    "), nl=False)
+        separator = ","
+    typer.echo("\n  ]\n}" if separator else "]\n}")
+
+
+def _json_text(data: Any) -> str:
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # letters that the terminal does not know, or half a letter in a file's name
+        return json.dumps(data, indent=2)
+    return text
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file, all of it or nothing; raise OSError where that fails."""
+    if path.exists() and not path.is_file():  # a device or a pipe is written to, and never replaced
+        path.write_text(text, encoding="utf-8")
+        return
+    target = Path(os.path.realpath(path))  # what a link points to is replaced, and the link stays
+    part = target.with_name(f".{target.name[:200]}.{os.getpid()}")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def console() -> "Console":
@@ -24,17 +63,25 @@ def console() -> "Console":
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows under headings; a column whose heading starts with `>` stands to the right."""
+    """Print rows under headings; a column whose heading starts with `>` holds numbers and stands to the right.
+
+    Where the terminal is narrow, words are wrapped; names and numbers are never cut.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    cells = [[Text(cell) for cell in row] for row in rows]  # plain text: names are never markup
     for index, column in enumerate(columns):
-        table.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left", no_wrap=index == 0)
-    for row in rows:
-        table.add_row(*[Text(cell) for cell in row])  # plain text: names are never markup
-    console().print(table)
+        justify: JustifyMethod = "right" if column.startswith(">") else "left"
+        whole = index == 0 or column.startswith(">")
+        least = max((row[index].cell_len for row in cells), default=0) if whole else None
+        table.add_column(column.lstrip(">"), justify=justify, no_wrap=whole, min_width=least, overflow="fold")
+    for row in cells:
+        table.add_row(*row)
+    console().print(table, crop=False)
+    typer.echo()
 
 
 def large(number: int) -> str:

@@ -1,5 +1,6 @@
 """`formwright show`: a space's size and samples, or a design's drawing and costs."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from formwright.cli.named import NamedCard, find
-from formwright.cli.output import console, large, print_json, print_table
+from formwright.cli.output import console, large, print_json, print_json_with, print_table, write_whole
 from formwright.core.errors import IllegalInput
 
 if TYPE_CHECKING:
@@ -30,14 +31,18 @@ def show(
     name: Annotated[
         str, typer.Argument(metavar="NAME_OR_FILE", help="A space, a published card, or a card's JSON file.")
     ],
-    sample: Annotated[int, typer.Option(min=0, help="Draw this many designs of a space.")] = 0,
+    sample: Annotated[int, typer.Option(min=0, max=1_000_000, help="Draw this many designs of a space.")] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
-    length: Annotated[int, typer.Option(min=1, help="Tokens in a sentence, for counting operations.")] = 128,
+    length: Annotated[
+        int, typer.Option(min=1, max=10**12, help="Tokens in a sentence, for counting operations.")
+    ] = 128,
     svg: Annotated[Path | None, typer.Option(help="Also write the drawing to this SVG file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show a space (its size, genes and samples) or a design (its drawing, costs and digests)."""
     wishes = _Wishes(sample, seed, length, svg, as_json)
+    if svg is not None and svg.exists() and Path(name).exists() and svg.samefile(name):
+        raise IllegalInput(f"--svg would write its drawing over the card {name}; name another file for it")
     found = find(name)
     if isinstance(found, NamedCard):
         if sample:
@@ -88,28 +93,30 @@ def _print_card(named: NamedCard, facts: dict[str, Any]) -> None:
 
 
 def _show_space(space: "Space", wishes: _Wishes) -> None:
-    from formwright.core.rng import derive
-
     if wishes.svg is not None and wishes.sample != 1:
         raise IllegalInput("--svg holds one drawing; for a space, ask for it with --sample 1")
-    rng = derive(wishes.seed, "show", space.name)
-    designs = [space.sample(rng) for _ in range(wishes.sample)]
-    samples = [
-        NamedCard(f"{space.name}, sample {index} of seed {wishes.seed}", space.card(design))
-        for index, design in enumerate(designs)
-    ]
+    samples: Iterable[tuple[NamedCard, Any]] = _samples(space, wishes)
     if wishes.svg is not None:
-        _write_svg(samples[0], wishes)
-    facts = [
-        _facts(named, wishes.length) | {"design": space.to_json(design)}
-        for named, design in zip(samples, designs, strict=True)
-    ]
+        samples = list(samples)
+        _write_svg(samples[0][0], wishes)
     if wishes.as_json:
-        print_json(_space_facts(space) | {"samples": facts})
+        facts = (_facts(named, wishes.length) | {"design": design} for named, design in samples)
+        print_json_with(_space_facts(space), "samples", facts)
         return
     _print_space(space)
-    for named, fact in zip(samples, facts, strict=True):
-        _print_card(named, fact)
+    for named, _ in samples:
+        _print_card(named, _facts(named, wishes.length))
+
+
+def _samples(space: "Space", wishes: _Wishes) -> Iterator[tuple[NamedCard, Any]]:
+    """Draw designs one at a time, so that any number of them fits into memory, each with its JSON."""
+    from formwright.core.rng import derive
+
+    rng = derive(wishes.seed, "show", space.name)
+    for index in range(wishes.sample):
+        design = space.sample(rng)
+        named = NamedCard(f"{space.name}, sample {index} of seed {wishes.seed}", space.card(design))
+        yield named, space.to_json(design)
 
 
 def _space_facts(space: "Space") -> dict[str, Any]:
@@ -136,9 +143,7 @@ def _write_svg(named: NamedCard, wishes: _Wishes) -> None:
 
     assert wishes.svg is not None
     try:
-        wishes.svg.write_text(
-            draw_svg(named.card, named.name, costs=_footer(named.card, wishes.length)), encoding="utf-8"
-        )
+        write_whole(wishes.svg, draw_svg(named.card, named.name, costs=_footer(named.card, wishes.length)))
     except OSError as error:
         raise IllegalInput(f"cannot write {wishes.svg}: {error.strerror or error}") from None
 

@@ -16,12 +16,13 @@ class Registry(Generic[T]):
     """Resolve names of one kind (a singular noun) to objects, importing a module only when its name is asked for.
 
     `table` maps names to `"module:attribute"`; other packages join by an entry point in `group`, for example
-    `formwright.spaces`.
+    `formwright.spaces`. What a name stands for must be an instance of `of`, where that is given.
     """
 
     kind: str
     table: Mapping[str, str]
     group: str
+    of: type[T] | None = None
 
     def names(self) -> list[str]:
         """List every name in alphabetical order, without importing anything it stands for."""
@@ -32,7 +33,11 @@ class Registry(Generic[T]):
         entries = self._entries()
         if name not in entries:
             raise UnknownName(self.kind, name, sorted(entries))
-        return self._load(entries[name])
+        found = self._load(entries[name])
+        if self.of is not None and not isinstance(found, self.of):
+            reason = f"it is of type {type(found).__name__} and not {self.of.__name__}"
+            raise IllegalInput(self._blame(entries[name], reason))
+        return found
 
     def _entries(self) -> dict[str, EntryPoint]:
         entries = {name: EntryPoint(name, target, self.group) for name, target in self.table.items()}
@@ -53,13 +58,16 @@ class Registry(Generic[T]):
             return cast(T, entry.load())
         except FormwrightError:
             raise
-        except (ImportError, AttributeError) as error:
+        except (Exception, SystemExit) as error:  # a foreign module may fail, or even leave, in any way it likes
             if _owner(entry) == _OURS:
                 raise
-            raise IllegalInput(
-                f"the {self.kind} {entry.name!r} of the installed package {_owner(entry)} cannot be loaded from "
-                f"{entry.value}: {error}. Repair or uninstall that package."
-            ) from error
+            raise IllegalInput(self._blame(entry, f"{type(error).__name__}: {error}")) from error
+
+    def _blame(self, entry: EntryPoint, reason: str) -> str:
+        return (
+            f"the {self.kind} {entry.name!r} of the installed package {_owner(entry)} cannot be loaded from "
+            f"{entry.value}: {reason}. Repair or uninstall that package."
+        )
 
 
 def _owner(entry: EntryPoint) -> str:

@@ -30,7 +30,7 @@ class Convention:
 PARAMS = Convention(
     "params",
     "parameters",
-    "all parameters of the design: embeddings, layers, pooler and classes; published FlexiBERT cards include idle ones",
+    "all parameters of the design: embeddings, layers, pooler, classes, and those that a published model leaves idle",
     lambda card, _: params(card),
 )
 PARAMS_WITH_MLM_HEAD = Convention(
@@ -78,6 +78,7 @@ COSTS: Registry[Convention] = Registry(
         "electra": f"{_HERE}:ELECTRA",
     },
     "formwright.costs",
+    Convention,
 )
 
 
@@ -86,8 +87,9 @@ def all_costs(card: Card, length: int = 128) -> dict[str, int]:
     _check_length(length)
     counts = {}
     for name in COSTS.names():
+        convention = COSTS.get(name)
         try:
-            counts[name] = int(COSTS.get(name)(card, length).value)
+            counts[name] = int(convention(card, length).value)
         except IllegalInput:
             continue  # a convention made for other designs has nothing to say about this one
     return counts

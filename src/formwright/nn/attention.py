@@ -42,7 +42,8 @@ class SelfAttention(nn.Module):
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
         packed = self.query_key_value(x).unflatten(-1, (self.heads, 3, self.head_width))
-        query, key, value = packed.permute(3, 0, 2, 1, 4)  # each (batch, heads, tokens, head_width)
+        # unbound before it is transposed: the gradient then needs no second copy
+        query, key, value = (part.transpose(1, 2) for part in packed.unbind(3))  # (batch, heads, tokens, head_width)
         scale = self.head_width**-0.5
         bias = None
         if self.relative is not None:

@@ -63,10 +63,10 @@ class Context:
         return x * self.once(("real", x.dtype), lambda: mask[:, :, None].to(x.dtype))
 
     def lengths(self, x: Tensor) -> Tensor:
-        """Count the real tokens of each sentence: (batch or 1, 1)."""
+        """Count the real tokens of each sentence, at least 1, for it is divided by: (batch or 1, 1)."""
         if self.mask is None:
             return torch.full((1, 1), x.shape[1], dtype=torch.long, device=x.device)
-        return self.once("lengths", lambda: self.mask.sum(1, keepdim=True))
+        return self.once("lengths", lambda: self.mask.sum(1, keepdim=True).clamp(min=1))
 
     def positions(self, x: Tensor) -> Tensor:
         """Count the tokens of each sentence from 0, padding aside: (batch or 1, tokens)."""

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from formwright.arch.layers import Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
+from formwright.core.errors import IllegalInput
 from formwright.nn.context import Context
 from formwright.nn.settings import Settings
 
@@ -30,6 +31,8 @@ class Positions(nn.Module):
     def forward(self, x: Tensor, context: Context) -> Tensor:
         if self.table is not None:
             if context.mask is None:
+                if x.shape[1] > len(self.table):
+                    raise IllegalInput(f"got {x.shape[1]} tokens; the design has positions for {len(self.table)}")
                 return x + self.table[: x.shape[1]]
             return x + F.embedding(context.positions(x), self.table)
         return x + sinusoidal(context.positions(x), x.shape[-1], x.dtype) if self.kind == "sinusoidal" else x

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
@@ -92,17 +93,24 @@ class Transformer(nn.Module):
         if self.encoder is not None:
             memory = self.encoder(inputs, Context(mask, causal=self.encoder.causal, grid=self.encoder.grid), types)
             if self.decoder is None:
-                return Output(memory[-1], memory, pooled=self._pool(memory[-1]))
+                return Output(memory[-1], memory, pooled=self._pool(memory[-1], mask))
             if targets is None:
                 raise IllegalInput("an encoder-decoder reads `targets` beside `inputs`; none were given")
             context = Context(targets_mask, causal=True, memory=memory, memory_mask=mask)
             layers = self.decoder(targets, context)
         else:
             assert self.decoder is not None
-            layers = self.decoder(inputs, Context(mask, causal=True), types)
+            layers = self.decoder(inputs, Context(mask, causal=True, grid=self.decoder.grid), types)
         return Output(layers[-1], layers, memory)
 
-    def _pool(self, hidden: Tensor) -> Tensor | None:
+    def _pool(self, hidden: Tensor, mask: Tensor | None) -> Tensor | None:
         if self.pooler is None:
             return None
-        return ACTIVATIONS[self.settings.pooler_activation](self.pooler(hidden[:, 0]))
+        return ACTIVATIONS[self.settings.pooler_activation](self.pooler(first_tokens(hidden, mask)))
+
+
+def first_tokens(hidden: Tensor, mask: Tensor | None) -> Tensor:
+    """Pick the first real token of each sentence, which left padding moves: (batch, width)."""
+    if mask is None:
+        return hidden[:, 0]
+    return hidden[torch.arange(len(hidden), device=hidden.device), mask.int().argmax(1)]

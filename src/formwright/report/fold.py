@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from formwright.arch.layers import Layer
 
+_LONGEST = 256  # runs in a repeated pattern; nobody sees longer ones, and looking for them takes forever
+
 
 @dataclass(frozen=True)
 class Funnel:
@@ -54,10 +56,12 @@ class Repeat:
 def fold(layers: Sequence[Layer]) -> tuple[Repeat, ...]:
     """Fold consecutive equal layers into runs, and consecutive equal patterns of runs into repeats."""
     runs = list(_runs(layers))
+    numbers: dict[tuple[Layer, int], int] = {}
+    keys = [numbers.setdefault((run.layer, run.times), len(numbers)) for run in runs]
     repeats = []
     start = 0
     while start < len(runs):
-        period, times = _best_period(runs, start)
+        period, times = _best_period(keys, start)
         repeats.append(Repeat(tuple(runs[start : start + period]), times))
         start += period * times
     return tuple(repeats)
@@ -81,13 +85,14 @@ def _runs(layers: Sequence[Layer]) -> Iterator[Run]:
             start = index
 
 
-def _best_period(runs: Sequence[Run], start: int) -> tuple[int, int]:
+def _best_period(keys: Sequence[int], start: int) -> tuple[int, int]:
     """Find the pattern from here on that leaves the fewest boxes to draw: its length, and how often it stands there."""
-    keys = [(run.layer, run.times) for run in runs[start:]]
     best, saved = (1, 1), 0
-    for period in range(2, len(keys) // 2 + 1):
-        times = 1
-        while keys[times * period : (times + 1) * period] == keys[:period]:
+    for period in range(2, min(_LONGEST, (len(keys) - start) // 2) + 1):
+        if keys[start + period] != keys[start]:
+            continue
+        pattern, times = keys[start : start + period], 1
+        while keys[start + times * period : start + (times + 1) * period] == pattern:
             times += 1
         if period * (times - 1) > saved:
             best, saved = (period, times), period * (times - 1)

@@ -113,12 +113,17 @@ def test_everything_else_stays_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"heads": (0, 5)}, r"heads of layer 0 must lie between 0 and the encoder's 4, not \[0, 5\]"),
-        ({"heads": (-1,)}, r"heads of layer 0 must lie between 0 and the encoder's 4, not \[-1\]"),
-        ({"heads": ()}, r"heads of layer 0 must lie between 0 and the encoder's 4, not \[\]"),
-        ({"heads": [(4,), (4,), (), (4,)]}, r"heads of layer 2 must lie .* not \[\]"),
+        ({"heads": (0, 5)}, r"heads of layer 0 must be whole numbers between 0 and the encoder's 4, not \[0, 5\]"),
+        ({"heads": (-1,)}, r"heads of layer 0 must be whole numbers between 0 and the encoder's 4, not \[-1\]"),
+        ({"heads": ()}, r"heads of layer 0 must be whole numbers between 0 and the encoder's 4, not \[\]"),
+        ({"heads": (1, 2.5)}, r"heads of layer 0 must be whole numbers .* not \[1, 2.5\]"),
+        ({"feed_forward": (8, True)}, r"feed_forward of layer 0 must be whole numbers .* not \[8, True\]"),
+        ({"heads": [(4,), (4,), (), (4,)]}, r"heads of layer 2 must be .* not \[\]"),
         ({"heads": [(4,)] * 3}, r"heads has 3 lists of widths for 4 layers"),
-        ({"feed_forward": (1025,)}, r"feed_forward of layer 0 must lie between 0 and the encoder's 1024, not \[1025\]"),
+        (
+            {"feed_forward": (1025,)},
+            r"feed_forward of layer 0 must be whole numbers between 0 and the encoder's 1024, not \[1025\]",
+        ),
         ({"feed_forward": [(8,)] * 5}, r"feed_forward has 5 lists of widths for 4 layers"),
         ({"heads": (4, 4)}, r"options must be distinct"),
         ({"depths": (0, 4)}, r"depths must lie between 1 and the encoder's 4 layers, not \[0, 4\]"),

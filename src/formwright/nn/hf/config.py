@@ -18,8 +18,6 @@ class FormwrightConfig(PretrainedConfig):  # type: ignore[misc]  # transformers 
     """
 
     model_type = MODEL_TYPE
-    # reading `config.hidden_size` stays legal where layers differ: it is the width of the model's output
-    allow_global_per_layer_attribute_access = True
 
     def __init__(
         self,
@@ -39,6 +37,10 @@ class FormwrightConfig(PretrainedConfig):  # type: ignore[misc]  # transformers 
         if card is not None:
             others |= standard_fields(self.design)
         super().__init__(**others)
+
+    def __getattribute__(self, key: str) -> Any:
+        # transformers refuses to read what differs from layer to layer, but the width of the output is never in doubt
+        return object.__getattribute__(self, key) if key == "hidden_size" else super().__getattribute__(key)
 
     @property
     def design(self) -> Card:

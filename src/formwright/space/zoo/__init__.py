@@ -29,6 +29,7 @@ SPACES: Registry[Space] = Registry(
         "evolved-transformer-nano": f"{_ZOO}.evolved_transformer:NANO",
     },
     "formwright.spaces",
+    Space,
 )
 
 
@@ -74,6 +75,7 @@ CARDS: Registry[Card] = Registry(
         ),
     },
     "formwright.cards",
+    Card,
 )
 
 

@@ -11,11 +11,14 @@ from formwright.space.choice import Choice
 from formwright.space.record import Record
 from formwright.space.space import Space
 from formwright.space.value import Fields
+from formwright.space.zoo.bert import VOCABULARY
 
 
 def _card(design: Fields) -> Card:
     block = Block(design.hidden, Attention(design.heads, 64), (design.feed_forward,))
-    return Card(encoder=Stack(TokenEmbedding(30_522, design.hidden, types=2), (block,) * design.layers), pooler=True)
+    return Card(
+        encoder=Stack(TokenEmbedding(VOCABULARY, design.hidden, types=2), (block,) * design.layers), pooler=True
+    )
 
 
 AUTOTINYBERT = Space(

@@ -66,15 +66,15 @@ def _lists(widths: Widths, blocks: Sequence[Block], what: str) -> list[Sequence[
     if lists and len(lists) < len(widths):
         raise IllegalInput(f"{what} mixes lists and single widths; give one list for all layers, or one list per layer")
     if not lists:
-        lists = [[item for item in widths if isinstance(item, int)]] * len(blocks)
+        lists = [[item for item in widths if not isinstance(item, Sequence)]] * len(blocks)
     if len(lists) != len(blocks):
         raise IllegalInput(f"{what} has {len(lists)} lists of widths for {len(blocks)} layers")
     for index, (options, block) in enumerate(zip(lists, blocks, strict=True)):
         assert isinstance(block.mixer, Attention)
         most = block.mixer.heads if what == "heads" else block.feed_forward[0]
-        if not options or any(not 0 <= option <= most for option in options):
+        if not options or any(type(option) is not int or not 0 <= option <= most for option in options):
             raise IllegalInput(
-                f"{what} of layer {index} must lie between 0 and the encoder's {most}, not {list(options)}"
+                f"{what} of layer {index} must be whole numbers between 0 and the encoder's {most}, not {list(options)}"
             )
     return lists
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Branch, Cell, Junction, Stack, TokenEmbedding
+from formwright.arch.layers import Branch, Cell, Junction
 from formwright.arch.ops import (
     Attention,
     BranchOperation,
@@ -28,6 +28,7 @@ from formwright.space.record import Record
 from formwright.space.space import Space
 from formwright.space.switch import Switch
 from formwright.space.value import Case, Fields
+from formwright.space.zoo.translation import VOCABULARY, model
 
 _NONE = "none"
 
@@ -60,7 +61,7 @@ PUBLISHED = Menu(
     separable=(3, 5, 7, 9, 11),
     lightweight=(3, 5, 7, 15),
     reductions=(1, 4, 16),
-    vocabulary=32_768,
+    vocabulary=VOCABULARY,
 )
 SMALL = replace(
     PUBLISHED,
@@ -117,13 +118,8 @@ def _branch_part(menu: Menu, states: int, *, decoder: bool) -> Record:
 
 
 def _card(design: Fields, menu: Menu) -> Card:
-    table = TokenEmbedding(menu.vocabulary, menu.width, positions="sinusoidal", norm=False)
     encoder, decoder = ((_cell(half, menu),) * half.cells for half in (design.encoder, design.decoder))
-    return Card(
-        encoder=Stack(table, encoder, final_norm=True),
-        decoder=Stack(table, decoder, causal=True, final_norm=True),
-        share_embedding=True,
-    )
+    return model(menu.width, encoder, decoder, menu.vocabulary)
 
 
 def _cell(half: Fields, menu: Menu) -> Cell:

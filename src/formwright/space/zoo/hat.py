@@ -14,9 +14,9 @@ from formwright.space.record import Record
 from formwright.space.repeat import Repeat
 from formwright.space.space import Space
 from formwright.space.value import Fields
+from formwright.space.zoo.translation import VOCABULARY
 
 INNER = 512
-_VOCABULARY = 32_768
 _HEADS = Choice((8, 4))
 _FEED_FORWARD = Choice((3072, 2048, 1024))
 _WIDTH = Choice((640, 512))
@@ -38,8 +38,7 @@ def decoder_layer(width: int, heads: int, cross_heads: int, feed_forward: int, e
 def model(encoder: tuple[Block, ...], decoder: tuple[Block, ...]) -> Card:
     """Describe a translation model with sinusoidal positions."""
     below, above = (
-        TokenEmbedding(_VOCABULARY, layers[0].width, positions="sinusoidal", norm=False)
-        for layers in (encoder, decoder)
+        TokenEmbedding(VOCABULARY, layers[0].width, positions="sinusoidal", norm=False) for layers in (encoder, decoder)
     )
     return Card(encoder=Stack(below, encoder), decoder=Stack(above, decoder, causal=True))
 

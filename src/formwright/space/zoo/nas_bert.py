@@ -14,6 +14,7 @@ from formwright.space.record import Record
 from formwright.space.repeat import Repeat
 from formwright.space.space import Space
 from formwright.space.value import Fields
+from formwright.space.zoo.bert import VOCABULARY
 
 WIDTHS = (128, 192, 256, 384, 512)
 OPERATIONS = ("attention", "feed-forward", "separable-3", "separable-5", "separable-7", "identity")
@@ -49,7 +50,7 @@ def _card(design: Fields) -> Card:
         below = below if operation == "identity" else hidden
         layers.append(candidate(operation, below))
     factorised = None if design.embedding == width else design.embedding
-    return Card(encoder=Stack(TokenEmbedding(30_522, width, factorised=factorised, types=2), tuple(layers)))
+    return Card(encoder=Stack(TokenEmbedding(VOCABULARY, width, factorised=factorised, types=2), tuple(layers)))
 
 
 NAS_BERT = Space(

@@ -14,6 +14,7 @@ from formwright.space.record import Record
 from formwright.space.repeat import Repeat
 from formwright.space.space import Space
 from formwright.space.value import Fields
+from formwright.space.zoo.bert import VOCABULARY
 
 WIDTHS = (120, 240, 360, 480, 540, 600, 768)
 
@@ -25,7 +26,7 @@ def _block(width: int) -> Block:
 
 def _card(design: Fields) -> Card:
     layers = tuple(_block(width) for width in design.widths)
-    return Card(encoder=Stack(TokenEmbedding(30_522, layers[0].width, types=2), layers), pooler=True)
+    return Card(encoder=Stack(TokenEmbedding(VOCABULARY, layers[0].width, types=2), layers), pooler=True)
 
 
 SUPERSHAPER = Space(

@@ -8,11 +8,12 @@ from formwright.arch.card import Card
 from formwright.arch.layers import Block, Branch, Cell, Junction, Layer, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, Convolution, CrossAttention, GatedLinearUnit, Identity, SeparableConvolution
 
-_VOCABULARY = 32_768
+VOCABULARY = 32_768
 
 
-def _model(width: int, encoder: tuple[Layer, ...], decoder: tuple[Layer, ...]) -> Card:
-    table = TokenEmbedding(_VOCABULARY, width, positions="sinusoidal", norm=False)
+def model(width: int, encoder: tuple[Layer, ...], decoder: tuple[Layer, ...], vocabulary: int = VOCABULARY) -> Card:
+    """Describe a translation model with sinusoidal positions, final norms and one token table for both languages."""
+    table = TokenEmbedding(vocabulary, width, positions="sinusoidal", norm=False)
     return Card(
         encoder=Stack(table, encoder, final_norm=True),
         decoder=Stack(table, decoder, causal=True, final_norm=True),
@@ -32,7 +33,7 @@ def transformer(width: int, heads: int) -> Card:
     """Describe the Transformer with six encoder and six decoder layers, norms before each part."""
     below = Block(width, _attention(heads, width), (4 * width,), activation="relu", norm="pre")
     above = Block(width, below.mixer, below.feed_forward, "relu", "pre", cross=_attend(heads, width))
-    return _model(width, (below,) * 6, (above,) * 6)
+    return model(width, (below,) * 6, (above,) * 6)
 
 
 def _same(state: int, width: int) -> Branch:
@@ -86,7 +87,7 @@ def decoder_cell(d: int, heads: int) -> Cell:
 
 def evolved(width: int, heads: int) -> Card:
     """Describe the published Evolved Transformer."""
-    return _model(width, (encoder_cell(width, heads),) * 3, (decoder_cell(width, heads),) * 4)
+    return model(width, (encoder_cell(width, heads),) * 3, (decoder_cell(width, heads),) * 4)
 
 
 TRANSFORMER_BASE = transformer(512, 8)

@@ -1,0 +1,131 @@
+"""What all models of this package have in common for transformers, and the model without a head.
+
+The modules are those of `formwright.nn`, under the same names, so a checkpoint is the same file in plain torch.
+"""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutputWithPooling, Seq2SeqModelOutput
+from transformers.utils.generic import can_return_tuple
+
+from formwright.nn.build import initialise
+from formwright.nn.heads import HeadSpec, Task
+from formwright.nn.hf.config import FormwrightConfig
+from formwright.nn.task_model import TaskModel
+from formwright.nn.transformer import Output, Transformer
+
+_ENTRIES = ("tokens", "pixels", "features")  # what an embedding calls the part that reads the input
+_SHARED = {"transformer.decoder.embedding.tokens.weight": "transformer.encoder.embedding.tokens.weight"}
+
+
+class FormwrightPreTrainedModel(PreTrainedModel):  # type: ignore[misc]  # transformers ships no complete types
+    """Build the model of a configuration's card, with the head of `task`."""
+
+    config_class = FormwrightConfig
+    base_model_prefix = "transformer"
+    task: Task | None = None
+    _supports_sdpa = True
+    _no_split_modules = ("BlockLayer", "CellLayer")
+
+    def __init__(self, config: FormwrightConfig) -> None:
+        super().__init__(config)
+        card = config.design
+        self._tied_weights_keys = _SHARED if card.share_embedding else None
+        if card.family == "vision":
+            self.main_input_name = "pixel_values"
+        if self.task is None:
+            self.transformer = Transformer(card, config.settings)
+        else:
+            model = TaskModel(card, HeadSpec(self.task, config.num_labels), config.settings)
+            self.transformer, self.head = model.transformer, model.head
+        self.post_init()
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        if next(module.parameters(recurse=False), None) is None:
+            return
+        # transformers asks for every module that lacks a weight, and marks the weights that a checkpoint gave
+        given = [weight for weight in module.parameters() if getattr(weight, "_is_hf_initialized", False)]
+        kept = [weight.clone() for weight in given]
+        initialise(module, torch.default_generator)
+        for weight, value in zip(given, kept, strict=True):
+            weight.copy_(value)
+
+    def save_pretrained(self, save_directory: str | Path, **options: Any) -> None:
+        """Save the model, with the code that loads it where this package is not installed."""
+        if __package__ == "formwright.nn.hf":  # what has travelled already, transformers copies on
+            travel = import_module("formwright.nn.hf.travel")
+            travel.write_code(Path(save_directory))
+            self.config.auto_map = travel.auto_map()
+        super().save_pretrained(save_directory, **options)
+
+    def get_input_embeddings(self) -> nn.Module:
+        """Give the token table, or what stands in its place for images and frames."""
+        stack = self.transformer.encoder if self.transformer.encoder is not None else self.transformer.decoder
+        embedding = stack.embedding
+        return next(part for part in (getattr(embedding, name, None) for name in _ENTRIES) if part is not None)
+
+    def get_output_embeddings(self) -> None:
+        """Give nothing: heads that predict tokens read the token table itself."""
+
+    def resize_token_embeddings(self, *_: Any, **__: Any) -> nn.Module:
+        """Refuse: the size of the vocabulary is part of the card."""
+        raise NotImplementedError("the card fixes the vocabulary; build a card with another one and inherit the weights")
+
+    @property
+    def token_table(self) -> Tensor:
+        """Give the table that heads share to predict tokens: (vocabulary, table width)."""
+        stack = self.transformer.decoder if self.transformer.decoder is not None else self.transformer.encoder
+        return stack.embedding.tokens.weight
+
+    def run(
+        self, inputs: Tensor, *others: Tensor | None, all_layers: bool | None
+    ) -> tuple[Output, tuple[Tensor, ...] | None]:
+        """Run the transformer; where wanted, give the outputs of the embedding and of every layer as well."""
+        wanted = self.config.output_hidden_states if all_layers is None else all_layers
+        if not wanted:
+            return self.transformer(inputs, *others), None
+        stack = self.transformer.decoder if self.transformer.decoder is not None else self.transformer.encoder
+        seen: list[Tensor] = []
+        hook = stack.embedding.register_forward_hook(lambda _module, _inputs, output: seen.append(output))
+        try:
+            output = self.transformer(inputs, *others)
+        finally:
+            hook.remove()
+        return output, (*seen, *output.layers)
+
+
+class FormwrightModel(FormwrightPreTrainedModel):
+    """The model of a card without a head."""
+
+    @can_return_tuple  # type: ignore[untyped-decorator]
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        pixel_values: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+    ) -> BaseModelOutputWithPooling | Seq2SeqModelOutput:
+        """Return the last vectors, and the pooled one where the card has a pooler."""
+        inputs = pixel_values if input_ids is None else input_ids
+        if inputs is None:
+            raise ValueError(f"this model reads {self.main_input_name}, which is missing")
+        others = (attention_mask, token_type_ids, decoder_input_ids, decoder_attention_mask)
+        output, layers = self.run(inputs, *others, all_layers=output_hidden_states)
+        if self.config.is_encoder_decoder:
+            return Seq2SeqModelOutput(
+                last_hidden_state=output.hidden,
+                decoder_hidden_states=layers,
+                encoder_last_hidden_state=output.memory[-1],
+            )
+        return BaseModelOutputWithPooling(
+            last_hidden_state=output.hidden, pooler_output=output.pooled, hidden_states=layers
+        )

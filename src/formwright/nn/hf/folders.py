@@ -1,0 +1,67 @@
+"""Write a folder whole or not at all."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from formwright.arch.card import Card
+from formwright.core.errors import FormwrightError, IllegalInput
+
+CARD = "card.json"  # stands in every folder of ours, and tells it from others
+
+
+@contextmanager
+def whole_folder(target: Path, *, force: bool = False) -> Iterator[Path]:
+    """Give a new folder to write into; it becomes `target` when all went well, and vanishes otherwise.
+
+    An empty `target` is taken over. One that is not empty is refused, unless it is a folder of ours and `force` is set.
+    """
+    target = Path(os.path.realpath(target))
+    refuse_to_overwrite(target, force=force)
+    part = target.with_name(f".{target.name[:200]}.{os.getpid()}")
+    try:
+        part.mkdir(parents=True)
+        yield part
+        _replace(part, target)
+    except OSError as error:
+        raise IllegalInput(f"cannot write {target}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def refuse_to_overwrite(target: Path, *, force: bool = False) -> None:
+    """Refuse a place where something stands that is not ours to replace; cheap, so that it can be asked first."""
+    if not os.path.lexists(target):
+        return
+    if not target.is_dir():
+        raise IllegalInput(f"{target} is a file; name a folder")
+    if not any(target.iterdir()):
+        return
+    if not _is_ours(target):
+        raise IllegalInput(f"{target} holds files that are not an exported model; name another folder")
+    if not force:
+        raise IllegalInput(f"{target} holds an exported model already; replace it with --force, or name another folder")
+
+
+def _is_ours(folder: Path) -> bool:
+    try:
+        Card.loads((folder / CARD).read_bytes())
+    except (OSError, FormwrightError):
+        return False
+    return True
+
+
+def _replace(part: Path, target: Path) -> None:
+    if not target.exists():
+        part.rename(target)
+        return
+    old = target.with_name(f".{target.name[:200]}.{os.getpid()}.old")
+    target.rename(old)
+    try:
+        part.rename(target)
+    except BaseException:
+        old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,227 @@
+"""Models with the heads of tasks, with the signatures and outputs that users of transformers know."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from transformers import GenerationMixin
+from transformers.modeling_outputs import (
+    CausalLMOutput,
+    ImageClassifierOutput,
+    MaskedLMOutput,
+    QuestionAnsweringModelOutput,
+    Seq2SeqLMOutput,
+    SequenceClassifierOutput,
+    TokenClassifierOutput,
+)
+from transformers.utils.generic import can_return_tuple
+
+from formwright.nn.hf.base import FormwrightModel, FormwrightPreTrainedModel
+from formwright.nn.hf.config import FormwrightConfig
+
+__all__ = [
+    "FormwrightForCausalLM",
+    "FormwrightForImageClassification",
+    "FormwrightForMaskedLM",
+    "FormwrightForQuestionAnswering",
+    "FormwrightForSeq2SeqLM",
+    "FormwrightForSequenceClassification",
+    "FormwrightForTokenClassification",
+    "FormwrightModel",
+]
+
+
+class FormwrightForMaskedLM(FormwrightPreTrainedModel):
+    """Predict masked tokens."""
+
+    task = "masked-lm"
+
+    @can_return_tuple  # type: ignore[untyped-decorator]
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        **loss_options: Any,
+    ) -> MaskedLMOutput:
+        """Return scores over the vocabulary for every token: (batch, tokens, vocabulary)."""
+        output, layers = self.run(input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states)
+        logits = self.head(output.hidden, self.token_table)
+        loss = None
+        if labels is not None:
+            loss = self.loss_function(logits, labels, vocab_size=logits.shape[-1], **loss_options)
+        return MaskedLMOutput(loss=loss, logits=logits, hidden_states=layers)
+
+
+class FormwrightForCausalLM(FormwrightPreTrainedModel, GenerationMixin):  # type: ignore[misc]
+    """Predict the next token; `generate` reads the whole text anew for every token."""
+
+    task = "causal-lm"
+
+    def __init__(self, config: FormwrightConfig) -> None:
+        super().__init__(config)
+        self.generation_config.use_cache = False
+
+    @can_return_tuple  # type: ignore[untyped-decorator]
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        **loss_options: Any,
+    ) -> CausalLMOutput:
+        """Return scores over the vocabulary for what follows every token: (batch, tokens, vocabulary)."""
+        output, layers = self.run(input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states)
+        logits = self.head(output.hidden, self.token_table)
+        loss = None
+        if labels is not None:
+            loss = self.loss_function(logits, labels, vocab_size=logits.shape[-1], **loss_options)
+        return CausalLMOutput(loss=loss, logits=logits, hidden_states=layers)
+
+    def prepare_inputs_for_generation(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any
+    ) -> dict[str, Tensor | None]:
+        """Choose what `forward` reads while text is being generated."""
+        return {"input_ids": input_ids, "attention_mask": attention_mask}
+
+
+class FormwrightForSequenceClassification(FormwrightPreTrainedModel):
+    """Classify or score sentences and pairs of sentences."""
+
+    task = "sequence-classification"
+
+    @can_return_tuple  # type: ignore[untyped-decorator]
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        **loss_options: Any,
+    ) -> SequenceClassifierOutput:
+        """Return (batch, labels); the loss follows `config.problem_type`, or the labels where that is not set."""
+        output, layers = self.run(input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states)
+        logits = self.head(output, attention_mask)
+        loss = None
+        if labels is not None:
+            loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config, **loss_options)
+        return SequenceClassifierOutput(loss=loss, logits=logits, hidden_states=layers)
+
+
+class FormwrightForImageClassification(FormwrightPreTrainedModel):
+    """Classify images."""
+
+    task = "sequence-classification"
+
+    @can_return_tuple  # type: ignore[untyped-decorator]
+    def forward(
+        self,
+        pixel_values: Tensor,
+        labels: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        **loss_options: Any,
+    ) -> ImageClassifierOutput:
+        """Return (batch, labels) for images (batch, channels, side, side)."""
+        output, layers = self.run(pixel_values.to(self.dtype), all_layers=output_hidden_states)
+        logits = self.head(output, None)
+        loss = None
+        if labels is not None:
+            loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config, **loss_options)
+        return ImageClassifierOutput(loss=loss, logits=logits, hidden_states=layers)
+
+
+class FormwrightForTokenClassification(FormwrightPreTrainedModel):
+    """Label every token."""
+
+    task = "token-classification"
+
+    @can_return_tuple  # type: ignore[untyped-decorator]
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        **loss_options: Any,
+    ) -> TokenClassifierOutput:
+        """Return (batch, tokens, labels)."""
+        output, layers = self.run(input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states)
+        logits = self.head(output, attention_mask)
+        loss = None if labels is None else self.loss_function(logits, labels, self.config, **loss_options)
+        return TokenClassifierOutput(loss=loss, logits=logits, hidden_states=layers)
+
+
+class FormwrightForQuestionAnswering(FormwrightPreTrainedModel):
+    """Find where an answer starts and ends."""
+
+    task = "span-extraction"
+
+    @can_return_tuple  # type: ignore[untyped-decorator]
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        start_positions: Tensor | None = None,
+        end_positions: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        **loss_options: Any,
+    ) -> QuestionAnsweringModelOutput:
+        """Return scores of every token as a start and as an end: two times (batch, tokens)."""
+        output, layers = self.run(input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states)
+        start, end = (scores.contiguous() for scores in self.head(output, attention_mask).unbind(-1))
+        loss = None
+        if start_positions is not None and end_positions is not None:
+            loss = self.loss_function(start, end, start_positions, end_positions, **loss_options)
+        return QuestionAnsweringModelOutput(
+            loss=loss, start_logits=start, end_logits=end, hidden_states=layers
+        )
+
+
+class FormwrightForSeq2SeqLM(FormwrightPreTrainedModel):
+    """Predict the next token of a target text from a source text."""
+
+    task = "seq2seq-lm"
+
+    @can_return_tuple  # type: ignore[untyped-decorator]
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+    ) -> Seq2SeqLMOutput:
+        """Return scores over the vocabulary for what follows every target token.
+
+        Without `decoder_input_ids` the decoder reads `labels`, shifted by one behind `config.decoder_start_token_id`
+        or, where that is not set, behind the padding token.
+        """
+        if decoder_input_ids is None:
+            decoder_input_ids = self._shifted(labels)
+        others = (attention_mask, None, decoder_input_ids, decoder_attention_mask)
+        output, layers = self.run(input_ids, *others, all_layers=output_hidden_states)
+        logits = self.head(output.hidden, self.token_table)
+        loss = None if labels is None else F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
+        return Seq2SeqLMOutput(
+            loss=loss,
+            logits=logits,
+            decoder_hidden_states=layers,
+            encoder_last_hidden_state=output.memory[-1],
+        )
+
+    def _shifted(self, labels: Tensor | None) -> Tensor:
+        if labels is None:
+            raise ValueError("pass decoder_input_ids, or labels to make them from")
+        padding = self.config.pad_token_id or 0
+        start = getattr(self.config, "decoder_start_token_id", None)
+        first = torch.full_like(labels[:, :1], padding if start is None else start)
+        return torch.cat((first, labels[:, :-1].masked_fill(labels[:, :-1] < 0, padding)), 1)

@@ -1,0 +1,66 @@
+"""The model card of an exported model: what it is, what it scored, what it costs, and where it came from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from formwright.arch.card import Card
+
+Facts = Mapping[str, object]
+_PIPELINES = {
+    "sequence-classification": "text-classification",
+    "token-classification": "token-classification",
+    "span-extraction": "question-answering",
+    "masked-lm": "fill-mask",
+    "causal-lm": "text-generation",
+    "seq2seq-lm": "text2text-generation",
+}
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What is known of a model beside its design: scores by metric, costs by name, and where it came from."""
+
+    scores: Facts
+    costs: Facts
+    lineage: Facts
+
+
+def readme(card: Card, task: str | None, auto_class: str, provenance: Provenance, *, stock: bool = False) -> str:
+    """Write the model card of a folder; `auto_class` is what loads it."""
+    title = f"A {card.family} designed with Formwright"
+    parts = [_header(card, task), f"# {title}\n", f"Digest of the design: `{card.digest}`\n", _usage(auto_class, stock)]
+    named = {"Scores": provenance.scores, "Costs": provenance.costs, "Lineage": provenance.lineage}
+    return "\n".join(parts + [_table(name, facts) for name, facts in named.items() if facts])
+
+
+def _header(card: Card, task: str | None) -> str:
+    lines = ["library_name: transformers", "tags:", "- formwright", f"- {card.family}"]
+    if task is not None:
+        pipeline = "image-classification" if card.family == "vision" else _PIPELINES[task]
+        lines.append(f"pipeline_tag: {pipeline}")
+    return "\n".join(["---", *lines, "---", ""])
+
+
+def _usage(auto_class: str, stock: bool) -> str:
+    load = f"from transformers import {auto_class}\n\nmodel = {auto_class}.from_pretrained(FOLDER"
+    if stock:
+        return f"```python\n{load})\n```\n"
+    return (
+        f"Where formwright is installed:\n\n```python\nimport formwright\n{load})\n```\n\n"
+        "Elsewhere the code in this folder loads the model; read it first, then:\n\n"
+        f"```python\n{load}, trust_remote_code=True)\n```\n"
+    )
+
+
+def _table(title: str, facts: Facts) -> str:
+    rows = [f"| {_cell(name)} | {_cell(value)} |" for name, value in facts.items()]
+    return "\n".join([f"## {title}\n", "| | |", "|---|---|", *rows, ""])
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    for mark, instead in (("\\", "\\\\"), ("|", "\\|"), ("<", "&lt;"), ("\n", " "), ("\r", " ")):
+        text = text.replace(mark, instead)
+    return text

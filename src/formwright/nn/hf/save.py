@@ -1,0 +1,132 @@
+"""Export a model as a Hugging Face folder that loads with our package, and without it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from formwright.arch.card import Card
+from formwright.arch.layers import TokenEmbedding
+from formwright.core.errors import IllegalInput
+from formwright.cost import macs, params
+from formwright.nn.heads import HeadSpec
+from formwright.nn.hf.fields import AUTO_CLASSES, MODEL_TYPE, class_name, standard_fields
+from formwright.nn.hf.files import CONFIG, WEIGHTS, write_json
+from formwright.nn.hf.folders import CARD, whole_folder
+from formwright.nn.hf.own import load_folder
+from formwright.nn.hf.readme import Facts, Provenance, readme
+from formwright.nn.hf.tokenizers import write_tokenizer
+from formwright.nn.hf.travel import auto_map, write_code
+from formwright.nn.task_model import TaskModel
+from formwright.nn.transformer import Transformer
+
+__all__ = ["load_folder", "save_pretrained_folder"]
+
+_NAMED = ("sequence-classification", "token-classification")
+_LENGTH = 128  # tokens of a sentence, for counting operations
+
+
+def save_pretrained_folder(
+    model: TaskModel | Transformer,
+    folder: str | Path,
+    *,
+    tokenizer: Any = None,
+    labels: Sequence[str] = (),
+    scores: Facts | None = None,
+    costs: Facts | None = None,
+    lineage: Facts | None = None,
+    force: bool = False,
+) -> Path:
+    """Write a model as a folder that transformers loads, with or without this package; return the folder.
+
+    `tokenizer` is one of transformers, one of the tokenizers library, or the files of one. `labels` name a classifier's
+    labels in order. `scores`, `costs` (by default parameters and operations) and `lineage` go into the model card. The
+    folder is written whole or not at all; `force` replaces one that was written before.
+    """
+    card, spec = parts_of(model)
+    check_labels(spec, labels)
+    auto_class = AUTO_CLASSES[class_name(card.family, spec.task if spec else None)]
+    provenance = Provenance(scores or {}, counted(card) if costs is None else costs, lineage or {})
+    with whole_folder(Path(folder), force=force) as part:
+        padding = write_tokenizer(tokenizer, part, _length(card)) if tokenizer is not None else None
+        write_json(part / CONFIG, _config(model, labels) | {"pad_token_id": padding})
+        save_tensors(_tensors(model), part / WEIGHTS)
+        write_code(part)
+        (part / CARD).write_bytes(card.canonical)
+        text = readme(card, spec.task if spec else None, auto_class, provenance)
+        (part / "README.md").write_text(text, encoding="utf-8")
+    return Path(folder)
+
+
+def parts_of(model: TaskModel | Transformer) -> tuple[Card, HeadSpec | None]:
+    """Give the card and the head of a model."""
+    return (model.transformer.card, model.spec) if isinstance(model, TaskModel) else (model.card, None)
+
+
+def check_labels(spec: HeadSpec | None, labels: Sequence[str]) -> None:
+    """Refuse names that do not fit the labels of a head."""
+    if not labels:
+        return
+    if spec is None or spec.task not in _NAMED:
+        raise IllegalInput(f"labels are given, but {spec.task if spec else 'a model without a head'} has none to name")
+    if len(labels) != spec.labels or len(set(labels)) != len(labels):
+        raise IllegalInput(f"the head has {spec.labels} labels, which need as many different names, not {list(labels)}")
+
+
+def counted(card: Card) -> Facts:
+    """Count what every model card says: parameters and operations."""
+    return {"parameters": params(card), f"multiply-accumulates at {_LENGTH} tokens": macs(card, _LENGTH)}
+
+
+def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+    """Write tensors as transformers does, each stored once and whole."""
+    save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path, {"format": "pt"})
+
+
+def label_fields(spec: HeadSpec | None, labels: Sequence[str]) -> dict[str, Any]:
+    """Name the labels of a classifier in a configuration."""
+    if spec is None or spec.task not in _NAMED:
+        return {}
+    names = labels or [f"LABEL_{number}" for number in range(spec.labels)]
+    return {
+        "id2label": {str(number): name for number, name in enumerate(names)},
+        "label2id": {name: number for number, name in enumerate(names)},
+    }
+
+
+def _config(model: TaskModel | Transformer, labels: Sequence[str]) -> dict[str, Any]:
+    card, spec = parts_of(model)
+    settings = asdict(model.transformer.settings if isinstance(model, TaskModel) else model.settings)
+    settings.pop("eager")
+    return {
+        "model_type": MODEL_TYPE,
+        "architectures": [class_name(card.family, spec.task if spec else None)],
+        "auto_map": auto_map(),
+        "card": card.to_json(),
+        "dtype": str(_dtype(model)).removeprefix("torch."),
+        **settings,
+        **standard_fields(card),
+        **label_fields(spec, labels),
+    }
+
+
+def _dtype(model: nn.Module) -> torch.dtype:
+    return next(model.parameters()).dtype
+
+
+def _tensors(model: TaskModel | Transformer) -> dict[str, Tensor]:
+    """Give the weights under the names of a `TaskModel`; a table that two stacks share is the encoder's."""
+    prefix = "" if isinstance(model, TaskModel) else "transformer."
+    tensors = {f"{prefix}{name}": tensor for name, tensor in model.state_dict().items()}
+    if parts_of(model)[0].share_embedding:
+        del tensors["transformer.decoder.embedding.tokens.weight"]
+    return tensors
+
+
+def _length(card: Card) -> int | None:
+    embedding = card.stacks[0].embedding
+    return embedding.length if isinstance(embedding, TokenEmbedding) else None

@@ -1,0 +1,61 @@
+"""Put a tokenizer into a model's folder, whatever form it comes in."""
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from formwright.core.errors import IllegalInput
+from formwright.nn.hf.files import read_json, write_json
+
+_ROLES = {
+    "pad_token": ("[PAD]", "<pad>"),
+    "unk_token": ("[UNK]", "<unk>"),
+    "cls_token": ("[CLS]", "<s>"),
+    "sep_token": ("[SEP]", "</s>"),
+    "mask_token": ("[MASK]", "<mask>"),
+}
+
+
+def write_tokenizer(tokenizer: Any, folder: Path, length: int | None) -> int | None:
+    """Write a tokenizer's files and return the number of its padding token, if it has one.
+
+    `tokenizer` is one of transformers, one of the tokenizers library, or the files of one. `length` is the number of
+    tokens that the model reads.
+    """
+    if hasattr(tokenizer, "save_pretrained"):
+        tokenizer.save_pretrained(folder)
+    elif hasattr(tokenizer, "save") and hasattr(tokenizer, "token_to_id"):
+        tokenizer.save(str(folder / "tokenizer.json"))
+        write_json(folder / "tokenizer_config.json", _description(tokenizer, length))
+    elif isinstance(tokenizer, Iterable) and not isinstance(tokenizer, str):
+        _copy(tokenizer, folder)
+    else:
+        raise IllegalInput(f"a {type(tokenizer).__name__} is no tokenizer that can be saved")
+    return _padding(folder)
+
+
+def _description(tokenizer: Any, length: int | None) -> dict[str, Any]:
+    """Tell transformers which tokens have which role; the tokenizers library does not record it."""
+    found = {role: [name for name in names if tokenizer.token_to_id(name) is not None] for role, names in _ROLES.items()}
+    roles = {role: names[0] for role, names in found.items() if names}
+    return {"tokenizer_class": "PreTrainedTokenizerFast", **({"model_max_length": length} if length else {}), **roles}
+
+
+def _copy(files: Iterable[str | Path], folder: Path) -> None:
+    for file in map(Path, files):
+        try:
+            shutil.copyfile(file, folder / file.name)
+        except OSError as error:
+            raise IllegalInput(f"cannot copy the tokenizer's {file}: {error.strerror or error}") from None
+
+
+def _padding(folder: Path) -> int | None:
+    config, tokenizer = folder / "tokenizer_config.json", folder / "tokenizer.json"
+    if not (config.is_file() and tokenizer.is_file()):
+        return None
+    name = read_json(config).get("pad_token")
+    if isinstance(name, dict):  # older files describe the token instead of naming it
+        name = name.get("content")
+    added = read_json(tokenizer).get("added_tokens", [])
+    return next((token["id"] for token in added if token.get("content") == name), None)

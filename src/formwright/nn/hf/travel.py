@@ -1,0 +1,86 @@
+"""The modelling code that travels with a model, so that it loads where this package is not installed.
+
+transformers copies the files that a module imports as ``from .name import ...``, all from one folder. So every module
+that our models need becomes one file, and `formwright.nn.layers` is imported as `.formwright_nn_layers`.
+"""
+
+import ast
+import re
+from functools import lru_cache
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
+from pathlib import Path
+
+from formwright import __version__
+from formwright.nn.hf.fields import AUTO_CLASSES
+
+_ENTRY = "formwright.nn.hf.models"
+_CONFIG = "formwright.nn.hf.config"
+_IMPORT = re.compile(r"from\s+(formwright(?:\.\w+)+)\s+import\b")
+_HEADER = f"""\
+# Copied from Formwright {__version__}, so that this model loads without it. Licensed under the Apache License,
+# Version 2.0: http://www.apache.org/licenses/LICENSE-2.0
+
+"""
+
+
+@lru_cache(maxsize=1)
+def travelling_files() -> dict[str, str]:
+    """Give the text of every file that has to stand beside a model's weights, by file name."""
+    files: dict[str, str] = {}
+    waiting = [_ENTRY]
+    while waiting:
+        module = waiting.pop()
+        if f"{_flat(module)}.py" not in files:
+            source = _source(module)
+            files[f"{_flat(module)}.py"] = _HEADER + _rewritten(source)
+            waiting += [name for _, name in _imports(source)]
+    return files
+
+
+def write_code(folder: Path) -> None:
+    """Write the travelling files into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in travelling_files().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def auto_map() -> dict[str, str]:
+    """Say where transformers finds the classes of `travelling_files`: an entry of `config.json`."""
+    models = {auto: f"{_flat(_ENTRY)}.{name}" for name, auto in AUTO_CLASSES.items()}
+    return {"AutoConfig": f"{_flat(_CONFIG)}.FormwrightConfig", **models}
+
+
+def _flat(module: str) -> str:
+    return module.replace(".", "_")
+
+
+def _source(module: str) -> str:
+    spec = find_spec(module)
+    assert spec is not None, module
+    # `from formwright.core import codec` would import a module, which a flat folder cannot say
+    assert spec.submodule_search_locations is None, f"import names from the modules of {module}"
+    assert isinstance(spec.loader, InspectLoader)
+    source = spec.loader.get_source(module)
+    assert source is not None, module
+    return source
+
+
+def _imports(source: str) -> list[tuple[int, str]]:
+    """List our own modules that a module imports from, with the line of each import."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            assert not any(alias.name.split(".")[0] == "formwright" for alias in node.names), ast.unparse(node)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module is not None and not node.level, ast.unparse(node)
+            if node.module.split(".")[0] == "formwright":
+                found.append((node.lineno, node.module))
+    return found
+
+
+def _rewritten(source: str) -> str:
+    lines = source.splitlines(keepends=True)
+    for number, _ in _imports(source):
+        lines[number - 1] = _IMPORT.sub(lambda match: f"from .{_flat(match[1])} import", lines[number - 1])
+    return "".join(lines)

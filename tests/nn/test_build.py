@@ -1,0 +1,148 @@
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from tests.arch.random_cards import FAMILIES, random_card
+from tests.nn.cases import MIXERS, block, stack
+from tests.nn.helpers import filled, run
+from torch import Tensor, nn
+
+from formwright.arch.card import Card
+from formwright.arch.check import operations
+from formwright.arch.layers import Branch, Cell, Junction, Stack, TokenEmbedding
+from formwright.arch.ops import Attention, Convolution, CrossAttention, LightweightConvolution, SeparableConvolution
+from formwright.core.rng import derive
+from formwright.nn.attention import SelfAttention
+from formwright.nn.build import build, skeleton
+from formwright.nn.convolution import DepthwiseSeparable, Lightweight, PlainConvolution
+from formwright.nn.opgraph import OpGraphAttention
+from formwright.nn.settings import Settings
+from formwright.nn.transformer import Transformer
+
+CARD = Card(stack(tuple(block(mixer, "post") for mixer in MIXERS.values())), pooler=True, classes=3)
+
+
+def weights(seed: int) -> dict[str, Tensor]:
+    return build(CARD, seed=seed).state_dict()
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_others() -> None:
+    first, again, other = weights(1), weights(1), weights(2)
+    assert list(first) == list(again) == list(other)
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    differ = {name for name in first if not torch.equal(first[name], other[name])}
+    assert differ == {name for name in first if not (name.endswith(".bias") or "norm." in name)}
+
+
+def test_building_touches_no_global_generator() -> None:
+    ours, numpys = torch.get_rng_state(), np.random.get_state(legacy=False)  # noqa: NPY002
+    build(CARD, seed=5)
+    skeleton(CARD)
+    assert torch.equal(torch.get_rng_state(), ours)
+    assert str(np.random.get_state(legacy=False)) == str(numpys)  # noqa: NPY002
+
+
+def test_a_skeleton_has_the_names_and_shapes_of_the_model_and_no_memory() -> None:
+    bones, model = skeleton(CARD), build(CARD)
+    assert all(parameter.is_meta for parameter in bones.parameters())
+    assert {n: p.shape for n, p in bones.named_parameters()} == {n: p.shape for n, p in model.named_parameters()}
+
+
+def spread(tensor: Tensor) -> float:
+    return float(tensor.detach().square().mean().sqrt())
+
+
+@torch.no_grad()
+def test_fresh_weights_are_as_bert_has_them() -> None:
+    model = build(CARD)
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm):
+            assert (module.weight == 1).all()
+            assert (module.bias == 0).all()
+        if isinstance(module, nn.Linear):
+            assert 0.017 < spread(module.weight) < 0.023
+            assert module.bias is None or (module.bias == 0).all()
+    assert all(parameter.isfinite().all() for parameter in model.parameters())
+
+
+@torch.no_grad()
+def test_fresh_convolutions_keep_the_size_of_their_input() -> None:
+    cell_of = [Branch(0, operation, 64) for operation in (Convolution(5), SeparableConvolution(5, 1))]
+    cells = tuple(Cell(64, (Junction(branch),)) for branch in (*cell_of, Branch(0, LightweightConvolution(5, 32), 64)))
+    model = build(Card(Stack(TokenEmbedding(9, 64), cells)))
+    parts = list(model.modules())
+    (plain,) = (part for part in parts if isinstance(part, PlainConvolution))
+    (separable,) = (part for part in parts if isinstance(part, DepthwiseSeparable))
+    (light,) = (part for part in parts if isinstance(part, Lightweight))
+    assert 0.9 < spread(plain.kernel) * (64 * 5) ** 0.5 < 1.1
+    assert 0.85 < spread(separable.kernel) * 5**0.5 < 1.15
+    assert 0.8 < spread(light.kernel) < 1.2
+
+
+def test_fresh_wma_scores_are_nearly_sdp_scores() -> None:
+    model = build(Card(stack((block(Attention(2, 16, "wma"), "post"),))))
+    (attention,) = (module for module in model.modules() if isinstance(module, SelfAttention))
+    assert attention.bilinear is not None
+    difference = attention.bilinear.detach() - torch.eye(16) / 4
+    assert 0.015 < spread(difference) < 0.025
+
+
+def test_a_model_forgets_no_setting() -> None:
+    model = build(CARD, Settings(dropout=0.25, norm_epsilon=1e-5))
+    assert all(module.eps == 1e-5 for module in model.modules() if isinstance(module, nn.LayerNorm))
+    assert {module.dropout for module in model.modules() if isinstance(getattr(module, "dropout", None), float)} == {
+        0.25
+    }
+
+
+def idle(model: Transformer) -> Iterator[str]:
+    """Name the weights that no gradient needs to reach.
+
+    They are an encoder that no layer of the decoder reads, and the inputs of an op graph, which may cancel out.
+    """
+    decoder = model.card.decoder
+    read = [each for layer in (decoder.layers if decoder else ()) for _, each in operations(layer)]
+    shared = "encoder.embedding.tokens." if model.card.share_embedding else "nothing"
+    for name, _ in model.named_parameters():
+        unread = decoder is not None and not any(isinstance(each, CrossAttention) for each in read)
+        if name.startswith("encoder.") and unread and not name.startswith(shared):
+            yield name
+    for place, module in model.named_modules():
+        if isinstance(module, OpGraphAttention):
+            yield from (f"{place}.inputs.{name}" for name, _ in module.inputs.named_parameters())
+
+
+def total(model: Transformer, seed: int) -> Tensor:
+    """Weigh all outputs of a model by random numbers, so that a norm at the end does not hide the gradient."""
+    output = run(model, seed=seed)
+    outputs = [output.hidden, *([output.pooled] if output.pooled is not None else [])]
+    outputs += [model.classes(output.hidden[:, 0])] if model.classes is not None else []
+    generator = torch.Generator().manual_seed(seed)
+    return sum((part * torch.randn(part.shape, generator=generator)).sum() for part in outputs)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_fresh_random_designs_run_forward_and_backward_without_nan(family: str) -> None:
+    rng = derive(0, "backward", family)
+    for seed in range(10):
+        card = random_card(rng, family)
+        model = build(card, seed=seed)
+        assert isinstance(model, Transformer)
+        total(model, seed).backward()
+        assert run(model).hidden.isfinite().all(), card.to_json()
+        for name, parameter in model.named_parameters():
+            assert parameter.grad is None or parameter.grad.isfinite().all(), (name, card.to_json())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gradients_reach_every_weight_that_is_used(family: str) -> None:
+    rng = derive(0, "reach", family)
+    for seed in range(10):
+        model = filled(skeleton(random_card(rng, family)), dtype=torch.float64)
+        assert isinstance(model, Transformer)
+        total(model, seed).backward()
+        unused = set(idle(model))
+        for name, parameter in model.named_parameters():
+            reached = parameter.grad is not None and bool((parameter.grad != 0).any())
+            assert reached or name in unused, (name, model.card.to_json())

@@ -1,0 +1,110 @@
+"""What the card promises is what torch builds and runs: parameters and multiply-accumulate operations, exactly."""
+
+from functools import lru_cache
+from typing import Any
+
+import pytest
+import torch
+from tests.arch.random_cards import FAMILIES, random_card
+from tests.cost.cases import CARDS as COUNTED
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from formwright.arch.card import Card
+from formwright.arch.layers import PatchEmbedding, Stack, TokenEmbedding
+from formwright.core.rng import derive
+from formwright.cost import macs, params
+from formwright.nn.build import skeleton
+from formwright.nn.settings import Settings
+from formwright.nn.transformer import Transformer
+from formwright.space.zoo import CARDS, SPACES, load_card, load_space
+
+LENGTH = 12
+
+
+def built_params(card: Card) -> int:
+    """Count the parameters that torch holds, a shared one once."""
+    return sum(parameter.numel() for parameter in skeleton(card).parameters())
+
+
+def _blank(stack: Stack, length: int) -> Tensor:
+    embedding = stack.embedding
+    if isinstance(embedding, TokenEmbedding):
+        return torch.zeros(1, length, dtype=torch.long, device="meta")
+    if isinstance(embedding, PatchEmbedding):
+        return torch.zeros(1, embedding.channels, embedding.image, embedding.image, device="meta")
+    return torch.zeros(1, length, embedding.features, device="meta")
+
+
+@torch.no_grad()
+def counted_macs(card: Card, length: int) -> float:
+    """Run a model without memory under torch's counter; attention runs step by step, the fused one is not counted."""
+    model = skeleton(card, Settings(eager=True)).eval()
+    assert isinstance(model, Transformer)
+    more: dict[str, Any] = {}
+    if card.encoder is not None and card.decoder is not None:
+        more["targets"] = _blank(card.decoder, length)
+    with torch.device("meta"), FlopCounterMode(display=False) as counter:
+        output = model(_blank(card.stacks[0], length), **more)
+        if model.classes is not None:
+            model.classes(output.hidden[:, 0])
+    return counter.get_total_flops() / 2
+
+
+@lru_cache(maxsize=1)
+def random_cards() -> list[Card]:
+    rng = derive(0, "counts")
+    return [random_card(rng, FAMILIES[index % len(FAMILIES)]) for index in range(500)]
+
+
+def samples(name: str) -> list[Card]:
+    space, rng = load_space(name), derive(0, "counts", name)
+    return [space.card(space.sample(rng)) for _ in range(3)]
+
+
+def wrong_params(cards: list[Card]) -> list[str]:
+    return [card.canonical.decode() for card in cards if built_params(card) != params(card) - card.idle]
+
+
+def wrong_macs(cards: list[Card], length: int) -> list[str]:
+    return [card.canonical.decode() for card in cards if counted_macs(card, length) != macs(card, length)]
+
+
+def test_random_designs_are_counted_right() -> None:
+    assert wrong_params(random_cards()[:100]) == []
+    assert wrong_macs(random_cards()[:40], LENGTH) == []
+
+
+@pytest.mark.parametrize("name", COUNTED)
+@pytest.mark.parametrize("length", [1, 13])
+def test_designs_of_every_kind_are_counted_right(name: str, length: int) -> None:
+    assert wrong_params([COUNTED[name]]) == []
+    assert wrong_macs([COUNTED[name]], length) == []
+
+
+def test_published_designs_have_the_parameters_that_their_cards_say() -> None:
+    assert wrong_params([load_card(name) for name in CARDS.names()]) == []
+
+
+@pytest.mark.parametrize("name", SPACES.names())
+def test_samples_of_published_spaces_have_the_parameters_that_their_cards_say(name: str) -> None:
+    assert wrong_params(samples(name)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_500_random_designs_are_counted_right(part: int) -> None:
+    assert wrong_params(random_cards()[part::10]) == []
+    assert wrong_macs(random_cards()[part::10], LENGTH) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CARDS.names())
+def test_published_designs_take_the_operations_that_their_cards_say(name: str) -> None:
+    assert wrong_macs([load_card(name)], 24) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SPACES.names())
+def test_samples_of_published_spaces_take_the_operations_that_their_cards_say(name: str) -> None:
+    assert wrong_macs(samples(name), 24) == []

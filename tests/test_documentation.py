@@ -1,0 +1,74 @@
+"""What the documentation shows runs, and its numbers are what the program prints."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from formwright.space.zoo import SPACES, load_space
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", "CONTRIBUTING.md", "docs/costs.md", "docs/map.md", "docs/spaces.md"]
+FORMULAS = {
+    "5 x 233,280^4": 5 * 233_280**4,
+    "3 (9^10 + 9^11 + 9^12)": 3 * (9**10 + 9**11 + 9**12),
+    "3 x 6^12": 3 * 6**12,
+    "7^12": 7**12,
+    "25^12": 25**12,
+}
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def read(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def programs(page: str) -> list[str]:
+    """List the Python programs that a page shows."""
+    return re.findall(r"^```python\n(.*?)^```", read(page), re.DOTALL | re.MULTILINE)
+
+
+def sizes() -> dict[str, str]:
+    """Read the table of spaces: the size in its second column by the name in its first."""
+    return dict(re.findall(r"^\| `([\w-]+)` \| ([^|]*\d[^|]*) \|", read("docs/spaces.md"), re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/spaces.md"])
+def test_programs_on_a_page_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert programs(page)
+    for program in programs(page):
+        exec(compile(program, page, "exec"), {"__name__": page})
+        assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_examples_run(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(example), run_name="__main__")
+    assert capsys.readouterr().out.strip()
+
+
+def test_the_page_of_spaces_shows_the_example() -> None:
+    assert any(program in read("examples/own_space.py") for program in programs("docs/spaces.md"))
+
+
+@pytest.mark.parametrize("name", sizes())
+def test_sizes_of_spaces_are_true(name: str) -> None:
+    size, count = sizes()[name], load_space(name).count()
+    power = re.fullmatch(r"(?:about )?(\d\.(\d+)e\d+)", size)
+    if power is None:
+        assert FORMULAS.get(size, count) == count
+        assert size in (*FORMULAS, f"{count:,}")
+    else:
+        assert f"{count:.{len(power[2])}e}".replace("+", "") == power[1]
+
+
+def test_every_published_space_is_on_the_page() -> None:
+    assert {name for name in SPACES.names() if not name.endswith("-nano")} == set(sizes())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    targets = re.findall(r"\]\(([^)#:]+)\)", read(page))
+    missing = [target for target in targets if not ((ROOT / page).parent / target).exists()]
+    assert not missing
