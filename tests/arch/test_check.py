@@ -271,3 +271,13 @@ def test_sizes_of_designs_made_in_python_are_checked(layer: Block, where: str) -
     with pytest.raises(IllegalDesign) as caught:
         Card(encoder=Stack(TokenEmbedding(9, layer.width), (layer,)))
     assert f"encoder.layers[0].{where}" in [fault.where for fault in caught.value.faults] or layer.width < 0
+
+
+def test_a_layer_has_a_limited_number_of_parts() -> None:
+    stack = Stack(TokenEmbedding(9, 32), (Block(32, Attention(2, 16), (32,) * 64),))
+    assert Card(encoder=stack).encoder == stack
+    with pytest.raises(IllegalDesign, match=r"layers\[0\]\.feed_forward: has 65 widths; at most 64 are allowed"):
+        Card(encoder=Stack(TokenEmbedding(9, 32), (Block(32, Attention(2, 16), (32,) * 65),)))
+    junctions = tuple(Junction(Branch(index, Identity(), 32, norm=True)) for index in range(65))
+    with pytest.raises(IllegalDesign, match=r"layers\[0\]\.junctions: has 65 junctions; at most 64 are allowed"):
+        Card(encoder=Stack(TokenEmbedding(9, 32), (Cell(32, junctions),)))

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,3 +92,10 @@ def test_a_file_larger_than_any_card_is_not_read(tmp_path: Path) -> None:
         read_card(path)
     path.write_bytes(TINY.canonical.ljust(LARGEST))
     assert read_card(path).card == TINY
+
+
+def test_what_show_printed_can_be_shown_again(run: Any, write: Any) -> None:
+    printed = run("show", "bert-tiny", "--json")
+    again = run("show", str(write(printed.out, "again.json")), "--json")
+    assert again.code == 0
+    assert again.data["digest"] == printed.data["digest"]

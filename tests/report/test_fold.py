@@ -31,6 +31,12 @@ def test_numbers_of_layers_count_from_one() -> None:
     assert [(run.first, run.last) for run in second.runs] == [(3, 3), (4, 4)]
 
 
+def test_thousands_of_different_layers_are_folded_in_no_time() -> None:
+    layers = [Block(8, Attention(1, 8), (width,)) for width in range(1, 5001)]
+    assert len(fold(layers)) == 5000
+    assert [repeat.times for repeat in fold(layers[:100] * 20)] == [20]
+
+
 @given(st.lists(st.sampled_from((A, B, C)), min_size=1, max_size=40))
 def test_folding_loses_nothing(layers: list[Block]) -> None:
     repeats = fold(layers)

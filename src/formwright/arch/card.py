@@ -55,13 +55,17 @@ class Card:
         return read(cls, data, "card")
 
     @classmethod
-    def loads(cls, source: str | bytes) -> "Card":
+    def loads(cls, content: str | bytes) -> "Card":
         """Read a card from JSON text."""
+        return cls.from_json(cls.parse(content))
+
+    @staticmethod
+    def parse(content: str | bytes) -> Any:
+        """Turn JSON text into JSON data; raise `IllegalDesign` where it cannot be read."""
         try:
-            data = loads(source)
+            return loads(content)
         except ValueError as error:
             raise IllegalDesign([Fault("the whole", f"is not JSON that can be read: {error}")]) from None
-        return cls.from_json(data)
 
     def to_json(self) -> dict[str, Any]:
         """Give the card as JSON data."""

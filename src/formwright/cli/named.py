@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from formwright.core.errors import IllegalDesign, IllegalInput, nearest
 
@@ -53,9 +53,15 @@ def read_card(path: Path) -> NamedCard:
     if len(text) > LARGEST:
         raise IllegalInput(f"cannot read {path}: it holds more than {LARGEST:,} bytes, and no card does")
     try:
-        return NamedCard(path.stem, Card.loads(text))
+        return NamedCard(path.stem, Card.from_json(_card_within(Card.parse(text))))
     except IllegalDesign as error:
         raise IllegalDesign(error.faults, what=f"card in {path}") from None
+
+
+def _card_within(data: Any) -> Any:
+    """Take the card out of what `formwright show CARD --json` printed, or the data as it is."""
+    shown = isinstance(data, dict) and data.get("kind") == "card" and "card" in data
+    return data["card"] if shown else data
 
 
 def _is_a_path(name: str) -> bool:

@@ -75,7 +75,9 @@ class FormwrightPreTrainedModel(PreTrainedModel):  # type: ignore[misc]  # trans
 
     def resize_token_embeddings(self, *_: Any, **__: Any) -> nn.Module:
         """Refuse: the size of the vocabulary is part of the card."""
-        raise NotImplementedError("the card fixes the vocabulary; build a card with another one and inherit the weights")
+        raise NotImplementedError(
+            "the card fixes the vocabulary; build a card with another one and inherit the weights"
+        )
 
     @property
     def token_table(self) -> Tensor:

@@ -10,9 +10,7 @@ from formwright.arch.layers import Block
 from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
 from formwright.nn.hf.designs import Design
-from formwright.nn.hf.names import QUERY_KEY_VALUE, HeadNames, Names, packed
-
-_PARTS = ("weight", "bias")
+from formwright.nn.hf.names import PARTS, QUERY_KEY_VALUE, HeadNames, Names, packed
 
 
 class Tensors:
@@ -64,7 +62,7 @@ def carry_model(names: Names, design: Design, tensors: Tensors, pooler: str | No
         for name, tensor in _carry_layer(names.in_layer, block, layer, tensors).items():
             weights[f"encoder.layers.{index}.{name}"] = tensor
     if pooler is not None:
-        weights |= {f"pooler.{part}": tensors.take(f"{pooler}.{part}") for part in _PARTS}
+        weights |= {f"pooler.{part}": tensors.take(f"{pooler}.{part}") for part in PARTS}
     return weights
 
 
@@ -82,7 +80,7 @@ def _carry_layer(in_layer: Mapping[str, str], block: Block, layer: str, tensors:
     weights = {
         f"{ours}.{part}": tensors.take(f"{layer}{theirs}.{part}")
         for ours, theirs in in_layer.items()
-        for part in _PARTS
+        for part in PARTS
         if ours not in QUERY_KEY_VALUE
     }
     query_key_value = [f"{layer}{in_layer[part]}" for part in QUERY_KEY_VALUE]
@@ -104,9 +102,11 @@ def carry_head(names: HeadNames, tensors: Tensors) -> dict[str, Tensor]:
         if theirs.endswith(".bias"):
             weights[ours] = tensors.take(theirs)
         else:
-            weights |= {f"{ours}.{part}": tensors.take(f"{theirs}.{part}") for part in _PARTS}
+            weights |= {f"{ours}.{part}": tensors.take(f"{theirs}.{part}") for part in PARTS}
     if names.tied is not None and names.tied in tensors:
         table = tensors.take(tensors.below_head("embeddings.word_embeddings.weight"))
         if not torch.equal(tensors.take(names.tied), table):
-            raise IllegalInput(f"{names.tied} is not the token table; our heads share the two. Import it with head=False")
+            raise IllegalInput(
+                f"{names.tied} is not the token table; our heads share the two. Import it with head=False"
+            )
     return weights

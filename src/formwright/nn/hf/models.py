@@ -180,9 +180,7 @@ class FormwrightForQuestionAnswering(FormwrightPreTrainedModel):
         loss = None
         if start_positions is not None and end_positions is not None:
             loss = self.loss_function(start, end, start_positions, end_positions, **loss_options)
-        return QuestionAnsweringModelOutput(
-            loss=loss, start_logits=start, end_logits=end, hidden_states=layers
-        )
+        return QuestionAnsweringModelOutput(loss=loss, start_logits=start, end_logits=end, hidden_states=layers)
 
 
 class FormwrightForSeq2SeqLM(FormwrightPreTrainedModel):

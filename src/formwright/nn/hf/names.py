@@ -8,6 +8,7 @@ from torch import Tensor
 
 from formwright.nn.heads import Task
 
+PARTS = ("weight", "bias")  # of a linear map or a norm
 QUERY_KEY_VALUE = ("query", "key", "value")
 
 

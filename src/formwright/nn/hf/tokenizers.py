@@ -37,7 +37,9 @@ def write_tokenizer(tokenizer: Any, folder: Path, length: int | None) -> int | N
 
 def _description(tokenizer: Any, length: int | None) -> dict[str, Any]:
     """Tell transformers which tokens have which role; the tokenizers library does not record it."""
-    found = {role: [name for name in names if tokenizer.token_to_id(name) is not None] for role, names in _ROLES.items()}
+    found = {
+        role: [name for name in names if tokenizer.token_to_id(name) is not None] for role, names in _ROLES.items()
+    }
     roles = {role: names[0] for role, names in found.items() if names}
     return {"tokenizer_class": "PreTrainedTokenizerFast", **({"model_max_length": length} if length else {}), **roles}
 
