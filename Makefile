@@ -30,15 +30,16 @@ format: $(VENV)/.stamp-dev
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
-$(BIN)/python:
+# pip is the last thing that comes into a new environment: where it is missing, making one was cut short.
+$(BIN)/pip:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and \"formwright needs Python 3.11 or newer; try: make PYTHON=python3.11\")"
 	$(PYTHON) -m venv $(VENV)
 
 # A stamp is younger than the two files that say what to install, or the installation is done again.
-$(VENV)/.stamp-run: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.stamp-run: pyproject.toml constraints.txt | $(BIN)/pip
 	$(PIP) --editable .
 	@touch $@
 
-$(VENV)/.stamp-dev: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.stamp-dev: pyproject.toml constraints.txt | $(BIN)/pip
 	$(PIP) --editable ".[dev]"
 	@touch $@ $(VENV)/.stamp-run

@@ -38,5 +38,5 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-after_import("transformers.models.auto.configuration_auto", "formwright.nn.hf.register:register_config")
-after_import("transformers.models.auto.modeling_auto", "formwright.nn.hf.register:register_models")
+after_import("transformers.models.auto.configuration_auto", "formwright.nn.hf.auto_config:register")
+after_import("transformers.models.auto.modeling_auto", "formwright.nn.hf.auto_models:register")

@@ -82,3 +82,16 @@ def test_an_unknown_cost_has_a_nearest_name() -> None:
 def test_conventions_are_values() -> None:
     with pytest.raises(FrozenInstanceError):
         COSTS.get("params").name = "other"  # type: ignore[misc]
+
+
+def test_a_convention_that_cannot_be_loaded_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def names(self) -> list[str]:
+            return ["broken"]
+
+        def get(self, name: str) -> None:
+            raise IllegalInput(f"the cost {name!r} cannot be loaded")
+
+    monkeypatch.setattr("formwright.cost.conventions.COSTS", Broken())
+    with pytest.raises(IllegalInput, match="the cost 'broken' cannot be loaded"):
+        all_costs(load_card("bert-tiny"))

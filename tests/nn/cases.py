@@ -53,7 +53,7 @@ MIXERS: dict[str, Mixer] = {
 }
 CAUSAL = {name: mixer for name, mixer in MIXERS.items() if not isinstance(mixer, NEVER_CAUSAL)}
 BRANCHES: dict[str, BranchOperation] = {
-    **{name: mixer for name, mixer in CAUSAL.items() if not isinstance(mixer, DynamicConvolution)},  # type: ignore[misc]
+    **{name: mixer for name, mixer in CAUSAL.items() if not isinstance(mixer, DynamicConvolution)},
     "convolution 1": Convolution(),
     "convolution 3": Convolution(3),
     "convolution 4": Convolution(4),
@@ -62,16 +62,14 @@ BRANCHES: dict[str, BranchOperation] = {
 CROSSES = {"one layer": CrossAttention(2, 8), "two layers": CrossAttention(3, 4, layers=2, bias=False)}
 
 
-def kernels(size: int) -> list[BranchOperation | Mixer]:
-    """List every convolution of one size."""
-    return [
-        Convolution(size),
-        SeparableConvolution(size),
-        LightweightConvolution(size, 4),
-        LightweightConvolution(size, 2, gated=False),
-        DynamicConvolution(size, 2, 4),
-        DynamicConvolution(size, 2, 4, Relative(5)),
-    ]
+def layers_of(kernel: int) -> list[Layer]:
+    """Stand every convolution of one size in blocks and cells."""
+    separable, light = SeparableConvolution(kernel), LightweightConvolution(kernel, 4)
+    bare = LightweightConvolution(kernel, 2, gated=False)
+    dynamic, relative = DynamicConvolution(kernel, 2, 4), DynamicConvolution(kernel, 2, 4, Relative(5))
+    mixers: list[Mixer] = [separable, light, bare, dynamic, relative]
+    blocks = [block(mixer, norm) for mixer in mixers for norm in ("pre", "post")]
+    return [*blocks, *(cell(operation) for operation in (separable, light, bare, Convolution(kernel)))]
 
 
 def cell(operation: BranchOperation) -> Cell:
@@ -135,5 +133,5 @@ def translators() -> dict[str, Card]:
             source = stack((block(MIXERS[below], norm),) * 2)
             target = stack((block(MIXERS["sdp"], norm, cross),) * 2, causal=True)
             cards[f"{name}, {below}"] = Card(source, target, share_embedding=True)
-        cards[f"{name}, cell"] = Card(source, stack((cell(cross),) * 2, causal=True))  # type: ignore[arg-type]
+        cards[f"{name}, cell"] = Card(source, stack((cell(cross),) * 2, causal=True))
     return cards

@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from formwright.arch.card import Card
 from formwright.arch.layers import FrameEmbedding, PatchEmbedding, Stack, TokenEmbedding
+from formwright.nn.build import skeleton
+from formwright.nn.settings import Settings
 from formwright.nn.transformer import Output, Transformer
 
 M = TypeVar("M", bound=nn.Module)
@@ -21,8 +23,15 @@ def filled(module: M, seed: int = 0, spread: float = 0.3, dtype: torch.dtype = t
             parameter.normal_(0.0, spread, generator=generator)
         for part in module.modules():
             if isinstance(part, nn.LayerNorm):
-                part.weight += 1.0  # as in a trained model: near 1, so that signals survive many layers
+                part.weight.add_(1.0)  # as in a trained model: near 1, so that signals survive many layers
     return module.eval()
+
+
+def hollow(card: Card, settings: Settings | None = None) -> Transformer:
+    """Build a model without memory, to be filled or to be counted."""
+    model = skeleton(card, settings)
+    assert isinstance(model, Transformer)
+    return model
 
 
 def normal(*shape: int, seed: int = 1, dtype: torch.dtype = torch.float64) -> Tensor:

@@ -58,7 +58,7 @@ def test_sdp_attention_is_torch_multihead_attention(settings: Settings, bias: bo
 def slow_attention(module: SelfAttention, x: Tensor, visible: Tensor, grid: tuple[int, int] | None) -> Tensor:
     """Attend token by token and head by head, straight from the definitions."""
     maps = zip(*(unpacked(p, 3, module.heads) for p in module.query_key_value.parameters()), strict=True)
-    query, key, value = ((x @ weight.T + bias).unflatten(-1, (module.heads, -1)) for weight, bias in maps)  # type: ignore[no-untyped-call]
+    query, key, value = ((x @ weight.T + bias).unflatten(-1, (module.heads, -1)) for weight, bias in maps)
     size = query.shape[-1]
     middle = module.bilinear if module.bilinear is not None else torch.eye(size, dtype=x.dtype) / math.sqrt(size)
     result = torch.zeros_like(query)
@@ -80,7 +80,7 @@ def slow_attention(module: SelfAttention, x: Tensor, visible: Tensor, grid: tupl
 @torch.no_grad()
 @pytest.mark.parametrize("settings", [EAGER, FUSED], ids=["eager", "fused"])
 @pytest.mark.parametrize("score", ["sdp", "wma"])
-@pytest.mark.parametrize("relative", RELATIVES + GRIDS)
+@pytest.mark.parametrize("relative", [*RELATIVES, *GRIDS])
 @pytest.mark.parametrize(("causal", "padded"), [(False, False), (True, False), (False, True), (True, True)])
 def test_attention_is_the_slow_loop(
     settings: Settings, score: str, relative: Relative | None, causal: bool, padded: bool

@@ -6,13 +6,12 @@ import pytest
 import torch
 from tests.arch.random_cards import random_card
 from tests.nn.cases import decoders, encoders, translators
-from tests.nn.helpers import close, filled, mask_of, random_inputs
+from tests.nn.helpers import close, filled, hollow, mask_of, random_inputs
 from torch import Tensor
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Stack
 from formwright.core.rng import derive
-from formwright.nn.build import skeleton
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Output, Transformer
 
@@ -27,7 +26,7 @@ CARDS = {
 
 def model_of(card: Card, dtype: torch.dtype = torch.float32, settings: Settings | None = None) -> Transformer:
     """Build a model whose weights are far from those of a fresh one, where every path matters."""
-    return filled(skeleton(card, settings), spread=0.2, dtype=dtype)
+    return filled(hollow(card, settings), spread=0.2, dtype=dtype)
 
 
 def sentences(stack: Stack, seed: int, dtype: torch.dtype) -> list[Tensor]:
@@ -101,6 +100,6 @@ def test_random_designs_give_the_same_alone_and_in_any_batch() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 9))
+@pytest.mark.parametrize("seed", range(1, 5))
 def test_many_random_designs_give_the_same_alone_and_in_any_batch(seed: int) -> None:
     assert fuzz(seed, 100) == []

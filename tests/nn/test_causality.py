@@ -3,27 +3,18 @@
 import pytest
 import torch
 from tests.arch.random_cards import random_card
-from tests.nn.cases import block, cell, decoders, kernels, stack, translators
+from tests.nn.cases import decoders, layers_of, stack, translators
 from tests.nn.helpers import close, mask_of, random_inputs
 from tests.nn.test_batching import model_of
 from torch import Tensor
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Layer
-from formwright.arch.ops import Convolution, DynamicConvolution
 from formwright.core.rng import derive
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Transformer
 
 TOKENS = 12
 CARDS = {**decoders(), **{f"translator: {name}": card for name, card in translators().items()}}
-
-
-def _layers(size: int) -> list[Layer]:
-    blocks = [
-        block(each, norm) for each in kernels(size) if not isinstance(each, Convolution) for norm in ("pre", "post")
-    ]
-    return [*blocks, *(cell(each) for each in kernels(size) if not isinstance(each, DynamicConvolution))]  # type: ignore[arg-type]
 
 
 def hidden(model: Transformer, ids: Tensor, mask: Tensor | None) -> Tensor:
@@ -60,16 +51,16 @@ def test_attention_step_by_step_does_not_look_ahead(name: str) -> None:
     assert looks_ahead(model_of(CARDS[name], settings=Settings(eager=True))) == []
 
 
-@pytest.mark.parametrize("size", range(1, 8))
-def test_convolutions_of_every_size_do_not_look_ahead(size: int) -> None:
-    for layer in _layers(size):
+@pytest.mark.parametrize("kernel", range(1, 8))
+def test_convolutions_of_every_size_do_not_look_ahead(kernel: int) -> None:
+    for layer in layers_of(kernel):
         assert looks_ahead(model_of(Card(decoder=stack((layer,), causal=True)))) == [], layer
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("size", range(2, 8))
-def test_the_same_convolutions_do_look_ahead_in_an_encoder(size: int) -> None:
-    for layer in _layers(size):
+@pytest.mark.parametrize("kernel", range(2, 8))
+def test_the_same_convolutions_do_look_ahead_in_an_encoder(kernel: int) -> None:
+    for layer in layers_of(kernel):
         model = model_of(Card(stack((layer,))))
         ids, other = (random_inputs(model.card.stacks[-1], 2, TOKENS, seed=seed) for seed in (1, 2))
         before, after = (hidden(model, each, None) for each in (ids, torch.cat((ids[:, :-1], other[:, -1:]), 1)))

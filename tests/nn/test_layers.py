@@ -132,7 +132,7 @@ def test_a_cell_hands_states_to_the_junctions_that_read_them() -> None:
         ),
     )
     layer, x, context = filled(CellLayer(cell, 0, QUIET)), normal(2, 5, 8), Context()
-    first, second, third = layer.junctions
+    first, second, third = (part for part in layer.junctions if isinstance(part, JunctionLayer))
     one = F.pad(first.operations[0](normed(x, first.norms["0"]), context), (0, 2)) + x
     two = torch.cat((second.operations[0](one, context), second.operations[1](x, context)), -1)
     three = two * third.operations[1](normed(one, third.norms["1"]), context)

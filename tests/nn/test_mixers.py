@@ -56,7 +56,7 @@ def test_a_mask_of_real_tokens_alone_changes_nothing(name: str) -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", {**CAUSAL, **BRANCHES, **CROSSES})
+@pytest.mark.parametrize("name", [*CAUSAL, *BRANCHES, *CROSSES])
 def test_a_causal_operation_does_not_see_the_future(name: str) -> None:
     module, x = module_of(ALL[name]), normal(2, 7, WIDTH)
     before = module(x, context_of(causal=True))

@@ -115,7 +115,12 @@ def test_only_the_letters_that_occur_are_projected() -> None:
 
 def test_equal_parts_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    monkeypatch.setattr("torch.nn.functional.softsign", lambda x: calls.append(1) or x)
+
+    def softsign(x: Tensor) -> Tensor:
+        calls.append(1)
+        return x
+
+    monkeypatch.setattr("torch.nn.functional.softsign", softsign)
     part = ("softsign", "Q")
     interpreted(("add", ("neg", part), ("add", part, ("scale", part))))(normal(1, 3, WIDTH), Context())
     assert len(calls) == 1

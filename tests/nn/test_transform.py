@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-import scipy.fft
+import scipy.fft  # type: ignore[import-untyped]
 import torch
 from numpy.typing import NDArray
 from tests.nn.helpers import close, filled, mask_of, normal

@@ -2,6 +2,7 @@ import pytest
 import torch
 from tests.nn.cases import MIXERS, block, stack
 from tests.nn.helpers import close, filled, mask_of, normal, random_inputs, run
+from torch.nn import functional as F
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
@@ -45,10 +46,8 @@ def test_layers_of_unequal_width_are_joined_by_linear_maps() -> None:
     model = model_of(Card(Stack(TABLE, (SDP, narrow, narrow, SDP), final_norm=True)))
     assert model.encoder is not None
     assert model.encoder.final_norm is not None
-    assert {name: tuple(map_.weight.shape) for name, map_ in model.encoder.projections.items()} == {
-        "1": (8, 16),
-        "3": (16, 8),
-    }
+    shapes = {name: tuple(weight.shape) for name, weight in model.encoder.projections.named_parameters()}
+    assert shapes == {"1.weight": (8, 16), "1.bias": (8,), "3.weight": (16, 8), "3.bias": (16,)}
     output = run(model)
     assert [layer.shape[-1] for layer in output.layers] == [16, 8, 8, 16]
     # the last output is normalised: taking weight and bias away leaves mean 0 and variance 1
@@ -65,8 +64,9 @@ def test_the_pooler_maps_the_first_real_token(activation: str) -> None:
     output = model(ids, mask)
     assert model.pooler is not None
     first = torch.stack((output.hidden[0, 0], output.hidden[1, 5]))
-    function = {"tanh": torch.tanh, "gelu": torch.nn.functional.gelu, "relu": torch.relu}[activation]
-    assert close(output.pooled, function(first @ model.pooler.weight.T + model.pooler.bias))
+    mapped = first @ model.pooler.weight.T + model.pooler.bias
+    expected = {"tanh": torch.tanh(mapped), "gelu": F.gelu(mapped), "relu": torch.relu(mapped)}[activation]
+    assert close(output.pooled, expected)
     assert run(model_of(DECODER)).pooled is None
 
 
@@ -112,7 +112,7 @@ def test_a_shared_table_is_one_table() -> None:
     assert model.decoder is not None
     assert model.encoder.embedding.tokens.weight is model.decoder.embedding.tokens.weight  # type: ignore[union-attr]
     assert model.encoder.embedding.positions is not model.decoder.embedding.positions
-    run(model).hidden.square().sum().backward()
+    run(model).hidden.square().sum().backward()  # type: ignore[no-untyped-call]
     assert model.encoder.embedding.tokens.weight.grad is not None  # type: ignore[union-attr]
 
 

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -10,7 +11,10 @@ from types import ModuleType
 
 
 def after_import(module: str, then: str) -> None:
-    """Call `then`, a ``"module:function"``, as soon as `module` has been imported; at once if it already has been."""
+    """Call `then`, a ``"module:function"``, as soon as `module` has been imported; at once if it already has been.
+
+    Where `then` cannot be imported there is a warning, for the user of `module` may not need it.
+    """
     if module in sys.modules:
         _call(then)
     else:
@@ -18,8 +22,13 @@ def after_import(module: str, then: str) -> None:
 
 
 def _call(target: str) -> None:
-    module, _, function = target.partition(":")
-    getattr(importlib.import_module(module), function)()
+    name, _, function = target.partition(":")
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        warnings.warn(f"{name} cannot be used here: {error}", RuntimeWarning, stacklevel=2)
+    else:
+        getattr(module, function)()
 
 
 class _Watch(MetaPathFinder):

@@ -6,6 +6,7 @@ from torch.nn import functional as F
 
 from formwright.arch.ops import Attention, CrossAttention
 from formwright.nn.context import Context
+from formwright.nn.dropout import dropout
 from formwright.nn.relative import RelativePositions
 from formwright.nn.settings import Settings
 
@@ -56,20 +57,31 @@ class SelfAttention(nn.Module):
     def _attend(
         self, query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor | None, context: Context
     ) -> Tensor:
-        dropout = self.dropout if self.training else 0.0
-        visible = context.visible(query.shape[2], query.device)
-        if not self.eager and (self.relative is None or self.relative.values is None):
+        probability = self.dropout if self.training else 0.0
+        values = None if self.relative is None else self.relative.values
+        if values is None and not self.eager and _has_kernel(query, probability):
             if bias is None and context.mask is None:  # the kernel's own causal mask is the fastest
-                return F.scaled_dot_product_attention(query, key, value, None, dropout, context.causal, scale=scale)
-            return F.scaled_dot_product_attention(query, key, value, _combined(bias, visible), dropout, scale=scale)
-        scores = query @ key.transpose(-1, -2) * scale
-        scores = scores if bias is None else scores + bias
-        scores = scores if visible is None else scores.masked_fill(~visible, float("-inf"))
-        weights = F.dropout(scores.softmax(-1), dropout)
-        mixed = weights @ value
-        if self.relative is not None and self.relative.values is not None:
-            mixed = mixed + self.relative.weighted_values(weights, context)
-        return mixed
+                return F.scaled_dot_product_attention(query, key, value, None, probability, context.causal, scale=scale)
+            visible = _combined(bias, context.visible(query.shape[2], query.device))
+            return F.scaled_dot_product_attention(query, key, value, visible, probability, scale=scale)
+        visible = context.visible(query.shape[2], query.device)
+        weights = _weights(query * scale, key, bias, visible, probability)
+        if values is None:
+            return weights @ value
+        return weights @ value + self.relative.weighted_values(weights, context)
+
+
+def _has_kernel(query: Tensor, probability: float) -> bool:
+    """Tell whether torch fuses such an attention; on processors it takes one with dropout step by step, and slower."""
+    return query.device.type != "cpu" or not probability
+
+
+def _weights(query: Tensor, key: Tensor, bias: Tensor | None, visible: Tensor | None, probability: float) -> Tensor:
+    """Give the attention of scaled queries to keys: (batch, heads, queries, keys)."""
+    scores = query @ key.transpose(-1, -2)
+    scores = scores if bias is None else scores + bias
+    scores = scores if visible is None else scores.masked_fill(~visible, float("-inf"))
+    return dropout(scores.softmax(-1), probability, True)
 
 
 def _combined(bias: Tensor | None, visible: Tensor | None) -> Tensor | None:
@@ -94,13 +106,12 @@ class EncoderAttention(nn.Module):
         memory = torch.cat(context.memory[-self.layers :], 1) if self.layers > 1 else context.memory[-1]
         query = split_heads(self.query(x), self.heads)
         packed = self.key_value(memory).unflatten(-1, (self.heads, 2, self.head_width))
-        key, value = packed.permute(3, 0, 2, 1, 4)  # each (batch, heads, layers x source tokens, head_width)
+        key, value = (part.transpose(1, 2) for part in packed.unbind(3))  # (batch, heads, memory tokens, head_width)
         visible = None
         if context.memory_mask is not None:
             visible = context.memory_mask.repeat(1, self.layers)[:, None, None, :]
-        dropout = self.dropout if self.training else 0.0
-        if not self.eager:
-            return self.output(join_heads(F.scaled_dot_product_attention(query, key, value, visible, dropout)))
-        scores = query @ key.transpose(-1, -2) * self.head_width**-0.5
-        scores = scores if visible is None else scores.masked_fill(~visible, float("-inf"))
-        return self.output(join_heads(F.dropout(scores.softmax(-1), dropout) @ value))
+        probability = self.dropout if self.training else 0.0
+        if not self.eager and _has_kernel(query, probability):
+            return self.output(join_heads(F.scaled_dot_product_attention(query, key, value, visible, probability)))
+        weights = _weights(query * self.head_width**-0.5, key, None, visible, probability)
+        return self.output(join_heads(weights @ value))

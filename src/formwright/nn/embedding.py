@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from formwright.arch.layers import Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
 from formwright.core.errors import IllegalInput
 from formwright.nn.context import Context
+from formwright.nn.dropout import dropout
 from formwright.nn.settings import Settings
 
 
@@ -57,7 +58,7 @@ class Tokens(nn.Module):
             x = x + (self.types.weight[0] if types is None else self.types(types))
         x = self.positions(x, context)
         x = self.norm(x) if self.norm is not None else x
-        x = F.dropout(x, self.dropout, self.training)
+        x = dropout(x, self.dropout, self.training)
         return self.widen(x) if self.widen is not None else x
 
 
@@ -77,7 +78,7 @@ class Patches(nn.Module):
         x = self.pixels(rows.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2))  # (batch, patches, width)
         if self.class_token is not None:
             x = torch.cat((self.class_token.expand(x.shape[0], 1, -1), x), 1)
-        return F.dropout(self.positions(x, context), self.dropout, self.training)
+        return dropout(self.positions(x, context), self.dropout, self.training)
 
 
 class Frames(nn.Module):
@@ -92,7 +93,7 @@ class Frames(nn.Module):
 
     def forward(self, frames: Tensor, context: Context, types: Tensor | None = None) -> Tensor:
         x = self.positions(self.features(self.norm(frames)), context)
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
 
 def embedding_module(embedding: Embedding, settings: Settings) -> nn.Module:

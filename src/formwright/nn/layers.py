@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from formwright.arch.layers import Block, Cell, Junction, Layer
 from formwright.arch.ops import Identity
 from formwright.nn.context import Context
+from formwright.nn.dropout import dropout
 from formwright.nn.mixers import mixer
 from formwright.nn.settings import Settings
 
@@ -69,8 +70,8 @@ class BlockLayer(nn.Module):
 
     def _added(self, x: Tensor, part: nn.Module, norm: nn.Module, context: Context) -> Tensor:
         if self.before:
-            return x + F.dropout(part(norm(x), context), self.dropout, self.training)
-        return norm(x + F.dropout(part(x, context), self.dropout, self.training))
+            return x + dropout(part(norm(x), context), self.dropout, self.training)
+        return norm(x + dropout(part(x, context), self.dropout, self.training))
 
 
 class JunctionLayer(nn.Module):
@@ -94,7 +95,7 @@ class JunctionLayer(nn.Module):
         for branch, operation in zip(self.junction.branches, self.operations, strict=True):
             y = operation(normed[str(branch.input)] if branch.norm else states[branch.input], context)
             y = ACTIVATIONS[branch.activation](y) if branch.activation is not None else y
-            results.append(y if isinstance(branch.operation, Identity) else F.dropout(y, self.dropout, self.training))
+            results.append(y if isinstance(branch.operation, Identity) else dropout(y, self.dropout, self.training))
         return self._joined(results)
 
     def _joined(self, results: list[Tensor]) -> Tensor:

@@ -23,7 +23,7 @@ _ENTRIES = ("tokens", "pixels", "features")  # what an embedding calls the part 
 _SHARED = {"transformer.decoder.embedding.tokens.weight": "transformer.encoder.embedding.tokens.weight"}
 
 
-class FormwrightPreTrainedModel(PreTrainedModel):  # type: ignore[misc]  # transformers ships no complete types
+class FormwrightPreTrainedModel(PreTrainedModel):
     """Build the model of a configuration's card, with the head of `task`."""
 
     config_class = FormwrightConfig
@@ -82,7 +82,7 @@ class FormwrightPreTrainedModel(PreTrainedModel):  # type: ignore[misc]  # trans
     @property
     def token_table(self) -> Tensor:
         """Give the table that heads share to predict tokens: (vocabulary, table width)."""
-        stack = self.transformer.decoder if self.transformer.decoder is not None else self.transformer.encoder
+        stack: Any = self.transformer.decoder if self.transformer.decoder is not None else self.transformer.encoder
         return stack.embedding.tokens.weight
 
     def run(
@@ -105,7 +105,7 @@ class FormwrightPreTrainedModel(PreTrainedModel):  # type: ignore[misc]  # trans
 class FormwrightModel(FormwrightPreTrainedModel):
     """The model of a card without a head."""
 
-    @can_return_tuple  # type: ignore[untyped-decorator]
+    @can_return_tuple
     def forward(
         self,
         input_ids: Tensor | None = None,

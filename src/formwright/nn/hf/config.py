@@ -10,7 +10,7 @@ from formwright.nn.hf.fields import MODEL_TYPE, standard_fields
 from formwright.nn.settings import Settings
 
 
-class FormwrightConfig(PretrainedConfig):  # type: ignore[misc]  # transformers ships no complete types
+class FormwrightConfig(PretrainedConfig):
     """Hold a card and the settings of its model.
 
     `card` is the card as JSON data and says everything about the design; sizes such as `hidden_size` follow from it

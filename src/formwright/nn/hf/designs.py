@@ -97,9 +97,9 @@ def _blocks(number: int, heads: int, hidden: int, block: Block) -> tuple[Block, 
 
 
 def _layers(options: Options, norm: Literal["pre", "post"] = "post") -> tuple[Block, ...]:
-    sizes = [options.whole(name) for name in ("num_hidden_layers", "num_attention_heads", "intermediate_size")]
     block = Block(options.whole("hidden_size"), Identity(), activation=options.activation("hidden_act"), norm=norm)
-    return _blocks(*sizes, block)
+    heads, hidden = options.whole("num_attention_heads"), options.whole("intermediate_size")
+    return _blocks(options.whole("num_hidden_layers"), heads, hidden, block)
 
 
 def _settings(options: Options, pooler_activation: Literal["tanh", "gelu"] = "tanh", dropout: float = 0.1) -> Settings:

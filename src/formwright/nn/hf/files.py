@@ -107,7 +107,8 @@ def _no_weights(folder: Path) -> str:
     if not pickles:
         return f"{folder} holds no {WEIGHTS}"
     return (
-        f"{folder} holds {pickles[0]} but no {WEIGHTS}; pickles can run code and are not read. If you trust it, convert "
-        'it there: python -c "import torch, safetensors.torch as s; s.save_file({name: tensor.clone().contiguous() for '
-        f"name, tensor in torch.load('{pickles[0]}', weights_only=True).items()}}, '{WEIGHTS}', {{'format': 'pt'}})\""
+        f"{folder} holds {pickles[0]} but no {WEIGHTS}; pickles can run code and are not read. If you trust it, "
+        'convert it there: python -c "import torch, safetensors.torch as s; s.save_file({name: '
+        "tensor.clone().contiguous() for name, tensor in "
+        f"torch.load('{pickles[0]}', weights_only=True).items()}}, '{WEIGHTS}', {{'format': 'pt'}})\""
     )

@@ -47,8 +47,8 @@ class Imported:
         if wrong:
             first = wrong[0]
             raise IllegalInput(
-                f"the weights in {folder} do not fit its configuration: {len(wrong)} tensors are wrong, the first being "
-                f"{first}, which is {found.get(first, 'absent')} instead of {wanted.get(first, 'absent')}"
+                f"the weights in {folder} do not fit its configuration: {len(wrong)} tensors are wrong, the first "
+                f"being {first}, which is {found.get(first, 'absent')} instead of {wanted.get(first, 'absent')}"
             )
         return self
 

@@ -37,7 +37,7 @@ class FormwrightForMaskedLM(FormwrightPreTrainedModel):
 
     task = "masked-lm"
 
-    @can_return_tuple  # type: ignore[untyped-decorator]
+    @can_return_tuple
     def forward(
         self,
         input_ids: Tensor,
@@ -56,7 +56,7 @@ class FormwrightForMaskedLM(FormwrightPreTrainedModel):
         return MaskedLMOutput(loss=loss, logits=logits, hidden_states=layers)
 
 
-class FormwrightForCausalLM(FormwrightPreTrainedModel, GenerationMixin):  # type: ignore[misc]
+class FormwrightForCausalLM(FormwrightPreTrainedModel, GenerationMixin):
     """Predict the next token; `generate` reads the whole text anew for every token."""
 
     task = "causal-lm"
@@ -65,7 +65,7 @@ class FormwrightForCausalLM(FormwrightPreTrainedModel, GenerationMixin):  # type
         super().__init__(config)
         self.generation_config.use_cache = False
 
-    @can_return_tuple  # type: ignore[untyped-decorator]
+    @can_return_tuple
     def forward(
         self,
         input_ids: Tensor,
@@ -95,7 +95,7 @@ class FormwrightForSequenceClassification(FormwrightPreTrainedModel):
 
     task = "sequence-classification"
 
-    @can_return_tuple  # type: ignore[untyped-decorator]
+    @can_return_tuple
     def forward(
         self,
         input_ids: Tensor,
@@ -119,7 +119,7 @@ class FormwrightForImageClassification(FormwrightPreTrainedModel):
 
     task = "sequence-classification"
 
-    @can_return_tuple  # type: ignore[untyped-decorator]
+    @can_return_tuple
     def forward(
         self,
         pixel_values: Tensor,
@@ -141,7 +141,7 @@ class FormwrightForTokenClassification(FormwrightPreTrainedModel):
 
     task = "token-classification"
 
-    @can_return_tuple  # type: ignore[untyped-decorator]
+    @can_return_tuple
     def forward(
         self,
         input_ids: Tensor,
@@ -163,7 +163,7 @@ class FormwrightForQuestionAnswering(FormwrightPreTrainedModel):
 
     task = "span-extraction"
 
-    @can_return_tuple  # type: ignore[untyped-decorator]
+    @can_return_tuple
     def forward(
         self,
         input_ids: Tensor,
@@ -188,7 +188,7 @@ class FormwrightForSeq2SeqLM(FormwrightPreTrainedModel):
 
     task = "seq2seq-lm"
 
-    @can_return_tuple  # type: ignore[untyped-decorator]
+    @can_return_tuple
     def forward(
         self,
         input_ids: Tensor,

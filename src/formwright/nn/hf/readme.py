@@ -27,7 +27,7 @@ class Provenance:
 
 def readme(card: Card, task: str | None, auto_class: str, provenance: Provenance, *, stock: bool = False) -> str:
     """Write the model card of a folder; `auto_class` is what loads it."""
-    title = f"A {card.family} designed with Formwright"
+    title = f"{card.family.capitalize()} designed with Formwright"
     parts = [_header(card, task), f"# {title}\n", f"Digest of the design: `{card.digest}`\n", _usage(auto_class, stock)]
     named = {"Scores": provenance.scores, "Costs": provenance.costs, "Lineage": provenance.lineage}
     return "\n".join(parts + [_table(name, facts) for name, facts in named.items() if facts])

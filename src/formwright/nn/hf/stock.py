@@ -61,7 +61,9 @@ def export_stock(
 
 def _config(card: Card, settings: Settings) -> dict[str, Any]:
     embedding, block = card.stacks[0].embedding, card.stacks[0].layers[0]
-    assert isinstance(embedding, TokenEmbedding) and isinstance(block, Block) and isinstance(block.mixer, Attention)
+    assert isinstance(embedding, TokenEmbedding)
+    assert isinstance(block, Block)
+    assert isinstance(block.mixer, Attention)
     return {
         "model_type": "bert",
         "dtype": "float32",
@@ -81,7 +83,7 @@ def _config(card: Card, settings: Settings) -> dict[str, Any]:
 
 
 def _tensors(model: TaskModel | Transformer) -> dict[str, Tensor]:
-    """Give the weights under BERT's names; a pooler that the class has no place for, and no head reads, stays behind."""
+    """Give the weights under BERT's names, without a pooler that neither the class nor the head has a use for."""
     card, spec = parts_of(model)
     head = next(head for head in BERT.heads.values() if head.task == spec.task) if spec is not None else None
     ours = model.state_dict()
@@ -96,7 +98,8 @@ def _tensors(model: TaskModel | Transformer) -> dict[str, Tensor]:
 
 
 def _layer(ours: Mapping[str, Tensor], place: str, block: Layer) -> dict[str, Tensor]:
-    assert isinstance(block, Block) and isinstance(block.mixer, Attention)
+    assert isinstance(block, Block)
+    assert isinstance(block.mixer, Attention)
     tensors = {}
     for part in PARTS:
         for name, theirs in BERT.in_layer.items():

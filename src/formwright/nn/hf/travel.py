@@ -73,7 +73,8 @@ def _imports(source: str) -> list[tuple[int, str]]:
         if isinstance(node, ast.Import):
             assert not any(alias.name.split(".")[0] == "formwright" for alias in node.names), ast.unparse(node)
         elif isinstance(node, ast.ImportFrom):
-            assert node.module is not None and not node.level, ast.unparse(node)
+            assert node.module is not None, ast.unparse(node)
+            assert not node.level, ast.unparse(node)
             if node.module.split(".")[0] == "formwright":
                 found.append((node.lineno, node.module))
     return found

@@ -1,0 +1,153 @@
+"""`formwright export`: a model as a folder that others load."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast, get_args
+
+import typer
+
+from formwright.cli.named import NamedCard, find
+from formwright.cli.output import print_json
+from formwright.core.errors import IllegalInput
+
+if TYPE_CHECKING:
+    from formwright.nn.heads import HeadSpec
+    from formwright.nn.hf.imported import Imported
+    from formwright.nn.task_model import TaskModel
+    from formwright.nn.transformer import Transformer
+
+
+class Form(StrEnum):
+    """The forms in which a model can be exported."""
+
+    HF = "hf"
+    STOCK = "stock"
+    ONNX = "onnx"
+    OPENVINO = "openvino"
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A model, the names of its labels, the files of its tokenizer, and which of its weights are fresh."""
+
+    model: "TaskModel | Transformer"
+    name: str
+    labels: tuple[str, ...] = ()
+    tokenizer_files: tuple[Path, ...] = ()
+    fresh: str | None = None
+
+
+def export(
+    source: Annotated[
+        str, typer.Argument(metavar="FOLDER_OR_CARD", help="A model's folder, a published card, or a card's JSON file.")
+    ],
+    to: Annotated[Form, typer.Option(help="Hugging Face folder, plain BERT folder, or a file for a runtime.")],
+    out: Annotated[Path, typer.Option(help="The folder to write.")],
+    int8: Annotated[bool, typer.Option("--int8", help="Quantise to 8 bits (onnx and openvino).")] = False,
+    task: Annotated[str | None, typer.Option(help="Give the model the head of this task.")] = None,
+    labels: Annotated[str, typer.Option(help="How many labels the head has, or their names with commas.")] = "2",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of fresh weights.")] = 0,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a model that was exported to the same folder.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Export a model as a Hugging Face folder, as a plain BERT, or for ONNX Runtime or OpenVINO."""
+    from formwright.nn.hf.folders import refuse_to_overwrite
+
+    if int8 and to in (Form.HF, Form.STOCK):
+        raise IllegalInput(f"--int8 goes with --to onnx and --to openvino, not with --to {to.value}")
+    refuse_to_overwrite(out, force=force)
+    found = _read(source, _wanted(task, labels), seed)
+    difference = _write(found, to, out, int8, force)
+    _report(found, to, out, difference, as_json)
+
+
+def _wanted(task: str | None, labels: str) -> tuple["HeadSpec | None", tuple[str, ...]]:
+    from formwright.nn.heads import HeadSpec, Task
+
+    if task is None:
+        return None, ()
+    if task not in get_args(Task):
+        raise IllegalInput(f"no task is called {task!r}; tasks are {', '.join(get_args(Task))}")
+    if labels.isdecimal():
+        return HeadSpec(cast(Task, task), int(labels)), ()
+    names = tuple(name.strip() for name in labels.split(","))
+    return HeadSpec(cast(Task, task), len(names)), names
+
+
+def _read(source: str, wanted: tuple["HeadSpec | None", tuple[str, ...]], seed: int) -> _Source:
+    from formwright.nn.build import build
+
+    spec, labels = wanted
+    if Path(source).is_dir():
+        return _read_folder(Path(source), spec, labels, seed)
+    card = find(source)
+    if not isinstance(card, NamedCard):
+        raise IllegalInput(f"{source} is a space of designs; export one of them, or a published card")
+    return _Source(build(card.card, head=spec, seed=seed), card.name, labels, fresh="all weights")
+
+
+def _read_folder(folder: Path, spec: "HeadSpec | None", labels: tuple[str, ...], seed: int) -> _Source:
+    from formwright.nn.hf.load import from_hf
+
+    imported = from_hf(folder)
+    if spec is None or spec == imported.head:
+        model = imported.model()
+        return _Source(model, folder.name, labels or imported.labels, imported.tokenizer_files)
+    if imported.head is not None:
+        raise IllegalInput(f"{folder} has a head for {imported.head.task} with {imported.head.labels} labels already")
+    return _Source(
+        _with_head(imported, spec, seed), folder.name, labels, imported.tokenizer_files, "the head's weights"
+    )
+
+
+def _with_head(imported: "Imported", spec: "HeadSpec", seed: int) -> "TaskModel | Transformer":
+    from formwright.nn.build import build
+
+    model = build(imported.card, imported.settings, spec, seed)
+    names = {f"transformer.{name}": tensor for name, tensor in imported.weights.items()}
+    model.load_state_dict(names, strict=False)  # all but the head
+    return model.eval()
+
+
+def _write(found: _Source, to: Form, out: Path, int8: bool, force: bool) -> float | None:
+    """Write the folder; for a runtime, return the largest difference between its outputs and torch's."""
+    if to in (Form.ONNX, Form.OPENVINO):
+        return _write_for_runtime(found, to, out, int8, force)
+    from formwright.nn.hf.save import save_pretrained_folder
+    from formwright.nn.hf.stock import export_stock
+
+    write = save_pretrained_folder if to is Form.HF else export_stock
+    lineage = {"exported from": found.name} | ({"fresh": found.fresh} if found.fresh else {})
+    tokenizer = found.tokenizer_files or None
+    write(found.model.eval(), out, tokenizer=tokenizer, labels=found.labels, lineage=lineage, force=force)
+    return None
+
+
+def _write_for_runtime(found: _Source, to: Form, out: Path, int8: bool, force: bool) -> float:
+    from formwright.nn import deploy
+    from formwright.nn.hf.folders import CARD, whole_folder
+    from formwright.nn.hf.save import parts_of
+    from formwright.nn.hf.tokenizers import write_tokenizer
+
+    with whole_folder(out, force=force) as part:
+        exported = deploy.export(found.model.eval(), to.value, part, int8)
+        if found.tokenizer_files:
+            write_tokenizer(found.tokenizer_files, part, None)
+        (part / CARD).write_bytes(parts_of(found.model)[0].canonical)
+    return float(exported.largest_difference)
+
+
+def _report(found: _Source, to: Form, out: Path, difference: float | None, as_json: bool) -> None:
+    parameters = sum(parameter.numel() for parameter in found.model.parameters())
+    facts = {"folder": str(out), "to": to.value, "parameters": parameters, "fresh": found.fresh}
+    if as_json:
+        print_json(facts | ({"largest_difference": difference} if difference is not None else {}))
+        return
+    typer.echo(f"wrote {out} ({to.value}), {parameters:,} parameters")
+    if found.fresh is not None:
+        typer.echo(f"{found.fresh} are freshly initialised, not trained")
+    if difference is not None:
+        typer.echo(f"largest difference to torch: {difference:.2g}")

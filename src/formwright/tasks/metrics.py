@@ -1,0 +1,104 @@
+"""How answers are judged: pure functions of predictions and truth, by name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from formwright.core.errors import IllegalInput, UnknownName
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A name, a function of (predictions, truth), and which way is better."""
+
+    name: str
+    compute: Callable[[ArrayLike, ArrayLike], float]
+    direction: Literal["max", "min"] = "max"
+
+
+def accuracy(predictions: ArrayLike, truth: ArrayLike) -> float:
+    """Give the share of predictions that are right."""
+    guessed, true = _pair(predictions, truth)
+    return float((guessed == true).mean())
+
+
+def f1(predictions: ArrayLike, truth: ArrayLike) -> float:
+    """Give the harmonic mean of precision and recall of label 1; 0 where label 1 is neither true nor predicted."""
+    guessed, true = _pair(predictions, truth)
+    hits = float(((guessed == 1) & (true == 1)).sum())
+    wanted = float((guessed == 1).sum() + (true == 1).sum())
+    return 2 * hits / wanted if wanted else 0.0
+
+
+def matthews(predictions: ArrayLike, truth: ArrayLike) -> float:
+    """Give Matthews' correlation of predicted and true labels, of any number; 0 where either is constant."""
+    guessed, true = _pair(predictions, truth)
+    names = np.unique(np.concatenate((guessed, true)))
+    return pearson_of(
+        (guessed[:, None] == names).astype(np.float64),
+        (true[:, None] == names).astype(np.float64),
+    )
+
+
+def pearson(predictions: ArrayLike, truth: ArrayLike) -> float:
+    """Give the linear correlation of scores; 0 where either side is constant."""
+    guessed, true = _pair(predictions, truth)
+    return pearson_of(guessed[:, None], true[:, None])
+
+
+def spearman(predictions: ArrayLike, truth: ArrayLike) -> float:
+    """Give the correlation of the ranks of scores, equal scores sharing their mean rank; 0 where either is constant."""
+    guessed, true = _pair(predictions, truth)
+    return pearson_of(_ranks(guessed)[:, None], _ranks(true)[:, None])
+
+
+def perplexity(losses: ArrayLike, weights: ArrayLike) -> float:
+    """Give the exponential of the mean loss, in nats, of which each has a weight: the tokens it is the mean of."""
+    values, counts = _pair(losses, weights)
+    return float(np.exp((values * counts).sum() / counts.sum()))
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("accuracy", accuracy),
+        Metric("f1", f1),
+        Metric("matthews", matthews),
+        Metric("pearson", pearson),
+        Metric("spearman", spearman),
+        Metric("perplexity", perplexity, "min"),
+    )
+}
+
+
+def metric(name: str) -> Metric:
+    """Return the metric of that name."""
+    if name not in METRICS:
+        raise UnknownName("metric", name, METRICS)
+    return METRICS[name]
+
+
+def pearson_of(left: Values, right: Values) -> float:
+    """Give the correlation of two matrices (rows, columns), the covariances of their columns added up."""
+    left, right = left - left.mean(0), right - right.mean(0)
+    spread = float(np.sqrt((left * left).sum() * (right * right).sum()))
+    # rounding leaves a constant column a spread of about 1e-16 of its size
+    return float((left * right).sum()) / spread if spread > 1e-12 * len(left) else 0.0
+
+
+def _pair(predictions: ArrayLike, truth: ArrayLike) -> tuple[Values, Values]:
+    first, second = np.asarray(predictions, np.float64), np.asarray(truth, np.float64)
+    if first.shape != second.shape or first.ndim != 1 or not first.size:
+        raise IllegalInput(f"a metric needs two rows of equally many values, not {first.shape} and {second.shape}")
+    return first, second
+
+
+def _ranks(values: Values) -> Values:
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[place]

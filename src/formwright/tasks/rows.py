@@ -1,0 +1,124 @@
+"""What tasks are made of: rows of text, of pairs to translate, of images; and the splits they come in."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formwright.core.errors import IllegalInput
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
+
+
+def _same_length(what: str, first: int, second: int) -> None:
+    if first != second:
+        raise IllegalInput(f"{what} must be equally many; got {first} and {second}")
+
+
+@dataclass(frozen=True)
+class TextRows:
+    """Sentences, or pairs of them, each with a label: an index into the task's label names, or a score."""
+
+    texts: tuple[tuple[str, ...], ...]
+    labels: tuple[int | float, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse labels that do not belong to the texts."""
+        _same_length("texts and labels", len(self.texts), len(self.labels))
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def digest(self) -> str:
+        """Give the SHA-256 of the content, in hexadecimal."""
+        return _digest("text", self.texts, self.labels)
+
+
+@dataclass(frozen=True)
+class PlainText:
+    """Texts without labels, for language modelling."""
+
+    texts: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def digest(self) -> str:
+        """Give the SHA-256 of the content, in hexadecimal."""
+        return _digest("plain", self.texts)
+
+
+@dataclass(frozen=True)
+class TranslationRows:
+    """Sentences and their translations."""
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse translations that do not belong to the sentences."""
+        _same_length("sources and targets", len(self.sources), len(self.targets))
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    @property
+    def digest(self) -> str:
+        """Give the SHA-256 of the content, in hexadecimal."""
+        return _digest("translation", self.sources, self.targets)
+
+
+@dataclass(frozen=True, eq=False)
+class ImageRows:
+    """Square images (rows, channels, side, side) with values from 0 to 1, and the label of each."""
+
+    pixels: NDArray[np.float32]
+    labels: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        """Refuse labels that do not belong to the images."""
+        _same_length("images and labels", len(self.pixels), len(self.labels))
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    @cached_property
+    def digest(self) -> str:
+        """Give the SHA-256 of the content, in hexadecimal."""
+        # fixed byte order, so that the digest is the same on every machine
+        content = self.pixels.astype("<f4").tobytes() + self.labels.astype("<i8").tobytes()
+        return hashlib.sha256(json.dumps(self.pixels.shape).encode() + content).hexdigest()
+
+
+Rows = TextRows | PlainText | TranslationRows | ImageRows
+R = TypeVar("R", TextRows, PlainText, TranslationRows, ImageRows, Rows)
+
+
+@dataclass(frozen=True)
+class View(Generic[R]):
+    """What a search may see of a task."""
+
+    train: R
+    validation: R
+
+
+@dataclass(frozen=True)
+class Splits(Generic[R]):
+    """All rows of a task. Searches receive `view`, which does not lead to the test rows."""
+
+    train: R
+    validation: R
+    test: R
+
+    @property
+    def view(self) -> View[R]:
+        """Give the rows that a search may see."""
+        return View(self.train, self.validation)

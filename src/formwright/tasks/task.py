@@ -1,0 +1,52 @@
+"""A task: what is asked, how the answer is judged, and the rows a search may see."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from formwright.core.remember import remember, remembers
+from formwright.tasks.rows import Rows, Splits, View
+
+Kind = Literal[
+    "sequence-classification",
+    "regression",
+    "span-extraction",
+    "masked-lm",
+    "causal-lm",
+    "seq2seq-lm",
+    "image-classification",
+]
+
+
+@remembers
+@dataclass(frozen=True)
+class Task:
+    """One question about one set of rows.
+
+    `metric` decides; `metrics` are all that are reported, by their names in `formwright.tasks.metrics`. `chance` is the
+    value of `metric` for answers that ignore the input, None where that depends on the vocabulary. `splits` makes the
+    rows when they are first needed; it must be a function that another process can import, so that tasks travel.
+    """
+
+    name: str
+    kind: Kind
+    metric: str
+    splits: Callable[[], Splits[Any]] = field(repr=False)
+    metrics: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    chance: float | None = None
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        """Report the deciding metric, whatever else is reported."""
+        if self.metric not in self.metrics:
+            object.__setattr__(self, "metrics", (self.metric, *self.metrics))
+
+    def search_view(self) -> View[Any]:
+        """Return training and validation rows, made on the first call and kept; there is no way to the test rows."""
+        return View(_made(self).train, _made(self).validation)
+
+
+@remember
+def _made(task: Task) -> Splits[Rows]:
+    return task.splits()

@@ -1,0 +1,1 @@
+"""One readable training loop, its schedule, its losses and its checkpoints."""

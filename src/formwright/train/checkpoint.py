@@ -1,0 +1,79 @@
+"""Checkpoints: everything a run needs to go on exactly where it stopped, written whole or not at all.
+
+A checkpoint is a folder with the weights and the optimiser's moments as safetensors, and a JSON file with the step,
+the losses so far and a checksum of the tensors. The newest two are kept, so that a damaged one never costs the whole
+run.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+_KEPT = 2
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The state of a run after `step` updates: tensors by name, and facts that are JSON."""
+
+    step: int
+    tensors: Mapping[str, Tensor]
+    facts: Mapping[str, Any]
+
+
+def write(folder: Path, checkpoint: Checkpoint) -> Path:
+    """Write a checkpoint below `folder` and drop all but the newest; an interruption leaves the older ones intact."""
+    name = f"step-{checkpoint.step:09d}"
+    draft, final = folder / f".{name}.{os.getpid()}", folder / name
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    tensors = save({key: value.detach().contiguous() for key, value in checkpoint.tensors.items()})
+    facts = {"step": checkpoint.step, "sha256": hashlib.sha256(tensors).hexdigest(), "facts": dict(checkpoint.facts)}
+    _flush(draft / "tensors.safetensors", tensors)
+    _flush(draft / "facts.json", json.dumps(facts).encode())
+    shutil.rmtree(final, ignore_errors=True)
+    draft.rename(final)
+    for old in _folders(folder)[_KEPT:]:
+        shutil.rmtree(old)
+    return final
+
+
+def newest(folder: Path) -> Checkpoint | None:
+    """Read the newest checkpoint that is whole, passing over damaged ones; None when there is none."""
+    for candidate in _folders(folder):
+        found = _read(candidate)
+        if found is not None:
+            return found
+    return None
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(folder.glob("step-*"), reverse=True) if folder.is_dir() else []
+
+
+def _read(folder: Path) -> Checkpoint | None:
+    """Read one checkpoint; None when it is damaged."""
+    try:
+        tensors = (folder / "tensors.safetensors").read_bytes()
+        data = json.loads((folder / "facts.json").read_bytes())
+        if data["sha256"] != hashlib.sha256(tensors).hexdigest():
+            return None
+        return Checkpoint(data["step"], load(tensors), data["facts"])
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+        return None
+
+
+def _flush(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

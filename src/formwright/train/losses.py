@@ -1,0 +1,84 @@
+"""What training minimises, for each kind of task."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from formwright.core.errors import UnknownName
+from formwright.train.batch import Batch
+
+Loss = Callable[[Tensor, Batch], Tensor]
+IGNORED = -100
+
+
+def classes(scores: Tensor, batch: Batch) -> Tensor:
+    """Give the cross-entropy of (..., labels) scores; labels of -100 do not count."""
+    return F.cross_entropy(scores.flatten(0, -2), batch.labels.flatten(), ignore_index=IGNORED)
+
+
+def numbers(scores: Tensor, batch: Batch) -> Tensor:
+    """Give the mean squared error of one score for each sentence."""
+    return F.mse_loss(scores[:, 0], batch.labels.to(scores.dtype))
+
+
+def spans(scores: Tensor, batch: Batch) -> Tensor:
+    """Give the mean cross-entropy of the first and the last token of a span; labels are (batch, 2)."""
+    if batch.mask is not None:
+        scores = scores.masked_fill(~batch.mask.bool()[:, :, None], float("-inf"))
+    start, end = scores.unbind(-1)
+    return (F.cross_entropy(start, batch.labels[:, 0]) + F.cross_entropy(end, batch.labels[:, 1])) / 2
+
+
+def words(scores: Tensor, batch: Batch) -> Tensor:
+    """Give the cross-entropy of vocabulary scores (wanted tokens, vocabulary)."""
+    return F.cross_entropy(scores.flatten(0, -2), batch.labels.flatten(), ignore_index=IGNORED)
+
+
+def smoothed_words(scores: Tensor, batch: Batch) -> Tensor:
+    """Give the cross-entropy of vocabulary scores with a tenth of the weight spread over all words."""
+    return F.cross_entropy(scores.flatten(0, -2), batch.labels.flatten(), ignore_index=IGNORED, label_smoothing=0.1)
+
+
+LOSSES: dict[str, Loss] = {
+    "sequence-classification": classes,
+    "token-classification": classes,
+    "image-classification": classes,
+    "regression": numbers,
+    "span-extraction": spans,
+    "masked-lm": words,
+    "causal-lm": words,
+    "seq2seq-lm": smoothed_words,
+}
+
+
+def loss_of(kind: str) -> Loss:
+    """Return the loss of a kind of task."""
+    if kind not in LOSSES:
+        raise UnknownName("loss", kind, LOSSES)
+    return LOSSES[kind]
+
+
+def distillation(student: Tensor, teacher: Tensor, temperature: float = 2.0) -> Tensor:
+    """Give T^2 KL(teacher || student) of softened scores (batch, labels), averaged over the batch.
+
+    The softmax divides by the sum of exponentials; the EFTNAS paper's Eq. 6 leaves the exponential out.
+    """
+    student_log = (student / temperature).log_softmax(-1)
+    teacher_log = (teacher / temperature).log_softmax(-1)
+    return F.kl_div(student_log, teacher_log, reduction="batchmean", log_target=True) * temperature**2
+
+
+def hidden_distance(student: Tensor, teacher: Tensor, mask: Tensor | None) -> Tensor:
+    """Give the mean squared distance of hidden vectors (batch, tokens, width) at real tokens."""
+    squares = (student - teacher).square().mean(-1)
+    if mask is None:
+        return squares.mean()
+    weights = mask.to(squares.dtype)
+    return (squares * weights).sum() / weights.sum().clamp(min=1)
+
+
+def finite(loss: Tensor) -> bool:
+    """Tell whether a loss is a number that training can go on from."""
+    return bool(torch.isfinite(loss))

@@ -1,0 +1,47 @@
+"""How a model is trained: everything that, with the data and the card, decides the result."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from formwright.core.errors import IllegalInput
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Hold the settings of AdamW with warm-up, decay, clipping and accumulation.
+
+    `steps` counts updates of the weights; each sums the gradients of `accumulate` batches. `warmup` is a share of the
+    steps.
+    """
+
+    steps: int
+    batch: int = 32
+    learning_rate: float = 1e-3
+    warmup: float = 0.1
+    decay: Literal["linear", "cosine", "none"] = "linear"
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    accumulate: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot train."""
+        least = {"steps": self.steps, "batch": self.batch, "accumulate": self.accumulate}
+        for name, value in least.items():
+            if value < 1:
+                raise IllegalInput(f"{name} must be at least 1, not {value}")
+        if not (0 <= self.warmup < 1 and self.learning_rate > 0 and self.clip > 0 and self.weight_decay >= 0):
+            raise IllegalInput(
+                f"warmup must lie in [0, 1), learning rate and clip above 0, weight decay not below 0; got {self}"
+            )
+
+    def rate(self, step: int) -> float:
+        """Give the learning rate of a step, counted from 0."""
+        rise = math.ceil(self.steps * self.warmup)
+        if step < rise:
+            return self.learning_rate * (step + 1) / rise
+        done = (step - rise) / max(self.steps - rise, 1)
+        if self.decay == "linear":
+            return self.learning_rate * (1 - done)
+        return self.learning_rate * (1 + math.cos(math.pi * done)) / 2 if self.decay == "cosine" else self.learning_rate
