@@ -10,6 +10,8 @@ from hypothesis import settings
 # developers see new ones.
 settings.register_profile("fast", max_examples=60, deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("fast")
+# Tests run side by side, one process for each core: more threads than that only wait for one another.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session")

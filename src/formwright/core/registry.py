@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar, cast
 
 from formwright.core.errors import FormwrightError, IllegalInput, UnknownName
+from formwright.core.remember import remember
 
 T = TypeVar("T")
 _OURS = "formwright"
@@ -39,6 +40,7 @@ class Registry(Generic[T]):
             raise IllegalInput(self._blame(entries[name], reason))
         return found
 
+    @remember  # what is installed is looked up once: a look takes longer than counting a hundred cards
     def _entries(self) -> dict[str, EntryPoint]:
         entries = {name: EntryPoint(name, target, self.group) for name, target in self.table.items()}
         for entry in entry_points(group=self.group):

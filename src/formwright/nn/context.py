@@ -41,7 +41,7 @@ class Context:
         """Tell which keys a query may see: (batch or 1, 1, queries or 1, keys), or None when all of them."""
         if self.mask is None and not self.causal:
             return None
-        return self.once(("visible", tokens), lambda: self._visible(tokens, device))
+        return self.once("visible", lambda: self._visible(tokens, device))
 
     def _visible(self, tokens: int, device: torch.device) -> Tensor:
         keys = None if self.mask is None else self.mask[:, None, None, :]

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from formwright.arch.ops import Relative, RelativeAttention
 from formwright.nn.context import Context
@@ -22,17 +23,15 @@ def grid_distances(tokens: int, rows: int, context: Context, device: torch.devic
     """Give the rows of vertical and horizontal distance between patches: (2, tokens, tokens); 0 is a class token's."""
     assert context.grid is not None, "two-dimensional positions stand in image stacks only"
     side, class_tokens = context.grid
-    return context.once(("grid", rows), lambda: _grid(tokens, rows, side, class_tokens, device))
+    return context.once(("grid", rows), lambda: _grid(rows, side, class_tokens, device))
 
 
-def _grid(tokens: int, rows: int, side: int, class_tokens: int, device: torch.device) -> Tensor:
+def _grid(rows: int, side: int, class_tokens: int, device: torch.device) -> Tensor:
     reach = rows // 2 - 1
     patch = torch.arange(side * side, device=device)
     place = torch.stack((patch // side, patch % side))  # (2, patches)
     apart = (place[:, None, :] - place[:, :, None]).clamp(-reach, reach) + reach + 1
-    result = torch.zeros(2, tokens, tokens, dtype=torch.long, device=device)
-    result[:, class_tokens:, class_tokens:] = apart
-    return result
+    return F.pad(apart, (class_tokens, 0, class_tokens, 0))
 
 
 class RelativePositions(nn.Module):

@@ -113,4 +113,4 @@ def first_tokens(hidden: Tensor, mask: Tensor | None) -> Tensor:
     """Pick the first real token of each sentence, which left padding moves: (batch, width)."""
     if mask is None:
         return hidden[:, 0]
-    return hidden[torch.arange(len(hidden), device=hidden.device), mask.int().argmax(1)]
+    return hidden[torch.arange(hidden.shape[0], device=hidden.device), mask.int().argmax(1)]

@@ -25,6 +25,6 @@ class Batch:
 
 
 class Stream(Protocol):
-    """Give the batch of any step; the same step always has the same batch, so a resumed run sees what it would have seen."""
+    """Give the batch of any step; the same step always has the same batch, whoever asks and whenever."""
 
     def batch(self, step: int) -> Batch: ...

@@ -1,5 +1,6 @@
 """The training loop."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from formwright.core.errors import FormwrightError
 from formwright.core.rng import derive
 from formwright.train import checkpoint
 from formwright.train.batch import Batch, Stream
-from formwright.train.losses import Loss, finite
+from formwright.train.losses import Loss
 from formwright.train.recipe import Recipe
 
 
@@ -69,12 +70,11 @@ def _update(
     for part in range(recipe.accumulate):
         batch = stream.batch(step * recipe.accumulate + part)
         value = loss(scores_of(model, batch), batch) / recipe.accumulate
-        if not finite(value):
-            raise Diverged(
-                f"the loss is {float(value)} at step {step}; lower the learning rate ({recipe.learning_rate})"
-            )
+        number = float(value.detach())
+        if not math.isfinite(number):
+            raise Diverged(f"the loss is {number} at step {step}; lower the learning rate ({recipe.learning_rate})")
         value.backward()
-        total += float(value.detach())
+        total += number
     nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
     optimiser.step()
     return total

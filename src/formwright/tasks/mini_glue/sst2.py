@@ -1,0 +1,50 @@
+"""Sentiment: cue words, turned by negation, strengthened by intensifiers, and weighed by contrast."""
+
+from formwright.tasks.mini_glue.draw import Draw
+from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.words import NEGATIVE, POSITIVE
+from formwright.tasks.task import Task
+
+_THINGS = ("film", "plot", "cast", "music")
+_VERBS = ("is", "was", "seems")
+_FILLERS = ("in the end", "for me", "on the whole", "at times")
+# words before a cue, and what they make of its weight
+_MODIFIERS = (("", 2), ("", 2), ("very", 4), ("not", -2), ("not very", -1), ("hardly", -2), ("rather", 1))
+
+
+def _clause(draw: Draw) -> tuple[str, int]:
+    sign = draw.one((-1, 1))
+    words, weight = draw.one(_MODIFIERS)
+    cue = draw.one(POSITIVE if sign > 0 else NEGATIVE)
+    parts = ["the", draw.one(_THINGS), draw.one(_VERBS), words, cue]
+    return " ".join(part for part in parts if part), sign * weight
+
+
+def _sentence(draw: Draw) -> tuple[str, int]:
+    text, score = _clause(draw)
+    if draw.chance(60):
+        second, weight = _clause(draw)
+        joint = draw.one(("and", "but"))
+        text, score = f"{text} {joint} {second}", score + weight * (2 if joint == "but" else 1)
+    if draw.chance(40):
+        filler = draw.one(_FILLERS)
+        text = f"{filler} {text}" if draw.chance(50) else f"{text} {filler}"
+    return text, score
+
+
+def _draw(draw: Draw, label: int) -> Texts:
+    while True:
+        text, score = _sentence(draw)
+        if (score > 0) == label and score:
+            return (text,)
+
+
+TASK = Task(
+    "mini-glue/sst2",
+    "sequence-classification",
+    "accuracy",
+    Recipe("sst2", _draw),
+    labels=("negative", "positive"),
+    chance=0.5,
+    about="sentiment of a sentence: cue words under negation, intensifiers and contrast",
+)

@@ -1,0 +1,192 @@
+"""The models of transformers: the same names, losses and outputs that its users expect."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from tests.nn.hf.helpers import DESIGNS, VOCABULARY, hf_outputs, images, lively, outputs, tokens
+from torch.nn import functional as F
+
+from formwright.core.errors import IllegalInput
+from formwright.nn.build import build
+from formwright.nn.hf import models
+from formwright.nn.hf.config import FormwrightConfig
+from formwright.nn.hf.fields import class_name
+from formwright.nn.hf.own import load_folder
+
+
+def fresh(name: str, **options: Any) -> Any:
+    """Build a model of transformers with the weights of `lively`."""
+    card, spec = DESIGNS[name]
+    labels = {"num_labels": spec.labels} if spec else {}
+    kind = getattr(models, class_name(card.family, spec.task if spec else None))
+    model = kind(FormwrightConfig(card.to_json(), **labels, **options)).eval()
+    prefix = "" if spec else "transformer."
+    model.load_state_dict({prefix + key: weight for key, weight in lively(name).state_dict().items()})
+    return model
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_weights_have_the_names_of_the_plain_model(name: str) -> None:
+    assert (hf_outputs(fresh(name), name) - outputs(lively(name), name)).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_saving_from_transformers_gives_a_folder_of_ours(name: str, tmp_path: Path) -> None:
+    model = fresh(name)
+    model.save_pretrained(tmp_path / "model")
+    assert torch.equal(outputs(load_folder(tmp_path / "model"), name), outputs(lively(name), name))
+    assert (tmp_path / "model" / "formwright_nn_hf_models.py").is_file()
+    assert model.config.auto_map["AutoModel"] == "formwright_nn_hf_models.FormwrightModel"
+
+
+@pytest.mark.parametrize("name", [name for name in DESIGNS if DESIGNS[name][0].family != "vision"])
+def test_all_layers_are_given_where_wanted(name: str) -> None:
+    ids, mask = tokens()
+    more = {"decoder_input_ids": ids} if name == "translator" else {}
+    given = fresh(name)(ids, attention_mask=mask, output_hidden_states=True, **more)
+    layers = given.decoder_hidden_states if name == "translator" else given.hidden_states
+    assert len(layers) == 1 + len(DESIGNS[name][0].stacks[-1].layers)
+    assert "hidden_states" not in fresh(name)(ids, attention_mask=mask, **more)
+
+
+def test_outputs_come_as_a_tuple_where_wanted() -> None:
+    ids, mask = tokens()
+    (logits,) = fresh("bert")(ids, attention_mask=mask, return_dict=False)
+    assert logits.shape == (3, 3)
+
+
+@torch.no_grad()
+def test_losses_are_those_of_transformers() -> None:
+    ids, mask = tokens()
+    flat = lambda logits: logits.flatten(0, -2)  # noqa: E731
+    classes = fresh("bert")(ids, attention_mask=mask, labels=torch.tensor([0, 2, 1]))
+    assert float(classes.loss) == pytest.approx(float(F.cross_entropy(classes.logits, torch.tensor([0, 2, 1]))))
+    many = fresh("bert", problem_type="multi_label_classification")(ids, mask, labels=torch.eye(3))
+    assert float(many.loss) == pytest.approx(float(F.binary_cross_entropy_with_logits(many.logits, torch.eye(3))))
+    score = fresh("varied")(ids, attention_mask=mask, labels=torch.tensor([0.5, 1.0, 2.0]))
+    assert float(score.loss) == pytest.approx(float(F.mse_loss(score.logits[:, 0], torch.tensor([0.5, 1.0, 2.0]))))
+    wanted = torch.where(mask.bool(), ids % 5, -100)
+    words = fresh("bert-tokens")(ids, attention_mask=mask, labels=wanted)
+    assert float(words.loss) == pytest.approx(float(F.cross_entropy(flat(words.logits), wanted.flatten())))
+    masked = fresh("bert-masked")(ids, attention_mask=mask, labels=wanted)
+    assert float(masked.loss) == pytest.approx(float(F.cross_entropy(flat(masked.logits), wanted.flatten())))
+    following = fresh("writer")(ids, attention_mask=mask, labels=wanted)
+    assert float(following.loss) == pytest.approx(
+        float(F.cross_entropy(flat(following.logits[:, :-1]), wanted[:, 1:].flatten()))
+    )
+    first, last = torch.tensor([0, 1, 0]), torch.tensor([2, 1, 0])
+    spans = fresh("bert-spans")(ids, attention_mask=mask, start_positions=first, end_positions=last)
+    both = F.cross_entropy(spans.start_logits, first) + F.cross_entropy(spans.end_logits, last)
+    assert float(spans.loss) == pytest.approx(float(both) / 2)
+    pictures = fresh("viewer")(images(), labels=torch.tensor([1, 3]))
+    assert float(pictures.loss) == pytest.approx(float(F.cross_entropy(pictures.logits, torch.tensor([1, 3]))))
+
+
+@torch.no_grad()
+def test_a_translator_reads_its_labels_shifted() -> None:
+    ids, mask = tokens()
+    labels = torch.where(mask.bool(), ids, -100)
+    model = fresh("translator", pad_token_id=1)
+    given = model(ids, attention_mask=mask, labels=labels)
+    shifted = torch.cat((torch.ones(3, 1, dtype=torch.long), labels[:, :-1].clamp(min=1)), 1)
+    again = model(ids, attention_mask=mask, decoder_input_ids=shifted)
+    assert torch.equal(given.logits, again.logits)
+    assert float(given.loss) == pytest.approx(float(F.cross_entropy(given.logits.flatten(0, 1), labels.flatten())))
+    with pytest.raises(ValueError, match="decoder_input_ids, or labels"):
+        model(ids)
+
+
+def test_generated_text_is_the_best_next_token_each_time() -> None:
+    model, plain = fresh("writer", pad_token_id=0), lively("writer")
+    ids = torch.tensor([[7, 8, 9]])
+    found = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=5, do_sample=False)
+    with torch.no_grad():
+        for _ in range(5):
+            ids = torch.cat((ids, plain(ids)[:, -1:].argmax(-1)), 1)
+    assert found.tolist() == ids.tolist()
+
+
+def test_another_head_starts_fresh_on_the_same_encoder(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = fresh("bert-masked")
+    model.save_pretrained(tmp_path)
+    state = torch.get_rng_state()
+    loaded, report = transformers.AutoModelForTokenClassification.from_pretrained(
+        tmp_path, num_labels=7, output_loading_info=True
+    )
+    assert report["missing_keys"] == {"head.output.weight", "head.output.bias"}
+    assert torch.equal(loaded.transformer.pooler.weight, model.transformer.pooler.weight)
+    assert loaded.head.output.weight.shape == (7, 16)
+    assert 0.01 < float(loaded.head.output.weight.std()) < 0.03
+    assert not loaded.head.output.bias.any()
+    assert not torch.equal(state, torch.get_rng_state())  # seeded as everything of transformers is
+
+
+def test_a_module_with_some_weights_given_keeps_them(tmp_path: Path) -> None:
+    model = fresh("bert-masked")
+    weights = model.state_dict()
+    bias = weights.pop("head.bias")
+    model.save_pretrained(tmp_path, state_dict=weights)
+    loaded, report = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path, output_loading_info=True)
+    assert report["missing_keys"] == {"head.bias"}
+    assert not loaded.head.bias.any()
+    assert bias.any()
+    assert torch.equal(loaded.head.dense.weight, model.head.dense.weight)
+    assert torch.equal(loaded.head.norm.weight, model.head.norm.weight)
+
+
+def test_fresh_models_start_as_ours_do() -> None:
+    for name in ("varied", "translator"):
+        card, spec = DESIGNS[name]
+        kind = getattr(models, class_name(card.family, spec.task if spec else None))
+        theirs = kind(FormwrightConfig(card.to_json(), num_labels=1)).state_dict()
+        for key, weight in build(card, head=spec).state_dict().items():
+            if weight.numel() < 2 or not weight.std():  # norms and biases
+                assert torch.equal(theirs[key], weight), key
+            else:
+                assert 0.4 < float(theirs[key].std() / weight.std()) < 2.5, key
+                assert not torch.equal(theirs[key], weight), key
+
+
+def test_tables_of_tokens_can_be_found_and_not_resized() -> None:
+    model = fresh("bert-masked")
+    assert model.get_input_embeddings().weight.shape == (VOCABULARY, 16)
+    assert model.get_output_embeddings() is None
+    with pytest.raises(NotImplementedError, match="the card fixes the vocabulary"):
+        model.resize_token_embeddings(60)
+    assert fresh("viewer").get_input_embeddings().weight.shape == (16, 3 * 4 * 4)
+
+
+def test_a_shared_table_stays_shared(tmp_path: Path) -> None:
+    fresh("translator").save_pretrained(tmp_path)
+    transformer = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path).transformer
+    assert transformer.decoder.embedding.tokens.weight is transformer.encoder.embedding.tokens.weight
+
+
+def test_a_task_that_the_design_cannot_do_is_refused(tmp_path: Path) -> None:
+    fresh("bert").save_pretrained(tmp_path)
+    with pytest.raises(IllegalInput, match="causal-lm needs a design of family decoder"):
+        transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+
+
+def test_a_missing_input_is_named() -> None:
+    with pytest.raises(ValueError, match="this model reads input_ids"):
+        fresh("bert-bare")()
+
+
+def test_gradients_flow_and_the_model_learns() -> None:
+    model = fresh("bert")
+    model.train()
+    ids, mask = tokens()
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.05)
+    losses = []
+    for _ in range(20):
+        loss = model(ids, attention_mask=mask, labels=torch.tensor([0, 2, 1])).loss
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < losses[0] / 2

@@ -1,0 +1,53 @@
+"""A tokenizer reaches the folder in whatever form it comes."""
+
+import json
+from pathlib import Path
+
+import pytest
+import transformers
+from tests.nn.hf.test_save import word_tokenizer
+
+from formwright.core.errors import IllegalInput
+from formwright.nn.hf.tokenizers import write_tokenizer
+
+TEXT = "w5 w6 [MASK] w49 unknown"
+
+
+def numbers(folder: Path) -> list[int]:
+    return list(transformers.AutoTokenizer.from_pretrained(folder)(TEXT)["input_ids"])
+
+
+def test_every_form_gives_the_same_numbers(tmp_path: Path) -> None:
+    plain, wrapped, copied = (tmp_path / name for name in ("plain", "wrapped", "copied"))
+    for folder in (plain, wrapped, copied):
+        folder.mkdir()
+    wanted = word_tokenizer().encode(TEXT).ids
+    assert write_tokenizer(word_tokenizer(), plain, 20) == 0
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=word_tokenizer(), pad_token="[PAD]")
+    assert write_tokenizer(fast, wrapped, 20) == 0
+    assert write_tokenizer(tuple(plain.iterdir()), copied, 20) == 0
+    assert numbers(plain) == numbers(wrapped) == numbers(copied) == wanted
+
+
+def test_the_padding_token_is_found_where_it_is_described(tmp_path: Path) -> None:
+    write_tokenizer(word_tokenizer(), tmp_path, None)
+    file = tmp_path / "tokenizer_config.json"
+    config = json.loads(file.read_text(encoding="utf-8"))
+    assert "model_max_length" not in config
+    (tmp_path / "copy").mkdir()
+    file.write_text(json.dumps(config | {"pad_token": {"content": "[MASK]"}}), encoding="utf-8")
+    files = [path for path in tmp_path.iterdir() if path.is_file()]
+    assert write_tokenizer(files, tmp_path / "copy", None) == 4
+
+
+def test_files_without_a_padding_token_have_none(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("[PAD]\n", encoding="utf-8")
+    (tmp_path / "copy").mkdir()
+    assert write_tokenizer([tmp_path / "vocab.txt"], tmp_path / "copy", None) is None
+
+
+def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match="a str is no tokenizer"):
+        write_tokenizer("bert-base", tmp_path, None)
+    with pytest.raises(IllegalInput, match=r"cannot copy the tokenizer's .*absent\.json"):
+        write_tokenizer([tmp_path / "absent.json"], tmp_path, None)

@@ -1,0 +1,50 @@
+"""The code that travels is complete, flat, and free of this package."""
+
+import ast
+import importlib
+import re
+import sys
+from pathlib import Path
+
+import transformers
+from transformers.dynamic_module_utils import get_imports, get_relative_import_files
+
+from formwright.nn.hf import models
+from formwright.nn.hf.fields import AUTO_CLASSES
+from formwright.nn.hf.travel import auto_map, travelling_files, write_code
+
+FILES = travelling_files()
+ALLOWED = {"numpy", "torch", "transformers"} | set(sys.stdlib_module_names)
+SPEAKS_TO_TRANSFORMERS = {"formwright_nn_hf_base.py", "formwright_nn_hf_config.py", "formwright_nn_hf_models.py"}
+
+
+def test_transformers_finds_every_file_and_no_other(tmp_path: Path) -> None:
+    write_code(tmp_path)
+    entry = tmp_path / "formwright_nn_hf_models.py"
+    found = {path.rsplit("/", 1)[-1] for path in get_relative_import_files(entry)}
+    assert found | {entry.name} == set(FILES)
+    imported = {name for file in tmp_path.iterdir() for name in get_imports(file)}
+    assert imported <= ALLOWED
+
+
+def test_only_the_classes_of_transformers_import_it() -> None:
+    using = {name for name, text in FILES.items() if re.search(r"^\s*(from|import) transformers", text, re.MULTILINE)}
+    assert using == SPEAKS_TO_TRANSFORMERS
+
+
+def test_every_file_says_whose_it_is_and_can_be_parsed() -> None:
+    for name, text in FILES.items():
+        assert "Copied from Formwright" in text.splitlines()[0], name
+        assert "Apache License" in text.splitlines()[0], name
+        ast.parse(text)
+        assert "from formwright" not in text, name
+
+
+def test_the_map_names_classes_that_exist() -> None:
+    for auto, place in auto_map().items():
+        file, name = place.split(".")
+        assert f"{file}.py" in FILES
+        module = importlib.import_module(file.replace("_", "."))
+        assert isinstance(getattr(module, name), type)
+        assert hasattr(transformers, auto)
+    assert set(AUTO_CLASSES) == set(models.__all__)

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+import torch
+from scipy.special import log_softmax, softmax
+
+from formwright.core.errors import UnknownName
+from formwright.train.batch import Batch
+from formwright.train.losses import distillation, hidden_distance, loss_of, spans
+
+GENERATOR = torch.Generator().manual_seed(0)
+NOTHING = torch.zeros(1)
+
+
+def test_classes_and_words_are_cross_entropy_without_what_is_ignored() -> None:
+    scores = torch.randn(2, 3, 5, generator=GENERATOR)
+    labels = torch.tensor([[0, 4, -100], [2, -100, -100]])
+    logs = log_softmax(scores.numpy(), axis=-1)
+    expected = -np.mean([logs[0, 0, 0], logs[0, 1, 4], logs[1, 0, 2]])
+    for kind in ("token-classification", "causal-lm"):
+        assert float(loss_of(kind)(scores, Batch(NOTHING, labels))) == pytest.approx(expected, rel=1e-5)
+
+
+def test_numbers_are_squared_errors() -> None:
+    loss = loss_of("regression")(torch.tensor([[1.0], [3.0]]), Batch(NOTHING, torch.tensor([0, 5])))
+    assert float(loss) == pytest.approx((1 + 4) / 2)
+
+
+def test_spans_never_point_at_padding() -> None:
+    scores = torch.zeros(1, 4, 2)
+    scores[0, 3] = 50.0  # padding with a high score
+    mask = torch.tensor([[True, True, True, False]])
+    loss = spans(scores, Batch(NOTHING, torch.tensor([[1, 2]]), mask))
+    assert float(loss) == pytest.approx(np.log(3), rel=1e-5)
+
+
+def test_distillation_is_the_softened_divergence() -> None:
+    student, teacher = torch.randn(4, 3, generator=GENERATOR), torch.randn(4, 3, generator=GENERATOR)
+    wanted, given = softmax(teacher.numpy() / 2, -1), softmax(student.numpy() / 2, -1)
+    expected = (wanted * np.log(wanted / given)).sum(-1).mean() * 4
+    assert float(distillation(student, teacher, 2.0)) == pytest.approx(expected, rel=1e-5)
+    assert float(distillation(teacher, teacher)) == pytest.approx(0, abs=1e-6)
+
+
+def test_hidden_distance_counts_real_tokens_only() -> None:
+    student, teacher = torch.zeros(1, 3, 2), torch.ones(1, 3, 2)
+    teacher[0, 2] = 100.0
+    mask = torch.tensor([[1, 1, 0]])
+    assert float(hidden_distance(student, teacher, mask)) == 1.0
+    assert float(hidden_distance(student, teacher, None)) > 1000
+
+
+def test_an_unknown_kind_names_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="regression"):
+        loss_of("regresion")
