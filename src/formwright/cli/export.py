@@ -133,11 +133,11 @@ def _write_for_runtime(found: _Source, to: Form, out: Path, int8: bool, force: b
     from formwright.nn.hf.tokenizers import write_tokenizer
 
     with whole_folder(out, force=force) as part:
-        exported = deploy.export(found.model.eval(), to.value, part, int8)
+        exported = deploy.export(found.model.eval(), "onnx" if to is Form.ONNX else "openvino", part, int8)
         if found.tokenizer_files:
             write_tokenizer(found.tokenizer_files, part, None)
         (part / CARD).write_bytes(parts_of(found.model)[0].canonical)
-    return float(exported.largest_difference)
+    return exported.largest_difference
 
 
 def _report(found: _Source, to: Form, out: Path, difference: float | None, as_json: bool) -> None:

@@ -37,8 +37,8 @@ def build(
 def initialise(model: nn.Module, generator: Generator) -> None:
     """Fill a model with fresh weights as BERT does: normal with spread 0.02, biases 0, norms 1.
 
-    Depthwise kernels start near the average of their window, so that a convolution passes its input on; the bilinear
-    matrix of `wma` scores starts near the scaled identity, at which they equal `sdp` scores.
+    Kernels are spread so that a convolution keeps the size of its input; the bilinear matrix of `wma` scores starts
+    near the scaled identity, at which they equal `sdp` scores.
     """
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):

@@ -12,7 +12,7 @@ from formwright.arch.layers import TokenEmbedding
 from formwright.core.errors import IllegalInput
 from formwright.nn.layers import ACTIVATIONS
 from formwright.nn.settings import Settings
-from formwright.nn.transformer import Output
+from formwright.nn.transformer import Output, first_tokens
 
 Task = Literal[
     "sequence-classification", "token-classification", "span-extraction", "masked-lm", "causal-lm", "seq2seq-lm"
@@ -42,7 +42,7 @@ class SequenceHead(nn.Module):
 
     def _pool(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
         if self.settings.pooling == "first":
-            return hidden[:, 0]
+            return first_tokens(hidden, mask)
         if mask is None:
             return hidden.mean(1)
         weights = mask[:, :, None].to(hidden.dtype)

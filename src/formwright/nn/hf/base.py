@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling, Seq2SeqModelOutput
 from transformers.utils.generic import can_return_tuple
 
+from formwright.arch.card import Card
 from formwright.nn.build import initialise
 from formwright.nn.heads import HeadSpec, Task
 from formwright.nn.hf.config import FormwrightConfig
@@ -34,7 +35,8 @@ class FormwrightPreTrainedModel(PreTrainedModel):
 
     def __init__(self, config: FormwrightConfig) -> None:
         super().__init__(config)
-        card = config.design
+        # not `config.design`: transformers may hold the configuration's code in a second copy, with classes of its own
+        card = Card.from_json(config.card)
         self._tied_weights_keys = _SHARED if card.share_embedding else None
         if card.family == "vision":
             self.main_input_name = "pixel_values"

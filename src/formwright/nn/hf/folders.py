@@ -42,7 +42,9 @@ def refuse_to_overwrite(target: Path, *, force: bool = False) -> None:
     if not _is_ours(target):
         raise IllegalInput(f"{target} holds files that are not an exported model; name another folder")
     if not force:
-        raise IllegalInput(f"{target} holds an exported model already; use --force to replace it, or name another folder")
+        raise IllegalInput(
+            f"{target} holds an exported model already; use --force to replace it, or name another folder"
+        )
 
 
 def _is_ours(folder: Path) -> bool:

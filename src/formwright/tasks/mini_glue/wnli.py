@@ -26,7 +26,7 @@ def _draw(draw: Draw, label: int) -> Texts:
         premise = f"the {who} never {verb} the {whom} although they were {reason}"
     else:
         premise = f"the {who} {verb} the {whom} because they were {reason}"
-    return draw.aside(60, premise), f"the {meant if label else wrong} was {reason}"
+    return draw.aside(60, draw.aside(60, premise)), f"the {meant if label else wrong} was {reason}"
 
 
 TASK = Task(

@@ -1,0 +1,105 @@
+"""What a model reads and gives outside torch: inputs and outputs by the names that Hugging Face uses."""
+
+import torch
+from torch import Generator, Tensor, nn
+
+from formwright.arch.card import Card
+from formwright.arch.layers import FrameEmbedding, PatchEmbedding, Stack, TokenEmbedding
+from formwright.core.errors import IllegalInput
+from formwright.nn.task_model import TaskModel
+from formwright.nn.transformer import Transformer
+
+Inputs = dict[str, Tensor]
+BATCH, LENGTH, TARGET_LENGTH = "batch", "length", "target_length"
+
+
+class NamedModel(nn.Module):
+    """A model with named inputs and outputs."""
+
+    def __init__(self, model: TaskModel | Transformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        pixel_values: Tensor | None = None,
+        input_features: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+    ) -> tuple[Tensor, ...]:
+        """Return the outputs in the order of `output_names`."""
+        inputs = next(given for given in (input_ids, pixel_values, input_features) if given is not None)
+        result = self.model(inputs, attention_mask, token_type_ids, decoder_input_ids, decoder_attention_mask)
+        if isinstance(result, Tensor):
+            return result.unbind(-1) if _extracts_spans(self.model) else (result,)
+        return (result.hidden,) if result.pooled is None else (result.hidden, result.pooled)
+
+
+def output_names(model: TaskModel | Transformer) -> tuple[str, ...]:
+    """Name what a model gives."""
+    if isinstance(model, TaskModel):
+        return ("start_logits", "end_logits") if _extracts_spans(model) else ("logits",)
+    return ("last_hidden_state", "pooler_output") if model.card.pooler else ("last_hidden_state",)
+
+
+def _extracts_spans(model: nn.Module) -> bool:
+    return isinstance(model, TaskModel) and model.spec.task == "span-extraction"
+
+
+def card_of(model: TaskModel | Transformer) -> Card:
+    """Give the card of a model, with a head or without."""
+    return model.transformer.card if isinstance(model, TaskModel) else model.card
+
+
+def axes(name: str) -> dict[int, str]:
+    """Name the dimensions of an input that are free."""
+    if name == "pixel_values":
+        return {0: BATCH}
+    return {0: BATCH, 1: TARGET_LENGTH if name.startswith("decoder_") else LENGTH}
+
+
+def longest(card: Card, limit: int) -> int:
+    """Give the longest sentence that a design can read, `limit` where nothing limits it."""
+    tables = [stack.embedding for stack in card.stacks if not isinstance(stack.embedding, PatchEmbedding)]
+    return min([limit, *(table.length for table in tables if table.positions == "learned")])
+
+
+def random_inputs(card: Card, batch: int, length: int, generator: Generator, padded: bool = False) -> Inputs:
+    """Draw what a design reads; when `padded`, sentences have different lengths and every other one is padded left."""
+    if batch < 1 or length < 1:
+        raise IllegalInput(f"a batch has at least one sentence and one token, not {batch} of {length}")
+    if length > longest(card, length):
+        raise IllegalInput(f"{length} tokens are too many: the design has positions for {longest(card, length)}")
+    inputs = _inputs(card.stacks[0], batch, length, generator, padded)
+    if card.encoder is not None and card.decoder is not None:
+        targets = _inputs(card.decoder, batch, min(length + 1, longest(card, length + 1)), generator, padded)
+        inputs |= {f"decoder_{name}": targets[name] for name in ("input_ids", "attention_mask")}
+    return inputs
+
+
+def _inputs(stack: Stack, batch: int, length: int, generator: Generator, padded: bool) -> Inputs:
+    embedding = stack.embedding
+    if isinstance(embedding, PatchEmbedding):
+        shape = (batch, embedding.channels, embedding.image, embedding.image)
+        return {"pixel_values": torch.randn(shape, generator=generator)}
+    mask = _mask(batch, length, padded)
+    if isinstance(embedding, FrameEmbedding):
+        frames = torch.randn(batch, length, embedding.features, generator=generator)
+        return {"input_features": frames, "attention_mask": mask}
+    assert isinstance(embedding, TokenEmbedding)
+    ids = torch.randint(embedding.vocabulary, (batch, length), generator=generator)
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    if embedding.types:
+        inputs["token_type_ids"] = torch.randint(embedding.types, (batch, length), generator=generator)
+    return inputs
+
+
+def _mask(batch: int, length: int, padded: bool) -> Tensor:
+    mask = torch.ones(batch, length, dtype=torch.long)
+    for row in range(1, batch if padded else 1):
+        missing = min(row * length // batch, length - 1)
+        mask[row, slice(missing) if row % 2 else slice(length - missing, length)] = 0
+    return mask

@@ -1,0 +1,51 @@
+"""Run a model's file in the runtime it was written for."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formwright.core.errors import IllegalInput
+from formwright.core.extras import need
+
+Runtime = Literal["torch", "onnxruntime", "openvino"]
+Arrays = Mapping[str, NDArray[Any]]
+Run = Callable[[Arrays], list[NDArray[Any]]]
+_ERRORS_ONLY = 3
+
+
+def open_file(path: Path, threads: int) -> Run:
+    """Load a model's file and give the function that runs it, from named inputs to outputs in order."""
+    try:
+        return {".onnx": _open_onnx, ".xml": _open_openvino}[path.suffix](path, threads)
+    except KeyError:
+        raise IllegalInput(f"{path} is neither an ONNX (.onnx) nor an OpenVINO (.xml) model") from None
+
+
+def _open_onnx(path: Path, threads: int) -> Run:
+    runtime: Any = need("onnxruntime", "onnx")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = _ERRORS_ONLY
+    session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return lambda inputs: session.run(None, dict(inputs))  # type: ignore[no-any-return]
+
+
+def _open_openvino(path: Path, threads: int) -> Run:
+    openvino: Any = need("openvino", "openvino")
+    settings = {
+        "INFERENCE_NUM_THREADS": threads,
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": "f32",  # processors with 16-bit units would round everything otherwise
+    }
+    compiled = openvino.Core().compile_model(path, "CPU", settings)
+    request = compiled.create_infer_request()
+
+    def run(inputs: Arrays) -> list[NDArray[Any]]:
+        results = request.infer(dict(inputs), share_inputs=True, share_outputs=True)
+        return [np.asarray(results[output]) for output in compiled.outputs]
+
+    return run
