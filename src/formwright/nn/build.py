@@ -1,7 +1,11 @@
 """Build a model from a card: structure first, without memory, then weights from an explicit generator."""
 
+from typing import Any
+
 import torch
-from torch import Generator, nn
+from torch import Generator, Tensor, nn
+from torch.nn import init
+from torch.overrides import TorchFunctionMode
 
 from formwright.arch.card import Card
 from formwright.nn.attention import SelfAttention
@@ -12,11 +16,12 @@ from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
 
 _SPREAD = 0.02
+_INITIALISERS = frozenset({init.kaiming_uniform_, init.uniform_, init.normal_, Tensor.fill_, Tensor.zero_})
 
 
 def skeleton(card: Card, settings: Settings | None = None, head: HeadSpec | None = None) -> Transformer | TaskModel:
     """Build a model that has shapes and names but no memory, for running it with weights from elsewhere."""
-    with torch.device("meta"):
+    with torch.device("meta"), _Uninitialised():
         return Transformer(card, settings) if head is None else TaskModel(card, head, settings)
 
 
@@ -31,6 +36,19 @@ def build(
     model.to_empty(device="cpu")
     initialise(model, torch.Generator().manual_seed(seed))
     return model
+
+
+class _Uninitialised(TorchFunctionMode):
+    """Skip what torch's modules do to their weights when they are made: `initialise` comes later, or other weights.
+
+    It costs more than all the rest of a module, and on the meta device loads a second's worth of torch's own Python.
+    """
+
+    def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if function in _INITIALISERS:
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return function(*args, **kwargs)
 
 
 @torch.no_grad()

@@ -65,24 +65,33 @@ class Latency:
 
 
 def measure(
-    model: TaskModel | Transformer, trial: Trial | None = None, runtime: Runtime = "torch", *, memory: bool = True
+    model: TaskModel | Transformer,
+    batch: int = 1,
+    length: int = 128,
+    threads: int = 1,
+    runtime: Runtime = "torch",
+    runs: int = 50,
+    warmup: int = 5,
+    memory: bool = True,
 ) -> Latency:
-    """Measure a model on random sentences without padding; other runtimes than torch run an export of it."""
-    trial = trial or Trial()
+    """Measure a model on random sentences without padding; other runtimes than torch run an export of it.
+
+    `memory` also measures the peak memory, which takes a few seconds more.
+    """
+    trial = Trial(batch, length, threads, runs, warmup)
+    inputs = _inputs(card_of(model), trial)
     if runtime != "torch":
         with tempfile.TemporaryDirectory() as folder:
             path = export(model, _KINDS[runtime], Path(folder)).path
-            return measure_file(path, card_of(model), trial, memory=memory)
-    inputs = _inputs(card_of(model), trial)
-    with _running(model, trial.threads):
+            return measure_file(path, card_of(model), trial, memory)
+    with _running(model, threads):
         named = NamedModel(model).eval()
         times = _timed(lambda: named(**inputs), trial)
-    return _latency(times, trial, runtime, peak_memory_of_model(model, inputs, trial.threads) if memory else None)
+    return _latency(times, trial, runtime, peak_memory_of_model(model, inputs, threads) if memory else None)
 
 
-def measure_file(path: Path, card: Card, trial: Trial | None = None, *, memory: bool = True) -> Latency:
+def measure_file(path: Path, card: Card, trial: Trial, memory: bool = True) -> Latency:
     """Measure an exported file of a design, in the runtime that it was written for."""
-    trial = trial or Trial()
     inputs = _inputs(card, trial)
     arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
     run = open_file(path, trial.threads)

@@ -190,3 +190,16 @@ def test_gradients_flow_and_the_model_learns() -> None:
         optimiser.step()
         losses.append(float(loss.detach()))
     assert losses[-1] < losses[0] / 2
+
+
+@pytest.mark.parametrize("name", ["bert", "bert-bare", "writer", "viewer", "translator"])
+def test_what_is_not_supported_is_refused_and_not_ignored(name: str) -> None:
+    ids, _ = tokens()
+    inputs = {"pixel_values": images()} if name == "viewer" else {"input_ids": ids}
+    inputs |= {"decoder_input_ids": ids} if name == "translator" else {}
+    model = fresh(name)
+    with pytest.raises(ValueError, match="position_ids is not supported by Formwright"):
+        model(**inputs, position_ids=torch.arange(9)[None])
+    with pytest.raises(ValueError, match="output_attentions is not supported"):
+        model(**inputs, output_attentions=True)
+    model(**inputs, output_attentions=False, past_key_values=None)

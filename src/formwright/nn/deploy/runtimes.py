@@ -16,26 +16,32 @@ Run = Callable[[Arrays], list[NDArray[Any]]]
 _ERRORS_ONLY = 3
 
 
+_LIBRARIES = {".onnx": ("onnxruntime", "onnx"), ".xml": ("openvino", "openvino")}
+
+
+def load_library(path: Path) -> Any:
+    """Import the runtime that a file was written for."""
+    if path.suffix not in _LIBRARIES:
+        raise IllegalInput(f"{path} is neither an ONNX (.onnx) nor an OpenVINO (.xml) model")
+    return need(*_LIBRARIES[path.suffix])
+
+
 def open_file(path: Path, threads: int) -> Run:
     """Load a model's file and give the function that runs it, from named inputs to outputs in order."""
-    try:
-        return {".onnx": _open_onnx, ".xml": _open_openvino}[path.suffix](path, threads)
-    except KeyError:
-        raise IllegalInput(f"{path} is neither an ONNX (.onnx) nor an OpenVINO (.xml) model") from None
+    library = load_library(path)
+    return _open_onnx(library, path, threads) if path.suffix == ".onnx" else _open_openvino(library, path, threads)
 
 
-def _open_onnx(path: Path, threads: int) -> Run:
-    runtime: Any = need("onnxruntime", "onnx")
+def _open_onnx(runtime: Any, path: Path, threads: int) -> Run:
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = _ERRORS_ONLY
     session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    return lambda inputs: session.run(None, dict(inputs))  # type: ignore[no-any-return]
+    return lambda inputs: session.run(None, dict(inputs))
 
 
-def _open_openvino(path: Path, threads: int) -> Run:
-    openvino: Any = need("openvino", "openvino")
+def _open_openvino(openvino: Any, path: Path, threads: int) -> Run:
     settings = {
         "INFERENCE_NUM_THREADS": threads,
         "PERFORMANCE_HINT": "LATENCY",

@@ -24,6 +24,16 @@ _ENTRIES = ("tokens", "pixels", "features")  # what an embedding calls the part 
 _SHARED = {"transformer.decoder.embedding.tokens.weight": "transformer.encoder.embedding.tokens.weight"}
 
 
+_UNSUPPORTED = (
+    "encoder_outputs",
+    "head_mask",
+    "inputs_embeds",
+    "output_attentions",
+    "past_key_values",
+    "position_ids",
+)
+
+
 class FormwrightPreTrainedModel(PreTrainedModel):
     """Build the model of a configuration's card, with the head of `task`."""
 
@@ -88,9 +98,16 @@ class FormwrightPreTrainedModel(PreTrainedModel):
         return stack.embedding.tokens.weight
 
     def run(
-        self, inputs: Tensor, *others: Tensor | None, all_layers: bool | None
+        self, inputs: Tensor, *others: Tensor | None, all_layers: bool | None, options: dict[str, Any]
     ) -> tuple[Output, tuple[Tensor, ...] | None]:
-        """Run the transformer; where wanted, give the outputs of the embedding and of every layer as well."""
+        """Run the transformer; where wanted, give the outputs of the embedding and of every layer as well.
+
+        `options` are the other arguments of a call; what would change the result elsewhere is refused, not ignored.
+        """
+        for name in _UNSUPPORTED:
+            value = options.pop(name, None)
+            if value is not None and value is not False:
+                raise ValueError(f"{name} is not supported by {type(self).__name__}")
         wanted = self.config.output_hidden_states if all_layers is None else all_layers
         if not wanted:
             return self.transformer(inputs, *others), None
@@ -117,13 +134,14 @@ class FormwrightModel(FormwrightPreTrainedModel):
         decoder_input_ids: Tensor | None = None,
         decoder_attention_mask: Tensor | None = None,
         output_hidden_states: bool | None = None,
+        **options: Any,
     ) -> BaseModelOutputWithPooling | Seq2SeqModelOutput:
         """Return the last vectors, and the pooled one where the card has a pooler."""
         inputs = pixel_values if input_ids is None else input_ids
         if inputs is None:
             raise ValueError(f"this model reads {self.main_input_name}, which is missing")
         others = (attention_mask, token_type_ids, decoder_input_ids, decoder_attention_mask)
-        output, layers = self.run(inputs, *others, all_layers=output_hidden_states)
+        output, layers = self.run(inputs, *others, all_layers=output_hidden_states, options=options)
         if self.config.is_encoder_decoder:
             return Seq2SeqModelOutput(
                 last_hidden_state=output.hidden,

@@ -45,14 +45,19 @@ class FormwrightForMaskedLM(FormwrightPreTrainedModel):
         token_type_ids: Tensor | None = None,
         labels: Tensor | None = None,
         output_hidden_states: bool | None = None,
-        **loss_options: Any,
+        **options: Any,
     ) -> MaskedLMOutput:
-        """Return scores over the vocabulary for every token: (batch, tokens, vocabulary)."""
-        output, layers = self.run(input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states)
+        """Return scores over the vocabulary for every token: (batch, tokens, vocabulary).
+
+        Here and below, `options` are those of transformers' losses.
+        """
+        output, layers = self.run(
+            input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states, options=options
+        )
         logits = self.head(output.hidden, self.token_table)
         loss = None
         if labels is not None:
-            loss = self.loss_function(logits, labels, vocab_size=logits.shape[-1], **loss_options)
+            loss = self.loss_function(logits, labels, vocab_size=logits.shape[-1], **options)
         return MaskedLMOutput(loss=loss, logits=logits, hidden_states=layers)
 
 
@@ -73,14 +78,16 @@ class FormwrightForCausalLM(FormwrightPreTrainedModel, GenerationMixin):
         token_type_ids: Tensor | None = None,
         labels: Tensor | None = None,
         output_hidden_states: bool | None = None,
-        **loss_options: Any,
+        **options: Any,
     ) -> CausalLMOutput:
         """Return scores over the vocabulary for what follows every token: (batch, tokens, vocabulary)."""
-        output, layers = self.run(input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states)
+        output, layers = self.run(
+            input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states, options=options
+        )
         logits = self.head(output.hidden, self.token_table)
         loss = None
         if labels is not None:
-            loss = self.loss_function(logits, labels, vocab_size=logits.shape[-1], **loss_options)
+            loss = self.loss_function(logits, labels, vocab_size=logits.shape[-1], **options)
         return CausalLMOutput(loss=loss, logits=logits, hidden_states=layers)
 
     def prepare_inputs_for_generation(
@@ -103,14 +110,16 @@ class FormwrightForSequenceClassification(FormwrightPreTrainedModel):
         token_type_ids: Tensor | None = None,
         labels: Tensor | None = None,
         output_hidden_states: bool | None = None,
-        **loss_options: Any,
+        **options: Any,
     ) -> SequenceClassifierOutput:
         """Return (batch, labels); the loss follows `config.problem_type`, or the labels where that is not set."""
-        output, layers = self.run(input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states)
+        output, layers = self.run(
+            input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states, options=options
+        )
         logits = self.head(output, attention_mask)
         loss = None
         if labels is not None:
-            loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config, **loss_options)
+            loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config, **options)
         return SequenceClassifierOutput(loss=loss, logits=logits, hidden_states=layers)
 
 
@@ -125,14 +134,14 @@ class FormwrightForImageClassification(FormwrightPreTrainedModel):
         pixel_values: Tensor,
         labels: Tensor | None = None,
         output_hidden_states: bool | None = None,
-        **loss_options: Any,
+        **options: Any,
     ) -> ImageClassifierOutput:
         """Return (batch, labels) for images (batch, channels, side, side)."""
-        output, layers = self.run(pixel_values.to(self.dtype), all_layers=output_hidden_states)
+        output, layers = self.run(pixel_values.to(self.dtype), all_layers=output_hidden_states, options=options)
         logits = self.head(output, None)
         loss = None
         if labels is not None:
-            loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config, **loss_options)
+            loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config, **options)
         return ImageClassifierOutput(loss=loss, logits=logits, hidden_states=layers)
 
 
@@ -149,12 +158,14 @@ class FormwrightForTokenClassification(FormwrightPreTrainedModel):
         token_type_ids: Tensor | None = None,
         labels: Tensor | None = None,
         output_hidden_states: bool | None = None,
-        **loss_options: Any,
+        **options: Any,
     ) -> TokenClassifierOutput:
         """Return (batch, tokens, labels)."""
-        output, layers = self.run(input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states)
+        output, layers = self.run(
+            input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states, options=options
+        )
         logits = self.head(output, attention_mask)
-        loss = None if labels is None else self.loss_function(logits, labels, self.config, **loss_options)
+        loss = None if labels is None else self.loss_function(logits, labels, self.config, **options)
         return TokenClassifierOutput(loss=loss, logits=logits, hidden_states=layers)
 
 
@@ -172,14 +183,16 @@ class FormwrightForQuestionAnswering(FormwrightPreTrainedModel):
         start_positions: Tensor | None = None,
         end_positions: Tensor | None = None,
         output_hidden_states: bool | None = None,
-        **loss_options: Any,
+        **options: Any,
     ) -> QuestionAnsweringModelOutput:
         """Return scores of every token as a start and as an end: two times (batch, tokens)."""
-        output, layers = self.run(input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states)
+        output, layers = self.run(
+            input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states, options=options
+        )
         start, end = (scores.contiguous() for scores in self.head(output, attention_mask).unbind(-1))
         loss = None
         if start_positions is not None and end_positions is not None:
-            loss = self.loss_function(start, end, start_positions, end_positions, **loss_options)
+            loss = self.loss_function(start, end, start_positions, end_positions, **options)
         return QuestionAnsweringModelOutput(loss=loss, start_logits=start, end_logits=end, hidden_states=layers)
 
 
@@ -197,6 +210,7 @@ class FormwrightForSeq2SeqLM(FormwrightPreTrainedModel):
         decoder_attention_mask: Tensor | None = None,
         labels: Tensor | None = None,
         output_hidden_states: bool | None = None,
+        **options: Any,
     ) -> Seq2SeqLMOutput:
         """Return scores over the vocabulary for what follows every target token.
 
@@ -206,7 +220,7 @@ class FormwrightForSeq2SeqLM(FormwrightPreTrainedModel):
         if decoder_input_ids is None:
             decoder_input_ids = self._shifted(labels)
         others = (attention_mask, None, decoder_input_ids, decoder_attention_mask)
-        output, layers = self.run(input_ids, *others, all_layers=output_hidden_states)
+        output, layers = self.run(input_ids, *others, all_layers=output_hidden_states, options=options)
         logits = self.head(output.hidden, self.token_table)
         loss = None if labels is None else F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
         return Seq2SeqLMOutput(
