@@ -21,8 +21,7 @@ _INITIALISERS = frozenset({init.kaiming_uniform_, init.uniform_, init.normal_, T
 
 def skeleton(card: Card, settings: Settings | None = None, head: HeadSpec | None = None) -> Transformer | TaskModel:
     """Build a model that has shapes and names but no memory, for running it with weights from elsewhere."""
-    with torch.device("meta"), _Uninitialised():
-        return Transformer(card, settings) if head is None else TaskModel(card, head, settings)
+    return _unfilled(card, settings, head, "meta")
 
 
 def build(
@@ -32,10 +31,14 @@ def build(
 
     The same card, head and seed give the same weights.
     """
-    model = skeleton(card, settings, head)
-    model.to_empty(device="cpu")
+    model = _unfilled(card, settings, head, "cpu")
     initialise(model, torch.Generator().manual_seed(seed))
     return model
+
+
+def _unfilled(card: Card, settings: Settings | None, head: HeadSpec | None, device: str) -> Transformer | TaskModel:
+    with torch.device(device), _Uninitialised():
+        return Transformer(card, settings) if head is None else TaskModel(card, head, settings)
 
 
 class _Uninitialised(TorchFunctionMode):
