@@ -1,10 +1,10 @@
 """How operations stand together: embeddings, blocks, cells, and stacks of them."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from formwright.arch.ops import BranchOperation, CrossAttention, Identity, Mixer
-from formwright.core.codec import Natural, Positive
+from formwright.core.codec import Natural, Positive, Range
 from formwright.core.remember import remember, remembers
 
 Activation = Literal["gelu", "relu", "swish", "leaky-relu", "squared-relu"]
@@ -38,20 +38,24 @@ class TokenEmbedding:
 @remembers
 @dataclass(frozen=True)
 class PatchEmbedding:
-    """Square patches of a square image, each mapped to a vector, behind an optional class token."""
+    """Square patches of a square image, each mapped to a vector, behind trained tokens.
+
+    `class_tokens` is how many trained tokens stand before the patches: none, a class token, or a class and a
+    distillation token.
+    """
 
     TYPE: ClassVar[str] = "patches"
     image: Positive
     patch: Positive
     width: Positive
     channels: Positive = 3
-    class_token: bool = True
+    class_tokens: Annotated[int, Range(0, 2)] = 1
     positions: Positions = "learned"
 
     @property
     def tokens(self) -> int:
         """Count the vectors that enter the first layer."""
-        return (self.image // self.patch) ** 2 + self.class_token
+        return (self.image // self.patch) ** 2 + self.class_tokens
 
 
 @remembers

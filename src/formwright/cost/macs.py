@@ -49,7 +49,7 @@ def _embedding(embedding: Embedding, length: int) -> int:
     if isinstance(embedding, TokenEmbedding):
         return length * embedding.factorised * embedding.width if embedding.factorised else 0
     if isinstance(embedding, PatchEmbedding):
-        patches = embedding.tokens - embedding.class_token
+        patches = embedding.tokens - embedding.class_tokens
         return patches * embedding.patch**2 * embedding.channels * embedding.width
     return length * embedding.features * embedding.width
 

@@ -121,7 +121,7 @@ def _embedding(embedding: Embedding) -> int:
         return rows * embedding.table_width + widening
     if isinstance(embedding, PatchEmbedding):
         pixels = embedding.patch**2 * embedding.channels
-        rows = embedding.class_token + (embedding.tokens if embedding.positions == "learned" else 0)
+        rows = embedding.class_tokens + (embedding.tokens if embedding.positions == "learned" else 0)
         return _affine(pixels, embedding.width) + rows * embedding.width
     rows = embedding.length if embedding.positions == "learned" else 0
     return 2 * embedding.features + _affine(embedding.features, embedding.width) + rows * embedding.width

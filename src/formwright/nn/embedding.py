@@ -63,13 +63,14 @@ class Tokens(nn.Module):
 
 
 class Patches(nn.Module):
-    """Map the patches of an image (batch, channels, side, side) to vectors, behind a class token."""
+    """Map the patches of an image (batch, channels, side, side) to vectors, behind the class tokens."""
 
     def __init__(self, embedding: PatchEmbedding, settings: Settings) -> None:
         super().__init__()
         self.patch = embedding.patch
         self.pixels = nn.Linear(embedding.channels * embedding.patch**2, embedding.width)
-        self.class_token = nn.Parameter(torch.empty(embedding.width)) if embedding.class_token else None
+        count = embedding.class_tokens
+        self.class_token = nn.Parameter(torch.empty(count, embedding.width)) if count else None
         self.positions = Positions(embedding.positions, embedding.tokens, embedding.width)
         self.dropout = settings.dropout
 
@@ -77,7 +78,7 @@ class Patches(nn.Module):
         rows = image.unfold(2, self.patch, self.patch).unfold(3, self.patch, self.patch)
         x = self.pixels(rows.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2))  # (batch, patches, width)
         if self.class_token is not None:
-            x = torch.cat((self.class_token.expand(x.shape[0], 1, -1), x), 1)
+            x = torch.cat((self.class_token.expand(x.shape[0], -1, -1), x), 1)
         return dropout(self.positions(x, context), self.dropout, self.training)
 
 

@@ -32,7 +32,7 @@ class StackModule(nn.Module):
         self.causal = stack.causal
         self.grid = None
         if isinstance(stack.embedding, PatchEmbedding):
-            self.grid = (stack.embedding.image // stack.embedding.patch, int(stack.embedding.class_token))
+            self.grid = (stack.embedding.image // stack.embedding.patch, stack.embedding.class_tokens)
         self.embedding = embedding_module(stack.embedding, settings)
         self.layers = nn.ModuleList(layer_module(layer, memory, settings) for layer in stack.layers)
         joints = zip(stack.layers, stack.layers[1:], strict=False)

@@ -116,8 +116,8 @@ def describe_embedding(embedding: Embedding, *, shared: bool = False) -> tuple[s
         case PatchEmbedding():
             image, patch = embedding.image, embedding.patch
             line = f"{image} x {image} image, {_plural(embedding.channels, 'channel')}, patches of {patch} x {patch}"
-            token = " with a class token" if embedding.class_token else ""
-            return line, _listed(f"{_plural(embedding.tokens, 'token')}{token}", _positions(embedding, None))
+            trained = ("", " with a class token", " with a class and a distillation token")[embedding.class_tokens]
+            return line, _listed(f"{_plural(embedding.tokens, 'token')}{trained}", _positions(embedding, None))
         case FrameEmbedding():
             return f"frames of {embedding.features} features", _positions(embedding, embedding.length)
 

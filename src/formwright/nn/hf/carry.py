@@ -57,6 +57,9 @@ def carry_model(names: Names, design: Design, tensors: Tensors, pooler: str | No
     for ours, theirs in names.outside.items():
         if ours not in names.optional or tensors.below_head(theirs) in tensors:
             weights[f"encoder.{ours}"] = _fitted(ours, tensors.take(tensors.below_head(theirs)), design)
+    if names.class_tokens:
+        rows = [tensors.take(tensors.below_head(name)).flatten(0, -2) for name in names.class_tokens]
+        weights["encoder.embedding.class_token"] = torch.cat(rows)  # (class tokens, width)
     for index, block in enumerate(design.layers):
         layer = tensors.below_head(names.layer.format(index))
         for name, tensor in _carry_layer(names.in_layer, block, layer, tensors).items():
@@ -70,8 +73,6 @@ def _fitted(name: str, tensor: Tensor, design: Design) -> Tensor:
     """Drop leading axes of size 1, position rows that are never read, and the axes of a patch."""
     if name == "embedding.positions.table":
         return tensor.flatten(0, -2)[design.skipped :]
-    if name == "embedding.class_token":
-        return tensor.flatten()
     return tensor.flatten(1) if name == "embedding.pixels.weight" else tensor
 
 

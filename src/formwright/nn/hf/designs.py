@@ -7,7 +7,7 @@ from typing import Any, Literal
 from formwright.arch.layers import Activation, Block, PatchEmbedding, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, Identity
 from formwright.core.errors import IllegalInput
-from formwright.nn.hf.names import BERT, DISTILBERT, ELECTRA, ROBERTA, VIT, Names
+from formwright.nn.hf.names import BERT, DEIT, DISTILBERT, ELECTRA, ROBERTA, VIT, Names
 from formwright.nn.settings import Settings
 
 _ACTIVATIONS: dict[str, Activation] = {
@@ -152,14 +152,19 @@ def _electra(options: Options) -> Design:
     return Design(embedding, _layers(options), _settings(options, pooler_activation="gelu"))
 
 
-def _vit(options: Options) -> Design:
+def _vit(options: Options, class_tokens: int = 1) -> Design:
     embedding = PatchEmbedding(
         _side(options, "image_size", 224),
         _side(options, "patch_size", 16),
         options.whole("hidden_size"),
         channels=options.whole("num_channels", 3),
+        class_tokens=class_tokens,
     )
     return Design(embedding, _layers(options, "pre"), _settings(options, dropout=0.0))
+
+
+def _deit(options: Options) -> Design:
+    return _vit(options, class_tokens=2)  # a class token and a distillation token
 
 
 def _side(options: Options, name: str, default: int) -> int:
@@ -175,6 +180,7 @@ KINDS = {
     "distilbert": Kind(_distilbert, DISTILBERT),
     "electra": Kind(_electra, ELECTRA),
     "vit": Kind(_vit, VIT),
+    "deit": Kind(_deit, DEIT),
 }
 
 
@@ -183,10 +189,4 @@ def kind_of(config: Mapping[str, Any]) -> Kind:
     name = config.get("model_type")
     if isinstance(name, str) and name in KINDS:
         return KINDS[name]
-    known = f"supported are {', '.join(KINDS)}"
-    if name == "deit":
-        raise IllegalInput(
-            "model type 'deit' carries a distillation token beside the class token, which no design expresses; DeiT "
-            f"models without it have type 'vit'. {known.capitalize()}"
-        )
-    raise IllegalInput(f"model type {name!r} is not supported; {known}")
+    raise IllegalInput(f"model type {name!r} is not supported; supported are {', '.join(KINDS)}")

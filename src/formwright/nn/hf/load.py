@@ -17,7 +17,7 @@ from formwright.nn.hf.own import label_names, read_own
 
 
 def from_hf(path_or_name: str | Path, head: bool = True) -> Imported:
-    """Import a BERT, RoBERTa, DistilBERT, ELECTRA or ViT from a folder or, by name, from the Hugging Face hub.
+    """Import a BERT, RoBERTa, DistilBERT, ELECTRA, ViT or DeiT from a folder or, by name, from the Hugging Face hub.
 
     With `head`, the task head of the checkpoint comes along where a task of ours has the same one; heads that serve
     pretraining alone are left out. A folder that this package wrote is read back as it is. Only safetensors are read,
@@ -66,7 +66,10 @@ def _head_names(names: Names, config: Mapping[str, Any], design: Design) -> Head
     found = next((head for ending, head in names.heads.items() if name.endswith(ending)), None)
     if found is None:
         known = ", ".join(names.heads)
-        raise IllegalInput(f"the head of {name} is not supported; supported are {known}. Import it with head=False")
+        reason = next((f": {why}" for ending, why in names.refused.items() if name.endswith(ending)), "")
+        raise IllegalInput(
+            f"the head of {name} is not supported{reason}; supported are {known}. Import it with head=False"
+        )
     if found.follows_activation and any(layer.activation != "gelu" for layer in design.layers):
         raise IllegalInput(f"the head of {name} has another activation than gelu. Import it with head=False")
     return found

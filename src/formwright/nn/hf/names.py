@@ -1,7 +1,7 @@
 """What other libraries call the tensors of the same layers, as tables from our names to theirs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -39,6 +39,8 @@ class Names:
     pooler: str | None = None
     optional: tuple[str, ...] = ()  # tensors that a configuration may leave out
     unused: tuple[str, ...] = ()  # heads for pretraining that no design of ours carries
+    class_tokens: tuple[str, ...] = ()  # tensors that are the rows of our one
+    refused: Mapping[str, str] = field(default_factory=dict)  # why, by the end of the class name
 
 
 _BERT_LAYER = {
@@ -176,12 +178,21 @@ VIT = Names(
     outside={
         "embedding.pixels.weight": "embeddings.patch_embeddings.projection.weight",
         "embedding.pixels.bias": "embeddings.patch_embeddings.projection.bias",
-        "embedding.class_token": "embeddings.cls_token",
         "embedding.positions.table": "embeddings.position_embeddings",
         "final_norm.weight": "layernorm.weight",
         "final_norm.bias": "layernorm.bias",
     },
+    class_tokens=("embeddings.cls_token",),
     heads={"ForImageClassification": HeadNames("sequence-classification", {"head.output": "classifier"})},
+)
+DEIT = replace(
+    VIT,
+    prefix="deit.",
+    class_tokens=("embeddings.cls_token", "embeddings.distillation_token"),
+    refused={
+        "ForImageClassificationWithTeacher": "it averages two classifiers, one of the class token and one of the "
+        "distillation token, and a head of ours reads one token"
+    },
 )
 
 

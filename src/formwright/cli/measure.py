@@ -1,0 +1,122 @@
+"""`formwright measure`: what a model costs on this machine."""
+
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from formwright.cli.named import NamedCard, find, read_card
+from formwright.cli.output import print_json, print_table
+from formwright.core.errors import IllegalInput
+
+if TYPE_CHECKING:
+    from formwright.arch.card import Card
+    from formwright.nn.deploy import Runtime
+    from formwright.nn.measure import Latency, Trial
+
+_FILES = {"model.onnx": "onnxruntime", "model.xml": "openvino"}
+_BUSY = 0.1  # a drift beyond which a measurement is not to be trusted
+
+
+class RuntimeName(StrEnum):
+    """What can run a model."""
+
+    TORCH = "torch"
+    ONNXRUNTIME = "onnxruntime"
+    OPENVINO = "openvino"
+
+
+def measure(
+    source: Annotated[
+        str, typer.Argument(metavar="CARD_OR_FOLDER", help="A published card, a card's JSON file, or a model's folder.")
+    ],
+    batch: Annotated[int, typer.Option(min=1, help="Sentences in a batch.")] = 1,
+    length: Annotated[int, typer.Option(min=1, help="Tokens in a sentence.")] = 128,
+    threads: Annotated[int, typer.Option(min=1, help="Threads that may compute.")] = 1,
+    runtime: Annotated[
+        RuntimeName | None, typer.Option(help="What runs the model: torch, or what an exported folder is for.")
+    ] = None,
+    runs: Annotated[int, typer.Option(min=2, help="How often to measure.")] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure a model on this machine: latency with its 90 % interval, peak memory, parameters and MACs."""
+    from formwright.nn.measure import Trial
+
+    trial = Trial(batch, length, threads, runs)
+    file = _exported_file(Path(source))
+    name, card, latency = _measure_file(file, runtime, trial) if file else _measure_model(source, runtime, trial)
+    facts = _facts(name, card, trial, latency)
+    if as_json:
+        print_json(facts)
+    else:
+        _print(facts)
+
+
+def _exported_file(folder: Path) -> Path | None:
+    """Find the file for a runtime in a folder that `formwright export` wrote."""
+    return next((folder / name for name in _FILES if (folder / name).is_file()), None)
+
+
+def _measure_file(file: Path, runtime: RuntimeName | None, trial: "Trial") -> tuple[str, "Card", "Latency"]:
+    from formwright.nn.hf.folders import CARD
+    from formwright.nn.measure import measure_file
+
+    own = _FILES[file.name]
+    if runtime is not None and runtime.value != own:
+        raise IllegalInput(f"{file} runs in {own}, not in {runtime.value}; measure the folder it was exported from")
+    card = read_card(file.parent / CARD).card
+    return file.parent.name, card, measure_file(file, card, trial)
+
+
+def _measure_model(source: str, runtime: RuntimeName | None, trial: "Trial") -> tuple[str, "Card", "Latency"]:
+    from formwright.nn import measure as measuring
+    from formwright.nn.build import build
+    from formwright.nn.deploy.interface import card_of
+
+    if Path(source).is_dir():
+        from formwright.nn.hf.load import from_hf
+
+        name, model = Path(source).name, from_hf(Path(source)).model()
+    else:
+        found = find(source)
+        if not isinstance(found, NamedCard):
+            raise IllegalInput(f"{source} is a space of designs; measure one of them, or a published card")
+        name, model = found.name, build(found.card)
+    run_by = cast("Runtime", (runtime or RuntimeName.TORCH).value)
+    sizes = (trial.batch, trial.length, trial.threads)
+    latency = measuring.measure(model, *sizes, run_by, trial.runs, trial.warmup)
+    return name, card_of(model), latency
+
+
+def _facts(name: str, card: "Card", trial: "Trial", latency: "Latency") -> dict[str, Any]:
+    from formwright.cost import macs, params
+
+    return {
+        "name": name,
+        "family": card.family,
+        "digest": card.digest,
+        "batch": trial.batch,
+        "length": trial.length,
+        "params": params(card),
+        "macs": macs(card, trial.length),
+        **asdict(latency),
+    }
+
+
+def _print(facts: dict[str, Any]) -> None:
+    memory = facts["peak_memory_mb"]
+    rows = [
+        ("parameters", f"{facts['params']:,}"),
+        ("MACs of a sentence", f"{facts['macs']:,}"),
+        ("peak memory", "not known on this system" if memory is None else f"{memory:,.1f} MB"),
+        ("median latency", f"{facts['median_ms']:,.3f} ms"),
+        ("90 % of the runs", f"{facts['low_ms']:,.3f} to {facts['high_ms']:,.3f} ms"),
+    ]
+    print_table([facts["name"], ">measured"], rows)
+    threads = "1 thread" if facts["threads"] == 1 else f"{facts['threads']} threads"
+    size = f"{facts['batch']} images" if facts["family"] == "vision" else f"{facts['batch']} x {facts['length']} tokens"
+    typer.echo(f"{facts['runs']} runs in {facts['runtime']}, each {size}, {threads}, {facts['cpu']}")
+    if abs(facts["drift"]) > _BUSY:
+        typer.echo(f"the second half of the runs took {facts['drift']:+.0%} time: the machine was busy, measure again")
