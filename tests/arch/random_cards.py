@@ -135,7 +135,7 @@ def _keeps_width(operation: BranchOperation) -> bool:
 
 def _random_embedding(rng: Generator, kind: str, width: int, positions: Positions) -> Embedding:
     if kind == "patches":
-        return PatchEmbedding(16, pick(rng, (4, 8)), width, pick(rng, (1, 3)), chance(rng, 0.5), positions)
+        return PatchEmbedding(16, pick(rng, (4, 8)), width, pick(rng, (1, 3)), pick(rng, (0, 1, 2)), positions)
     if kind == "frames":
         return FrameEmbedding(pick(rng, (40, 80)), width, positions, pick(rng, (128, 512)))
     factorised = pick(rng, (8, 16)) if chance(rng, 0.4) else None

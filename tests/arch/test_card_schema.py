@@ -77,6 +77,20 @@ def test_what_has_not_the_shape_of_a_card_is_invalid(data: Any) -> None:
         Card.from_json(data)
 
 
+@pytest.mark.parametrize(
+    ("class_tokens", "legal"), [(0, True), (1, True), (2, True), (3, False), (-1, False), (True, False)]
+)
+def test_up_to_two_trained_tokens_stand_before_patches(class_tokens: int, legal: bool) -> None:
+    patches = {"type": "patches", "image": 8, "patch": 4, "width": 8, "class_tokens": class_tokens}
+    data = broken("encoder", "embedding", value=patches)
+    assert VALIDATOR.is_valid(data) == legal
+    if legal:
+        Card.from_json(data)
+    else:
+        with pytest.raises(IllegalDesign, match="class_tokens"):
+            Card.from_json(data)
+
+
 def test_no_legal_card_is_invalid() -> None:
     rng = derive(0, "mutations")
     seen = set()

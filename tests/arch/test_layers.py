@@ -27,9 +27,12 @@ def test_tables_are_as_wide_as_the_factorised_width() -> None:
     assert TokenEmbedding(100, 64, factorised=16).table_width == 16
 
 
-@pytest.mark.parametrize(("image", "patch", "class_token", "tokens"), [(224, 16, True, 197), (8, 2, False, 16)])
-def test_tokens_of_an_image(image: int, patch: int, class_token: bool, tokens: int) -> None:
-    assert PatchEmbedding(image, patch, 64, class_token=class_token).tokens == tokens
+@pytest.mark.parametrize(
+    ("image", "patch", "class_tokens", "tokens"), [(224, 16, 1, 197), (8, 2, 0, 16), (224, 16, 2, 198)]
+)
+def test_tokens_of_an_image(image: int, patch: int, class_tokens: int, tokens: int) -> None:
+    assert PatchEmbedding(image, patch, 64, class_tokens=class_tokens).tokens == tokens
+    assert PatchEmbedding(image, patch, 64).class_tokens == 1
 
 
 @pytest.mark.parametrize(("combine", "width"), [("add", 32), ("multiply", 32), ("concatenate", 48)])

@@ -6,7 +6,7 @@ from tests.arch.random_cards import FAMILIES, random_card
 
 from formwright.arch.card import Card
 from formwright.arch.check import operations
-from formwright.arch.layers import Block, Cell, TokenEmbedding
+from formwright.arch.layers import Block, Cell, PatchEmbedding, TokenEmbedding
 from formwright.arch.ops import OPERATIONS, CrossAttention, Identity, OpGraph
 from formwright.arch.primitives import BINARY, UNARY
 from formwright.core.rng import derive
@@ -20,6 +20,8 @@ def traits(card: Card) -> Iterator[str]:
         yield from (type(stack.embedding).__name__, stack.embedding.positions, f"causal {stack.causal}")
         if isinstance(stack.embedding, TokenEmbedding) and stack.embedding.factorised:
             yield "factorised"
+        if isinstance(stack.embedding, PatchEmbedding):
+            yield f"{stack.embedding.class_tokens} class tokens"
         if stack.projections:
             yield "unequal widths"
         for layer in stack.layers:
@@ -59,6 +61,7 @@ def test_random_cards_have_every_trait() -> None:
     assert found >= {"add", "concatenate", "multiply", "reads 1", "reads 2", "reads 3", *UNARY, *BINARY}
     assert found >= {"gelu", "relu", "swish", "leaky-relu", "squared-relu"}
     assert found >= {f"{count} feed-forward layers" for count in range(4)}
+    assert found >= {f"{count} class tokens" for count in range(3)}
     for kind in OPERATIONS:
         assert {f"{kind.TYPE} in a block", f"{kind.TYPE} in a cell"} & found, kind
 

@@ -99,8 +99,9 @@ CARDS: dict[str, Card] = {
     "mixed": Card(Stack(TokenEmbedding(99, 48, None, "relative", types=1), _MIXED), pooler=True, classes=3, idle=1_234),
     "factorised": Card(Stack(TokenEmbedding(100, 48, factorised=12, length=30, types=2), _ENCODER), classes=5),
     "patches": Card(Stack(_PATCHES, _IMAGE_LAYERS, final_norm=True), classes=10),
+    "distilled patches": Card(Stack(PatchEmbedding(24, 8, 32, class_tokens=2), _IMAGE_LAYERS), classes=10),
     "bare patches": Card(
-        Stack(PatchEmbedding(24, 6, 32, channels=1, class_token=False, positions="relative"), _IMAGE_LAYERS)
+        Stack(PatchEmbedding(24, 6, 32, channels=1, class_tokens=0, positions="relative"), _IMAGE_LAYERS)
     ),
     "frames": Card(Stack(FrameEmbedding(20, 48, length=30), _ENCODER)),
     "frames without positions": Card(Stack(FrameEmbedding(20, 48, positions="none"), _ENCODER), classes=7),

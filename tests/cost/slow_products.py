@@ -167,7 +167,7 @@ def embedding_products(embedding: Embedding, n: int) -> Products:
 def _tokens(stack: Stack, length: int) -> int:
     if not isinstance(stack.embedding, PatchEmbedding):
         return length
-    return (stack.embedding.image // stack.embedding.patch) ** 2 + (1 if stack.embedding.class_token else 0)
+    return (stack.embedding.image // stack.embedding.patch) ** 2 + stack.embedding.class_tokens
 
 
 def card_products(card: Card, length: int) -> Products:

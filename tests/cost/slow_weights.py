@@ -134,8 +134,8 @@ def embedding_weights(embedding: Embedding) -> Weights:
     if isinstance(embedding, PatchEmbedding):
         side = embedding.image // embedding.patch
         filters = [(embedding.width, embedding.channels, embedding.patch, embedding.patch), (embedding.width,)]
-        token = [(embedding.width,)] if embedding.class_token else []
-        return filters + token + ([(side * side + len(token), embedding.width)] if learned else [])
+        tokens = [(embedding.width,)] * embedding.class_tokens
+        return filters + tokens + ([(side * side + len(tokens), embedding.width)] if learned else [])
     mapped = norm(embedding.features) + linear(embedding.features, embedding.width)
     return mapped + ([(embedding.length, embedding.width)] if learned else [])
 

@@ -85,21 +85,23 @@ def test_a_sentence_longer_than_the_positions_is_refused(length: int) -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("class_token", [True, False])
+@pytest.mark.parametrize("class_tokens", [0, 1, 2])
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal", "none"])
-def test_patches_are_a_strided_convolution(class_token: bool, positions: str) -> None:
-    embedding = PatchEmbedding(12, 4, 6, 3, class_token, positions)  # type: ignore[arg-type]
+def test_patches_are_a_strided_convolution(class_tokens: int, positions: str) -> None:
+    embedding = PatchEmbedding(12, 4, 6, 3, class_tokens, positions)  # type: ignore[arg-type]
     module, image = filled(Patches(embedding, QUIET)), normal(2, 3, 12, 12)
     kernel = module.pixels.weight.unflatten(1, (3, 4, 4))  # type: ignore[no-untyped-call]
     expected = F.conv2d(image, kernel, module.pixels.bias, stride=4).flatten(2).transpose(1, 2)
+    assert (module.class_token is None) == (class_tokens == 0)
     if module.class_token is not None:
-        expected = torch.cat((module.class_token.expand(2, 1, 6), expected), 1)
+        assert module.class_token.shape == (class_tokens, 6)
+        expected = torch.stack([torch.cat((module.class_token, image_patches)) for image_patches in expected])
     if module.positions.table is not None:
         expected = expected + module.positions.table
     elif positions == "sinusoidal":
         expected = expected + sinusoidal(torch.arange(embedding.tokens)[None], 6, torch.float64)
     assert close(module(image, Context()), expected)
-    assert expected.shape == (2, embedding.tokens, 6)
+    assert expected.shape == (2, 9 + class_tokens, 6)
 
 
 @torch.no_grad()

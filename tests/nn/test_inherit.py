@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
 from formwright.arch.ops import (
     Attention,
     DynamicConvolution,
@@ -143,6 +143,21 @@ def test_what_cannot_be_carried_is_reported(small: Card, missing: str) -> None:
         run(skeleton(small), views, IDS)
     model = extract(views, small, seed=3)
     assert all(parameter.isfinite().all() for parameter in model.parameters())
+
+
+def viewer(embedding: PatchEmbedding) -> Card:
+    return Card(encoder=Stack(embedding, (Block(embedding.width, Attention(2, 8), (32,)),)))
+
+
+@pytest.mark.parametrize("small", [PatchEmbedding(12, 4, 32, class_tokens=1), PatchEmbedding(8, 4, 32, class_tokens=2)])
+def test_positions_of_patches_are_carried_to_the_same_places_only(small: PatchEmbedding) -> None:
+    large = viewer(PatchEmbedding(12, 4, 32, class_tokens=2))
+    weights = weights_of(large)
+    views = inherit(weights, large, viewer(small))
+    assert views.missing == ("encoder.embedding.positions.table",)
+    key = "encoder.embedding.class_token"
+    assert torch.equal(views.weights[key], weights[key][: small.class_tokens])
+    assert not inherit(weights, large, viewer(PatchEmbedding(12, 4, 16, class_tokens=2))).missing
 
 
 def test_an_even_and_an_odd_kernel_share_nothing() -> None:

@@ -16,7 +16,7 @@ def slow_row(query: int, key: int, rows: int) -> int:
 
 
 def slow_grid_rows(query: int, key: int, rows: int, side: int, class_tokens: int) -> tuple[int, int]:
-    """Find the vertical and horizontal rows as AutoFormer does: clip, shift by one, row 0 for the class token."""
+    """Find the vertical and horizontal rows as AutoFormer does: clip, shift by one, row 0 for a class token."""
     if query < class_tokens or key < class_tokens:
         return 0, 0
     reach = (rows - 2) // 2
@@ -55,7 +55,7 @@ def test_the_outermost_rows_serve_all_farther_distances() -> None:
     assert len(set(scores[4].tolist())) == 5
 
 
-@pytest.mark.parametrize("class_tokens", [0, 1])
+@pytest.mark.parametrize("class_tokens", [0, 1, 2])
 @pytest.mark.parametrize("rows", [4, 6, 10])
 def test_scores_on_a_grid_add_vertical_and_horizontal_vectors(rows: int, class_tokens: int) -> None:
     grid = (3, class_tokens)

@@ -103,6 +103,9 @@ def test_embeddings_say_what_enters() -> None:
         "224 x 224 image, 3 channels, patches of 16 x 16",
         "197 tokens with a class token, learned positions",
     )
+    assert describe_embedding(replace(patches, class_tokens=0))[1] == "196 tokens, learned positions"
+    distilled = "198 tokens with a class and a distillation token, learned positions"
+    assert describe_embedding(replace(patches, class_tokens=2))[1] == distilled
     frames = FrameEmbedding(80, 256, "none")
     assert describe_embedding(frames) == ("frames of 80 features", "no positions")
 

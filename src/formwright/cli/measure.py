@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,6 @@ from formwright.core.errors import IllegalInput
 
 if TYPE_CHECKING:
     from formwright.arch.card import Card
-    from formwright.nn.deploy import Runtime
     from formwright.nn.measure import Latency, Trial
 
 _FILES = {"model.onnx": "onnxruntime", "model.xml": "openvino"}
@@ -84,9 +83,8 @@ def _measure_model(source: str, runtime: RuntimeName | None, trial: "Trial") -> 
         if not isinstance(found, NamedCard):
             raise IllegalInput(f"{source} is a space of designs; measure one of them, or a published card")
         name, model = found.name, build(found.card)
-    run_by = cast("Runtime", (runtime or RuntimeName.TORCH).value)
     sizes = (trial.batch, trial.length, trial.threads)
-    latency = measuring.measure(model, *sizes, run_by, trial.runs, trial.warmup)
+    latency = measuring.measure(model, *sizes, (runtime or RuntimeName.TORCH).value, trial.runs, trial.warmup)
     return name, card_of(model), latency
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Cell, Layer, TokenEmbedding
+from formwright.arch.layers import Block, Cell, Embedding, Layer, PatchEmbedding, TokenEmbedding
 from formwright.arch.ops import Attention, CrossAttention, DynamicConvolution, Operation, OpGraph, Transform
 from formwright.arch.overlap import biased_overlap
 from formwright.core.errors import IllegalInput
@@ -126,7 +126,7 @@ def _shared_exactly(name: str, source: Card, target: Card, shared: int) -> bool:
 
 def _compatible(name: str, source: Card, target: Card) -> bool:
     if "embedding" in name.split("."):
-        return _same_tokens(_stack_named(source, name).embedding, _stack_named(target, name).embedding)
+        return _embeddings_agree(_stack_named(source, name).embedding, _stack_named(target, name).embedding, name)
     place = _place(name)
     if place is None or "projections" in name.split("."):
         return True
@@ -149,10 +149,18 @@ def _stack_named(card: Card, name: str) -> Any:
     return card.encoder if "encoder" in name.split(".") else card.decoder
 
 
-def _same_tokens(source: Any, target: Any) -> bool:
-    if type(source) is not type(target):
-        return False
-    return not isinstance(source, TokenEmbedding) or source.vocabulary == target.vocabulary
+def _embeddings_agree(source: Embedding, target: Embedding, name: str) -> bool:
+    """Tell whether a tensor means the same in two embeddings."""
+    if isinstance(source, TokenEmbedding) and isinstance(target, TokenEmbedding):
+        return source.vocabulary == target.vocabulary
+    if isinstance(source, PatchEmbedding) and isinstance(target, PatchEmbedding):
+        # a row of positions is a place on the grid, which moves with the grid and with the tokens before it
+        return not name.endswith("positions.table") or _layout(source) == _layout(target)
+    return type(source) is type(target)
+
+
+def _layout(embedding: PatchEmbedding) -> tuple[int, int]:
+    return embedding.class_tokens, embedding.image // embedding.patch
 
 
 def _layers_agree(source: Layer, target: Layer, name: str) -> bool:

@@ -51,10 +51,10 @@ def enliven(model: nn.Module, seed: int = 0) -> None:
 
 @contextmanager
 def broken(weight: Tensor) -> Iterator[None]:
-    """Put the rows of a weight in reverse order for a while."""
+    """Put the rows of a weight, or the numbers of a single row, in reverse order for a while."""
     kept = weight.detach().clone()
     with torch.no_grad():
-        weight.copy_(kept.flip(0))
+        weight.copy_(kept.flip(0 if len(kept) > 1 else -1))
         yield
         weight.copy_(kept)
 
@@ -113,9 +113,9 @@ def _writer() -> Card:
     return Card(decoder=Stack(TokenEmbedding(VOCABULARY, 16, length=20), layers, causal=True))
 
 
-def _viewer() -> Card:
+def _viewer(class_tokens: int = 1) -> Card:
     block = Block(16, Attention(2, 8, relative=Relative(6, 2, values=True)), (32,), norm="pre")
-    return Card(encoder=Stack(PatchEmbedding(SIDE, 4, 16), (block,) * 2, final_norm=True))
+    return Card(encoder=Stack(PatchEmbedding(SIDE, 4, 16, class_tokens=class_tokens), (block,) * 2, final_norm=True))
 
 
 DESIGNS: dict[str, tuple[Card, HeadSpec | None]] = {
@@ -130,6 +130,7 @@ DESIGNS: dict[str, tuple[Card, HeadSpec | None]] = {
     "translator": (_translator(), HeadSpec("seq2seq-lm")),
     "writer": (_writer(), HeadSpec("causal-lm")),
     "viewer": (_viewer(), HeadSpec("sequence-classification", 4)),
+    "viewer-distilled": (_viewer(class_tokens=2), HeadSpec("sequence-classification", 4)),
 }
 
 

@@ -56,6 +56,12 @@ def test_vit_normalises_before_its_parts_and_at_the_end() -> None:
     assert (found.settings.norm_epsilon, found.settings.dropout) == (1e-6, 0.0)
 
 
+def test_deit_is_a_vit_with_one_token_more() -> None:
+    vit, deit = (design(model_type=name, image_size=32, patch_size=8) for name in ("vit", "deit"))
+    assert (vit.embedding.class_tokens, deit.embedding.class_tokens, deit.embedding.tokens) == (1, 2, 18)
+    assert (deit.layers, deit.settings, deit.stack.final_norm) == (vit.layers, vit.settings, True)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -33,6 +33,11 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "DistilBert": [{}, {"sinusoidal_pos_embds": True}, {"num_labels": 1}],
     "Electra": [{"embedding_size": 8}, {"embedding_size": 24}, {"embedding_size": 64, "num_labels": 4}],
     "ViT": [{}, {"qkv_bias": False, "layer_norm_eps": 1e-5}, {"image_size": [SIDE, SIDE], "num_labels": 4}],
+    "DeiT": [
+        {"num_labels": 3},
+        {"qkv_bias": False, "layer_norm_eps": 1e-5, "hidden_act": "relu", "patch_size": 2},
+        {"image_size": [SIDE, SIDE], "patch_size": [8, 8], "num_labels": 4},
+    ],
 }
 DISTILBERT = {
     "hidden_size": "dim",
@@ -42,14 +47,20 @@ DISTILBERT = {
     "hidden_act": "activation",
 }
 HEADS = ["Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering"]
-CASES = [(kind, head, variant) for kind in VARIANTS if kind != "ViT" for head in HEADS for variant in range(3)]
-CASES += [("ViT", head, variant) for head in ("Model", "ForImageClassification") for variant in range(3)]
+IMAGE_HEADS = ["Model", "ForImageClassification"]
+VISION = ("ViT", "DeiT")
+CASES = [
+    (kind, head, variant)
+    for kind in VARIANTS
+    for head in (IMAGE_HEADS if kind in VISION else HEADS)
+    for variant in range(3)
+]
 
 
 def original(kind: str, head: str, variant: int) -> Any:
     """Build a model of transformers with weights that matter."""
     options = SIZES[variant] | VARIANTS[kind][variant]
-    options = (TEXT if kind != "ViT" else {"image_size": SIDE, "patch_size": 4}) | options
+    options = ({"image_size": SIDE, "patch_size": 4} if kind in VISION else TEXT) | options
     if kind == "DistilBert":
         options = {DISTILBERT.get(name, name): value for name, value in options.items()}
     if head == "ForMaskedLM":
@@ -113,7 +124,7 @@ def test_outputs_equal_the_originals(kind: str, head: str, variant: int, tmp_pat
     mine = imported.model()
     inputs = inputs_for(model)
     wanted, found = theirs(model, inputs), ours(mine, inputs)
-    if kind == "ViT" and head == "Model":  # designs for images have no pooler
+    if kind in VISION and head == "Model":  # designs for images have no pooler
         wanted = wanted[:1]
         assert imported.dropped == ("pooler.dense.bias", "pooler.dense.weight")
     else:
@@ -123,9 +134,9 @@ def test_outputs_equal_the_originals(kind: str, head: str, variant: int, tmp_pat
     assert wanted[0].std() > 0.05, "the outputs are too much alike for the comparison to mean anything"
 
 
-@pytest.mark.parametrize("kind", ["Bert", "Roberta", "DistilBert", "Electra", "ViT"])
+@pytest.mark.parametrize("kind", VARIANTS)
 def test_a_single_wrong_tensor_would_be_noticed(kind: str, tmp_path: Path) -> None:
-    model = original(kind, "ForImageClassification" if kind == "ViT" else "ForSequenceClassification", 0)
+    model = original(kind, "ForImageClassification" if kind in VISION else "ForSequenceClassification", 0)
     model.save_pretrained(tmp_path)
     mine, inputs = from_hf(tmp_path).model(), inputs_for(model)
     wanted = theirs(model, inputs)
@@ -143,6 +154,26 @@ def test_without_its_head_a_classifier_is_the_encoder_below(kind: str, tmp_path:
     assert imported.card.pooler == (kind == "Bert")  # the others keep that layer in their heads
     assert largest(theirs(model.base_model, inputs), ours(imported.model(), inputs)) < 1e-5
     assert all("classifier" in name for name in imported.dropped)
+
+
+@pytest.mark.parametrize("kind", VISION)
+def test_without_its_head_an_image_classifier_is_the_encoder_below(kind: str, tmp_path: Path) -> None:
+    model = original(kind, "ForImageClassification", 0)
+    model.save_pretrained(tmp_path)
+    imported, inputs = from_hf(tmp_path, head=False), inputs_for(model)
+    assert (imported.head, imported.dropped) == (None, ("classifier.bias", "classifier.weight"))
+    assert largest(theirs(model.base_model, inputs)[:1], ours(imported.model(), inputs)) < 1e-5
+
+
+def test_two_classifiers_that_are_averaged_are_refused_and_the_encoder_below_is_not(tmp_path: Path) -> None:
+    model = original("DeiT", "ForImageClassificationWithTeacher", 0)
+    model.save_pretrained(tmp_path)
+    reason = "DeiTForImageClassificationWithTeacher is not supported: it averages two classifiers.*head=False"
+    with pytest.raises(IllegalInput, match=reason):
+        from_hf(tmp_path)
+    imported, inputs = from_hf(tmp_path, head=False), inputs_for(model)
+    assert {name.split(".")[0] for name in imported.dropped} == {"cls_classifier", "distillation_classifier"}
+    assert largest(theirs(model.deit, inputs)[:1], ours(imported.model(), inputs)) < 1e-5
 
 
 def test_a_head_of_pretraining_is_left_out(tmp_path: Path) -> None:
@@ -206,9 +237,11 @@ def edited(tmp_path: Path, head: str = "ForSequenceClassification", **changes: A
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "gpt2"}, "'gpt2' is not supported; supported are bert, roberta, distilbert, electra, vit"),
+        (
+            {"model_type": "gpt2"},
+            "'gpt2' is not supported; supported are bert, roberta, distilbert, electra, vit, deit",
+        ),
         ({"model_type": "absent"}, "model type None is not supported"),
-        ({"model_type": "deit"}, "distillation token.*type 'vit'"),
         ({"hidden_act": "gelu_new"}, "hidden_act 'gelu_new' is not supported"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key' is not supported"),
         ({"is_decoder": True}, "is_decoder True is not supported"),

@@ -3,7 +3,7 @@
 import torch
 from tests.nn.hf.helpers import lively
 
-from formwright.nn.hf.names import BERT, DISTILBERT, ELECTRA, ROBERTA, VIT, packed, unpacked
+from formwright.nn.hf.names import BERT, DEIT, DISTILBERT, ELECTRA, ROBERTA, VIT, packed, unpacked
 
 
 def test_rows_stand_head_by_head() -> None:
@@ -26,7 +26,7 @@ def test_biases_are_packed_alike() -> None:
 def test_our_names_exist_and_theirs_are_distinct() -> None:
     known = {*lively("bert-bare").state_dict(), *lively("viewer").state_dict(), *lively("varied").state_dict()}
     outside = {name.split("encoder.", 1)[1] for name in known if "encoder." in name}
-    for names in (BERT, ROBERTA, DISTILBERT, ELECTRA, VIT):
+    for names in (BERT, ROBERTA, DISTILBERT, ELECTRA, VIT, DEIT):
         assert set(names.outside) <= outside
         assert len(set(names.in_layer.values())) == len(names.in_layer)
         assert len(set(names.outside.values())) == len(names.outside)

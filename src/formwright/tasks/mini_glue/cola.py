@@ -4,12 +4,14 @@ from formwright.tasks.mini_glue.draw import Draw
 from formwright.tasks.mini_glue.make import Recipe, Texts
 from formwright.tasks.task import Task
 
-_NOUNS = (("dog", "dogs"), ("child", "children"), ("bird", "birds"), ("friend", "friends"))
+_NOUNS = (("dog", "dogs"), ("child", "children"), ("mouse", "mice"), ("friend", "friends"))
+_WRONG = ("childs", "mices", "childrens", "mouses")
 _DETERMINERS = (("this", "these"), ("that", "those"))
 _VERBS = (("is", "are"), ("was", "were"))
 _ADJECTIVES = ("old", "small", "quiet", "happy")
 _ENDS = ("here", "there", "at home", "in the garden")
 _PREPOSITIONS = ("near", "behind", "with")
+_FAULTS = ("form", "missing", "determiner", "order", "verb", "verb")
 
 
 def _noun_phrase(draw: Draw, number: int, determiner: int) -> list[str]:
@@ -20,16 +22,18 @@ def _noun_phrase(draw: Draw, number: int, determiner: int) -> list[str]:
 
 
 def _draw(draw: Draw, label: int) -> Texts:
-    fault = "" if label else draw.one(("verb", "verb", "determiner", "order"))
+    fault = "" if label else draw.one(_FAULTS)
     number = draw.below(2)
     subject = _noun_phrase(draw, number, number)
     if fault == "determiner":
         subject[0] = draw.one(_DETERMINERS)[1 - number]
+    if fault == "form":
+        subject[-1] = draw.one(_WRONG)
     for _ in range(draw.below(3)):
         other = draw.below(2)
         subject += [draw.one(_PREPOSITIONS), *_noun_phrase(draw, other, other)]
-    verb = draw.one(_VERBS)[number if fault != "verb" else 1 - number]
-    words = [*subject, verb, draw.one(_ADJECTIVES), draw.one(_ENDS)]
+    verb = [] if fault == "missing" else [draw.one(_VERBS)[number if fault != "verb" else 1 - number]]
+    words = [*subject, *verb, draw.one(_ADJECTIVES), draw.one(_ENDS)]
     if fault == "order":
         place = draw.below(len(words) - 2)
         words[place], words[place + 1] = words[place + 1], words[place]

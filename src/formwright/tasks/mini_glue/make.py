@@ -1,7 +1,8 @@
 """Turn a generator of rows into the splits of a task."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.random import Generator
@@ -10,10 +11,10 @@ from formwright.core.rng import derive
 from formwright.tasks.mini_glue.draw import Draw
 from formwright.tasks.rows import Splits, TextRows
 
-_TRIES = 1_000
 SIZES = (8192, 1024, 1024)
+_TRIES = 1_000
+
 Texts = tuple[str, ...]
-Row = tuple[Texts, int | float]
 
 
 @dataclass(frozen=True)
@@ -32,32 +33,38 @@ class Recipe:
     seed: int = 0
 
     def __call__(self) -> Splits[TextRows]:
-        """Make all rows; no two rows of the task are equal."""
-        seen: set[Texts] = set()
-        return Splits(*(self._rows(split, size, seen) for split, size in enumerate(SIZES)))
+        """Make all rows: no two of them are equal, and every split holds equally many of each class, give or take one.
 
-    def _rows(self, split: int, size: int, seen: set[Texts]) -> TextRows:
-        rng = derive(self.seed, "mini-glue", self.name, split)
-        draw = Draw(rng)
-        texts = [self._fresh(draw, index % self.classes, seen) for index in range(size)]
-        labels = _noisy(size, self.classes, self.noise)
-        order = _shuffled(rng, size)
+        Rows are dealt to the splits after all are drawn. Were they drawn split by split, the later splits would lack
+        the simplest sentences, which are few and would all be taken.
+        """
+        rng = derive(self.seed, "mini-glue", self.name)
+        total = sum(SIZES)
+        texts = self._different(Draw(rng), total)
+        by_class = [texts[label :: self.classes] for label in range(self.classes)]
+        dealt = [iter([rows[place] for place in _shuffled(rng, len(rows))]) for rows in by_class]
+        starts = [0, *accumulate(SIZES)]
+        return Splits(*(self._split(rng, dealt, start, size) for start, size in zip(starts, SIZES, strict=False)))
+
+    def _different(self, draw: Draw, total: int) -> list[Texts]:
+        seen: dict[Texts, None] = {}  # a set that keeps the order
+        for row in range(total):
+            for _ in range(_TRIES):
+                texts = self.draw(draw, row % self.classes)
+                if texts not in seen:
+                    break
+            assert texts not in seen, f"the recipe of {self.name} has too few different rows"
+            seen[texts] = None
+        return list(seen)
+
+    def _split(self, rng: Generator, dealt: Sequence[Iterator[Texts]], start: int, size: int) -> TextRows:
+        classes = [(start + row) % self.classes for row in range(size)]
+        texts = [next(dealt[label]) for label in classes]
+        moved = size // self.classes * self.noise // 100 * self.classes
         named: Sequence[int | float] = self.scores or range(self.classes)
-        return TextRows(tuple(texts[row] for row in order), tuple(named[labels[row]] for row in order))
-
-    def _fresh(self, draw: Draw, wanted: int, seen: set[Texts]) -> Texts:
-        for _ in range(_TRIES):
-            texts = self.draw(draw, wanted)
-            if texts not in seen:
-                seen.add(texts)
-                return texts
-        raise AssertionError(f"the recipe of {self.name} has too few different rows of class {wanted}")
-
-
-def _noisy(size: int, classes: int, percent: int) -> list[int]:
-    # the first rows of each class move on by one class: their number is exact, so the classes stay balanced
-    moved = size // classes * percent // 100
-    return [(row % classes + (row // classes < moved)) % classes for row in range(size)]
+        labels = [named[(label + (row < moved)) % self.classes] for row, label in enumerate(classes)]
+        order = _shuffled(rng, size)
+        return TextRows(tuple(texts[place] for place in order), tuple(labels[place] for place in order))
 
 
 def _shuffled(rng: Generator, size: int) -> list[int]:

@@ -1,41 +1,50 @@
-"""Paraphrase: active and passive, synonyms, and who did what to whom."""
+"""Paraphrase: active and passive, synonyms, denials, and who did what to whom."""
 
+from formwright.tasks.mini_glue.claim import claim
 from formwright.tasks.mini_glue.draw import Draw
 from formwright.tasks.mini_glue.make import Recipe, Texts
-from formwright.tasks.mini_glue.words import PEOPLE, PLACES
+from formwright.tasks.mini_glue.words import PEOPLE
 from formwright.tasks.task import Task
 
-_PEOPLE, _PLACES = PEOPLE[:4], PLACES[:4]
-_VERBS = (("helped", "assisted"), ("found", "discovered"), ("praised", "lauded"), ("paid", "rewarded"))
+_PEOPLE = PEOPLE[:4]
+_VERBS = (("helped", "assisted"), ("found", "discovered"), ("praised", "lauded"))
 
-Event = tuple[str, int, str, str]
+Event = tuple[str, int, str]
 
 
-def _tell(draw: Draw, event: Event) -> str:
-    who, verb, whom, place = event
+def _tell(draw: Draw, event: Event, holds: bool = True) -> str:
+    who, verb, whom = event
+    return claim(draw, f"the {who}", f"{draw.one(_VERBS[verb])} the {whom}", holds)
+
+
+def _plain(draw: Draw, event: Event) -> str:
+    who, verb, whom = event
     word = draw.one(_VERBS[verb])
     if draw.chance(50):
-        return f"the {who} {word} the {whom} in the {place}"
-    return f"the {whom} was {word} by the {who} in the {place}"
+        return f"the {who} {word} the {whom}"
+    return f"the {whom} was {word} by the {who}"
 
 
 def _changed(draw: Draw, event: Event) -> Event:
-    who, verb, whom, place = event
-    match draw.below(4):
+    who, verb, whom = event
+    match draw.below(3):
         case 0:
-            return whom, verb, who, place
+            return whom, verb, who
         case 1:
-            return who, draw.other(range(len(_VERBS)), verb), whom, place
-        case 2:
-            return who, verb, whom, draw.other(_PLACES, place)
+            return who, draw.other(range(len(_VERBS)), verb), whom
         case _:
-            return who, verb, draw.other(_PEOPLE, who, whom), place
+            return who, verb, draw.other(_PEOPLE, who, whom)
 
 
 def _draw(draw: Draw, label: int) -> Texts:
     who, whom = draw.some(_PEOPLE, 2)
-    event = (who, draw.below(len(_VERBS)), whom, draw.one(_PLACES))
-    return draw.aside(50, _tell(draw, event)), _tell(draw, event if label else _changed(draw, event))
+    event = (who, draw.below(len(_VERBS)), whom)
+    first = draw.aside(50, _plain(draw, event))
+    if label:
+        return first, _tell(draw, event)
+    if draw.chance(50):
+        return first, _tell(draw, event, holds=False)
+    return first, _tell(draw, _changed(draw, event))
 
 
 TASK = Task(

@@ -9,28 +9,31 @@ _INTENTS = (
     ("why should i", "for what reason do i"),
     ("when can i", "at what time do i"),
 )
-_ACTS = (("cook", "prepare"), ("buy", "purchase"), ("mend", "repair"), ("keep", "store"))
-_THINGS = ("rice", "a bicycle", "an old clock", "shoes")
+_ACTS = (("cook", "prepare"), ("buy", "purchase"), ("mend", "repair"))
+_THINGS = ("rice", "bread", "shoes", "clocks")
 _ENDS = ("", "quickly", "at home", "without help", "these days")
+# what turns an act into its opposite, and what turns it back
+_TURNS = (("never", "refuse to"), ("", "never refuse to"))
 
 
-def _ask(draw: Draw, intent: int, act: int, thing: str) -> str:
-    words = [draw.one(_INTENTS[intent]), draw.one(_ACTS[act]), thing, draw.one(_ENDS)]
+def _ask(draw: Draw, intent: int, act: int, thing: str, same: bool = True) -> str:
+    turn = draw.one(_TURNS[same])
+    words = [draw.one(_INTENTS[intent]), turn, draw.one(_ACTS[act]), thing, draw.one(_ENDS)]
     return " ".join(word for word in words if word)
 
 
 def _draw(draw: Draw, label: int) -> Texts:
-    intent, act, thing = draw.below(3), draw.below(4), draw.one(_THINGS)
-    first = _ask(draw, intent, act, thing)
-    if not label:
-        match draw.below(3):
-            case 0:
-                intent = draw.other(range(3), intent)
-            case 1:
-                act = draw.other(range(4), act)
-            case _:
-                thing = draw.other(_THINGS, thing)
-    return first, _ask(draw, intent, act, thing)
+    intent, act, thing = draw.below(3), draw.below(3), draw.one(_THINGS)
+    first = " ".join((draw.one(_INTENTS[intent]), draw.one(_ACTS[act]), thing))
+    fault = draw.one(("turn", "turn", "intent", "act", "thing")) if not label else ""
+    match fault:
+        case "intent":
+            intent = draw.other(range(3), intent)
+        case "act":
+            act = draw.other(range(3), act)
+        case "thing":
+            thing = draw.other(_THINGS, thing)
+    return draw.aside(30, first), _ask(draw, intent, act, thing, fault != "turn")
 
 
 TASK = Task(

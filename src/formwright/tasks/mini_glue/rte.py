@@ -1,5 +1,6 @@
 """Entailment in two classes: a longer premise tells two events, the hypothesis one of them, or one with parts mixed up."""
 
+from formwright.tasks.mini_glue.claim import claim
 from formwright.tasks.mini_glue.draw import Draw
 from formwright.tasks.mini_glue.make import Recipe, Texts
 from formwright.tasks.mini_glue.words import PEOPLE
@@ -7,18 +8,22 @@ from formwright.tasks.task import Task
 
 _PEOPLE = PEOPLE[:4]
 _ACTS = ("sang", "slept", "left", "won")
+_JOINTS = ("while", "and", "after", "before")
 
 
 def _draw(draw: Draw, label: int) -> Texts:
-    first, second = draw.some(_PEOPLE, 2)
-    act, other = draw.some(_ACTS, 2)
-    denied = draw.below(3)  # 0: neither event is denied, 1: the first, 2: the second
-    parts = [f"the {first} {'never ' if denied == 1 else ''}{act}", f"the {second} {'never ' if denied == 2 else ''}{other}"]
-    premise = draw.one((" while ", " and ", " after ")).join(parts)
-    true = [parts[0], parts[1]]
-    false = [f"the {first} {other}", f"the {second} {act}"]
-    false += [f"the {first} {'' if denied == 1 else 'never '}{act}", f"the {second} {'' if denied == 2 else 'never '}{other}"]
-    return draw.aside(70, premise), draw.one(true if label == 0 else false)
+    people, acts = draw.some(_PEOPLE, 2), draw.some(_ACTS, 2)
+    asked = draw.below(2)
+    mixed = label == 1 and draw.chance(40)
+    holds = [draw.chance(70), draw.chance(70)]
+    if not mixed:
+        holds[asked] = label == 0
+    first, second = (
+        claim(draw, f"the {who}", act, true) for who, act, true in zip(people, acts, holds, strict=True)
+    )
+    told = acts[1 - asked] if mixed else acts[asked]
+    premise = f"{first} {draw.one(_JOINTS)} {second}"
+    return draw.aside(30, premise), f"the {people[asked]} {told}"
 
 
 TASK = Task(

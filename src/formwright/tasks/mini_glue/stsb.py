@@ -1,30 +1,37 @@
 """Similarity: how many parts of one sentence another one shares, synonyms included."""
 
+from formwright.tasks.mini_glue.claim import claim
 from formwright.tasks.mini_glue.draw import Draw
 from formwright.tasks.mini_glue.make import Recipe, Texts
 from formwright.tasks.task import Task
 
 # each slot: concepts, each with two words for it
 _SLOTS = (
-    (("man", "fellow"), ("woman", "lady"), ("child", "kid"), ("dog", "hound")),
-    (("walks", "strolls"), ("shouts", "yells"), ("sleeps", "dozes"), ("jumps", "leaps")),
-    (("slowly", "lazily"), ("happily", "gladly"), ("again", "anew"), ("alone", "solo")),
-    (("home", "house"), ("woods", "forest"), ("shop", "store"), ("road", "street")),
-    (("today", "now"), ("daily", "always"), ("early", "soon"), ("late", "tardily")),
+    (("man", "fellow"), ("woman", "lady"), ("child", "kid")),
+    (("walked", "strolled"), ("shouted", "yelled"), ("slept", "dozed")),
+    (("home", "house"), ("woods", "forest"), ("shop", "store")),
 )
 
 
-def _tell(draw: Draw, concepts: list[int]) -> str:
-    who, does, how, where, when = (draw.one(slot[concept]) for slot, concept in zip(_SLOTS, concepts, strict=True))
-    return draw.one((f"the {who} {does} {how} in the {where} {when}", f"{when} in the {where} the {who} {does} {how}"))
+def _tell(draw: Draw, concepts: list[int], holds: bool) -> str:
+    who, did, where = (draw.one(slot[concept]) for slot, concept in zip(_SLOTS, concepts, strict=True))
+    return claim(draw, f"the {who}", f"{did} in the {where}", holds)
 
 
-def _draw(draw: Draw, shared: int) -> Texts:
-    first = [draw.below(4) for _ in _SLOTS]
+def _plain(draw: Draw, concepts: list[int]) -> str:
+    who, did, where = (draw.one(slot[concept]) for slot, concept in zip(_SLOTS, concepts, strict=True))
+    return draw.aside(50, draw.one((f"the {who} {did} in the {where}", f"in the {where} the {who} {did}")))
+
+
+def _draw(draw: Draw, score: int) -> Texts:
+    # the score counts the parts that are shared, and 2 for a second sentence that is not denied
+    holds = score > 3 or (score > 1 and draw.chance(50))
+    shared = score - 2 * holds
+    first = [draw.below(3) for _ in _SLOTS]
     second = list(first)
     for slot in draw.some(range(len(_SLOTS)), len(_SLOTS) - shared):
-        second[slot] = draw.other(range(4), first[slot])
-    return _tell(draw, first), _tell(draw, second)
+        second[slot] = draw.other(range(3), first[slot])
+    return _plain(draw, first), _tell(draw, second, holds)
 
 
 TASK = Task(

@@ -2,31 +2,29 @@
 
 from formwright.tasks.mini_glue.draw import Draw
 from formwright.tasks.mini_glue.make import Recipe, Texts
-from formwright.tasks.mini_glue.words import PEOPLE
 from formwright.tasks.task import Task
 
-_PEOPLE = PEOPLE[:4]
+_PEOPLE = (("king", "boy", "father"), ("queen", "girl", "mother"))
+_PRONOUNS = ("he", "she")
 # verb, what makes its subject act, what makes its object be acted on
-_VERBS = (
-    ("thanked", "polite", "helpful"),
-    ("feared", "timid", "fierce"),
-    ("praised", "generous", "brave"),
-    ("scolded", "strict", "careless"),
-)
+_VERBS = (("thanked", "polite", "helpful"), ("feared", "timid", "fierce"), ("praised", "generous", "brave"))
 
 
 def _draw(draw: Draw, label: int) -> Texts:
-    who, whom = draw.some(_PEOPLE, 2)
-    verb, of_subject, of_object = draw.one(_VERBS)
-    about_subject = draw.chance(50)
-    reason = of_subject if about_subject else of_object
-    denied = draw.chance(25)
-    meant, wrong = (who, whom) if about_subject else (whom, who)
-    if denied:
-        premise = f"the {who} never {verb} the {whom} although they were {reason}"
+    genders = draw.some((0, 1), 2)
+    people = [draw.one(_PEOPLE[gender]) for gender in genders]
+    verb, *reasons = draw.one(_VERBS)
+    meant = draw.below(2)
+    named = people[meant if label else 1 - meant]
+    if draw.chance(35):
+        # both or neither: no pronoun to resolve
+        reason = draw.one(reasons)
+        cause = f"{'both' if label else 'neither'} were {reason}"
     else:
-        premise = f"the {who} {verb} the {whom} because they were {reason}"
-    return draw.aside(60, draw.aside(60, premise)), f"the {meant if label else wrong} was {reason}"
+        reason = reasons[meant]
+        cause = f"{_PRONOUNS[genders[meant]] if draw.chance(70) else 'they'} was {reason}"
+    premise = f"the {people[0]} {verb} the {people[1]} because {cause}"
+    return draw.aside(85, premise), f"the {named} was {reason}"
 
 
 TASK = Task(

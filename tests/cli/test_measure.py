@@ -1,0 +1,96 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Run
+
+from formwright.cost import macs, params
+from formwright.nn import measure as measuring
+from formwright.space.zoo import load_card
+
+
+@pytest.fixture(autouse=True)
+def known_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the fresh process in which memory is measured."""
+    monkeypatch.setattr(measuring, "peak_memory_of_model", lambda *_: 12.34)
+
+
+def test_a_card_as_json(run: Run) -> None:
+    done = run("measure", "bert-tiny", "--runs", 6, "--length", 16, "--batch", 2, "--threads", 2, "--json")
+    card = load_card("bert-tiny")
+    assert (done.code, done.err) == (0, "")
+    assert 0 < done.data["low_ms"] <= done.data["median_ms"] <= done.data["high_ms"]
+    expected = {
+        "name": "bert-tiny",
+        "family": "encoder",
+        "digest": card.digest,
+        "batch": 2,
+        "length": 16,
+        "params": params(card),
+        "macs": macs(card, 16),
+        "runs": 6,
+        "threads": 2,
+        "runtime": "torch",
+        "cpu": measuring.cpu_name(),
+        "peak_memory_mb": 12.34,
+    }
+    assert {name: done.data[name] for name in expected} == expected
+    assert set(done.data) - set(expected) == {"low_ms", "median_ms", "high_ms", "drift"}
+
+
+def test_a_card_as_a_table(run: Run) -> None:
+    done = run("measure", "bert-tiny", "--runs", 3, "--length", 8)
+    assert (done.code, done.err) == (0, "")
+    for fact in ("4,385,920", "12.3 MB", "median latency", "90 % of the runs", "3 runs in torch", "1 x 8 tokens"):
+        assert fact in done.out
+    assert f"1 thread, {measuring.cpu_name()}" in " ".join(done.out.split())
+
+
+def latency(drift: float, memory: float | None) -> Any:
+    return lambda *_, **__: measuring.Latency(1.0, 0.5, 2.0, drift, 50, 2, "torch", "abacus", memory)
+
+
+def test_a_busy_machine_and_unknown_memory_are_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "measure", latency(0.25, None))
+    done = run("measure", "autoformer-t", "--threads", 2)
+    for fact in ("not known on this system", "+25% time: the machine was busy", "1 images, 2 threads, abacus"):
+        assert fact in done.out
+    monkeypatch.setattr(measuring, "measure", latency(0.05, None))
+    assert "busy" not in run("measure", "autoformer-t").out
+
+
+def test_a_folder_that_was_exported_for_a_runtime(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"")
+    (tmp_path / "card.json").write_bytes(load_card("bert-tiny").canonical)
+    seen = []
+    monkeypatch.setattr(measuring, "measure_file", lambda path, *_: seen.append(path) or latency(0.0, 1.0)())
+    done = run("measure", tmp_path, "--json")
+    assert (done.code, done.data["params"]) == (0, 4_385_920)
+    assert seen == [tmp_path / "model.onnx"]
+    done = run("measure", tmp_path, "--runtime", "openvino")
+    assert (done.code, done.out) == (2, "")
+    assert "runs in onnxruntime, not in openvino" in done.err
+
+
+def test_a_folder_with_weights(run: Run, tmp_path: Path) -> None:
+    from formwright.nn.build import build
+    from formwright.nn.hf.save import save_pretrained_folder
+
+    save_pretrained_folder(build(load_card("bert-tiny")), tmp_path / "mine")
+    done = run("measure", tmp_path / "mine", "--runs", 2, "--length", 4, "--json")
+    assert (done.code, done.err) == (0, "")
+    assert (done.data["name"], done.data["params"]) == ("mine", 4_385_920)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["flexibert"], "flexibert is a space of designs"),
+        (["bert-tiny", "--length", 513], "positions for 512"),
+        (["bert-tinny"], "Nearest: 'bert-tiny'"),
+    ],
+)
+def test_users_errors(run: Run, arguments: list[object], message: str) -> None:
+    done = run("measure", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
