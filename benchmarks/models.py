@@ -80,6 +80,11 @@ def learning(model: torch.nn.Module, run: Callable[[], tuple[torch.Tensor, torch
     return call
 
 
+def repetitions(batch: int, turns: int) -> dict[str, Any]:
+    """Say how often to time a batch: small ones more often, and several at a time."""
+    return {"turns": turns if batch > 1 else 3 * turns, "clock": time.process_time, "times": 1 if batch > 1 else 4}
+
+
 def against_bert(turns: int) -> list[Row]:
     """Compare with transformers' BertModel: the same sizes, dropout, mask and attention (sdpa)."""
     from transformers import BertConfig, BertModel
@@ -100,7 +105,7 @@ def against_bert(turns: int) -> list[Row]:
             output = theirs(**inputs)
             return output.last_hidden_state, output.pooler_output
 
-        repeats = {"turns": turns if batch > 1 else 3 * turns, "clock": time.process_time, "times": 64 // batch // 2}
+        repeats = repetitions(batch, turns)
         ours.eval(), theirs.eval()
         size = f"batch {batch}, length {length}"
         rows.append(compared(f"forward, {size}", 1.0, [inference(run_ours), inference(run_theirs)], **repeats))
@@ -140,7 +145,7 @@ def from_views(turns: int) -> list[Row]:
             return alone(*inputs)
 
         shape.eval(), alone.eval()
-        repeats = {"turns": turns if batch > 1 else 3 * turns, "clock": time.process_time, "times": 64 // batch // 2}
+        repeats = repetitions(batch, turns)
         name = f"views / extracted, forward, batch {batch}, length {length}"
         rows.append(compared(name, 1.1, [inference(views), inference(extracted)], **repeats))
     return rows

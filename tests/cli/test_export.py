@@ -67,6 +67,7 @@ def test_a_head_can_be_added_to_a_model_without_one(run: Run, tmp_path: Path) ->
         (("bert-tiny", "--to", "hf", "--int8"), "--int8 goes with --to onnx and --to openvino"),
         (("bert-tiny", "--to", "hf", "--task", "poetry"), "no task is called 'poetry'; tasks are sequence-class"),
         (("bert-tiny", "--to", "hf", "--task", "causal-lm"), "causal-lm needs a design of family decoder"),
+        (("bert-tiny", "--to", "hf", "--labels", "no,yes"), "say which with --task"),
         (("bert-tiny", "--to", "hf", *SEQUENCE, "--labels", "0"), "at least one label"),
         (("bert-tiny", "--to", "hf", *SEQUENCE, "--labels", "a,a"), "different names"),
     ],
@@ -123,3 +124,23 @@ def test_a_runtime_gets_a_checked_file(form: str, file: str, run: Run, tmp_path:
     assert 0 < done.data["largest_difference"] < 1e-3
     assert {file, "card.json"} <= {path.name for path in (tmp_path / "model").iterdir()}
     assert run("export", "bert-tiny", "--to", form, "--out", tmp_path / "model").code == 2
+
+
+@pytest.mark.parametrize("labels", ["-1", "2.5", "", "a,,b", "9" * 7, "9" * 5000, "0"])
+def test_labels_that_are_neither_a_number_nor_names_are_refused(labels: str, run: Run, tmp_path: Path) -> None:
+    done = run("export", "bert-tiny", "--to", "hf", "--out", tmp_path / "model", *SEQUENCE, "--labels", labels)
+    assert done.code == 2
+    assert "label" in done.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", [("export", "--to", "hf", "--out", "model"), ("measure",)])
+def test_a_source_longer_than_a_path_may_be_is_refused(command: tuple[str, ...], run: Run) -> None:
+    done = run(*command, "x" * 500)
+    assert done.code == 2
+    assert "no space, card or file is called" in done.err
+
+
+def test_a_seed_beyond_torchs_is_refused(run: Run, tmp_path: Path) -> None:
+    assert run("export", "bert-tiny", "--to", "hf", "--out", tmp_path / "model", "--seed", 2**63).code == 2
+    assert not list(tmp_path.iterdir())

@@ -53,6 +53,12 @@ def test_a_card_as_a_drawing_with_costs_and_digests(run: Run) -> None:
     assert "\x1b" not in done.out  # no colours where there is no terminal
 
 
+def test_an_image_is_not_counted_in_tokens(run: Run, tmp_path: Path) -> None:
+    done = run("show", "autoformer-t", "--svg", tmp_path / "drawing.svg")
+    assert "counted at 224 x 224 pixels" in done.out
+    assert "MACs at 224 x 224 pixels" in (tmp_path / "drawing.svg").read_text(encoding="utf-8")
+
+
 def test_length_changes_operations_and_not_parameters(run: Run) -> None:
     short, long = (run("show", "bert-mini", "--json", "--length", length).data for length in (16, 512))
     card = load_card("bert-mini")

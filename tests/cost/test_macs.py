@@ -4,7 +4,7 @@ from tests.cost import slow_products as slow
 from tests.cost.cases import CARDS, OPERATIONS
 
 from formwright.arch.ops import Operation, OpGraph
-from formwright.cost import macs
+from formwright.cost import input_size, macs
 from formwright.cost.macs import operation_macs
 from formwright.space.zoo import SPACES
 
@@ -43,6 +43,14 @@ def test_sentences_are_128_tokens_long_unless_said_otherwise() -> None:
 def test_an_image_brings_its_own_length() -> None:
     assert macs(CARDS["patches"], 5) == macs(CARDS["patches"], 500)
     assert macs(CARDS["image captions"], 5) < macs(CARDS["image captions"], 6)
+
+
+def test_what_is_counted_over_has_words() -> None:
+    assert input_size(CARDS["plain"]) == "128 tokens"
+    image = CARDS["patches"].encoder.embedding.image
+    assert input_size(CARDS["patches"], 64) == f"{image} x {image} pixels"
+    assert input_size(CARDS["image captions"], 64).endswith(" pixels and 64 tokens")
+    assert input_size(CARDS["frames"], 64) == "64 frames"
 
 
 def test_a_shared_table_and_idle_parameters_cost_no_time() -> None:

@@ -12,8 +12,10 @@ from torch import Tensor
 from formwright.arch.card import Card
 from formwright.arch.layers import Stack
 from formwright.core.rng import derive
+from formwright.nn.build import build
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Output, Transformer
+from formwright.space.zoo import load_space
 
 LENGTHS = [1, 2, 7, 33]
 PADDINGS = [0, 1, 6]
@@ -103,3 +105,17 @@ def test_random_designs_give_the_same_alone_and_in_any_batch() -> None:
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_many_random_designs_give_the_same_alone_and_in_any_batch(seed: int) -> None:
     assert fuzz(seed, 100) == []
+
+
+@pytest.mark.parametrize("name", ["flexibert-nano", "autobert-zero-nano"])
+def test_an_empty_sentence_harms_nobody(name: str) -> None:
+    space = load_space(name)
+    ids = torch.randint(0, 1000, (3, 7), generator=torch.Generator().manual_seed(0))
+    mask = torch.tensor([[1] * 7, [0] * 7, [1, 1, 1, 0, 0, 0, 0]])
+    for seed in range(6):
+        model: Any = build(space.card(space.sample(derive(seed, name)))).eval()
+        whole = model(ids, mask).hidden
+        whole.square().sum().backward()
+        assert whole.isfinite().all()
+        assert all(weight.grad is None or weight.grad.isfinite().all() for weight in model.parameters())
+        torch.testing.assert_close(model(ids[:1]).hidden, whole[:1], rtol=1e-4, atol=1e-5)

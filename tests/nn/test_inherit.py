@@ -168,6 +168,10 @@ def test_an_even_and_an_odd_kernel_share_nothing() -> None:
 def test_another_vocabulary_is_not_carried() -> None:
     small = replace(BASE, encoder=replace(BASE.encoder, embedding=replace(TABLE, vocabulary=40)))
     assert "encoder.embedding.tokens.weight" in inherit(weights_of(BASE), BASE, small).missing
+    spec = HeadSpec("masked-lm")
+    views = inherit(dict(build(BASE, head=spec).named_parameters()), BASE, small, head=spec)
+    assert "head.bias" in views.missing  # its numbers belong to words
+    assert "head.dense.weight" in views.weights
 
 
 def test_flexibert_transfer_takes_the_embedding_and_leading_identical_layers_alone() -> None:

@@ -1,5 +1,6 @@
 """`formwright export`: a model as a folder that others load."""
 
+import os
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from formwright.nn.hf.imported import Imported
     from formwright.nn.task_model import TaskModel
     from formwright.nn.transformer import Transformer
+
+
+_DIGITS = 6  # of the largest number of labels
 
 
 class Form(StrEnum):
@@ -46,8 +50,10 @@ def export(
     out: Annotated[Path, typer.Option(help="The folder to write.")],
     int8: Annotated[bool, typer.Option("--int8", help="Quantise to 8 bits (onnx and openvino).")] = False,
     task: Annotated[str | None, typer.Option(help="Give the model the head of this task.")] = None,
-    labels: Annotated[str, typer.Option(help="How many labels the head has, or their names with commas.")] = "2",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of fresh weights.")] = 0,
+    labels: Annotated[
+        str | None, typer.Option(help="How many labels the head of --task has (2), or their names with commas.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of fresh weights.")] = 0,
     force: Annotated[
         bool, typer.Option("--force", help="Replace a model that was exported to the same folder.")
     ] = False,
@@ -64,24 +70,38 @@ def export(
     _report(found, to, out, difference, as_json)
 
 
-def _wanted(task: str | None, labels: str) -> tuple["HeadSpec | None", tuple[str, ...]]:
+def _wanted(task: str | None, labels: str | None) -> tuple["HeadSpec | None", tuple[str, ...]]:
     from formwright.nn.heads import HeadSpec, Task
 
     if task is None:
+        if labels is not None:
+            raise IllegalInput("--labels are those of a task's head; say which with --task")
         return None, ()
     if task not in get_args(Task):
         raise IllegalInput(f"no task is called {task!r}; tasks are {', '.join(get_args(Task))}")
-    if labels.isdecimal():
+    if labels is None:
+        return HeadSpec(cast(Task, task)), ()
+    if labels.isdecimal() and len(labels) <= _DIGITS:
         return HeadSpec(cast(Task, task), int(labels)), ()
     names = tuple(name.strip() for name in labels.split(","))
+    if not all(names) or _is_a_number(labels):
+        raise IllegalInput(f"--labels {labels!r} is neither a number of labels below 1,000,000 nor names with commas")
     return HeadSpec(cast(Task, task), len(names)), names
+
+
+def _is_a_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _read(source: str, wanted: tuple["HeadSpec | None", tuple[str, ...]], seed: int) -> _Source:
     from formwright.nn.build import build
 
     spec, labels = wanted
-    if Path(source).is_dir():
+    if os.path.isdir(source):  # says no to a name that is too long
         return _read_folder(Path(source), spec, labels, seed)
     card = find(source)
     if not isinstance(card, NamedCard):

@@ -1,5 +1,6 @@
 """`formwright measure`: what a model costs on this machine."""
 
+import os
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -50,12 +51,12 @@ def measure(
     if as_json:
         print_json(facts)
     else:
-        _print(facts)
+        _print(facts, card)
 
 
 def _exported_file(folder: Path) -> Path | None:
     """Find the file for a runtime in a folder that `formwright export` wrote."""
-    return next((folder / name for name in _FILES if (folder / name).is_file()), None)
+    return next((folder / name for name in _FILES if os.path.isfile(folder / name)), None)
 
 
 def _measure_file(file: Path, runtime: RuntimeName | None, trial: "Trial") -> tuple[str, "Card", "Latency"]:
@@ -74,7 +75,7 @@ def _measure_model(source: str, runtime: RuntimeName | None, trial: "Trial") -> 
     from formwright.nn.build import build
     from formwright.nn.deploy.interface import card_of
 
-    if Path(source).is_dir():
+    if os.path.isdir(source):  # says no to a name that is too long
         from formwright.nn.hf.load import from_hf
 
         name, model = Path(source).name, from_hf(Path(source)).model()
@@ -103,18 +104,21 @@ def _facts(name: str, card: "Card", trial: "Trial", latency: "Latency") -> dict[
     }
 
 
-def _print(facts: dict[str, Any]) -> None:
+def _print(facts: dict[str, Any], card: "Card") -> None:
+    from formwright.cost import input_size
+
+    size = input_size(card, facts["length"])
     memory = facts["peak_memory_mb"]
     rows = [
         ("parameters", f"{facts['params']:,}"),
-        ("MACs of a sentence", f"{facts['macs']:,}"),
+        (f"MACs at {size}", f"{facts['macs']:,}"),
         ("peak memory", "not known on this system" if memory is None else f"{memory:,.1f} MB"),
         ("median latency", f"{facts['median_ms']:,.3f} ms"),
         ("90 % of the runs", f"{facts['low_ms']:,.3f} to {facts['high_ms']:,.3f} ms"),
     ]
     print_table([facts["name"], ">measured"], rows)
     threads = "1 thread" if facts["threads"] == 1 else f"{facts['threads']} threads"
-    size = f"{facts['batch']} images" if facts["family"] == "vision" else f"{facts['batch']} x {facts['length']} tokens"
-    typer.echo(f"{facts['runs']} runs in {facts['runtime']}, each {size}, {threads}, {facts['cpu']}")
+    typer.echo(f"{facts['runs']} runs in {facts['runtime']}, each {facts['batch']} x {size}, {threads}, {facts['cpu']}")
     if abs(facts["drift"]) > _BUSY:
-        typer.echo(f"the second half of the runs took {facts['drift']:+.0%} time: the machine was busy, measure again")
+        drift = f"{abs(facts['drift']):.0%} {'more' if facts['drift'] > 0 else 'less'} time"
+        typer.echo(f"the second half of the runs took {drift}: the machine was busy, measure again")

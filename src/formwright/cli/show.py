@@ -82,14 +82,15 @@ def _facts(named: NamedCard, length: int) -> dict[str, Any]:
 
 
 def _print_card(named: NamedCard, facts: dict[str, Any]) -> None:
+    from formwright.cost import input_size
     from formwright.report.terminal import draw_text
 
     screen = console()
     typer.echo(f"{named.name}  ({facts['family']})\n")
     typer.echo(draw_text(named.card, colour=screen.is_terminal, columns=min(screen.width, 100)))
     print_table(["cost", ">count"], [(cost, f"{count:,}") for cost, count in facts["costs"].items()])
-    typer.echo(f"counted for sentences of {facts['length']} tokens\ndigest        {facts['digest']}")
-    typer.echo(f"graph digest  {facts['graph_digest']}")
+    typer.echo(f"counted at {input_size(named.card, facts['length'])}")
+    typer.echo(f"digest        {facts['digest']}\ngraph digest  {facts['graph_digest']}")
 
 
 def _show_space(space: "Space", wishes: _Wishes) -> None:
@@ -149,6 +150,6 @@ def _write_svg(named: NamedCard, wishes: _Wishes) -> None:
 
 
 def _footer(card: "Card", length: int) -> dict[str, str]:
-    from formwright.cost import macs, params
+    from formwright.cost import input_size, macs, params
 
-    return {"parameters": f"{params(card):,}", f"MACs at {length} tokens": f"{macs(card, length):,}"}
+    return {"parameters": f"{params(card):,}", f"MACs at {input_size(card, length)}": f"{macs(card, length):,}"}

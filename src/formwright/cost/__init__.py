@@ -3,7 +3,7 @@
 from formwright.cost.conventions import COSTS, Convention, all_costs
 from formwright.cost.electra import electra_flops
 from formwright.cost.limit import limit
-from formwright.cost.macs import macs
+from formwright.cost.macs import input_size, macs
 from formwright.cost.params import params, params_attention, params_body, params_with_mlm_head
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Convention",
     "all_costs",
     "electra_flops",
+    "input_size",
     "limit",
     "macs",
     "params",

@@ -35,6 +35,17 @@ def macs(card: Card, length: int = 128) -> int:
     return total + card.output_width * ((card.output_width if card.pooler else 0) + card.classes)
 
 
+def input_size(card: Card, length: int = 128) -> str:
+    """Say in words what `macs` counts a forward pass over: "128 tokens", "128 frames" or "224 x 224 pixels"."""
+    sizes = [
+        f"{embedding.image} x {embedding.image} pixels"
+        if isinstance(embedding, PatchEmbedding)
+        else f"{length} {embedding.TYPE}"
+        for embedding in (stack.embedding for stack in card.stacks)
+    ]
+    return " and ".join(dict.fromkeys(sizes))  # source and target of the same size are named once
+
+
 def _tokens(stack: Stack, length: int) -> int:
     return stack.embedding.tokens if isinstance(stack.embedding, PatchEmbedding) else length
 

@@ -20,6 +20,8 @@ from formwright.core.errors import IllegalInput
 from formwright.nn.build import initialise, skeleton
 from formwright.nn.heads import HeadSpec
 from formwright.nn.settings import Settings
+from formwright.nn.task_model import TaskModel
+from formwright.nn.transformer import Transformer
 
 Rule = Literal["slice", "identical"]
 _Cut = tuple[slice, ...]
@@ -49,7 +51,7 @@ def inherit(
 
 def extract(
     inherited: Inherited, card: Card, settings: Settings | None = None, head: HeadSpec | None = None, seed: int = 0
-) -> nn.Module:
+) -> Transformer | TaskModel:
     """Build a model of its own from inherited weights, copied; what is missing starts fresh from `seed`."""
     model = skeleton(card, settings, head)
     model.to_empty(device="cpu")
@@ -127,6 +129,8 @@ def _shared_exactly(name: str, source: Card, target: Card, shared: int) -> bool:
 def _compatible(name: str, source: Card, target: Card) -> bool:
     if "embedding" in name.split("."):
         return _embeddings_agree(_stack_named(source, name).embedding, _stack_named(target, name).embedding, name)
+    if name == "head.bias":  # of a language model: one number for each word of the vocabulary
+        return _embeddings_agree(source.stacks[-1].embedding, target.stacks[-1].embedding, name)
     place = _place(name)
     if place is None or "projections" in name.split("."):
         return True

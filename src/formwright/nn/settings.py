@@ -1,7 +1,13 @@
 """What a model needs to know beside its card."""
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from formwright.core.errors import IllegalInput
+
+PoolerActivation = Literal["tanh", "gelu", "relu"]
+Pooling = Literal["first", "mean"]
 
 
 @dataclass(frozen=True)
@@ -14,6 +20,16 @@ class Settings:
 
     dropout: float = 0.1
     norm_epsilon: float = 1e-12
-    pooler_activation: Literal["tanh", "gelu", "relu"] = "tanh"
-    pooling: Literal["first", "mean"] = "first"
+    pooler_activation: PoolerActivation = "tanh"
+    pooling: Pooling = "first"
     eager: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what would fail, or give nonsense, only when the model runs."""
+        if not 0 <= self.dropout <= 1:
+            raise IllegalInput(f"dropout is {self.dropout}; it must be from 0 to 1")
+        if not 0 <= self.norm_epsilon < math.inf:
+            raise IllegalInput(f"norm_epsilon is {self.norm_epsilon}; it must be a number, at least 0")
+        for name, kinds in (("pooler_activation", PoolerActivation), ("pooling", Pooling)):
+            if getattr(self, name) not in get_args(kinds):
+                raise IllegalInput(f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(get_args(kinds))}")

@@ -87,8 +87,8 @@ class Transformer(nn.Module):
         `inputs` are token ids, pixels or frames; `mask` is (batch, tokens), nonzero for real tokens. An
         encoder-decoder reads `inputs` with its encoder and `targets` with its decoder; a decoder alone reads `inputs`.
         """
-        mask = mask.bool() if mask is not None else None
-        targets_mask = targets_mask.bool() if targets_mask is not None else None
+        mask = _real(mask)
+        targets_mask = _real(targets_mask)
         memory: tuple[Tensor, ...] = ()
         if self.encoder is not None:
             memory = self.encoder(inputs, Context(mask, causal=self.encoder.causal, grid=self.encoder.grid), types)
@@ -107,6 +107,13 @@ class Transformer(nn.Module):
         if self.pooler is None:
             return None
         return ACTIVATIONS[self.settings.pooler_activation](self.pooler(first_tokens(hidden, mask)))
+
+
+def _real(mask: Tensor | None) -> Tensor | None:
+    """Tell which tokens are real; a sentence without any counts as all real, so that nothing becomes NaN."""
+    if mask is None:
+        return None
+    return mask.bool() | ~mask.bool().any(1, keepdim=True)
 
 
 def first_tokens(hidden: Tensor, mask: Tensor | None) -> Tensor:

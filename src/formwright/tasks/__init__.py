@@ -8,7 +8,13 @@ MINI_GLUE = ("cola", "sst2", "mrpc", "stsb", "mnli", "rte", "qnli", "qqp", "wnli
 
 TASKS: Registry[Task] = Registry(
     "task",
-    {f"mini-glue/{name}": f"{_HERE}.mini_glue.{name}:TASK" for name in MINI_GLUE},
+    {
+        **{f"mini-glue/{name}": f"{_HERE}.mini_glue.{name}:TASK" for name in MINI_GLUE},
+        "pydoc/masked": f"{_HERE}.pydoc:MASKED",
+        "pydoc/causal": f"{_HERE}.pydoc:CAUSAL",
+        "digits": f"{_HERE}.digits:DIGITS",
+        "translation": f"{_HERE}.translation:TRANSLATION",
+    },
     "formwright.tasks",
     Task,
 )

@@ -39,7 +39,7 @@ def matthews(predictions: ArrayLike, truth: ArrayLike) -> float:
     """Give Matthews' correlation of predicted and true labels, of any number; 0 where either is constant."""
     guessed, true = _pair(predictions, truth)
     names = np.unique(np.concatenate((guessed, true)))
-    return pearson_of(
+    return _correlation(
         (guessed[:, None] == names).astype(np.float64),
         (true[:, None] == names).astype(np.float64),
     )
@@ -48,13 +48,13 @@ def matthews(predictions: ArrayLike, truth: ArrayLike) -> float:
 def pearson(predictions: ArrayLike, truth: ArrayLike) -> float:
     """Give the linear correlation of scores; 0 where either side is constant."""
     guessed, true = _pair(predictions, truth)
-    return pearson_of(guessed[:, None], true[:, None])
+    return _correlation(guessed[:, None], true[:, None])
 
 
 def spearman(predictions: ArrayLike, truth: ArrayLike) -> float:
     """Give the correlation of the ranks of scores, equal scores sharing their mean rank; 0 where either is constant."""
     guessed, true = _pair(predictions, truth)
-    return pearson_of(_ranks(guessed)[:, None], _ranks(true)[:, None])
+    return _correlation(_ranks(guessed)[:, None], _ranks(true)[:, None])
 
 
 def perplexity(losses: ArrayLike, weights: ArrayLike) -> float:
@@ -83,12 +83,13 @@ def metric(name: str) -> Metric:
     return METRICS[name]
 
 
-def pearson_of(left: Values, right: Values) -> float:
-    """Give the correlation of two matrices (rows, columns), the covariances of their columns added up."""
+def _correlation(left: Values, right: Values) -> float:
+    """Correlate two matrices (rows, columns), adding up the covariances of their columns; 0 if either is constant."""
+    if (left == left[0]).all() or (right == right[0]).all():
+        return 0.0
     left, right = left - left.mean(0), right - right.mean(0)
     spread = float(np.sqrt((left * left).sum() * (right * right).sum()))
-    # rounding leaves a constant column a spread of about 1e-16 of its size
-    return float((left * right).sum()) / spread if spread > 1e-12 * len(left) else 0.0
+    return float((left * right).sum()) / spread
 
 
 def _pair(predictions: ArrayLike, truth: ArrayLike) -> tuple[Values, Values]:

@@ -12,7 +12,7 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 from safetensors.torch import save_file
 
 from formwright.core.errors import IllegalInput
-from formwright.nn.hf.files import find_folder, read_json, read_weights
+from formwright.nn.hf.files import find_folder, read_json, read_weights, single
 
 
 def test_pickles_are_refused_with_advice_that_works(tmp_path: Path) -> None:
@@ -105,3 +105,26 @@ def test_what_cannot_be_fetched_is_a_users_error(error: Exception, monkeypatch: 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
     with pytest.raises(IllegalInput, match="there is no folder someone/model, and no model of that name"):
         find_folder("someone/model")
+
+
+def test_a_tensor_comes_from_the_shard_that_the_index_names(tmp_path: Path) -> None:
+    save_file({"a": torch.ones(2)}, tmp_path / "a.safetensors")
+    save_file({"a": torch.zeros(2), "b": torch.ones(2)}, tmp_path / "b.safetensors")
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "a.safetensors", "b": "b.safetensors"}}), encoding="utf-8")
+    assert torch.equal(read_weights(tmp_path)["a"], torch.ones(2))
+    index.write_text(json.dumps({"weight_map": {"c": "a.safetensors"}}), encoding="utf-8")
+    with pytest.raises(IllegalInput, match=r"a\.safetensors lacks the tensor c"):
+        read_weights(tmp_path)
+
+
+def test_a_name_longer_than_a_path_may_be_is_refused() -> None:
+    with pytest.raises(IllegalInput, match="there is no folder"):
+        find_folder("x" * 500)
+
+
+@pytest.mark.parametrize("kind", [torch.int64, torch.bool, torch.complex64])
+def test_only_floating_point_is_weights(kind: torch.dtype) -> None:
+    with pytest.raises(IllegalInput, match="the tensor a holds"):
+        single("a", torch.ones(2, dtype=kind))
+    assert single("a", torch.ones(2, dtype=torch.bfloat16)).dtype == torch.float32

@@ -84,3 +84,24 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "model").write_text("", encoding="utf-8")
     with pytest.raises(IllegalInput, match="is a file"):
         write(tmp_path / "model", "new", force=True)
+
+
+def test_what_another_export_wrote_meanwhile_is_kept(tmp_path: Path) -> None:
+    def both() -> None:
+        with whole_folder(tmp_path / "model") as part:
+            (part / "text").write_text("late", encoding="utf-8")
+            write(tmp_path / "model", "early")
+
+    with pytest.raises(IllegalInput, match="holds an exported model already"):
+        both()
+    assert (tmp_path / "model" / "text").read_text(encoding="utf-8") == "early"
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "\N{GRINNING FACE}" * 63, "a 'b\" \n c"])
+def test_a_folder_may_have_any_name_that_the_system_allows(name: str, tmp_path: Path) -> None:
+    write(tmp_path / name, "old")
+    write(tmp_path / name, "new", force=True)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    (tmp_path / "made").mkdir()
+    assert (tmp_path / name).stat().st_mode == (tmp_path / "made").stat().st_mode

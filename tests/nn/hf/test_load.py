@@ -250,7 +250,12 @@ def edited(tmp_path: Path, head: str = "ForSequenceClassification", **changes: A
         ({"num_attention_heads": 0}, "cannot be divided among 0 heads"),
         ({"hidden_size": "16"}, "hidden_size is '16'; it must be a whole number"),
         ({"vocab_size": "absent"}, "vocab_size is None"),
-        ({"num_hidden_layers": 10**9}, "asks for 1000000000 layers"),
+        ({"num_hidden_layers": 10**6}, "asks for 1000000 layers"),
+        ({"num_hidden_layers": 1}, r"has no place for bert\.encoder\.layer\.1"),
+        ({"hidden_size": 10**12}, "hidden_size is 1000000000000; it must be a whole number up to"),
+        ({"layer_norm_eps": 10**400}, "layer_norm_eps is .*; it must be a number"),
+        ({"hidden_dropout_prob": 2}, "dropout is 2.0; it must be from 0 to 1"),
+        ({"architectures": ["BertLMHeadModel"]}, "the head of BertLMHeadModel is not supported"),
         ({"num_hidden_layers": 3}, "lacks the tensor bert.encoder.layer.2"),
         ({"vocab_size": 51}, "do not fit its configuration: 1 tensors.*tokens.weight.*50, 16.*51, 16"),
     ],
@@ -277,6 +282,27 @@ def test_an_output_table_of_its_own_is_refused(tmp_path: Path) -> None:
     assert from_hf(tmp_path).head is not None
     save_file(weights | {"cls.predictions.decoder.weight": table + 1}, tmp_path / "model.safetensors")
     with pytest.raises(IllegalInput, match="is not the token table"):
+        from_hf(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "shape"),
+    [
+        ("Bert", "encoder.layer.0.attention.self.query.weight", (15, 16)),
+        ("Bert", "encoder.layer.0.attention.self.key.weight", (8, 16)),
+        ("Bert", "encoder.layer.0.attention.self.value.bias", (15,)),
+        ("Bert", "embeddings.position_embeddings.weight", (16,)),
+        ("ViT", "embeddings.cls_token", (16,)),
+        ("ViT", "embeddings.patch_embeddings.projection.weight", (16,)),
+        ("DeiT", "embeddings.distillation_token", (1, 1, 8)),
+    ],
+)
+def test_a_tensor_of_another_shape_is_refused(kind: str, name: str, shape: tuple[int, ...], tmp_path: Path) -> None:
+    original(kind, "Model", 0).save_pretrained(tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    assert name in weights
+    save_file(weights | {name: torch.zeros(shape)}, tmp_path / "model.safetensors")
+    with pytest.raises(IllegalInput, match="do not fit its configuration"):
         from_hf(tmp_path)
 
 

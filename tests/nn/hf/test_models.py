@@ -95,6 +95,8 @@ def test_a_translator_reads_its_labels_shifted() -> None:
     again = model(ids, attention_mask=mask, decoder_input_ids=shifted)
     assert torch.equal(given.logits, again.logits)
     assert float(given.loss) == pytest.approx(float(F.cross_entropy(given.logits.flatten(0, 1), labels.flatten())))
+    counted = model(ids, attention_mask=mask, labels=labels, num_items_in_batch=100)  # over accumulated batches
+    assert float(counted.loss) == pytest.approx(float(given.loss) * int((labels >= 0).sum()) / 100)
     with pytest.raises(ValueError, match="decoder_input_ids, or labels"):
         model(ids)
 

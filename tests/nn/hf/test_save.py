@@ -7,7 +7,7 @@ import pytest
 import tokenizers
 import torch
 import transformers
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from tests.nn.hf.helpers import DESIGNS, VOCABULARY, hf_outputs, lively, outputs
 from tokenizers import models, pre_tokenizers, processors
 
@@ -120,4 +120,20 @@ def test_labels_that_do_not_fit_are_refused(name: str, labels: list[str], messag
 def test_nothing_is_left_of_an_export_that_fails(tmp_path: Path) -> None:
     with pytest.raises(IllegalInput, match="no tokenizer"):
         save_pretrained_folder(lively("bert"), tmp_path / "model", tokenizer=7)
+    assert not list(tmp_path.iterdir())
+
+
+def test_whoever_may_read_the_folder_may_read_the_weights(tmp_path: Path) -> None:
+    folder = save_pretrained_folder(lively("bert"), tmp_path / "model")
+    modes = {(folder / name).stat().st_mode for name in ("config.json", "model.safetensors")}
+    assert len(modes) == 1
+
+
+def test_a_full_disk_is_a_users_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise SafetensorError("No space left on device")
+
+    monkeypatch.setattr("formwright.nn.hf.save.save_file", fail)
+    with pytest.raises(IllegalInput, match=r"cannot write model\.safetensors: No space left"):
+        save_pretrained_folder(lively("bert"), tmp_path / "model")
     assert not list(tmp_path.iterdir())

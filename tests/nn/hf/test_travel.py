@@ -48,3 +48,9 @@ def test_the_map_names_classes_that_exist() -> None:
         assert isinstance(getattr(module, name), type)
         assert hasattr(transformers, auto)
     assert set(AUTO_CLASSES) == set(models.__all__)
+
+
+def test_every_file_tells_one_state_of_the_code_from_another() -> None:
+    lines = {text.splitlines()[2] for text in FILES.values()}
+    assert len(lines) == 1
+    assert re.fullmatch("# Digest of all files: [0-9a-f]{64}", lines.pop())

@@ -10,6 +10,7 @@ from formwright.arch.layers import Block
 from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
 from formwright.nn.hf.designs import Design
+from formwright.nn.hf.files import single
 from formwright.nn.hf.names import PARTS, QUERY_KEY_VALUE, HeadNames, Names, packed
 
 
@@ -32,12 +33,18 @@ class Tensors:
         """Give the full name of a part of the model below the head."""
         return self._prefix + name
 
-    def take(self, name: str) -> Tensor:
-        """Give a tensor in single precision; refuse the checkpoint if it is absent."""
+    def take(self, name: str, *shape: int) -> Tensor:
+        """Give a tensor in single precision; refuse the checkpoint if it is absent or not of the `shape` named."""
         if name not in self._tensors:
             raise IllegalInput(f"the checkpoint in {self._folder} lacks the tensor {name}")
+        tensor = self._tensors[name]
+        if shape and tensor.shape != shape:
+            raise IllegalInput(
+                f"the weights in {self._folder} do not fit its configuration: {name} is {tuple(tensor.shape)} "
+                f"instead of {shape}"
+            )
         self._used.add(name)
-        return self._tensors[name].to(torch.float32)
+        return single(name, tensor)
 
     def left(self) -> tuple[str, ...]:
         """List the tensors that nobody took; tables of numbers counting up are no weights."""
@@ -58,7 +65,8 @@ def carry_model(names: Names, design: Design, tensors: Tensors, pooler: str | No
         if ours not in names.optional or tensors.below_head(theirs) in tensors:
             weights[f"encoder.{ours}"] = _fitted(ours, tensors.take(tensors.below_head(theirs)), design)
     if names.class_tokens:
-        rows = [tensors.take(tensors.below_head(name)).flatten(0, -2) for name in names.class_tokens]
+        shape = (1, 1, design.embedding.width)
+        rows = [tensors.take(tensors.below_head(name), *shape).flatten(0, 1) for name in names.class_tokens]
         weights["encoder.embedding.class_token"] = torch.cat(rows)  # (class tokens, width)
     for index, block in enumerate(design.layers):
         layer = tensors.below_head(names.layer.format(index))
@@ -71,9 +79,9 @@ def carry_model(names: Names, design: Design, tensors: Tensors, pooler: str | No
 
 def _fitted(name: str, tensor: Tensor, design: Design) -> Tensor:
     """Drop leading axes of size 1, position rows that are never read, and the axes of a patch."""
-    if name == "embedding.positions.table":
+    if name == "embedding.positions.table" and tensor.dim() > 1:
         return tensor.flatten(0, -2)[design.skipped :]
-    return tensor.flatten(1) if name == "embedding.pixels.weight" else tensor
+    return tensor.flatten(1) if name == "embedding.pixels.weight" and tensor.dim() > 1 else tensor
 
 
 def _carry_layer(in_layer: Mapping[str, str], block: Block, layer: str, tensors: Tensors) -> dict[str, Tensor]:
@@ -85,11 +93,12 @@ def _carry_layer(in_layer: Mapping[str, str], block: Block, layer: str, tensors:
         if ours not in QUERY_KEY_VALUE
     }
     query_key_value = [f"{layer}{in_layer[part]}" for part in QUERY_KEY_VALUE]
-    rows = [tensors.take(f"{name}.weight") for name in query_key_value]
+    inner = block.mixer.heads * block.mixer.head_width
+    rows = [tensors.take(f"{name}.weight", inner, block.width) for name in query_key_value]
     # some vision models have no bias here alone, which is a bias of zero
     biases = [
-        tensors.take(f"{name}.bias") if f"{name}.bias" in tensors else torch.zeros(row.shape[0])
-        for name, row in zip(query_key_value, rows, strict=True)
+        tensors.take(f"{name}.bias", inner) if f"{name}.bias" in tensors else torch.zeros(inner)
+        for name in query_key_value
     ]
     weights["mixer.query_key_value.weight"] = packed(rows, block.mixer.heads)
     weights["mixer.query_key_value.bias"] = packed(biases, block.mixer.heads)

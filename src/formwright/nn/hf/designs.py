@@ -20,6 +20,7 @@ _ACTIVATIONS: dict[str, Activation] = {
     "relu2": "squared-relu",
 }
 _MOST_LAYERS = 1024
+_LARGEST = 1 << 24
 # what must have one of these values, or be absent
 _REQUIRED: dict[str, tuple[Any, ...]] = {
     "position_embedding_type": ("absolute", None),
@@ -38,18 +39,21 @@ class Options:
     values: Mapping[str, Any]
 
     def whole(self, name: str, default: int | None = None) -> int:
-        """Read a whole number from 0."""
+        """Read a whole number from 0, small enough that the size of a tensor can be counted."""
         value = self.values.get(name, default)
-        if type(value) is not int or value < 0:
-            raise IllegalInput(f"the configuration's {name} is {value!r}; it must be a whole number, at least 0")
+        if type(value) is not int or not 0 <= value <= _LARGEST:
+            raise IllegalInput(f"the configuration's {name} is {value!r}; it must be a whole number up to {_LARGEST:,}")
         return value
 
     def number(self, name: str, default: float) -> float:
         """Read a number."""
         value = self.values.get(name, default)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise IllegalInput(f"the configuration's {name} is {value!r}; it must be a number")
-        return float(value)
+        try:
+            if not isinstance(value, bool) and isinstance(value, int | float):
+                return float(value)
+        except OverflowError:
+            pass
+        raise IllegalInput(f"the configuration's {name} is {value!r}; it must be a number")
 
     def activation(self, name: str) -> Activation:
         """Read the name of an activation that our layers have."""

@@ -1,6 +1,7 @@
 """Read the files of a checkpoint: JSON and safetensors, never anything that could run code."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,10 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 def find_folder(path_or_name: str | Path) -> Path:
     """Give the folder of a checkpoint: a folder as it is, or a model's name on the Hugging Face hub, downloaded."""
     folder = Path(path_or_name)
-    if folder.is_dir():
+    if os.path.isdir(folder):  # unlike `Path.is_dir`, says no to a name that is too long
         return folder
     name = str(path_or_name)
-    if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1 or folder.exists():
+    if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1 or os.path.exists(folder):
         raise IllegalInput(f"{name} is not a folder; name the folder that holds {CONFIG} and {WEIGHTS}")
     return _download(name)
 
@@ -77,21 +78,23 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         return _read_tensors(folder / WEIGHTS)
     if not (folder / INDEX).is_file():
         raise IllegalInput(_no_weights(folder))
-    weights: dict[str, Tensor] = {}
-    for name in _shards(folder / INDEX):
-        weights |= _read_tensors(folder / name)
-    return weights
+    shards = _shards(folder / INDEX)
+    read = {name: _read_tensors(folder / name) for name in sorted(set(shards.values()))}
+    absent = [tensor for tensor, name in shards.items() if tensor not in read[name]]
+    if absent:
+        raise IllegalInput(f"{folder / shards[absent[0]]} lacks the tensor {absent[0]}, which {INDEX} says it holds")
+    # a tensor that a shard holds beside those of the index is a leftover, and may be stale
+    return {tensor: read[name][tensor] for tensor, name in shards.items()}
 
 
-def _shards(index: Path) -> list[str]:
+def _shards(index: Path) -> dict[str, str]:
     shards = read_json(index).get("weight_map")
     if not isinstance(shards, dict) or not all(isinstance(name, str) for name in shards.values()):
         raise IllegalInput(f"{index} has no weight_map from tensors to files")
-    names = sorted(set(shards.values()))
-    foreign = [name for name in names if Path(name).name != name or not name.endswith(".safetensors")]
+    foreign = [name for name in shards.values() if Path(name).name != name or not name.endswith(".safetensors")]
     if foreign:
         raise IllegalInput(f"{index} names {foreign[0]!r}; only safetensors files of the same folder are read")
-    return names
+    return shards
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
@@ -100,6 +103,13 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     except (OSError, SafetensorError) as error:
         raise IllegalInput(f"cannot read {path}: {error}") from None
+
+
+def single(name: str, tensor: Tensor) -> Tensor:
+    """Give a tensor in single precision; refuse whole and complex numbers, which no weights of ours are."""
+    if not tensor.is_floating_point():
+        raise IllegalInput(f"the tensor {name} holds {str(tensor.dtype).removeprefix('torch.')}, not floating point")
+    return tensor.float()
 
 
 def _no_weights(folder: Path) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,10 +21,16 @@ def whole_folder(target: Path, *, force: bool = False) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(target))
     refuse_to_overwrite(target, force=force)
-    part = target.with_name(f".{target.name[:200]}.{os.getpid()}")
     try:
-        part.mkdir(parents=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # a name of its own, so that neither a second export nor what a killed one left behind is in the way
+        part = Path(tempfile.mkdtemp(prefix=".formwright-", dir=target.parent))
+    except OSError as error:
+        raise IllegalInput(f"cannot write {target}: {error.strerror or error}") from error
+    try:
+        part.chmod(0o777 & ~_umask())
         yield part
+        refuse_to_overwrite(target, force=force)  # another export may have finished meanwhile
         _replace(part, target)
     except OSError as error:
         raise IllegalInput(f"cannot write {target}: {error.strerror or error}") from error
@@ -56,10 +63,10 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _replace(part: Path, target: Path) -> None:
-    if not target.exists():
-        part.rename(target)
+    if not target.exists() or not any(target.iterdir()):
+        part.rename(target)  # also onto an empty folder; one that was filled meanwhile fails
         return
-    old = target.with_name(f".{target.name[:200]}.{os.getpid()}.old")
+    old = part.with_name(f"{part.name}-old")
     target.rename(old)
     try:
         part.rename(target)
@@ -67,3 +74,10 @@ def _replace(part: Path, target: Path) -> None:
         old.rename(target)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _umask() -> int:
+    """Give the permissions that new files do not get; the system tells only when they are set."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -41,6 +41,10 @@ def _imported(
 ) -> Imported:
     pooler = _pooler(names, head, tensors)
     weights = carry_model(names, design, tensors, pooler)
+    layers = tensors.below_head(names.layer.partition("{}")[0])
+    unread = next((name for name in tensors.left() if name.startswith(layers)), None)
+    if unread is not None:
+        raise IllegalInput(f"the configuration in {folder} has no place for {unread}; without it the model is another")
     spec = None
     if head is not None:
         answers = carry_head(head, tensors)
@@ -61,7 +65,7 @@ def _imported(
 def _head_names(names: Names, config: Mapping[str, Any], design: Design) -> HeadNames | None:
     architectures = config.get("architectures")
     name = str(architectures[0]) if isinstance(architectures, list) and architectures else "Model"
-    if name.endswith(("Model", *names.unused)):
+    if name.endswith(("Model", *names.unused)) and not name.endswith("HeadModel"):
         return None
     found = next((head for ending, head in names.heads.items() if name.endswith(ending)), None)
     if found is None:

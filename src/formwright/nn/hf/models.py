@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from transformers import GenerationMixin
+from transformers.loss.loss_utils import ForMaskedLMLoss
 from transformers.modeling_outputs import (
     CausalLMOutput,
     ImageClassifierOutput,
@@ -222,7 +222,9 @@ class FormwrightForSeq2SeqLM(FormwrightPreTrainedModel):
         others = (attention_mask, None, decoder_input_ids, decoder_attention_mask)
         output, layers = self.run(input_ids, *others, all_layers=output_hidden_states, options=options)
         logits = self.head(output.hidden, self.token_table)
-        loss = None if labels is None else F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
+        loss = None
+        if labels is not None:  # as for masked tokens: a label stands where its scores do
+            loss = ForMaskedLMLoss(logits, labels, vocab_size=logits.shape[-1], **options)
         return Seq2SeqLMOutput(
             loss=loss,
             logits=logits,

@@ -11,7 +11,7 @@ from formwright.arch.card import Card
 from formwright.core.errors import IllegalDesign, IllegalInput
 from formwright.nn.heads import HeadSpec, Task
 from formwright.nn.hf.fields import MODEL_TYPE, task_of
-from formwright.nn.hf.files import CONFIG, read_json, read_weights
+from formwright.nn.hf.files import CONFIG, read_json, read_weights, single
 from formwright.nn.hf.imported import Imported, tokenizer_files
 from formwright.nn.settings import Settings
 from formwright.nn.task_model import TaskModel
@@ -50,7 +50,7 @@ def read_own(folder: Path, head: bool = True) -> Imported:
 
 
 def _single(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.float() for name, tensor in weights.items()}
+    return {name: single(name, tensor) for name, tensor in weights.items()}
 
 
 def _card(config: Mapping[str, Any], folder: Path) -> Card:

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
 from formwright.arch.layers import TokenEmbedding
 from formwright.core.errors import IllegalInput
-from formwright.cost import macs, params
+from formwright.cost import input_size, macs, params
 from formwright.nn.heads import HeadSpec
 from formwright.nn.hf.fields import AUTO_CLASSES, MODEL_TYPE, class_name, standard_fields
 from formwright.nn.hf.files import CONFIG, WEIGHTS, write_json
@@ -79,12 +80,19 @@ def check_labels(spec: HeadSpec | None, labels: Sequence[str]) -> None:
 
 def counted(card: Card) -> Facts:
     """Count what every model card says: parameters and operations."""
-    return {"parameters": params(card), f"multiply-accumulates at {_LENGTH} tokens": macs(card, _LENGTH)}
+    return {"parameters": params(card), f"multiply-accumulates at {input_size(card, _LENGTH)}": macs(card, _LENGTH)}
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
     """Write tensors as transformers does, each stored once and whole."""
-    save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path, {"format": "pt"})
+    path.touch()
+    mode = path.stat().st_mode  # what the user's umask allows; safetensors alone would let nobody else read the file
+    whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    try:
+        save_file(whole, path, {"format": "pt"})
+    except SafetensorError as error:  # a full disk, among others
+        raise IllegalInput(f"cannot write {path.name}: {error}") from None
+    path.chmod(mode)
 
 
 def label_fields(spec: HeadSpec | None, labels: Sequence[str]) -> dict[str, Any]:

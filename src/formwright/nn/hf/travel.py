@@ -7,6 +7,7 @@ that our models need becomes one file, and `formwright.nn.layers` is imported as
 import ast
 import re
 from functools import lru_cache
+from hashlib import sha256
 from importlib.abc import InspectLoader
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +21,6 @@ _IMPORT = re.compile(r"from\s+(formwright(?:\.\w+)+)\s+import\b")
 _HEADER = f"""\
 # Copied from Formwright {__version__}, so that this model loads without it. Licensed under the Apache License,
 # Version 2.0: http://www.apache.org/licenses/LICENSE-2.0
-
 """
 
 
@@ -33,9 +33,11 @@ def travelling_files() -> dict[str, str]:
         module = waiting.pop()
         if f"{_flat(module)}.py" not in files:
             source = _source(module)
-            files[f"{_flat(module)}.py"] = _HEADER + _rewritten(source)
+            files[f"{_flat(module)}.py"] = _rewritten(source)
             waiting += [name for _, name in _imports(source)]
-    return files
+    # transformers takes a model's class from an earlier folder of the same name if the configuration's code is the same
+    digest = sha256("".join(files[name] for name in sorted(files)).encode()).hexdigest()
+    return {name: f"{_HEADER}# Digest of all files: {digest}\n\n{text}" for name, text in files.items()}
 
 
 def write_code(folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Acceptability: agreement of verb and subject across distractors, of determiner and noun, and word order."""
 
-from formwright.tasks.mini_glue.draw import Draw
+from formwright.tasks.draw import Draw
 from formwright.tasks.mini_glue.make import Recipe, Texts
 from formwright.tasks.task import Task
 

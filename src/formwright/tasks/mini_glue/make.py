@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-import numpy as np
 from numpy.random import Generator
 
 from formwright.core.rng import derive
-from formwright.tasks.mini_glue.draw import Draw
+from formwright.tasks.draw import Draw, shuffled
 from formwright.tasks.rows import Splits, TextRows
 
 SIZES = (8192, 1024, 1024)
@@ -42,7 +41,7 @@ class Recipe:
         total = sum(SIZES)
         texts = self._different(Draw(rng), total)
         by_class = [texts[label :: self.classes] for label in range(self.classes)]
-        dealt = [iter([rows[place] for place in _shuffled(rng, len(rows))]) for rows in by_class]
+        dealt = [iter([rows[place] for place in shuffled(rng, len(rows))]) for rows in by_class]
         starts = [0, *accumulate(SIZES)]
         return Splits(*(self._split(rng, dealt, start, size) for start, size in zip(starts, SIZES, strict=False)))
 
@@ -63,9 +62,5 @@ class Recipe:
         moved = size // self.classes * self.noise // 100 * self.classes
         named: Sequence[int | float] = self.scores or range(self.classes)
         labels = [named[(label + (row < moved)) % self.classes] for row, label in enumerate(classes)]
-        order = _shuffled(rng, size)
+        order = shuffled(rng, size)
         return TextRows(tuple(texts[place] for place in order), tuple(labels[place] for place in order))
-
-
-def _shuffled(rng: Generator, size: int) -> list[int]:
-    return [int(row) for row in np.argsort(rng.integers(2**62, size=size), kind="stable")]

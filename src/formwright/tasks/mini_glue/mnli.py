@@ -1,30 +1,34 @@
 """Entailment in three classes: quantifiers, negation, opposites, and facts that the premise does not tell."""
 
-from formwright.tasks.mini_glue.draw import Draw
+from formwright.tasks.draw import Draw
 from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.phrases import aside
 from formwright.tasks.task import Task
 
 _KINDS = ("dogs", "birds", "children", "sailors")
 _STATES = (("awake", "asleep"), ("young", "old"), ("loud", "silent"), ("rich", "poor"))
+_WHERE = ("in the park", "on the ship", "at home")
+
+
+def _premise(draw: Draw, kind: str, state: str, more: str) -> str:
+    premise = f"all the {kind} are {state}"
+    if draw.chance(40):
+        return premise
+    where = draw.one(_WHERE)
+    return draw.one((f"{premise} {where}", f"{premise} and {more}", f"{where} {premise}"))
 
 
 def _draw(draw: Draw, label: int) -> Texts:
-    kind, topic, side = draw.one(_KINDS), draw.below(len(_STATES)), draw.below(2)
-    state, opposite = _STATES[topic][side], _STATES[topic][1 - side]
-    premise = f"all the {kind} are {state}"
-    if draw.chance(60):
-        more = _STATES[draw.other(range(len(_STATES)), topic)][draw.below(2)]
-        where = draw.one(("in the park", "on the ship", "at home"))
-        premise = draw.one((f"{premise} {where}", f"{premise} and {more}", f"{where} {premise}"))
-    match label:
-        case 0:
-            hypothesis = draw.one((f"some {kind} are {state}", f"the {kind} are not {opposite}"))
-        case 1:
-            other = _STATES[draw.other(range(len(_STATES)), topic)][draw.below(2)]
-            hypothesis = draw.one((f"some {kind} are {other}", f"the {draw.other(_KINDS, kind)} are {state}"))
-        case _:
-            hypothesis = draw.one((f"some {kind} are {opposite}", f"the {kind} are not {state}", f"no {kind} are {state}"))
-    return draw.aside(50, premise), hypothesis
+    kind = draw.one(_KINDS)
+    # the premise tells the first topic and perhaps the second; of the third it tells nothing
+    states = [draw.some(pair, 2) for pair in draw.some(_STATES, 3)]
+    state, opposite = states[0]
+    hypotheses = (
+        (f"some {kind} are {state}", f"the {kind} are not {opposite}"),
+        (f"some {kind} are {states[2][0]}", f"the {draw.other(_KINDS, kind)} are {state}"),
+        (f"some {kind} are {opposite}", f"the {kind} are not {state}", f"no {kind} are {state}"),
+    )
+    return aside(draw, 50, _premise(draw, kind, state, states[1][0])), draw.one(hypotheses[label])
 
 
 TASK = Task(

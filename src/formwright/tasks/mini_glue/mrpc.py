@@ -1,8 +1,8 @@
 """Paraphrase: active and passive, synonyms, denials, and who did what to whom."""
 
-from formwright.tasks.mini_glue.claim import claim
-from formwright.tasks.mini_glue.draw import Draw
+from formwright.tasks.draw import Draw
 from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.phrases import aside, claim
 from formwright.tasks.mini_glue.words import PEOPLE
 from formwright.tasks.task import Task
 
@@ -39,7 +39,7 @@ def _changed(draw: Draw, event: Event) -> Event:
 def _draw(draw: Draw, label: int) -> Texts:
     who, whom = draw.some(_PEOPLE, 2)
     event = (who, draw.below(len(_VERBS)), whom)
-    first = draw.aside(50, _plain(draw, event))
+    first = aside(draw, 50, _plain(draw, event))
     if label:
         return first, _tell(draw, event)
     if draw.chance(50):

@@ -1,8 +1,8 @@
 """Question answering as entailment: does the sentence hold what the question asks for, about whom it asks."""
 
-from formwright.tasks.mini_glue.claim import claim
-from formwright.tasks.mini_glue.draw import Draw
+from formwright.tasks.draw import Draw
 from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.phrases import aside, claim
 from formwright.tasks.mini_glue.words import PEOPLE, PLACES, TIMES
 from formwright.tasks.task import Task
 
@@ -11,18 +11,17 @@ _ACTS = ("sleeps", "works", "sings", "eats")
 _ANSWERS = {
     "where": tuple(f"in the {place}" for place in PLACES[:4]),
     "when": TIMES,
-    "why": ("for money", "for fun", "by mistake", "out of habit"),
 }
 
 
 def _draw(draw: Draw, label: int) -> Texts:
     who, act, asked = draw.one(_PEOPLE), draw.one(_ACTS), draw.one(tuple(_ANSWERS))
-    fault = draw.one(("denied", "denied", "kind", "kind", "person")) if label else ""
+    fault = draw.one(("denied", "denied", "kind", "kind", "kind", "person")) if label else ""
     told = draw.other(tuple(_ANSWERS), asked) if fault == "kind" else asked
     subject = draw.other(_PEOPLE, who) if fault == "person" else who
     sentence = claim(draw, f"the {subject}", f"{act} {draw.one(_ANSWERS[told])}", fault != "denied")
     question = draw.one((f"{asked} is it that the {who} {act} ?", f"the {who} {act} {asked} ?"))
-    return question, draw.aside(30, sentence)
+    return question, aside(draw, 30, sentence)
 
 
 TASK = Task(

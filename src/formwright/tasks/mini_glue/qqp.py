@@ -1,7 +1,8 @@
 """Duplicate questions: different openings of one intent, same or different things asked about."""
 
-from formwright.tasks.mini_glue.draw import Draw
+from formwright.tasks.draw import Draw
 from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.phrases import aside
 from formwright.tasks.task import Task
 
 _INTENTS = (
@@ -12,8 +13,8 @@ _INTENTS = (
 _ACTS = (("cook", "prepare"), ("buy", "purchase"), ("mend", "repair"))
 _THINGS = ("rice", "bread", "shoes", "clocks")
 _ENDS = ("", "quickly", "at home", "without help", "these days")
-# what turns an act into its opposite, and what turns it back
-_TURNS = (("never", "refuse to"), ("", "never refuse to"))
+# what turns an act into its opposite, and what leaves it as it is
+_TURNS = (("never", "never", "refuse to"), ("", "", "never refuse to"))
 
 
 def _ask(draw: Draw, intent: int, act: int, thing: str, same: bool = True) -> str:
@@ -33,7 +34,7 @@ def _draw(draw: Draw, label: int) -> Texts:
             act = draw.other(range(3), act)
         case "thing":
             thing = draw.other(_THINGS, thing)
-    return draw.aside(30, first), _ask(draw, intent, act, thing, fault != "turn")
+    return aside(draw, 30, first), _ask(draw, intent, act, thing, fault != "turn")
 
 
 TASK = Task(

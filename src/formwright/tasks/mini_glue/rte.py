@@ -1,8 +1,8 @@
-"""Entailment in two classes: a longer premise tells two events, the hypothesis one of them, or one with parts mixed up."""
+"""Entailment in two classes: of two events, which may be denied, the hypothesis tells one, or mixes them up."""
 
-from formwright.tasks.mini_glue.claim import claim
-from formwright.tasks.mini_glue.draw import Draw
+from formwright.tasks.draw import Draw
 from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.phrases import aside, claim
 from formwright.tasks.mini_glue.words import PEOPLE
 from formwright.tasks.task import Task
 
@@ -18,12 +18,10 @@ def _draw(draw: Draw, label: int) -> Texts:
     holds = [draw.chance(70), draw.chance(70)]
     if not mixed:
         holds[asked] = label == 0
-    first, second = (
-        claim(draw, f"the {who}", act, true) for who, act, true in zip(people, acts, holds, strict=True)
-    )
+    first, second = (claim(draw, f"the {who}", act, true) for who, act, true in zip(people, acts, holds, strict=True))
     told = acts[1 - asked] if mixed else acts[asked]
     premise = f"{first} {draw.one(_JOINTS)} {second}"
-    return draw.aside(30, premise), f"the {people[asked]} {told}"
+    return aside(draw, 30, premise), f"the {people[asked]} {told}"
 
 
 TASK = Task(

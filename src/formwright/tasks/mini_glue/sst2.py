@@ -1,6 +1,6 @@
 """Sentiment: cue words, turned by negation, strengthened by intensifiers, and weighed by contrast."""
 
-from formwright.tasks.mini_glue.draw import Draw
+from formwright.tasks.draw import Draw
 from formwright.tasks.mini_glue.make import Recipe, Texts
 from formwright.tasks.mini_glue.words import NEGATIVE, POSITIVE
 from formwright.tasks.task import Task

@@ -1,8 +1,8 @@
 """Similarity: how many parts of one sentence another one shares, synonyms included."""
 
-from formwright.tasks.mini_glue.claim import claim
-from formwright.tasks.mini_glue.draw import Draw
+from formwright.tasks.draw import Draw
 from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.phrases import aside, claim
 from formwright.tasks.task import Task
 
 # each slot: concepts, each with two words for it
@@ -20,7 +20,7 @@ def _tell(draw: Draw, concepts: list[int], holds: bool) -> str:
 
 def _plain(draw: Draw, concepts: list[int]) -> str:
     who, did, where = (draw.one(slot[concept]) for slot, concept in zip(_SLOTS, concepts, strict=True))
-    return draw.aside(50, draw.one((f"the {who} {did} in the {where}", f"in the {where} the {who} {did}")))
+    return aside(draw, 50, draw.one((f"the {who} {did} in the {where}", f"in the {where} the {who} {did}")))
 
 
 def _draw(draw: Draw, score: int) -> Texts:

@@ -1,7 +1,8 @@
 """Coreference: the verb and the reason decide whom a pronoun means."""
 
-from formwright.tasks.mini_glue.draw import Draw
+from formwright.tasks.draw import Draw
 from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.phrases import aside
 from formwright.tasks.task import Task
 
 _PEOPLE = (("king", "boy", "father"), ("queen", "girl", "mother"))
@@ -22,9 +23,9 @@ def _draw(draw: Draw, label: int) -> Texts:
         cause = f"{'both' if label else 'neither'} were {reason}"
     else:
         reason = reasons[meant]
-        cause = f"{_PRONOUNS[genders[meant]] if draw.chance(70) else 'they'} was {reason}"
+        cause = f"{_PRONOUNS[genders[meant]]} was {reason}" if draw.chance(70) else f"they were {reason}"
     premise = f"the {people[0]} {verb} the {people[1]} because {cause}"
-    return draw.aside(85, premise), f"the {named} was {reason}"
+    return aside(draw, 85, premise), f"the {named} was {reason}"
 
 
 TASK = Task(

@@ -1,17 +1,16 @@
-"""Random choices of words, from an explicit generator."""
+"""Random choices for generated tasks, from an explicit generator."""
 
 from collections.abc import Sequence
 from typing import TypeVar
 
+import numpy as np
 from numpy.random import Generator
-
-from formwright.tasks.mini_glue.words import ASIDES
 
 T = TypeVar("T")
 
 
 class Draw:
-    """Draw from sequences; only integers are drawn, which every version of numpy draws alike."""
+    """Draw from sequences. Only integers are drawn, because numpy is least likely to change how it draws them."""
 
     def __init__(self, rng: Generator) -> None:
         self._rng = rng
@@ -37,9 +36,7 @@ class Draw:
         """Say yes in that many of a hundred cases."""
         return self.below(100) < percent
 
-    def aside(self, percent: int, sentence: str) -> str:
-        """Put words that mean nothing before or behind a sentence, in that many of a hundred cases."""
-        if not self.chance(percent):
-            return sentence
-        words = self.one(ASIDES)
-        return f"{words} {sentence}" if self.chance(50) else f"{sentence} {words}"
+
+def shuffled(rng: Generator, size: int) -> list[int]:
+    """Put the numbers from 0 to `size` - 1 in random order, by sorting drawn integers."""
+    return [int(row) for row in np.argsort(rng.integers(2**62, size=size), kind="stable")]

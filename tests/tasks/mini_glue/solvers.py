@@ -1,0 +1,130 @@
+"""Readers of the generated sentences, written apart from the generators: they find each label from the words alone."""
+
+import re
+
+ASIDE = re.compile(r"\b(in the end|as they say|of course|once again|by the way|as always)\b")
+SYNONYMS = {
+    "assisted": "helped", "discovered": "found", "lauded": "praised",
+    "fellow": "man", "lady": "woman", "kid": "child", "strolled": "walked", "yelled": "shouted", "dozed": "slept",
+    "house": "home", "forest": "woods", "store": "shop",
+    "prepare": "cook", "purchase": "buy", "repair": "mend",
+}  # fmt: skip
+GOOD = {"good", "lovely", "clever", "bright", "charming", "fresh", "moving", "honest"}
+BAD = {"bad", "ugly", "stupid", "dull", "boring", "stale", "clumsy", "cheap"}
+
+
+def plain(text: str) -> str:
+    """Drop asides, and give every word its commonest synonym."""
+    words = ASIDE.sub(" ", text).split()
+    return " ".join(SYNONYMS.get(word, word) for word in words)
+
+
+def affirmed(text: str) -> tuple[str, bool]:
+    """Split a claim into what is claimed and whether it is affirmed."""
+    bare = plain(text)
+    denials = ("it is false that" in bare) + (" never " in bare)
+    return bare.replace("it is false that ", "").replace(" never ", " "), denials % 2 == 0
+
+
+def sst2(text: str) -> int:
+    total = 0
+    for joint, clause in re.findall(r"(^|\band\b|\bbut\b)(.*?)(?=\band\b|\bbut\b|$)", text):
+        (cue,) = [word for word in clause.split() if word in GOOD | BAD]
+        before = clause[: clause.index(cue)].split()
+        weight = 1 if "rather" in before else 4 if "very" in before and "not" not in before else 2
+        if "not" in before or "hardly" in before:
+            weight = -1 if "very" in before else -weight
+        total += weight * (1 if cue in GOOD else -1) * (2 if joint == "but" else 1)
+    return int(total > 0)
+
+
+NOUN = r"(?:(?:this|that|the) (?:\w+ )?(?:dog|child|mouse|friend)|(?:these|those|the) (?:\w+ )?(?:dogs|children|mice|friends))"
+SINGULAR = r"(?:this|that|the) (?:(?:old|small|quiet|happy) )?(?:dog|child|mouse|friend)\b"
+PLURAL = r"(?:these|those|the) (?:(?:old|small|quiet|happy) )?(?:dogs|children|mice|friends)\b"
+REST = rf"(?: (?:near|behind|with) (?:{SINGULAR}|{PLURAL}))*"
+END = r"(?:old|small|quiet|happy) (?:here|there|at home|in the garden)"
+ACCEPTABLE = re.compile(f"(?:{SINGULAR}{REST} (?:is|was)|{PLURAL}{REST} (?:are|were)) {END}")
+
+
+def cola(text: str) -> int:
+    return int(ACCEPTABLE.fullmatch(text) is not None)
+
+
+def mrpc(first: str, second: str) -> int:
+    event = re.sub(r"^the (\w+) was (\w+) by the (\w+)$", r"the \3 \2 the \1", plain(first))
+    return int(affirmed(second) == (event, True))
+
+
+def stsb(first: str, second: str) -> float:
+    claimed, holds = affirmed(second)
+    shared = set(plain(first).split()) & set(claimed.split()) - {"the", "in"}
+    return float(len(shared) + 2 * holds)
+
+
+OPPOSITES = dict(
+    zip(
+        ["awake", "young", "loud", "rich", "asleep", "old", "silent", "poor"],
+        ["asleep", "old", "silent", "poor", "awake", "young", "loud", "rich"],
+        strict=True,
+    )
+)
+
+
+def mnli(first: str, second: str) -> int:
+    kind = re.search(r"all the (\w+) are", first)[1]
+    known = set(first.split()) & set(OPPOSITES)
+    about, state = second.split()[1], second.rsplit(maxsplit=1)[-1]
+    if about != kind or not {state, OPPOSITES[state]} & known:
+        return 1
+    denied = " not " in second or second.startswith("no ")
+    return 0 if (state in known) != denied else 2
+
+
+def rte(first: str, second: str) -> int:
+    parts = re.split(r" (?:while|and|after|before) ", plain(first))
+    return int((second, True) not in [affirmed(part) for part in parts])
+
+
+def qnli(first: str, second: str) -> int:
+    asked = "where" if "where" in first else "when"
+    who, act = re.search(r"the (\w+) (\w+)", first).groups()
+    claimed, holds = affirmed(second)
+    answered = "where" if " in the " in claimed else "when"
+    return int(not (holds and answered == asked and claimed.startswith(f"the {who} {act} ")))
+
+
+INTENTS = {
+    "how do i": 0,
+    "what is the way to": 0,
+    "why should i": 1,
+    "for what reason do i": 1,
+    "when can i": 2,
+    "at what time do i": 2,
+}
+
+
+def asked(text: str) -> tuple[int, list[str], bool]:
+    """Read a question: its intent, its act and thing, and whether it is meant straight."""
+    bare = plain(text)
+    (opening,) = [words for words in INTENTS if bare.startswith(words)]
+    rest = bare[len(opening) :]
+    turns = ("never" in rest) + ("refuse to" in rest)
+    return INTENTS[opening], rest.replace("never", "").replace("refuse to", "").split()[:2], turns % 2 == 0
+
+
+def qqp(first: str, second: str) -> int:
+    return int(asked(first) == asked(second))
+
+
+MEN = {"king", "boy", "father"}
+OF_SUBJECT = {"polite", "timid", "generous"}
+
+
+def wnli(first: str, second: str) -> int:
+    who, _, whom, cause = re.search(r"the (\w+) (\w+) the (\w+) because (\w+)", plain(first)).groups()
+    _, named, _, reason = second.split()
+    if cause in ("both", "neither"):
+        return int(cause == "both")
+    if cause != "they":
+        assert ((named in MEN) == (cause == "he")) == (named == (who if reason in OF_SUBJECT else whom))
+    return int(named == (who if reason in OF_SUBJECT else whom))

@@ -1,0 +1,77 @@
+"""What all nine generated tasks promise. Their digests are pinned: the same rows on every machine."""
+
+from collections import Counter
+
+import pytest
+from tests.tasks.mini_glue import solvers
+
+from formwright.tasks import MINI_GLUE, load_task
+from formwright.tasks.encode import encode_rows
+from formwright.tasks.rows import TextRows
+from formwright.tasks.task import Task
+from formwright.tasks.test_split import open_test
+from formwright.tasks.tokeniser import UNKNOWN, train_wordpiece
+
+DIGESTS: dict[str, str] = {}
+
+
+@pytest.fixture(scope="module", params=MINI_GLUE)
+def task(request: pytest.FixtureRequest) -> Task:
+    return load_task(f"mini-glue/{request.param}")
+
+
+def rows_of(task: Task) -> tuple[TextRows, TextRows, TextRows]:
+    view, test = task.search_view(), open_test(task)
+    assert isinstance(test, TextRows)
+    return view.train, view.validation, test
+
+
+def name_of(task: Task) -> str:
+    return task.name.removeprefix("mini-glue/")
+
+
+def test_sizes(task: Task) -> None:
+    assert [len(rows) for rows in rows_of(task)] == [8192, 1024, 1024]
+
+
+def test_rows_are_the_same_on_every_machine(task: Task) -> None:
+    assert "".join(rows.digest[:8] for rows in rows_of(task)) == DIGESTS[name_of(task)]
+
+
+def test_no_row_comes_twice_in_any_split(task: Task) -> None:
+    texts = [text for rows in rows_of(task) for text in rows.texts]
+    assert len(set(texts)) == len(texts)
+
+
+def test_classes_are_balanced_in_every_split(task: Task) -> None:
+    for rows in rows_of(task):
+        counts = Counter(rows.labels).values()
+        assert len(counts) == (len(task.labels) or 6)
+        assert max(counts) - min(counts) <= 1
+
+
+def test_labels_follow_from_the_words_but_for_three_percent(task: Task) -> None:
+    solve = getattr(solvers, name_of(task))
+    for rows in rows_of(task):
+        right = sum(solve(*texts) == label for texts, label in zip(rows.texts, rows.labels, strict=True))
+        assert 0.97 <= right / len(rows) < 0.975
+
+
+def test_sentences_are_short(task: Task) -> None:
+    lengths = [len(text.split()) for row in rows_of(task)[0].texts for text in row]
+    assert 3 <= min(lengths) <= max(lengths) <= 20
+
+
+def test_rows_decode_and_no_validation_word_is_unknown(task: Task) -> None:
+    train, validation, _ = rows_of(task)
+    tokeniser = train_wordpiece(train)
+    encoded = encode_rows(validation, tokeniser, 48)
+    assert encoded.tokens.lengths.max() < 48
+    assert UNKNOWN not in encoded.tokens.values
+    for row in range(0, 1024, 64):
+        assert tokeniser.decode(encoded.tokens[row].tolist()) == " ".join(validation.texts[row]).replace(" ?", "?")
+
+
+def test_splits_are_alike(task: Task) -> None:
+    means = [sum(len(text) for row in rows.texts for text in row) / len(rows) for rows in rows_of(task)]
+    assert max(means) / min(means) < 1.04

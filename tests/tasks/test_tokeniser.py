@@ -1,0 +1,71 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import formwright
+from formwright.core.errors import IllegalInput
+from formwright.tasks.rows import ImageRows, PlainText, TextRows, TranslationRows
+from formwright.tasks.tokeniser import SPECIAL, texts_of, train_wordpiece
+
+WORDS = PlainText(("The lowest newest widest slowest", "low lower new newer wide wider slow slower", "Café crème"))
+# words of equal frequency, so that the merges are full of ties
+DIGEST = """
+from formwright.tasks.rows import PlainText
+from formwright.tasks.tokeniser import train_wordpiece
+words = [a + b + c for a in "abcde" for b in "fghij" for c in "klmno"]
+print(train_wordpiece(PlainText(tuple(words)), 80).digest)
+"""
+
+
+def test_special_tokens_come_first() -> None:
+    assert train_wordpiece(WORDS).vocabulary[:5] == SPECIAL == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def test_text_survives_encoding_in_lower_case_without_accents() -> None:
+    tokeniser = train_wordpiece(WORDS)
+    for text, ids in zip(WORDS.texts, tokeniser.encode(WORDS.texts), strict=True):
+        assert min(ids) >= len(SPECIAL)
+        assert tokeniser.decode(ids) == text.lower().replace("é", "e").replace("è", "e")
+
+
+def test_unseen_letters_are_unknown_and_unseen_words_are_cut() -> None:
+    tokeniser = train_wordpiece(WORDS)
+    assert tokeniser.encode(["日本"])[0] == [1, 1]
+    assert 1 not in tokeniser.encode(["slowwide"])[0]
+
+
+def test_a_literal_piece_in_the_text_is_no_special_token() -> None:
+    tokeniser = train_wordpiece(PlainText(("## a ##a", "b c a")))
+    assert tokeniser.decode(tokeniser.encode(["##a"])[0]).replace(" ", "") == "##a"
+
+
+def test_the_vocabulary_is_no_larger_than_wanted_and_covers_the_letters() -> None:
+    assert train_wordpiece(WORDS, 60).size <= 60
+    tiny = train_wordpiece(WORDS, 10)
+    assert all(1 not in ids for ids in tiny.encode(WORDS.texts))
+
+
+def test_equal_texts_share_one_tokeniser() -> None:
+    again = PlainText(tuple(text + "" for text in WORDS.texts))
+    assert train_wordpiece(again) is train_wordpiece(WORDS)
+    assert train_wordpiece(PlainText(WORDS.texts[:2])) != train_wordpiece(WORDS)
+
+
+def test_every_process_trains_the_same_tokeniser() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(formwright.__file__).parents[1])}
+    runs = [
+        subprocess.run([sys.executable, "-c", DIGEST], env=environment, capture_output=True, text=True, check=True)
+        for _ in range(4)
+    ]
+    assert len({run.stdout for run in runs}) == 1
+
+
+def test_texts_of_every_kind_of_rows() -> None:
+    assert texts_of(TextRows((("a", "b"), ("c", "d")), (0, 1))) == ("a", "b", "c", "d")
+    assert texts_of(TranslationRows(("a",), ("b",))) == ("a", "b")
+    with pytest.raises(IllegalInput, match="no text"):
+        texts_of(ImageRows(np.zeros((1, 1, 2, 2), np.float32), np.zeros(1, np.int64)))
