@@ -29,7 +29,7 @@ from formwright.nn.build import build, skeleton
 from formwright.nn.deploy import export, open_file
 from formwright.nn.deploy.interface import NamedModel, random_inputs
 from formwright.nn.hf.load import from_hf
-from formwright.nn.inherit import extract, inherit
+from formwright.nn.inherit import extract, inherit, run
 from formwright.nn.measure import cpu_name
 from formwright.space.zoo import load_card
 from formwright.space.zoo.bert import bert
@@ -131,23 +131,21 @@ def from_views(turns: int) -> list[Row]:
     card = load_card("bert-mini")
     weights = dict(build(card).named_parameters())
     small = half(card)
-    alone = extract(inherit(weights, card, small), small)
-    shape = skeleton(small)
+    views = inherit(weights, card, small)
+    alone, shape = extract(views, small).eval(), skeleton(small).eval()
     rows = []
     for batch, length in SHAPES:
         inputs = tuple(random_inputs(small, batch, length, torch.Generator().manual_seed(0)).values())
 
-        def views(inputs: Any = inputs) -> Any:
-            found = inherit(weights, card, small).weights
-            return torch.func.functional_call(shape, dict(found), inputs)
+        def shared(inputs: Any = inputs) -> Any:
+            return run(shape, views, *inputs)
 
         def extracted(inputs: Any = inputs) -> Any:
             return alone(*inputs)
 
-        shape.eval(), alone.eval()
-        repeats = repetitions(batch, turns)
         name = f"views / extracted, forward, batch {batch}, length {length}"
-        rows.append(compared(name, 1.1, [inference(views), inference(extracted)], **repeats))
+        works = [inference(shared), inference(extracted)]
+        rows.append(compared(name, 1.1, works, **repetitions(batch, turns)))
     return rows
 
 

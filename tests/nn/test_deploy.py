@@ -51,6 +51,7 @@ def test_the_groups_name_every_mixer() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_mixer_in_both_runtimes(group: str, tmp_path: Path) -> None:
     layers = [block(MIXERS[name], norm) for name, norm in zip(GROUPS[group], ["pre", "post"] * 4, strict=False)]

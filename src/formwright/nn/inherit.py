@@ -17,9 +17,11 @@ from formwright.arch.layers import Block, Cell, Embedding, Layer, PatchEmbedding
 from formwright.arch.ops import Attention, CrossAttention, DynamicConvolution, Operation, OpGraph, Transform
 from formwright.arch.overlap import biased_overlap
 from formwright.core.errors import IllegalInput
+from formwright.core.remember import remember
 from formwright.nn.build import initialise, skeleton
 from formwright.nn.heads import HeadSpec
 from formwright.nn.settings import Settings
+from formwright.nn.slots import Slots
 from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
 
@@ -65,12 +67,18 @@ def extract(
 
 
 def run(model: nn.Module, inherited: Inherited, *inputs: Any, **named: Any) -> Any:
-    """Run a skeleton with inherited weights, without copying them."""
+    """Run a skeleton with inherited weights, without copying them; the skeleton stays as it was."""
     if inherited.missing:
         raise IllegalInput(
             f"cannot run from views alone: {len(inherited.missing)} tensors are missing, first {inherited.missing[0]}"
         )
-    return torch.func.functional_call(model, dict(inherited.weights), inputs, named)
+    with _slots(model).lent(inherited.weights):
+        return model(*inputs, **named)
+
+
+@remember
+def _slots(model: nn.Module) -> Slots:
+    return Slots(model)
 
 
 @dataclass(frozen=True)
