@@ -20,6 +20,7 @@ from formwright.nn.heads import HeadSpec
 from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
 
+pytestmark = pytest.mark.timeout(300)  # an export takes seconds, and on a busy machine many of them
 SDP = Card(stack((block(MIXERS["sdp"], "post"),)), pooler=True)
 IMAGE = Stack(
     PatchEmbedding(16, 4, WIDTH, positions="relative"),
@@ -51,7 +52,6 @@ def test_the_groups_name_every_mixer() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_mixer_in_both_runtimes(group: str, tmp_path: Path) -> None:
     layers = [block(MIXERS[name], norm) for name, norm in zip(GROUPS[group], ["pre", "post"] * 4, strict=False)]

@@ -73,6 +73,7 @@ def test_what_the_design_cannot_read_is_refused_at_once(runtime: Runtime) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("runtime", ["onnxruntime", "openvino"])
 def test_other_runtimes(runtime: Runtime) -> None:
     found = measure(build(CARD), batch=2, length=9, runtime=runtime, runs=10)
@@ -91,3 +92,9 @@ def test_the_processor_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.processor", lambda: "")
     monkeypatch.setattr("platform.machine", lambda: "abacus")
     assert cpu_name() == "abacus"
+
+
+@pytest.mark.parametrize("trial", [{"threads": 99_999}, {"batch": 10**8}, {"length": 10**30}])
+def test_what_no_machine_could_run_is_refused(trial: dict[str, int]) -> None:
+    with pytest.raises(IllegalInput, match="at most 1024 threads and 16,777,216 tokens"):
+        Trial(**trial)

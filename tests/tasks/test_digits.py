@@ -3,7 +3,7 @@ import numpy as np
 from formwright.tasks.digits import DIGITS, digits_splits
 from formwright.tasks.test_split import open_test
 
-PINNED = ("", "", "")
+PINNED = ("eba1940b", "20e05dc9", "bf68f148")
 
 
 def test_images_are_the_same_on_every_machine() -> None:

@@ -11,9 +11,12 @@ from formwright.tasks import MINI_GLUE, TASKS, load_task
 from formwright.tasks.metrics import METRICS
 
 SOURCE = str(Path(formwright.__file__).parents[1])
-HEAVY = (
-    "import sys\nfrom formwright.tasks import TASKS\n[TASKS.get(name) for name in TASKS.names()]\nprint(*sys.modules)"
-)
+HEAVY = """
+import sys
+from formwright.tasks import TASKS
+[TASKS.get(name) for name in TASKS.names()]
+print(*sys.modules)
+"""
 DIGEST = "from formwright.tasks import load_task\nprint(load_task('mini-glue/rte').search_view().train.digest)"
 
 

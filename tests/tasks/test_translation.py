@@ -4,8 +4,10 @@ from formwright.tasks.rows import TranslationRows
 from formwright.tasks.test_split import open_test
 from formwright.tasks.translation import TRANSLATION
 
-PINNED = ""
-NOUNS = {"belo": "dog", "osko": "friend", "galdo": "horse", "hom": "man", "nimu": "child", "tirra": "bird", "frim": "woman", "navka": "ship"}  # fmt: skip
+PINNED = "e7d674005a27ef2ba7f1c358"
+FIRST = {"belo": "dog", "osko": "friend", "galdo": "horse", "hom": "man"}
+SECOND = {"nimu": "child", "tirra": "bird", "frim": "woman", "navka": "ship"}
+NOUNS = FIRST | SECOND
 PLURALS = {"child": "children", "man": "men", "woman": "women"}
 ADJECTIVES = {"vek": "old", "pit": "small", "rud": "red", "rap": "quick"}
 VERBS = {"vid": "see", "lib": "love", "sek": "follow"}
@@ -20,17 +22,16 @@ def rows() -> list[TranslationRows]:
     return [TRANSLATION.search_view().train, TRANSLATION.search_view().validation, test]
 
 
-def english(
-    article: str, plural: str, noun: str, many: str, adjective: str, agreeing: str, agreeing_plural: str
-) -> str:
+def english(article: str, plural: str, noun: str, many: str, *adjective: str) -> str:
     """Translate a phrase back, checking that article, noun and adjective agree."""
     assert bool(plural) == bool(many)
-    assert noun in NOUNS
-    assert (article == "o") == (noun in ("belo", "osko", "galdo", "hom"))
-    assert not adjective or (agreeing, agreeing_plural) == (article, plural)
-    word = NOUNS[noun]
-    word = PLURALS.get(word, word + "s") if plural else word
-    return f"the {ADJECTIVES[adjective]} {word}" if adjective else f"the {word}"
+    assert noun in (FIRST if article == "o" else SECOND)
+    word = PLURALS.get(NOUNS[noun], NOUNS[noun] + "s") if plural else NOUNS[noun]
+    stem, *agreeing = adjective
+    if not stem:
+        return f"the {word}"
+    assert agreeing == [article, plural]
+    return f"the {ADJECTIVES[stem]} {word}"
 
 
 def back(target: str) -> str:

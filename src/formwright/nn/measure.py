@@ -25,6 +25,10 @@ _KINDS: dict[str, Kind] = {"onnxruntime": "onnx", "openvino": "openvino"}
 _RUNTIMES: dict[str, Runtime] = {".onnx": "onnxruntime", ".xml": "openvino"}
 
 
+MOST_THREADS = 1024  # torch crashes when asked for very many
+MOST_TOKENS = 1 << 24  # far beyond what fits into memory as activations
+
+
 @dataclass(frozen=True)
 class Trial:
     """Say what to measure: sentences in a batch, tokens in a sentence, and how often."""
@@ -41,6 +45,11 @@ class Trial:
             raise IllegalInput(
                 f"a measurement takes at least 1 thread, 2 runs and 0 warm-up runs, not {self.threads}, {self.runs} "
                 f"and {self.warmup}"
+            )
+        if self.threads > MOST_THREADS or self.batch * self.length > MOST_TOKENS:
+            raise IllegalInput(
+                f"a measurement takes at most {MOST_THREADS} threads and {MOST_TOKENS:,} tokens in a batch, not "
+                f"{self.threads} and {self.batch * self.length:,}"
             )
 
 

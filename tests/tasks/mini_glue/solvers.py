@@ -38,7 +38,6 @@ def sst2(text: str) -> int:
     return int(total > 0)
 
 
-NOUN = r"(?:(?:this|that|the) (?:\w+ )?(?:dog|child|mouse|friend)|(?:these|those|the) (?:\w+ )?(?:dogs|children|mice|friends))"
 SINGULAR = r"(?:this|that|the) (?:(?:old|small|quiet|happy) )?(?:dog|child|mouse|friend)\b"
 PLURAL = r"(?:these|those|the) (?:(?:old|small|quiet|happy) )?(?:dogs|children|mice|friends)\b"
 REST = rf"(?: (?:near|behind|with) (?:{SINGULAR}|{PLURAL}))*"
@@ -61,13 +60,8 @@ def stsb(first: str, second: str) -> float:
     return float(len(shared) + 2 * holds)
 
 
-OPPOSITES = dict(
-    zip(
-        ["awake", "young", "loud", "rich", "asleep", "old", "silent", "poor"],
-        ["asleep", "old", "silent", "poor", "awake", "young", "loud", "rich"],
-        strict=True,
-    )
-)
+_PAIRS = (("awake", "asleep"), ("young", "old"), ("loud", "silent"), ("rich", "poor"))
+OPPOSITES = {**dict(_PAIRS), **{second: first for first, second in _PAIRS}}
 
 
 def mnli(first: str, second: str) -> int:
@@ -93,14 +87,12 @@ def qnli(first: str, second: str) -> int:
     return int(not (holds and answered == asked and claimed.startswith(f"the {who} {act} ")))
 
 
-INTENTS = {
-    "how do i": 0,
-    "what is the way to": 0,
-    "why should i": 1,
-    "for what reason do i": 1,
-    "when can i": 2,
-    "at what time do i": 2,
-}
+_OPENINGS = (
+    ("how do i", "what is the way to"),
+    ("why should i", "for what reason do i"),
+    ("when can i", "at what time do i"),
+)
+INTENTS = {opening: intent for intent, openings in enumerate(_OPENINGS) for opening in openings}
 
 
 def asked(text: str) -> tuple[int, list[str], bool]:
