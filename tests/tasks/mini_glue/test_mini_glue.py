@@ -12,7 +12,17 @@ from formwright.tasks.task import Task
 from formwright.tasks.test_split import open_test
 from formwright.tasks.tokeniser import UNKNOWN, train_wordpiece
 
-DIGESTS: dict[str, str] = {}
+DIGESTS = {
+    "cola": "d977a4f8692d6e6ee3ff4b73",
+    "sst2": "ed40c5e006d8f8a9a4db5756",
+    "mrpc": "cc0c3f2a14761b3dbe157b15",
+    "stsb": "ebcf7a1a0d3513728e4e5acf",
+    "mnli": "ce9f36f6afbbc497fac798bb",
+    "rte": "02d41c631d26eda17304a2d6",
+    "qnli": "694fc1e0dea80383c3a12b24",
+    "qqp": "31123004cba918fbb769d2c6",
+    "wnli": "f17b6a9cd532b3fa04ffbd13",
+}
 
 
 @pytest.fixture(scope="module", params=MINI_GLUE)
