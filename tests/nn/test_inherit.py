@@ -54,7 +54,7 @@ SMALLER = {
         encoder(replace(BASE.encoder.layers[0], mixer=Identity()), *BASE.encoder.layers[1:], pooler=True),
     ),
     "smaller kernel": (encoder(Block(32, SeparableConvolution(7))), encoder(Block(16, SeparableConvolution(3)))),
-    "lightweight": (encoder(Block(32, LightweightConvolution(9, 4))), encoder(Block(32, LightweightConvolution(3, 2)))),
+    "lightweight": (encoder(Block(32, LightweightConvolution(9, 4))), encoder(Block(16, LightweightConvolution(3, 2)))),
     "transform": (
         encoder(Block(32, Transform("dct", RelativeAttention(4, 8, 31)))),
         encoder(Block(16, Transform("dct", RelativeAttention(2, 8, 31)))),
@@ -133,6 +133,11 @@ def test_a_shorter_relative_table_keeps_the_meaning_of_every_distance() -> None:
         (encoder(Block(32, Attention(4, 8, "wma"), (64,))), "bilinear"),
         (encoder(Block(32, Transform("dft"), (65,))), "feed_forward"),  # wider than the source
         (encoder(Block(32, SeparableConvolution(2), (64,))), "kernel"),
+        (
+            encoder(Block(32, Attention(4, 8), (64,), norm="pre")),
+            "query_key_value",
+        ),  # weights meant for the other order
+        (encoder(Block(32, Attention(4, 8), (64,), activation="relu")), "feed_forward"),
     ],
 )
 def test_what_cannot_be_carried_is_reported(small: Card, missing: str) -> None:
@@ -211,3 +216,14 @@ def test_random_sub_networks_of_an_elastic_space_are_complete() -> None:
         assert not views.missing
         outputs = run(skeleton(small).eval(), views, IDS, MASK).hidden
         assert torch.equal(outputs, extract(views, small).eval()(IDS, MASK).hidden)
+
+
+def test_channels_of_a_lightweight_convolution_stay_with_their_kernel() -> None:
+    large, small = encoder(Block(32, LightweightConvolution(9, 4))), encoder(Block(16, LightweightConvolution(9, 4)))
+    assert any("kernel" in name for name in inherit(weights_of(large), large, small).missing)
+
+
+def test_classes_are_carried_whole_or_not_at_all() -> None:
+    large, small = replace(BASE, classes=5), replace(BASE, classes=3)
+    assert {"classes.weight", "classes.bias"} == set(inherit(weights_of(large), large, small).missing)
+    assert not inherit(weights_of(large), large, large).missing

@@ -13,8 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Cell, Embedding, Layer, PatchEmbedding, TokenEmbedding
-from formwright.arch.ops import Attention, CrossAttention, DynamicConvolution, Operation, OpGraph, Transform
+from formwright.arch.layers import Block, Branch, Cell, Embedding, Layer, PatchEmbedding, TokenEmbedding
+from formwright.arch.ops import (
+    Attention,
+    CrossAttention,
+    DynamicConvolution,
+    LightweightConvolution,
+    Operation,
+    OpGraph,
+    Transform,
+)
 from formwright.arch.overlap import biased_overlap
 from formwright.core.errors import IllegalInput
 from formwright.core.remember import remember
@@ -139,6 +147,8 @@ def _compatible(name: str, source: Card, target: Card) -> bool:
         return _embeddings_agree(_stack_named(source, name).embedding, _stack_named(target, name).embedding, name)
     if name == "head.bias":  # of a language model: one number for each word of the vocabulary
         return _embeddings_agree(source.stacks[-1].embedding, target.stacks[-1].embedding, name)
+    if "classes" in name.split("."):
+        return source.classes == target.classes
     place = _place(name)
     if place is None or "projections" in name.split("."):
         return True
@@ -176,12 +186,14 @@ def _layout(embedding: PatchEmbedding) -> tuple[int, int]:
 
 
 def _layers_agree(source: Layer, target: Layer, name: str) -> bool:
-    """Tell whether a tensor means the same in two layers: same kind of layer, same kind of operation."""
+    """Tell whether a tensor means the same in two layers: same kind of layer, norms, operations and activations."""
     if isinstance(source, Block) and isinstance(target, Block):
+        if source.norm != target.norm:
+            return False
         part = "cross" if ".cross" in name else "mixer" if ".mixer" in name else "feed_forward"
         if part == "feed_forward":
-            return len(source.feed_forward) == len(target.feed_forward)
-        return _operations_agree(getattr(source, part), getattr(target, part))
+            return (len(source.feed_forward), source.activation) == (len(target.feed_forward), target.activation)
+        return _operations_agree(getattr(source, part), getattr(target, part), source.width, target.width)
     if isinstance(source, Cell) and isinstance(target, Cell):
         index = int(name.split(".")[name.split(".").index("junctions") + 1])
         return _junctions_agree(source, target, index)
@@ -194,19 +206,25 @@ def _junctions_agree(source: Cell, target: Cell, index: int) -> bool:
     ours, theirs = source.junctions[index].branches, target.junctions[index].branches
     if len(ours) != len(theirs):
         return False
-    pairs = zip(ours, theirs, strict=True)
-    return all(a.input == b.input and _operations_agree(a.operation, b.operation) for a, b in pairs)
+    return all(_branches_agree(own, other) for own, other in zip(ours, theirs, strict=True))
 
 
-def _operations_agree(source: Operation | None, target: Operation | None) -> bool:
-    if source is None or type(source) is not type(target):
+def _branches_agree(source: Branch, target: Branch) -> bool:
+    same = (source.input, source.norm, source.activation) == (target.input, target.norm, target.activation)
+    return same and _operations_agree(source.operation, target.operation, source.width, target.width)
+
+
+def _operations_agree(source: Operation | None, target: Operation | None, width: int, smaller: int) -> bool:
+    if source is None or target is None or type(source) is not type(target):
         return False
-    return _what_must_agree(source) == _what_must_agree(target)
+    return _what_must_agree(source, width) == _what_must_agree(target, smaller)
 
 
-def _what_must_agree(operation: Operation) -> tuple[Any, ...]:
+def _what_must_agree(operation: Operation, width: int) -> tuple[Any, ...]:
     """List what cannot shrink: a head's width, the kind of score or transform, the length of a generated kernel."""
     match operation:
+        case LightweightConvolution(_, heads, gated):
+            return width // heads, gated  # the channels that share a kernel
         case Attention(_, head_width, score, relative, bias):
             return head_width, score, bias, relative and (relative.axes, relative.rows if relative.axes > 1 else None)
         case CrossAttention(_, head_width, _, bias):
