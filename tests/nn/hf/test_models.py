@@ -157,7 +157,7 @@ def test_tables_of_tokens_can_be_found_and_not_resized() -> None:
     model = fresh("bert-masked")
     assert model.get_input_embeddings().weight.shape == (VOCABULARY, 16)
     assert model.get_output_embeddings() is None
-    with pytest.raises(NotImplementedError, match="the card fixes the vocabulary"):
+    with pytest.raises(IllegalInput, match="the card fixes the vocabulary"):
         model.resize_token_embeddings(60)
     assert fresh("viewer").get_input_embeddings().weight.shape == (16, 3 * 4 * 4)
 

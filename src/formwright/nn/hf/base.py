@@ -14,6 +14,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling, Seq2SeqMod
 from transformers.utils.generic import can_return_tuple
 
 from formwright.arch.card import Card
+from formwright.core.errors import IllegalInput
 from formwright.nn.build import initialise
 from formwright.nn.heads import HeadSpec, Task
 from formwright.nn.hf.config import FormwrightConfig
@@ -87,9 +88,7 @@ class FormwrightPreTrainedModel(PreTrainedModel):
 
     def resize_token_embeddings(self, *_: Any, **__: Any) -> nn.Module:
         """Refuse: the size of the vocabulary is part of the card."""
-        raise NotImplementedError(
-            "the card fixes the vocabulary; build a card with another one and inherit the weights"
-        )
+        raise IllegalInput("the card fixes the vocabulary; build a card with another one and inherit the weights")
 
     @property
     def token_table(self) -> Tensor:
