@@ -47,6 +47,7 @@ class Budget:
     rate: float = 2e-3
     warm_up: float = 0.1
     decay: float = 0.01
+    beta: float = 0.98
     clip: float = 1.0
     dropout: float = 0.0
     start: str = "width"
@@ -104,7 +105,8 @@ def loss_of(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 def train(model: torch.nn.Module, rows: Encoded, budget: Budget, seed: int) -> None:
     """Train with AdamW, a linear warm-up and a linear decay to nothing."""
-    optimiser = torch.optim.AdamW(model.parameters(), budget.rate, weight_decay=budget.decay, fused=True)
+    betas = (0.9, budget.beta)
+    optimiser = torch.optim.AdamW(model.parameters(), budget.rate, betas, weight_decay=budget.decay, fused=True)
     warm = max(1, round(budget.warm_up * budget.steps))
     model.train()
     step = 0

@@ -1,6 +1,8 @@
 """Random choices for generated tasks, from an explicit generator."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TypeVar
 
 import numpy as np
@@ -26,6 +28,19 @@ class Draw:
     def other(self, items: Sequence[T], *taken: T) -> T:
         """Draw one item that is none of the taken ones."""
         return self.one([item for item in items if item not in taken])
+
+    def common(self, items: Sequence[T], *taken: T) -> T:
+        """Draw one item that is none of the taken ones, the first most often: as often as 1, 1/2, 1/3 and so on.
+
+        Words of graded frequency are learnt one after the other, where equally frequent ones are learnt all at once.
+        """
+        weights = [0 if item in taken else 840 // place for place, item in enumerate(items, start=1)]
+        return items[bisect_right(list(accumulate(weights)), self.below(sum(weights)))]
+
+    def pair(self, items: Sequence[T]) -> list[T]:
+        """Draw two different items, common ones more often, in random order."""
+        first = self.common(items)
+        return self.some((first, self.common(items, first)), 2)
 
     def some(self, items: Sequence[T], number: int) -> list[T]:
         """Draw different items, in random order."""

@@ -4,9 +4,9 @@ import re
 
 ASIDE = re.compile(r"\b(in the end|as they say|of course|once again|by the way|as always)\b")
 SYNONYMS = {
-    "assisted": "helped", "discovered": "found", "lauded": "praised",
+    "assisted": "helped", "discovered": "found", "lauded": "praised", "rewarded": "paid",
     "fellow": "man", "lady": "woman", "kid": "child", "strolled": "walked", "yelled": "shouted", "dozed": "slept",
-    "house": "home", "forest": "woods", "store": "shop",
+    "house": "home", "forest": "woods", "store": "shop", "medic": "doctor", "leapt": "jumped", "street": "road",
     "prepare": "cook", "purchase": "buy", "repair": "mend",
 }  # fmt: skip
 GOOD = {"good", "lovely", "clever", "bright", "charming", "fresh", "moving", "honest"}
@@ -26,20 +26,28 @@ def affirmed(text: str) -> tuple[str, bool]:
     return bare.replace("it is false that ", "").replace(" never ", " "), denials % 2 == 0
 
 
+def feeling(clause: str) -> int:
+    (cue,) = [word for word in clause.split() if word in GOOD | BAD]
+    before = clause[: clause.index(cue)].split()
+    weight = 1 if "rather" in before else 4 if "very" in before and "not" not in before else 2
+    if "not" in before or "hardly" in before:
+        weight = -1 if "very" in before else -weight
+    return weight * (1 if cue in GOOD else -1)
+
+
 def sst2(text: str) -> int:
-    total = 0
-    for joint, clause in re.findall(r"(^|\band\b|\bbut\b)(.*?)(?=\band\b|\bbut\b|$)", text):
-        (cue,) = [word for word in clause.split() if word in GOOD | BAD]
-        before = clause[: clause.index(cue)].split()
-        weight = 1 if "rather" in before else 4 if "very" in before and "not" not in before else 2
-        if "not" in before or "hardly" in before:
-            weight = -1 if "very" in before else -weight
-        total += weight * (1 if cue in GOOD else -1) * (2 if joint == "but" else 1)
-    return int(total > 0)
+    bare = re.sub("in the end|for me|on the whole|at times", "", text)
+    clauses = re.findall(r"the \w+ (?:is|was|seems) (?:\w+ )*?(?:" + "|".join(GOOD | BAD) + ")", bare)
+    weights = [1] * len(clauses)
+    if "but" in bare or bare.strip().startswith("although"):
+        weights[1] = 2
+    elif "although" in bare:
+        weights[0] = 2
+    return int(sum(weight * feeling(clause) for weight, clause in zip(weights, clauses, strict=True)) > 0)
 
 
-SINGULAR = r"(?:this|that|the) (?:(?:old|small|quiet|happy) )?(?:dog|child|mouse|friend)\b"
-PLURAL = r"(?:these|those|the) (?:(?:old|small|quiet|happy) )?(?:dogs|children|mice|friends)\b"
+SINGULAR = r"(?:this|that|the) (?:(?:old|small|quiet|happy) )?(?:dog|child|mouse|friend|man|cat)\b"
+PLURAL = r"(?:these|those|the) (?:(?:old|small|quiet|happy) )?(?:dogs|children|mice|friends|men|cats)\b"
 REST = rf"(?: (?:near|behind|with) (?:{SINGULAR}|{PLURAL}))*"
 END = r"(?:old|small|quiet|happy) (?:here|there|at home|in the garden)"
 ACCEPTABLE = re.compile(f"(?:{SINGULAR}{REST} (?:is|was)|{PLURAL}{REST} (?:are|were)) {END}")
@@ -108,8 +116,8 @@ def qqp(first: str, second: str) -> int:
     return int(asked(first) == asked(second))
 
 
-MEN = {"king", "boy", "father"}
-OF_SUBJECT = {"polite", "timid", "generous"}
+MEN = {"king", "boy", "father", "uncle"}
+OF_SUBJECT = {"polite", "timid", "generous", "strict"}
 
 
 def wnli(first: str, second: str) -> int:

@@ -13,15 +13,15 @@ from formwright.tasks.test_split import open_test
 from formwright.tasks.tokeniser import UNKNOWN, train_wordpiece
 
 DIGESTS = {
-    "cola": "d977a4f8692d6e6ee3ff4b73",
-    "sst2": "ed40c5e006d8f8a9a4db5756",
-    "mrpc": "cc0c3f2a14761b3dbe157b15",
-    "stsb": "ebcf7a1a0d3513728e4e5acf",
-    "mnli": "ce9f36f6afbbc497fac798bb",
-    "rte": "02d41c631d26eda17304a2d6",
-    "qnli": "694fc1e0dea80383c3a12b24",
-    "qqp": "31123004cba918fbb769d2c6",
-    "wnli": "f17b6a9cd532b3fa04ffbd13",
+    "cola": "f2be00264d3836b8d6a94193",
+    "sst2": "5ae4916af883aa7eeb85329e",
+    "mrpc": "217b5a564660722db1cfe9fe",
+    "stsb": "d3d593053c018d85231bcb2a",
+    "mnli": "bce27e803c53cb55c18c7f07",
+    "rte": "16a76d8e6c45473eb4eaa2ad",
+    "qnli": "33fb62c1ceb5e6bf1b1cec3f",
+    "qqp": "d55e77bc571d9c1cb9ffaaec",
+    "wnli": "5aceb6cff2779643bcd96f53",
 }
 
 
@@ -60,11 +60,11 @@ def test_classes_are_balanced_in_every_split(task: Task) -> None:
         assert max(counts) - min(counts) <= 1
 
 
-def test_labels_follow_from_the_words_but_for_three_percent(task: Task) -> None:
+def test_labels_follow_from_the_words_but_for_five_percent(task: Task) -> None:
     solve = getattr(solvers, name_of(task))
     for rows in rows_of(task):
         right = sum(solve(*texts) == label for texts, label in zip(rows.texts, rows.labels, strict=True))
-        assert 0.97 <= right / len(rows) < 0.975
+        assert 0.95 <= right / len(rows) < 0.957
 
 
 def test_sentences_are_short(task: Task) -> None:

@@ -4,8 +4,15 @@ from formwright.tasks.draw import Draw
 from formwright.tasks.mini_glue.make import Recipe, Texts
 from formwright.tasks.task import Task
 
-_NOUNS = (("dog", "dogs"), ("child", "children"), ("mouse", "mice"), ("friend", "friends"))
-_WRONG = ("childs", "mices", "childrens", "mouses")
+_NOUNS = (
+    ("dog", "dogs"),
+    ("child", "children"),
+    ("mouse", "mice"),
+    ("friend", "friends"),
+    ("man", "men"),
+    ("cat", "cats"),
+)
+_WRONG = ("childs", "mices", "mans", "mouses", "childrens", "mens")
 _DETERMINERS = (("this", "these"), ("that", "those"))
 _VERBS = (("is", "are"), ("was", "were"))
 _ADJECTIVES = ("old", "small", "quiet", "happy")
@@ -18,7 +25,7 @@ def _noun_phrase(draw: Draw, number: int, determiner: int) -> list[str]:
     words = [draw.one(_DETERMINERS)[determiner]] if draw.chance(60) else ["the"]
     if draw.chance(30):
         words.append(draw.one(_ADJECTIVES))
-    return [*words, draw.one(_NOUNS)[number]]
+    return [*words, draw.common(_NOUNS)[number]]
 
 
 def _draw(draw: Draw, label: int) -> Texts:
@@ -28,7 +35,7 @@ def _draw(draw: Draw, label: int) -> Texts:
     if fault == "determiner":
         subject[0] = draw.one(_DETERMINERS)[1 - number]
     if fault == "form":
-        subject[-1] = draw.one(_WRONG)
+        subject[-1] = draw.common(_WRONG)
     for _ in range(draw.below(3)):
         other = draw.below(2)
         subject += [draw.one(_PREPOSITIONS), *_noun_phrase(draw, other, other)]

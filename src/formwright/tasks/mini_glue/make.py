@@ -27,7 +27,7 @@ class Recipe:
     name: str
     draw: Callable[[Draw, int], Texts]
     classes: int = 2
-    noise: int = 3
+    noise: int = 5
     scores: tuple[float, ...] = ()
     seed: int = 0
 

@@ -5,7 +5,7 @@ from formwright.tasks.mini_glue.make import Recipe, Texts
 from formwright.tasks.mini_glue.phrases import aside
 from formwright.tasks.task import Task
 
-_KINDS = ("dogs", "birds", "children", "sailors")
+_KINDS = ("dogs", "birds", "children", "sailors", "cats", "women")
 _STATES = (("awake", "asleep"), ("young", "old"), ("loud", "silent"), ("rich", "poor"))
 _WHERE = ("in the park", "on the ship", "at home")
 
@@ -19,13 +19,13 @@ def _premise(draw: Draw, kind: str, state: str, more: str) -> str:
 
 
 def _draw(draw: Draw, label: int) -> Texts:
-    kind = draw.one(_KINDS)
+    kind = draw.common(_KINDS)
     # the premise tells the first topic and perhaps the second; of the third it tells nothing
     states = [draw.some(pair, 2) for pair in draw.some(_STATES, 3)]
     state, opposite = states[0]
     hypotheses = (
         (f"some {kind} are {state}", f"the {kind} are not {opposite}"),
-        (f"some {kind} are {states[2][0]}", f"the {draw.other(_KINDS, kind)} are {state}"),
+        (f"some {kind} are {states[2][0]}", f"the {draw.common(_KINDS, kind)} are {state}"),
         (f"some {kind} are {opposite}", f"the {kind} are not {state}", f"no {kind} are {state}"),
     )
     return aside(draw, 50, _premise(draw, kind, state, states[1][0])), draw.one(hypotheses[label])

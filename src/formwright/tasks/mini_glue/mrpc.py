@@ -6,8 +6,8 @@ from formwright.tasks.mini_glue.phrases import aside, claim
 from formwright.tasks.mini_glue.words import PEOPLE
 from formwright.tasks.task import Task
 
-_PEOPLE = PEOPLE[:4]
-_VERBS = (("helped", "assisted"), ("found", "discovered"), ("praised", "lauded"))
+_PEOPLE = PEOPLE[:6]
+_VERBS = (("helped", "assisted"), ("found", "discovered"), ("praised", "lauded"), ("paid", "rewarded"))
 
 Event = tuple[str, int, str]
 
@@ -33,12 +33,12 @@ def _changed(draw: Draw, event: Event) -> Event:
         case 1:
             return who, draw.other(range(len(_VERBS)), verb), whom
         case _:
-            return who, verb, draw.other(_PEOPLE, who, whom)
+            return who, verb, draw.common(_PEOPLE, who, whom)
 
 
 def _draw(draw: Draw, label: int) -> Texts:
-    who, whom = draw.some(_PEOPLE, 2)
-    event = (who, draw.below(len(_VERBS)), whom)
+    who, whom = draw.pair(_PEOPLE)
+    event = (who, draw.common(range(len(_VERBS))), whom)
     first = aside(draw, 50, _plain(draw, event))
     if label:
         return first, _tell(draw, event)

@@ -6,20 +6,20 @@ from formwright.tasks.mini_glue.phrases import aside, claim
 from formwright.tasks.mini_glue.words import PEOPLE, PLACES, TIMES
 from formwright.tasks.task import Task
 
-_PEOPLE = PEOPLE[:4]
+_PEOPLE = PEOPLE[:6]
 _ACTS = ("sleeps", "works", "sings", "eats")
 _ANSWERS = {
-    "where": tuple(f"in the {place}" for place in PLACES[:4]),
+    "where": tuple(f"in the {place}" for place in PLACES),
     "when": TIMES,
 }
 
 
 def _draw(draw: Draw, label: int) -> Texts:
-    who, act, asked = draw.one(_PEOPLE), draw.one(_ACTS), draw.one(tuple(_ANSWERS))
+    who, act, asked = draw.common(_PEOPLE), draw.common(_ACTS), draw.one(tuple(_ANSWERS))
     fault = draw.one(("denied", "denied", "kind", "kind", "kind", "person")) if label else ""
     told = draw.other(tuple(_ANSWERS), asked) if fault == "kind" else asked
-    subject = draw.other(_PEOPLE, who) if fault == "person" else who
-    sentence = claim(draw, f"the {subject}", f"{act} {draw.one(_ANSWERS[told])}", fault != "denied")
+    subject = draw.common(_PEOPLE, who) if fault == "person" else who
+    sentence = claim(draw, f"the {subject}", f"{act} {draw.common(_ANSWERS[told])}", fault != "denied")
     question = draw.one((f"{asked} is it that the {who} {act} ?", f"the {who} {act} {asked} ?"))
     return question, aside(draw, 30, sentence)
 

@@ -11,7 +11,7 @@ _INTENTS = (
     ("when can i", "at what time do i"),
 )
 _ACTS = (("cook", "prepare"), ("buy", "purchase"), ("mend", "repair"))
-_THINGS = ("rice", "bread", "shoes", "clocks")
+_THINGS = ("rice", "bread", "shoes", "clocks", "tools", "maps")
 _ENDS = ("", "quickly", "at home", "without help", "these days")
 # what turns an act into its opposite, and what leaves it as it is
 _TURNS = (("never", "never", "refuse to"), ("", "", "never refuse to"))
@@ -24,7 +24,7 @@ def _ask(draw: Draw, intent: int, act: int, thing: str, same: bool = True) -> st
 
 
 def _draw(draw: Draw, label: int) -> Texts:
-    intent, act, thing = draw.below(3), draw.below(3), draw.one(_THINGS)
+    intent, act, thing = draw.below(3), draw.below(3), draw.common(_THINGS)
     first = " ".join((draw.one(_INTENTS[intent]), draw.one(_ACTS[act]), thing))
     fault = draw.one(("turn", "turn", "intent", "act", "thing")) if not label else ""
     match fault:
@@ -33,7 +33,7 @@ def _draw(draw: Draw, label: int) -> Texts:
         case "act":
             act = draw.other(range(3), act)
         case "thing":
-            thing = draw.other(_THINGS, thing)
+            thing = draw.common(_THINGS, thing)
     return aside(draw, 30, first), _ask(draw, intent, act, thing, fault != "turn")
 
 

@@ -6,13 +6,13 @@ from formwright.tasks.mini_glue.phrases import aside, claim
 from formwright.tasks.mini_glue.words import PEOPLE
 from formwright.tasks.task import Task
 
-_PEOPLE = PEOPLE[:4]
-_ACTS = ("sang", "slept", "left", "won")
+_PEOPLE = PEOPLE[:6]
+_ACTS = ("sang", "slept", "left", "won", "fell", "lied")
 _JOINTS = ("while", "and", "after", "before")
 
 
 def _draw(draw: Draw, label: int) -> Texts:
-    people, acts = draw.some(_PEOPLE, 2), draw.some(_ACTS, 2)
+    people, acts = draw.pair(_PEOPLE), draw.pair(_ACTS)
     asked = draw.below(2)
     mixed = label == 1 and draw.chance(40)
     holds = [draw.chance(70), draw.chance(70)]

@@ -5,16 +5,21 @@ from formwright.tasks.mini_glue.make import Recipe, Texts
 from formwright.tasks.mini_glue.phrases import aside
 from formwright.tasks.task import Task
 
-_PEOPLE = (("king", "boy", "father"), ("queen", "girl", "mother"))
+_PEOPLE = (("king", "boy", "father", "uncle"), ("queen", "girl", "mother", "aunt"))
 _PRONOUNS = ("he", "she")
 # verb, what makes its subject act, what makes its object be acted on
-_VERBS = (("thanked", "polite", "helpful"), ("feared", "timid", "fierce"), ("praised", "generous", "brave"))
+_VERBS = (
+    ("thanked", "polite", "helpful"),
+    ("feared", "timid", "fierce"),
+    ("praised", "generous", "brave"),
+    ("scolded", "strict", "careless"),
+)
 
 
 def _draw(draw: Draw, label: int) -> Texts:
     genders = draw.some((0, 1), 2)
-    people = [draw.one(_PEOPLE[gender]) for gender in genders]
-    verb, *reasons = draw.one(_VERBS)
+    people = [draw.common(_PEOPLE[gender]) for gender in genders]
+    verb, *reasons = draw.common(_VERBS)
     meant = draw.below(2)
     named = people[meant if label else 1 - meant]
     if draw.chance(35):

@@ -2,7 +2,7 @@
 
 PEOPLE = ("cook", "nurse", "farmer", "pilot", "singer", "painter", "baker", "guard")
 PLACES = ("garden", "kitchen", "market", "station", "theatre", "harbour")
-TIMES = ("today", "yesterday", "tonight", "sometimes")
+TIMES = ("today", "yesterday", "tonight", "sometimes", "daily", "early")
 
 POSITIVE = ("good", "lovely", "clever", "bright", "charming", "fresh", "moving", "honest")
 NEGATIVE = ("bad", "ugly", "stupid", "dull", "boring", "stale", "clumsy", "cheap")
