@@ -69,6 +69,15 @@ def test_targets_are_padded_too() -> None:
     assert batch.targets.shape == batch.targets_mask.shape == (2, 5)
 
 
+def test_rows_are_filled_up_with_the_token_for_it() -> None:
+    ragged = Ragged.of([[7, 8], [9]])
+    batch = take(Encoded(ragged, ragged, targets=ragged, pad=4), np.array([0, 1]))
+    assert batch.tokens.tolist() == [[7, 8], [9, 4]]
+    assert batch.targets is not None
+    assert batch.targets.tolist() == [[7, 8], [9, 4]]
+    assert batch.types.tolist() == [[7, 8], [9, 0]]
+
+
 def test_an_empty_batch_is_refused() -> None:
     with pytest.raises(IllegalInput, match="at least one row"):
         plan_batches(LENGTHS, 0)

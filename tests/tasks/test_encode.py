@@ -55,6 +55,8 @@ def test_translations_have_targets() -> None:
 def test_what_cannot_be_encoded_is_refused() -> None:
     with pytest.raises(IllegalInput, match="at least 8"):
         encode_rows(ROWS, TOKENISER, 7)
+    with pytest.raises(IllegalInput, match="not 3 of them"):
+        encode_rows(TextRows((("one", "two", "three"),), (0,)), TOKENISER, 8)
     with pytest.raises(IllegalInput, match="no tokens"):
         encode_rows(ImageRows(np.zeros((1, 1, 2, 2), np.float32), np.zeros(1, np.int64)), TOKENISER, 8)
 
@@ -66,3 +68,4 @@ def test_ragged_rows_are_padded_on_the_right() -> None:
     matrix, mask = ragged.padded(np.array([2, 0]))
     assert matrix.tolist() == [[8, 9, 6], [7, 0, 0]]
     assert mask.tolist() == [[True] * 3, [True, False, False]]
+    assert ragged.padded(np.array([2, 0]), 5)[0].tolist() == [[8, 9, 6], [7, 5, 5]]

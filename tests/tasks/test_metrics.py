@@ -70,6 +70,13 @@ def test_values_that_do_not_pair_are_refused(predictions, truth) -> None:
         accuracy(predictions, truth)
 
 
+def test_answers_in_words_have_metrics_too() -> None:
+    assert metric("exact").compute(["the cat", "dog"], [("Cat!",), ("a dog house",)]) == 0.5
+    assert metric("span-f1").compute(["the cat", "dog"], [("Cat!",), ("a dog house",)]) == pytest.approx(
+        (1 + 2 / 3) / 2
+    )
+
+
 def test_an_unknown_metric_names_the_nearest() -> None:
     with pytest.raises(UnknownName, match="Nearest: 'matthews'"):
         metric("mathews")

@@ -9,7 +9,8 @@ import pytest
 import formwright
 from formwright.core.errors import IllegalInput
 from formwright.tasks.rows import ImageRows, PlainText, TextRows, TranslationRows
-from formwright.tasks.tokeniser import SPECIAL, texts_of, train_wordpiece
+from formwright.tasks.spans import SpanRows
+from formwright.tasks.tokeniser import SPECIAL, Special, texts_of, train_wordpiece
 
 WORDS = PlainText(("The lowest newest widest slowest", "low lower new newer wide wider slow slower", "Café crème"))
 # words of equal frequency, so that the merges are full of ties
@@ -67,5 +68,47 @@ def test_every_process_trains_the_same_tokeniser() -> None:
 def test_texts_of_every_kind_of_rows() -> None:
     assert texts_of(TextRows((("a", "b"), ("c", "d")), (0, 1))) == ("a", "b", "c", "d")
     assert texts_of(TranslationRows(("a",), ("b",))) == ("a", "b")
+    assert texts_of(SpanRows(("a", "b"), ("c", "c"), ((), ()))) == ("a", "b", "c")
     with pytest.raises(IllegalInput, match="no text"):
         texts_of(ImageRows(np.zeros((1, 1, 2, 2), np.float32), np.zeros(1, np.int64)))
+
+
+def test_its_special_tokens_are_numbered() -> None:
+    tokeniser = train_wordpiece(WORDS)
+    special = Special(begin=2, separator=3, pad=0, unknown=1, mask=4)
+    assert (tokeniser.special, tokeniser.separators, tokeniser.types) == (special, 1, 2)
+
+
+def test_offsets_cut_the_text_into_its_tokens() -> None:
+    tokeniser = train_wordpiece(WORDS, 60)
+    text = "  slowest, CAFÉ  newer"
+    (found,) = tokeniser.offsets([text])
+    assert [found.ids] == tokeniser.encode([text])
+    pieces = [text[start:end].lower().replace("é", "e") for start, end in found.places]
+    named = [tokeniser.vocabulary[index].removeprefix("##") for index in found.ids]
+    assert pieces == ["," if name == "[UNK]" else name for name in named]
+
+
+@pytest.mark.parametrize("size", [5_000, 10**12])
+def test_more_tokens_than_the_text_has_are_not_made(size: int) -> None:
+    assert train_wordpiece(WORDS, size).vocabulary == train_wordpiece(WORDS, 500).vocabulary
+
+
+def test_a_folder_keeps_what_was_trained(tmp_path: Path) -> None:
+    tokeniser = train_wordpiece(WORDS, 60, tmp_path / "cache")
+    assert tokeniser == train_wordpiece(WORDS, 60)
+    (kept,) = (tmp_path / "cache").iterdir()
+    content = kept.read_bytes()
+    kept.write_bytes(content[:-9])
+    assert train_wordpiece(WORDS, 60, tmp_path / "cache") == tokeniser
+    assert kept.read_bytes() == content
+    assert train_wordpiece(WORDS, 70, tmp_path / "cache").size > 60
+
+
+def test_what_a_folder_keeps_is_not_trained_again(tmp_path: Path) -> None:
+    train_wordpiece(WORDS, 60, tmp_path)
+    (kept,) = tmp_path.iterdir()
+    other = train_wordpiece(PlainText(("entirely other text",)), 60, tmp_path)
+    (second,) = set(tmp_path.iterdir()) - {kept}
+    kept.write_bytes(second.read_bytes())
+    assert train_wordpiece(WORDS, 60, tmp_path) == other

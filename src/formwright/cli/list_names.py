@@ -1,5 +1,7 @@
 """`formwright list`: what can be named on the command line."""
 
+from collections.abc import Callable
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -15,14 +17,15 @@ class Kind(StrEnum):
     cards = "cards"
     ops = "ops"
     costs = "costs"
+    tasks = "tasks"
 
 
 def list_names(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_choices=True)],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List search spaces, published designs (cards), operations or cost conventions."""
-    entries = {Kind.spaces: _spaces, Kind.cards: _cards, Kind.ops: _operations, Kind.costs: _costs}[kind]()
+    """List search spaces, published designs (cards), operations, cost conventions or tasks."""
+    entries = _LISTS[kind]()
     if as_json:
         print_json({str(kind): entries})
         return
@@ -73,5 +76,20 @@ def _costs() -> list[dict[str, Any]]:
     return [{"name": cost.name, "unit": cost.unit, "about": cost.about} for cost in conventions]
 
 
+def _tasks() -> list[dict[str, Any]]:
+    from formwright.tasks.catalogue import catalogue
+
+    return [asdict(entry) for entry in catalogue()]
+
+
 def _first_line(kind: type) -> str:
     return (kind.__doc__ or "").strip().splitlines()[0]
+
+
+_LISTS: dict[Kind, Callable[[], list[dict[str, Any]]]] = {
+    Kind.spaces: _spaces,
+    Kind.cards: _cards,
+    Kind.ops: _operations,
+    Kind.costs: _costs,
+    Kind.tasks: _tasks,
+}

@@ -1,4 +1,4 @@
-"""`formwright show`: a space's size and samples, or a design's drawing and costs."""
+"""`formwright show`: a space's size and samples, a design's drawing and costs, or a task's rows."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import typer
 
 from formwright.cli.named import NamedCard, find
 from formwright.cli.output import console, large, print_json, print_json_with, print_table, write_whole
+from formwright.cli.show_task import PREFIX, TaskWishes, show_task
 from formwright.core.errors import IllegalInput
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class _Wishes:
 
 def show(
     name: Annotated[
-        str, typer.Argument(metavar="NAME_OR_FILE", help="A space, a published card, or a card's JSON file.")
+        str, typer.Argument(metavar="NAME_OR_FILE", help="A space, a card or its JSON file, or task:NAME_OR_FILE.")
     ],
     sample: Annotated[int, typer.Option(min=0, max=1_000_000, help="Draw this many designs of a space.")] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
@@ -37,9 +38,20 @@ def show(
         int, typer.Option(min=1, max=10**12, help="Tokens in a sentence, for counting operations.")
     ] = 128,
     svg: Annotated[Path | None, typer.Option(help="Also write the drawing to this SVG file.")] = None,
+    data: Annotated[Path | None, typer.Option(help="The folder of a task's files.")] = None,
+    official_dev: Annotated[
+        bool, typer.Option("--official-dev", help="Keep a task's validation set whole, without a test.")
+    ] = False,
+    text: Annotated[str | None, typer.Option(metavar="COLUMN[,COLUMN]", help="A task's columns of text.")] = None,
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="A task's column of labels.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Show a space (its size, genes and samples) or a design (its drawing, costs and digests)."""
+    """Show a space (size, genes, samples), a design (drawing, costs, digests) or a task (sizes, labels, examples)."""
+    of_task = TaskWishes(data, official_dev, text, label)
+    if name.startswith(PREFIX):
+        _refuse(name, ["--sample"] * bool(sample) + ["--svg"] * bool(svg))
+        return show_task(name.removeprefix(PREFIX), of_task, as_json)
+    _refuse(name, of_task.given())
     wishes = _Wishes(sample, seed, length, svg, as_json)
     if svg is not None and svg.exists() and Path(name).exists() and svg.samefile(name):
         raise IllegalInput(f"--svg would write its drawing over the card {name}; name another file for it")
@@ -50,6 +62,12 @@ def show(
         _show_card(found, wishes)
     else:
         _show_space(found, wishes)
+
+
+def _refuse(name: str, options: list[str]) -> None:
+    if options:
+        kind, own = ("tasks", "none") if not name.startswith(PREFIX) else ("spaces and cards", "a task")
+        raise IllegalInput(f"{', '.join(options)}: for {kind} only, and {name} is {own}")
 
 
 def _show_card(named: NamedCard, wishes: _Wishes) -> None:

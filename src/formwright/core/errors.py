@@ -67,6 +67,10 @@ class IllegalInput(FormwrightError, ValueError):
     """Say that an argument, a file or a value from outside cannot be used, and what would be."""
 
 
+class EvaluationFailed(FormwrightError):
+    """Say why a design could not be scored; a study records the reason and goes on."""
+
+
 class NotCountable(FormwrightError, ValueError):
     """Say that a space cannot be counted exactly, and how to estimate its size instead."""
 

@@ -1,6 +1,6 @@
 """Build a model from a card: structure first, without memory, then weights from an explicit generator."""
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Generator, Tensor, nn
@@ -15,6 +15,7 @@ from formwright.nn.settings import Settings
 from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
 
+Spread = Literal["bert", "width"]
 _SPREAD = 0.02
 _INITIALISERS = frozenset({init.kaiming_uniform_, init.uniform_, init.normal_, Tensor.fill_, Tensor.zero_})
 
@@ -25,14 +26,18 @@ def skeleton(card: Card, settings: Settings | None = None, head: HeadSpec | None
 
 
 def build(
-    card: Card, settings: Settings | None = None, head: HeadSpec | None = None, seed: int = 0
+    card: Card,
+    settings: Settings | None = None,
+    head: HeadSpec | None = None,
+    seed: int = 0,
+    spread: Spread = "bert",
 ) -> Transformer | TaskModel:
     """Build a model with fresh weights, with the head of a task where one is given.
 
-    The same card, head and seed give the same weights.
+    The same card, head, seed and spread give the same weights; `initialise` says what `spread` means.
     """
     model = _unfilled(card, settings, head, "cpu")
-    initialise(model, torch.Generator().manual_seed(seed))
+    initialise(model, torch.Generator().manual_seed(seed), spread)
     return model
 
 
@@ -55,8 +60,12 @@ class _Uninitialised(TorchFunctionMode):
 
 
 @torch.no_grad()
-def initialise(model: nn.Module, generator: Generator) -> None:
+def initialise(model: nn.Module, generator: Generator, spread: Spread = "bert") -> None:
     """Fill a model with fresh weights as BERT does: normal with spread 0.02, biases 0, norms 1.
+
+    With `spread="width"` linear maps keep the size of their input instead. In narrow models BERT's 0.02 makes every
+    layer add next to nothing, and short training leaves that plateau at a step that depends on the seed more than on
+    the design.
 
     Kernels are spread so that a convolution keeps the size of its input; the bilinear matrix of `wma` scores starts
     near the scaled identity, at which they equal `sdp` scores.
@@ -68,12 +77,14 @@ def initialise(model: nn.Module, generator: Generator) -> None:
             elif name == "bias":
                 parameter.zero_()
             else:
-                parameter.normal_(0.0, _spread(module, name), generator=generator)
+                parameter.normal_(0.0, _spread(module, name, spread), generator=generator)
         if isinstance(module, SelfAttention) and module.bilinear is not None:
             module.bilinear.add_(torch.eye(module.head_width), alpha=module.head_width**-0.5)
 
 
-def _spread(module: nn.Module, name: str) -> float:
+def _spread(module: nn.Module, name: str, spread: Spread) -> float:
+    if spread == "width" and isinstance(module, nn.Linear):
+        return float(module.in_features**-0.5)
     if name != "kernel":
         return _SPREAD
     if isinstance(module, Lightweight):

@@ -26,7 +26,7 @@ from formwright.arch.ops import (
 from formwright.arch.overlap import biased_overlap
 from formwright.core.errors import IllegalInput
 from formwright.core.remember import remember
-from formwright.nn.build import initialise, skeleton
+from formwright.nn.build import Spread, initialise, skeleton
 from formwright.nn.heads import HeadSpec
 from formwright.nn.settings import Settings
 from formwright.nn.slots import Slots
@@ -60,13 +60,18 @@ def inherit(
 
 
 def extract(
-    inherited: Inherited, card: Card, settings: Settings | None = None, head: HeadSpec | None = None, seed: int = 0
+    inherited: Inherited,
+    card: Card,
+    settings: Settings | None = None,
+    head: HeadSpec | None = None,
+    seed: int = 0,
+    spread: Spread = "bert",
 ) -> Transformer | TaskModel:
     """Build a model of its own from inherited weights, copied; what is missing starts fresh from `seed`."""
     model = skeleton(card, settings, head)
     model.to_empty(device="cpu")
     if inherited.missing:
-        initialise(model, torch.Generator().manual_seed(seed))
+        initialise(model, torch.Generator().manual_seed(seed), spread)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name in inherited.weights:

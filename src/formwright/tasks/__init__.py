@@ -1,10 +1,22 @@
 """What models are trained and judged on, by name; other packages add theirs by an entry point."""
 
+import os
+from pathlib import Path
+
+from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.registry import Registry
+from formwright.tasks.glue import glue_task
+from formwright.tasks.glue_specs import GLUE
+from formwright.tasks.hub import hub_task
+from formwright.tasks.own import own_task
+from formwright.tasks.squad import Version, squad_task
+from formwright.tasks.tables import format_of
 from formwright.tasks.task import Task
 
 _HERE = "formwright.tasks"
 MINI_GLUE = ("cola", "sst2", "mrpc", "stsb", "mnli", "rte", "qnli", "qqp", "wnli")
+_SQUAD: dict[str, Version] = {"squad": "1.1", "squad_v2": "2.0"}
+FROM_DATA = (*(f"glue/{name}" for name in GLUE), *_SQUAD)
 
 TASKS: Registry[Task] = Registry(
     "task",
@@ -20,6 +32,48 @@ TASKS: Registry[Task] = Registry(
 )
 
 
-def load_task(name: str) -> Task:
-    """Return the task of that name."""
-    return TASKS.get(name)
+def load_task(
+    name: str,
+    data: Path | None = None,
+    official_dev: bool = False,
+    text: tuple[str, ...] = (),
+    label: str = "",
+) -> Task:
+    """Return the task that a name stands for.
+
+    That is a builtin task; one of `FROM_DATA`, read from the folder `data` or else fetched from the Hugging Face hub; a
+    table or a folder of tables, as in `own_task`; or a dataset `owner/name[:config]` of the hub. `text` and `label`
+    name the columns of the latter two. `official_dev` keeps a given validation set whole, without a test if need be.
+    """
+    if name in FROM_DATA:
+        _refuse(name, text=text, label=label)
+        return _from_data(name, data, official_dev)
+    if name in TASKS.names():
+        _refuse(name, data=data, official_dev=official_dev, text=text, label=label)
+        return TASKS.get(name)
+    _refuse(name, data=data)
+    if _is_a_path(name):
+        return own_task(name, text or ("sentence",), label or "label", official_dev=official_dev)
+    known = [*TASKS.names(), *FROM_DATA]
+    if name.count("/") != 1 or name.partition("/")[0] in {other.partition("/")[0] for other in known}:
+        raise UnknownName("task", name, sorted(known))
+    return hub_task(name, text, label or "label", official_dev)
+
+
+def _from_data(name: str, data: Path | None, official_dev: bool) -> Task:
+    if name not in _SQUAD:
+        return glue_task(name.removeprefix("glue/"), data, official_dev)
+    if data is None:
+        raise IllegalInput(f"the task {name!r} needs the folder of its files: give --data DIR")
+    return squad_task(_SQUAD[name], data, official_dev)
+
+
+def _refuse(name: str, **options: object) -> None:
+    for option, given in options.items():
+        if given:
+            raise IllegalInput(f"the task {name!r} takes no --{option.replace('_', '-')}")
+
+
+def _is_a_path(name: str) -> bool:
+    begins = name.startswith((os.sep, "."))
+    return begins or format_of(Path(name)) is not None or os.path.exists(name)

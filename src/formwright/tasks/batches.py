@@ -64,9 +64,9 @@ def batches(encoded: Encoded, size: int, rng: Generator | None = None) -> Iterat
 
 def take(encoded: Encoded, rows: NDArray[np.int64]) -> Batch:
     """Make one batch of the given rows."""
-    tokens, mask = encoded.tokens.padded(rows)
+    tokens, mask = encoded.tokens.padded(rows, encoded.pad)
     targets = targets_mask = None
     if encoded.targets is not None:
-        targets, targets_mask = encoded.targets.padded(rows)
+        targets, targets_mask = encoded.targets.padded(rows, encoded.pad)
     labels = None if encoded.labels is None else encoded.labels[rows]
     return Batch(rows, tokens, mask, encoded.types.padded(rows)[0], labels, targets, targets_mask)

@@ -2,22 +2,26 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from formwright.core.errors import IllegalInput, UnknownName
+from formwright.tasks.span_metrics import exact_match, span_f1
 
 Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A name, a function of (predictions, truth), and which way is better."""
+    """A name, a function of (predictions, truth), and which way is better.
+
+    Both are labels or scores; for answers in words they are a text for each row, and the texts that are right.
+    """
 
     name: str
-    compute: Callable[[ArrayLike, ArrayLike], float]
+    compute: Callable[[Any, Any], float]
     direction: Literal["max", "min"] = "max"
 
 
@@ -72,6 +76,8 @@ METRICS: dict[str, Metric] = {
         Metric("pearson", pearson),
         Metric("spearman", spearman),
         Metric("perplexity", perplexity, "min"),
+        Metric("exact", exact_match),
+        Metric("span-f1", span_f1),
     )
 }
 

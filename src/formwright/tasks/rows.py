@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,26 +99,41 @@ class ImageRows:
 
 
 Rows = TextRows | PlainText | TranslationRows | ImageRows
-R = TypeVar("R", TextRows, PlainText, TranslationRows, ImageRows, Rows)
+
+
+class AnyRows(Protocol):
+    """Rows of whatever kind: they can be counted, and equal content has an equal digest."""
+
+    def __len__(self) -> int: ...
+    @property
+    def digest(self) -> str: ...
+
+
+R_co = TypeVar("R_co", bound=AnyRows, covariant=True)
 
 
 @dataclass(frozen=True)
-class View(Generic[R]):
+class View(Generic[R_co]):
     """What a search may see of a task."""
 
-    train: R
-    validation: R
+    train: R_co
+    validation: R_co
 
 
 @dataclass(frozen=True)
-class Splits(Generic[R]):
-    """All rows of a task. Searches receive `view`, which does not lead to the test rows."""
+class Splits(Generic[R_co]):
+    """All rows of a task. Searches receive `view`, which does not lead to the test rows.
 
-    train: R
-    validation: R
-    test: R
+    `test` is None where every labelled row is wanted for validation. `division` says where the splits come from, where
+    the source did not come in three labelled parts.
+    """
+
+    train: R_co
+    validation: R_co
+    test: R_co | None
+    division: str = field(default="", kw_only=True)
 
     @property
-    def view(self) -> View[R]:
+    def view(self) -> View[R_co]:
         """Give the rows that a search may see."""
         return View(self.train, self.validation)

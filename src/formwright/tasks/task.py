@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from formwright.core.remember import remember, remembers
-from formwright.tasks.rows import Rows, Splits, View
+from formwright.tasks.rows import Splits, View
 
 Kind = Literal[
     "sequence-classification",
@@ -25,7 +25,8 @@ class Task:
 
     `metric` decides; `metrics` are all that are reported, by their names in `formwright.tasks.metrics`. `chance` is the
     value of `metric` for answers that ignore the input, None where that depends on the vocabulary. `splits` makes the
-    rows when they are first needed; it must be a function that another process can import, so that tasks travel.
+    rows when they are first needed; it must be a function, or a frozen dataclass, that another process can import, so
+    that tasks travel.
     """
 
     name: str
@@ -44,9 +45,19 @@ class Task:
 
     def search_view(self) -> View[Any]:
         """Return training and validation rows, made on the first call and kept; there is no way to the test rows."""
-        return View(_made(self).train, _made(self).validation)
+        return _made(self).view
+
+    @property
+    def division(self) -> str:
+        """Say how the splits were divided, with their sizes; makes the rows. Empty where the source was divided."""
+        return _made(self).division
+
+    @property
+    def has_test(self) -> bool:
+        """Say whether there are test rows, without showing them; makes the rows."""
+        return _made(self).test is not None
 
 
 @remember
-def _made(task: Task) -> Splits[Rows]:
+def _made(task: Task) -> Splits[Any]:
     return task.splits()

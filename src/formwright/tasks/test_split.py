@@ -1,9 +1,17 @@
 """The only door to test rows. Nothing that searches may import this module: it is for the final evaluation alone."""
 
-from formwright.tasks.rows import Rows
+from typing import Any
+
+from formwright.core.errors import IllegalInput
 from formwright.tasks.task import Task, _made
 
 
-def open_test(task: Task) -> Rows:
-    """Return the test rows of a task, for judging a finished choice once."""
-    return _made(task).test
+def open_test(task: Task) -> Any:
+    """Return the test rows of a task, for judging a finished choice once; refuse where the task keeps none."""
+    splits = _made(task)
+    if splits.test is None:
+        raise IllegalInput(
+            f"the task {task.name} has no test rows: validation is {splits.division}. "
+            "Load it without `official_dev` to keep half of those rows for the test."
+        )
+    return splits.test

@@ -1,26 +1,102 @@
-"""WordPiece tokenisers, trained on a task's own text."""
+"""Tokenisers: what all of them offer, and those that are trained on a task's own text."""
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Protocol
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from formwright.core.errors import IllegalInput
 from formwright.tasks.rows import PlainText, Rows, TextRows, TranslationRows
+from formwright.tasks.spans import SpanRows
+from formwright.tasks.word_store import load_words, store_words
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PAD, UNKNOWN, CLASS, SEPARATOR, MASK = range(len(SPECIAL))
 _INSIDE = "##"
+_MOST = 1 << 20  # tokens; the trainer takes memory for all that are asked for, and dies where there is not enough
 
 
 @dataclass(frozen=True)
-class WordPiece:
+class Special:
+    """Number the tokens that are no text: a row starts with `begin`, and `separator` ends each of its sentences."""
+
+    begin: int
+    separator: int
+    pad: int | None = None
+    unknown: int | None = None
+    mask: int | None = None
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A text in tokens, and the characters (first, behind the last) that each token stands for."""
+
+    ids: list[int]
+    places: list[tuple[int, int]]
+
+
+class Tokeniser(Protocol):
+    """Turn text into tokens and back.
+
+    `separators` stand between the two sentences of a pair. `types` counts the kinds of sentences that the model tells
+    apart: 2 where the second sentence of a pair has a type of its own. `tokenizer` is the same tokeniser as an object
+    of the `tokenizers` library, for saving it with a model. Token ids are below `size`.
+    """
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def special(self) -> Special: ...
+    @property
+    def separators(self) -> int: ...
+    @property
+    def types(self) -> int: ...
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+    def encode(self, texts: Sequence[str]) -> list[list[int]]: ...
+    def offsets(self, texts: Sequence[str]) -> list[Placed]: ...
+    def decode(self, ids: Sequence[int]) -> str: ...
+
+
+class ByLibrary(ABC):
+    """Encode and decode with the `tokenizers` library."""
+
+    @property
+    @abstractmethod
+    def tokenizer(self) -> Tokenizer:
+        """Give the same tokeniser as an object of the `tokenizers` library, for saving it with a model."""
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Turn each text into token ids, without special tokens around them."""
+        # the fast way keeps no track of characters
+        return [found.ids for found in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+
+    def offsets(self, texts: Sequence[str]) -> list[Placed]:
+        """Turn each text into token ids, without special tokens, and say where in the text each token stands."""
+        found = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [Placed(one.ids, one.offsets) for one in found]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Turn token ids into text, leaving special tokens out."""
+        return str(self.tokenizer.decode([int(index) for index in ids], skip_special_tokens=True))
+
+
+@dataclass(frozen=True)
+class WordPiece(ByLibrary):
     """Cut text into pieces of words, in lower case; the first five tokens are `SPECIAL`."""
 
     vocabulary: tuple[str, ...]
+    special = Special(CLASS, SEPARATOR, PAD, UNKNOWN, MASK)
+    separators = 1
+    types = 2
 
     @property
     def size(self) -> int:
@@ -34,20 +110,11 @@ class WordPiece:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """Give the same tokeniser as an object of the `tokenizers` library, for saving it with a model."""
         vocabulary = {token: index for index, token in enumerate(self.vocabulary)}
         tokenizer = _plain(models.WordPiece(vocabulary, unk_token=SPECIAL[UNKNOWN]))
         tokenizer.add_special_tokens(list(SPECIAL))
         tokenizer.decoder = decoders.WordPiece(prefix=_INSIDE)
         return tokenizer
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Turn each text into token ids, without special tokens around them."""
-        return [found.ids for found in self.tokenizer.encode_batch(list(texts), add_special_tokens=False)]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Turn token ids into text, leaving special tokens out."""
-        return str(self.tokenizer.decode([int(index) for index in ids], skip_special_tokens=True))
 
 
 @dataclass(frozen=True)
@@ -58,7 +125,7 @@ class _Corpus:
     texts: tuple[str, ...] = field(compare=False, repr=False)
 
 
-def texts_of(rows: Rows) -> tuple[str, ...]:
+def texts_of(rows: Rows | SpanRows) -> tuple[str, ...]:
     """List all texts of some rows, for training a tokeniser."""
     match rows:
         case TextRows():
@@ -67,18 +134,28 @@ def texts_of(rows: Rows) -> tuple[str, ...]:
             return rows.texts
         case TranslationRows():
             return (*rows.sources, *rows.targets)
+        case SpanRows():
+            return (*rows.questions, *dict.fromkeys(rows.contexts))  # many questions share a context
         case _:
             raise IllegalInput("images have no text to train a tokeniser on")
 
 
-def train_wordpiece(rows: Rows, size: int = 1_000) -> WordPiece:
-    """Train a tokeniser of at most `size` tokens on the texts of training rows.
+def train_wordpiece(rows: Rows | SpanRows, size: int = 1_000, cache: Path | None = None) -> WordPiece:
+    """Train a tokeniser of at most `size` tokens on the texts of training rows; little text gives fewer.
 
-    The same rows and size give the same tokeniser, in every process; it is kept in memory by the digest of the texts.
+    The same rows and size give the same tokeniser, in every process; it is kept in memory by the digest of the texts,
+    and also in the folder `cache` where one is given.
     """
     texts = texts_of(rows)
     digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
-    return _train(_Corpus(digest, texts), size)
+    if cache is None:
+        return _train(_Corpus(digest, texts), size)
+    file = cache / f"wordpiece-{size}-{digest}.json"
+    words = load_words(file)
+    if words is None:
+        words = _train(_Corpus(digest, texts), size).vocabulary
+        store_words(file, words)
+    return WordPiece(words)
 
 
 @lru_cache(maxsize=32)
@@ -86,7 +163,7 @@ def _train(corpus: _Corpus, size: int) -> WordPiece:
     tokenizer = _plain(models.WordPiece(unk_token=SPECIAL[UNKNOWN]))
     inside = [_INSIDE + letter for letter in _letters(tokenizer, corpus.texts)]
     trainer = trainers.WordPieceTrainer(
-        vocab_size=max(size, len(SPECIAL) + 2 * len(inside)),
+        vocab_size=max(min(size, _MOST), len(SPECIAL) + 2 * len(inside)),
         # The trainer numbers inner letters in the order of a randomly seeded hash table, and breaks ties between
         # merges by these numbers. Naming the letters beforehand fixes both.
         special_tokens=[*SPECIAL, *inside],

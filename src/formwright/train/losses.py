@@ -1,6 +1,7 @@
 """What training minimises, for each kind of task."""
 
 from collections.abc import Callable
+from typing import Any
 
 from torch import Tensor
 from torch.nn import functional as F
@@ -8,7 +9,7 @@ from torch.nn import functional as F
 from formwright.core.errors import UnknownName
 from formwright.train.batch import Batch
 
-Loss = Callable[[Tensor, Batch], Tensor]
+Loss = Callable[[Any, Batch], Tensor]  # of what the model gave, most often a tensor of scores
 IGNORED = -100
 
 

@@ -12,7 +12,7 @@ class Recipe:
     """Hold the settings of AdamW with warm-up, decay, clipping and accumulation.
 
     `steps` counts updates of the weights; each sums the gradients of `accumulate` batches. `warmup` is a share of the
-    steps.
+    steps. `beta2` is how slowly AdamW forgets the size of old gradients; 0.98 is RoBERTa's.
     """
 
     steps: int
@@ -23,6 +23,7 @@ class Recipe:
     weight_decay: float = 0.01
     clip: float = 1.0
     accumulate: int = 1
+    beta2: float = 0.98
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -31,6 +32,8 @@ class Recipe:
         for name, value in least.items():
             if value < 1:
                 raise IllegalInput(f"{name} must be at least 1, not {value}")
+        if not 0 <= self.beta2 < 1:
+            raise IllegalInput(f"beta2 must lie in [0, 1), not {self.beta2}")
         if not (0 <= self.warmup < 1 and self.learning_rate > 0 and self.clip > 0 and self.weight_decay >= 0):
             raise IllegalInput(
                 f"warmup must lie in [0, 1), learning rate and clip above 0, weight decay not below 0; got {self}"

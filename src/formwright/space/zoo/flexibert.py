@@ -25,17 +25,21 @@ from formwright.space.value import Case, Fields
 @remembers
 @dataclass(frozen=True)
 class Sizes:
-    """Hold what is the same at every level: widths to choose from, the tokens, and whether idle parts are counted."""
+    """Hold what is the same at every level: widths to choose from, the tokens, and whether idle parts are counted.
+
+    `types` counts the sentences that the embedding tells apart.
+    """
 
     widths: tuple[int, int]
     feed_forward: tuple[int, int]
     vocabulary: int
     length: int
     idle: bool
+    types: int = 1
 
 
 PUBLISHED = Sizes(widths=(128, 256), feed_forward=(512, 1024), vocabulary=50_265, length=514, idle=True)
-SMALL = Sizes(widths=(32, 64), feed_forward=(64, 128), vocabulary=1_000, length=128, idle=False)
+SMALL = Sizes(widths=(32, 64), feed_forward=(64, 128), vocabulary=1_000, length=128, idle=False, types=2)
 
 
 def flexibert(name: str, detail: str, sizes: Sizes, *, tied: int = 1, free_stacks: bool = False) -> Space:
@@ -82,7 +86,7 @@ def _card(blocks: tuple[Block, ...], sizes: Sizes) -> Card:
 
 @cache
 def _embedding(width: int, sizes: Sizes) -> TokenEmbedding:
-    return TokenEmbedding(sizes.vocabulary, width, positions="relative", length=sizes.length, types=1)
+    return TokenEmbedding(sizes.vocabulary, width, positions="relative", length=sizes.length, types=sizes.types)
 
 
 @remember

@@ -1,0 +1,125 @@
+"""`formwright train`: a card, or a model's folder, trained on a task."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from formwright.cli.output import print_json, print_table
+from formwright.cli.train_job import Finished, Interrupted, Job
+from formwright.core.errors import IllegalInput
+
+
+def train(
+    source: Annotated[
+        str, typer.Argument(metavar="CARD_OR_FOLDER", help="A published card, a card's JSON file, or a model's folder.")
+    ],
+    task: Annotated[str, typer.Option(help="A task (`formwright list tasks`), or a CSV, TSV or JSON Lines file.")],
+    data: Annotated[Path | None, typer.Option(help="The folder with the files of a task that is not built in.")] = None,
+    text: Annotated[str, typer.Option(help="Columns of your own file that hold the text, with commas.")] = "",
+    label: Annotated[str, typer.Option(help="Column of your own file that holds the label.")] = "",
+    official_dev: Annotated[
+        bool, typer.Option("--official-dev", help="Validate on the whole official dev set, and keep no test rows.")
+    ] = False,
+    rows: Annotated[int | None, typer.Option(min=1, help="Train on the first rows only.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Updates of the weights (300, unless --epochs).")] = None,
+    epochs: Annotated[float | None, typer.Option(min=0, help="How often every row is seen.")] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Rows in a batch.")] = 32,
+    accumulate: Annotated[int, typer.Option(min=1, help="Batches summed up for one update.")] = 1,
+    length: Annotated[int, typer.Option(min=8, help="Most tokens in a row.")] = 64,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Highest learning rate (0.001 from scratch, 0.00005 for a model's folder).")
+    ] = None,
+    warmup: Annotated[float, typer.Option(min=0, max=0.99, help="Share of the steps with a rising rate.")] = 0.1,
+    decay: Annotated[str, typer.Option(help="How the rate falls: linear, cosine or none.")] = "linear",
+    weight_decay: Annotated[float, typer.Option(min=0, help="AdamW's weight decay.")] = 0.01,
+    dropout: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Dropout (0 from scratch, 0.1 for a model's folder).")
+    ] = None,
+    judge_every: Annotated[
+        int | None, typer.Option(min=1, help="Judge on validation every so many steps, and keep the best weights.")
+    ] = None,
+    patience: Annotated[int, typer.Option(min=1, help="Stop after so many judgements without a better one.")] = 3,
+    pretrain: Annotated[
+        str | None, typer.Option(help="First learn to fill in words of this task's text; `self` is --task's own text.")
+    ] = None,
+    pretrain_steps: Annotated[int, typer.Option(min=1, help="Steps of pretraining.")] = 1000,
+    next_sentence: Annotated[
+        bool, typer.Option("--next-sentence", help="Also learn in pretraining which sentence follows which.")
+    ] = False,
+    test: Annotated[
+        bool, typer.Option("--test", help="In the end, open the test rows once; this is recorded.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for checkpoints and the model (trained/CARD-TASK).")] = None,
+    save_every: Annotated[int, typer.Option(min=0, help="Steps between checkpoints; 0: when stopped only.")] = 200,
+    force: Annotated[bool, typer.Option("--force", help="Begin anew where another run stands.")] = False,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of weights, order and dropout.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    threads: Annotated[int, typer.Option(min=1, help="Threads that may compute.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Train a design on a task, or fine-tune a model; Ctrl-C saves, and the same command goes on."""
+    if steps is not None and epochs is not None:
+        raise IllegalInput("give --steps or --epochs, not both")
+    job = Job(
+        source=source,
+        task=task,
+        data=None if data is None else str(data),
+        text=tuple(part.strip() for part in text.split(",") if part.strip()),
+        label=label,
+        official_dev=official_dev,
+        rows=rows,
+        steps=steps,
+        epochs=epochs,
+        batch=batch,
+        accumulate=accumulate,
+        length=length,
+        learning_rate=learning_rate,
+        warmup=warmup,
+        decay=decay,
+        weight_decay=weight_decay,
+        dropout=dropout,
+        judge_every=judge_every,
+        patience=patience,
+        pretrain=pretrain,
+        pretrain_steps=pretrain_steps,
+        next_sentence=next_sentence,
+        seed=seed,
+        device=device,
+        threads=threads,
+    )
+    try:
+        finished = job.run(out or job.usual_folder, save_every, test=test, force=force)
+    except Interrupted as stopped:
+        _say_how_to_go_on(stopped)
+        raise KeyboardInterrupt from None
+    if as_json:
+        print_json(finished.facts)
+    else:
+        _print(finished)
+
+
+def _say_how_to_go_on(stopped: Interrupted) -> None:
+    arguments = [argument for argument in sys.argv[1:] if argument != "--force"]
+    line = shlex.join(["formwright", *arguments])
+    print(f"stopped at {stopped}; everything is saved. This goes on:\n  {line}", file=sys.stderr)
+
+
+def _print(finished: Finished) -> None:
+    facts = finished.facts
+    losses = facts["losses"]
+    last = losses[-max(len(losses) // 20, 1) :]
+    rows = [(f"validation {name}", f"{value:.4f}") for name, value in facts["metrics"].items()]
+    rows += [(f"test {name}", f"{value:.4f}") for name, value in (facts["test"] or {}).items()]
+    rows += [
+        ("chance", "not known" if facts["chance"] is None else f"{facts['chance']:.4f}"),
+        ("loss at the end", f"{sum(last) / len(last):.4f}"),
+        ("steps", f"{facts['steps']:,}"),
+        ("parameters", f"{facts['params']:,}"),
+        ("padding", f"{facts['padding']:.1%}"),
+        ("seconds", f"{facts['seconds']:.1f}"),
+    ]
+    print_table([f"{facts['name']} on {facts['task']}", ">measured"], rows)
+    typer.echo(f"the model is in {facts['model']}; it loads with transformers, see the README.md in it")

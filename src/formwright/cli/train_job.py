@@ -1,0 +1,248 @@
+"""What `formwright train` does: everything between its options and its answer."""
+
+import json
+import math
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from formwright.cli.interrupt import Interruption, gentle_interruption
+from formwright.cli.output import write_whole
+from formwright.cli.progress import showing
+from formwright.core.errors import IllegalInput
+
+if TYPE_CHECKING:
+    from formwright.cli.train_start import Start
+    from formwright.tasks.task import Task
+    from formwright.train.fit import Run, Training
+    from formwright.train.prepare import Prepared
+    from formwright.train.recipe import Recipe
+
+_RECORD = "training.json"
+_USUAL_STEPS = 300
+
+
+class Interrupted(Exception):
+    """Say at which step the user stopped the run."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a run came to, as JSON facts."""
+
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Hold everything that decides what a run comes to. Two runs with equal jobs are one run."""
+
+    source: str
+    task: str
+    data: str | None
+    text: tuple[str, ...]
+    label: str
+    official_dev: bool
+    rows: int | None
+    steps: int | None
+    epochs: float | None
+    batch: int
+    accumulate: int
+    length: int
+    learning_rate: float | None
+    warmup: float
+    decay: str
+    weight_decay: float
+    dropout: float | None
+    judge_every: int | None
+    patience: int
+    pretrain: str | None
+    pretrain_steps: int
+    next_sentence: bool
+    seed: int
+    device: str
+    threads: int
+
+    @property
+    def usual_folder(self) -> Path:
+        """Name the folder of a run whose user named none."""
+        words = [Path(self.source).stem, *Path(self.task).with_suffix("").parts]
+        return Path("trained") / "-".join(word for word in words if word.strip("./\\"))
+
+    def run(self, out: Path, save_every: int, *, test: bool, force: bool) -> Finished:
+        """Do the job, going on where an earlier run of the same job was stopped."""
+        from formwright.cli.train_start import begin, read_task
+        from formwright.train.device import choose_device
+        from formwright.train.fit import fit
+
+        choose_device(self.device)
+        began = time.perf_counter()
+        task = read_task(self)
+        start = begin(self, task)
+        training = self._training(start)
+        if test:
+            _refuse_untestable(task, out)
+        self._claim(out, start.card.digest, force)
+        with gentle_interruption() as wish:
+            pretrained = self._pretrained(start, training, out, save_every, wish)
+            model = start.model(training, pretrained)
+            with self._run(out / "checkpoints", save_every, "training", training, wish) as run:
+                trained = fit(model, start.prepared, training, run)
+        tested = _tested(trained.model, start.prepared, out, self) if test else None
+        folder = start.save(trained.model, out / "model", trained.metrics, tested)
+        return Finished(self._facts(start, training, trained.losses, dict(trained.metrics), tested, folder, began))
+
+    def recipe(self, prepared: "Prepared", *, from_scratch: bool) -> "Recipe":
+        """Turn the options into a recipe."""
+        from formwright.train.recipe import Recipe
+
+        if self.decay not in ("linear", "cosine", "none"):
+            raise IllegalInput(f"--decay is linear, cosine or none, not {self.decay!r}")
+        steps = self.steps or _USUAL_STEPS
+        if self.epochs is not None:
+            if not 0 < self.epochs < math.inf:
+                raise IllegalInput(f"--epochs must be a number above 0, not {self.epochs}")
+            updates = len(prepared.train.examples) / (self.batch * self.accumulate)
+            steps = max(round(self.epochs * updates), 1)
+        return Recipe(
+            steps,
+            self.batch,
+            (1e-3 if from_scratch else 5e-5) if self.learning_rate is None else self.learning_rate,
+            self.warmup,
+            cast(Literal["linear", "cosine", "none"], self.decay),
+            self.weight_decay,
+            accumulate=self.accumulate,
+            seed=self.seed,
+        )
+
+    def _training(self, start: "Start") -> "Training":
+        from formwright.train.fit import Training
+
+        dropout = (0.0 if start.from_scratch else 0.1) if self.dropout is None else self.dropout
+        return Training(
+            self.recipe(start.prepared, from_scratch=start.from_scratch),
+            self.length,
+            replace(start.settings, dropout=dropout),
+            device=self.device,
+            threads=self.threads,
+            judge_every=self.judge_every,
+            patience=self.patience,
+        )
+
+    def _pretrained(self, start: "Start", training: "Training", out: Path, save_every: int, wish: Interruption) -> Any:
+        """Pretrain where that is wanted, and give the weights."""
+        if self.pretrain is None:
+            return None
+        from formwright.train.pretrain import pretrain
+
+        recipe = replace(training.recipe, steps=self.pretrain_steps)
+        training = replace(training, recipe=recipe, judge_every=None)
+        with self._run(out / "pretraining", save_every, "pretraining", training, wish) as run:
+            weights, _ = pretrain(
+                start.card,
+                start.pretraining_text,
+                start.prepared.text_tokeniser,
+                training,
+                run,
+                next_sentence=self.next_sentence,
+            )
+        return weights
+
+    @contextmanager
+    def _run(self, folder: Path, every: int, what: str, training: "Training", wish: Interruption) -> "Iterator[Run]":
+        """Give a run that is saved, shown, and stopped between two steps when the user wishes."""
+        from formwright.train.fit import Run
+        from formwright.train.loop import Paused, Saving
+
+        steps = training.recipe.steps
+        with showing(what, steps) as tell:
+
+            def after_step(step: int, loss: float) -> None:
+                tell(step, loss)
+                if wish.asked and step + 1 < steps:
+                    raise Paused(f"step {step + 1:,} of {steps:,} of {what}")
+
+            try:
+                yield Run(Saving(folder, every), after_step=after_step)
+            except Paused as paused:
+                raise Interrupted(str(paused)) from None
+
+    def _claim(self, out: Path, digest: str, force: bool) -> None:
+        """Take a folder for this job; refuse one of another job, and files that are no run of ours."""
+        record, facts = out / _RECORD, asdict(self) | {"digest": digest}  # of the card, which a file may change
+        if os.path.isfile(record):
+            if force:
+                shutil.rmtree(out)
+            else:
+                _refuse_another(record, facts)
+                return
+        elif os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
+            raise IllegalInput(f"{out} holds files that are no training run; name another folder with --out")
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            write_whole(record, json.dumps(facts, indent=1))
+        except OSError as error:
+            raise IllegalInput(f"cannot write {out}: {error.strerror or error}") from None
+
+    def _facts(
+        self,
+        start: "Start",
+        training: "Training",
+        losses: list[float],
+        metrics: dict[str, float],
+        tested: dict[str, float] | None,
+        folder: Path,
+        began: float,
+    ) -> dict[str, Any]:
+        from formwright.cost import params
+
+        return {
+            "name": start.name,
+            "digest": start.card.digest,
+            "params": params(start.card),
+            "card": start.card.to_json(),
+            "task": start.prepared.task.name,
+            "steps": len(losses),
+            "losses": losses,
+            "metrics": metrics,
+            "test": tested,
+            "chance": start.prepared.task.chance,
+            "padding": start.padding(training.recipe),
+            "recipe": asdict(training.recipe),
+            "seconds": time.perf_counter() - began,
+            "model": str(folder),
+        }
+
+
+def _tested(model: Any, prepared: "Prepared", out: Path, job: Job) -> dict[str, float]:
+    from formwright.evaluate.final import test_once
+    from formwright.train.device import threads
+
+    with threads(job.threads):
+        return dict(test_once(model, prepared, "model", out))
+
+
+def _refuse_untestable(task: "Task", out: Path) -> None:
+    from formwright.evaluate.final import refuse_untestable
+
+    refuse_untestable(task, out)
+
+
+def _refuse_another(record: Path, facts: dict[str, Any]) -> None:
+    """Refuse to go on with a run that other options, or another card, began."""
+    try:
+        stored = json.loads(record.read_text(encoding="utf-8"))
+        others = [key for key, value in json.loads(json.dumps(facts)).items() if stored[key] != value]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise IllegalInput(f"{record} cannot be read; use --force to begin anew") from None
+    if others:
+        told = ", ".join(f"{key} {stored[key]}" for key in others)
+        raise IllegalInput(
+            f"{record.parent} holds a run with other options ({told}); name another folder with --out, "
+            "or use --force to begin anew"
+        )

@@ -1,0 +1,165 @@
+"""Where a training run begins: the task, the card, and the weights it starts from."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from formwright.arch.card import Card
+from formwright.cli.named import NamedCard, find
+from formwright.core.errors import IllegalInput
+from formwright.nn.heads import HeadSpec, head_module
+from formwright.nn.hf.save import save_pretrained_folder
+from formwright.nn.settings import Settings
+from formwright.nn.task_model import TaskModel
+from formwright.tasks import load_task
+from formwright.tasks.pretrained_tokeniser import read_tokeniser
+from formwright.tasks.rows import PlainText, Splits
+from formwright.tasks.shorten import first_rows
+from formwright.tasks.task import Task
+from formwright.tasks.tokeniser import Tokeniser, train_wordpiece
+from formwright.train.fit import Training, fresh_model, head_of, with_weights
+from formwright.train.next_sentence import sentence_pairs
+from formwright.train.prepare import Prepared, prepare
+from formwright.train.pretrain import plain_text
+from formwright.train.recipe import Recipe
+from formwright.train.streams import Shuffled, lengths_of
+
+if TYPE_CHECKING:
+    from formwright.cli.train_job import Job
+    from formwright.nn.hf.imported import Imported
+
+
+@dataclass(frozen=True)
+class Start:
+    """A design, the task in arrays, and the pretrained model that it came from, if any."""
+
+    name: str
+    card: Card
+    prepared: Prepared
+    settings: Settings
+    imported: "Imported | None" = None
+    text: PlainText | None = None
+
+    @property
+    def from_scratch(self) -> bool:
+        """Tell whether there are no trained weights to begin with."""
+        return self.imported is None
+
+    @property
+    def pretraining_text(self) -> PlainText:
+        """Give the text to pretrain on."""
+        assert self.text is not None
+        return self.text
+
+    def model(self, training: Training, pretrained: Mapping[str, Any] | None) -> TaskModel:
+        """Build the model that training begins with."""
+        model = fresh_model(self.card, self.prepared, training)
+        if pretrained is not None:
+            return with_weights(model, pretrained)
+        if self.imported is None:
+            return model
+        if self.imported.head is None:
+            return with_weights(model, self.imported.weights)
+        if self._head_fits(self.imported):
+            model.load_state_dict(dict(self.imported.weights))
+            return model
+        own = {name: tensor for name, tensor in self.imported.weights.items() if name.startswith("transformer.")}
+        return with_weights(model, {name.removeprefix("transformer."): tensor for name, tensor in own.items()})
+
+    def _head_fits(self, imported: "Imported") -> bool:
+        """Tell whether the head of a model answers the very question of the task."""
+        wanted, labels = head_of(self.prepared.task), self.prepared.task.labels
+        if imported.head is None or imported.head.task != wanted.task:
+            return False
+        if wanted.task != "sequence-classification":  # the other heads have no labels to differ in
+            return True
+        named = imported.labels if labels else ()  # a regression's only label has a name that means nothing
+        return imported.head.labels == wanted.labels and named in ((), labels)
+
+    def padding(self, recipe: Recipe) -> float:
+        """Give the share of padding in the batches of training."""
+        return Shuffled(lengths_of(self.prepared.train.examples), recipe.batch, recipe.seed).padding
+
+    def save(
+        self, model: TaskModel, folder: Path, metrics: Mapping[str, float], tested: Mapping[str, float] | None
+    ) -> Path:
+        """Write the model as a folder that loads, with its scores."""
+        task = self.prepared.task
+        scores = {f"{task.name} validation {name}": value for name, value in metrics.items()}
+        scores |= {f"{task.name} test {name}": value for name, value in (tested or {}).items()}
+        tokeniser = self.prepared.tokeniser
+        labels = task.labels if model.spec.task == "sequence-classification" and model.spec.labels > 1 else ()
+        return save_pretrained_folder(
+            model.cpu().eval(),
+            folder,
+            tokenizer=tokeniser.tokenizer if tokeniser is not None else None,
+            labels=labels,
+            scores=scores,
+            lineage={"trained from": self.name, "task": task.name},
+            force=True,
+        )
+
+
+def read_task(job: "Job") -> Task:
+    """Find the task of a job: a name, or a file of the user's own."""
+    data = None if job.data is None else Path(job.data)
+    task = load_task(job.task, data, job.official_dev, job.text, job.label)
+    return task if job.rows is None else replace(task, splits=partial(_shortened, task, job.rows))
+
+
+def _shortened(task: Task, number: int) -> Splits[Any]:
+    whole = task.splits()
+    return replace(whole, train=first_rows(whole.train, number))
+
+
+def begin(job: "Job", task: Task) -> Start:
+    """Find the design of a job, and prepare its task for it."""
+    if os.path.isdir(job.source):
+        return _from_folder(job, task)
+    found = find(job.source)
+    if not isinstance(found, NamedCard):
+        raise IllegalInput(f"{job.source} is a space of designs; train one of them, or a published card")
+    _refuse_head(found.card, head_of(task))
+    text = _pretraining_text(job, found.card, task)
+    tokeniser = None if text is None else _tokeniser(found.card, task, text)
+    prepared = prepare(task, found.card, job.length, tokeniser)
+    return Start(found.name, found.card, prepared, Settings(), text=text)
+
+
+def _from_folder(job: "Job", task: Task) -> Start:
+    from formwright.nn.hf.load import from_hf
+
+    if job.pretrain is not None:
+        raise IllegalInput(f"{job.source} is a pretrained model; --pretrain is for cards, which have no weights")
+    imported = from_hf(Path(job.source))
+    _refuse_head(imported.card, head_of(task))
+    tokeniser = None if task.kind == "image-classification" else read_tokeniser(Path(job.source))
+    prepared = prepare(task, imported.card, job.length, tokeniser)
+    return Start(Path(job.source).name, imported.card, prepared, imported.settings, imported)
+
+
+def _refuse_head(card: Card, head: HeadSpec) -> None:
+    head_module(card, head, Settings())
+
+
+def _pretraining_text(job: "Job", card: Card, task: Task) -> PlainText | None:
+    if job.pretrain is None:
+        if job.next_sentence:
+            raise IllegalInput("--next-sentence is part of pretraining; say on what with --pretrain")
+        return None
+    _refuse_head(card, HeadSpec("masked-lm"))
+    name = "pydoc/masked" if job.pretrain == "pydoc" else job.pretrain
+    text = plain_text((task if name == "self" else load_task(name)).search_view().train)
+    if job.next_sentence:
+        sentence_pairs(text, job.seed)  # refuses text without any
+    return text
+
+
+def _tokeniser(card: Card, task: Task, text: PlainText) -> Tokeniser:
+    """Train one tokeniser on the text of pretraining and the task's own."""
+    both = PlainText((*text.texts, *plain_text(task.search_view().train).texts))
+    embedding: Any = card.stacks[0].embedding
+    return train_wordpiece(both, embedding.vocabulary)

@@ -1,0 +1,1 @@
+"""From a card and a budget to an observation."""

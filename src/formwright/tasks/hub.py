@@ -1,0 +1,114 @@
+"""Tasks from the Hugging Face hub, through the `datasets` library."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from formwright.core.errors import IllegalInput
+from formwright.core.extras import need
+from formwright.core.remember import remember, remembers
+from formwright.tasks.from_tables import Found, find_rows, text_task
+from formwright.tasks.rows import Splits, TextRows
+from formwright.tasks.tables import Table, missing, written
+from formwright.tasks.task import Task
+
+_VALIDATION = ("validation", "validation_matched", "valid", "dev")
+_ELSE = "save its splits as CSV or JSON Lines files in a folder, and name that folder as the task"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The splits of a dataset by their names, and what to call it."""
+
+    name: str
+    splits: Mapping[str, Any]
+
+
+@remembers
+@dataclass(frozen=True)
+class HubRows:
+    """Fetch the splits of a dataset. Without columns of text, all that hold text are taken."""
+
+    name: str
+    config: str | None
+    text: tuple[str, ...]
+    label: str
+    official_dev: bool
+
+    def __call__(self) -> Splits[TextRows]:
+        """Return all rows, fetched on the first call in a process."""
+        return _found(self).splits
+
+
+def hub_task(name: str, text: tuple[str, ...] = (), label: str = "label", official_dev: bool = False) -> Task:
+    """Make a task of the dataset `owner/name` or `owner/name:config`.
+
+    Where no columns of `text` are named, those that hold strings are taken, if there are one or two.
+    """
+    dataset, _, config = name.partition(":")
+    source = HubRows(dataset, config or None, text, label, official_dev)
+    return text_task(name, source, _found(source), f"column {label} of the Hugging Face dataset {name}")
+
+
+def hub_tables(name: str, config: str | None, otherwise: str) -> Dataset:
+    """Fetch a dataset with all its splits; where that fails, say what the user can do `otherwise`."""
+    datasets = need("datasets", "hub")
+    called = f"{name}:{config}" if config else name
+    try:
+        return Dataset(called, datasets.load_dataset(name, config))
+    except Exception as error:  # a download fails in more ways than the library documents
+        reason = (str(error).splitlines() or [""])[0]
+        raise IllegalInput(
+            f"cannot fetch the Hugging Face dataset {called}: {type(error).__name__}: {reason}. "
+            f"Check the name and the network; or {otherwise}."
+        ) from error
+
+
+def hub_table(dataset: Dataset, split: str, text: Sequence[str], label: str) -> Table:
+    """Take columns of one split; classes are written by their names."""
+    where = f"split {split} of {dataset.name}"
+    if split not in dataset.splits:
+        raise IllegalInput(f"{dataset.name} has no split {split!r}; it has {', '.join(dataset.splits) or 'none'}")
+    rows = dataset.splits[split]
+    for column in (*text, label):
+        if column not in rows.features:
+            raise IllegalInput(f"{where}: {missing(column, list(rows.features))}")
+    names = getattr(rows.features[label], "names", None)
+    labels = [_named(value, names) for value in rows[label]]
+    texts = [[written(value) for value in rows[column]] for column in text]
+    return Table(where, tuple(zip(*texts, labels, strict=True)), tuple(range(1, len(labels) + 1)), unit="row")
+
+
+def check_datasets() -> None:
+    """Raise `MissingExtra` where the `datasets` library is not installed."""
+    need("datasets", "hub")
+
+
+def _named(value: Any, names: Sequence[str] | None) -> str:
+    if names is None:
+        return "" if value is None else written(value)
+    return names[value] if isinstance(value, int) and 0 <= value < len(names) else ""
+
+
+@remember
+def _found(source: HubRows) -> Found:
+    dataset = hub_tables(source.name, source.config, _ELSE)
+    held = next((name for name in _VALIDATION if name in dataset.splits), None)
+    splits = {"train": "train", "validation": held, "test": "test" if "test" in dataset.splits else None}
+    text = source.text or _text_columns(dataset, source.label)
+    tables = {role: hub_table(dataset, split, text, source.label) for role, split in splits.items() if split}
+    if "test" in tables and not all(row[-1] for row in tables["test"].rows):
+        del tables["test"]  # a test without answers
+    return find_rows(tables, None, source.official_dev)
+
+
+def _text_columns(dataset: Dataset, label: str) -> tuple[str, ...]:
+    features = next(iter(dataset.splits.values())).features
+    found = tuple(name for name, feature in features.items() if _holds_text(feature) and name != label)
+    if not 1 <= len(found) <= 2:
+        raise IllegalInput(f"{dataset.name} has the columns {', '.join(features)}; name one or two of them with --text")
+    return found
+
+
+def _holds_text(feature: Any) -> bool:
+    return getattr(feature, "dtype", None) in ("string", "large_string") and not hasattr(feature, "names")

@@ -1,0 +1,126 @@
+"""SQuAD 1.1 and 2.0 from files in the official layout."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from formwright.core.errors import IllegalInput, UnknownName
+from formwright.core.rng import derive
+from formwright.tasks.draw import shuffled
+from formwright.tasks.rows import Splits
+from formwright.tasks.spans import SpanRows
+from formwright.tasks.squad_file import Article, read_squad, rows_of
+from formwright.tasks.task import Task
+
+Version = Literal["1.1", "2.0"]
+
+_SEED = 0
+_NAMES = {"1.1": "squad", "2.0": "squad_v2"}
+_TRAIN = {
+    "1.1": ("train-v1.1", "train-v2.0", "train-v2.0-subset"),
+    "2.0": ("train-v2.0", "train-v2.0-subset"),
+}
+_DEV = {"1.1": ("dev-v1.1",), "2.0": ("dev-v2.0", "dev-v2.0-half")}
+
+
+@dataclass(frozen=True)
+class SquadFile:
+    """Name a file, and say whether only its questions that have answers are wanted."""
+
+    path: Path
+    answerable: bool
+
+    def articles(self) -> tuple[Article, ...]:
+        """Read the articles."""
+        articles = read_squad(self.path)
+        if not self.answerable:
+            return articles
+        kept = [replace(one, questions=tuple(found for found in one.questions if found.answers)) for one in articles]
+        found = tuple(article for article in kept if article.questions)
+        if not found:
+            raise IllegalInput(f"{self.path} holds no question that has an answer")
+        return found
+
+
+@dataclass(frozen=True)
+class SquadFiles:
+    """Read the rows of both files, and divide the official dev set by article unless it is wanted whole."""
+
+    train: SquadFile
+    dev: SquadFile
+    official_dev: bool
+
+    def __call__(self) -> Splits[SpanRows]:
+        """Return all rows."""
+        train, dev = rows_of(self.train.articles()), self.dev.articles()
+        name = self.dev.path.name
+        if self.official_dev:
+            whole = rows_of(dev)
+            return Splits(train, whole, None, division=f"all {len(whole):,} questions of {name}, and no test")
+        validation, test = (rows_of(half) for half in _halves(dev, self.dev.path))
+        division = (
+            f"{len(validation):,} questions of {name}, and test the other {len(test):,}, "
+            f"divided by article with seed {_SEED}"
+        )
+        return Splits(train, validation, test, division=division)
+
+
+def squad_task(version: Version, data: Path, official_dev: bool = False) -> Task:
+    """Make the task `squad` (version 1.1) or `squad_v2` (2.0) from the folder of its files.
+
+    The official test set is secret, so the dev set is divided by article into validation and test; with `official_dev`
+    all of it is for validation, as in publications, and there is no test. Where the training file of version 1.1 is
+    missing, the questions of version 2.0 that have answers take its place.
+    """
+    if version not in _NAMES:
+        raise UnknownName("version of SQuAD", version, _NAMES)
+    folder = _folder(data)
+    train, dev = _find(folder, _TRAIN[version]), _find(folder, _DEV[version])
+    answerable = version == "1.1"
+    source = SquadFiles(SquadFile(train, answerable), SquadFile(dev, answerable), official_dev)
+    return Task(
+        name=_NAMES[version],
+        kind="span-extraction",
+        metric="span-f1",
+        splits=source,
+        metrics=("span-f1", "exact"),
+        chance=0.0 if answerable else None,
+        about=_about(version, train, dev),
+    )
+
+
+def _about(version: Version, train: Path, dev: Path) -> str:
+    some = "" if version == "1.1" else ", or that there is none"
+    borrowed = version == "1.1" and "-v2.0" in train.name
+    source = f"the questions with answers in {train.name}" if borrowed else train.name
+    return f"find the part of a text that answers a question{some}; trained on {source}, judged on {dev.name}"
+
+
+def _folder(data: Path) -> Path:
+    folder = data.absolute()
+    if not folder.is_dir():
+        state = "a file" if folder.exists() else "not there"
+        raise IllegalInput(f"{folder} is {state}; expected the folder that holds the files of SQuAD")
+    return folder / "squad" if (folder / "squad").is_dir() else folder
+
+
+def _find(folder: Path, stems: tuple[str, ...]) -> Path:
+    names = [stem + suffix for stem in stems for suffix in (".json", ".json.gz")]
+    found = next((folder / name for name in names if (folder / name).is_file()), None)
+    if found is None:
+        raise IllegalInput(f"{folder} holds none of {', '.join(names)}; expected one of them")
+    return found
+
+
+def _halves(articles: tuple[Article, ...], path: Path) -> tuple[tuple[Article, ...], tuple[Article, ...]]:
+    """Divide articles so that both halves have about as many questions, and no text is in both."""
+    titles = list(dict.fromkeys(article.title for article in articles))
+    if len(titles) < 2:
+        raise IllegalInput(f"{path} holds one article, which cannot be divided into validation and test")
+    sizes = {title: sum(len(one.questions) for one in articles if one.title == title) for title in titles}
+    halves: tuple[set[str], set[str]] = (set(), set())
+    for place in shuffled(derive(_SEED, "squad"), len(titles)):
+        smaller = min(halves, key=lambda half: sum(sizes[title] for title in half))
+        smaller.add(titles[place])
+    first, second = (tuple(one for one in articles if one.title in half) for half in halves)
+    return first, second

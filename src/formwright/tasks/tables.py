@@ -1,0 +1,187 @@
+"""Read columns of CSV, TSV and JSON Lines files, and say of every bad row where it is and what was expected."""
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from formwright.core.errors import IllegalInput, nearest
+from formwright.tasks.lines import Faults, read_lines
+
+FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+_BROKEN = 0.01  # share of broken rows beyond which a file is not a known one with known flaws
+
+Row = tuple[int, list[str]]  # the line it starts on, and its fields
+
+
+@dataclass(frozen=True)
+class Table:
+    """Some columns of a source, as text, and the line on which each row starts."""
+
+    where: str
+    rows: tuple[tuple[str, ...], ...]
+    lines: tuple[int, ...]
+    left_out: int = 0
+    unit: str = "line"
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def format_of(path: Path) -> str | None:
+    """Tell the format of a table by the end of its name, `.gz` aside; None where it is none of ours."""
+    return FORMATS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
+
+
+def read_table(path: Path, columns: Sequence[str], header: Sequence[str] = (), broken: bool = False) -> Table:
+    """Read the named columns of a table.
+
+    Fields of a TSV are never quoted: a quotation mark is a letter like others. Fields of a CSV may be quoted as usual.
+    A JSON Lines file holds one object a line; other values than text are written as in JSON. Files without a line of
+    headings need `header`. Blank lines are skipped. Where `broken` is true, a few rows with too few or too many fields
+    are left out and counted, and are no fault.
+    """
+    faults = Faults(str(path))
+    kind = format_of(path)
+    if kind is None:
+        raise IllegalInput(f"cannot tell the format of {path}: expected a name in {', '.join(FORMATS)}, or with .gz")
+    if kind == "jsonl":
+        found, left_out = _objects(path, columns, faults), 0
+    else:
+        found, left_out = _fields(path, columns, header, broken, faults)
+    if not found and not faults.found:
+        raise IllegalInput(f"{path} has no rows; expected a table with the columns {', '.join(columns)}")
+    if left_out > _BROKEN * (len(found) + left_out):
+        faults.add(1, f"{left_out:,} of {len(found) + left_out:,} rows have too few or too many fields")
+    faults.end()
+    return Table(str(path), tuple(row for _, row in found), tuple(line for line, _ in found), left_out)
+
+
+def column_names(path: Path) -> tuple[str, ...]:
+    """List the columns of a table: its headings, or the keys of the first JSON object."""
+    faults = Faults(str(path))
+    if format_of(path) == "jsonl":
+        first = next(_json_lines(path, faults), (0, {}))[1]
+        return tuple(first)
+    return tuple(next(_split(path, faults), (0, []))[1])
+
+
+def _fields(
+    path: Path, columns: Sequence[str], header: Sequence[str], broken: bool, faults: Faults
+) -> tuple[list[tuple[int, tuple[str, ...]]], int]:
+    rows = _split(path, faults)
+    names = header or next(rows, (1, []))[1]
+    if not names:
+        raise IllegalInput(f"{path} is empty; expected a table with the columns {', '.join(columns)}")
+    places = _places(columns, names, faults)
+    found, left_out = [], 0
+    for line, fields in rows:
+        if len(fields) == len(names):
+            found.append((line, tuple(fields[place] for place in places)))
+        elif broken:
+            left_out += 1
+        else:
+            faults.add(line, f"{_count(len(fields))}; expected {len(names)}: {', '.join(names)}")
+    return found, left_out
+
+
+def _count(fields: int) -> str:
+    return "1 field" if fields == 1 else f"{fields} fields"
+
+
+def _places(columns: Sequence[str], names: Sequence[str], faults: Faults) -> list[int]:
+    for column in columns:
+        if names.count(column) > 1:
+            faults.add(1, f"{names.count(column)} columns are called {column!r}; expected one")
+        elif column not in names:
+            faults.add(1, missing(column, names))
+    faults.end()
+    return [names.index(column) for column in columns]
+
+
+def missing(column: str, names: Sequence[str]) -> str:
+    """Say that a column is missing, which is the nearest, and which there are."""
+    close = nearest(column, names)
+    hint = f" Nearest: {close[0]!r}." if close else ""
+    some = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    return f"no column called {column!r}.{hint} The columns are: {some or 'none'}"
+
+
+def _split(path: Path, faults: Faults) -> Iterator[Row]:
+    if format_of(path) == "tsv":
+        for number, line in enumerate(read_lines(path, faults), start=1):
+            text = line.rstrip("\r\n")
+            if text.strip():
+                yield number, text.split("\t")
+        return
+    reader = csv.reader(read_lines(path, faults), strict=True)
+    start = 1
+    try:
+        for fields in reader:
+            if fields:
+                yield start, fields
+            start = reader.line_num + 1
+    except csv.Error as error:
+        faults.stop(start, _explain(str(error)))
+
+
+def _explain(error: str) -> str:
+    if "limit" in error:
+        limit = csv.field_size_limit()
+        return f"a field longer than {limit:,} letters; is a quotation mark left open? JSON Lines has no such limit"
+    if "unexpected end" in error:
+        return "a quotation mark is opened here and never closed"
+    return f"not CSV: {error}"
+
+
+def _objects(path: Path, columns: Sequence[str], faults: Faults) -> list[tuple[int, tuple[str, ...]]]:
+    found = []
+    for line, entry in _json_lines(path, faults):
+        wrong = [fault for column in columns if (fault := _fault(entry, column))]
+        for fault in wrong:
+            faults.add(line, fault)
+        if not wrong:
+            found.append((line, tuple(written(entry[column]) for column in columns)))
+    return found
+
+
+def _fault(entry: dict[str, Any], column: str) -> str | None:
+    if column not in entry:
+        return missing(column, list(entry))
+    value = entry[column]
+    if value is None or isinstance(value, list | dict):
+        return f"{column!r} is a JSON {_named(value)}; expected text or a number"
+    if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+        return f"{column!r} holds half a letter (a lone surrogate); expected text"
+    return None
+
+
+def _json_lines(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
+    for line, text in enumerate(read_lines(path, faults), start=1):
+        if not text.strip():
+            continue
+        try:
+            entry = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            faults.add(
+                line,
+                f"not JSON ({getattr(error, 'msg', 'a value too large or too deep')}); expected one JSON object a line",
+            )
+            continue
+        if isinstance(entry, dict):
+            yield line, entry
+        else:
+            faults.add(line, f"a JSON {_named(entry)}; expected one JSON object a line")
+
+
+def _named(entry: Any) -> str:
+    return {list: "array", dict: "object", str: "string", bool: "boolean", type(None): "null"}.get(
+        type(entry), "number"
+    )
+
+
+def written(value: Any) -> str:
+    """Write a value as a field: text as it is, anything else as in JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

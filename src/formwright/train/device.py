@@ -1,0 +1,40 @@
+"""Where a model is trained and with which numbers: chosen by what the machine has."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import torch
+
+from formwright.core.errors import IllegalInput
+
+DEVICES = ("cuda", "mps", "cpu")
+
+
+def choose_device(name: str = "auto") -> torch.device:
+    """Return the device of that name, or with `auto` the fastest that this machine has."""
+    present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if name == "auto":
+        return torch.device(next(device for device in DEVICES if present[device]))
+    if name not in present:
+        raise IllegalInput(f"no device is called {name!r}; devices are auto, {', '.join(DEVICES)}")
+    if not present[name]:
+        raise IllegalInput(f"this machine has no {name} device that torch can use; leave --device out, or say cpu")
+    return torch.device(name)
+
+
+def precision(device: torch.device) -> AbstractContextManager[object]:
+    """Compute in bfloat16 where the device is made for it, elsewhere in float32."""
+    if device.type == "cuda" and torch.cuda.is_bf16_supported():
+        return torch.autocast("cuda", torch.bfloat16)
+    return nullcontext()
+
+
+@contextmanager
+def threads(number: int) -> Iterator[None]:
+    """Compute with that many threads for a while: the sum of floats, and so every loss, depends on their number."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,141 @@
+"""Train a card on a task: from the design to a model with scores."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from formwright.arch.card import Card
+from formwright.core.errors import IllegalInput
+from formwright.nn.build import Spread, build
+from formwright.nn.heads import HeadSpec, SequenceHead
+from formwright.nn.settings import Settings
+from formwright.nn.task_model import TaskModel
+from formwright.tasks.metrics import metric
+from formwright.tasks.rows import TextRows
+from formwright.tasks.task import Task
+from formwright.train.batch import Stream
+from formwright.train.device import choose_device, threads
+from formwright.train.judge import judge
+from formwright.train.loop import Saving, train
+from formwright.train.losses import loss_of
+from formwright.train.masking import Masked, Masking
+from formwright.train.prepare import Prepared
+from formwright.train.recipe import Recipe
+from formwright.train.streams import Shuffled, lengths_of, stream_of
+from formwright.train.watch import Watch
+
+
+def _without_dropout() -> Settings:
+    return Settings(dropout=0.0)
+
+
+@dataclass(frozen=True)
+class Training:
+    """Say how a card is trained: the recipe, the tokens of a row, dropout, fresh weights, device and threads.
+
+    `judge_every` and `patience` ask for early stopping: the model is judged on validation every so many steps, and the
+    best weights are kept.
+    """
+
+    recipe: Recipe
+    length: int = 64
+    settings: Settings = field(default_factory=_without_dropout)
+    spread: Spread = "width"
+    device: str = "auto"
+    threads: int = 1
+    judge_every: int | None = None
+    patience: int = 3
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model, the loss of every step, and its scores on validation by name."""
+
+    model: TaskModel
+    losses: list[float]
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Say how one run of a training is conducted: where it is saved, how far it goes, and who is told of each step."""
+
+    saving: Saving | None = None
+    until: int | None = None
+    after_step: Callable[[int, float], None] | None = field(default=None, compare=False)
+
+
+def head_of(task: Task) -> HeadSpec:
+    """Give the head that answers a task."""
+    if task.kind == "regression":
+        return HeadSpec("sequence-classification", 1)
+    name = "sequence-classification" if task.kind == "image-classification" else task.kind
+    return HeadSpec(name, max(len(task.labels), 1))
+
+
+def fresh_model(card: Card, prepared: Prepared, training: Training) -> TaskModel:
+    """Build a model of a card with fresh weights and the head of a task."""
+    model = build(card, training.settings, head_of(prepared.task), training.recipe.seed, training.spread)
+    assert isinstance(model, TaskModel)
+    start_at_mean(model, prepared)
+    return model
+
+
+def start_at_mean(model: TaskModel, prepared: Prepared) -> None:
+    """Let a fresh head of a regression begin with the mean score, which it would otherwise spend its first steps on."""
+    rows = prepared.train.rows
+    if prepared.task.kind == "regression" and isinstance(rows, TextRows):
+        with torch.no_grad():
+            cast(SequenceHead, model.head).output.bias.fill_(sum(rows.labels) / len(rows))
+
+
+def with_weights(model: TaskModel, weights: Mapping[str, Tensor]) -> TaskModel:
+    """Load the weights of a transformer, such as pretraining gives, below a model's head; all of them must be there."""
+    own = model.transformer.state_dict()
+    missing = sorted(own.keys() - weights.keys())
+    if missing:
+        raise IllegalInput(f"the weights lack {len(missing)} tensors of this card, the first being {missing[0]}")
+    for name, tensor in own.items():
+        if weights[name].shape != tensor.shape:
+            shapes = f"{tuple(weights[name].shape)}, the card's {tuple(tensor.shape)}"
+            raise IllegalInput(f"the weights are of another card: the shape of {name} is {shapes}")
+    model.transformer.load_state_dict({name: weights[name] for name in own})
+    return model
+
+
+def fit(model: TaskModel, prepared: Prepared, training: Training, run: Run | None = None) -> Trained:
+    """Train a model on a task and judge it on the validation rows."""
+    run = run or Run()
+    task, recipe = prepared.task, training.recipe
+    model.to(choose_device(training.device))
+    with threads(training.threads):
+        stream = task_stream(prepared, recipe)
+        watch = _watch(prepared, training)
+        losses = train(
+            model, stream, loss_of(task.kind), recipe, run.saving, run.after_step, until=run.until, watch=watch
+        )
+        return Trained(model, losses, judge(model, prepared, prepared.validation))
+
+
+def task_stream(prepared: Prepared, recipe: Recipe) -> Stream:
+    """Give the batches that a recipe trains on."""
+    examples = prepared.train.examples
+    if prepared.task.kind == "masked-lm":
+        masking = Masking.of(prepared.text_tokeniser)
+        return Masked(examples, Shuffled(lengths_of(examples), recipe.batch, recipe.seed), masking)  # type: ignore[arg-type]
+    return stream_of(prepared.task.kind, examples, recipe.batch, recipe.seed)
+
+
+def _watch(prepared: Prepared, training: Training) -> Watch | None:
+    if training.judge_every is None:
+        return None
+    deciding = metric(prepared.task.metric)
+    sign = 1 if deciding.direction == "max" else -1
+
+    def score(model: nn.Module) -> float:
+        return sign * judge(model, prepared, prepared.validation)[deciding.name]
+
+    return Watch(score, training.judge_every, training.patience)

@@ -1,0 +1,130 @@
+"""From a task to arrays that a card can be trained on: tokeniser, tokens, and nothing that the card cannot read."""
+
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import numpy as np
+
+from formwright.arch.card import Card
+from formwright.arch.layers import PatchEmbedding, TokenEmbedding
+from formwright.core.errors import IllegalInput
+from formwright.tasks.encode import Encoded, Ragged, encode_rows
+from formwright.tasks.rows import ImageRows, PlainText, Rows, TextRows
+from formwright.tasks.spans import SpanRows
+from formwright.tasks.task import Task
+from formwright.tasks.tokeniser import Tokeniser, train_wordpiece
+from formwright.tasks.windows import Windows, encode_spans
+from formwright.train.streams import Examples
+
+_READS = {"tokens": "text", "patches": "images", "frames": "frames"}  # by the type of an embedding
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some rows of a task and their arrays; `windows` says which question each row of a span task belongs to."""
+
+    rows: Rows | SpanRows
+    examples: Examples
+    windows: Windows | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What a search sees of a task, in arrays; `tokeniser` is None for images."""
+
+    task: Task
+    tokeniser: Tokeniser | None
+    length: int
+    types: int
+    train: Part
+    validation: Part
+
+    @property
+    def text_tokeniser(self) -> Tokeniser:
+        """Give the tokeniser of a task that has text."""
+        assert self.tokeniser is not None, f"{self.task.name} has no text"
+        return self.tokeniser
+
+    def part(self, rows: Rows | SpanRows) -> Part:
+        """Encode other rows of the same task in the same way."""
+        return _part(rows, self.tokeniser, self.length, self.types)
+
+
+def prepare(task: Task, card: Card, length: int, tokeniser: Tokeniser | None = None) -> Prepared:
+    """Encode the training and validation rows of a task for a card, in at most `length` tokens a row.
+
+    Without a tokeniser, one is trained on the training rows, with at most as many tokens as the card has room for.
+    What was prepared is kept in memory, and used again for every card that reads the same tokens.
+    """
+    embedding = card.stacks[0].embedding
+    has, reads = "images" if task.kind == "image-classification" else "text", _READS[embedding.TYPE]
+    if has != reads:
+        raise IllegalInput(f"the task {task.name} has {has}, but this card reads {reads}")
+    if isinstance(embedding, PatchEmbedding):
+        return _images(task, embedding)
+    found = tokeniser or train_wordpiece(task.search_view().train, _room(card))
+    return _prepared(task, _Kept(found.digest, found), *_limits(card, found, length))
+
+
+def encode_for(card: Card, rows: TextRows | PlainText, tokeniser: Tokeniser, length: int) -> Encoded:
+    """Encode rows of text for a card, in at most `length` tokens a row, and never in what the card cannot read."""
+    length, types = _limits(card, tokeniser, length)
+    return _typed(encode_rows(rows, tokeniser, length), types)
+
+
+def _limits(card: Card, tokeniser: Tokeniser, length: int) -> tuple[int, int]:
+    """Give how many tokens of a row, and how many kinds of sentences, a card can tell apart."""
+    if tokeniser.size > (room := _room(card)):
+        raise IllegalInput(f"the tokeniser has {tokeniser.size:,} tokens, but the card's table has room for {room:,}")
+    return min(length, *(table.length for table in _tables(card))), _tables(card)[0].types
+
+
+def _room(card: Card) -> int:
+    return min(table.vocabulary for table in _tables(card))
+
+
+def _tables(card: Card) -> list[TokenEmbedding]:
+    return [stack.embedding for stack in card.stacks if isinstance(stack.embedding, TokenEmbedding)]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A tokeniser that equals another when their digests do."""
+
+    digest: str
+    tokeniser: Tokeniser = field(compare=False)
+
+
+@lru_cache(maxsize=16)
+def _prepared(task: Task, kept: _Kept, length: int, types: int) -> Prepared:
+    view = task.search_view()
+    parts = [_part(rows, kept.tokeniser, length, types) for rows in (view.train, view.validation)]
+    return Prepared(task, kept.tokeniser, length, types, *parts)
+
+
+def _part(rows: Rows | SpanRows, tokeniser: Tokeniser | None, length: int, types: int) -> Part:
+    if isinstance(rows, ImageRows):
+        return Part(rows, rows)
+    assert tokeniser is not None
+    if isinstance(rows, SpanRows):
+        windows = encode_spans(rows, tokeniser, length)
+        return Part(rows, _typed(windows.encoded, types), windows)
+    return Part(rows, _typed(encode_rows(rows, tokeniser, length), types))
+
+
+def _typed(encoded: Encoded, types: int) -> Encoded:
+    """Tell apart no more sentences than the card does."""
+    values = np.minimum(encoded.types.values, max(types - 1, 0))
+    return replace(encoded, types=Ragged(values, encoded.types.offsets))
+
+
+def _images(task: Task, embedding: PatchEmbedding) -> Prepared:
+    view = task.search_view()
+    wanted = (embedding.channels, embedding.image)
+    found = view.train.pixels.shape[1:3]
+    if found != wanted:
+        raise IllegalInput(
+            f"the images of {task.name} have {found[0]} channels and {found[1]} pixels a side; the card reads "
+            f"{wanted[0]} channels and {wanted[1]} pixels"
+        )
+    return Prepared(task, None, 0, 0, Part(view.train, view.train), Part(view.validation, view.validation))

@@ -1,0 +1,51 @@
+"""Early stopping: judge a model while it is trained, keep its best weights, and stop when it no longer improves."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from formwright.core.errors import IllegalInput
+from formwright.train.state import State
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Say how a model is judged (higher is better), every how many steps, and when to stop.
+
+    Training stops after `patience` judgements in a row that were no better than the best before them. In the end the
+    model has the weights that were judged best.
+    """
+
+    judge: Callable[[nn.Module], float]
+    every: int
+    patience: int = 3
+
+    def __post_init__(self) -> None:
+        """Refuse a watch that never looks."""
+        if self.every < 1 or self.patience < 1:
+            raise IllegalInput(f"a watch needs at least one step and one judgement, not {self.every}, {self.patience}")
+
+    def look(self, state: State) -> None:
+        """Judge the model when it is time, and remember its weights when they are the best so far."""
+        step = len(state.losses)
+        if step % self.every and step != state.recipe.steps:
+            return
+        score = self.judge(state.model)
+        if not state.judged or score > max(old for _, old in state.judged):
+            state.best = {name: tensor.detach().clone() for name, tensor in state.model.named_parameters()}
+        state.judged.append((step, score))
+
+    def is_over(self, state: State) -> bool:
+        """Tell whether the last judgements were all no better than an earlier one; the judgements alone decide."""
+        scores = [score for _, score in state.judged]
+        earlier, last = scores[: -self.patience], scores[-self.patience :]
+        return bool(earlier) and max(last) <= max(earlier)
+
+    def finish(self, state: State) -> None:
+        """Give the model its best weights."""
+        with torch.no_grad():
+            for name, parameter in state.model.named_parameters():
+                if name in state.best:
+                    parameter.copy_(state.best[name])

@@ -1,0 +1,163 @@
+import pickle
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from formwright.core.errors import IllegalInput, MissingExtra
+from formwright.tasks.glue import glue_task
+from formwright.tasks.hub import hub_task
+from formwright.tasks.test_split import open_test
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column's type, as the library describes it."""
+
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Classes(Feature):
+    """A column of classes."""
+
+    names: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A split, as the library hands it out."""
+
+    features: dict[str, Feature]
+    columns: dict[str, list[Any]]
+
+    def __getitem__(self, name: str) -> list[Any]:
+        return self.columns[name]
+
+
+Give = Callable[[Any], list[tuple[str, str | None]]]
+
+
+@pytest.fixture
+def give(monkeypatch: pytest.MonkeyPatch) -> Give:
+    """Install a `datasets` library that gives one dataset, or raises one error; return what it is asked for."""
+
+    def call(found: Any) -> list[tuple[str, str | None]]:
+        asked = []
+
+        def load_dataset(name: str, config: str | None) -> Any:
+            asked.append((name, config))
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        library = ModuleType("datasets")
+        library.load_dataset = load_dataset  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "datasets", library)
+        return asked
+
+    return call
+
+
+def split(size: int, labels: list[int] | None = None, **more: list[Any]) -> Split:
+    features = {"sentence": Feature("string"), "label": Classes("int64", ["bad", "good"]), "idx": Feature("int32")}
+    columns = {
+        "sentence": [f"words {row}" for row in range(size)],
+        "label": labels or [row % 2 for row in range(size)],
+        "idx": list(range(size)),
+    }
+    return Split(features | {name: Feature("string") for name in more}, columns | more)
+
+
+def test_a_dataset_is_fetched_once_with_its_configuration(give: Give) -> None:
+    asked = give({"train": split(20), "validation": split(6), "test": split(4)})
+    task = hub_task("owner/name:config")
+    assert (task.name, task.labels, task.metrics) == ("owner/name:config", ("bad", "good"), ("accuracy", "f1"))
+    assert (len(task.search_view().train), len(task.search_view().validation), len(open_test(task))) == (20, 6, 4)
+    assert task.search_view().train.texts[1] == ("words 1",)
+    assert asked == [("owner/name", "config")]
+
+
+def test_a_test_without_answers_is_no_test(give: Give) -> None:
+    give({"train": split(20), "validation": split(6), "test": split(4, [-1] * 4)})
+    assert len(open_test(hub_task("owner/name"))) == 3
+
+
+def test_a_dataset_may_have_nothing_but_training_rows(give: Give) -> None:
+    asked = give({"train": split(20)})
+    task = hub_task("owner/name")
+    assert len(task.search_view().train) == 16
+    assert asked == [("owner/name", None)]
+    with pytest.raises(IllegalInput, match="without a validation set"):
+        hub_task("owner/name", official_dev=True)
+
+
+def test_columns_may_be_named(give: Give) -> None:
+    give({"train": split(20, title=["a"] * 20, author=["b"] * 20)})
+    with pytest.raises(IllegalInput, match="the columns sentence, label, idx, title, author; name one or two of them"):
+        hub_task("owner/name")
+    assert hub_task("owner/name", ("title", "sentence")).search_view().train.texts[0] == ("a", "words 0")
+    with pytest.raises(IllegalInput, match="split train of owner/name: no column called 'titel'. Nearest: 'title'"):
+        hub_task("owner/name", ("titel",))
+
+
+def test_labels_may_be_text_or_scores(give: Give) -> None:
+    features = {"sentence": Feature("string"), "label": Feature("string"), "score": Feature("float32")}
+    columns = {
+        "sentence": [f"words {row}" for row in range(20)],
+        "label": ["x", "y"] * 10,
+        "score": [row / 4 for row in range(20)],
+    }
+    give({"train": Split(features, columns)})
+    assert hub_task("owner/name", ("sentence",)).labels == ("x", "y")
+    assert hub_task("owner/name", ("sentence",), "score").kind == "regression"
+    columns["label"][3] = None
+    with pytest.raises(IllegalInput, match="split train of owner/name, row 4: an empty label"):
+        hub_task("owner/name", ("sentence",))
+
+
+def test_a_dataset_without_training_rows_is_refused(give: Give) -> None:
+    give({"test": split(20)})
+    with pytest.raises(IllegalInput, match="owner/name has no split 'train'; it has test"):
+        hub_task("owner/name")
+
+
+def test_a_failed_download_says_what_else_can_be_done(give: Give) -> None:
+    give(ConnectionError("Couldn't reach the Hub\n(and many more words)"))
+    with pytest.raises(IllegalInput) as error:
+        hub_task("owner/name")
+    assert "owner/name: ConnectionError: Couldn't reach the Hub. Check the name and the network" in str(error.value)
+    assert "name that folder as the task" in str(error.value)
+    with pytest.raises(IllegalInput, match="give the folder of SST-2 with --data DIR"):
+        glue_task("sst2").search_view()
+
+
+def test_without_the_library_the_install_line_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    for make in (lambda: hub_task("owner/name"), lambda: glue_task("sst2")):
+        with pytest.raises(MissingExtra, match=r'pip install "formwright\[hub\]"'):
+            make()
+
+
+def test_glue_comes_from_the_hub_where_no_folder_is_given(give: Give) -> None:
+    names = ["entailment", "neutral", "contradiction"]
+    features = {"premise": Feature("string"), "hypothesis": Feature("string"), "label": Classes("int64", names)}
+    columns = {"premise": list("abcdef"), "hypothesis": list("uvwxyz"), "label": [0, 1, 2, 0, 1, 2]}
+    asked = give({"train": Split(features, columns), "validation_matched": Split(features, columns)})
+    task = pickle.loads(pickle.dumps(glue_task("mnli", official_dev=True)))
+    assert asked == []  # nothing is fetched before rows are needed
+    assert task.search_view().validation.texts[5] == ("f", "z")
+    assert task.search_view().validation.labels == (0, 1, 2, 0, 1, 2)
+    assert task.labels == tuple(names)
+    assert asked == [("nyu-mll/glue", "mnli")]
+    assert task.division == "the dev set (officially 9,815 rows) of 6 rows, whole"
+
+
+def test_classes_of_glue_keep_their_names(give: Give) -> None:
+    features = {"sentence": Feature("string"), "label": Classes("int64", ["positive", "negative"])}
+    columns = {"sentence": ["a", "b"], "label": [0, 1]}
+    give({"train": Split(features, columns), "validation": Split(features, columns)})
+    assert glue_task("sst2", official_dev=True).search_view().train.labels == (1, 0)  # ours are the other way round

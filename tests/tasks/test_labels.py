@@ -1,0 +1,91 @@
+import pytest
+
+from formwright.core.errors import IllegalInput
+from formwright.tasks.labels import Labelling, as_number, learn_labels
+from formwright.tasks.rows import TextRows
+from formwright.tasks.tables import Table
+
+
+def table(*labels: str) -> Table:
+    rows = tuple((f"text {row}", label) for row, label in enumerate(labels))
+    return Table("file.csv", rows, tuple(range(2, len(rows) + 2)))
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (("b", "a", "b "), ("a", "b")),
+        (("10", "9", "9"), ("9", "10")),
+        (("1.0", "0.0", "1.0"), ("0.0", "1.0")),
+        (("0.5", "x", "x"), ("0.5", "x")),
+        (("1_0", "2", "2"), ("1_0", "2")),
+    ],
+)
+def test_classes_are_sorted(labels: tuple[str, ...], names: tuple[str, ...]) -> None:
+    assert learn_labels(table(*labels)) == Labelling("sequence-classification", names)
+
+
+@pytest.mark.parametrize("labels", [("0.5", "1"), ("0", "0.0", "-2.5e-1")])
+def test_numbers_with_fractions_are_scores(labels: tuple[str, ...]) -> None:
+    found = learn_labels(table(*labels))
+    assert found.kind == "regression"
+    assert found.rows(table(*labels)).labels == tuple(float(label) for label in labels)
+
+
+def test_the_user_may_decide() -> None:
+    assert learn_labels(table("1", "2"), "regression").kind == "regression"
+    assert learn_labels(table("0.5", "1.5"), "sequence-classification").names == ("0.5", "1.5")
+
+
+def test_labels_become_the_places_of_their_names() -> None:
+    found = learn_labels(table("yes", "no")).rows(table("no", " yes", "yes"))
+    assert found == TextRows((("text 0",), ("text 1",), ("text 2",)), (0, 1, 1))
+
+
+def test_labels_may_be_written_otherwise() -> None:
+    labelling = Labelling("sequence-classification", ("negative", "positive"), written=("0", "1"))
+    assert labelling.rows(table("1", "0")).labels == (1, 0)
+    with pytest.raises(IllegalInput, match="line 2: label 'positive'.* Expected one of: 0, 1"):
+        labelling.rows(table("positive"))
+
+
+def test_labels_unseen_in_training_are_told_with_line_and_nearest() -> None:
+    labelling = learn_labels(table("entailment", "neutral"))
+    with pytest.raises(IllegalInput) as error:
+        labelling.rows(table("neutral", "neutrall", "", "entailment"))
+    assert "file.csv has 2 faults" in str(error.value)
+    assert "line 3: label 'neutrall', which is not among those of training. Nearest: 'neutral'." in str(error.value)
+    assert "line 4: label ''" in str(error.value)
+
+
+@pytest.mark.parametrize("score", ["high", "nan", "inf", "-1", "5.1", ""])
+def test_scores_are_finite_and_within_their_bounds(score: str) -> None:
+    labelling = Labelling("regression", within=(0.0, 5.0))
+    with pytest.raises(IllegalInput, match=f"line 3: score '{score}'; expected a finite number from 0 to 5"):
+        labelling.rows(table("2.5", score))
+
+
+@pytest.mark.parametrize("score", ["nan", "-inf"])
+def test_own_scores_are_finite(score: str) -> None:
+    labels = table("0.5", score)
+    with pytest.raises(IllegalInput, match=f"line 3: score '{score}'; expected a finite number$"):
+        learn_labels(labels).rows(labels)
+
+
+def test_empty_labels_are_refused() -> None:
+    with pytest.raises(IllegalInput, match="line 3: an empty label"):
+        learn_labels(table("a", " ", "b"))
+
+
+def test_one_class_is_none() -> None:
+    with pytest.raises(IllegalInput, match="all rows of file.csv have the label 'a'"):
+        learn_labels(table("a", "a"))
+
+
+def test_a_column_of_names_or_numbers_of_rows_is_no_label() -> None:
+    with pytest.raises(IllegalInput, match="30 labels for 30 rows; name another column"):
+        learn_labels(table(*(str(row) for row in range(30))))
+
+
+def test_numbers_are_read() -> None:
+    assert [as_number(text) for text in ("1", "-2.5", "1e3", "x", "", "1_000")] == [1.0, -2.5, 1000.0, None, None, None]

@@ -1,0 +1,96 @@
+import gzip
+from pathlib import Path
+
+import pytest
+
+from formwright.core.errors import IllegalInput
+from formwright.tasks import lines
+from formwright.tasks.lines import Faults, read_lines
+
+
+def read(path: Path) -> list[str]:
+    return list(read_lines(path, Faults(str(path))))
+
+
+def test_lines_keep_their_ends_and_lose_the_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_bytes("\ufeffa\r\nb\u2028\x85c\n\nd".encode())
+    assert read(file) == ["a\r\n", "b\u2028\x85c\n", "\n", "d"]
+
+
+def test_gzip_is_unpacked(tmp_path: Path) -> None:
+    file = tmp_path / "a.gz"
+    file.write_bytes(gzip.compress(b"a\nb\n"))
+    assert read(file) == ["a\n", "b\n"]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"fine\nna\xefve\n", "line 2: byte 3 is 0xEF, which is not UTF-8"),
+        (b"fine\nends in \xc3", "line 2: byte 9 is 0xC3"),
+        (b"fine\nfine\nnot\0fine\n", "line 3: a NUL byte"),
+        ("text".encode("utf-16"), "line 1: UTF-16; expected UTF-8"),
+    ],
+)
+def test_what_is_not_utf8_is_told_with_its_line(tmp_path: Path, content: bytes, expected: str) -> None:
+    file = tmp_path / "a.txt"
+    file.write_bytes(content)
+    with pytest.raises(IllegalInput) as error:
+        read(file)
+    assert f"{file}, {expected}" in str(error.value)
+
+
+def test_an_endless_line_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_LONGEST", 10)
+    file = tmp_path / "a.txt"
+    file.write_bytes(b"0123456789\n" * 2)
+    with pytest.raises(IllegalInput, match="line 1: longer than 10 bytes"):
+        read(file)
+    file.write_bytes(b"012345678\n" * 2)
+    assert len(read(file)) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (gzip.compress(b"many words\n" * 100)[:-12], "cannot unpack .*: it is cut short"),
+        (b"plain text", "cannot unpack .*: Not a gzipped file"),
+        (gzip.compress(b"abc\n" * 100)[:12] + b"\xff" * 20, "cannot unpack"),
+    ],
+)
+def test_damaged_gzip_is_told(tmp_path: Path, content: bytes, expected: str) -> None:
+    file = tmp_path / "a.gz"
+    file.write_bytes(content)
+    with pytest.raises(IllegalInput, match=expected):
+        read(file)
+
+
+def test_missing_files_and_folders_are_told(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match=r"cannot read .*nothing\.txt: No such file"):
+        read(tmp_path / "nothing.txt")
+    with pytest.raises(IllegalInput, match="it is a folder; expected a file"):
+        read(tmp_path)
+
+
+def test_faults_are_told_together_and_five_are_enough() -> None:
+    faults = Faults("table")
+    faults.end()
+    for line in range(1, 5):
+        faults.add(line, "bad")
+    with pytest.raises(IllegalInput, match="perhaps more") as error:
+        faults.add(9, "worse")
+    assert str(error.value).splitlines()[1:] == [
+        "  line 1: bad",
+        "  line 2: bad",
+        "  line 3: bad",
+        "  line 4: bad",
+        "  line 9: worse",
+    ]
+
+
+def test_one_fault_is_told_in_one_line() -> None:
+    faults = Faults("table", "row")
+    faults.add(7, "bad")
+    with pytest.raises(IllegalInput, match="^table, row 7: bad$"):
+        faults.end()

@@ -1,0 +1,166 @@
+import gzip
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import formwright
+from formwright.core.errors import IllegalInput
+from formwright.tasks.own import own_task
+from formwright.tasks.rows import TextRows
+from formwright.tasks.test_split import open_test
+
+SOURCE = str(Path(formwright.__file__).parents[1])
+ROWS = [(f"sentence number {row}", ("no", "yes")[row % 2]) for row in range(20)]
+OTHER_PROCESS = """
+import pickle, sys
+task = pickle.loads(sys.stdin.buffer.read())
+print(task.search_view().train.digest, task.search_view().validation.digest)
+"""
+
+
+def as_text(name: str, rows: list[tuple[str, str]], columns: tuple[str, str] = ("sentence", "label")) -> str:
+    if ".jsonl" in name:
+        return "\n".join(json.dumps(dict(zip(columns, row, strict=True))) for row in rows)
+    between = "\t" if ".tsv" in name else ","
+    return "\n".join(between.join(row) for row in [columns, *rows]) + "\n"
+
+
+def write(path: Path, rows: list[tuple[str, str]] = ROWS, columns: tuple[str, str] = ("sentence", "label")) -> Path:
+    content = as_text(path.name, rows, columns).encode()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.csv.gz", "a.jsonl.gz"])
+def test_a_single_file_is_divided_the_same_way_in_every_format(tmp_path: Path, name: str) -> None:
+    task = own_task(write(tmp_path / name))
+    view = task.search_view()
+    assert (len(view.train), len(view.validation), len(open_test(task))) == (16, 2, 2)
+    assert (task.labels, task.kind) == (("no", "yes"), "sequence-classification")
+    assert task.division == "all 20 rows, divided 80/10/10 by seed 0"
+    assert task.about == f"column label from sentence of {name}"
+    (tmp_path / "plain").mkdir()
+    same = own_task(write(tmp_path / "plain" / "b.csv"))
+    assert same.search_view() == view
+
+
+def test_columns_are_named_and_there_may_be_two_of_text(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("a,b,score\n" + "".join(f"first {row},second {row},{row / 4}\n" for row in range(20)))
+    task = own_task(path, text=("b", "a"), label="score")
+    assert (task.kind, task.metric, task.labels) == ("regression", "pearson", ())
+    texts, score = task.search_view().train.texts[0], task.search_view().train.labels[0]
+    number = texts[0].split()[1]
+    assert (texts, score) == ((f"second {number}", f"first {number}"), int(number) / 4)
+    assert own_task(path, ("a",), "score", kind="sequence-classification").kind == "sequence-classification"
+
+
+def test_a_folder_has_a_file_for_each_split(tmp_path: Path) -> None:
+    write(tmp_path / "train.csv")
+    write(tmp_path / "dev.jsonl.gz", ROWS[:6])
+    write(tmp_path / "test.tsv", ROWS[6:9])
+    (tmp_path / "README.md").write_text("train.csv is for training")
+    task = own_task(tmp_path)
+    assert (len(task.search_view().train), len(task.search_view().validation)) == (20, 6)
+    assert open_test(task) == TextRows(tuple((text,) for text, _ in ROWS[6:9]), (0, 1, 0))
+
+
+def test_a_test_file_without_labels_is_no_test(tmp_path: Path) -> None:
+    write(tmp_path / "train.csv")
+    write(tmp_path / "validation.csv", ROWS[:6])
+    write(tmp_path / "test.csv", columns=("sentence", "id"))
+    task = own_task(tmp_path)
+    assert (len(task.search_view().validation), len(open_test(task))) == (3, 3)
+    assert task.division.startswith("the validation set of 6 rows, halved")
+    whole = own_task(tmp_path, official_dev=True)
+    assert len(whole.search_view().validation) == 6
+    with pytest.raises(IllegalInput, match="has no test rows: validation is the validation set of 6 rows, whole"):
+        open_test(whole)
+
+
+def test_tasks_travel_to_another_process_and_read_their_files_there(tmp_path: Path) -> None:
+    task = own_task(write(tmp_path / "a.csv"))
+    travelling = pickle.dumps(task)
+    assert b"sentence number 3" not in travelling
+    done = subprocess.run(
+        [sys.executable, "-c", OTHER_PROCESS],
+        input=travelling,
+        env={**os.environ, "PYTHONPATH": SOURCE},
+        cwd=os.path.dirname(SOURCE),
+        capture_output=True,
+        check=True,
+    )
+    view = task.search_view()
+    assert done.stdout.decode().split() == [view.train.digest, view.validation.digest]
+
+
+def test_files_are_read_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv")
+    task = own_task(path)
+    path.unlink()
+    assert len(task.search_view().train) == 16
+
+
+def test_a_path_stays_what_it_was_when_the_folder_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "a.csv")
+    monkeypatch.chdir(tmp_path)
+    task = own_task("a.csv")
+    monkeypatch.chdir("/")
+    assert task.name == "a.csv"
+    assert pickle.loads(pickle.dumps(task)).search_view() == task.search_view()
+
+
+def test_changed_files_are_noticed_elsewhere(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv")
+    copy = pickle.loads(pickle.dumps(own_task(path)))
+    write(path, [*ROWS, ("a new sentence", "a new label")])
+    with pytest.raises(IllegalInput, match="have changed since"):
+        copy.search_view()
+
+
+def test_nothing_is_left_on_disk(tmp_path: Path) -> None:
+    own_task(write(tmp_path / "a.csv")).search_view()
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize(
+    ("text", "label"), [((), "label"), (("a", "b", "c"), "label"), (("a",), "a"), (("a", "a"), "b")]
+)
+def test_columns_must_make_sense(tmp_path: Path, text: tuple[str, ...], label: str) -> None:
+    with pytest.raises(IllegalInput, match="one or two columns of text and another of labels"):
+        own_task(tmp_path / "a.csv", text, label)
+
+
+def test_folders_and_files_that_cannot_be_used_are_told(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match=r"no training rows in .*: looked for a file called train .*\.csv"):
+        own_task(tmp_path)
+    with pytest.raises(IllegalInput, match=r"cannot read .*a\.csv: No such file"):
+        own_task(tmp_path / "a.csv")
+    with pytest.raises(IllegalInput, match=r"a\.txt is no folder, and no file whose name ends in \.csv"):
+        own_task(tmp_path / "a.txt")
+    with pytest.raises(IllegalInput, match="cannot read .*: File name too long"):
+        own_task(tmp_path / ("a" * 300 + ".csv"))
+
+
+def test_two_files_for_one_split_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "train.csv")
+    write(tmp_path / "dev.csv")
+    write(tmp_path / "valid.tsv")
+    with pytest.raises(IllegalInput, match=r"has dev\.csv, valid\.tsv; expected one of them"):
+        own_task(tmp_path)
+
+
+def test_a_folder_in_place_of_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").mkdir()
+    with pytest.raises(IllegalInput, match=r"cannot read .*train\.csv: Is a directory"):
+        own_task(tmp_path)
+
+
+def test_a_missing_column_is_told_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match=r"a\.csv, line 1: no column called 'sentense'. Nearest: 'sentence'"):
+        own_task(write(tmp_path / "a.csv"), ("sentense",))

@@ -1,0 +1,110 @@
+"""Cards and tasks of every kind that train in a moment, and models whose answers are known beforehand."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache, partial
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.ops import Attention, CrossAttention
+from formwright.tasks import TASKS
+from formwright.tasks.encode import Encoded, Ragged
+from formwright.tasks.rows import AnyRows, Splits
+from formwright.tasks.shorten import first_rows
+from formwright.tasks.spans import SpanRows
+from formwright.tasks.task import Kind, Task
+
+VOCABULARY, LENGTH = 320, 32
+TABLE = TokenEmbedding(VOCABULARY, 16, length=LENGTH, types=2)
+BLOCK = Block(16, Attention(2, 8), (32,))
+ENCODER = Card(encoder=Stack(TABLE, (BLOCK,)))
+DECODER = Card(decoder=Stack(TABLE, (BLOCK,), causal=True))
+BOTH = Card(
+    encoder=Stack(TABLE, (BLOCK,)),
+    decoder=Stack(TABLE, (replace(BLOCK, cross=CrossAttention(2, 8)),), causal=True),
+)
+VISION = Card(encoder=Stack(PatchEmbedding(8, 4, 16, channels=1), (BLOCK,)))
+COLOURS = ("red", "blue", "green", "white", "black", "brown", "pink", "grey")
+
+
+def with_types(types: int) -> Card:
+    """Give the encoder with another number of kinds of sentences."""
+    return Card(encoder=Stack(replace(TABLE, types=types), (BLOCK,)))
+
+
+def _first(task: Task, number: int) -> Splits[AnyRows]:
+    whole = task.splits()
+    return Splits(first_rows(whole.train, number), first_rows(whole.validation, number // 4), None)
+
+
+@cache
+def few(name: str, number: int = 256) -> Task:
+    """Give the first rows of a builtin task."""
+    task = TASKS.get(name)
+    return replace(task, splits=partial(_first, task, number))
+
+
+def _colours(number: int) -> SpanRows:
+    drawn = np.random.default_rng(number).choice(COLOURS, (number, 2))
+    contexts = tuple(f"my house is {house} and my car is {car} today" for house, car in drawn)
+    starts = (context.index(" is ") + 4 for context in contexts)
+    answers = tuple(((str(house), start),) for (house, _), start in zip(drawn, starts, strict=True))
+    return SpanRows(("which colour has the house",) * number, contexts, answers)
+
+
+def _colour_splits() -> Splits[SpanRows]:
+    return Splits(_colours(192), _colours(40), None)
+
+
+SPANS = Task("colours", "span-extraction", "span-f1", _colour_splits, ("exact", "span-f1"))
+
+EVERY_KIND: dict[str, tuple[Card, Callable[[], Task]]] = {
+    "sequence-classification": (ENCODER, partial(few, "mini-glue/sst2")),
+    "regression": (ENCODER, partial(few, "mini-glue/stsb")),
+    "masked-lm": (ENCODER, partial(few, "pydoc/masked", 64)),
+    "causal-lm": (DECODER, partial(few, "pydoc/causal", 64)),
+    "seq2seq-lm": (BOTH, partial(few, "translation")),
+    "image-classification": (VISION, partial(few, "digits")),
+    "span-extraction": (ENCODER, lambda: SPANS),
+}
+
+
+def task_of(kind: Kind, metric: str, train: AnyRows, validation: AnyRows | None = None, labels: int = 0) -> Task:
+    """Make a task of rows at hand."""
+    splits = Splits(train, train if validation is None else validation, None)
+    return Task("handmade", kind, metric, lambda: splits, labels=tuple(str(label) for label in range(labels)))
+
+
+def encoded(sequences: list[list[int]], labels: list[int] | None = None, targets: list[list[int]] | None = None) -> Encoded:
+    """Make arrays of token numbers at hand; all are of the first sentence."""
+    return Encoded(
+        Ragged.of(sequences),
+        Ragged.of([[0] * len(sequence) for sequence in sequences]),
+        None if labels is None else np.array(labels, np.int64),
+        None if targets is None else Ragged.of(targets),
+    )
+
+
+class Stub(nn.Module):
+    """Answer with a function of the input tokens, or of the target tokens where there are any."""
+
+    def __init__(self, answer: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.anchor = nn.Parameter(torch.zeros(1))  # a model is where its parameters are
+        self.answer = answer
+
+    def forward(
+        self,
+        inputs: Tensor,
+        mask: Tensor | None = None,
+        types: Tensor | None = None,
+        targets: Tensor | None = None,
+        targets_mask: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        scores = self.answer(inputs if targets is None else targets)
+        return scores if positions is None else scores[positions]

@@ -1,0 +1,122 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from tests.train.cases import encoded
+
+from formwright.core.errors import IllegalInput
+from formwright.tasks.encode import Encoded
+from formwright.tasks.rows import ImageRows
+from formwright.train.losses import IGNORED
+from formwright.train.streams import Shuffled, in_order, lengths_of, next_tokens, stream_of, translations
+
+lengths = st.lists(st.integers(1, 30), min_size=1, max_size=80).map(lambda values: np.array(values, np.int64))
+sizes, seeds = st.integers(1, 20), st.integers(0, 5)
+sequences = st.lists(st.lists(st.integers(5, 40), min_size=2, max_size=9), min_size=1, max_size=20)
+
+
+@given(lengths, sizes, seeds, st.integers(0, 3))
+def test_every_row_comes_once_an_epoch(lengths: NDArray[np.int64], size: int, seed: int, epoch: int) -> None:
+    order = Shuffled(lengths, size, seed)
+    first = epoch * order.batches_per_epoch
+    dealt = [order.rows(step) for step in range(first, first + order.batches_per_epoch)]
+    assert sorted(np.concatenate(dealt).tolist()) == list(range(len(lengths)))
+    assert all(1 <= len(rows) <= size for rows in dealt)
+
+
+@given(lengths, sizes, seeds, st.lists(st.integers(0, 50), max_size=6), st.integers(0, 50))
+def test_a_step_has_its_batch_whatever_was_asked_before(
+    lengths: NDArray[np.int64], size: int, seed: int, before: list[int], step: int
+) -> None:
+    asked = Shuffled(lengths, size, seed)
+    for other in before:
+        asked.rows(other)
+    assert np.array_equal(asked.rows(step), Shuffled(lengths, size, seed).rows(step))
+
+
+def test_epochs_and_seeds_differ_in_their_order() -> None:
+    order, other = Shuffled(np.full(64, 5), 8, 0), Shuffled(np.full(64, 5), 8, 1)
+    epochs = [np.concatenate(plan).tolist() for plan in (order.plan(0), order.plan(1), other.plan(0))]
+    assert epochs[0] != epochs[1]
+    assert epochs[0] != epochs[2]
+
+
+@given(lengths, sizes, seeds)
+def test_the_share_of_padding_is_what_the_batches_have(lengths: NDArray[np.int64], size: int, seed: int) -> None:
+    order = Shuffled(lengths, size, seed)
+    computed = sum(len(rows) * lengths[rows].max() for rows in map(order.rows, range(order.batches_per_epoch)))
+    assert order.padding == pytest.approx(1 - lengths.sum() / computed)
+
+
+def test_similar_lengths_come_together() -> None:
+    lengths = np.random.default_rng(0).integers(4, 60, 2000)
+    in_any_order = 1 - lengths.mean() / np.sort(lengths.reshape(-1, 16))[:, -1].mean()
+    assert Shuffled(lengths, 16, 0).padding < in_any_order / 4
+
+
+def test_no_rows_are_refused() -> None:
+    with pytest.raises(IllegalInput, match="no rows to train on"):
+        Shuffled(np.array([], np.int64), 4, 0)
+
+
+@given(sequences, sizes, seeds, st.integers(0, 30))
+def test_labels_and_masks_belong_to_their_rows(rows: list[list[int]], size: int, seed: int, step: int) -> None:
+    examples = encoded(rows, labels=list(range(len(rows))))  # the label is the number of the row
+    batch = stream_of("sequence-classification", examples, size, seed).batch(step)
+    for place, row in enumerate(batch.labels.tolist()):
+        real = slice(None) if batch.mask is None else batch.mask[place]
+        assert batch.inputs[place][real].tolist() == rows[row]
+    assert (batch.mask is None) == (len({len(rows[row]) for row in batch.labels.tolist()}) == 1)
+    assert batch.mask is None or not batch.mask.all()
+
+
+@given(sequences, st.data())
+def test_next_tokens_are_those_behind_the_ones_read(rows: list[list[int]], data: st.DataObject) -> None:
+    taken = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=6)))
+    batch = next_tokens(encoded(rows), taken)
+    assert batch.positions is not None
+    assert batch.inputs.shape == batch.positions.shape
+    wanted = iter(batch.labels.tolist())
+    for place, row in enumerate(taken):
+        read = batch.inputs[place][batch.positions[place]].tolist()
+        assert read == rows[row][:-1]
+        assert [next(wanted) for _ in read] == rows[row][1:]
+    assert next(wanted, None) is None
+
+
+def test_a_token_is_masked_from_the_causal_model_where_there_is_none() -> None:
+    batch = next_tokens(encoded([[5, 6, 7, 8], [9, 10]]), np.array([0, 1]))
+    assert batch.mask is not None
+    assert batch.mask.tolist() == [[True, True, True], [True, True, False]]
+    assert next_tokens(encoded([[5, 6], [9, 10]]), np.array([0, 1])).mask is None
+
+
+def test_a_decoder_reads_the_target_shifted_and_padding_does_not_count() -> None:
+    examples = encoded([[2, 7, 3], [2, 8, 9, 3]], targets=[[2, 11, 12, 14, 3], [2, 13, 3]])
+    batch = translations(examples, np.array([1, 0]))
+    assert batch.targets is not None
+    assert batch.targets_mask is not None
+    assert batch.mask is not None
+    assert batch.inputs.tolist() == [[2, 8, 9, 3], [2, 7, 3, 0]]
+    assert batch.targets.tolist() == [[2, 13, 3, 0], [2, 11, 12, 14]]
+    assert batch.targets_mask.tolist() == [[True, True, True, False], [True] * 4]
+    assert batch.labels.tolist() == [[13, 3, IGNORED, IGNORED], [11, 12, 14, 3]]
+
+
+def test_images_come_with_their_labels() -> None:
+    pixels = np.random.default_rng(0).random((12, 1, 8, 8), np.float32)
+    rows = ImageRows(pixels, np.arange(12))
+    batch = stream_of("image-classification", rows, 4, 0).batch(1)
+    assert len(batch.labels) == 4
+    assert torch.equal(batch.inputs, torch.from_numpy(pixels)[batch.labels])
+    assert lengths_of(rows).tolist() == [1] * 12
+
+
+@given(sequences, sizes)
+def test_rows_in_order_hold_every_row_once_by_length(rows: list[list[int]], size: int) -> None:
+    examples: Encoded = encoded(rows)
+    order = np.concatenate(list(in_order(examples, size)))
+    assert sorted(order.tolist()) == list(range(len(rows)))
+    assert (np.diff(examples.tokens.lengths[order]) >= 0).all()
