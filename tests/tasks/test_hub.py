@@ -100,7 +100,7 @@ def test_columns_may_be_named(give: Give) -> None:
     with pytest.raises(IllegalInput, match="the columns sentence, label, idx, title, author; name one or two of them"):
         hub_task("owner/name")
     assert hub_task("owner/name", ("title", "sentence")).search_view().train.texts[0] == ("a", "words 0")
-    with pytest.raises(IllegalInput, match="split train of owner/name: no column called 'titel'. Nearest: 'title'"):
+    with pytest.raises(IllegalInput, match=r"split train of owner/name: no column called 'titel'. Nearest: 'title'"):
         hub_task("owner/name", ("titel",))
 
 
@@ -117,6 +117,14 @@ def test_labels_may_be_text_or_scores(give: Give) -> None:
     columns["label"][3] = None
     with pytest.raises(IllegalInput, match="split train of owner/name, row 4: an empty label"):
         hub_task("owner/name", ("sentence",))
+
+
+def test_rows_without_text_are_told(give: Give) -> None:
+    rows = split(20)
+    rows.columns["sentence"][2] = None
+    give({"train": rows})
+    with pytest.raises(IllegalInput, match="split train of owner/name, row 3: no text in 'sentence'"):
+        hub_task("owner/name")
 
 
 def test_a_dataset_without_training_rows_is_refused(give: Give) -> None:

@@ -45,7 +45,7 @@ def test_labels_become_the_places_of_their_names() -> None:
 def test_labels_may_be_written_otherwise() -> None:
     labelling = Labelling("sequence-classification", ("negative", "positive"), written=("0", "1"))
     assert labelling.rows(table("1", "0")).labels == (1, 0)
-    with pytest.raises(IllegalInput, match="line 2: label 'positive'.* Expected one of: 0, 1"):
+    with pytest.raises(IllegalInput, match=r"line 2: label 'positive'.* Expected one of: 0, 1"):
         labelling.rows(table("positive"))
 
 
@@ -78,7 +78,7 @@ def test_empty_labels_are_refused() -> None:
 
 
 def test_one_class_is_none() -> None:
-    with pytest.raises(IllegalInput, match="all rows of file.csv have the label 'a'"):
+    with pytest.raises(IllegalInput, match=r"all rows of file\.csv have the label 'a'"):
         learn_labels(table("a", "a"))
 
 

@@ -92,5 +92,5 @@ def test_faults_are_told_together_and_five_are_enough() -> None:
 def test_one_fault_is_told_in_one_line() -> None:
     faults = Faults("table", "row")
     faults.add(7, "bad")
-    with pytest.raises(IllegalInput, match="^table, row 7: bad$"):
+    with pytest.raises(IllegalInput, match=r"^table, row 7: bad$"):
         faults.end()

@@ -143,7 +143,7 @@ def test_folders_and_files_that_cannot_be_used_are_told(tmp_path: Path) -> None:
         own_task(tmp_path / "a.csv")
     with pytest.raises(IllegalInput, match=r"a\.txt is no folder, and no file whose name ends in \.csv"):
         own_task(tmp_path / "a.txt")
-    with pytest.raises(IllegalInput, match="cannot read .*: File name too long"):
+    with pytest.raises(IllegalInput, match=r"cannot read .*: File name too long"):
         own_task(tmp_path / ("a" * 300 + ".csv"))
 
 

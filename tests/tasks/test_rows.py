@@ -55,3 +55,9 @@ def test_the_view_of_splits_has_no_test_rows() -> None:
     view = Splits(PlainText(("a",)), PlainText(("b",)), PlainText(("c",))).view
     assert view == View(PlainText(("a",)), PlainText(("b",)))
     assert not hasattr(view, "test")
+
+
+def test_splits_may_lack_a_test_and_say_how_they_were_divided() -> None:
+    splits = Splits(PlainText(("a",)), PlainText(("b",)), None, division="whole")
+    assert (splits.test, splits.division) == (None, "whole")
+    assert splits.view == View(PlainText(("a",)), PlainText(("b",)))

@@ -1,4 +1,6 @@
+import gc
 import pickle
+from types import FunctionType, ModuleType
 
 from formwright.tasks.rows import PlainText, Splits, View
 from formwright.tasks.task import Task
@@ -39,3 +41,20 @@ def test_a_task_travels_without_its_rows() -> None:
 
 def test_the_search_view_does_not_lead_to_the_test_rows() -> None:
     assert set(vars(make().search_view())) == {"train", "validation"}
+
+
+def test_the_search_view_leads_nowhere_else() -> None:
+    task = make()
+    test = open_test(task)
+    reached, waiting = set[int](), [task.search_view()]
+    while waiting:
+        value = waiting.pop()
+        if id(value) not in reached and not isinstance(value, type | ModuleType | FunctionType):
+            reached.add(id(value))
+            waiting += gc.get_referents(value)
+    assert id(task.search_view().validation) in reached
+    assert id(test) not in reached
+
+
+def test_the_division_and_whether_there_is_a_test_are_told() -> None:
+    assert (make().division, make().has_test) == ("", True)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import formwright
-from formwright.core.errors import UnknownName
-from formwright.tasks import MINI_GLUE, TASKS, load_task
+from formwright.core.errors import IllegalInput, MissingExtra, UnknownName
+from formwright.tasks import FROM_DATA, MINI_GLUE, TASKS, load_task
 from formwright.tasks.metrics import METRICS
 
 SOURCE = str(Path(formwright.__file__).parents[1])
@@ -51,3 +51,70 @@ def test_naming_all_tasks_loads_neither_torch_nor_scikit_learn() -> None:
 
 def test_rows_do_not_depend_on_the_process() -> None:
     assert len({run(DIGEST, PYTHONHASHSEED=seed) for seed in ("1", "2")}) == 1
+
+
+def test_real_tasks_are_those_of_glue_and_squad() -> None:
+    assert set(FROM_DATA) == {f"glue/{name}" for name in MINI_GLUE} | {"squad", "squad_v2"}
+
+
+def table(path: Path, columns: str = "sentence,label") -> Path:
+    path.write_text(columns + "\n" + "".join(f"sentence {row},{row % 2}\n" for row in range(20)))
+    return path
+
+
+def test_a_path_is_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = table(tmp_path / "own.csv")
+    assert load_task(str(path)).search_view().train.labels
+    (tmp_path / "folder").mkdir()
+    table(tmp_path / "folder" / "train.csv", "words,class")
+    monkeypatch.chdir(tmp_path)
+    views = [load_task(name, text=("words",), label="class").search_view() for name in ("folder", "./folder")]
+    assert views[0] == views[1] == load_task(str(path)).search_view()
+
+
+def test_a_path_that_is_not_there_is_told_as_one() -> None:
+    for name in ("own.csv", "./folder", "/nowhere/folder", "some/file.jsonl.gz"):
+        with pytest.raises(IllegalInput, match=r"cannot read|is no folder"):
+            load_task(name)
+
+
+def test_glue_is_read_from_data(tmp_path: Path) -> None:
+    (tmp_path / "WNLI").mkdir()
+    rows = "index\tsentence1\tsentence2\tlabel\n" + "".join(f"{row}\ta {row}\tb\t1\n" for row in range(4))
+    for name in ("train.tsv", "dev.tsv"):
+        (tmp_path / "WNLI" / name).write_text(rows)
+    assert len(load_task("glue/wnli", tmp_path).search_view().validation) == 2
+    assert len(load_task("glue/wnli", tmp_path, official_dev=True).search_view().validation) == 4
+
+
+@pytest.mark.parametrize("name", ["glue/sst", "mini-glue/sst", "pydoc/both", "imdb", "a/b/c", ""])
+def test_names_of_ours_that_are_wrong_are_not_looked_for_elsewhere(name: str) -> None:
+    with pytest.raises(UnknownName, match="no task called"):
+        load_task(name)
+
+
+def test_other_names_are_those_of_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    for name in ("owner/name", "owner/name:config", "glue/sst2"):
+        with pytest.raises(MissingExtra):
+            load_task(name)
+
+
+def test_squad_needs_its_files(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match="'squad' needs the folder of its files: give --data DIR"):
+        load_task("squad")
+    with pytest.raises(IllegalInput, match=r"train-v2\.0\.json"):
+        load_task("squad_v2", tmp_path)
+
+
+def test_options_that_a_task_has_no_use_for_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match="'digits' takes no --data"):
+        load_task("digits", tmp_path)
+    with pytest.raises(IllegalInput, match="'digits' takes no --official-dev"):
+        load_task("digits", official_dev=True)
+    with pytest.raises(IllegalInput, match="'glue/sst2' takes no --text"):
+        load_task("glue/sst2", tmp_path, text=("sentence",))
+    with pytest.raises(IllegalInput, match="'digits' takes no --label"):
+        load_task("digits", label="label")
+    with pytest.raises(IllegalInput, match="takes no --data"):
+        load_task(str(table(tmp_path / "own.csv")), tmp_path)

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from formwright.cli import export, list_names, measure, show, train
+from formwright.cli import export, list_names, measure, report, resume, search, show, train, worker
 from formwright.core.errors import FormwrightError
 
 USER_ERROR = 2
@@ -33,6 +33,10 @@ app = typer.Typer(
 )
 app.command("list")(list_names.list_names)
 app.command("show")(show.show)
+app.command("search")(search.search)
+app.command("resume")(resume.resume)
+app.command("worker")(worker.worker)
+app.command("report")(report.report)
 app.command("train")(train.train)
 app.command("measure")(measure.measure)
 app.command("export")(export.export)

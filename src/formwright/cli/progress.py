@@ -42,7 +42,7 @@ class Meter:
     def line(self) -> str:
         """Say it all in one line."""
         loss = "" if self.loss is None else f", loss {self.loss:.4f}"
-        left = "" if self.seconds_left is None else f", {_clock(self.seconds_left)} left"
+        left = "" if self.seconds_left is None else f", {clock(self.seconds_left)} left"
         return f"{self.what}: step {self.done:,} of {self.total:,}{loss}{left}"
 
 
@@ -103,7 +103,7 @@ def showing(what: str, total: int) -> Iterator[_Live | _Lines]:
         yield shown
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -20,18 +20,23 @@ from formwright.tasks.test_split import open_test
 from formwright.train.device import threads
 from formwright.train.fit import Run, fit, fresh_model
 from formwright.train.judge import judge
+from formwright.train.loop import Saving
 from formwright.train.prepare import Prepared, prepare
 
 RECORD = "test-openings.json"
+_SAVE_EVERY = 500  # steps
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A finished model, its scores on validation and on test, and how often the test split has been opened here."""
+    """A finished model, its scores on validation and on test, and how often the test split has been opened here.
+
+    `test` is None where no test was wanted.
+    """
 
     model: TaskModel
     validation: Mapping[str, float]
-    test: Mapping[str, float]
+    test: Mapping[str, float] | None
     openings: int
 
 
@@ -68,19 +73,24 @@ class Final:
     def evaluate(self, request: Request, context: Context) -> Observation:
         """Train, judge on validation, and test; test scores are named `test/...`."""
         found = self.verdict(request, context)
-        tested = {f"test/{name}": value for name, value in found.test.items()}
+        tested = {f"test/{name}": value for name, value in (found.test or {}).items()}
         return Observation({**found.validation, **tested})
 
-    def verdict(self, request: Request, context: Context) -> Verdict:
-        """Train, judge and test, and return the model as well."""
+    def verdict(self, request: Request, context: Context, *, test: bool = True) -> Verdict:
+        """Train, judge and test, and return the model as well; a run that was stopped is gone on with."""
         if context.folder is None:
             raise IllegalInput("the final evaluation needs a folder to record that the test split was opened")
-        refuse_untestable(self.trainer.task, context.folder)
+        if test:
+            refuse_untestable(self.trainer.task, context.folder)
         card, training = card_of(request), self.trainer.seeded(context)
         prepared = prepare(self.trainer.task, card, training.length, self.trainer.tokeniser)
-        trained = fit(fresh_model(card, prepared, training), prepared, training, Run(after_step=context.after_step))
+        key = self.trainer.key(card, training)
+        run = Run(Saving(context.folder / "runs" / key, _SAVE_EVERY), after_step=context.after_step)
+        trained = fit(fresh_model(card, prepared, training), prepared, training, run)
+        if not test:
+            return Verdict(trained.model, trained.metrics, None, 0)
         with threads(training.threads):
-            tested = test_once(trained.model, prepared, self.trainer.key(card, training), context.folder)
+            tested = test_once(trained.model, prepared, key, context.folder)
         return Verdict(trained.model, trained.metrics, tested, len(openings(context.folder)))
 
 

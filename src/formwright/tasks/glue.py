@@ -63,7 +63,7 @@ def glue_task(name: str, data: Path | None = None, official_dev: bool = False) -
     spec = GLUE[name]
     if data is None:
         check_datasets()
-        return describe(spec, GlueHub(name, official_dev))
+        return _described(spec, GlueHub(name, official_dev))
     folders = _folders(data, spec)
     train, dev = _file(folders, spec, "train", "train"), _file(folders, spec, "dev", spec.dev)
     if official_dev and not _is_official(dev):
@@ -72,11 +72,10 @@ def glue_task(name: str, data: Path | None = None, official_dev: bool = False) -
             f"{dev.parent} lacks the official dev set, {names}: {dev.name} is a part of the training set"
         )
     notes = [f"; {file.name} is a part of the official training set" for file in (train, dev) if not _is_official(file)]
-    return describe(spec, GlueFiles(name, train, dev, official_dev), "".join(notes))
+    return _described(spec, GlueFiles(name, train, dev, official_dev), "".join(notes))
 
 
-def describe(spec: Glue, source: GlueFiles | GlueHub, notes: str = "") -> Task:
-    """Make a task of GLUE whose rows come from a source."""
+def _described(spec: Glue, source: GlueFiles | GlueHub, notes: str = "") -> Task:
     labelling = spec.labelling
     metrics, about = spec.metrics, spec.about + notes
     return Task(f"glue/{spec.name}", labelling.kind, metrics[0], source, metrics, labelling.names, spec.chance, about)
@@ -85,7 +84,7 @@ def describe(spec: Glue, source: GlueFiles | GlueHub, notes: str = "") -> Task:
 def _splits(labelling: Labelling, train: Table, dev: Table, what: str, official_dev: bool) -> Splits[TextRows]:
     splits = hold_out(labelling.rows(train), labelling.rows(dev), what, dev.where, official_dev)
     left_out = train.left_out + dev.left_out
-    return replace(splits, division=f"{splits.division}; {left_out} broken rows left out") if left_out else splits
+    return replace(splits, division=f"{splits.division}; broken rows left out: {left_out}") if left_out else splits
 
 
 def _called(spec: Glue, dev: Table) -> str:

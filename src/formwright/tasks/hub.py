@@ -1,6 +1,6 @@
 """Tasks from the Hugging Face hub, through the `datasets` library."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
 from formwright.core.remember import remember, remembers
 from formwright.tasks.from_tables import Found, find_rows, text_task
+from formwright.tasks.lines import Faults
 from formwright.tasks.rows import Splits, TextRows
 from formwright.tasks.tables import Table, missing, written
 from formwright.tasks.task import Task
@@ -75,8 +76,18 @@ def hub_table(dataset: Dataset, split: str, text: Sequence[str], label: str) -> 
             raise IllegalInput(f"{where}: {missing(column, list(rows.features))}")
     names = getattr(rows.features[label], "names", None)
     labels = [_named(value, names) for value in rows[label]]
-    texts = [[written(value) for value in rows[column]] for column in text]
+    texts = [_texts(rows[column], column, Faults(where, "row")) for column in text]
     return Table(where, tuple(zip(*texts, labels, strict=True)), tuple(range(1, len(labels) + 1)), unit="row")
+
+
+def _texts(values: Iterable[Any], column: str, faults: Faults) -> list[str]:
+    found = []
+    for row, value in enumerate(values, start=1):
+        if value is None or isinstance(value, list | dict):
+            faults.add(row, f"no text in {column!r}; expected some")
+        found.append(written(value))
+    faults.end()
+    return found
 
 
 def check_datasets() -> None:

@@ -5,8 +5,7 @@ import re
 ASIDE = re.compile(r"\b(in the end|as they say|of course|once again|by the way|as always)\b")
 SYNONYMS = {
     "assisted": "helped", "discovered": "found", "lauded": "praised", "rewarded": "paid",
-    "fellow": "man", "lady": "woman", "kid": "child", "strolled": "walked", "yelled": "shouted", "dozed": "slept",
-    "house": "home", "forest": "woods", "store": "shop", "medic": "doctor", "leapt": "jumped", "street": "road",
+    "strolled": "walked", "yelled": "shouted", "dozed": "slept",
     "prepare": "cook", "purchase": "buy", "repair": "mend",
 }  # fmt: skip
 GOOD = {"good", "lovely", "clever", "bright", "charming", "fresh", "moving", "honest"}
@@ -87,12 +86,17 @@ def rte(first: str, second: str) -> int:
     return int((second, True) not in [affirmed(part) for part in parts])
 
 
+def answered_kind(claim: str) -> str:
+    if claim.endswith(("slowly", "loudly", "gladly", "badly")):
+        return "how"
+    return "where" if " in the " in claim else "why" if " for " in claim else "when"
+
+
 def qnli(first: str, second: str) -> int:
-    asked = "where" if "where" in first else "when"
+    asked = re.search("where|when|why|how", first)[0]
     who, act = re.search(r"the (\w+) (\w+)", first).groups()
     claimed, holds = affirmed(second)
-    answered = "where" if " in the " in claimed else "when"
-    return int(not (holds and answered == asked and claimed.startswith(f"the {who} {act} ")))
+    return int(not (holds and answered_kind(claimed) == asked and claimed.startswith(f"the {who} {act} ")))
 
 
 _OPENINGS = (

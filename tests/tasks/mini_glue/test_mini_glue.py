@@ -41,7 +41,7 @@ def name_of(task: Task) -> str:
 
 
 def test_sizes(task: Task) -> None:
-    assert [len(rows) for rows in rows_of(task)] == [8192, 1024, 1024]
+    assert [len(rows) for rows in rows_of(task)] == [8192, 2048, 2048]
 
 
 def test_rows_are_the_same_on_every_machine(task: Task) -> None:
@@ -78,7 +78,7 @@ def test_rows_decode_and_no_validation_word_is_unknown(task: Task) -> None:
     encoded = encode_rows(validation, tokeniser, 48)
     assert encoded.tokens.lengths.max() < 48
     assert UNKNOWN not in encoded.tokens.values
-    for row in range(0, 1024, 64):
+    for row in range(0, 2048, 128):
         assert tokeniser.decode(encoded.tokens[row].tolist()) == " ".join(validation.texts[row]).replace(" ?", "?")
 
 

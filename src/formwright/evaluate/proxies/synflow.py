@@ -13,6 +13,7 @@ from formwright.arch.layers import FrameEmbedding, PatchEmbedding, TokenEmbeddin
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.nn.build import build
 from formwright.nn.settings import Settings
+from formwright.nn.transformer import StackModule
 
 _TOKENS = 32
 
@@ -21,33 +22,43 @@ def synflow(card: Card, seed: int = 0) -> float:
     """Give the logarithm of the sum, over all weights, of |weight x derivative| of what flows through the model.
 
     All weights are made positive and norms are taken out, as a norm would undo every scale that the score is about.
-    The flow of deep models is beyond the largest float32, so it is computed in float64.
+    The flow of a deep model is beyond the largest number, so it is brought back to size 1 behind every layer and the
+    logarithms of the sizes are added up: where a layer's output grows with its input, which all but attention's and
+    op graphs' scores do, that is the same sum.
     """
     model = build(card, Settings(dropout=0.0, eager=True), seed=seed, spread="width").double()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.abs_()
-    with _without_norms(model):
+    with _flowing(model) as sizes:
         model(*_inputs(card)).hidden.abs().sum().backward()
     total = sum(float((p.detach() * p.grad).abs().sum()) for p in model.parameters() if p.grad is not None)
     if not 0 < total < math.inf:
         raise EvaluationFailed(f"what flows through the model adds up to {total}, which has no finite logarithm")
-    return math.log(total)
+    return math.log(total) + sum(math.log(size) for size in sizes)
 
 
 @contextmanager
-def _without_norms(model: nn.Module) -> Iterator[None]:
-    norms = [module for module in model.modules() if isinstance(module, nn.LayerNorm)]
-    handles = [norm.register_forward_hook(_as_it_came) for norm in norms]
+def _flowing(model: nn.Module) -> Iterator[list[float]]:
+    """Take the norms out and bring what layers give to size 1 for a while; give the list of the sizes that it had."""
+    sizes: list[float] = []
+
+    def as_it_came(_: nn.Module, inputs: tuple[Any, ...], __: Tensor) -> Tensor:
+        tensor: Tensor = inputs[0]
+        return tensor
+
+    def to_size_one(_: nn.Module, __: tuple[Any, ...], output: Tensor) -> Tensor:
+        sizes.append(float(output.detach().abs().mean()) or 1.0)
+        return output / sizes[-1]
+
+    norms = [module.register_forward_hook(as_it_came) for module in model.modules() if isinstance(module, nn.LayerNorm)]
+    stacks = [module for module in model.modules() if isinstance(module, StackModule)]
+    layers = [layer.register_forward_hook(to_size_one) for stack in stacks for layer in stack.layers]
     try:
-        yield
+        yield sizes
     finally:
-        for handle in handles:
+        for handle in (*norms, *layers):
             handle.remove()
-
-
-def _as_it_came(_: nn.Module, inputs: tuple[Any, ...], __: Any) -> Any:
-    return inputs[0]
 
 
 def _inputs(card: Card) -> list[Tensor | None]:

@@ -18,7 +18,7 @@ _VERBS = (("is", "are"), ("was", "were"))
 _ADJECTIVES = ("old", "small", "quiet", "happy")
 _ENDS = ("here", "there", "at home", "in the garden")
 _PREPOSITIONS = ("near", "behind", "with")
-_FAULTS = ("form", "missing", "determiner", "order", "verb", "verb")
+_FAULTS = ("form", "determiner", "determiner", "order", "verb", "verb")
 
 
 def _noun_phrase(draw: Draw, number: int, determiner: int) -> list[str]:
@@ -39,8 +39,8 @@ def _draw(draw: Draw, label: int) -> Texts:
     for _ in range(draw.below(3)):
         other = draw.below(2)
         subject += [draw.one(_PREPOSITIONS), *_noun_phrase(draw, other, other)]
-    verb = [] if fault == "missing" else [draw.one(_VERBS)[number if fault != "verb" else 1 - number]]
-    words = [*subject, *verb, draw.one(_ADJECTIVES), draw.one(_ENDS)]
+    verb = draw.one(_VERBS)[number if fault != "verb" else 1 - number]
+    words = [*subject, verb, draw.one(_ADJECTIVES), draw.one(_ENDS)]
     if fault == "order":
         place = draw.below(len(words) - 2)
         words[place], words[place + 1] = words[place + 1], words[place]

@@ -21,14 +21,15 @@ def _premise(draw: Draw, kind: str, state: str, more: str) -> str:
 def _draw(draw: Draw, label: int) -> Texts:
     kind = draw.common(_KINDS)
     # the premise tells the first topic and perhaps the second; of the third it tells nothing
-    states = [draw.some(pair, 2) for pair in draw.some(_STATES, 3)]
-    state, opposite = states[0]
+    topic = draw.common(_STATES)
+    state, opposite = topic if draw.chance(70) else topic[::-1]
+    more, untold = (draw.one(pair) for pair in draw.some([pair for pair in _STATES if pair != topic], 2))
     hypotheses = (
         (f"some {kind} are {state}", f"the {kind} are not {opposite}"),
-        (f"some {kind} are {states[2][0]}", f"the {draw.common(_KINDS, kind)} are {state}"),
+        (f"some {kind} are {untold}", f"the {draw.common(_KINDS, kind)} are {state}"),
         (f"some {kind} are {opposite}", f"the {kind} are not {state}", f"no {kind} are {state}"),
     )
-    return aside(draw, 50, _premise(draw, kind, state, states[1][0])), draw.one(hypotheses[label])
+    return aside(draw, 50, _premise(draw, kind, state, more)), draw.one(hypotheses[label])
 
 
 TASK = Task(

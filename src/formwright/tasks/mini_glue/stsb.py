@@ -5,11 +5,11 @@ from formwright.tasks.mini_glue.make import Recipe, Texts
 from formwright.tasks.mini_glue.phrases import aside, claim
 from formwright.tasks.task import Task
 
-# each slot: concepts, each with two words for it
+# each slot: concepts, each with the words for it
 _SLOTS = (
-    (("man", "fellow"), ("woman", "lady"), ("child", "kid"), ("doctor", "medic")),
-    (("walked", "strolled"), ("shouted", "yelled"), ("slept", "dozed"), ("jumped", "leapt")),
-    (("home", "house"), ("woods", "forest"), ("shop", "store"), ("road", "street")),
+    (("man",), ("woman",), ("child",)),
+    (("walked", "strolled"), ("shouted", "yelled"), ("slept", "dozed")),
+    (("woods",), ("shop",), ("road",)),
 )
 
 
@@ -27,10 +27,10 @@ def _draw(draw: Draw, score: int) -> Texts:
     # the score counts the parts that are shared, and 2 for a second sentence that is not denied
     holds = score > 3 or (score > 1 and draw.chance(50))
     shared = score - 2 * holds
-    first = [draw.common(range(4)) for _ in _SLOTS]
+    first = [draw.common(range(3)) for _ in _SLOTS]
     second = list(first)
     for slot in draw.some(range(len(_SLOTS)), len(_SLOTS) - shared):
-        second[slot] = draw.common(range(4), first[slot])
+        second[slot] = draw.common(range(3), first[slot])
     return _plain(draw, first), _tell(draw, second, holds)
 
 

@@ -20,7 +20,8 @@ def _draw(draw: Draw, label: int) -> Texts:
     genders = draw.some((0, 1), 2)
     people = [draw.common(_PEOPLE[gender]) for gender in genders]
     verb, *reasons = draw.common(_VERBS)
-    meant = draw.below(2)
+    # a man is meant more often: evidence that a model can use before it resolves pronouns
+    meant = genders.index(0 if draw.chance(70) else 1)
     named = people[meant if label else 1 - meant]
     if draw.chance(35):
         # both or neither: no pronoun to resolve

@@ -1,0 +1,133 @@
+"""`formwright search`: find a design for a task."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from formwright.core.errors import IllegalInput
+
+
+def search(
+    space: Annotated[
+        str, typer.Argument(help="A space (`formwright list spaces`), or FILE.py:NAME for one of your own.")
+    ],
+    task: Annotated[str, typer.Option(help="A task (`formwright list tasks`), or a CSV, TSV or JSON Lines file.")],
+    data: Annotated[Path | None, typer.Option(help="The folder with the files of a task that is not built in.")] = None,
+    text: Annotated[str, typer.Option(help="Columns of your own file that hold the text, with commas.")] = "",
+    label: Annotated[str, typer.Option(help="Column of your own file that holds the label.")] = "",
+    official_dev: Annotated[
+        bool, typer.Option("--official-dev", help="Validate on the whole official dev set, and keep no test rows.")
+    ] = False,
+    rows: Annotated[int | None, typer.Option(min=1, help="Train on the first rows only.")] = None,
+    maximise: Annotated[
+        list[str] | None, typer.Option(help="A metric to raise (by default the task's own); may be repeated.")
+    ] = None,
+    minimise: Annotated[list[str] | None, typer.Option(help="A metric or cost to lower; may be repeated.")] = None,
+    limit: Annotated[
+        list[str] | None, typer.Option(help='A hard limit, such as "params<=1e5" or "latency_ms<=5"; may be repeated.')
+    ] = None,
+    searcher: Annotated[str, typer.Option(help="A search method (`formwright list searchers`).")] = "",
+    option: Annotated[
+        list[str] | None, typer.Option(help="A setting of the searcher, as NAME=VALUE; may be repeated.")
+    ] = None,
+    evaluator: Annotated[str, typer.Option(help="full, staged, inherited or proxy.")] = "",
+    proxy: Annotated[list[str] | None, typer.Option(help="A proxy of --evaluator proxy; may be repeated.")] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many designs (30, if nothing else is).")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.001, help="Stop after so many seconds.")] = None,
+    spend_steps: Annotated[int | None, typer.Option(min=1, help="Stop after so many training steps in all.")] = None,
+    patience: Annotated[int | None, typer.Option(min=1, help="Stop after so many trials without a better one.")] = None,
+    max_failures: Annotated[int, typer.Option(min=0, help="Stop when more trials than this have failed.")] = 20,
+    steps: Annotated[int, typer.Option(min=1, help="Training steps of a design.")] = 300,
+    batch: Annotated[int, typer.Option(min=1, help="Rows in a batch.")] = 32,
+    learning_rate: Annotated[float, typer.Option(help="Highest learning rate.")] = 2e-3,
+    length: Annotated[int, typer.Option(min=8, help="Most tokens in a row.")] = 64,
+    dropout: Annotated[float, typer.Option(min=0, max=1, help="Dropout.")] = 0.0,
+    keep: Annotated[int, typer.Option(min=1, help="Deliver so many models: the best, or those of the front.")] = 1,
+    final_steps: Annotated[
+        int | None, typer.Option(min=1, help="Training steps of the delivered models (three times --steps).")
+    ] = None,
+    baseline: Annotated[
+        bool, typer.Option("--baseline/--no-baseline", help="Also train a plain design of no smaller size.")
+    ] = True,
+    workers: Annotated[int, typer.Option(min=1, help="Processes on this machine, one thread each.")] = 2,
+    storage: Annotated[
+        str | None, typer.Option(help="Keep the log in this database: postgresql+psycopg://USER@HOST/DATABASE.")
+    ] = None,
+    ray: Annotated[str | None, typer.Option(help="Run the workers on this Ray cluster; `local` starts one.")] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder of the study (studies/SPACE-TASK).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Search a space for the design that fits a task, and deliver it as a trained model that loads."""
+    from formwright.cli.study_run import Wishes, conduct
+    from formwright.study.assemble import find_task
+    from formwright.study.config import Config, TaskChoice, TrainingChoice
+    from formwright.study.limits import Limits
+    from formwright.study.place import create
+    from formwright.study.spaces import find_space
+    from formwright.study.stop import Stop
+
+    if (trials, seconds, spend_steps, patience) == (None,) * 4:
+        trials = 30
+    chosen = TaskChoice(task, None if data is None else str(data), official_dev, tuple(_words(text)), label, rows)
+    found = find_task(chosen)
+    objectives = _objectives(found, maximise or [], minimise or [])
+    name = searcher or ("nsga2" if len(objectives) > 1 else "regularized-evolution")
+    config = Config(
+        space,
+        chosen,
+        objectives,
+        Stop(trials, seconds, spend_steps, patience, max_failures),
+        tuple(limit or ()),
+        name,
+        _options(option or []),
+        evaluator or ("staged" if name == "halving" else "full"),
+        tuple(proxy or ()),
+        TrainingChoice(steps, batch, learning_rate, length=length, dropout=dropout),
+        keep,
+        final_steps or 3 * steps,
+        seed,
+    )
+    limits = Limits.parse(config.limits, length)
+    limits.refuse_impossible(find_space(space), seed)
+    folder = out or Path("studies") / "-".join([Path(space.partition(":")[0]).stem, *Path(task).with_suffix("").parts])
+    place = create(folder, config, storage)
+    command = shlex.join(["formwright", *sys.argv[1:]])
+    conduct(place, Wishes(workers, ray, baseline=baseline, as_json=as_json, command=command))
+
+
+def _objectives(task: Any, maximise: list[str], minimise: list[str]) -> tuple[str, ...]:
+    from formwright.tasks.metrics import metric
+
+    goals = [f"{name}:max" for name in maximise] + [f"{name}:min" for name in minimise]
+    own = f"{task.metric}:{metric(task.metric).direction}"
+    if not maximise and own not in goals:
+        goals.insert(0, own)
+    twice = {name for name in (*maximise, *minimise) if (*maximise, *minimise).count(name) > 1}
+    if twice:
+        raise IllegalInput(f"{twice.pop()!r} is named as an objective twice")
+    return tuple(goals)
+
+
+def _options(texts: list[str]) -> dict[str, Any]:
+    import json
+
+    options = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise IllegalInput(f"--option is NAME=VALUE, not {text!r}")
+        try:
+            options[name.strip().replace("-", "_")] = json.loads(value)
+        except ValueError:
+            options[name.strip().replace("-", "_")] = value
+    return options
+
+
+def _words(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

@@ -1,0 +1,134 @@
+"""Conduct a study from its beginning or its middle to its end: search, deliver, report, and say what was found."""
+
+import sys
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from formwright.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from formwright.study.finish import Delivered
+    from formwright.study.place import Opened, Place
+
+REPORT = "report.html"
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """Say how a study is to be conducted."""
+
+    workers: int = 2
+    ray: str | None = None
+    baseline: bool = True
+    as_json: bool = False
+    command: str = ""
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+def conduct(place: "Place", wishes: Wishes) -> None:
+    """Run a study to its end, deliver its best designs, write its page, and print what came out."""
+    from formwright.study.identity import own_name
+
+    with place.open() as opened:
+        opened.log.append("started", own_name(), {"begins": True, "command": wishes.command, **wishes.notes})
+        over = _search(opened, wishes)
+        _write_report(opened)
+        if not over:
+            print(f"stopped; everything is saved. This goes on:\n  formwright resume {place.folder}", file=sys.stderr)
+            raise KeyboardInterrupt
+        models = _deliver(opened, wishes)
+        _write_report(opened)
+        if wishes.as_json:
+            print_json(_facts(opened, models))
+        else:
+            _print(opened, models)
+
+
+def _search(opened: "Opened", wishes: Wishes) -> bool:
+    from formwright.cli.study_view import StudyView
+    from formwright.study.launch import run_workers
+
+    with StudyView(opened) as view:
+        if wishes.ray is not None:
+            from formwright.study.on_ray import run_on_ray
+
+            return run_on_ray(opened.place, wishes.workers, view.look, wishes.ray)
+        return run_workers(opened.place, wishes.workers, view.look)
+
+
+def _deliver(opened: "Opened", wishes: Wishes) -> "list[Delivered]":
+    from formwright.study.assemble import assemble
+    from formwright.study.finish import candidates, deliver_all
+
+    study = assemble(opened.config, opened.log, opened.place.folder)
+    chosen = candidates(study, opened.config.keep, baseline=wishes.baseline)
+    if chosen:
+        names = ", ".join(candidate.name for candidate in chosen)
+        print(f"training {names} for {opened.config.final_steps:,} steps", file=sys.stderr, flush=True)
+    return deliver_all(opened, chosen, wishes.workers)
+
+
+def _write_report(opened: "Opened") -> None:
+    from formwright.report.page import write_report
+    from formwright.study.spaces import find_space
+
+    write_report(opened.log, find_space(opened.config.space), opened.place.folder / REPORT)
+
+
+def _facts(opened: "Opened", models: "list[Delivered]") -> dict[str, Any]:
+    from formwright.study.facts import study_json
+
+    return study_json(opened) | {
+        "models": [asdict(model) for model in models],
+        "report": str(opened.place.folder / REPORT),
+    }
+
+
+def _print(opened: "Opened", models: "list[Delivered]") -> None:
+    from formwright.cli.output import console
+    from formwright.report.terminal import draw_text
+    from formwright.study.finish import card_of_model
+
+    if not models:
+        typer.echo("no design was evaluated within the limits; the page says why: " + str(opened.place.folder / REPORT))
+        return
+    screen = console()
+    card = card_of_model(models[0])
+    typer.echo(f"\n{models[0].name}, the best design found:\n")
+    typer.echo(draw_text(card, colour=screen.is_terminal, columns=min(screen.width, 100)))
+    metric = opened.config.objectives[0].partition(":")[0]
+    names = list(models[0].test or models[0].validation)
+    rows = [(_named(model), f"{model.params:,}", *(_score(model, name) for name in names)) for model in models]
+    split = "test" if models[0].test is not None else "validation"
+    print_table([f"model ({split}, {models[0].steps:,} steps)", ">parameters", *(f">{name}" for name in names)], rows)
+    typer.echo(_verdict(models, metric))
+    folder = opened.place.folder
+    typer.echo(f"\nthe page:  {folder / REPORT}\nthe model: {models[0].path}\n\ntry next:")
+    typer.echo(f"  formwright measure {models[0].path}")
+    typer.echo(f"  formwright export {models[0].path} --to onnx --int8 --out {folder / 'onnx'}")
+    typer.echo(f"  formwright resume {folder} --trials {2 * (opened.config.stop.trials or 30)}")
+
+
+def _named(model: "Delivered") -> str:
+    return "baseline, made by hand" if model.role == "baseline" else model.name
+
+
+def _score(model: "Delivered", name: str) -> str:
+    scores = model.test if model.test is not None else model.validation
+    return f"{scores[name]:.4f}"
+
+
+def _verdict(models: "list[Delivered]", metric: str) -> str:
+    from formwright.tasks.metrics import METRICS
+
+    base = next((model for model in models if model.role == "baseline"), None)
+    scores = models[0].test if models[0].test is not None else models[0].validation
+    if base is None or metric not in scores or metric not in METRICS:
+        return ""
+    other = (base.test if base.test is not None else base.validation)[metric]
+    gain = (scores[metric] - other) * (1 if METRICS[metric].direction == "max" else -1)
+    size = models[0].params / base.params
+    word = "better" if gain > 0 else "no better"
+    return f"the found design is {word} by {abs(gain):.4f} {metric}, with {size:.0%} of the baseline's parameters"

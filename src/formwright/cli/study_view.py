@@ -1,0 +1,115 @@
+"""A study while it runs: a live table on a terminal, a line for each event elsewhere."""
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from formwright.cli.progress import clock
+from formwright.core.records import Objective, Trial
+
+if TYPE_CHECKING:
+    from formwright.study.events import Event
+    from formwright.study.place import Opened
+
+
+class StudyView:
+    """Follow the log of a study and show it on standard error; `look` reads what is new."""
+
+    def __init__(self, opened: "Opened") -> None:
+        from formwright.study.ledger import Clock
+        from formwright.study.replay import Replay
+        from formwright.study.spaces import find_space
+
+        self._opened = opened
+        self._goals = [Objective.parse(text) for text in opened.config.objectives]
+        self._limits = [Objective.parse(text) for text in opened.config.limits]
+        self._replay, self._clock = Replay(find_space(opened.config.space)), Clock()
+        self._live: Any = None
+        self._quiet = True  # what was in the log before is not news
+
+    def __enter__(self) -> "StudyView":
+        self.look()
+        self._quiet = False
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(self._table(), console=Console(stderr=True), auto_refresh=False, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def look(self) -> None:
+        """Read what is new in the log, and show it."""
+        events = self._opened.log.read(self._replay.seen)
+        self._replay.feed(events)
+        self._clock.feed(events)
+        if self._live is not None:
+            self._live.update(self._table(), refresh=True)
+        elif not self._quiet:
+            for event in events:
+                self._print(event)
+
+    def _print(self, event: "Event") -> None:
+        if event.kind not in ("told", "failed") or event.number is None:
+            return
+        trial = self._replay.history.trials[event.number]
+        told = trial.reason if event.kind == "failed" else self._scores(trial)
+        total = self._opened.config.stop.trials
+        count = f"{event.number + 1}" + (f" of {total}" if total else "")
+        print(f"trial {count}: {told}{self._left()}", file=sys.stderr, flush=True)
+
+    def _scores(self, trial: Trial) -> str:
+        metrics = trial.observation.metrics if trial.observation else {}
+        return ", ".join(f"{goal.name} {metrics[goal.name]:.6g}" for goal in self._goals if goal.name in metrics)
+
+    def _left(self) -> str:
+        seconds = self.seconds_left()
+        return "" if seconds is None else f" ({clock(seconds)} left)"
+
+    def seconds_left(self) -> float | None:
+        """Estimate how long the study will go on; None where nothing tells."""
+        stop, history = self._opened.config.stop, self._replay.history
+        elapsed = self._clock.elapsed(self._opened.log.now())
+        done = len(history.trials) - len(history.pending)
+        guesses = []
+        if stop.seconds is not None:
+            guesses.append(stop.seconds - elapsed)
+        if stop.trials is not None and done:
+            guesses.append(elapsed / done * (stop.trials - done))
+        return max(min(guesses), 0.0) if guesses else None
+
+    def _table(self) -> Any:
+        from rich.table import Table
+        from rich.text import Text
+
+        from formwright.search.fronts import front
+
+        history = self._replay.history
+        finished, pending = history.finished, history.pending
+        best = front(history, [*self._goals, *self._limits]) if finished else ()
+        failed = len(history.trials) - len(finished) - len(pending)
+        left = self.seconds_left()
+        rows = [
+            ("trials", f"{len(finished)} done, {len(pending)} running, {failed} failed"),
+            ("time", f"{clock(self._clock.elapsed(self._opened.log.now()))}" + self._left_words(left)),
+            ("best so far" if len(self._goals) == 1 else f"front of {len(best)}", self._best(best)),
+            ("latest", self._scores(finished[-1]) if finished else "none yet"),
+        ]
+        table = Table.grid(padding=(0, 2))
+        for name, value in rows:
+            table.add_row(Text(name, style="bold"), Text(value))
+        return table
+
+    @staticmethod
+    def _left_words(left: float | None) -> str:
+        return "" if left is None else f", {clock(left)} left"
+
+    def _best(self, best: tuple[Trial, ...]) -> str:
+        shown = [f"trial {trial.number}: {self._scores(trial)}" for trial in best[:3]]
+        return "; ".join(shown) + (" ..." if len(best) > 3 else "") if shown else "none yet"

@@ -1,0 +1,25 @@
+"""`formwright worker`: attach one more worker to a study, from this machine or another."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def worker(
+    source: Annotated[str, typer.Argument(metavar="DIR_OR_URL", help="The folder of a study, or DATABASE_URL#NAME.")],
+    folder: Annotated[Path | None, typer.Option(help="Folder for weights, where the study is named by a URL.")] = None,
+) -> None:
+    """Work on a study in this process until it is over; Ctrl-C leaves the trial to others."""
+    from formwright.study.launch import STOPPED, work_at
+    from formwright.study.place import find
+
+    place = find(source, folder)
+    print(f"working on {place.name}", file=sys.stderr, flush=True)
+    code = work_at(place)
+    if code == STOPPED:
+        raise KeyboardInterrupt
+    if code:
+        sys.exit(2)
+    typer.echo(f"{place.name} is over")

@@ -1,0 +1,76 @@
+"""Searchers by name, for the command line and for files."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from formwright.core.errors import IllegalInput, nearest
+from formwright.core.protocols import Searcher
+from formwright.core.records import Objective
+from formwright.core.registry import Registry
+from formwright.search.unseen import Legal, anything
+from formwright.space import Space
+
+_HERE = "formwright.search"
+_GIVEN = ("space", "objectives", "legal", "sampler")
+_OPTUNA = {"tpe": "TPE", "gp": "GP", "cmaes": "CMA_ES"}
+
+SEARCHERS: Registry[Callable[..., Searcher]] = Registry(
+    "searcher",
+    {
+        "random": f"{_HERE}.random_search:RandomSearch",
+        "regularized-evolution": f"{_HERE}.evolution:RegularizedEvolution",
+        "nsga2": f"{_HERE}.nsga2:Nsga2",
+        "halving": f"{_HERE}.halving:Halving",
+        "local": f"{_HERE}.local:LocalSearch",
+        **{name: f"{_HERE}.optuna_search:{attribute}" for name, attribute in _OPTUNA.items()},
+        **{f"optuna:{name}": f"{_HERE}.optuna_search:{attribute}" for name, attribute in _OPTUNA.items()},
+        "optuna:random": f"{_HERE}.optuna_search:RANDOM",
+    },
+    "formwright.searchers",
+)
+
+
+def make_searcher(
+    name: str,
+    space: Space,
+    objectives: Sequence[Objective],
+    legal: Legal = anything,
+    *,
+    trials: int | None = None,
+    steps: int | None = None,
+    **options: Any,
+) -> Searcher:
+    """Build the searcher of that name.
+
+    `legal` says which cards are within the limits known before an evaluation. `trials` is the planned number of
+    evaluations and `steps` the length of a full one, both None where unknown; defaults of options depend on them. Raise
+    `IllegalInput` that lists every fault of the options.
+    """
+    kind = SEARCHERS.get(name)
+    known = option_names(name)
+    faults = [_unknown(name, option, known) for option in options if option not in known]
+    scaled = getattr(kind, "for_budget", _nothing)(trials, steps)
+    given = {option: value for option, value in options.items() if option in known}
+    try:
+        searcher = kind(space, tuple(objectives), legal, **{**scaled, **given})
+    except IllegalInput as error:
+        faults.append(str(error))
+    if faults:
+        raise IllegalInput(" ".join(faults))
+    return searcher
+
+
+def option_names(name: str) -> list[str]:
+    """List the options that the searcher of that name takes."""
+    return [option for option in inspect.signature(SEARCHERS.get(name)).parameters if option not in _GIVEN]
+
+
+def _nothing(trials: int | None, steps: int | None) -> Mapping[str, Any]:
+    return {}
+
+
+def _unknown(name: str, option: str, known: Sequence[str]) -> str:
+    close = nearest(option, known)
+    hint = f" Nearest: {close[0]!r}." if close else ""
+    return f"the searcher {name!r} has no option {option!r}.{hint} It has: {', '.join(known) or 'none'}."

@@ -1,0 +1,173 @@
+"""Optuna's samplers as searchers: a study in memory is rebuilt from the history for each proposal."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from numpy.random import Generator
+
+from formwright.core.errors import IllegalInput
+from formwright.core.extras import need
+from formwright.core.protocols import Design
+from formwright.core.records import Budget, History, Objective, Request, Trial
+from formwright.search.options import at_least, check
+from formwright.search.parents import breeding
+from formwright.search.scores import goals_of, violation
+from formwright.search.slots import Slot, compose, decompose, slots
+from formwright.search.unseen import Legal, anything, first_unseen, random_unseen
+from formwright.space import Space
+
+TRIES = 3  # a sampler that repeats itself goes on doing so, and each of its draws is slow
+_LEAST_FOR_CMA_ES = 10  # it starts from the best tenth
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Say how a sampler is made, from a seed and Optuna's trials so far, and what it can work with.
+
+    A sampler may remember nothing but the trials. A `flat` one is shown all slots of the space, inactive ones in the
+    middle; one for `numbers` takes every slot for ordered; one without `several` improves one goal only. Before
+    `least` trials are finished it is not asked.
+    """
+
+    name: str
+    make: Callable[[int, list[Any]], Any]
+    flat: bool = False
+    numbers: bool = False
+    several: bool = True
+    least: int = 1
+
+
+def _tpe(seed: int, trials: list[Any]) -> Any:
+    return _optuna().samplers.TPESampler(seed=seed, n_startup_trials=0, multivariate=True, group=True)
+
+
+def _gp(seed: int, trials: list[Any]) -> Any:
+    return _optuna().samplers.GPSampler(seed=seed, n_startup_trials=0)
+
+
+def _cma_es(seed: int, trials: list[Any]) -> Any:
+    # its state is no part of the trials, so it starts warm from all of them each time (Nomura et al., 2021); it knows
+    # no limits, so trials beyond them are kept from it as soon as there are enough others
+    need("cmaes", "optuna")
+    feasible = [trial for trial in trials if not any(trial.constraints.values())]
+    source = feasible if len(feasible) >= _LEAST_FOR_CMA_ES else trials
+    return _optuna().samplers.CmaEsSampler(seed=seed, source_trials=source)
+
+
+def _random(seed: int, trials: list[Any]) -> Any:
+    return _optuna().samplers.RandomSampler(seed=seed)
+
+
+@dataclass(frozen=True)
+class OptunaSearch:
+    """Let one of Optuna's samplers propose, after `startup` random designs."""
+
+    space: Space
+    objectives: tuple[Objective, ...]
+    legal: Legal = anything
+    sampler: Sampler = Sampler("tpe", _tpe)
+    startup: int = 10
+
+    def __post_init__(self) -> None:
+        goals = goals_of(self.objectives)
+        check(at_least(1, startup=self.startup))
+        if len(goals) > 1 and not self.sampler.several:
+            names = ", ".join(goal.name for goal in goals)
+            raise IllegalInput(f"{self.sampler.name} improves one goal, not {names}; take 'nsga2' or 'tpe'.")
+        # refuse now, and not at the first proposal, what is not installed or has no slots
+        _optuna()
+        tuple(slots(self.space.root))
+
+    def ask(self, history: History, rng: Generator) -> Request:
+        """Return what the sampler suggests, or the nearest new design to it that was found."""
+        if len(breeding(history)) < max(self.startup, self.sampler.least) or not self._distributions:
+            return random_unseen(self.space, history, rng, self.legal).request(Budget.full())
+        with _quiet():
+            suggest = partial(self._suggest, self.study(history, seed=int(rng.integers(2**31))))
+            return first_unseen(self.space, history, rng, suggest, self.legal, TRIES).request(Budget.full())
+
+    def study(self, history: History, seed: int) -> Any:
+        """Return the history as an Optuna study in memory, failed trials left out."""
+        finished = [self._finished(trial) for trial in breeding(history)]
+        pending = [trial for trial in history.pending if trial.request.design is not None]
+        directions = ["maximize" if goal.direction == "max" else "minimize" for goal in goals_of(self.objectives)]
+        with _quiet():
+            study = _optuna().create_study(directions=directions, sampler=self.sampler.make(seed, finished))
+        study.add_trials([*finished, *map(self._pending, pending)])
+        return study
+
+    def _finished(self, trial: Trial) -> Any:
+        assert trial.observation is not None, "a finished trial has an observation"
+        metrics = trial.observation.metrics
+        limits = [
+            objective for objective in self.objectives if objective.name in metrics and objective.bound is not None
+        ]
+        return _optuna().trial.create_trial(
+            values=[metrics[goal.name] for goal in goals_of(self.objectives)],
+            constraints={str(limit): violation(limit, metrics[limit.name]) for limit in limits},
+            **self._parameters(trial),
+        )
+
+    def _pending(self, trial: Trial) -> Any:
+        return _optuna().trial.create_trial(state=_optuna().trial.TrialState.RUNNING, **self._parameters(trial))
+
+    def _parameters(self, trial: Trial) -> dict[str, Any]:
+        active = {slot.name: taken for slot, taken in decompose(self.space.root, trial.request.design)}
+        if self.sampler.flat:
+            active = {slot.name: active.get(slot.name, slot.options // 2) for slot in self._slots}
+        return {"params": active, "distributions": {name: self._distributions[name] for name in active}}
+
+    def _suggest(self, study: Any) -> Design:
+        trial = study.ask(self._distributions if self.sampler.flat else None)
+        return compose(self.space.root, partial(self._choose, trial))
+
+    def _choose(self, trial: Any, slot: Slot) -> int:
+        distribution = self._distributions[slot.name]
+        if hasattr(distribution, "choices"):
+            return int(trial.suggest_categorical(slot.name, distribution.choices))
+        return int(trial.suggest_int(slot.name, distribution.low, distribution.high))
+
+    @cached_property
+    def _slots(self) -> tuple[Slot, ...]:
+        return tuple(slots(self.space.root))
+
+    @cached_property
+    def _distributions(self) -> dict[str, Any]:
+        return {slot.name: self._distribution(slot) for slot in self._slots}
+
+    def _distribution(self, slot: Slot) -> Any:
+        if slot.ordered or self.sampler.numbers:
+            return _optuna().distributions.IntDistribution(0, slot.options - 1)
+        return _optuna().distributions.CategoricalDistribution(tuple(range(slot.options)))
+
+
+def _optuna() -> Any:
+    return need("optuna", "optuna")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Optuna from announcing each study in memory and from warning of what it calls experimental."""
+    logging, experimental = _optuna().logging, _optuna().exceptions.ExperimentalWarning
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", experimental)
+            yield
+    finally:
+        logging.set_verbosity(before)
+
+
+TPE = partial(OptunaSearch, sampler=Sampler("tpe", _tpe))
+GP = partial(OptunaSearch, sampler=Sampler("gp", _gp, flat=True))
+CMA_ES = partial(
+    OptunaSearch, sampler=Sampler("cmaes", _cma_es, flat=True, numbers=True, several=False, least=_LEAST_FOR_CMA_ES)
+)
+RANDOM = partial(OptunaSearch, sampler=Sampler("random", _random))

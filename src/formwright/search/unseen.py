@@ -1,0 +1,117 @@
+"""Proposals that are new and within the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Set
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.random import Generator
+
+from formwright.core.errors import IllegalInput, NotCountable
+from formwright.core.protocols import CardLike, Design
+from formwright.core.records import Budget, History, Request
+from formwright.search.errors import NoLegalDesign, SpaceExhausted
+from formwright.space import Space
+from formwright.space.part import By
+
+Legal = Callable[[Any], bool]
+Propose = Callable[[], Design]
+
+TRIES = 100
+MOST_LISTED = 100_000
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Pair a design with its card."""
+
+    design: Design
+    card: CardLike
+
+    def request(self, budget: Budget, parent: int | None = None) -> Request:
+        """Ask for this design at a budget."""
+        return Request(self.card, budget, parent, self.design)
+
+
+def anything(card: Any) -> bool:
+    """Hold every card for legal."""
+    return True
+
+
+def first_unseen(
+    space: Space, history: History, rng: Generator, propose: Propose, legal: Legal = anything, tries: int = TRIES
+) -> Proposal:
+    """Return the first legal design whose card nobody asked for yet.
+
+    `propose` is called up to `tries` times. Then the last proposal is mutated on and on, then designs are drawn
+    uniformly, and then a space of at most 100,000 designs is listed. Raise `SpaceExhausted` when nothing is left and
+    `NoLegalDesign` when nothing legal was found.
+    """
+    seen = history.digests
+    drawn = 0
+    refused = 0
+    for design in _draws(space, rng, propose, tries):
+        drawn += 1
+        card = space.card(design)
+        if card.digest in seen:
+            continue
+        if legal(card):
+            return Proposal(design, card)
+        refused += 1
+    if _listable(space):
+        return _from_list(space, seen, rng, legal)
+    if not refused:
+        raise SpaceExhausted(f"none of {drawn} designs drawn from space {space.name!r} is new.")
+    raise NoLegalDesign(
+        f"found no new design of space {space.name!r} within the limits: {drawn} designs were drawn, {refused} of them "
+        f"new and all beyond a limit. Loosen the limits."
+    )
+
+
+def random_unseen(space: Space, history: History, rng: Generator, legal: Legal = anything, by: By = "gene") -> Proposal:
+    """Return a randomly drawn legal design whose card nobody asked for yet; raise as `first_unseen` does.
+
+    Nearly all designs are of the largest depth; drawn `by="gene"`, every depth is as likely as any other.
+    """
+    return first_unseen(space, history, rng, lambda: space.sample(rng, by), legal, tries=10 * TRIES)
+
+
+def _draws(space: Space, rng: Generator, propose: Propose, tries: int) -> Iterator[Design]:
+    last: list[Design] = []
+
+    def stroll() -> Design:
+        # away from a neighbourhood that is used up, one mutation after the other
+        last[:] = [space.mutate(last[0], rng) if last else space.sample(rng)]
+        return last[0]
+
+    for draw, times in ((propose, tries), (stroll, TRIES), (lambda: space.sample(rng), TRIES)):
+        try:
+            for _ in range(times):
+                last[:] = [draw()]
+                yield last[0]
+        except IllegalInput:  # a constrained space finds no move from here: go on to the next way
+            continue
+
+
+def _from_list(space: Space, seen: Set[str], rng: Generator, legal: Legal) -> Proposal:
+    left = {card.digest: Proposal(design, card) for design, card in _unseen(space, seen)}
+    allowed = [proposal for proposal in left.values() if legal(proposal.card)]
+    if allowed:
+        return allowed[int(rng.integers(len(allowed)))]
+    if left and not seen:
+        raise NoLegalDesign(f"none of the {len(left):,} designs of space {space.name!r} is within the limits.")
+    within = f" within the limits; {len(left):,} others are not" if left else ""
+    raise SpaceExhausted(f"every design of space {space.name!r} has been asked for{within}.")
+
+
+def _unseen(space: Space, seen: Set[str]) -> Iterator[tuple[Design, CardLike]]:
+    pairs = ((design, space.card(design)) for design in space.enumerate())
+    return (pair for pair in pairs if pair[1].digest not in seen)
+
+
+def _listable(space: Space) -> bool:
+    try:
+        return space.count() <= MOST_LISTED
+    except NotCountable:
+        return False

@@ -1,0 +1,1 @@
+"""What a search remembers: the append-only log of a study, in SQLite or PostgreSQL."""

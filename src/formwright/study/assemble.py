@@ -1,0 +1,102 @@
+"""From the names in a configuration to the parts of a study."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from formwright.arch.card import Card
+from formwright.core.errors import IllegalInput
+from formwright.core.protocols import Evaluator
+from formwright.core.records import Objective
+from formwright.cost import COSTS
+from formwright.evaluate.by_proxy import ByProxy
+from formwright.evaluate.combine import Combine
+from formwright.evaluate.full import Full
+from formwright.evaluate.inherited import Inherited
+from formwright.evaluate.staged import Staged
+from formwright.evaluate.training import Trainer
+from formwright.nn.build import build
+from formwright.nn.measure import measure
+from formwright.nn.settings import Settings
+from formwright.search import make_searcher
+from formwright.study.config import Config, TaskChoice, TrainingChoice
+from formwright.study.limits import LATENCY, Limits, cost
+from formwright.study.log import Log
+from formwright.study.spaces import find_space
+from formwright.study.study import Study
+from formwright.tasks import load_task
+from formwright.tasks.rows import Splits
+from formwright.tasks.shorten import first_rows
+from formwright.tasks.task import Task
+from formwright.train.fit import Training
+from formwright.train.recipe import Recipe
+
+_ALWAYS = ("params", "macs")  # costs that every observation has
+
+
+def assemble(config: Config, log: Log, folder: Path) -> Study:
+    """Build the study of a configuration, whose log and folder are given."""
+    space = find_space(config.space)
+    limits = Limits.parse(config.limits, config.training.length)
+    goals = [Objective.parse(text) for text in config.objectives]
+    objectives = (*goals, *limits.cheap, *limits.measured, *limits.scores)
+    planned = {"trials": config.stop.trials, "steps": config.training.steps}
+    searcher = make_searcher(config.searcher, space, objectives, limits.legal, **planned, **config.options)
+    evaluator = make_evaluator(config, objectives)
+    gate = limits.gate(partial(latency_ms, length=config.training.length))
+    return Study(log, space, searcher, evaluator, objectives, config.stop, folder, config.seed, gate)
+
+
+def find_task(choice: TaskChoice) -> Task:
+    """Find the task of a study."""
+    data = None if choice.data is None else Path(choice.data)
+    task = load_task(choice.name, data, choice.official_dev, choice.text, choice.label)
+    return task if choice.rows is None else replace(task, splits=partial(_shortened, task, choice.rows))
+
+
+def make_trainer(config: Config, steps: int | None = None) -> Trainer:
+    """Make what trains designs, for as many steps as a search does or for another number."""
+    return Trainer(find_task(config.task), make_training(config.training, steps))
+
+
+def make_training(choice: TrainingChoice, steps: int | None = None) -> Training:
+    """Make a training of plain values."""
+    if choice.decay not in ("linear", "cosine", "none"):
+        raise IllegalInput(f"decay is linear, cosine or none, not {choice.decay!r}")
+    decay = cast(Literal["linear", "cosine", "none"], choice.decay)
+    recipe = Recipe(
+        steps or choice.steps, choice.batch, choice.learning_rate, choice.warmup, decay, choice.weight_decay
+    )
+    return Training(recipe, choice.length, Settings(dropout=choice.dropout), device="auto", threads=1)
+
+
+def make_evaluator(config: Config, objectives: tuple[Objective, ...]) -> Evaluator:
+    """Make the evaluator of a study: scores, and the costs that its objectives and limits name."""
+    wanted = dict.fromkeys((*_ALWAYS, *(objective.name for objective in objectives)))
+    length = config.training.length
+    costs: dict[str, Callable[[Card], float]] = {
+        name: partial(cost, name=name, length=length) for name in wanted if name in COSTS.names()
+    }
+    if LATENCY in wanted:
+        costs[LATENCY] = partial(latency_ms, length=length)
+    return Combine((_scores(config),), costs)
+
+
+def _scores(config: Config) -> Evaluator:
+    if config.evaluator == "proxy":
+        return ByProxy(config.proxies or ("synflow",))
+    trainer = make_trainer(config)
+    kinds: dict[str, Any] = {"full": Full, "staged": Staged, "inherited": Inherited}
+    return cast(Evaluator, kinds[config.evaluator](trainer))
+
+
+def latency_ms(card: Card, length: int) -> float:
+    """Measure the median milliseconds of one row through a model of a card, on this machine, with one thread."""
+    return measure(build(card), length=length, runs=20, warmup=3, memory=False).median_ms
+
+
+def _shortened(task: Task, number: int) -> Splits[Any]:
+    whole = task.splits()
+    return replace(whole, train=first_rows(whole.train, number))

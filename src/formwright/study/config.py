@@ -1,0 +1,116 @@
+"""Everything that is needed to repeat a study, as one value that is plain JSON."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeVar
+
+from formwright.core.errors import Fault, IllegalDesign, IllegalInput, nearest
+from formwright.study.stop import Stop
+
+VERSION = 1
+EVALUATORS = ("full", "staged", "inherited", "proxy")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TaskChoice:
+    """Name a task and where its rows come from."""
+
+    name: str
+    data: str | None = None
+    official_dev: bool = False
+    text: tuple[str, ...] = ()
+    label: str = ""
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class TrainingChoice:
+    """Say how every design is trained."""
+
+    steps: int = 300
+    batch: int = 32
+    learning_rate: float = 2e-3
+    warmup: float = 0.1
+    decay: str = "linear"
+    weight_decay: float = 0.01
+    length: int = 64
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True)
+class Config:
+    """Hold a study: what is searched, for what, how, how it is judged, and when it ends.
+
+    `objectives` are goals such as `accuracy:max`, `limits` bounds such as `params<=5e6`. `options` are the searcher's.
+    `final_steps` is how long the designs that are kept are trained in the end.
+    """
+
+    space: str
+    task: TaskChoice
+    objectives: tuple[str, ...]
+    stop: Stop
+    limits: tuple[str, ...] = ()
+    searcher: str = "regularized-evolution"
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    evaluator: str = "full"
+    proxies: tuple[str, ...] = ()
+    training: TrainingChoice = TrainingChoice()
+    keep: int = 1
+    final_steps: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what no study can do."""
+        if self.evaluator not in EVALUATORS:
+            raise IllegalInput(f"no evaluator is called {self.evaluator!r}; there are {', '.join(EVALUATORS)}")
+        if self.keep < 1 or self.final_steps < 1:
+            raise IllegalInput(f"keep and final_steps must be at least 1, not {self.keep} and {self.final_steps}")
+        object.__setattr__(self, "options", dict(self.options))
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain JSON data."""
+        data = asdict(self)
+        data["searcher"] = {"name": data.pop("searcher"), "options": data.pop("options")}
+        data["evaluator"] = {"name": data.pop("evaluator"), "proxies": list(data.pop("proxies"))}
+        return {"version": VERSION, **_plain(data)}
+
+    @classmethod
+    def from_json(cls, data: Any) -> "Config":
+        """Read what `to_json` gave; every fault is reported at once."""
+        faults: list[Fault] = []
+        if not isinstance(data, Mapping) or data.get("version") != VERSION:
+            known = data.get("version") if isinstance(data, Mapping) else None
+            raise IllegalInput(f"this study has version {known!r}; this formwright reads version {VERSION}: update it")
+        values = {key: value for key, value in data.items() if key not in ("version", "searcher", "evaluator")}
+        searcher, evaluator = data.get("searcher", {}), data.get("evaluator", {})
+        values |= {"searcher": searcher.get("name"), "options": searcher.get("options", {})}
+        values |= {"evaluator": evaluator.get("name"), "proxies": evaluator.get("proxies", [])}
+        for name, kind in (("task", TaskChoice), ("stop", Stop), ("training", TrainingChoice)):
+            values[name] = _read(kind, values.get(name), name, faults)
+        config = _read(cls, values, "", faults)
+        if faults or config is None:
+            raise IllegalDesign(faults, what="configuration of a study")
+        return config
+
+
+def _read(kind: type[T], data: Any, where: str, faults: list[Fault]) -> T | None:
+    if not isinstance(data, Mapping):
+        faults.append(Fault(where, f"must be an object, not {type(data).__name__}"))
+        return None
+    known = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
+    for name in data.keys() - set(known):
+        close = nearest(name, known)
+        faults.append(Fault(where, f"has no field {name!r}" + (f"; nearest: {close[0]!r}" if close else "")))
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in known}
+    try:
+        return kind(**given)
+    except (TypeError, ValueError) as error:
+        faults.append(Fault(where, str(error)))
+        return None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,49 @@
+"""A study as plain JSON facts, for the command line and for other programs."""
+
+from typing import Any
+
+from formwright.core.records import Objective, Trial
+from formwright.cost import COSTS
+from formwright.search.fronts import front
+from formwright.study.ledger import Clock, ledger_of
+from formwright.study.place import Opened
+from formwright.study.replay import Replay
+from formwright.study.spaces import find_space
+
+
+def study_json(opened: Opened) -> dict[str, Any]:
+    """Give a study: its configuration, its trials, the best of them, and what it cost."""
+    replay, clock = Replay(find_space(opened.config.space)), Clock()
+    events = opened.log.read()
+    replay.feed(events)
+    clock.feed(events)
+    objectives = [Objective.parse(text) for text in (*opened.config.objectives, *opened.config.limits)]
+    history = replay.history
+    best = front(history, objectives) if history.finished else ()
+    ledger = ledger_of(history, clock.elapsed(clock.last))
+    return {
+        "kind": "study",
+        "name": opened.place.name,
+        "config": opened.config.to_json(),
+        "trials": [_trial(trial) for trial in history.trials],
+        "best": [trial.number for trial in best],
+        "seconds": ledger.elapsed,
+        "spent": {"seconds": ledger.spent.seconds, "steps": ledger.spent.steps, "macs": ledger.spent.macs},
+    }
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    found = trial.observation
+    metrics = dict(found.metrics) if found is not None else {}
+    costs = {name: metrics.pop(name) for name in [*COSTS.names(), "latency_ms"] if name in metrics}
+    return {
+        "number": trial.number,
+        "state": trial.state,
+        "digest": trial.request.card.digest,
+        "metrics": metrics,
+        "costs": costs,
+        "seconds": found.spent.seconds if found is not None else None,
+        "parent": trial.request.parent,
+        "steps": trial.request.budget.steps,
+        "reason": trial.reason,
+    }

@@ -1,0 +1,89 @@
+"""Limits of a study: those known from the card alone, those that are measured, and those on scores."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from formwright.arch.card import Card
+from formwright.core.errors import IllegalInput
+from formwright.core.records import Objective
+from formwright.core.rng import derive
+from formwright.cost import COSTS
+from formwright.search.scores import violation
+from formwright.space.space import Space
+
+LATENCY = "latency_ms"
+_SAMPLES = 500
+_STEPS = 200
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Sort the limits of a study by when they can be checked.
+
+    `cheap` ones follow from the card and are checked before a design is proposed, `measured` ones before it is trained,
+    `scores` after.
+    """
+
+    cheap: tuple[Objective, ...]
+    measured: tuple[Objective, ...]
+    scores: tuple[Objective, ...]
+    length: int
+
+    @classmethod
+    def parse(cls, texts: Sequence[str], length: int) -> "Limits":
+        """Read limits such as `params<=5e6`, `latency_ms<=5` or `accuracy>=0.8`."""
+        limits = [Objective.parse(text) for text in texts]
+        for limit in limits:
+            if limit.bound is None:
+                raise IllegalInput(f"{str(limit)!r} sets no limit; write, for example, 'params<=5e6'")
+        names = set(COSTS.names())
+        return cls(
+            tuple(limit for limit in limits if limit.name in names),
+            tuple(limit for limit in limits if limit.name == LATENCY),
+            tuple(limit for limit in limits if limit.name not in names and limit.name != LATENCY),
+            length,
+        )
+
+    def legal(self, card: Card) -> bool:
+        """Tell whether a card keeps the cheap limits."""
+        return all(limit.meets(cost(card, limit.name, self.length)) for limit in self.cheap)
+
+    def gate(self, measure: Callable[[Card], float]) -> Callable[[Card], str | None]:
+        """Give the function that says which measured limit a card breaks."""
+
+        def refusal(card: Card) -> str | None:
+            if not self.measured:
+                return None
+            found = measure(card)
+            broken = next((limit for limit in self.measured if not limit.meets(found)), None)
+            return None if broken is None else f"{LATENCY} is {found:.3g}, beyond the limit {broken}"
+
+        return refusal
+
+    def refuse_impossible(self, space: Space, seed: int) -> None:
+        """Look for a design that keeps the cheap limits; where none is found, say what the nearest one costs."""
+        if not self.cheap:
+            return
+        rng = derive(seed, "feasible")
+        draws = [space.sample(rng) for _ in range(_SAMPLES)]
+        if any(self.legal(space.card(design)) for design in draws):
+            return
+        best = min(draws, key=lambda design: self._broken(space.card(design)))
+        for _ in range(_STEPS):  # downhill from the nearest draw
+            best = min((best, *(space.mutate(best, rng) for _ in range(5))), key=lambda d: self._broken(space.card(d)))
+            if self.legal(space.card(best)):
+                return
+        card = space.card(best)
+        found = ", ".join(f"{limit.name} {cost(card, limit.name, self.length):,.0f}" for limit in self.cheap)
+        wanted = " and ".join(map(str, self.cheap))
+        raise IllegalInput(
+            f"no design of {space.name} with {wanted} was found; the nearest has {found}. Loosen the limit"
+        )
+
+    def _broken(self, card: Card) -> float:
+        return sum(violation(limit, cost(card, limit.name, self.length)) for limit in self.cheap)
+
+
+def cost(card: Card, name: str, length: int) -> float:
+    """Give a cost of a card by its name."""
+    return float(COSTS.get(name)(card, length).value)

@@ -1,0 +1,1 @@
+"""The changes of the layout, oldest first."""

@@ -1,0 +1,110 @@
+"""Where studies live: a folder with a database in it, or a folder and a server."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from formwright.core.errors import IllegalInput
+from formwright.study.config import Config
+from formwright.study.log import Log
+from formwright.study.store import Store
+
+CONFIG = "config.json"
+DATABASE = "study.db"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Say where a study is: its folder, for weights and models, and the database and name of its log."""
+
+    folder: Path
+    storage: str
+    name: str
+
+    def open(self) -> "Opened":
+        """Open the log and read the configuration that stands in it."""
+        store = Store.open(self.storage)
+        try:
+            log = store.study(self.name)
+            return Opened(self, store, log, _as_extended(Config.from_json(log.config), log))
+        except BaseException:
+            store.close()
+            raise
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A study's place, its open store and log, and its configuration."""
+
+    place: Place
+    store: Store
+    log: Log
+    config: Config
+
+    def __enter__(self) -> "Opened":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.store.close()
+
+
+def create(folder: Path, config: Config, storage: str | None = None, name: str | None = None) -> Place:
+    """Make a new study; a folder that holds one already, or other files, is refused."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        hint = f"; go on with `formwright resume {folder}`" if (folder / CONFIG).is_file() else ""
+        raise IllegalInput(f"{folder} is not an empty folder{hint}, or name another one with --out")
+    place = Place(folder, storage or str(folder / DATABASE), name or folder.resolve().name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with Store.open(place.storage, create=True) as store:
+            store.create_study(place.name, config.to_json())
+        facts = {"storage": storage, "name": place.name, "config": config.to_json()}
+        _write(folder / CONFIG, json.dumps(facts, indent=1))
+    except OSError as error:
+        raise IllegalInput(f"cannot write {folder}: {error.strerror or error}") from None
+    return place
+
+
+def find(source: str, folder: Path | None = None) -> Place:
+    """Find a study by its folder, or by the URL of a database and, behind `#`, its name.
+
+    A study that is named by a URL keeps its weights in `folder`, by default one of its name.
+    """
+    if "://" in source:
+        url, _, name = source.partition("#")
+        name = name or _only_name(url)
+        return Place(folder or Path(name), url, name)
+    facts = _read(Path(source))
+    return Place(Path(source), facts["storage"] or str(Path(source) / DATABASE), facts["name"])
+
+
+def _as_extended(config: Config, log: Log) -> Config:
+    """Give the configuration with the end that the last run of the study was told to go to."""
+    wishes = [event.data["stop"] for event in log.read() if event.kind == "started" and "stop" in event.data]
+    return replace(config, stop=replace(config.stop, **wishes[-1])) if wishes else config
+
+
+def _only_name(url: str) -> str:
+    with Store.open(url) as store:
+        names = store.studies()
+    if len(names) != 1:
+        raise IllegalInput(f"{url} holds {len(names)} studies ({', '.join(names)}); say which: {url}#NAME")
+    return names[0]
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    if not folder.is_dir() or not path.is_file():
+        raise IllegalInput(f"{folder} is not the folder of a study: it has no {CONFIG}")
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        return {"storage": facts["storage"], "name": str(facts["name"])}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise IllegalInput(f"cannot read {path}: {error}") from None
+
+
+def _write(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)

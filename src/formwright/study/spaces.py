@@ -1,0 +1,34 @@
+"""Spaces by name, or out of a file of the user's own."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+from formwright.core.errors import IllegalInput
+from formwright.space.space import Space
+from formwright.space.zoo import load_space
+
+
+def find_space(name: str) -> Space:
+    """Find a space by its name, or `FILE.py:NAME` in a file of the user's own, which is run for that."""
+    file, colon, attribute = name.rpartition(":")
+    if not colon or not file.endswith(".py"):
+        return load_space(name)
+    found = getattr(_module(Path(file)), attribute, None)
+    if not isinstance(found, Space):
+        raise IllegalInput(f"{file} has no search space called {attribute!r}; make one with formwright.space.Space")
+    return found
+
+
+def _module(file: Path) -> Any:
+    if not file.is_file():
+        raise IllegalInput(f"there is no file {file}")
+    name = f"formwright_user_{abs(hash(str(file.resolve())))}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # so that what it defines can be pickled
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,66 @@
+"""When a search is over."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from formwright.core.checks import finite, natural
+from formwright.core.errors import IllegalInput
+from formwright.core.records import History, Objective
+from formwright.search.scores import score
+from formwright.study.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Stop after so many trials, seconds, training steps, or finished trials without a better one.
+
+    `failures` is how many failed trials are borne. Whatever comes first counts; at least one limit must be given.
+    """
+
+    trials: int | None = None
+    seconds: float | None = None
+    steps: int | None = None
+    patience: int | None = None
+    failures: int = 20
+
+    def __post_init__(self) -> None:
+        """Refuse a search without an end."""
+        if (self.trials, self.seconds, self.steps, self.patience) == (None,) * 4:
+            raise IllegalInput("say when to stop: after a number of trials, seconds, steps, or trials without progress")
+        for name in ("trials", "steps", "patience"):
+            value = getattr(self, name)
+            if value is not None and natural(name, value) < 1:
+                raise IllegalInput(f"{name} must be at least 1, not {value}")
+        if self.seconds is not None and finite("seconds", self.seconds) <= 0:
+            raise IllegalInput(f"seconds must be above 0, not {self.seconds}")
+        natural("failures", self.failures)
+
+    def reason(self, history: History, ledger: Ledger, objectives: Sequence[Objective]) -> str | None:
+        """Say why no further trial is to be asked for; None while the search goes on."""
+        if ledger.failed > self.failures:
+            return f"{ledger.failed} trials failed, more than the {self.failures} that are borne"
+        if self.trials is not None and len(history.trials) >= self.trials:
+            return f"{self.trials} trials"
+        if self.seconds is not None and ledger.elapsed >= self.seconds:
+            return f"{self.seconds:g} seconds"
+        if self.steps is not None and ledger.spent.steps >= self.steps:
+            return f"{self.steps} training steps"
+        if self.patience is not None and since_progress(history, objectives) >= self.patience:
+            return f"no better design in {self.patience} trials"
+        return None
+
+
+def since_progress(history: History, objectives: Sequence[Objective]) -> int:
+    """Count the finished trials since the last one that no earlier trial was at least as good as in every goal."""
+    if not history.finished:
+        return 0
+    scores = score(history.finished, objectives)
+    # a violated limit counts before the goals do; a row is better when it is smaller in some column
+    points = np.column_stack((scores.violations, np.where(scores.violations[:, None] > 0, 0.0, scores.values)))
+    for last in range(len(points) - 1, -1, -1):
+        at_least_as_good = (points[:last] <= points[last]).all(axis=1)
+        if not at_least_as_good.any():
+            return len(points) - 1 - last
+    return len(points)

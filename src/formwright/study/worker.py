@@ -1,0 +1,135 @@
+"""The loop that every worker runs, wherever it is: read, ask, claim, evaluate, record."""
+
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from formwright.arch.card import Card
+from formwright.core.errors import EvaluationFailed
+from formwright.core.records import History, Observation, Request
+from formwright.core.rng import derive
+from formwright.evaluate.context import Context
+from formwright.search.errors import NoLegalDesign, SpaceExhausted
+from formwright.study.heartbeat import Heartbeat, LeaseLost
+from formwright.study.identity import dead, own_name
+from formwright.study.ledger import Clock, Ledger, ledger_of
+from formwright.study.replay import Replay, asked_data, history_as_of
+from formwright.study.study import Study
+
+_WAIT = 0.5  # seconds between two looks at the trials of others
+
+
+class Interrupted(Exception):
+    """Ask the loop, from `between_steps`, to leave at once; the trial under way is taken up again later."""
+
+
+def _go_on() -> None:
+    return None
+
+
+@dataclass
+class Worker:
+    """Work on a study until it is over. `between_steps` is called often, and may raise `Interrupted`."""
+
+    study: Study
+    name: str = field(default_factory=own_name)
+    between_steps: Callable[[], None] = _go_on
+
+    def __post_init__(self) -> None:
+        """Begin with an empty memory; the log fills it."""
+        self._replay = Replay(self.study.space)
+        self._clock = Clock()
+
+    def run(self) -> str:
+        """Work until the study is over, and return why it is."""
+        while True:
+            self.between_steps()
+            self._read()
+            if (number := self._orphan()) is not None:
+                self._take_over(number)
+                continue
+            reason = self.study.stop.reason(self._replay.history, self._ledger(), self.study.objectives)
+            reason = reason or self._ask()
+            if reason is None:
+                continue
+            if not self._replay.history.pending:
+                return reason
+            time.sleep(_WAIT)  # others are still at work, and their trials are ours if they die
+
+    def _read(self) -> None:
+        events = self.study.log.read(self._replay.seen)
+        self._replay.feed(events)
+        self._clock.feed(events)
+
+    def _ledger(self) -> Ledger:
+        return ledger_of(self._replay.history, self._clock.elapsed(self.study.log.now()))
+
+    def _orphan(self) -> int | None:
+        """Find an unfinished trial that nobody works on any more."""
+        pending = [trial.number for trial in self._replay.history.pending]
+        if not pending:
+            return None
+        leases, now = self.study.log.leases(), self.study.log.now()
+        gone = dead(lease.worker for lease in leases.values())
+        for number in pending:
+            lease = leases.get(number)
+            if lease is None or lease.expires <= now or lease.worker in gone:
+                return number
+        return None
+
+    def _take_over(self, number: int) -> None:
+        holders = [lease.worker for lease in self.study.log.leases().values()]
+        if self.study.log.claim(number, self.name, self.study.lease_seconds, dead(holders)):
+            seen = self._replay.asked[number].seen
+            history = history_as_of(self.study.log.read(), seen, self.study.space)
+            self._evaluate(number, self._replay.asked[number].request, history)
+
+    def _ask(self) -> str | None:
+        """Ask for a new trial and evaluate it; return why there is none to ask for."""
+        history, seen = self._replay.history, self._replay.seen
+        number = len(history.trials)
+        try:
+            request = self.study.searcher.ask(history, derive(self.study.seed, "ask", number))
+        except (SpaceExhausted, NoLegalDesign) as error:
+            return str(error)
+        data = asked_data(request, self.study.space, seen)
+        if self.study.log.ask(number, self.name, self.study.lease_seconds, data):
+            self._evaluate(number, request, history)
+        return None  # where another worker was quicker, the next look at the log shows its request
+
+    def _evaluate(self, number: int, request: Request, history: History) -> None:
+        log, attempts = self.study.log, self._replay.attempts.get(number, 0)
+        if attempts >= self.study.attempts:
+            log.finish(number, self.name, "failed", {"reason": f"the worker died in each of {attempts} attempts"})
+            return
+        with Heartbeat(log, number, self.name, self.study.lease_seconds) as heart:
+            try:
+                kind, data = self._outcome(request, history, heart)
+            except LeaseLost:
+                return
+        log.finish(number, self.name, kind, data)
+
+    def _outcome(self, request: Request, history: History, heart: Heartbeat) -> tuple[Any, dict[str, Any]]:
+        try:
+            found = self._observe(request, history, heart)
+        except (LeaseLost, Interrupted):
+            raise
+        except EvaluationFailed as error:
+            return "failed", {"reason": str(error)}
+        except Exception as error:
+            # whatever an evaluator of someone's own does wrong is this trial's failure, and no reason to stop
+            told = f"{type(error).__name__}: {error}"
+            return "failed", {"reason": told, "traceback": traceback.format_exc()}
+        return "told", {"observation": found.to_json()}
+
+    def _observe(self, request: Request, history: History, heart: Heartbeat) -> Observation:
+        def after_step(_: int, __: float) -> None:
+            self.between_steps()
+            heart.check()
+
+        if isinstance(request.card, Card) and (refusal := self.study.gate(request.card)) is not None:
+            raise EvaluationFailed(refusal)
+        context = Context(self.study.seed, self.study.folder, history, after_step)
+        return self.study.evaluator.evaluate(request, context)

@@ -1,0 +1,115 @@
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import optuna
+import pytest
+
+from formwright.core.errors import IllegalInput, MissingExtra
+from formwright.core.records import History, Objective
+from formwright.search.errors import SpaceExhausted
+from formwright.search.optuna_search import CMA_ES, GP, RANDOM, TPE, OptunaSearch
+from formwright.search.random_search import RandomSearch
+from formwright.search.unseen import Legal, anything
+from formwright.space import Choice, Record, Repeat, Space, Switch
+from formwright.space.zoo import load_space
+from formwright.testing.loop import ask, run, run_out, tell
+from formwright.testing.objective import Toy
+from formwright.testing.searcher_contract import ACCURACY, PARAMS, SearcherContract
+from formwright.testing.spaces import Build, large, small, tiny
+
+
+@pytest.mark.slow
+class TestTpe(SearcherContract):
+    trials = 14
+
+    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> OptunaSearch:
+        return TPE(space, objectives, legal, startup=5)
+
+
+@pytest.mark.slow
+class TestCmaEs(SearcherContract):
+    trials = 14
+    objectives = (ACCURACY,)
+
+    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> OptunaSearch:
+        return CMA_ES(space, objectives, legal, startup=5)
+
+
+@pytest.mark.slow
+class TestOptunaRandom(SearcherContract):
+    trials = 14
+
+    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> OptunaSearch:
+        return RANDOM(space, objectives, legal, startup=5)
+
+
+@pytest.mark.slow
+class TestGp(SearcherContract):
+    trials = 7
+    objectives = (ACCURACY,)
+
+    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> OptunaSearch:
+        return GP(space, objectives, legal, startup=5)
+
+
+def best(history: History) -> float:
+    return max(trial.observation.metrics["accuracy"] for trial in history.finished if trial.observation)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [TPE, CMA_ES])
+def test_it_beats_random_search(kind: Callable[..., OptunaSearch]) -> None:
+    found = [best(run(kind(large(), (ACCURACY,)), Toy(), 40, seed)) for seed in range(3)]
+    drawn = [best(run(RandomSearch(large(), (ACCURACY,)), Toy(), 40, seed)) for seed in range(3)]
+    assert np.mean(found) > np.mean(drawn) + 0.03
+
+
+def test_a_broken_limit_is_shown_to_the_sampler() -> None:
+    limits = (ACCURACY, Objective.parse("params<=5000"))
+    history = run(RandomSearch(small()), Toy(), 12)
+    shown = TPE(small(), limits).study(history, seed=0).trials
+    broken = [sum(trial.constraints.values()) for trial in shown]
+    sizes = [trial.observation.metrics["params"] for trial in history.finished if trial.observation]
+    assert broken == pytest.approx([max(0.0, size / 5000 - 1) for size in sizes])
+    assert any(broken)
+    assert not all(broken)
+
+
+def test_pending_trials_are_shown_as_running_and_failed_ones_are_not_shown() -> None:
+    searcher = TPE(small(), (ACCURACY,))
+    history = run(RandomSearch(small()), Toy(), 12)
+    history = ask(searcher, history, seed=0)
+    history = tell(ask(searcher, history, seed=0), 13, "no memory")
+    states = [trial.state.name for trial in searcher.study(history, seed=0).trials]
+    assert states == ["COMPLETE"] * 12 + ["RUNNING"]
+
+
+def test_optuna_speaks_as_loudly_as_before(capfd: pytest.CaptureFixture[str]) -> None:
+    before = optuna.logging.get_verbosity()
+    run(TPE(tiny(), (ACCURACY, PARAMS), startup=2), Toy(), 5)
+    assert optuna.logging.get_verbosity() == before
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+def test_several_goals_are_refused_where_one_is_all_it_can() -> None:
+    with pytest.raises(IllegalInput, match="cmaes improves one goal, not accuracy, params; take 'nsga2'"):
+        CMA_ES(small(), (ACCURACY, PARAMS))
+
+
+def test_op_graphs_are_refused_at_once() -> None:
+    with pytest.raises(IllegalInput, match="cannot search Expressions"):
+        TPE(load_space("autobert-zero-nano"), (ACCURACY,))
+
+
+def test_without_optuna_the_line_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(MissingExtra, match=r"formwright\[optuna\]"):
+        TPE(small(), (ACCURACY,))
+
+
+def test_a_space_without_choices_is_used_up_at_once() -> None:
+    layer = Record.of(mixer=Switch.of(transform=Record.of()), feed_forward=Choice((32,)))
+    single = Space("single", Record.of(layers=Repeat(layer, 1)), Build())
+    assert len(run_out(TPE(single, (ACCURACY,), startup=1), Toy(), 3, SpaceExhausted).trials) == 1
