@@ -26,8 +26,9 @@ from torch.nn import functional as F
 from formwright.arch.card import Card
 from formwright.core.rng import derive
 from formwright.cost import params
-from formwright.nn.build import build
+from formwright.nn.build import Spread, build
 from formwright.nn.heads import HeadSpec
+from formwright.nn.relative import RelativePositions
 from formwright.nn.settings import Settings
 from formwright.space.zoo import load_space
 from formwright.tasks import MINI_GLUE, load_task
@@ -50,7 +51,7 @@ class Budget:
     beta: float = 0.98
     clip: float = 1.0
     dropout: float = 0.0
-    start: str = "width"
+    start: Spread = "width"
 
 
 @dataclass(frozen=True)
@@ -62,33 +63,32 @@ class Run:
 
 
 @lru_cache(maxsize=4)
-def prepared(name: str) -> tuple[Task, int, Encoded, Encoded, str]:
+def prepared(name: str) -> tuple[Task, Encoded, Encoded, str]:
     task = load_task(f"mini-glue/{name}")
     view = task.search_view()
     tokeniser = train_wordpiece(view.train)
     train, validation = (encode_rows(rows, tokeniser, LENGTH) for rows in (view.train, view.validation))
-    return task, tokeniser.size, train, validation, view.train.digest[:12]
+    return task, train, validation, view.train.digest[:12]
 
 
-def design_card(index: int, vocabulary: int = 1_000) -> Card:
-    """Draw a design gene by gene, so that depths are as frequent as each other, and fit it to tokens and pairs."""
+def design_card(index: int) -> Card:
+    """Draw a design gene by gene, so that depths are as frequent as each other, with types for two sentences."""
     space = load_space("flexibert-nano")
     card = space.card(space.sample(derive(0, "mini-glue", index), by="gene"))
     assert card.encoder is not None
-    embedding = replace(card.encoder.embedding, vocabulary=vocabulary, types=2)
+    embedding = replace(card.encoder.embedding, types=2)
     return replace(card, encoder=replace(card.encoder, embedding=embedding))
 
 
 @torch.no_grad()
-def scale_to_width(model: torch.nn.Module) -> None:
-    """Bring fresh linear maps from BERT's spread, 0.02, to that of their width.
+def widen_positions(model: torch.nn.Module) -> None:
+    """Bring fresh tables of relative positions from BERT's spread, 0.02, to 1, that of the keys they stand beside.
 
-    At 32 to 64 features 0.02 makes every layer add next to nothing: training then leaves its first plateau at a time
-    that depends on the seed more than on the design.
+    At 0.02 attention does not see the order of words before most of a short training is over.
     """
     for module in model.modules():
-        if isinstance(module, torch.nn.Linear):
-            module.weight.mul_(module.in_features**-0.5 / 0.02)
+        if isinstance(module, RelativePositions):
+            module.keys.mul_(1 / 0.02)
 
 
 def forward(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
@@ -137,14 +137,14 @@ def evaluate(model: torch.nn.Module, rows: Encoded, name: str) -> float:
 
 def execute(run: Run) -> dict[str, Any]:
     torch.set_num_threads(1)
-    task, vocabulary, rows, validation, digest = prepared(run.task)
-    card = design_card(run.design, vocabulary)
+    task, rows, validation, digest = prepared(run.task)
+    card = design_card(run.design)
     head = HeadSpec("sequence-classification", max(1, len(task.labels)))
     torch.manual_seed(run.seed)  # dropout alone draws from here
     started = time.process_time()
-    model = build(card, Settings(dropout=run.budget.dropout), head, seed=run.seed)
+    model = build(card, Settings(dropout=run.budget.dropout), head, run.seed, run.budget.start)
     if run.budget.start == "width":
-        scale_to_width(model)
+        widen_positions(model)
     train(model, rows, run.budget, run.seed)
     seconds = time.process_time() - started
     score = evaluate(model, validation, task.metric)
@@ -164,7 +164,7 @@ def stored(path: Path) -> dict[str, dict[str, Any]]:
 def complete(runs: list[Run], path: Path, workers: int) -> list[dict[str, Any]]:
     """Run what is not stored yet and return the results of all."""
     done = stored(path)
-    keys = [json.dumps(key_of(run, prepared(run.task)[4])) for run in runs]
+    keys = [json.dumps(key_of(run, prepared(run.task)[3])) for run in runs]
     missing = [run for run, key in zip(runs, keys, strict=True) if key not in done]
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool, path.open("a") as file:
         for result in pool.map(execute, missing):
@@ -230,7 +230,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=Budget.steps)
     parser.add_argument("--batch", type=int, default=Budget.batch)
     parser.add_argument("--rate", type=float, default=Budget.rate)
-    parser.add_argument("--start", choices=("width", "bert"), default=Budget.start, help="spread of fresh linear maps")
+    parser.add_argument("--start", choices=("width", "bert"), default=Budget.start, help="spread of fresh weights")
     options = parser.parse_args()
     budget = Budget(options.steps, options.batch, options.rate, start=options.start)
     for name in options.tasks:

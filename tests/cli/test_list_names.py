@@ -5,6 +5,7 @@ from formwright.arch.ops import OPERATIONS
 from formwright.arch.primitives import BINARY, UNARY
 from formwright.cost import COSTS, macs, params
 from formwright.space.zoo import CARDS, SPACES, load_card, load_space
+from formwright.tasks import FROM_DATA, TASKS
 
 PRIMITIVES = [*UNARY, *BINARY]
 NAMES = {
@@ -12,6 +13,7 @@ NAMES = {
     "cards": CARDS.names(),
     "ops": [kind.TYPE for kind in OPERATIONS] + PRIMITIVES,
     "costs": COSTS.names(),
+    "tasks": [*TASKS.names(), *FROM_DATA],
 }
 
 
@@ -62,6 +64,19 @@ def test_costs_have_a_unit(run: Run) -> None:
     for entry in run("list", "costs", "--json").data["costs"]:
         cost = COSTS.get(entry["name"])
         assert entry == {"name": cost.name, "unit": cost.unit, "about": cost.about}
+
+
+def test_tasks_say_what_they_need(run: Run) -> None:
+    entries = {entry["name"]: entry for entry in run("list", "tasks", "--json").data["tasks"]}
+    assert entries["mini-glue/cola"]["rows"] == "builtin"
+    assert entries["glue/cola"] == {
+        "name": "glue/cola",
+        "kind": "sequence-classification",
+        "metric": "matthews",
+        "rows": "--data DIR, or download",
+        "about": "acceptability of a sentence",
+    }
+    assert entries["squad"]["rows"] == "--data DIR"
 
 
 def test_what_cannot_be_listed_is_refused_with_what_can(run: Run) -> None:

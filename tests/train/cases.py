@@ -37,7 +37,7 @@ def with_types(types: int) -> Card:
 
 
 def _first(task: Task, number: int) -> Splits[AnyRows]:
-    whole = task.splits()
+    whole = task.search_view()  # which is kept, for others who want more or fewer rows
     return Splits(first_rows(whole.train, number), first_rows(whole.validation, number // 4), None)
 
 
@@ -63,8 +63,8 @@ def _colour_splits() -> Splits[SpanRows]:
 SPANS = Task("colours", "span-extraction", "span-f1", _colour_splits, ("exact", "span-f1"))
 
 EVERY_KIND: dict[str, tuple[Card, Callable[[], Task]]] = {
-    "sequence-classification": (ENCODER, partial(few, "mini-glue/sst2")),
-    "regression": (ENCODER, partial(few, "mini-glue/stsb")),
+    "sequence-classification": (ENCODER, partial(few, "mini-glue/sst2", 64)),
+    "regression": (ENCODER, partial(few, "mini-glue/stsb", 64)),
     "masked-lm": (ENCODER, partial(few, "pydoc/masked", 64)),
     "causal-lm": (DECODER, partial(few, "pydoc/causal", 64)),
     "seq2seq-lm": (BOTH, partial(few, "translation")),
@@ -79,7 +79,9 @@ def task_of(kind: Kind, metric: str, train: AnyRows, validation: AnyRows | None 
     return Task("handmade", kind, metric, lambda: splits, labels=tuple(str(label) for label in range(labels)))
 
 
-def encoded(sequences: list[list[int]], labels: list[int] | None = None, targets: list[list[int]] | None = None) -> Encoded:
+def encoded(
+    sequences: list[list[int]], labels: list[int] | None = None, targets: list[list[int]] | None = None
+) -> Encoded:
     """Make arrays of token numbers at hand; all are of the first sentence."""
     return Encoded(
         Ragged.of(sequences),

@@ -3,22 +3,35 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from tests.train.toy import Toy, model
-from torch import Tensor
+from tests.train.toy import CARD, Toy, model
+from torch import Tensor, nn
 
+from formwright.core.errors import EvaluationFailed, IllegalInput
+from formwright.nn.build import build
+from formwright.nn.heads import HeadSpec
+from formwright.nn.settings import Settings
 from formwright.train import checkpoint
-from formwright.train.batch import Batch
-from formwright.train.loop import Diverged, Saving, scores_of, train
+from formwright.train.batch import Batch, Stream
+from formwright.train.loop import Diverged, OutOfMemory, Paused, Saving, scores_of, train
 from formwright.train.losses import loss_of
 from formwright.train.recipe import Recipe
 
 LOSS = loss_of("sequence-classification")
 RECIPE = Recipe(steps=24, batch=16, learning_rate=3e-3)
 ROOT = Path(__file__).parents[2]
+
+
+def without_dropout() -> nn.Module:
+    return build(CARD, Settings(dropout=0.0), HeadSpec("sequence-classification", 2), spread="width")
+
+
+def same(first: nn.Module, second: nn.Module) -> bool:
+    return all(torch.equal(one, two) for one, two in zip(first.parameters(), second.parameters(), strict=True))
 
 
 def test_training_learns() -> None:
@@ -67,7 +80,7 @@ def test_an_interrupted_run_goes_on_bit_for_bit(tmp_path: Path, stop: int) -> No
     if stop < 5:
         resumed = model()
     assert train(resumed, Toy(), LOSS, RECIPE, Saving(tmp_path, every=5)) == expected
-    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), resumed.parameters(), strict=True))
+    assert same(whole, resumed)
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
@@ -84,6 +97,135 @@ def test_divergence_names_the_step() -> None:
 
     with pytest.raises(Diverged, match="at step 0; lower the learning rate"):
         train(model(), Toy(), broken, RECIPE)
+
+
+def test_a_gradient_that_is_no_number_is_found_at_its_own_step() -> None:
+    def broken(scores: Tensor, batch: Batch) -> Tensor:
+        # the root of 0 is a number, its slope is not
+        return LOSS(scores, batch) + ((scores - scores.detach()) ** 2).sum().sqrt()
+
+    net = model()
+    with pytest.raises(Diverged, match="the size of the gradient is nan at step 0; lower the learning rate"):
+        train(net, Toy(), broken, RECIPE)
+    assert all(parameter.isfinite().all() for parameter in net.parameters())
+
+
+class Failing(Toy):
+    """Fail at the fourth step."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def batch(self, step: int) -> Batch:
+        if step == 3:
+            raise self.error
+        return super().batch(step)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes. Error code 12"),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB"),
+        MemoryError(),
+    ],
+)
+def test_a_lack_of_memory_names_the_step_and_a_way_out(error: Exception) -> None:
+    with pytest.raises(OutOfMemory, match="at step 3; try a batch smaller than 16") as caught:
+        train(model(), Failing(error), LOSS, RECIPE)
+    assert caught.value.__cause__ is error
+    assert isinstance(caught.value, EvaluationFailed)
+
+
+def test_other_errors_pass() -> None:
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        train(model(), Failing(RuntimeError("shapes differ")), LOSS, RECIPE)
+
+
+@pytest.mark.parametrize("stops", [[0], [1], [7], [4, 4, 12], [24], [99]])
+def test_a_run_in_parts_is_the_run_in_one(tmp_path: Path, stops: list[int]) -> None:
+    whole, parts = model(), model()
+    expected = train(whole, Toy(), LOSS, RECIPE)
+    for stop in stops:
+        parts = model() if checkpoint.newest(tmp_path) is None else model(seed=9)
+        assert train(parts, Toy(), LOSS, RECIPE, Saving(tmp_path), until=stop) == expected[:stop]
+        found = checkpoint.newest(tmp_path)
+        assert (found.step if found else 0) == min(stop, 24)
+    last = model(seed=9) if checkpoint.newest(tmp_path) else model()
+    assert train(last, Toy(), LOSS, RECIPE, Saving(tmp_path)) == expected
+    assert same(whole, last)
+
+
+@pytest.mark.parametrize("pause", [1, 6, 24])
+def test_a_paused_run_is_saved_where_it_was_left(tmp_path: Path, pause: int) -> None:
+    whole, resumed = model(), model(seed=9)
+    expected = train(whole, Toy(), LOSS, RECIPE)
+
+    def stop(step: int, _: float) -> None:
+        if step == pause - 1:
+            raise Paused
+
+    with pytest.raises(Paused):
+        train(model(), Toy(), LOSS, RECIPE, Saving(tmp_path), stop)
+    found = checkpoint.newest(tmp_path)
+    assert found is not None
+    assert found.step == pause
+    assert train(resumed, Toy(), LOSS, RECIPE, Saving(tmp_path)) == expected
+    assert same(whole, resumed)
+    with pytest.raises(Paused):
+        train(model(), Toy(), LOSS, RECIPE, None, stop)
+
+
+@pytest.mark.parametrize("file", ["tensors.safetensors", "facts.json"])
+def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one(tmp_path: Path, file: str) -> None:
+    whole, resumed = model(), model(seed=9)
+    expected = train(whole, Toy(), LOSS, RECIPE)
+    train(model(), Toy(), LOSS, RECIPE, Saving(tmp_path, every=4), until=12)
+    damaged = sorted(tmp_path.iterdir())[-1] / file
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    steps: list[int] = []
+    losses = train(resumed, Toy(), LOSS, RECIPE, Saving(tmp_path), lambda step, _: steps.append(step))
+    assert steps[0] == 8
+    assert losses == expected
+    assert same(whole, resumed)
+
+
+def test_checkpoints_of_another_run_are_refused(tmp_path: Path) -> None:
+    train(model(), Toy(), LOSS, RECIPE, Saving(tmp_path), until=2)
+    with pytest.raises(IllegalInput, match="was trained with steps 24; give the same, or begin anew"):
+        train(model(), Toy(), LOSS, replace(RECIPE, steps=30), Saving(tmp_path))
+    other = build(CARD, head=HeadSpec("sequence-classification", 3))
+    with pytest.raises(IllegalInput, match="is of another model"):
+        train(other, Toy(), LOSS, RECIPE, Saving(tmp_path))
+
+
+def test_steps_between_savings_are_counted_from_nought() -> None:
+    with pytest.raises(IllegalInput, match="not -1"):
+        Saving(Path(), -1)
+
+
+def test_two_batches_accumulated_are_one_twice_as_large() -> None:
+    class Double(Toy):
+        def batch(self, step: int) -> Batch:
+            halves = [super(Double, self).batch(2 * step + half) for half in (0, 1)]
+            return Batch(*(torch.cat([getattr(half, name) for half in halves]) for name in ("inputs", "labels")))
+
+    def gradients(stream: Stream, accumulate: int) -> list[Tensor]:
+        net = without_dropout()
+        train(net, stream, LOSS, Recipe(steps=1, batch=16, clip=1e9, accumulate=accumulate))
+        return [parameter.grad for parameter in net.parameters() if parameter.grad is not None]
+
+    pairs = list(zip(gradients(Toy(), 2), gradients(Double(), 1), strict=True))
+    assert pairs
+    assert all(torch.allclose(one, other, rtol=1e-4, atol=1e-7) for one, other in pairs)
+    assert max(float(one.abs().max()) for one, _ in pairs) > 1e-3
+
+
+def test_the_gradient_is_clipped() -> None:
+    net = without_dropout()
+    train(net, Toy(), lambda scores, batch: 1e3 * LOSS(scores, batch), Recipe(steps=1, clip=0.25))
+    squares = [parameter.grad.square().sum() for parameter in net.parameters() if parameter.grad is not None]
+    assert float(torch.stack(squares).sum().sqrt()) == pytest.approx(0.25, rel=1e-3)
 
 
 PROGRAM = """

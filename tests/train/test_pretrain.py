@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tests.train.cases import ENCODER, LENGTH, VISION, few, with_types
@@ -30,17 +31,15 @@ def test_the_text_of_labelled_rows_is_taken_once() -> None:
     rows = TextRows((("a b", "c"), ("c", "d")), (0, 1))
     assert plain_text(rows) == PlainText(("a b", "c", "d"))
     assert plain_text(text()) is text()
-    images = few("digits").search_view().train
-    assert isinstance(images, ImageRows)
     with pytest.raises(IllegalInput, match="no text"):
-        plain_text(images)
+        plain_text(ImageRows(np.zeros((1, 1, 8, 8), np.float32), np.zeros(1, np.int64)))
 
 
 def test_hidden_words_are_learnt() -> None:
-    training = Training(Recipe(steps=120, batch=16, learning_rate=5e-3), length=LENGTH)
+    training = Training(Recipe(steps=100, batch=16, learning_rate=5e-3), length=LENGTH)
     _, losses = pretrain(ENCODER, text(), tokeniser(), training)
-    assert len(losses) == 120
-    assert sum(losses[-20:]) < 0.85 * sum(losses[:20])
+    assert len(losses) == 100
+    assert sum(losses[-20:]) < 0.93 * sum(losses[:20])
 
 
 @pytest.mark.parametrize("types", [0, 1, 2])
@@ -74,7 +73,7 @@ def test_an_interrupted_pretraining_goes_on_bit_for_bit(tmp_path: Path) -> None:
 
 
 def test_what_a_card_cannot_read_is_refused() -> None:
-    with pytest.raises(IllegalInput, match="tokeniser has .* tokens, but the card's table has room for 320"):
+    with pytest.raises(IllegalInput, match=r"tokeniser has .* tokens, but the card's table has room for 320"):
         pretrain(ENCODER, text(), tokeniser(600), SHORT)
     with pytest.raises(IllegalInput, match="masked-lm needs a design of family encoder"):
         pretrain(VISION, text(), tokeniser(), SHORT)

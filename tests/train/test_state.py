@@ -77,13 +77,15 @@ def test_a_recipe_of_other_settings_is_refused(tmp_path: Path) -> None:
     found = trained(tmp_path)
     recipe = asdict(RECIPE)
     del recipe["beta2"]
-    with pytest.raises(IllegalInput, match="trained with no beta2, momentum 0.9"):
+    with pytest.raises(IllegalInput, match=r"trained with no beta2, momentum 0\.9"):
         state(model()).restore(replace(found, facts={**found.facts, "recipe": recipe | {"momentum": 0.9}}))
 
 
 @pytest.mark.parametrize(("saved", "resumed"), [(1, 2), (2, 1)])
 def test_another_depth_is_refused(tmp_path: Path, saved: int, resumed: int) -> None:
-    with pytest.raises(IllegalInput, match=r"of another model: model\.transformer\.encoder\.layers\.1\..* does not fit"):
+    with pytest.raises(
+        IllegalInput, match=r"of another model: model\.transformer\.encoder\.layers\.1\..* does not fit"
+    ):
         state(deeper(resumed)).restore(trained(tmp_path, deeper(saved)))
 
 

@@ -65,11 +65,9 @@ def search(
 ) -> None:
     """Search a space for the design that fits a task, and deliver it as a trained model that loads."""
     from formwright.cli.study_run import Wishes, conduct
-    from formwright.study.assemble import find_task
+    from formwright.study.assemble import find_task, refuse_faulty
     from formwright.study.config import Config, TaskChoice, TrainingChoice
-    from formwright.study.limits import Limits
     from formwright.study.place import create
-    from formwright.study.spaces import find_space
     from formwright.study.stop import Stop
 
     if (trials, seconds, spend_steps, patience) == (None,) * 4:
@@ -93,8 +91,7 @@ def search(
         final_steps or 3 * steps,
         seed,
     )
-    limits = Limits.parse(config.limits, length)
-    limits.refuse_impossible(find_space(space), seed)
+    refuse_faulty(config)
     folder = out or Path("studies") / "-".join([Path(space.partition(":")[0]).stem, *Path(task).with_suffix("").parts])
     place = create(folder, config, storage)
     command = shlex.join(["formwright", *sys.argv[1:]])
@@ -105,9 +102,8 @@ def _objectives(task: Any, maximise: list[str], minimise: list[str]) -> tuple[st
     from formwright.tasks.metrics import metric
 
     goals = [f"{name}:max" for name in maximise] + [f"{name}:min" for name in minimise]
-    own = f"{task.metric}:{metric(task.metric).direction}"
-    if not maximise and own not in goals:
-        goals.insert(0, own)
+    if not maximise and task.metric not in minimise:
+        goals.insert(0, f"{task.metric}:{metric(task.metric).direction}")
     twice = {name for name in (*maximise, *minimise) if (*maximise, *minimise).count(name) > 1}
     if twice:
         raise IllegalInput(f"{twice.pop()!r} is named as an objective twice")

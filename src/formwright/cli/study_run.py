@@ -1,5 +1,6 @@
 """Conduct a study from its beginning or its middle to its end: search, deliver, report, and say what was found."""
 
+import shlex
 import sys
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -29,21 +30,48 @@ class Wishes:
 
 def conduct(place: "Place", wishes: Wishes) -> None:
     """Run a study to its end, deliver its best designs, write its page, and print what came out."""
-    from formwright.study.identity import own_name
-
     with place.open() as opened:
-        opened.log.append("started", own_name(), {"begins": True, "command": wishes.command, **wishes.notes})
-        over = _search(opened, wishes)
-        _write_report(opened)
-        if not over:
-            print(f"stopped; everything is saved. This goes on:\n  formwright resume {place.folder}", file=sys.stderr)
-            raise KeyboardInterrupt
-        models = _deliver(opened, wishes)
-        _write_report(opened)
+        try:
+            models = _work(opened, wishes)
+        except KeyboardInterrupt:
+            print(f"stopped; everything is saved. This goes on:\n  formwright resume {_source(place)}", file=sys.stderr)
+            raise
         if wishes.as_json:
             print_json(_facts(opened, models))
         else:
             _print(opened, models)
+
+
+def _work(opened: "Opened", wishes: Wishes) -> "list[Delivered]":
+    from formwright.study.identity import own_name
+
+    opened.log.append("started", own_name(), {"begins": True, **wishes.notes})
+    if wishes.command:
+        opened.log.append("note", own_name(), {"command": wishes.command})
+    over = _search(opened, wishes)
+    if not over:
+        opened.log.append("stopped", own_name(), {"reason": "interrupted"})
+        _write_report(opened)
+        raise KeyboardInterrupt
+    print(f"the search is over: {_reason(opened)}", file=sys.stderr, flush=True)
+    _write_report(opened)
+    models = _deliver(opened, wishes)
+    _write_report(opened)
+    return models
+
+
+def _source(place: "Place") -> str:
+    """Give the words that find a study again."""
+    from formwright.study.place import CONFIG
+
+    if (place.folder / CONFIG).is_file():
+        return shlex.quote(str(place.folder))
+    return f"{shlex.quote(f'{place.storage}#{place.name}')} --folder {shlex.quote(str(place.folder))}"
+
+
+def _reason(opened: "Opened") -> str:
+    stops = [event for event in opened.log.read() if event.kind == "stopped"]
+    return str(stops[-1].data["reason"])
 
 
 def _search(opened: "Opened", wishes: Wishes) -> bool:

@@ -8,8 +8,9 @@ from typing import Any, Literal, cast
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
-from formwright.core.protocols import Evaluator
+from formwright.core.protocols import Evaluator, Searcher
 from formwright.core.records import Objective
+from formwright.core.rng import derive
 from formwright.cost import COSTS
 from formwright.evaluate.by_proxy import ByProxy
 from formwright.evaluate.combine import Combine
@@ -21,6 +22,7 @@ from formwright.nn.build import build
 from formwright.nn.measure import measure
 from formwright.nn.settings import Settings
 from formwright.search import make_searcher
+from formwright.space.space import Space
 from formwright.study.config import Config, TaskChoice, TrainingChoice
 from formwright.study.limits import LATENCY, Limits, cost
 from formwright.study.log import Log
@@ -31,6 +33,7 @@ from formwright.tasks.rows import Splits
 from formwright.tasks.shorten import first_rows
 from formwright.tasks.task import Task
 from formwright.train.fit import Training
+from formwright.train.prepare import prepare
 from formwright.train.recipe import Recipe
 
 _ALWAYS = ("params", "macs")  # costs that every observation has
@@ -40,13 +43,43 @@ def assemble(config: Config, log: Log, folder: Path) -> Study:
     """Build the study of a configuration, whose log and folder are given."""
     space = find_space(config.space)
     limits = Limits.parse(config.limits, config.training.length)
-    goals = [Objective.parse(text) for text in config.objectives]
-    objectives = (*goals, *limits.cheap, *limits.measured, *limits.scores)
-    planned = {"trials": config.stop.trials, "steps": config.training.steps}
-    searcher = make_searcher(config.searcher, space, objectives, limits.legal, **planned, **config.options)
+    objectives = all_objectives(config, limits)
+    searcher = _searcher(config, space, limits)
     evaluator = make_evaluator(config, objectives)
     gate = limits.gate(partial(latency_ms, length=config.training.length))
     return Study(log, space, searcher, evaluator, objectives, config.stop, folder, config.seed, gate)
+
+
+def refuse_faulty(config: Config) -> None:
+    """Refuse, before anything is written or trained, a study that no worker could work on."""
+    space = find_space(config.space)
+    limits = Limits.parse(config.limits, config.training.length)
+    _searcher(config, space, limits)
+    make_evaluator(config, ())
+    task = find_task(config.task)
+    known = [*COSTS.names(), LATENCY, *(_proxies(config) if config.evaluator == "proxy" else task.metrics)]
+    for objective in all_objectives(config, limits):
+        if objective.name not in known:
+            raise IllegalInput(
+                f"no score or cost of this study is called {objective.name!r}: it has {', '.join(known)}"
+            )
+    prepare(task, space.card(space.sample(derive(config.seed, "prepare"))), config.training.length)
+    limits.refuse_impossible(space, config.seed)
+
+
+def all_objectives(config: Config, limits: Limits) -> tuple[Objective, ...]:
+    """Give what is improved, and then what is limited."""
+    goals = [Objective.parse(text) for text in config.objectives]
+    return (*goals, *limits.cheap, *limits.measured, *limits.scores)
+
+
+def _searcher(config: Config, space: Space, limits: Limits) -> Searcher:
+    planned = {"trials": config.stop.trials, "steps": config.training.steps}
+    clash = sorted(planned.keys() & config.options.keys())
+    if clash:
+        raise IllegalInput(f"{clash[0]} is no option of a searcher, but one of the study: --{clash[0]}")
+    objectives = all_objectives(config, limits)
+    return make_searcher(config.searcher, space, objectives, limits.legal, **planned, **config.options)
 
 
 def find_task(choice: TaskChoice) -> Task:
@@ -86,10 +119,14 @@ def make_evaluator(config: Config, objectives: tuple[Objective, ...]) -> Evaluat
 
 def _scores(config: Config) -> Evaluator:
     if config.evaluator == "proxy":
-        return ByProxy(config.proxies or ("synflow",))
+        return ByProxy(_proxies(config))
     trainer = make_trainer(config)
     kinds: dict[str, Any] = {"full": Full, "staged": Staged, "inherited": Inherited}
     return cast(Evaluator, kinds[config.evaluator](trainer))
+
+
+def _proxies(config: Config) -> tuple[str, ...]:
+    return config.proxies or ("synflow",)
 
 
 def latency_ms(card: Card, length: int) -> float:

@@ -83,15 +83,24 @@ class Config:
             known = data.get("version") if isinstance(data, Mapping) else None
             raise IllegalInput(f"this study has version {known!r}; this formwright reads version {VERSION}: update it")
         values = {key: value for key, value in data.items() if key not in ("version", "searcher", "evaluator")}
-        searcher, evaluator = data.get("searcher", {}), data.get("evaluator", {})
-        values |= {"searcher": searcher.get("name"), "options": searcher.get("options", {})}
-        values |= {"evaluator": evaluator.get("name"), "proxies": evaluator.get("proxies", [])}
+        values |= _named("searcher", "options", data, faults) | _named("evaluator", "proxies", data, faults)
         for name, kind in (("task", TaskChoice), ("stop", Stop), ("training", TrainingChoice)):
             values[name] = _read(kind, values.get(name), name, faults)
         config = _read(cls, values, "", faults)
         if faults or config is None:
             raise IllegalDesign(faults, what="configuration of a study")
         return config
+
+
+def _named(part: str, beside: str, data: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any]:
+    """Read a part that has a name and something beside it; where it is left out, the default holds."""
+    if part not in data:
+        return {}
+    given = data[part]
+    if not isinstance(given, Mapping) or not {"name"} <= given.keys() <= {"name", beside}:
+        faults.append(Fault(part, f"must be an object with a name and, if need be, {beside}"))
+        return {}
+    return {part: given["name"]} | ({beside: given[beside]} if beside in given else {})
 
 
 def _read(kind: type[T], data: Any, where: str, faults: list[Fault]) -> T | None:

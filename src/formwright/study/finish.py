@@ -2,7 +2,8 @@
 
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,9 +20,10 @@ from formwright.search.scores import score
 from formwright.study.assemble import make_trainer
 from formwright.study.baseline import plain_design
 from formwright.study.identity import own_name
-from formwright.study.launch import one_thread_each
+from formwright.study.launch import PAUSE, WorkersDied, one_thread_each, without_interruption
 from formwright.study.place import Opened, Place
 from formwright.study.study import Study
+from formwright.train.interrupt import gentle_interruption
 from formwright.train.prepare import prepare
 
 Role = Literal["best", "front", "baseline"]
@@ -90,7 +92,8 @@ def _card(trial: Trial) -> Card:
 def delivered(opened: Opened) -> dict[str, Delivered]:
     """Read from the log which models have been delivered, by name."""
     notes = [event.data["model"] for event in opened.log.read() if event.kind == "note" and "model" in event.data]
-    return {note["name"]: Delivered(**note) for note in notes}
+    models = opened.place.folder / MODELS  # which may have moved, or be named from elsewhere, since the note was made
+    return {note["name"]: Delivered(**note | {"path": str(models / note["name"])}) for note in notes}
 
 
 def deliver(opened: Opened, candidate: Candidate, after_step: Callable[[int, float], None] | None = None) -> Delivered:
@@ -103,7 +106,7 @@ def deliver(opened: Opened, candidate: Candidate, after_step: Callable[[int, flo
     verdict = Final(trainer).verdict(
         Request(candidate.card),
         Context(config.seed, folder / "final" / candidate.name, after_step=after_step),
-        test=_has_test(opened),
+        test=trainer.task.has_test,
     )
     scores: dict[str, Any] = {f"validation {name}": value for name, value in verdict.validation.items()}
     scores |= {f"test {name}": value for name, value in (verdict.test or {}).items()}
@@ -138,17 +141,32 @@ def deliver(opened: Opened, candidate: Candidate, after_step: Callable[[int, flo
     return found
 
 
-def _has_test(opened: Opened) -> bool:
-    return not opened.config.task.official_dev
-
-
 def deliver_all(opened: Opened, chosen: Sequence[Candidate], workers: int) -> list[Delivered]:
-    """Deliver several designs, in as many processes at once as there are workers."""
+    """Deliver several designs, in as many processes at once as there are workers; Ctrl-C is a KeyboardInterrupt."""
     if not chosen:
         return []
     context = multiprocessing.get_context("spawn")
-    with one_thread_each(), ProcessPoolExecutor(min(workers, len(chosen)), context) as pool:
-        return list(pool.map(_deliver_at, [opened.place] * len(chosen), chosen))
+    with (
+        one_thread_each(),
+        gentle_interruption() as wish,
+        ProcessPoolExecutor(min(workers, len(chosen)), context) as pool,
+    ):
+        with without_interruption():
+            futures = [pool.submit(_deliver_at, opened.place, candidate) for candidate in chosen]
+        try:
+            while wait(futures, timeout=PAUSE, return_when=FIRST_EXCEPTION).not_done and not _failed(futures):
+                if wish.asked:
+                    raise KeyboardInterrupt
+            return [future.result() for future in futures]
+        except BrokenProcessPool:
+            raise WorkersDied("a process that trained a model died; is memory short?") from None
+        finally:
+            for process in multiprocessing.active_children():  # those that still train, after a fault or Ctrl-C
+                process.terminate()
+
+
+def _failed(futures: Sequence[Future[Delivered]]) -> bool:
+    return any(future.done() and future.exception() is not None for future in futures)
 
 
 def _deliver_at(place: Place, candidate: Candidate) -> Delivered:

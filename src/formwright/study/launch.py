@@ -2,16 +2,20 @@
 
 import multiprocessing
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
 from formwright.core.errors import EvaluationFailed, FormwrightError
 from formwright.study.place import Place
+from formwright.train.interrupt import gentle_interruption
 
-_PAUSE = 0.25  # seconds between two looks at the workers
+PAUSE = 0.25  # seconds between two looks at the workers
 STOPPED = 3  # the exit code of a worker that was asked to stop
 FAULTY = 4  # and of one that met an error which meets every worker
 
@@ -23,42 +27,76 @@ class WorkersDied(EvaluationFailed):
 def run_workers(place: Place, number: int, look: Callable[[], None], replacements: int = 10) -> bool:
     """Run a study with so many processes until it is over; `look` is called several times a second.
 
-    Return False when the workers were asked to stop before the study was over. A worker that dies is replaced, at most
-    `replacements` times: the others take over its trial.
+    Return False when the user asked to stop before the study was over. A worker that dies is replaced, at most
+    `replacements` times: the others take over its trial. Workers do not outlive the process that started them.
     """
-    context = multiprocessing.get_context("spawn")
-    left = replacements
-    with one_thread_each():
-        team = [_start(context, place) for _ in range(number)]
-        stopped = False
+    team = _Team(place, replacements)
+    with one_thread_each(), gentle_interruption() as wish:
         try:
-            while team:
+            for _ in range(number):
+                team.hire()
+            while team.at_work(asked=wish.asked):
                 look()
-                time.sleep(_PAUSE)
-                ended, team = [w for w in team if not w.is_alive()], [w for w in team if w.is_alive()]
-                for worker in ended:
-                    worker.join()
-                    stopped |= worker.exitcode == STOPPED
-                    if worker.exitcode == FAULTY:
-                        raise WorkersDied("a worker could not work on the study; its message stands above")
-                    if worker.exitcode not in (0, STOPPED) and not stopped:
-                        if not left:
-                            raise WorkersDied(f"worker processes died {replacements + 1} times; is memory short?")
-                        left -= 1
-                        team.append(_start(context, place))
+                time.sleep(PAUSE)
         finally:
-            for worker in team:
-                worker.terminate()
-            for worker in team:
-                worker.join()
+            team.dismiss()
     look()
-    return not stopped
+    return not team.stopped
 
 
-def _start(context: multiprocessing.context.SpawnContext, place: Place) -> BaseProcess:
-    worker = context.Process(target=_work_and_exit, args=(place,), name="formwright worker")
-    worker.start()
-    return worker
+class _Team:
+    """Worker processes, each with the pipe by which it is asked to stop."""
+
+    def __init__(self, place: Place, replacements: int) -> None:
+        self._context = multiprocessing.get_context("spawn")
+        self._place = place
+        self._deaths, self._borne = 0, replacements
+        self._members: dict[BaseProcess, Connection] = {}
+        self._asked = False
+        self.stopped = False
+
+    def hire(self) -> None:
+        reader, writer = self._context.Pipe(duplex=False)
+        worker = self._context.Process(target=_work_and_exit, args=(self._place, reader), name="formwright worker")
+        with without_interruption():
+            worker.start()
+        reader.close()  # the worker has its own end now
+        self._members[worker] = writer
+
+    def at_work(self, *, asked: bool) -> bool:
+        """Replace members that died and part with those that are done; tell whether any is left."""
+        if asked and not self._asked:
+            self._asked = True
+            for writer in self._members.values():
+                with suppress(OSError):  # it ended just now
+                    writer.send_bytes(b"stop")
+        for worker in [worker for worker in self._members if not worker.is_alive()]:
+            self._members.pop(worker).close()
+            worker.join()
+            self._judge(worker.exitcode)
+        return bool(self._members)
+
+    def dismiss(self) -> None:
+        """End every member that is left."""
+        for worker in self._members:
+            worker.terminate()
+        for worker, writer in self._members.items():
+            worker.join()
+            writer.close()
+        self._members.clear()
+
+    def _judge(self, code: int | None) -> None:
+        if code == FAULTY:
+            raise WorkersDied("a worker could not work on the study; its message stands above")
+        if code == 0:
+            return
+        if code == STOPPED or self._asked:
+            self.stopped = True
+            return
+        if self._deaths == self._borne:
+            raise WorkersDied(f"worker processes died {self._deaths + 1} times; is memory short?")
+        self._deaths += 1
+        self.hire()
 
 
 @contextmanager
@@ -77,24 +115,49 @@ def one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _work_and_exit(place: Place) -> None:
-    sys.exit(work_at(place))
+@contextmanager
+def without_interruption() -> Iterator[None]:
+    """Let processes that are started ignore Ctrl-C: a terminal sends it to them too, and their launcher tells them."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _work_and_exit(place: Place, reader: Connection) -> None:
+    asked = threading.Event()
+    threading.Thread(target=_listen, args=(reader, asked), daemon=True, name="launcher").start()
+    sys.exit(_work(place, asked.is_set))
+
+
+def _listen(reader: Connection, asked: threading.Event) -> None:
+    try:
+        reader.recv_bytes()
+        asked.set()
+    except (EOFError, OSError):
+        # The launcher is dead. At once, not at the next step: whoever goes on with the study must find no trial of
+        # ours under way, or it would propose beside it what it should propose after it.
+        os._exit(STOPPED)
 
 
 def work_at(place: Place) -> int:
     """Work on a study in this process until it is over or the process is asked to stop; return an exit code."""
+    with gentle_interruption() as wish:
+        return _work(place, lambda: wish.asked)
+
+
+def _work(place: Place, asked: Callable[[], bool]) -> int:
     # imported here: a launcher that only starts and watches needs no torch
     from formwright.study.assemble import assemble  # noqa: PLC0415
     from formwright.study.worker import Interrupted, Worker  # noqa: PLC0415
-    from formwright.train.interrupt import gentle_interruption  # noqa: PLC0415
+
+    def between_steps() -> None:
+        if asked():
+            raise Interrupted
 
     try:
-        with place.open() as opened, gentle_interruption() as wish:
-
-            def between_steps() -> None:
-                if wish.asked:
-                    raise Interrupted
-
+        with place.open() as opened:
             Worker(assemble(opened.config, opened.log, place.folder), between_steps=between_steps).run()
     except Interrupted:
         return STOPPED

@@ -44,6 +44,8 @@ class Clock:
             if event.kind == "started" and event.data.get("begins"):
                 self.before += 0.0 if self.began is None else max(self.last - self.began, 0.0)
                 self.began = event.at
+            elif self.began is None:
+                self.began = event.at  # a worker without a launcher
             self.last = event.at
 
     def elapsed(self, now: float) -> float:

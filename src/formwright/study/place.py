@@ -56,9 +56,9 @@ def create(folder: Path, config: Config, storage: str | None = None, name: str |
         raise IllegalInput(f"{folder} is not an empty folder{hint}, or name another one with --out")
     place = Place(folder, storage or str(folder / DATABASE), name or folder.resolve().name)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with Store.open(place.storage, create=True) as store:
+        with Store.open(place.storage, create=True) as store:  # first: a name that is taken leaves no folder behind
             store.create_study(place.name, config.to_json())
+        folder.mkdir(parents=True, exist_ok=True)
         facts = {"storage": storage, "name": place.name, "config": config.to_json()}
         _write(folder / CONFIG, json.dumps(facts, indent=1))
     except OSError as error:
@@ -87,9 +87,11 @@ def _as_extended(config: Config, log: Log) -> Config:
 
 def _only_name(url: str) -> str:
     with Store.open(url) as store:
-        names = store.studies()
+        names, shown = store.studies(), store.place  # without a password
+    if not names:
+        raise IllegalInput(f"{shown} holds no studies yet: start one with `formwright search`")
     if len(names) != 1:
-        raise IllegalInput(f"{url} holds {len(names)} studies ({', '.join(names)}); say which: {url}#NAME")
+        raise IllegalInput(f"{shown} holds {len(names)} studies ({', '.join(names)}); say which: {shown}#NAME")
     return names[0]
 
 

@@ -68,6 +68,8 @@ class Replay:
                 self._trials[number] = Trial(number, self.asked[number].request)
             case "claimed":
                 self.attempts[number] = self.attempts.get(number, 0) + 1
+            case "note" if event.data.get("left"):
+                self.attempts[number] = max(self.attempts.get(number, 0) - 1, 0)  # its worker did not die
             case "told":
                 found = Observation.from_json(event.data["observation"])
                 self._trials[number] = Trial(number, self.asked[number].request, "finished", found)

@@ -43,7 +43,12 @@ class Worker:
         self._clock = Clock()
 
     def run(self) -> str:
-        """Work until the study is over, and return why it is."""
+        """Work until the study is over, record why it is, and return that."""
+        reason = self._work()
+        self.study.log.append("stopped", self.name, {"reason": reason})
+        return reason
+
+    def _work(self) -> str:
         while True:
             self.between_steps()
             self._read()
@@ -104,12 +109,21 @@ class Worker:
         if attempts >= self.study.attempts:
             log.finish(number, self.name, "failed", {"reason": f"the worker died in each of {attempts} attempts"})
             return
-        with Heartbeat(log, number, self.name, self.study.lease_seconds) as heart:
-            try:
+        try:
+            with Heartbeat(log, number, self.name, self.study.lease_seconds) as heart:
                 kind, data = self._outcome(request, history, heart)
-            except LeaseLost:
-                return
+                heart.check()
+        except LeaseLost:
+            return
+        except Interrupted:
+            self._leave(number)
+            raise
         log.finish(number, self.name, kind, data)
+
+    def _leave(self, number: int) -> None:
+        """Give a trial up for others: at once, and without the suspicion that it killed its worker."""
+        self.study.log.append("note", self.name, {"left": True}, number)
+        self.study.log.renew(number, self.name, 0.0)
 
     def _outcome(self, request: Request, history: History, heart: Heartbeat) -> tuple[Any, dict[str, Any]]:
         try:

@@ -1,0 +1,118 @@
+// The three plots: the trade-off between two values, the progress of the score, and the score against costs.
+const PLACES = { front: document.getElementById("front"), progress: document.getElementById("progress"), costs: document.getElementById("costs") };
+const picks = { x: document.getElementById("front-x"), y: document.getElementById("front-y") };
+let progressAxis = "number";
+
+function small(name, opacity) {
+  return { size: COUNT > MANY ? 5 : 7, color: colour(name), opacity, line: { width: 0 } };
+}
+
+function startPicks() {
+  const goals = [...GOALS.keys()];
+  for (const pick of Object.values(picks)) {
+    for (const name of VALUES.keys()) pick.append(element("option", "", name));
+    pick.addEventListener("change", drawFront);
+  }
+  picks.x.value = goals[1] ?? (SCORE === "params" ? "macs" : "params");
+  picks.y.value = SCORE;
+}
+
+function drawFront() {
+  const [x, y] = [picks.x.value, picks.y.value];
+  const at = [(row) => value(row, x), (row) => value(row, y)];
+  const front = tradeOff(x, y);
+  const special = new Set(front);
+  const rows = ROWS.filter((row) => measured(row, x, y) && !special.has(row));
+  const shape = direction(x) === "min" ? "hv" : "vh";
+  const line = { line: { shape, color: colour("front"), width: 1.5 }, mode: "lines+markers", type: "scatter" };
+  const traces = clouds(drawable(rows), ...at);
+  if (front.length) traces.push(points("best trade-offs", front, ...at, { size: 9, color: colour("front") }, line));
+  traces.push(...bestPoint(...at), ...baselinePoint(x, y));
+  const frame = { xaxis: valueAxis(x), yaxis: valueAxis(y), shapes: limitLines(x, y) };
+  return draw(PLACES.front, traces, layout(frame), (row) => [{ x: at[0](row), y: at[1](row), suffix: "" }]);
+}
+
+// The trials within all limits, and those beyond one.
+function clouds(rows, x, y, more) {
+  const beyond = rows.filter((row) => !TRIALS.kept[row]);
+  const crosses = { size: 6, symbol: "x-thin", opacity: 0.75, line: { width: 1.2, color: colour("edge") } };
+  const kept = points("trials", rows.filter((row) => TRIALS.kept[row]), x, y, small("trial", 0.6), more);
+  return beyond.length ? [kept, points("beyond a limit", beyond, x, y, crosses, more)] : [kept];
+}
+
+function bestPoint(x, y) {
+  if (BEST === null || x(BEST) === null || y(BEST) === null) return [];
+  return [points("best", [BEST], x, y, { size: 16, symbol: "star", color: colour("best"), line: { width: 1, color: colour("sheet") } })];
+}
+
+function baselinePoint(x, y) {
+  const known = DATA.baseline?.values ?? {};
+  if (known[x] === undefined || known[y] === undefined) return [];
+  const marker = { size: 12, symbol: "diamond", color: colour("baseline"), line: { width: 1, color: colour("sheet") } };
+  return [{ type: "scatter", mode: "markers", name: "baseline", x: [known[x]], y: [known[y]], marker, hoverinfo: "x+y+name" }];
+}
+
+function limitLines(x, y) {
+  const line = { color: colour("quiet"), width: 1, dash: "dot" };
+  const across = DATA.limits.filter(({ name }) => name === x).map(({ bound }) => ({ x0: bound, x1: bound, y0: 0, y1: 1, yref: "paper" }));
+  const up = DATA.limits.filter(({ name }) => name === y).map(({ bound }) => ({ y0: bound, y1: bound, x0: 0, x1: 1, xref: "paper" }));
+  return [...across, ...up].map((where) => ({ type: "line", line, ...where }));
+}
+
+function progressX(row) {
+  return progressAxis === "number" ? TRIALS.number[row] : TRIALS.elapsed[row];
+}
+
+function drawProgress() {
+  const rows = drawable(ROWS.filter((row) => measured(row, SCORE) && progressX(row) !== null));
+  const score = (row) => value(row, SCORE);
+  const corners = DATA.progress[progressAxis];
+  const line = { shape: "hv", color: colour("front"), width: 2 };
+  const traces = clouds(rows, progressX, score);
+  traces.push({ type: "scatter", mode: "lines", name: "best so far", x: corners.map(([at]) => at), y: corners.map(([, best]) => best), line, hoverinfo: "skip" });
+  const level = DATA.baseline?.values[SCORE];
+  if (level !== undefined && corners.length) {
+    const ends = [corners[0][0], corners[corners.length - 1][0]];
+    traces.push({ type: "scatter", mode: "lines", name: "baseline", x: ends, y: [level, level], line: { dash: "dash", width: 1.5, color: colour("baseline") }, hoverinfo: "skip" });
+  }
+  traces.push(...bestPoint(progressX, score));
+  const title = progressAxis === "number" ? "trial" : "seconds since the start, pauses left out";
+  const frame = layout({ xaxis: axis({ title }), yaxis: valueAxis(SCORE) });
+  return draw(PLACES.progress, traces, frame, (row) => [{ x: progressX(row), y: score(row), suffix: "" }]);
+}
+
+function costNames() {
+  const above = DATA.goals[1]?.name ?? "params"; // the trade-off shows it already
+  const costs = [...VALUES.keys()].filter((name) => ["count", "milliseconds"].includes(kindOf(name)));
+  return costs.filter((name) => name !== SCORE && name !== above).slice(0, 3);
+}
+
+function drawCosts() {
+  const names = costNames();
+  document.getElementById("costs-part").hidden = !names.length;
+  if (!names.length) return Promise.resolve();
+  const across = PLACES.costs.clientWidth >= 520 ? names.length : 1;
+  PLACES.costs.style.height = `${300 * Math.ceil(names.length / across)}px`;
+  const frame = { grid: { rows: Math.ceil(names.length / across), columns: across, pattern: "independent", xgap: 0.22, ygap: 0.3 }, showlegend: false };
+  const traces = names.flatMap((name, place) => {
+    const suffix = place ? String(place + 1) : "";
+    frame[`xaxis${suffix}`] = valueAxis(name);
+    frame[`yaxis${suffix}`] = valueAxis(SCORE);
+    const axes = { xaxis: `x${suffix}`, yaxis: `y${suffix}` };
+    const at = [(row) => value(row, name), (row) => value(row, SCORE)];
+    const rows = drawable(ROWS.filter((row) => measured(row, name, SCORE)));
+    return [...clouds(rows, ...at, axes), ...bestPoint(...at).map((best) => ({ ...best, ...axes }))];
+  });
+  const rings = (row) => names.map((name, place) => ({ x: value(row, name), y: value(row, SCORE), suffix: place ? String(place + 1) : "" }));
+  return draw(PLACES.costs, traces, layout(frame), rings);
+}
+
+async function drawPlots() {
+  const thinned = document.getElementById("thinned");
+  thinned.hidden = WITH_GRAPHICS || COUNT <= MANY;
+  thinned.textContent = `This browser has no WebGL: the plots show an even choice of about ${THOUSANDS.format(MANY)} trials, and all on the front.`;
+  for (const next of [drawFront, drawProgress, drawCosts]) {
+    await new Promise((resume) => setTimeout(resume)); // the page can be read and used between two plots
+    await next();
+  }
+}

@@ -1,0 +1,66 @@
+"""The page of a study: one HTML file that opens without a server and without a network."""
+
+import base64
+import hashlib
+import os
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from plotly.offline import get_plotlyjs
+
+from formwright.report.facts import StudyFacts, study_facts
+from formwright.report.markup import join, script_json
+from formwright.report.page_data import page_data
+from formwright.report.page_foot import choices_that_matter, configuration, cost_ledger, failures, footer
+from formwright.report.page_head import best_design, header, task_of
+from formwright.space.space import Space
+from formwright.study.store import Log
+
+_SCRIPTS = ("study.js", "format.js", "drawing.js", "choose.js", "figure.js", "plots.js", "table.js", "start.js")
+
+
+def report_html(facts: StudyFacts) -> str:
+    """Write the page of a study.
+
+    Its policy lets the browser run our two scripts and nothing else, and load nothing from anywhere.
+    """
+    plotly, script = get_plotlyjs(), _script()
+    sections = {
+        "title": join(f"{task_of(facts.config)} \N{MIDDLE DOT} {facts.name}"),
+        "header": header(facts),
+        "best": best_design(facts),
+        "importance": choices_that_matter(facts),
+        "failures": failures(facts),
+        "ledger": cost_ledger(facts),
+        "configuration": configuration(facts),
+        "footer": footer(facts),
+    }
+    parts = {"style": _asset("page.css"), "plotly": plotly, "script": script, "data": script_json(page_data(facts))}
+    return Template(_asset("page.html")).substitute(sections, **parts, scripts=f"{_hash(plotly)} {_hash(script)}")
+
+
+def write_report(log: Log, space: Space, path: Path) -> None:
+    """Write the page of a study, running or over, to a file: all of it, or nothing."""
+    page = report_html(study_facts(log, space))
+    part = path.with_name(f".{path.name[:200]}.{os.getpid()}")
+    try:
+        part.write_text(page, encoding="utf-8")
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _script() -> str:
+    parts = "\n".join(_asset(name) for name in _SCRIPTS)
+    return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
+
+
+def _asset(name: str) -> str:
+    return (files("formwright.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    """Give the source by which a content security policy knows a script."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

@@ -1,0 +1,44 @@
+"""What a study found, in one sentence."""
+
+from formwright.report.facts import StudyFacts
+from formwright.report.figures import figure, short_count
+from formwright.report.models import FinalModel
+
+
+def what_was_found(facts: StudyFacts) -> str:
+    """Say what the best design scores, how large it is, and how it does beside the baseline."""
+    best, goal, model = facts.best_row, facts.goals[0].name, facts.found
+    if best is None:
+        return _nothing(facts)
+    split = "test" if model is not None and goal in model.test else "validation"
+    if model is None or goal not in _scores(model, split):
+        size = _size(best.costs["params"])
+        return f"The best design so far, trial {best.number:,}, has {_score(best.metrics[goal], goal)}{size}."
+    size = _size(model.params or best.costs["params"])
+    told = f"{_score(_scores(model, split)[goal], goal)} on the {split} split{size}"
+    return f"The best design, trial {best.number:,}, has {told}{_beside(facts.baseline, split, goal)}."
+
+
+def _nothing(facts: StudyFacts) -> str:
+    if facts.ledger.finished:
+        return "No trial so far keeps all limits."
+    return "No trial has finished yet." if not facts.over else "No trial has finished."
+
+
+def _beside(baseline: FinalModel | None, split: str, goal: str) -> str:
+    if baseline is None or goal not in _scores(baseline, split):
+        return ""
+    size = _size(baseline.params) if baseline.params else ""
+    return f"; the hand-made baseline{size} has {figure(_scores(baseline, split)[goal], goal)}"
+
+
+def _scores(model: FinalModel, split: str) -> dict[str, float]:
+    return dict(model.test if split == "test" else model.validation)
+
+
+def _score(value: float, goal: str) -> str:
+    return f"{goal} {figure(value, goal)}"
+
+
+def _size(params: float) -> str:
+    return f" with {short_count(params)} parameters"

@@ -1,0 +1,31 @@
+"""A wish to stop, and the signals that carry it."""
+
+import os
+import signal
+
+import pytest
+
+from formwright.cli.interrupt import gentle_interruption
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_a_wish_and_a_second_one_interrupts(number: signal.Signals) -> None:
+    with gentle_interruption() as wish:
+        assert not wish.asked
+        os.kill(os.getpid(), number)
+        assert wish.asked
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_handlers_are_put_back_whatever_happens() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+
+    def fail_within() -> None:
+        with gentle_interruption():
+            assert signal.getsignal(signal.SIGINT) is not before[0]
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_within()
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before

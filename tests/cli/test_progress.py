@@ -1,0 +1,120 @@
+"""How far long work is."""
+
+import io
+import sys
+
+import pytest
+
+from formwright.cli.progress import Meter, showing
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("formwright.cli.progress.time", clock)
+    return clock
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what it was shown."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def meter(total: int, clock: Clock) -> Meter:
+    return Meter("training", total, _began=clock.now)
+
+
+def test_before_the_first_step_nothing_is_known() -> None:
+    fresh = Meter("training", 1_000)
+    assert fresh.seconds_left is None
+    assert fresh.line == "training: step 0 of 1,000"
+
+
+def test_the_time_left_follows_from_the_steps_made(clock: Clock) -> None:
+    shown = meter(100, clock)
+    for step in range(20):
+        clock.now += 0.5
+        shown.step(step, 2.0)
+    assert shown.seconds_left == pytest.approx(40.0)
+    assert shown.line == "training: step 20 of 100, loss 2.0000, 0:40 left"
+
+
+def test_a_run_that_goes_on_counts_only_the_steps_it_made_itself(clock: Clock) -> None:
+    shown = meter(100, clock)
+    for step in range(80, 90):
+        clock.now += 3.0
+        shown.step(step, 1.0)
+    assert shown.seconds_left == pytest.approx(30.0)
+    assert shown.line.startswith("training: step 90 of 100")
+
+
+@pytest.mark.parametrize(("each", "words"), [(0.01, "0:01 left"), (1.0, "1:30 left"), (100.0, "2:30:00 left")])
+def test_long_times_are_told_in_minutes_and_hours(each: float, words: str, clock: Clock) -> None:
+    shown = meter(100, clock)
+    for step in range(10):
+        clock.now += each
+        shown.step(step, 1.0)
+    assert shown.line.endswith(words)
+
+
+def test_the_loss_is_a_running_mean() -> None:
+    shown = Meter("training", 9)
+    shown.step(0, 4.0)
+    assert shown.loss == 4.0
+    shown.step(1, 2.0)
+    assert shown.loss == pytest.approx(3.9)
+
+
+def test_lines_come_every_ten_seconds_and_at_the_end(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with showing("training", 100) as tell:
+        for step in range(60):
+            clock.now += 0.5
+            tell(step, 1.0)
+    seen = capsys.readouterr()
+    assert seen.out == ""
+    lines = seen.err.splitlines()
+    assert [line.split(",")[0] for line in lines] == [f"training: step {step} of 100" for step in (20, 40, 60, 60)]
+
+
+def test_a_run_that_is_stopped_tells_how_far_it_came(capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped() -> None:
+        with showing("training", 100) as tell:
+            tell(6, 1.0)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert capsys.readouterr().err.startswith("training: step 7 of 100, loss 1.0000")
+
+
+def test_where_no_step_was_made_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with showing("training", 100):
+        pass
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_shows_a_bar_and_is_left_clean(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with showing("training", 50) as tell:
+        tell(24, 1.5)
+    shown = terminal.getvalue()
+    assert "training: step 25 of 50, loss 1.5000" in shown
+    assert shown.endswith("\x1b[2K")  # the line is erased
+    assert capsys.readouterr().out == ""

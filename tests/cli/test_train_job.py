@@ -1,0 +1,232 @@
+"""Runs that are refused: one message, exit code 2, and nothing half-written."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Run
+from tests.cli.training import DECODER, DEEPER, ENCODER, VISION, card_file, on_table, table
+
+from formwright.cli.train_job import Job
+
+DEFAULTS: dict[str, Any] = {
+    "data": None,
+    "text": (),
+    "label": "",
+    "official_dev": False,
+    "rows": None,
+    "steps": None,
+    "epochs": None,
+    "batch": 8,
+    "accumulate": 1,
+    "length": 16,
+    "learning_rate": None,
+    "warmup": 0.1,
+    "decay": "linear",
+    "weight_decay": 0.01,
+    "dropout": None,
+    "judge_every": None,
+    "patience": 3,
+    "pretrain": None,
+    "pretrain_steps": 10,
+    "next_sentence": False,
+    "seed": 0,
+    "device": "cpu",
+    "threads": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "task", "folder"),
+    [
+        ("bert-tiny", "mini-glue/sst2", "trained/bert-tiny-mini-glue-sst2"),
+        ("cards/small.json", "digits", "trained/small-digits"),
+        ("./small.json", "../rows.csv", "trained/small-rows"),
+        ("models/mine/", "pydoc/masked", "trained/mine-pydoc-masked"),
+    ],
+)
+def test_the_usual_folder_is_named_after_the_design_and_the_task(source: str, task: str, folder: str) -> None:
+    assert Job(source, task, **DEFAULTS).usual_folder == Path(folder)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--task", "mini-glue/sst3"), "no task called 'mini-glue/sst3'. Nearest: 'mini-glue/sst2'"),
+        (("--task", "digits"), "has images, but this card reads"),
+        (("--task", "pydoc/causal"), "causal-lm needs a design of family decoder; this card is of family encoder"),
+        (("--task", "translation"), "needs a design of family encoder-decoder"),
+        (("--task", "digits", "--steps", 3, "--epochs", 1), "give --steps or --epochs, not both"),
+        (("--task", "digits", "--device", "abacus"), "no device is called 'abacus'; devices are auto, cuda, mps, cpu"),
+        (("--task", "digits", "--data", "anywhere"), "the task 'digits' takes no --data"),
+        (("--task", "glue/sst2", "--data", "absent"), "absent"),
+        (("--task", "squad"), "needs the folder of its files: give --data DIR"),
+        (("--task", "absent.csv"), "cannot read"),
+        (("--task", "pydoc/masked", "--decay", "square"), "--decay is linear, cosine or none, not 'square'"),
+        (("--task", "pydoc/masked", "--epochs", 0), "--epochs must be a number above 0"),
+        (("--task", "pydoc/masked", "--epochs", "nan"), "--epochs"),
+        (("--task", "pydoc/masked", "--epochs", "inf"), "--epochs must be a number above 0"),
+        (("--task", "pydoc/masked", "--learning-rate", 0), "learning rate and clip above 0"),
+        (("--task", "pydoc/masked", "--learning-rate", "nan"), "learning rate and clip above 0"),
+        (("--task", "pydoc/masked", "--dropout", "nan"), "dropout"),
+        (("--task", "pydoc/masked", "--next-sentence"), "say on what with --pretrain"),
+        (("--task", "pydoc/masked", "--pretrain", "poems"), "no task called 'poems'"),
+        (("--task", "pydoc/masked", "--batch", 0), "--batch"),
+        (("--task", "pydoc/masked", "--seed", -1), "--seed"),
+        ((), "--task"),
+    ],
+    ids=str,
+)
+def test_a_users_error_is_one_message_and_leaves_nothing(
+    options: tuple[object, ...], message: str, run: Run, tmp_path: Path
+) -> None:
+    done = run("train", card_file(tmp_path), *options, "--out", tmp_path / "out")
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("flexibert-nano", "flexibert-nano is a space of designs; train one of them, or a published card"),
+        ("bert-tinny", "Nearest: 'bert-tiny'"),
+        ("absent.json", "cannot read absent.json"),
+        ("x" * 500, "no space, card or file is called"),
+    ],
+)
+def test_what_is_no_design_is_refused(source: str, message: str, run: Run, tmp_path: Path) -> None:
+    done = run("train", source, *on_table(table(tmp_path)), "--out", tmp_path / "out")
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("card", "task", "pretrain", "message"),
+    [
+        (DECODER, "pydoc/causal", ("--pretrain", "self"), "masked-lm needs a design of family encoder"),
+        (VISION, "digits", ("--pretrain", "pydoc"), "masked-lm needs a design of family encoder"),
+        pytest.param(ENCODER, "mine", ("--pretrain", "digits"), "images have no text", marks=pytest.mark.slow),
+        (ENCODER, "mine", ("--pretrain", "self", "--next-sentence"), "at least two texts of two sentences"),
+    ],
+    ids=["decoder", "vision", "images", "no sentences"],
+)
+def test_pretraining_that_cannot_be_is_refused_before_anything_is_written(
+    card: Any, task: str, pretrain: tuple[str, ...], message: str, run: Run, tmp_path: Path
+) -> None:
+    options = on_table(table(tmp_path)) if task == "mine" else ("--task", task)
+    done = run("train", card_file(tmp_path, card), *options, *pretrain, "--out", tmp_path / "out")
+    assert done.code == 2
+    assert message in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_trained_model_is_not_pretrained_again(run: Run, tmp_path: Path) -> None:
+    mine = on_table(table(tmp_path))
+    assert run("train", card_file(tmp_path), *mine, "--steps", 1, "--out", tmp_path / "out").code == 0
+    done = run("train", tmp_path / "out" / "model", *mine, "--pretrain", "self", "--out", tmp_path / "again")
+    assert done.code == 2
+    assert "--pretrain is for cards" in done.err
+    assert not (tmp_path / "again").exists()
+
+
+def test_test_rows_that_are_not_there_are_missed_before_training(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    table(folder, "train.csv")
+    table(folder, "dev.csv")
+    done = run("train", card_file(tmp_path), *on_table(folder), "--official-dev", "--test", "--out", tmp_path / "out")
+    assert done.code == 2
+    assert "has no test rows" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_options_do_not_go_on_with_a_run(run: Run, tmp_path: Path) -> None:
+    mine = on_table(table(tmp_path))
+    command = ("train", card_file(tmp_path), *mine, "--out", tmp_path / "out")
+    assert run(*command, "--steps", 2).code == 0
+    before = sorted((path, path.read_bytes()) for path in (tmp_path / "out").rglob("*") if path.is_file())
+    refused = run(*command, "--steps", 3, "--seed", 5)
+    assert refused.code == 2
+    assert "holds a run with other options (steps 2, seed 0)" in refused.err
+    assert "--force" in refused.err
+    assert sorted((path, path.read_bytes()) for path in (tmp_path / "out").rglob("*") if path.is_file()) == before
+
+
+def test_another_card_under_the_same_name_does_not_go_on_with_a_run(run: Run, tmp_path: Path) -> None:
+    command = ("train", card_file(tmp_path), *on_table(table(tmp_path)), "--steps", 2, "--out", tmp_path / "out")
+    assert run(*command).code == 0
+    card_file(tmp_path, DEEPER)
+    refused = run(*command)
+    assert refused.code == 2
+    assert f"other options (digest {ENCODER.digest})" in refused.err
+
+
+def test_how_often_a_run_is_saved_does_not_make_it_another(run: Run, tmp_path: Path) -> None:
+    command = ("train", card_file(tmp_path), *on_table(table(tmp_path)), "--steps", 2, "--out", tmp_path / "out")
+    assert run(*command).code == 0
+    assert run(*command, "--save-every", 1, "--test", "--json").code == 0
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", "{"])
+def test_a_record_that_cannot_be_read_is_no_run(content: str, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "training.json").write_text(content, encoding="utf-8")
+    command = ("train", card_file(tmp_path), *on_table(table(tmp_path)), "--steps", 1, "--out", out)
+    refused = run(*command)
+    assert refused.code == 2
+    assert "training.json cannot be read; use --force to begin anew" in refused.err
+    assert run(*command, "--force").code == 0
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)], ids=["plain", "force"])
+@pytest.mark.parametrize("place", ["file", "files", "below a file"])
+def test_a_place_that_is_taken_is_left_alone(place: str, force: tuple[str, ...], run: Run, tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    if place == "files":
+        taken.mkdir()
+        (taken / "notes.txt").write_text("keep", encoding="utf-8")
+    else:
+        taken.write_text("keep", encoding="utf-8")
+    out = taken / "out" if place == "below a file" else taken
+    done = run("train", card_file(tmp_path), *on_table(table(tmp_path)), "--steps", 1, "--out", out, *force)
+    assert (done.code, done.out) == (2, "")
+    assert str(out) in done.err
+    kept = taken / "notes.txt" if place == "files" else taken
+    assert kept.read_text(encoding="utf-8") == "keep"
+    assert len(list(tmp_path.rglob("*"))) == (4 if place == "files" else 3)
+
+
+def test_an_empty_folder_may_be_used(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    done = run("train", card_file(tmp_path), *on_table(table(tmp_path)), "--steps", 1, "--out", tmp_path / "out")
+    assert done.code == 0
+
+
+def test_a_folder_that_cannot_be_written_is_one_message(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("formwright.cli.train_job.write_whole", refused)
+    done = run("train", card_file(tmp_path), *on_table(table(tmp_path)), "--steps", 1, "--out", tmp_path / "out")
+    assert (done.code, done.out) == (2, "")
+    assert f"cannot write {tmp_path / 'out'}: Permission denied" in done.err
+
+
+def test_a_divergence_is_one_message(run: Run, tmp_path: Path) -> None:
+    options = ("--steps", 40, "--learning-rate", "1e30", "--warmup", 0, "--out", tmp_path / "out")
+    done = run("train", card_file(tmp_path), *on_table(table(tmp_path)), *options)
+    assert (done.code, done.out) == (2, "")
+    assert "lower the learning rate" in done.err
+    assert not (tmp_path / "out" / "model").exists()
+
+
+def test_the_record_says_what_the_run_is(run: Run, tmp_path: Path) -> None:
+    run("train", card_file(tmp_path), *on_table(table(tmp_path)), "--steps", 1, "--out", tmp_path / "out")
+    record = json.loads((tmp_path / "out" / "training.json").read_text(encoding="utf-8"))
+    assert (record["steps"], record["text"], record["digest"]) == (1, ["words"], ENCODER.digest)

@@ -1,0 +1,136 @@
+"""Real signals to real processes: what was learnt is not lost, and the losses are those of a run never stopped."""
+
+import json
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Run
+from tests.cli.test_app import COMMAND, ENVIRONMENT, formwright_process
+from tests.cli.training import card_file, on_table, table
+
+pytestmark = pytest.mark.slow
+
+STEPS = 120
+
+
+def command(folder: Path, out: str, *options: object) -> list[str]:
+    source, mine = folder / "small.json", folder / "mine.csv"
+    parts = ["train", source, *on_table(mine), *("--steps", STEPS, "--json", "--out", folder / out), *options]
+    return [str(part) for part in parts]
+
+
+@contextmanager
+def started(arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """Start the command, and end it whatever becomes of the test."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*COMMAND, *arguments], env=ENVIRONMENT, text=True, **pipes) as process:  # type: ignore[call-overload]
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def wait_for(process: subprocess.Popen[str], folder: Path, pattern: str) -> None:
+    """Wait until a file is there, while the process runs."""
+    while not list(folder.glob(pattern)):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+
+
+def losses(*arguments: str) -> list[float]:
+    """Run the command to its end."""
+    done = formwright_process(*arguments)
+    assert done.returncode == 0, done.stderr
+    found: list[float] = json.loads(done.stdout)["losses"]
+    assert len(found) == STEPS
+    return found
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+    """Give the losses of a run that nobody stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    write_sources(folder)
+    return losses(*command(folder, "out"))
+
+
+def write_sources(folder: Path) -> None:
+    card_file(folder)
+    table(folder)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_is_saved_and_names_the_line_that_goes_on(
+    number: signal.Signals, whole: list[float], tmp_path: Path
+) -> None:
+    write_sources(tmp_path)
+    with started(command(tmp_path, "out", "--save-every", 5)) as process:
+        wait_for(process, tmp_path, "out/checkpoints/step-*")
+        process.send_signal(number)
+        out, err = process.communicate()
+    assert (process.returncode, out) == (130, "")
+    stopped, line = err.splitlines()[-2:]
+    step = int(stopped.split()[3].replace(",", ""))
+    assert stopped == f"stopped at step {step} of {STEPS} of training; everything is saved. This goes on:"
+    assert 5 <= step < STEPS
+    assert (tmp_path / "out" / "checkpoints" / f"step-{step:09d}").is_dir()
+    assert not (tmp_path / "out" / "model").exists()
+    program, *arguments = shlex.split(line)
+    assert program == "formwright"
+    assert losses(*arguments) == whole
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint(whole: list[float], tmp_path: Path) -> None:
+    write_sources(tmp_path)
+    arguments = command(tmp_path, "out", "--save-every", 5)
+    with started(arguments) as process:
+        wait_for(process, tmp_path, "out/checkpoints/step-*")
+        process.kill()
+        process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert not (tmp_path / "out" / "model").exists()
+    assert losses(*arguments) == whole
+
+
+def test_pretraining_can_be_stopped_too(run: Run, tmp_path: Path) -> None:
+    write_sources(tmp_path)
+    options = ("--pretrain", "self", "--pretrain-steps", STEPS, "--save-every", 20)
+    with started(command(tmp_path, "out", *options)) as process:
+        wait_for(process, tmp_path, "out/pretraining/step-*")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert process.returncode == 130
+    assert f" of {STEPS} of pretraining; everything is saved" in err
+    again, whole = (run(*command(tmp_path, out, *options)).data["losses"] for out in ("out", "whole"))
+    assert again == whole
+
+
+def test_a_second_signal_does_not_wait_for_the_step(tmp_path: Path) -> None:
+    write_sources(tmp_path)
+    with started(command(tmp_path, "out", "--accumulate", 100_000)) as process:  # a step of minutes
+        wait_for(process, tmp_path, "out/training.json")
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=15)
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in err
+
+
+def test_a_run_that_was_forced_goes_on_without_force(tmp_path: Path) -> None:
+    write_sources(tmp_path)
+    with started(command(tmp_path, "out", "--force", "--save-every", 5)) as process:
+        wait_for(process, tmp_path, "out/checkpoints/step-*")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert process.returncode == 130
+    assert "--force" not in err.splitlines()[-1]

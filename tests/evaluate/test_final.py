@@ -1,0 +1,143 @@
+"""The test split is opened once, and that it was is on record."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.evaluate.toy import SIZES, UNTESTED, card, files, trainer
+
+from formwright.core.errors import IllegalInput
+from formwright.core.records import Request
+from formwright.evaluate import final
+from formwright.evaluate.context import Context
+from formwright.evaluate.final import RECORD, Final, Verdict, openings
+from formwright.evaluate.full import Full
+from formwright.train.judge import judge
+from formwright.train.prepare import Part, Prepared, prepare
+
+CARD = card(32)
+FINAL = Final(trainer())
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Count the rows of each judgement that the final evaluation makes."""
+    sizes: list[int] = []
+
+    def counted(model: Any, prepared: Prepared, part: Part) -> dict[str, float]:
+        sizes.append(len(part.rows))
+        return judge(model, prepared, part)
+
+    monkeypatch.setattr(final, "judge", counted)
+    return sizes
+
+
+def verdict(folder: Path, seed: int = 0) -> Verdict:
+    return FINAL.verdict(Request(CARD), Context(seed, folder))
+
+
+def test_validation_and_test_are_scored(tmp_path: Path, judged: list[int]) -> None:
+    found = FINAL.evaluate(Request(CARD), Context(0, tmp_path))
+    assert found.metrics.keys() == {"accuracy", "test/accuracy"}
+    assert found.metrics["accuracy"] == Full(trainer()).evaluate(Request(CARD), Context()).metrics["accuracy"]
+    assert judged == [SIZES[2]]
+
+
+def test_the_test_score_is_that_of_the_model(tmp_path: Path) -> None:
+    found = verdict(tmp_path)
+    prepared = prepare(FINAL.trainer.task, CARD, 12)
+    rows = FINAL.trainer.task.splits().test
+    assert judge(found.model, prepared, prepared.part(rows)) == found.test
+    assert judge(found.model, prepared, prepared.validation) == found.validation
+
+
+def test_the_opening_is_on_record(tmp_path: Path) -> None:
+    found = verdict(tmp_path)
+    (entry,) = openings(tmp_path)
+    assert (entry["task"], entry["rows"], entry["metrics"]) == ("toy", SIZES[2], found.test)
+    assert found.openings == 1
+    assert files(tmp_path) == [RECORD]
+
+
+def test_a_second_look_gives_the_record(tmp_path: Path, judged: list[int]) -> None:
+    first = verdict(tmp_path)
+    entries = openings(tmp_path)
+    entries[0]["metrics"] = {"accuracy": 0.123}
+    (tmp_path / RECORD).write_text(json.dumps(entries), encoding="utf-8")
+    second = verdict(tmp_path)
+    assert judged == [SIZES[2]]
+    assert (second.test, second.openings) == ({"accuracy": 0.123}, 1)
+    assert second.validation == first.validation
+
+
+def test_another_model_opens_it_again(tmp_path: Path, judged: list[int]) -> None:
+    verdict(tmp_path)
+    assert verdict(tmp_path, seed=1).openings == 2
+    assert judged == [SIZES[2]] * 2
+
+
+def test_an_opening_that_crashed_stays_on_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def crash(*_: object) -> None:
+        seen.extend(openings(tmp_path))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(final, "judge", crash)
+        with pytest.raises(KeyboardInterrupt):
+            verdict(tmp_path)
+    assert [entry["metrics"] for entry in seen] == [None]
+    assert openings(tmp_path) == seen
+    found = verdict(tmp_path)
+    assert [entry["metrics"] for entry in openings(tmp_path)] == [None, found.test]
+    assert found.openings == 2
+    assert verdict(tmp_path).openings == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[{",
+        b"{}",
+        b"7",
+        b"[1]",
+        b"[{}]",
+        b'[{"name": "x"}]',
+        b'[{"name": 3, "metrics": null}]',
+        b'[{"name": "x", "metrics": "high"}]',
+        b'[{"name": "x", "metrics": {"accuracy": "high"}}]',
+        b"\xff",
+    ],
+    ids=str,
+)
+def test_a_record_that_cannot_be_read_is_refused_before_training(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / RECORD).write_bytes(content)
+    monkeypatch.delattr(final, "fit")
+    with pytest.raises(IllegalInput, match=r"record of test openings") as caught:
+        verdict(tmp_path)
+    assert str(tmp_path / RECORD) in str(caught.value)
+    assert (tmp_path / RECORD).read_bytes() == content
+
+
+def test_a_task_without_test_rows_is_refused_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(final, "fit")
+    with pytest.raises(IllegalInput, match="the task untested has no test rows: validation is all there is, whole"):
+        Final(trainer(task=UNTESTED)).verdict(Request(CARD), Context(0, tmp_path))
+    assert files(tmp_path) == []
+
+
+def test_a_task_without_test_rows_leaves_no_record(tmp_path: Path) -> None:
+    prepared = prepare(UNTESTED, CARD, 12)
+    with pytest.raises(IllegalInput, match="has no test rows"):
+        final.test_once(verdict(tmp_path / "other").model, prepared, "model", tmp_path / "mine")
+    assert not (tmp_path / "mine").exists()
+
+
+def test_without_a_folder_there_is_no_final_word() -> None:
+    with pytest.raises(IllegalInput, match="needs a folder to record"):
+        FINAL.evaluate(Request(CARD), Context())

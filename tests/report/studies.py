@@ -1,0 +1,92 @@
+"""Studies that the tests of the report share: logs in a real database, and facts of any size without one."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from formwright.arch.card import Card
+from formwright.core.records import Budget, Observation, Request, Spent
+from formwright.core.rng import derive
+from formwright.cost import params
+from formwright.report.facts import StudyFacts, study_facts
+from formwright.report.rows import TrialRow
+from formwright.space.space import Space
+from formwright.space.zoo import load_space
+from formwright.study.replay import asked_data
+from formwright.study.store import Log, Store
+
+SPACE: Space = load_space("flexibert-nano")
+WORKER = "machine/1/2"
+CONFIG: dict[str, Any] = {
+    "space": "flexibert-nano",
+    "task": {"name": "mini-glue/sst2"},
+    "objectives": ["accuracy:max", "params:min"],
+    "limits": [],
+    "searcher": {"name": "nsga2", "options": {}},
+    "training": {"steps": 300, "length": 32},
+    "stop": {"trials": 40},
+    "seed": 0,
+}
+
+
+def new_log(folder: Path, name: str = "tried", **config: Any) -> Log:
+    store = Store.open(folder / "study.db", create=True)
+    store.create_study(name, {**CONFIG, **config})
+    return store.study(name)
+
+
+def design_of(number: int) -> Any:
+    return SPACE.sample(derive(0, "design", number))
+
+
+def ask(log: Log, number: int, parent: int | None = None, steps: int | None = None) -> Card:
+    design = design_of(number)
+    request = Request(SPACE.card(design), Budget(steps), parent, design)
+    assert log.ask(number, WORKER, 60.0, asked_data(request, SPACE, 0))
+    return SPACE.card(design)
+
+
+def tell(log: Log, number: int, **metrics: float) -> None:
+    found = Observation({"params": params(SPACE.card(design_of(number))), **metrics}, Spent(2.5, 300, 10**9))
+    assert log.finish(number, WORKER, "told", {"observation": found.to_json()})
+
+
+def fail(log: Log, number: int, reason: str) -> None:
+    assert log.finish(number, WORKER, "failed", {"reason": reason})
+
+
+def small_study(folder: Path, **config: Any) -> Log:
+    """Write a study of six trials: four finished, one failed, one under way, and three final models."""
+    log = new_log(folder, **config)
+    log.append("started", WORKER, {"begins": True})
+    log.append("note", WORKER, {"command": "formwright search --seed 0"})
+    for number, accuracy in enumerate((0.61, 0.74, 0.69, 0.74)):
+        ask(log, number, parent=None if number == 0 else 0)
+        tell(log, number, accuracy=accuracy)
+    ask(log, 4)
+    fail(log, 4, "the loss is not a number")
+    ask(log, 5, steps=100)
+    models = (("bert", "baseline", 0.71), ("found", "best", 0.75), ("small", "front", 0.68))
+    for name, role, accuracy in models:
+        scores = {"validation": {"accuracy": accuracy}, "test": {"accuracy": accuracy - 0.01}}
+        log.append("note", WORKER, {"model": {"name": name, "role": role, "params": 90_000, "steps": 1000, **scores}})
+    return log
+
+
+def many_facts(folder: Path, count: int) -> StudyFacts:
+    """Make the facts of a study of very many trials out of those of a small one: the page is tested, not the log."""
+    facts = study_facts(small_study(folder), SPACE)
+    rng = derive(0, "many")
+    cards = [SPACE.card(SPACE.sample(rng)) for _ in range(200)]
+    rows = tuple(
+        _invented(facts.trials[0], number, cards[number % 200], rng.normal(0.7, 0.03)) for number in range(count)
+    )
+    best = max(rows, key=lambda row: row.metrics["accuracy"]).number
+    return replace(facts, trials=rows, best=best, front=(best,))
+
+
+def _invented(row: TrialRow, number: int, card: Card, accuracy: float) -> TrialRow:
+    costs = {"params": params(card) + number, "macs": 3 * params(card) + number}  # all different, as a digest is
+    metrics = {"accuracy": accuracy, "loss": 1.0 - accuracy}
+    digest = f"{number:064x}"
+    return replace(row, number=number, card=card, digest=digest, metrics=metrics, costs=costs, elapsed=number * 2.5)

@@ -1,0 +1,35 @@
+"""Final models are read from the notes of a log."""
+
+from formwright.report.models import FinalModel, final_models, last_command
+from formwright.study.events import Event
+
+
+def note(number: int, **data: object) -> Event:
+    return Event(number, "note", None, "worker", float(number), data)
+
+
+def test_models_stand_best_first_and_baselines_last() -> None:
+    roles = ("baseline", "front", "best")
+    events = [note(number, model={"name": role, "role": role}) for number, role in enumerate(roles)]
+    assert [model.name for model in final_models(events)] == ["best", "front", "baseline"]
+
+
+def test_the_last_note_of_a_name_counts() -> None:
+    events = [note(number, model={"name": "a", "role": "best", "params": 10 * number}) for number in (1, 2)]
+    assert final_models(events) == (FinalModel("a", "best", params=20),)
+
+
+def test_what_is_missing_or_no_number_is_left_out() -> None:
+    (model,) = final_models([note(1, model={"test": {"f1": 0.5, "odd": "x"}, "params": None, "validation": None})])
+    assert (model.name, model.role, model.params) == ("unnamed", "", None)
+    assert (model.test, model.validation) == ({"f1": 0.5}, {})
+
+
+def test_other_events_are_no_models_and_no_commands() -> None:
+    events = [Event(1, "started", None, "worker", 0.0, {"command": "x"}), note(2, other=1)]
+    assert final_models(events) == ()
+    assert last_command(events) == ""
+
+
+def test_the_last_command_counts() -> None:
+    assert last_command([note(1, command="first"), note(2, command="second"), note(3)]) == "second"

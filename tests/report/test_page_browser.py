@@ -1,0 +1,240 @@
+"""The page in a real browser: it opens, complains of nothing, and answers to the mouse and the keyboard."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+from tests.report.chromium import Browser
+from tests.report.studies import SPACE, ask, fail, many_facts, new_log, small_study, tell
+from tests.report.test_page import EVIL, hostile_study
+
+from formwright.report.page import report_html, write_report
+
+pytestmark = pytest.mark.browser
+CHOSEN = "#trials [aria-selected=true]"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    made = Browser(tmp_path_factory.mktemp("profile"))
+    yield made
+    made.driver.quit()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    names = ("small", "hostile", "many", "wide")
+    for name in names:
+        (folder / name).mkdir()
+    write_report(small_study(folder / "small"), SPACE, folder / "small.html")
+    write_report(hostile_study(folder / "hostile"), SPACE, folder / "hostile.html")
+    (folder / "many.html").write_text(report_html(many_facts(folder / "many", 10_000)), encoding="utf-8")
+    (folder / "wide.html").write_text(report_html(many_facts(folder / "wide", 250)), encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in names}
+
+
+@pytest.fixture(autouse=True)
+def _desk(browser: Browser) -> Iterator[None]:
+    browser.resize(1280, 900)
+    browser.prefer("light")
+    yield
+    assert browser.complaints() == []
+
+
+def chosen(browser: Browser) -> int:
+    return int(browser.words(f"{CHOSEN} td").replace(",", ""))
+
+
+def listed(browser: Browser, column: int) -> list[str]:
+    script = (
+        "return [...document.querySelectorAll('#trials tbody tr')].map((row) => row.cells[arguments[0]].textContent)"
+    )
+    found: list[str] = browser.run(script, column)
+    return found
+
+
+def test_it_opens_with_the_best_design_chosen(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["small"])
+    best = study_best(browser)
+    assert chosen(browser) == best
+    assert browser.words("#chosen h3").startswith(f"Trial {best} ")
+    assert len(browser.all("#best svg")) == 1
+    assert all(browser.run("return [...document.querySelectorAll('.plot')].map((plot) => plot.data.length > 0)"))
+
+
+def study_best(browser: Browser) -> int:
+    return int(browser.run("return JSON.parse(document.getElementById('data').textContent).best"))
+
+
+def test_hovering_shows_the_design_of_a_point(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["small"])
+    browser.point_at("front", 0)
+    browser.wait(lambda: browser.one("#tip").is_displayed())
+    words = browser.words("#tip")
+    assert words.startswith("Trial 0accuracy 0.6100")
+    assert "feed-forward" in words
+
+
+def test_clicking_shows_its_drawing_and_selects_its_row(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["small"])
+    for plot, row in (("front", 0), ("progress", 2), ("costs", 3)):
+        browser.point_at(plot, row)
+        browser.press()
+        browser.wait(lambda row=row: chosen(browser) == row)  # type: ignore[misc]
+        assert browser.words("#chosen h3").startswith(f"Trial {row} ")
+        assert browser.one("#chosen .drawing .layer").is_displayed()
+        assert len(browser.all("#front > .ring")) == 1
+
+
+def test_rows_choose_and_arrows_walk(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["small"])
+    browser.click("#trials tbody tr:nth-child(2) td:nth-child(3)")
+    first, second = listed(browser, 0)[1:3]
+    assert chosen(browser) == int(first)
+    browser.click("#trials tbody tr:nth-child(2) button")
+    browser.one("#trials tbody tr:nth-child(2) button").send_keys(Keys.ARROW_DOWN)
+    assert chosen(browser) == int(second)
+
+
+def test_failed_and_running_trials_are_shown(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["small"])
+    browser.click("#failures [data-trial='4']")
+    assert "the loss is not a number" in browser.words("#chosen")
+    assert browser.all("#front > .ring") == []
+    browser.click("[data-filter=running]")
+    assert listed(browser, 1) == ["running"]
+    browser.click("[data-filter=failed]")
+    assert listed(browser, 0) == ["4"]
+
+
+def test_sorting_puts_what_is_missing_last(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["small"])
+    assert listed(browser, 2) == ["0.7400", "0.7400", "0.6900", "0.6100", "\N{EN DASH}", "\N{EN DASH}"]
+    browser.click("#trials th:nth-child(3) button")
+    assert listed(browser, 2) == ["0.6100", "0.6900", "0.7400", "0.7400", "\N{EN DASH}", "\N{EN DASH}"]
+    assert browser.one("#trials th:nth-child(3)").get_attribute("aria-sort") == "ascending"
+
+
+def test_pages_of_the_table(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["wide"])
+    browser.click("#trials th:nth-child(1) button")
+    browser.click("#trials th:nth-child(1) button") if listed(browser, 0)[0] != "0" else None
+    assert len(listed(browser, 0)) == 100
+    browser.click("#next")
+    browser.click("#next")
+    assert (listed(browser, 0)[0], len(listed(browser, 0))) == ("200", 50)
+    assert browser.words("#page-of") == "201\N{EN DASH}250 of 250"
+    assert not browser.one("#next").is_enabled()
+
+
+def test_progress_by_time_and_other_axes(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["wide"])
+    browser.click("[data-axis=seconds]")
+    times = "return document.getElementById('progress').data[0].x.slice(0, 3)"
+    browser.wait(lambda: browser.run(times) == [0, 2.5, 5])
+    browser.run(
+        "const pick = document.getElementById('front-x'); pick.value = 'macs'; pick.dispatchEvent(new Event('change'))"
+    )
+    browser.wait(lambda: browser.run("return document.getElementById('front').layout.xaxis.title.text") == "macs")
+
+
+def test_the_command_can_be_copied(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["small"])
+    browser.click("#copy")
+    browser.wait(lambda: browser.words("#copy") in ("Copied", "Marked"))
+    assert browser.run("return getSelection().toString()") == "formwright search --seed 0"
+
+
+def test_hostile_names_run_nothing(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["hostile"])
+    browser.run(
+        "const pick = document.getElementById('front-y'); pick.value = arguments[0]; "
+        "pick.dispatchEvent(new Event('change'))",
+        EVIL,
+    )
+    browser.point_at("progress", 1)
+    browser.wait(lambda: browser.one("#tip").is_displayed())
+    browser.press()
+    browser.wait(lambda: chosen(browser) == 1)
+    browser.click("#failures [data-trial='3']")
+    assert EVIL in browser.words("#chosen .reason")
+    assert EVIL in browser.words("#trials thead")
+    assert browser.run("return window.hacked ?? null") is None
+    assert browser.all("img") == []
+
+
+def test_a_page_without_trials(browser: Browser, tmp_path: Path) -> None:
+    write_report(new_log(tmp_path), SPACE, tmp_path / "report.html")
+    browser.open(tmp_path / "report.html")
+    assert "There is no trial yet." in browser.words("#explore")
+
+
+def test_a_page_of_failures_alone(browser: Browser, tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    for number in range(2):
+        ask(log, number)
+    fail(log, 0, "out of memory")
+    write_report(log, SPACE, tmp_path / "report.html")
+    browser.open(tmp_path / "report.html")
+    assert browser.words("#chosen h3").startswith("Trial 0 ")
+
+
+def test_one_goal_is_drawn_against_size(browser: Browser, tmp_path: Path) -> None:
+    log = new_log(tmp_path, objectives=["loss:min"])
+    for number in range(3):
+        ask(log, number)
+        tell(log, number, loss=1.0 / (number + 1))
+    write_report(log, SPACE, tmp_path / "report.html")
+    browser.open(tmp_path / "report.html")
+    titles = (
+        "const { xaxis, yaxis } = document.getElementById('front').layout; return [xaxis.title.text, yaxis.title.text]"
+    )
+    assert browser.run(titles) == ["params", "loss"]
+    assert chosen(browser) == 2
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_the_window(browser: Browser, pages: dict[str, Path], width: int, scheme: str) -> None:
+    browser.resize(width, 900)
+    browser.prefer(scheme)
+    browser.open(pages["small"])
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    light = browser.run("return getComputedStyle(document.body).backgroundColor") == "rgb(246, 245, 241)"
+    assert light == (scheme == "light")
+
+
+def test_on_a_small_screen_the_design_opens_and_closes(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.resize(400, 800)
+    browser.open(pages["small"])
+    assert not browser.one("#chosen").is_displayed()
+    browser.click("#trials tbody tr:nth-child(2)")
+    browser.wait(lambda: browser.one("#chosen .close").is_displayed())
+    browser.wait(lambda: browser.run("return document.getAnimations().length") == 0)
+    browser.one("#chosen .close").click()
+    browser.wait(lambda: not browser.one("#chosen").is_displayed())
+
+
+def test_ten_thousand_trials_respond(browser: Browser, pages: dict[str, Path]) -> None:
+    assert pages["many"].stat().st_size < 20_000_000
+    browser.driver.execute_cdp_cmd("Performance.disable", {})
+    browser.driver.execute_cdp_cmd("Performance.setTimeDomain", {"timeDomain": "threadTicks"})
+    browser.driver.execute_cdp_cmd("Performance.enable", {})
+    browser.open(pages["many"])
+    assert browser.run("return document.getElementById('front').data[0].type") == "scattergl"
+    metrics = browser.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+    # its own time, not that of whatever else the machine does
+    assert {entry["name"]: entry["value"] for entry in metrics}["ThreadTime"] < 5.0
+    browser.point_at("front", 5_000)
+    browser.wait(lambda: browser.one("#tip").is_displayed())
+    before = chosen(browser)
+    browser.press()
+    browser.wait(lambda: chosen(browser) != before)
+    response = """
+    const [done, start] = [arguments[0], performance.now()];
+    document.querySelector("#trials tbody tr:nth-child(7) button").click();
+    requestAnimationFrame(() => setTimeout(() => done(performance.now() - start)));
+    """
+    assert browser.driver.execute_async_script(response) < 500  # type: ignore[no-untyped-call]

@@ -1,0 +1,42 @@
+"""The data of the page: columns of equal length, small, and exact where exactness counts."""
+
+import json
+from pathlib import Path
+
+from tests.report.studies import SPACE, many_facts, small_study
+
+from formwright.report.facts import study_facts
+from formwright.report.markup import script_json
+from formwright.report.page_data import page_data, value_names
+
+
+def test_columns_are_as_long_as_there_are_trials(tmp_path: Path) -> None:
+    facts = study_facts(small_study(tmp_path), SPACE)
+    data = page_data(facts)
+    assert {len(column) for column in data["trials"].values()} == {6}
+    assert {len(column["of"]) for column in data["values"]} == {6}
+    assert len(data["designs"]["of"]) == 6
+    assert data["trials"]["state"] == [0, 0, 0, 0, 2, 1]
+    assert data["reasons"] == {4: "the loss is not a number"}
+    assert (data["best"], data["front"]) == (facts.best, list(facts.front))
+    assert data["baseline"] == {"name": "bert", "values": {"params": 90_000, "accuracy": 0.71}}
+
+
+def test_counts_are_exact_and_scores_are_short(tmp_path: Path) -> None:
+    facts = study_facts(small_study(tmp_path), SPACE)
+    columns = {column["name"]: column for column in page_data(facts)["values"]}
+    assert columns["params"]["of"][:4] == [row.costs["params"] for row in facts.trials[:4]]
+    assert columns["accuracy"]["of"] == [0.61, 0.74, 0.69, 0.74, None, None]
+    assert (columns["params"]["kind"], columns["accuracy"]["kind"]) == ("count", "score")
+
+
+def test_goals_come_first_and_costs_last(tmp_path: Path) -> None:
+    facts = many_facts(tmp_path, 3)
+    assert value_names(facts.trials, facts.goals) == ["accuracy", "params", "loss", "macs"]
+
+
+def test_ten_thousand_trials_stay_small(tmp_path: Path) -> None:
+    data = page_data(many_facts(tmp_path, 10_000))
+    text = script_json(data)
+    assert len(text) < 6_000_000
+    assert len(json.loads(text)["designs"]["layers"]) < 1_000

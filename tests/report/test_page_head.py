@@ -1,0 +1,55 @@
+"""The top of the page says what was searched and shows the best design."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.report.studies import SPACE, small_study
+from tests.report.test_markup import read
+
+from formwright.core.records import Objective
+from formwright.report.facts import StudyFacts, study_facts
+from formwright.report.page_head import best_design, header, models_table, task_of
+
+
+@pytest.fixture
+def facts(tmp_path: Path) -> StudyFacts:
+    return study_facts(small_study(tmp_path), SPACE)
+
+
+def test_the_header_names_task_space_goals_and_command(facts: StudyFacts) -> None:
+    limited = replace(facts, objectives=(*facts.objectives, Objective("params", "min", 5e6)))
+    words = read(header(limited)).words
+    for expected in ("mini-glue/sst2 in flexibert-nano", "maximise accuracy", "minimise params", "seed 0", "nsga2"):
+        assert expected in words
+    assert "params \N{LESS-THAN OR EQUAL TO} 5,000,000" in words
+    assert "formwright search --seed 0Copy" in words
+    assert "still running" in words
+    assert "ended: 40 trials" in read(header(replace(facts, over="40 trials"))).words
+
+
+def test_without_a_command_there_is_nothing_to_copy(facts: StudyFacts) -> None:
+    assert "Copy" not in read(header(replace(facts, command=""))).words
+
+
+def test_the_best_design_is_drawn(facts: StudyFacts) -> None:
+    page = best_design(facts)
+    assert [name for name, _ in read(page).tags].count("svg") == 1
+    assert f"Trial {facts.best}" in page
+    assert "svg" not in [name for name, _ in read(best_design(replace(facts, best=None))).tags]
+
+
+def test_the_table_of_models_has_both_splits(facts: StudyFacts) -> None:
+    reader = read(models_table(facts))
+    assert [name for name, _ in reader.tags].count("tr") == 4
+    for expected in ("validation accuracy", "test accuracy", "0.7500", "0.7400", "0.7000", "90,000", "1,000"):
+        assert expected in reader.words
+    assert models_table(replace(facts, models=())) == ""
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [({"task": {"name": "a"}}, "a"), ({"task": "b"}, "b"), ({}, "unnamed"), ({"task": {}}, "unnamed")],
+)
+def test_the_name_of_the_task(config: dict[str, object], name: str) -> None:
+    assert task_of(config) == name

@@ -1,0 +1,62 @@
+"""Rows say of each trial what the log says."""
+
+from tests.report.studies import SPACE, design_of
+
+from formwright.core.records import Budget, History, Objective, Observation, Request, Spent, Trial
+from formwright.cost import macs, params
+from formwright.report.rows import TrialRow, trial_rows
+from formwright.study.events import Event, Kind
+
+CARD = SPACE.card(design_of(0))
+FOUND = Observation({"accuracy": 0.5, "latency_ms": 7.0, "params": 1.0}, Spent(2.5, 300, 9))
+LIMIT = Objective("latency_ms", "min", 5.0)
+
+
+def event(kind: Kind, at: float, number: int | None = 0, worker: str = "first", **data: object) -> Event:
+    return Event(round(10 * at) + 1, kind, number, worker, at, data)
+
+
+def only(trial: Trial, *events: Event, limits: tuple[Objective, ...] = ()) -> TrialRow:
+    (row,) = trial_rows(History((trial,)), events, limits, 32)
+    return row
+
+
+def test_a_finished_trial() -> None:
+    trial = Trial(0, Request(CARD, Budget(300), 7), "finished", FOUND)
+    row = only(trial, event("asked", 100.0), event("claimed", 101.0), event("told", 105.0))
+    assert (row.number, row.state, row.parent, row.budget, row.steps) == (0, "finished", 7, 300, 300)
+    assert (row.seconds, row.started, row.finished, row.elapsed, row.worker) == (2.5, 101.0, 105.0, 5.0, "first")
+    assert row.costs == {"params": params(CARD), "macs": macs(CARD, 32)}
+    assert row.digest == CARD.digest
+
+
+def test_metrics_win_over_costs_of_the_same_name() -> None:
+    row = only(Trial(0, Request(CARD), "finished", FOUND))
+    assert row.values["params"] == 1.0
+    assert row.values["macs"] == macs(CARD, 32)
+
+
+def test_a_failed_trial_took_the_time_until_it_failed() -> None:
+    row = only(Trial(0, Request(CARD), "failed", None, "why"), event("claimed", 101.0), event("failed", 104.0))
+    assert (row.seconds, row.reason, row.steps, row.feasible) == (3.0, "why", None, False)
+
+
+def test_a_trial_under_way_has_no_end_and_its_last_worker() -> None:
+    events = event("asked", 1.0), event("claimed", 1.0), event("claimed", 9.0, worker="second")
+    row = only(Trial(0, Request(CARD)), *events)
+    assert (row.state, row.worker, row.started) == ("pending", "second", 9.0)
+    assert row.seconds is row.finished is row.elapsed is None
+
+
+def test_pauses_between_runs_do_not_count() -> None:
+    starts = event("started", 10.0, None, begins=True), event("started", 1000.0, None, begins=True)
+    events = starts[0], event("asked", 11.0), starts[1], event("told", 1003.0)
+    assert only(Trial(0, Request(CARD), "finished", FOUND), *events).elapsed == 4.0
+
+
+def test_limits() -> None:
+    trial = Trial(0, Request(CARD), "finished", FOUND)
+    assert only(trial).feasible
+    assert not only(trial, limits=(LIMIT,)).feasible
+    # what an observation does not tell was checked before
+    assert only(trial, limits=(Objective("flops", "min", 0.0),)).feasible

@@ -1,0 +1,178 @@
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import log_softmax
+from tests.train.cases import BOTH, DECODER, ENCODER, EVERY_KIND, LENGTH, SPANS, VISION, VOCABULARY, Stub, task_of
+from torch import Tensor
+
+from formwright.core.errors import IllegalInput
+from formwright.tasks.rows import ImageRows, PlainText, TextRows, TranslationRows
+from formwright.tasks.spans import SpanRows
+from formwright.tasks.tokeniser import Special, Tokeniser, WordPiece, train_wordpiece
+from formwright.train import judge as module
+from formwright.train.fit import Training, fresh_model
+from formwright.train.judge import judge
+from formwright.train.loop import OutOfMemory
+from formwright.train.prepare import Part, Prepared, prepare
+from formwright.train.recipe import Recipe
+
+SCORES = torch.randn(VOCABULARY, VOCABULARY, generator=torch.Generator().manual_seed(0))
+TEXT = PlainText(tuple("one two three four five six seven"[: 3 + 5 * (n % 7)] for n in range(90)))
+
+
+def by_word(tokens: Tensor) -> Tensor:
+    """Score all tokens by the one that is read, and by nothing else."""
+    return SCORES[tokens]
+
+
+def test_classes_are_judged_by_hand() -> None:
+    rows = TextRows(tuple((text,) for text in ("good", "bad bad", "bad", "good good good", "bad")), (1, 0, 0, 0, 1))
+    task = replace(task_of("sequence-classification", "accuracy", rows, labels=2), metrics=("accuracy", "f1"))
+    prepared = prepare(task, ENCODER, LENGTH)
+    good = prepared.text_tokeniser.encode(["good"])[0][0]
+    stub = Stub(lambda tokens: torch.stack((torch.full((len(tokens),), 0.5), (tokens == good).any(1).float()), -1))
+    # found 1 0 0 1 0, wanted 1 0 0 0 1
+    assert judge(stub, prepared, prepared.validation) == {"accuracy": 3 / 5, "f1": 0.5}
+
+
+def test_images_are_judged_by_hand() -> None:
+    pixels = np.zeros((3, 1, 8, 8), np.float32)
+    pixels[1] = 1.0
+    prepared = prepare(
+        task_of("image-classification", "accuracy", ImageRows(pixels, np.array([0, 1, 1])), labels=2), VISION, 0
+    )
+    stub = Stub(lambda images: torch.stack((0.5 - images.mean((1, 2, 3)), images.mean((1, 2, 3)) - 0.5), -1))
+    assert judge(stub, prepared, prepared.validation) == {"accuracy": pytest.approx(2 / 3)}
+
+
+@pytest.mark.parametrize("labels", [(3, 1, 2, 5), (0.5, 1.5, 0.25, 4.0)])
+def test_numbers_are_judged_by_hand(labels: tuple[float, ...]) -> None:
+    texts = ("a a a", "a", "a a", "a a a a a")
+    rows = TextRows(tuple((text,) for text in texts), labels)
+    task = replace(task_of("regression", "pearson", rows), metrics=("pearson", "spearman"))
+    prepared = prepare(task, ENCODER, LENGTH)
+    word = prepared.text_tokeniser.encode(["a"])[0][0]
+    found = judge(Stub(lambda tokens: (tokens == word).sum(1, keepdim=True).float()), prepared, prepared.validation)
+    expected = np.corrcoef([3, 1, 2, 5], labels)[0, 1]
+    ranks = np.corrcoef([2, 0, 1, 3], np.argsort(np.argsort(labels)))[0, 1]
+    assert found == {"pearson": pytest.approx(expected), "spearman": pytest.approx(ranks)}
+
+
+def pointing(prepared: Prepared, part: Part) -> Stub:
+    """Point at the answers of all windows, and in the padding at nonsense with even more certainty."""
+    windows = part.windows
+    assert windows is not None
+    assert windows.encoded.labels is not None
+    gold = {tuple(windows.encoded.tokens[n].tolist()): windows.encoded.labels[n] for n in range(len(windows))}
+    pad = prepared.text_tokeniser.special.pad
+
+    def answer(tokens: Tensor) -> Tensor:
+        scores = torch.zeros(*tokens.shape, 2)
+        for place, row in enumerate(tokens.tolist()):
+            start, end = gold[tuple(token for token in row if token != pad)]
+            scores[place, start, 0] = scores[place, end, 1] = 5.0
+            scores[place, [token == pad for token in row]] = 99.0
+        return scores
+
+    return Stub(answer)
+
+
+def test_spans_that_are_right_are_wholly_right() -> None:
+    prepared = prepare(SPANS, ENCODER, LENGTH)
+    stub = pointing(prepared, prepared.validation)
+    assert judge(stub, prepared, prepared.validation) == {"exact": 1.0, "span-f1": 1.0}
+
+
+def test_spans_of_long_texts_and_without_answers() -> None:
+    words = " ".join(f"word{number}" for number in range(30))
+    context = f"{words} the colour is deep red {words}"
+    start = context.index("deep red")
+    rows = SpanRows(("what colour",) * 3, (context, words, "it is blue"), ((("deep red", start),), (), (("blue", 6),)))
+    task = replace(task_of("span-extraction", "span-f1", rows), metrics=("exact", "span-f1"))
+    prepared = prepare(task, ENCODER, LENGTH)
+    part = prepared.validation
+    assert part.windows is not None
+    assert len(part.windows) > len(rows)
+    assert judge(pointing(prepared, part), prepared, part) == {"exact": 1.0, "span-f1": 1.0}
+    silent = Stub(lambda tokens: torch.zeros(*tokens.shape, 2))
+    assert judge(silent, prepared, part)["exact"] < 1.0
+
+
+def by_hand(sequences: list[list[int]]) -> float:
+    """Compute the perplexity of every next token of some sequences, one by one."""
+    logs = log_softmax(SCORES.numpy().astype(np.float64), axis=-1)
+    losses = [-logs[read, wanted] for row in sequences for read, wanted in pairwise(row)]
+    return math.exp(sum(losses) / len(losses))
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 1000])
+def test_perplexity_is_that_of_all_tokens_whatever_the_batches(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(module, "_SIZE", size)
+    stub = Stub(by_word)
+    prepared = prepare(task_of("causal-lm", "perplexity", TEXT), DECODER, LENGTH)
+    tokens = prepared.validation.examples.tokens  # type: ignore[union-attr]
+    expected = by_hand([tokens[n].tolist() for n in range(len(tokens))])
+    assert judge(stub, prepared, prepared.validation) == {"perplexity": pytest.approx(expected, rel=1e-5)}
+    turned = prepared.part(PlainText(TEXT.texts[::-1]))
+    assert judge(stub, prepared, turned) == {"perplexity": pytest.approx(expected, rel=1e-5)}
+
+    pairs = TranslationRows(TEXT.texts, TEXT.texts[::-1])
+    prepared = prepare(task_of("seq2seq-lm", "perplexity", pairs), BOTH, LENGTH)
+    targets = prepared.validation.examples.targets  # type: ignore[union-attr]
+    assert targets is not None
+    expected = by_hand([targets[n].tolist() for n in range(len(targets))])
+    assert judge(stub, prepared, prepared.validation) == {"perplexity": pytest.approx(expected, rel=1e-5)}
+
+
+def test_a_model_that_knows_nothing_is_as_perplexed_as_there_are_tokens() -> None:
+    prepared = prepare(task_of("masked-lm", "perplexity", TEXT), ENCODER, LENGTH)
+    unknowing = Stub(lambda tokens: torch.zeros(*tokens.shape, VOCABULARY))
+    found = judge(unknowing, prepared, prepared.validation)
+    assert found == {"perplexity": pytest.approx(VOCABULARY, rel=1e-5)}
+
+
+def test_hidden_words_are_judged_by_hand() -> None:
+    rows = PlainText(("word", "word word word", "word word") * 40)  # whichever is hidden, it is the same word
+    prepared = prepare(task_of("masked-lm", "perplexity", rows), ENCODER, LENGTH)
+    ((word,),) = prepared.text_tokeniser.encode(["word"])
+    found = judge(Stub(lambda tokens: SCORES[0].expand(*tokens.shape, -1)), prepared, prepared.validation)
+    assert found == {"perplexity": pytest.approx(math.exp(-log_softmax(SCORES[0].double().numpy())[word]), rel=1e-5)}
+
+
+def test_a_causal_model_needs_no_mask_token() -> None:
+    class Maskless(WordPiece):
+        special = Special(2, 3, 0, 1)
+
+    trained = train_wordpiece(TEXT, VOCABULARY)
+    tokeniser: Tokeniser = Maskless(trained.vocabulary)
+    prepared = prepare(task_of("causal-lm", "perplexity", TEXT), DECODER, LENGTH, tokeniser)
+    assert judge(Stub(by_word), prepared, prepared.validation)["perplexity"] > 1
+    other = replace(prepared, task=task_of("masked-lm", "perplexity", TEXT))
+    with pytest.raises(IllegalInput, match="no mask token"):
+        judge(Stub(by_word), other, other.validation)
+
+
+@pytest.mark.parametrize("kind", sorted(EVERY_KIND.keys() - {"image-classification"}))
+def test_judging_twice_gives_the_same_and_changes_nothing(kind: str) -> None:
+    card, task = EVERY_KIND[kind]
+    prepared = prepare(task(), card, LENGTH)
+    model = fresh_model(card, prepared, Training(Recipe(steps=1))).train()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    first = judge(model, prepared, prepared.validation)
+    assert not model.training
+    assert judge(model, prepared, prepared.validation) == first
+    assert first.keys() == set(prepared.task.metrics)
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+
+
+def test_a_lack_of_memory_is_a_failure_that_says_so() -> None:
+    def greedy(_: Tensor) -> Tensor:
+        raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
+
+    prepared = prepare(SPANS, ENCODER, LENGTH)
+    with pytest.raises(OutOfMemory, match="memory was used up while the model was judged, 64 rows at once"):
+        judge(Stub(greedy), prepared, prepared.validation)
