@@ -3,18 +3,25 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DATA := ../shared/data
+FIRST := studies/first
+INITDB := $(firstword $(shell command -v initdb) $(wildcard /usr/lib/postgresql/*/bin/initdb))
+CHROMIUM := $(firstword $(shell command -v chromium chromium-browser))
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -q -n 2
 
 .PHONY: run test check format clean
 
 run: $(VENV)/.stamp-run
-	$(BIN)/formwright list spaces
-	$(BIN)/formwright show flexibert --sample 1 --seed 7
+	@if [ -f $(FIRST)/config.json ]; then $(BIN)/formwright resume $(FIRST); \
+	else $(BIN)/formwright search flexibert-nano --task mini-glue/sst2 --trials 30 --workers 2 --out $(FIRST); fi
 
+# Tests that need a server or a browser run alone, one process: they measure time limits of their own.
 test: $(VENV)/.stamp-dev
-	$(PYTEST) -m "not data"
-	@if [ -d $(DATA) ]; then $(PYTEST) -m data; else echo "no $(DATA): the tests of published data are left out"; fi
+	$(PYTEST) -m "not data and not postgres and not browser and not ray"
+	$(BIN)/python -m pytest -q -m ray
+	@if [ -d $(DATA) ]; then $(PYTEST) -m "data and not slow"; else echo "no $(DATA): the tests of published data are left out"; fi
+	@if [ -n "$(INITDB)" ]; then $(BIN)/python -m pytest -q -m postgres; else echo "no PostgreSQL: its tests are left out"; fi
+	@if [ -n "$(CHROMIUM)" ]; then $(BIN)/python -m pytest -q -m browser; else echo "no Chromium: the tests of the page are left out"; fi
 
 check: $(VENV)/.stamp-dev
 	$(BIN)/ruff check

@@ -44,9 +44,9 @@ LENGTH = 48
 @dataclass(frozen=True)
 class Budget:
     steps: int = 300
-    batch: int = 32
+    batch: int = 64
     rate: float = 2e-3
-    warm_up: float = 0.1
+    warm_up: float = 0.3
     decay: float = 0.01
     beta: float = 0.98
     clip: float = 1.0

@@ -9,7 +9,8 @@ import pytest
 from formwright.space.zoo import SPACES, load_space
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "CONTRIBUTING.md", "docs/costs.md", "docs/map.md", "docs/models.md", "docs/spaces.md"]
+DOCS = ["costs", "map", "models", "spaces", "studies", "tasks", "training"]
+PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{name}.md" for name in DOCS)]
 FORMULAS = {
     "5 x 233,280^4": 5 * 233_280**4,
     "3 (9^10 + 9^11 + 9^12)": 3 * (9**10 + 9**11 + 9**12),
@@ -34,7 +35,7 @@ def sizes() -> dict[str, str]:
     return dict(re.findall(r"^\| `([\w-]+)` \| ([^|]*\d[^|]*) \|", read("docs/spaces.md"), re.MULTILINE))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/models.md", "docs/spaces.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/models.md", "docs/spaces.md", "docs/studies.md", "docs/training.md"])
 def test_programs_on_a_page_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert programs(page)
     for program in programs(page):

@@ -9,13 +9,19 @@ from formwright.cli.interrupt import gentle_interruption
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_is_a_wish_and_a_second_one_interrupts(number: signal.Signals) -> None:
+def test_a_signal_is_a_wish_and_a_second_one_ends_the_process(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
     with gentle_interruption() as wish:
-        assert not wish.asked
+        asked.append(wish.asked)
         os.kill(os.getpid(), number)
-        assert wish.asked
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
+        asked.append(wish.asked)
+        assert ended == []
+        os.kill(os.getpid(), signal.SIGINT)
+    assert (asked, ended) == ([False, True], [130])
 
 
 def test_handlers_are_put_back_whatever_happens() -> None:

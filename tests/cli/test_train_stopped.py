@@ -1,6 +1,5 @@
 """Real signals to real processes: what was learnt is not lost, and the losses are those of a run never stopped."""
 
-import json
 import shlex
 import signal
 import subprocess
@@ -11,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run
-from tests.cli.test_app import COMMAND, ENVIRONMENT, formwright_process
+from tests.cli.test_app import COMMAND, ENVIRONMENT
 from tests.cli.training import card_file, on_table, table
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]  # processes that start on a busy machine
 
 STEPS = 120
 
@@ -44,33 +43,20 @@ def wait_for(process: subprocess.Popen[str], folder: Path, pattern: str) -> None
         time.sleep(0.01)
 
 
-def losses(*arguments: str) -> list[float]:
-    """Run the command to its end."""
-    done = formwright_process(*arguments)
-    assert done.returncode == 0, done.stderr
-    found: list[float] = json.loads(done.stdout)["losses"]
-    assert len(found) == STEPS
-    return found
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
-    """Give the losses of a run that nobody stopped."""
-    folder = tmp_path_factory.mktemp("whole")
-    write_sources(folder)
-    return losses(*command(folder, "out"))
-
-
-def write_sources(folder: Path) -> None:
-    card_file(folder)
-    table(folder)
+@pytest.fixture
+def whole(run: Run, tmp_path: Path) -> list[float]:
+    """Write what is trained and on what; give the losses of a run that nobody stopped."""
+    card_file(tmp_path)
+    table(tmp_path)
+    losses: list[float] = run(*command(tmp_path, "whole")).data["losses"]
+    assert len(losses) == STEPS
+    return losses
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_run_is_saved_and_names_the_line_that_goes_on(
-    number: signal.Signals, whole: list[float], tmp_path: Path
+    number: signal.Signals, whole: list[float], run: Run, tmp_path: Path
 ) -> None:
-    write_sources(tmp_path)
     with started(command(tmp_path, "out", "--save-every", 5)) as process:
         wait_for(process, tmp_path, "out/checkpoints/step-*")
         process.send_signal(number)
@@ -84,11 +70,10 @@ def test_a_stopped_run_is_saved_and_names_the_line_that_goes_on(
     assert not (tmp_path / "out" / "model").exists()
     program, *arguments = shlex.split(line)
     assert program == "formwright"
-    assert losses(*arguments) == whole
+    assert run(*arguments).data["losses"] == whole
 
 
-def test_a_killed_run_goes_on_from_its_last_checkpoint(whole: list[float], tmp_path: Path) -> None:
-    write_sources(tmp_path)
+def test_a_killed_run_goes_on_from_its_last_checkpoint(whole: list[float], run: Run, tmp_path: Path) -> None:
     arguments = command(tmp_path, "out", "--save-every", 5)
     with started(arguments) as process:
         wait_for(process, tmp_path, "out/checkpoints/step-*")
@@ -96,11 +81,12 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(whole: list[float], tmp_p
         process.communicate()
     assert process.returncode == -signal.SIGKILL
     assert not (tmp_path / "out" / "model").exists()
-    assert losses(*arguments) == whole
+    assert run(*arguments).data["losses"] == whole
 
 
 def test_pretraining_can_be_stopped_too(run: Run, tmp_path: Path) -> None:
-    write_sources(tmp_path)
+    card_file(tmp_path)
+    table(tmp_path)
     options = ("--pretrain", "self", "--pretrain-steps", STEPS, "--save-every", 20)
     with started(command(tmp_path, "out", *options)) as process:
         wait_for(process, tmp_path, "out/pretraining/step-*")
@@ -113,7 +99,8 @@ def test_pretraining_can_be_stopped_too(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_second_signal_does_not_wait_for_the_step(tmp_path: Path) -> None:
-    write_sources(tmp_path)
+    card_file(tmp_path)
+    table(tmp_path)
     with started(command(tmp_path, "out", "--accumulate", 100_000)) as process:  # a step of minutes
         wait_for(process, tmp_path, "out/training.json")
         time.sleep(1)
@@ -127,7 +114,8 @@ def test_a_second_signal_does_not_wait_for_the_step(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_forced_goes_on_without_force(tmp_path: Path) -> None:
-    write_sources(tmp_path)
+    card_file(tmp_path)
+    table(tmp_path)
     with started(command(tmp_path, "out", "--force", "--save-every", 5)) as process:
         wait_for(process, tmp_path, "out/checkpoints/step-*")
         process.send_signal(signal.SIGINT)

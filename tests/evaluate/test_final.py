@@ -48,6 +48,7 @@ def test_the_test_score_is_that_of_the_model(tmp_path: Path) -> None:
     found = verdict(tmp_path)
     prepared = prepare(FINAL.trainer.task, CARD, 12)
     rows = FINAL.trainer.task.splits().test
+    assert rows is not None
     assert judge(found.model, prepared, prepared.part(rows)) == found.test
     assert judge(found.model, prepared, prepared.validation) == found.validation
 

@@ -94,7 +94,7 @@ def test_a_card_can_be_learnt() -> None:
 
 def failing_at(step: int, failure: Tensor | Exception) -> object:
     """Give a stand-in for the loss, which fails at a step."""
-    calls = []
+    calls: list[None] = []
 
     def loss(scores: Tensor, _: object) -> Tensor:
         calls.append(None)

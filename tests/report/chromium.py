@@ -10,7 +10,7 @@ from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.remote.webelement import WebElement
 
-FLAGS = [
+FLAGS = (
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
@@ -20,7 +20,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--enable-unsafe-swiftshader",
-]
+)
 READY = "return [...document.querySelectorAll('.plot')].every((plot) => plot.dataset.ready || !plot.offsetParent)"
 # where a trial stands on the screen, in the first of the traces that has its point
 PLACE = """
@@ -60,7 +60,7 @@ class Browser:
         self.wait(lambda: self.run(READY))
 
     def run(self, script: str, *arguments: object) -> Any:
-        return self.driver.execute_script(script, *arguments)  # type: ignore[no-untyped-call]
+        return self.driver.execute_script(script, *arguments)
 
     def wait(self, condition: Callable[[], Any], seconds: float = 40.0) -> None:
         end = time.monotonic() + seconds
@@ -96,7 +96,7 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """Give the errors that the browser has written down since it was last asked."""
-        entries = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+        entries = self.driver.get_log("browser")
         return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
 
 

@@ -78,9 +78,8 @@ def many_facts(folder: Path, count: int) -> StudyFacts:
     facts = study_facts(small_study(folder), SPACE)
     rng = derive(0, "many")
     cards = [SPACE.card(SPACE.sample(rng)) for _ in range(200)]
-    rows = tuple(
-        _invented(facts.trials[0], number, cards[number % 200], rng.normal(0.7, 0.03)) for number in range(count)
-    )
+    scores = rng.normal(0.7, 0.03, count)
+    rows = tuple(_invented(facts.trials[0], number, cards[number % 200], scores[number]) for number in range(count))
     best = max(rows, key=lambda row: row.metrics["accuracy"]).number
     return replace(facts, trials=rows, best=best, front=(best,))
 

@@ -11,7 +11,7 @@ from formwright.report.markup import Markup, join, script_json, tag
 
 HOSTILE = [
     '<script>alert("1")</script>',
-    "</td><img src=x onerror=alert(1)>",
+    "</td><img src=x onerror=a(1)>",
     "&lt;b&gt;",
     "\" onclick='x'",
     "a\u2028b",

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from tests.report.studies import SPACE, many_facts, small_study
 
 from formwright.report.facts import study_facts
@@ -35,6 +36,7 @@ def test_goals_come_first_and_costs_last(tmp_path: Path) -> None:
     assert value_names(facts.trials, facts.goals) == ["accuracy", "params", "loss", "macs"]
 
 
+@pytest.mark.slow
 def test_ten_thousand_trials_stay_small(tmp_path: Path) -> None:
     data = page_data(many_facts(tmp_path, 10_000))
     text = script_json(data)

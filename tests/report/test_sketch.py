@@ -1,6 +1,6 @@
 """Sketches hold what the page draws of a design, every layer once."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from tests.report.cards import any_cards, bert_base, encoder_decoder, evolved, flexibert_mini, text_encoder
 
 from formwright.arch.card import Card
@@ -42,6 +42,7 @@ def test_an_empty_layer_says_so() -> None:
     assert [sketches.phrases[line] for line in sketches.layers[0][5]] == ["nothing"]
 
 
+@settings(max_examples=25)
 @given(any_cards())
 def test_any_card_can_be_sketched(card: Card) -> None:
     sketches = Sketches()

@@ -1,4 +1,4 @@
-"""`formwright export`: a model as a folder that others load."""
+"""`formwright export`: a model as a folder that others load, or a study as one of Optuna's."""
 
 import os
 from dataclasses import dataclass
@@ -29,6 +29,7 @@ class Form(StrEnum):
     STOCK = "stock"
     ONNX = "onnx"
     OPENVINO = "openvino"
+    OPTUNA = "optuna"
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,22 @@ class _Source:
 
 def export(
     source: Annotated[
-        str, typer.Argument(metavar="FOLDER_OR_CARD", help="A model's folder, a published card, or a card's JSON file.")
+        str,
+        typer.Argument(
+            metavar="FOLDER_OR_CARD",
+            help="A model's folder, a published card, a card's JSON file, or, for Optuna, a study's folder or URL.",
+        ),
     ],
-    to: Annotated[Form, typer.Option(help="Hugging Face folder, plain BERT folder, or a file for a runtime.")],
-    out: Annotated[Path, typer.Option(help="The folder to write.")],
+    to: Annotated[
+        Form,
+        typer.Option(help="Hugging Face folder, plain BERT folder, a file for a runtime, or Optuna's storage."),
+    ],
+    target: Annotated[
+        str | None, typer.Argument(metavar="[OUT]", help="The same as --out.", show_default=False)
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option(help="The folder to write; for Optuna, a file or URL such as sqlite:///optuna.db.")
+    ] = None,
     int8: Annotated[bool, typer.Option("--int8", help="Quantise to 8 bits (onnx and openvino).")] = False,
     task: Annotated[str | None, typer.Option(help="Give the model the head of this task.")] = None,
     labels: Annotated[
@@ -59,13 +72,47 @@ def export(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Export a model as a Hugging Face folder, as a plain BERT, or for ONNX Runtime or OpenVINO."""
+    """Export a model as a Hugging Face folder, a plain BERT, or for ONNX Runtime or OpenVINO; or a study to Optuna."""
+    if (out is None) == (target is None):
+        raise IllegalInput("say once where to write: behind the model, or with --out")
+    place = out or target or ""
+    if to is Form.OPTUNA:
+        given = {"--int8": int8, "--task": task, "--labels": labels, "--seed": seed, "--force": force}
+        return _export_study(source, place, [name for name, value in given.items() if value], as_json)
+    _export_model(source, to, Path(place), (task, labels), seed, int8=int8, force=force, as_json=as_json)
+
+
+def _export_study(source: str, target: str, unfit: list[str], as_json: bool) -> None:
+    from formwright.study.place import find as find_study
+    from formwright.study.to_optuna import shown, to_optuna
+
+    if unfit:
+        raise IllegalInput(f"{', '.join(unfit)}: for models only, and --to optuna exports a study")
+    with find_study(source).open() as opened:
+        added, name = to_optuna(opened, target), opened.place.name
+    if as_json:
+        print_json({"to": Form.OPTUNA.value, "storage": shown(target), "study": name, "added": added})
+    else:
+        typer.echo(f"added {added} trials to {name!r} in {shown(target)}")
+
+
+def _export_model(
+    source: str,
+    to: Form,
+    out: Path,
+    head: tuple[str | None, str | None],
+    seed: int,
+    *,
+    int8: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
     from formwright.nn.hf.folders import refuse_to_overwrite
 
     if int8 and to in (Form.HF, Form.STOCK):
         raise IllegalInput(f"--int8 goes with --to onnx and --to openvino, not with --to {to.value}")
     refuse_to_overwrite(out, force=force)
-    found = _read(source, _wanted(task, labels), seed)
+    found = _read(source, _wanted(*head), seed)
     difference = _write(found, to, out, int8, force)
     _report(found, to, out, difference, as_json)
 

@@ -18,13 +18,15 @@ class Kind(StrEnum):
     ops = "ops"
     costs = "costs"
     tasks = "tasks"
+    searchers = "searchers"
+    proxies = "proxies"
 
 
 def list_names(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_choices=True)],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List search spaces, published designs (cards), operations, cost conventions or tasks."""
+    """List search spaces, published designs (cards), operations, cost conventions, tasks, searchers or proxies."""
     entries = _LISTS[kind]()
     if as_json:
         print_json({str(kind): entries})
@@ -82,7 +84,28 @@ def _tasks() -> list[dict[str, Any]]:
     return [asdict(entry) for entry in catalogue()]
 
 
-def _first_line(kind: type) -> str:
+def _searchers() -> list[dict[str, Any]]:
+    from formwright.search import SEARCHERS, option_names
+
+    names = [name for name in SEARCHERS.names() if ":" not in name]  # `optuna:tpe` is `tpe`
+    return [
+        {"name": name, "options": ", ".join(option_names(name)), "about": _first_line(_class_of(SEARCHERS.get(name)))}
+        for name in names
+    ]
+
+
+def _proxies() -> list[dict[str, Any]]:
+    from formwright.evaluate.proxies import PROXIES
+
+    return [{"name": name, "about": _first_line(PROXIES.get(name))} for name in PROXIES.names()]
+
+
+def _class_of(maker: Any) -> Any:
+    """Give what a searcher is made by: a class, or the class below a choice of its arguments."""
+    return getattr(maker, "func", maker)
+
+
+def _first_line(kind: Any) -> str:
     return (kind.__doc__ or "").strip().splitlines()[0]
 
 
@@ -92,4 +115,6 @@ _LISTS: dict[Kind, Callable[[], list[dict[str, Any]]]] = {
     Kind.ops: _operations,
     Kind.costs: _costs,
     Kind.tasks: _tasks,
+    Kind.searchers: _searchers,
+    Kind.proxies: _proxies,
 }

@@ -1,4 +1,4 @@
-"""`formwright show`: a space's size and samples, a design's drawing and costs, or a task's rows."""
+"""`formwright show`: a space's size and samples, a design's drawing and costs, a task's rows, or a study's trials."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import typer
 
 from formwright.cli.named import NamedCard, find
 from formwright.cli.output import console, large, print_json, print_json_with, print_table, write_whole
+from formwright.cli.show_study import is_study, show_study
 from formwright.cli.show_task import PREFIX, TaskWishes, show_task
 from formwright.core.errors import IllegalInput
 
@@ -30,7 +31,11 @@ class _Wishes:
 
 def show(
     name: Annotated[
-        str, typer.Argument(metavar="NAME_OR_FILE", help="A space, a card or its JSON file, or task:NAME_OR_FILE.")
+        str,
+        typer.Argument(
+            metavar="NAME_OR_FILE",
+            help="A space, a card or its JSON file, task:NAME_OR_FILE, or a study's folder or DATABASE_URL#NAME.",
+        ),
     ],
     sample: Annotated[int, typer.Option(min=0, max=1_000_000, help="Draw this many designs of a space.")] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
@@ -46,12 +51,16 @@ def show(
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="A task's column of labels.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Show a space (size, genes, samples), a design (drawing, costs, digests) or a task (sizes, labels, examples)."""
+    """Show a space (size, genes, samples), a design (drawing, costs), a task (sizes, examples) or a study (trials)."""
     of_task = TaskWishes(data, official_dev, text, label)
     if name.startswith(PREFIX):
         _refuse(name, ["--sample"] * bool(sample) + ["--svg"] * bool(svg))
         return show_task(name.removeprefix(PREFIX), of_task, as_json)
     _refuse(name, of_task.given())
+    if is_study(name):
+        if sample or svg is not None:
+            raise IllegalInput(f"--sample and --svg are for spaces and cards only, and {name} is a study")
+        return show_study(name, as_json)
     wishes = _Wishes(sample, seed, length, svg, as_json)
     if svg is not None and svg.exists() and Path(name).exists() and svg.samefile(name):
         raise IllegalInput(f"--svg would write its drawing over the card {name}; name another file for it")

@@ -1,7 +1,7 @@
 """What `formwright show` says of a study: its best trials, what became of the others, and what it cost."""
 
+import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -15,9 +15,16 @@ _DIGITS = 12  # of a digest, enough to find it in the page
 
 def is_study(name: str) -> bool:
     """Tell whether a name on the command line means a study: the folder of one, or a database."""
+    from formwright.space.zoo import CARDS, SPACES
+
+    if "://" in name:
+        return True
+    # what a published name means does not depend on the folder one stands in
+    if not os.path.isdir(name) or name in SPACES.names() or name in CARDS.names():
+        return False
     from formwright.study.place import CONFIG
 
-    return "://" in name or (Path(name) / CONFIG).is_file()
+    return os.path.isfile(os.path.join(name, CONFIG))
 
 
 def show_study(source: str, as_json: bool) -> None:

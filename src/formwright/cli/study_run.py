@@ -136,7 +136,7 @@ def _print(opened: "Opened", models: "list[Delivered]") -> None:
     typer.echo(f"\nthe page:  {folder / REPORT}\nthe model: {models[0].path}\n\ntry next:")
     typer.echo(f"  formwright measure {models[0].path}")
     typer.echo(f"  formwright export {models[0].path} --to onnx --int8 --out {folder / 'onnx'}")
-    typer.echo(f"  formwright resume {folder} --trials {2 * (opened.config.stop.trials or 30)}")
+    typer.echo(f"  formwright resume {_source(opened.place)} --trials {2 * (opened.config.stop.trials or 30)}")
 
 
 def _named(model: "Delivered") -> str:

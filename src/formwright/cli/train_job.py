@@ -87,8 +87,8 @@ class Job:
         training = self._training(start)
         if test:
             _refuse_untestable(task, out)
-        self._claim(out, start.card.digest, force)
         with gentle_interruption() as wish:
+            self._claim(out, start.card.digest, force)
             pretrained = self._pretrained(start, training, out, save_every, wish)
             model = start.model(training, pretrained)
             with self._run(out / "checkpoints", save_every, "training", training, wish) as run:

@@ -109,8 +109,9 @@ def make_evaluator(config: Config, objectives: tuple[Objective, ...]) -> Evaluat
     """Make the evaluator of a study: scores, and the costs that its objectives and limits name."""
     wanted = dict.fromkeys((*_ALWAYS, *(objective.name for objective in objectives)))
     length = config.training.length
+    scored = _proxies(config) if config.evaluator == "proxy" else ()  # a proxy may be a cost as well
     costs: dict[str, Callable[[Card], float]] = {
-        name: partial(cost, name=name, length=length) for name in wanted if name in COSTS.names()
+        name: partial(cost, name=name, length=length) for name in wanted if name in COSTS.names() and name not in scored
     }
     if LATENCY in wanted:
         costs[LATENCY] = partial(latency_ms, length=length)

@@ -145,28 +145,30 @@ def deliver_all(opened: Opened, chosen: Sequence[Candidate], workers: int) -> li
     """Deliver several designs, in as many processes at once as there are workers; Ctrl-C is a KeyboardInterrupt."""
     if not chosen:
         return []
-    context = multiprocessing.get_context("spawn")
-    with (
-        one_thread_each(),
-        gentle_interruption() as wish,
-        ProcessPoolExecutor(min(workers, len(chosen)), context) as pool,
-    ):
+    context, others = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
+    size = min(workers, len(chosen))
+    with one_thread_each(), gentle_interruption() as wish, ProcessPoolExecutor(size, context) as pool:
         with without_interruption():
             futures = [pool.submit(_deliver_at, opened.place, candidate) for candidate in chosen]
         try:
-            while wait(futures, timeout=PAUSE, return_when=FIRST_EXCEPTION).not_done and not _failed(futures):
+            while _left(futures):
                 if wish.asked:
                     raise KeyboardInterrupt
             return [future.result() for future in futures]
-        except BrokenProcessPool:
-            raise WorkersDied("a process that trained a model died; is memory short?") from None
-        finally:
-            for process in multiprocessing.active_children():  # those that still train, after a fault or Ctrl-C
+        except BaseException as error:
+            for process in set(multiprocessing.active_children()) - others:
                 process.terminate()
+            if isinstance(error, BrokenProcessPool):
+                raise WorkersDied("a process that trained a model died; is memory short?") from None
+            raise
 
 
-def _failed(futures: Sequence[Future[Delivered]]) -> bool:
-    return any(future.done() and future.exception() is not None for future in futures)
+def _left(futures: Sequence[Future[Delivered]]) -> bool:
+    """Wait a moment, and tell whether any is left to wait for; raise what one of them raised."""
+    done, left = wait(futures, timeout=PAUSE, return_when=FIRST_EXCEPTION)
+    for future in done:
+        future.result()
+    return bool(left)
 
 
 def _deliver_at(place: Place, candidate: Candidate) -> Delivered:

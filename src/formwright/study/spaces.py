@@ -30,5 +30,9 @@ def _module(file: Path) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # so that what it defines can be pickled
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever a file of the user's own does wrong
+        del sys.modules[name]
+        raise IllegalInput(f"cannot run {file}: {type(error).__name__}: {error}") from error
     return module

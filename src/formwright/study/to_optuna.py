@@ -17,7 +17,7 @@ from formwright.search.scores import goals_of, violation
 from formwright.search.slots import decompose
 from formwright.space import Choice, Part, Record, Repeat, Space, Switch
 from formwright.study.events import Event
-from formwright.study.facts import trial_json
+from formwright.study.facts import study_json
 from formwright.study.place import Opened
 from formwright.study.replay import Replay
 from formwright.study.schema import VERSION_TABLE
@@ -38,12 +38,15 @@ def to_optuna(opened: Opened, target: str) -> int:
     replay = Replay(space)
     replay.feed(events)
     ended = [trial for trial in replay.history.trials if trial.state != "pending"]
-    times = _times(events)
+    times, facts = _times(events), study_json(opened)["trials"]
     with _quiet(optuna), _database_faults(target):
         study = _study(optuna, _url(target), opened.place.name, goals_of(objectives))
         known = {trial.user_attrs.get(NUMBER) for trial in study.get_trials(deepcopy=False)}
         new = [trial for trial in ended if trial.number not in known]
-        study.add_trials([_trial(optuna, trial, space, objectives, times[trial.number]) for trial in new])
+        for trial in new:
+            made = _trial(optuna, trial, space, objectives, facts[trial.number])
+            made.datetime_start, made.datetime_complete = times[trial.number]
+            study.add_trial(made)
     return len(new)
 
 
@@ -55,7 +58,7 @@ def _url(target: str) -> str:
         if engine.dialect.name == "sqlite" and not Path(engine.url.database or "").is_file():
             return text  # looking would leave an empty file
         if VERSION_TABLE in inspect(engine).get_table_names():
-            raise IllegalInput(f"{_shown(target)} holds studies of formwright; name another database for Optuna's")
+            raise IllegalInput(f"{shown(target)} holds studies of formwright; name another database for Optuna's")
     finally:
         engine.dispose()
     return text
@@ -68,28 +71,24 @@ def _study(optuna: Any, url: str, name: str, goals: Sequence[Objective]) -> Any:
     found = [direction.name.lower() for direction in study.directions]
     if found != directions or study.metric_names not in (None, names):
         raise IllegalInput(
-            f"{_shown(url)} has another study called {name!r}, with other objectives; name another database"
+            f"{shown(url)} has another study called {name!r}, with other objectives; name another database"
         )
     if study.metric_names is None:
         study.set_metric_names(names)
     return study
 
 
-def _trial(
-    optuna: Any, trial: Trial, space: Space, objectives: Sequence[Objective], times: tuple[datetime, datetime]
-) -> Any:
+def _trial(optuna: Any, trial: Trial, space: Space, objectives: Sequence[Objective], facts: dict[str, Any]) -> Any:
     metrics = trial.observation.metrics if trial.observation is not None else {}
     finished = trial.state == "finished"
     limits = [limit for limit in objectives if limit.bound is not None and limit.name in metrics]
-    made = optuna.trial.create_trial(
+    return optuna.trial.create_trial(
         state=optuna.trial.TrialState.COMPLETE if finished else optuna.trial.TrialState.FAIL,
         values=[metrics[goal.name] for goal in goals_of(objectives)] if finished else None,
         constraints={str(limit): violation(limit, metrics[limit.name]) for limit in limits},
-        user_attrs=trial_json(trial),
+        user_attrs=facts,
         **_parameters(optuna, trial, space),
     )
-    made.datetime_start, made.datetime_complete = times
-    return made
 
 
 def _parameters(optuna: Any, trial: Trial, space: Space) -> dict[str, Any]:
@@ -160,13 +159,14 @@ def _database_faults(target: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise IllegalInput(f"cannot write to {_shown(target)}: {error}") from error
+        raise IllegalInput(f"cannot write to {shown(target)}: {error}") from error
     except SQLAlchemyError as error:
         reason = " ".join(str(getattr(error, "orig", None) or error).split())
-        raise IllegalInput(f"cannot write to {_shown(target)}: {reason}") from error
+        raise IllegalInput(f"cannot write to {shown(target)}: {reason}") from error
 
 
-def _shown(target: str) -> str:
+def shown(target: str) -> str:
+    """Give a database as it may be printed, without its password."""
     try:
         return make_url(target).render_as_string(hide_password=True)
     except ArgumentError:

@@ -49,11 +49,11 @@ def test_the_seed_alone_decides(name: str) -> None:
     torch.manual_seed(1)
     first = synflow(design, 3)
     torch.manual_seed(2)
-    state, random = torch.get_rng_state(), np.random.get_state()[1]
+    state, random = torch.get_rng_state(), repr(np.random.get_state())
     assert synflow(design, 3) == first
     assert synflow(design, 4) != first
     assert torch.equal(torch.get_rng_state(), state)
-    assert np.array_equal(np.random.get_state()[1], random)  # type: ignore[arg-type]
+    assert repr(np.random.get_state()) == random
 
 
 def test_it_leaves_torch_as_it_was() -> None:
@@ -116,6 +116,7 @@ def smallest(cards: list[Card], number: int) -> list[Card]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(180)  # the largest designs have 100 million weights
 @pytest.mark.parametrize("name", SPACES.names())
 def test_it_is_finite_in_every_space_of_the_zoo(name: str) -> None:
     space = SPACES.get(name)

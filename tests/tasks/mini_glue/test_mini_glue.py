@@ -69,7 +69,7 @@ def test_labels_follow_from_the_words_but_for_five_percent(task: Task) -> None:
 
 def test_sentences_are_short(task: Task) -> None:
     lengths = [len(text.split()) for row in rows_of(task)[0].texts for text in row]
-    assert 3 <= min(lengths) <= max(lengths) <= 20
+    assert 3 <= min(lengths) <= max(lengths) <= 24
 
 
 def test_rows_decode_and_no_validation_word_is_unknown(task: Task) -> None:

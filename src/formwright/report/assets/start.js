@@ -32,7 +32,7 @@ function start() {
   startPicks();
   startSwitch();
   startTable();
-  choose(BEST ?? 0, false);
+  choose(BEST ?? view.rows[0], false);
   markRow(chosen);
   whenChosen(markRow);
   drawPlots();

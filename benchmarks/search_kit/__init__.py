@@ -1,0 +1,1 @@
+"""What benchmarks/search.py compares: a made-up problem, the contestants, and the clocks."""

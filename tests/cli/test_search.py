@@ -1,0 +1,162 @@
+import json
+import os
+import shlex
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Run
+from tests.cli.studies import SPACE, STEPS, digests, facts, scores, search_line, started, wait_for
+from tests.cli.training import table
+
+from formwright.nn.hf.save import load_folder
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """Give the folder of a study that came to its end, and what the command said of it."""
+    folder = tmp_path_factory.mktemp("searched")
+    return folder / "study", facts(*search_line(folder, "--workers", 1))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_a_search_leaves_all_that_was_promised(searched: tuple[Path, dict[str, Any]]) -> None:
+    folder, study = searched
+    names = {path.name for path in folder.iterdir()}
+    assert names >= {"study.db", "config.json", "report.html", "models"}
+    assert {path.name for path in (folder / "models").iterdir()} == {model["name"] for model in study["models"]}
+    assert study["report"] == str(folder / "report.html")
+    assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!")
+    for model in study["models"]:
+        assert load_folder(model["path"]) is not None
+    stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert stored["config"] == study["config"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_a_search_says_what_it_found(searched: tuple[Path, dict[str, Any]]) -> None:
+    _, study = searched
+    assert study["kind"] == "study"
+    assert study["config"]["objectives"] == ["accuracy:max"]
+    assert [trial["number"] for trial in study["trials"]] == [0, 1, 2]
+    for trial in study["trials"]:
+        assert trial["state"] == "finished"
+        assert set(trial["costs"]) == {"params", "macs"}
+        assert trial["seconds"] > 0
+    assert len(set(digests(study))) == 3
+    accuracies = [metrics["accuracy"] for metrics in scores(study)]
+    assert accuracies[study["best"][0]] == max(accuracies)
+    assert study["spent"]["steps"] == 3 * STEPS
+    found, baseline = study["models"]
+    assert (found["role"], baseline["role"]) == ("best", "baseline")
+    assert found["digest"] in digests(study)
+    assert baseline["params"] >= found["params"]
+    assert set(found["test"]) == set(baseline["test"]) == set(found["validation"])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("to_all", [False, True], ids=["launcher", "terminal"])
+def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(
+    to_all: bool, searched: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    with started(search_line(tmp_path, "--workers", 1)) as process:
+        wait_for(process, tmp_path / "study", lambda event: event.kind == "told")
+        (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, out) == (130, ""), err
+    assert "Traceback" not in err
+    stopped, line = err.splitlines()[-2:]
+    assert stopped == "stopped; everything is saved. This goes on:"
+    program, *arguments = shlex.split(line)
+    assert (program, arguments) == ("formwright", ["resume", str(tmp_path / "study")])
+    study = facts(*arguments, "--workers", 1)
+    assert digests(study) == digests(searched[1])
+    assert scores(study) == scores(searched[1])
+    tests = [[model["test"] for model in each["models"]] for each in (study, searched[1])]
+    assert tests[0] == tests[1]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_the_training_of_the_found_designs_can_be_interrupted_too(tmp_path: Path) -> None:
+    with started(search_line(tmp_path, "--no-baseline", trials=1, final=1_000_000)) as process:
+        assert process.stderr is not None
+        lines = []
+        while not any(line.startswith("training trial-0") for line in lines):
+            lines.append(process.stderr.readline())
+            assert lines[-1], process.communicate()
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, ""), err
+    assert "Traceback" not in err
+    assert f"formwright resume {tmp_path / 'study'}" in err
+    assert "the search is over: 1 trials\n" in lines
+
+
+def refused(run: Run, folder: Path, *options: object, out: str = "study") -> str:
+    """Run a search that is refused; give its message. Nothing may be left behind."""
+    before = sorted(folder.rglob("*"))
+    done = run(*search_line(folder, *options, out=out))
+    assert (done.code, done.out) == (2, "")
+    assert sorted(path for path in folder.rglob("*") if path.name != "mine.csv") == before
+    return done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--searcher", "regevo"], "no searcher called 'regevo'. Nearest: 'regularized-evolution'"),
+        (["--option", "populaton=3"], "has no option 'populaton'. Nearest: 'population'"),
+        (["--option", "population"], "--option is NAME=VALUE, not 'population'"),
+        (["--option", "=3"], "--option is NAME=VALUE, not '=3'"),
+        (["--option", "population=0"], "population"),
+        (["--option", "population=many"], "population"),
+        (["--evaluator", "fulll"], "no evaluator is called 'fulll'"),
+        (["--evaluator", "proxy", "--proxy", "sinflow"], "sinflow"),
+        (["--limit", "params<=5"], "no design of flexibert-nano with params<=5.0 was found; the nearest has params"),
+        (["--limit", "params"], "cannot read the objective 'params'"),
+        (["--limit", "paramz<=5"], "no score or cost of this study is called 'paramz'"),
+        (["--maximise", "acuracy"], "no score or cost of this study is called 'acuracy'"),
+        (["--minimise", "params", "--minimise", "params"], "'params' is named as an objective twice"),
+        (["--storage", "mysql://me@there/x"], "cannot keep a study in mysql://me@there/x"),
+    ],
+)
+def test_a_search_that_cannot_be_done_leaves_nothing_behind(
+    options: list[str], told: str, run: Run, tmp_path: Path
+) -> None:
+    assert told in refused(run, tmp_path, *options)
+
+
+def test_a_folder_that_is_taken_is_refused(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "diary.txt").touch()
+    assert "is not an empty folder, or name another one with --out" in refused(run, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("space", "told"), [("flexibert-nanno", "no space called 'flexibert-nanno'"), ("a.py:MINE", "there is no file")]
+)
+def test_an_unknown_space_is_refused(space: str, told: str, run: Run, tmp_path: Path) -> None:
+    line = search_line(tmp_path)
+    done = run(line[0], space, *line[2:])
+    assert (done.code, done.out) == (2, "")
+    assert told in done.err
+
+
+def test_an_unknown_task_is_refused(run: Run, tmp_path: Path) -> None:
+    done = run("search", SPACE, "--task", "mini-glue/sst3", "--out", tmp_path / "study")
+    assert (done.code, done.out) == (2, "")
+    assert "no task called 'mini-glue/sst3'" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_column_is_refused(run: Run, tmp_path: Path) -> None:
+    line = ("search", SPACE, "--task", table(tmp_path), "--text", "wordz", "--label", "b", "--out", tmp_path / "study")
+    done = run(*line)
+    assert (done.code, done.out) == (2, "")
+    assert "wordz" in done.err
+    assert not (tmp_path / "study").exists()

@@ -1,0 +1,134 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.study.cases import new_log, quick_config
+
+from formwright.core.errors import FormwrightError, IllegalInput, UnknownName
+from formwright.core.records import Objective, Request
+from formwright.core.rng import derive
+from formwright.cost import macs, params
+from formwright.evaluate.combine import Combine
+from formwright.evaluate.context import Context
+from formwright.evaluate.full import Full
+from formwright.evaluate.inherited import Inherited
+from formwright.evaluate.staged import Staged
+from formwright.search.evolution import RegularizedEvolution
+from formwright.search.halving import Halving
+from formwright.space.zoo import load_space
+from formwright.study.assemble import assemble, find_task, make_evaluator, make_training, refuse_faulty
+from formwright.study.config import TaskChoice, TrainingChoice
+from formwright.study.limits import LATENCY
+from formwright.study.stop import Stop
+from formwright.study.study import Study
+
+SPACE = load_space("flexibert-nano")
+CARD = SPACE.card(SPACE.sample(derive(0)))
+
+
+def assembled(folder: Path, **changes: Any) -> Study:
+    return assemble(quick_config(**changes), new_log(folder), folder)
+
+
+def test_a_study_has_the_parts_that_are_named(tmp_path: Path) -> None:
+    limits = ("accuracy>=0.1", "latency_ms<=100", "params<=1e9")
+    study = assembled(tmp_path, limits=limits, seed=9, stop=Stop(40), searcher="regularized-evolution")
+    assert study.space is SPACE
+    assert [str(objective) for objective in study.objectives] == [
+        "synflow:max",
+        "params<=1000000000.0",
+        "latency_ms<=100.0",
+        "accuracy>=0.1",
+    ]
+    assert (study.stop, study.seed, study.folder) == (Stop(40), 9, tmp_path)
+    assert isinstance(study.searcher, RegularizedEvolution)
+    assert study.searcher.population == 10  # a quarter of the trials
+
+
+def test_options_reach_the_searcher(tmp_path: Path) -> None:
+    study = assembled(tmp_path, searcher="halving", options={"eta": 2}, training=TrainingChoice(steps=54))
+    assert isinstance(study.searcher, Halving)
+    assert (study.searcher.eta, study.searcher.max_steps, study.searcher.min_steps) == (2, 54, 2)
+
+
+def test_cheap_limits_keep_the_searcher_within(tmp_path: Path) -> None:
+    sizes = sorted(params(SPACE.card(SPACE.sample(derive(number)))) for number in range(20))
+    study = assembled(tmp_path, limits=(f"params<={sizes[10]}",))
+    for number in range(10):
+        card = study.searcher.ask(study.history(), derive(number)).card
+        assert params(card) <= sizes[10]  # type: ignore[arg-type]
+
+
+def test_the_gate_measures_this_machine(tmp_path: Path) -> None:
+    assert assembled(tmp_path, limits=("latency_ms<=1e9",)).gate(CARD) is None
+    told = assemble(quick_config(limits=("latency_ms<=1e-9",)), new_log(tmp_path, "two"), tmp_path).gate(CARD)
+    assert told is not None
+    assert told.endswith("beyond the limit latency_ms<=1e-09")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("full", Full), ("staged", Staged), ("inherited", Inherited)])
+def test_evaluators_by_name(name: str, kind: type) -> None:
+    evaluator = make_evaluator(quick_config(evaluator=name), ())
+    assert isinstance(evaluator, Combine)
+    assert isinstance(evaluator.evaluators[0], kind)
+
+
+def test_an_observation_has_the_costs_that_anyone_asks_for() -> None:
+    wanted = (Objective.parse("synflow:max"), Objective.parse("latency_ms:min"))
+    found = make_evaluator(quick_config(), wanted).evaluate(Request(CARD), Context())
+    assert set(found.metrics) == {"synflow", "params", "macs", LATENCY}
+    assert (found.metrics["params"], found.metrics["macs"]) == (params(CARD), macs(CARD, 16))
+    assert found.metrics[LATENCY] > 0
+
+
+def test_a_proxy_may_be_a_cost_too() -> None:
+    config = quick_config(proxies=("params",), objectives=("params:max",))
+    assert make_evaluator(config, ()).evaluate(Request(CARD), Context()).metrics["params"] == params(CARD)
+    refuse_faulty(config)
+
+
+@pytest.mark.slow
+def test_rows_shorten_the_training_alone() -> None:
+    short, whole = find_task(TaskChoice("mini-glue/sst2", rows=7)), find_task(TaskChoice("mini-glue/sst2"))
+    assert len(short.search_view().train) == 7
+    assert len(short.search_view().validation) == len(whole.search_view().validation)
+
+
+def test_a_training_of_plain_values() -> None:
+    training = make_training(TrainingChoice(7, 4, 1e-3, 0.2, "cosine", 0.5, 32, 0.1))
+    recipe = training.recipe
+    assert (recipe.steps, recipe.batch, recipe.learning_rate, recipe.warmup) == (7, 4, 1e-3, 0.2)
+    assert (recipe.decay, recipe.weight_decay, training.length, training.settings.dropout) == ("cosine", 0.5, 32, 0.1)
+    assert make_training(TrainingChoice(7), 70).recipe.steps == 70
+    with pytest.raises(IllegalInput, match="decay is linear, cosine or none, not 'stairs'"):
+        make_training(TrainingChoice(decay="stairs"))
+
+
+def test_a_study_that_can_be_done_is_not_refused() -> None:
+    refuse_faulty(quick_config(limits=("params<=1e9", "latency_ms<=5", "synflow>=0")))
+    refuse_faulty(quick_config(evaluator="full", objectives=("accuracy:max", "macs:min")))
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "told"),
+    [
+        ({"space": "flexibert-nanno"}, UnknownName, "no space called 'flexibert-nanno'"),
+        ({"task": TaskChoice("mini-glue/sst3")}, UnknownName, "no task called 'mini-glue/sst3'"),
+        ({"searcher": "regevo"}, UnknownName, "no searcher called 'regevo'"),
+        ({"options": {"populaton": 3}}, IllegalInput, "has no option 'populaton'"),
+        ({"options": {"trials": 3}}, IllegalInput, "trials is no option of a searcher"),
+        ({"proxies": ("sinflow",)}, UnknownName, "sinflow"),
+        ({"objectives": ("acuracy:max",)}, IllegalInput, "no score or cost of this study is called 'acuracy': it has"),
+        ({"objectives": ("accuracy:max",)}, IllegalInput, "is called 'accuracy': it has .*synflow"),
+        ({"limits": ("paramz<=5",)}, IllegalInput, "no score or cost of this study is called 'paramz'"),
+        ({"limits": ("params<=5",)}, IllegalInput, "the nearest has params"),
+        ({"objectives": ()}, IllegalInput, "there is nothing to improve"),
+        ({"task": TaskChoice("digits")}, IllegalInput, "has images, but this card reads text"),
+    ],
+)
+def test_a_study_that_nobody_could_do_is_refused_before_it_begins(
+    change: dict[str, Any], kind: type[FormwrightError], told: str
+) -> None:
+    config = quick_config(**{"searcher": "regularized-evolution", **change})
+    with pytest.raises(kind, match=told):
+        refuse_faulty(config)

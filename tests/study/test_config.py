@@ -1,0 +1,93 @@
+import json
+from typing import Any
+
+import pytest
+from tests.study.cases import quick_config
+
+from formwright.core.errors import IllegalDesign, IllegalInput
+from formwright.study.config import VERSION, Config, TaskChoice, TrainingChoice
+from formwright.study.stop import Stop
+
+FULL = Config(
+    "flexibert-nano",
+    TaskChoice("rows.csv", "folder", True, ("a", "b"), "c", 7),
+    ("accuracy:max", "params:min"),
+    Stop(3, 2.5, 100, 4, 1),
+    ("params<=1e6", "accuracy>=0.5"),
+    "halving",
+    {"eta": 4, "names": ["x", "y"]},
+    "staged",
+    ("synflow",),
+    TrainingChoice(10, 4, 1e-3, 0.2, "cosine", 0.0, 32, 0.1),
+    3,
+    20,
+    99,
+)
+
+
+def stored(**changes: Any) -> dict[str, Any]:
+    return {**json.loads(json.dumps(FULL.to_json())), **changes}
+
+
+@pytest.mark.parametrize("config", [FULL, quick_config()])
+def test_a_configuration_survives_json(config: Config) -> None:
+    again = Config.from_json(json.loads(json.dumps(config.to_json())))
+    assert again == config
+    assert again.to_json() == config.to_json()
+
+
+def test_equal_configurations_have_equal_hashes() -> None:
+    assert hash(Config.from_json(stored())) == hash(FULL)
+
+
+def test_what_has_a_default_may_be_left_out() -> None:
+    data = stored()
+    for name in ("searcher", "evaluator", "limits", "keep"):
+        del data[name]
+    config = Config.from_json(data)
+    assert (config.searcher, config.evaluator, config.limits, config.keep) == ("regularized-evolution", "full", (), 1)
+    assert config.options == {}
+
+
+def test_every_fault_is_reported_at_once() -> None:
+    data = stored(tsak=1, training={"stepz": 3}, stop={"trials": 0}, searcher="halving")
+    with pytest.raises(IllegalDesign) as caught:
+        Config.from_json(data)
+    assert [fault.where for fault in caught.value.faults] == ["searcher", "stop", "training", ""]
+    told = str(caught.value)
+    assert "illegal configuration of a study, 4 faults" in told
+    assert "'stepz'; nearest: 'steps'" in told
+    assert "trials must be at least 1, not 0" in told
+    assert "'tsak'; nearest: 'task'" in told
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"task": "sst2"}, "task: must be an object, not str"),
+        ({"task": None}, "task: must be an object, not NoneType"),
+        ({"task": {}}, "'name'"),
+        ({"evaluator": {"name": "fulll"}}, "no evaluator is called 'fulll'"),
+        ({"evaluator": {"proxies": []}}, "evaluator: must be an object with a name"),
+        ({"searcher": {"name": "random", "option": {}}}, "searcher: must be an object with a name"),
+        ({"keep": 0}, "keep and final_steps must be at least 1"),
+        ({"stop": {}}, "say when to stop"),
+    ],
+)
+def test_a_fault_is_explained(change: dict[str, Any], told: str) -> None:
+    with pytest.raises(IllegalDesign) as caught:
+        Config.from_json(stored(**change))
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("data", [stored(version=VERSION + 1), {}, [], None])
+def test_another_version_is_refused(data: Any) -> None:
+    with pytest.raises(IllegalInput, match=f"this formwright reads version {VERSION}: update it"):
+        Config.from_json(data)
+
+
+def test_the_options_of_a_configuration_are_its_own() -> None:
+    options = {"eta": 3}
+    config = quick_config(options=options)
+    options["eta"] = 4
+    assert config.options == {"eta": 3}

@@ -1,0 +1,66 @@
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.study.cases import Stepping, quick_config, run, toy_study
+
+from formwright.core.errors import EvaluationFailed
+from formwright.core.records import Request
+from formwright.study.facts import study_json
+from formwright.study.place import Opened, create
+from formwright.study.replay import asked_data
+
+SPACE_FILE = "from formwright.testing.spaces import small\nSMALL = small()\n"
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opened]:
+    """Give a study of the toy problem at its place."""
+    (tmp_path / "mine.py").write_text(SPACE_FILE, encoding="utf-8")
+    config = quick_config(space=f"{tmp_path / 'mine.py'}:SMALL", objectives=("accuracy:max",), limits=("params<=1e9",))
+    with create(tmp_path / "toy", config).open() as found:
+        yield found
+
+
+def test_an_empty_study(opened: Opened) -> None:
+    facts = study_json(opened)
+    assert (facts["kind"], facts["name"], facts["trials"], facts["best"]) == ("study", "toy", [], [])
+    assert facts["config"] == opened.config.to_json()
+    assert facts["spent"] == {"seconds": 0.0, "steps": 0, "macs": 0}
+
+
+def test_a_study_is_told_in_full(opened: Opened, tmp_path: Path) -> None:
+    numbers = iter(range(9))
+
+    def fail_second(_: Request) -> None:
+        if next(numbers) == 1:
+            raise EvaluationFailed("no luck")
+
+    study = toy_study(opened.log, tmp_path, "local", stop=5, evaluator=Stepping(before=fail_second))
+    run(study)
+    trials = study.history().trials
+    opened.log.ask(5, "me", 60, asked_data(trials[0].request, study.space, 0))
+    facts = json.loads(json.dumps(study_json(opened)))
+    assert [trial["number"] for trial in facts["trials"]] == list(range(6))
+    assert [trial["state"] for trial in facts["trials"]] == ["finished", "failed", *["finished"] * 3, "pending"]
+    assert [trial["digest"] for trial in facts["trials"][:5]] == [trial.request.card.digest for trial in trials]
+    assert [trial["parent"] for trial in facts["trials"][:5]] == [trial.request.parent for trial in trials]
+    assert [trial["steps"] for trial in facts["trials"][:5]] == [trial.request.budget.steps for trial in trials]
+    first, failed = facts["trials"][0], facts["trials"][1]
+    observation = trials[0].observation
+    assert observation is not None
+    assert first["metrics"] == {"accuracy": observation.metrics["accuracy"]}
+    assert first["costs"] == {"params": observation.metrics["params"]}
+    assert (first["seconds"], failed["seconds"], failed["reason"]) == (0.0, None, "no luck")
+    assert failed["metrics"] == failed["costs"] == {}
+    scores = {trial["number"]: trial["metrics"]["accuracy"] for trial in facts["trials"] if trial["metrics"]}
+    assert scores[facts["best"][0]] == max(scores.values())
+    assert facts["spent"]["steps"] == sum(trial.observation.spent.steps for trial in trials if trial.observation)
+    assert 0 < facts["seconds"] < 60
+
+
+def test_pauses_are_not_counted(opened: Opened, tmp_path: Path) -> None:
+    run(toy_study(opened.log, tmp_path, stop=2))
+    before = study_json(opened)["seconds"]
+    assert study_json(opened)["seconds"] == before

@@ -1,0 +1,71 @@
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from formwright.study.identity import dead, own_name
+
+SLEEP = [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"]
+
+
+def name_of(process: int) -> str:
+    """Give the name that another process has for itself."""
+    stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    return f"{own_name().rsplit('/', 2)[0]}/{process}/{stat.rpartition(')')[2].split()[19]}"
+
+
+def test_a_worker_knows_its_own_name() -> None:
+    assert name_of(os.getpid()) == own_name()
+    assert own_name().startswith(socket.gethostname())
+
+
+def test_the_living_are_not_dead() -> None:
+    assert dead([own_name(), name_of(os.getppid())]) == frozenset()
+
+
+def test_a_killed_process_is_dead_even_before_its_parent_notices() -> None:
+    with subprocess.Popen(SLEEP, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        name = name_of(process.pid)
+        assert dead([name]) == frozenset()
+        process.kill()
+        deadline = time.monotonic() + 10
+        while not dead([name]) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert process.returncode is None  # nobody waited for it yet
+        assert dead([name]) == {name}
+        process.wait()
+        assert dead([name, own_name()]) == {name}
+
+
+def test_a_number_that_is_used_again_is_another_worker() -> None:
+    machine, process, began = own_name().rsplit("/", 2)
+    earlier = f"{machine}/{process}/{int(began) - 1}"
+    assert dead([earlier, own_name()]) == {earlier}
+
+
+@pytest.mark.parametrize(
+    "name", ["elsewhere/1/1", "elsewhere/999999999/1", "a/b/999999999/1", "nobody", "", "me", "x/y", f"{'/' * 5}"]
+)
+def test_of_others_nothing_is_known(name: str) -> None:
+    assert dead([name]) == frozenset()
+
+
+def test_a_container_of_the_same_host_name_is_another_machine() -> None:
+    assert dead([f"{socket.gethostname()}/999999999/1", f"{socket.gethostname()}-00000000/999999999/1"]) == frozenset()
+
+
+def test_where_the_system_tells_nothing_the_host_has_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> str:
+        raise OSError
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert own_name() == f"{socket.gethostname()}/{os.getpid()}/?"
+    assert dead([own_name()]) == frozenset()
+    gone = f"{socket.gethostname()}/999999999/?"
+    assert dead([gone]) == {gone}

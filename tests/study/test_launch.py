@@ -1,0 +1,168 @@
+"""Real processes: they work, die, are replaced, are stopped, and do not outlive whoever started them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.study.cases import kinds, own_rows
+
+import formwright
+from formwright.study.identity import dead
+from formwright.study.launch import FAULTY, WorkersDied, one_thread_each, run_workers, without_interruption, work_at
+from formwright.study.place import Opened, Place, create, find
+from formwright.study.stop import Stop
+from formwright.study.store import Store
+
+LAUNCH = """
+import sys
+from pathlib import Path
+from formwright.study.launch import run_workers
+from formwright.study.place import find
+if __name__ == "__main__":
+    run_workers(find(sys.argv[1]), 2, lambda: None)
+"""
+ENDLESS = 5000
+
+
+def nothing() -> None:
+    return None
+
+
+def place_of(folder: Path, trials: int, **changes: Any) -> Place:
+    return create(folder / "mine", own_rows(folder, stop=Stop(trials), **changes))
+
+
+def once(opened: Opened, act: Callable[[str], None]) -> Callable[[], None]:
+    """Give a function that acts once, on the worker of the first trial that is under way."""
+    done: list[str] = []
+
+    def look() -> None:
+        workers = [lease.worker for lease in opened.log.leases().values()]
+        if workers and not done:
+            done.append(workers[0])
+            act(workers[0])
+
+    return look
+
+
+def process_of(worker: str) -> int:
+    return int(worker.split("/")[-2])
+
+
+def test_processes_that_are_started_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    with one_thread_each():
+        assert (os.environ["OMP_NUM_THREADS"], os.environ["MKL_NUM_THREADS"]) == ("1", "1")
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+    assert "MKL_NUM_THREADS" not in os.environ
+
+
+def test_processes_that_are_started_ignore_interruptions() -> None:
+    code = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+    before = signal.getsignal(signal.SIGINT)
+    with without_interruption():
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_worker_in_this_process(tmp_path: Path) -> None:
+    place = place_of(tmp_path, 3)
+    assert work_at(place) == 0
+    with place.open() as opened:
+        assert [event.number for event in kinds(opened.log, "told")] == [0, 1, 2]
+        assert kinds(opened.log, "stopped")[-1].data == {"reason": "3 trials"}
+
+
+def test_a_study_that_nobody_can_work_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert work_at(place_of(tmp_path, 3, space="absent")) == FAULTY
+    assert capsys.readouterr().err.startswith("formwright: no space called 'absent'")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_workers_share_a_study_and_replace_one_that_died(tmp_path: Path) -> None:
+    place = place_of(tmp_path, 30)
+    with place.open() as opened:
+        victims: list[str] = []
+
+        def kill(worker: str) -> None:
+            victims.append(worker)
+            os.kill(process_of(worker), signal.SIGKILL)
+
+        assert run_workers(place, 2, once(opened, kill))
+        told = kinds(opened.log, "told")
+        assert sorted(event.number for event in told if event.number is not None) == list(range(30))
+        assert len({event.worker for event in kinds(opened.log, "told", "stopped")} - set(victims)) == 2
+        assert opened.log.leases() == {}
+    assert len(victims) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_workers_stop_when_the_user_asks(number: signal.Signals, tmp_path: Path) -> None:
+    place = place_of(tmp_path, ENDLESS)
+    with place.open() as opened:
+        assert not run_workers(place, 1, once(opened, lambda _: os.kill(os.getpid(), number)))
+        assert kinds(opened.log, "stopped") == []
+        assert 0 <= len(kinds(opened.log, "told")) < ENDLESS
+        assert all(lease.expires <= opened.log.now() for lease in opened.log.leases().values())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_an_error_that_meets_every_worker_ends_the_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(WorkersDied, match="a worker could not work on the study; its message stands above"):
+        run_workers(place_of(tmp_path, 3, searcher="absent"), 1, nothing)
+    assert "formwright: no searcher called 'absent'" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_workers_that_keep_dying_are_not_replaced_for_ever(tmp_path: Path) -> None:
+    place = place_of(tmp_path, ENDLESS)
+    with place.open() as opened:
+
+        def kill() -> None:
+            for worker in {lease.worker for lease in opened.log.leases().values()}:
+                if not dead([worker]):
+                    os.kill(process_of(worker), signal.SIGKILL)
+
+        with pytest.raises(WorkersDied, match="worker processes died 2 times; is memory short"):
+            run_workers(place, 1, kill, replacements=1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_workers_do_not_outlive_their_launcher(tmp_path: Path) -> None:
+    place = place_of(tmp_path, ENDLESS)
+    script = tmp_path / "launch.py"
+    script.write_text(LAUNCH, encoding="utf-8")
+    source = str(Path(formwright.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": source}
+    with (
+        Store.open(place.storage) as store,
+        subprocess.Popen([sys.executable, str(script), str(place.folder)], env=environment) as launcher,
+    ):
+        log = store.study(place.name)
+        workers: set[str] = set()
+        while len(workers) < 2:
+            assert launcher.poll() is None
+            workers |= {lease.worker for lease in log.leases().values()}
+            time.sleep(0.05)
+        assert dead(workers) == frozenset()
+        launcher.kill()
+        launcher.wait()
+        deadline = time.monotonic() + 10
+        while dead(workers) != workers and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert dead(workers) == workers
+    assert find(str(place.folder)) == place

@@ -1,0 +1,76 @@
+import pytest
+
+from formwright.arch.card import Card
+from formwright.core.errors import IllegalInput
+from formwright.core.rng import derive
+from formwright.cost import macs, params
+from formwright.study.limits import Limits, cost
+from formwright.testing.spaces import small, tiny
+
+CARDS = [small().card(design) for design in small().enumerate()]
+
+
+def names(limits: Limits) -> tuple[list[str], ...]:
+    return tuple([limit.name for limit in group] for group in (limits.cheap, limits.measured, limits.scores))
+
+
+def test_limits_are_sorted_by_when_they_can_be_checked() -> None:
+    limits = Limits.parse(["accuracy>=0.8", "params<=5e6", "latency_ms<=5", "macs <= 1e9"], 16)
+    assert names(limits) == (["params", "macs"], ["latency_ms"], ["accuracy"])
+
+
+def test_no_limits_allow_everything() -> None:
+    limits = Limits.parse([], 16)
+    assert limits.legal(CARDS[0])
+    assert limits.gate(lambda _: pytest.fail("nothing to measure"))(CARDS[0]) is None
+    limits.refuse_impossible(tiny(), 0)
+
+
+def test_a_goal_is_no_limit() -> None:
+    with pytest.raises(IllegalInput, match="'params:min' sets no limit"):
+        Limits.parse(["params:min"], 16)
+
+
+def test_cheap_limits_decide_by_the_card_alone() -> None:
+    bound = sorted(map(params, CARDS))[len(CARDS) // 2]
+    most = sorted(macs(card, 16) for card in CARDS)[len(CARDS) // 2]
+    limits = Limits.parse([f"params<={bound}", f"macs>={most}"], 16)
+    expected = [params(card) <= bound and macs(card, 16) >= most for card in CARDS]
+    assert [limits.legal(card) for card in CARDS] == expected
+    assert True in expected
+    assert False in expected
+
+
+def test_operations_are_counted_at_the_length_of_the_study() -> None:
+    assert cost(CARDS[0], "macs", 8) < cost(CARDS[0], "macs", 16) == macs(CARDS[0], 16)
+
+
+@pytest.mark.parametrize(
+    ("found", "told"), [(4.0, None), (5.0, None), (6.25, "latency_ms is 6.25, beyond the limit latency_ms<=5.0")]
+)
+def test_the_gate_measures(found: float, told: str | None) -> None:
+    measured: list[Card] = []
+
+    def measure(card: Card) -> float:
+        measured.append(card)
+        return found
+
+    assert Limits.parse(["latency_ms<=5"], 16).gate(measure)(CARDS[0]) == told
+    assert measured == [CARDS[0]]
+
+
+def test_an_impossible_limit_names_the_nearest_design() -> None:
+    smallest = min(map(params, CARDS))
+    with pytest.raises(IllegalInput) as caught:
+        Limits.parse(["params<=10"], 16).refuse_impossible(small(), 0)
+    told = f"no design of small with params<=10.0 was found; the nearest has params {smallest:,}. Loosen the limit"
+    assert str(caught.value) == told
+
+
+def test_a_limit_that_a_single_design_keeps_is_possible() -> None:
+    Limits.parse([f"params<={min(map(params, CARDS))}"], 16).refuse_impossible(small(), 0)
+
+
+def test_limits_that_exclude_each_other_are_refused_together() -> None:
+    with pytest.raises(IllegalInput, match=r"params<=10\.0 and macs>=1000000000000\.0 .* params [\d,]+, macs [\d,]+"):
+        Limits.parse(["params<=10", "macs>=1e12"], 16).refuse_impossible(small(), int(derive(0).integers(9)))

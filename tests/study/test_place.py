@@ -1,0 +1,140 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.study.cases import quick_config
+
+from formwright.core.errors import FormwrightError, IllegalInput, UnknownName
+from formwright.study.place import CONFIG, DATABASE, create, find
+from formwright.study.stop import Stop
+from formwright.study.store import Store
+
+MINE = quick_config(stop=Stop(trials=3, patience=2))
+
+
+def test_a_study_is_found_by_its_folder(tmp_path: Path) -> None:
+    place = create(tmp_path / "mine", MINE)
+    assert {path.name for path in place.folder.iterdir()} >= {CONFIG, DATABASE}
+    found = find(str(tmp_path / "mine"))
+    assert found == place
+    with found.open() as opened:
+        assert opened.config == MINE
+        assert opened.log.name == "mine"
+        assert opened.log.read() == []
+
+
+def test_the_file_says_everything(tmp_path: Path) -> None:
+    create(tmp_path / "mine", MINE)
+    facts = json.loads((tmp_path / "mine" / CONFIG).read_text(encoding="utf-8"))
+    assert facts == {"storage": None, "name": "mine", "config": MINE.to_json()}
+
+
+def test_an_empty_folder_will_do(tmp_path: Path) -> None:
+    assert create(tmp_path, MINE).folder == tmp_path
+
+
+def test_a_folder_may_move(tmp_path: Path) -> None:
+    create(tmp_path / "mine", MINE)
+    (tmp_path / "mine").rename(tmp_path / "moved")
+    with find(str(tmp_path / "moved")).open() as opened:
+        assert opened.log.name == "mine"
+
+
+def test_a_study_on_a_server_is_found_by_its_folder_and_by_its_url(url: str, tmp_path: Path) -> None:
+    place = create(tmp_path / "mine", MINE, url, "films")
+    assert find(str(tmp_path / "mine")) == place
+    by_url = find(f"{url}#films", tmp_path / "weights")
+    assert (by_url.folder, by_url.storage, by_url.name) == (tmp_path / "weights", url, "films")
+    assert find(url).name == "films"
+    assert find(url).folder == Path("films")
+    with by_url.open() as opened:
+        assert opened.config == MINE
+
+
+def test_one_of_several_studies_has_to_be_named(open_store: Callable[[], Store], url: str) -> None:
+    store = open_store()
+    with pytest.raises(IllegalInput, match="holds no studies yet: start one with `formwright search`"):
+        find(url)
+    for name in ("one", "two"):
+        store.create_study(name, MINE.to_json())
+    with pytest.raises(IllegalInput, match=r"holds 2 studies \(one, two\); say which: .*#NAME"):
+        find(url)
+    assert find(f"{url}#two").name == "two"
+    with pytest.raises(UnknownName, match="no study called 'twoo'"):
+        find(f"{url}#twoo").open()
+
+
+def test_a_folder_that_holds_a_study_is_refused(tmp_path: Path) -> None:
+    create(tmp_path / "mine", MINE)
+    with pytest.raises(IllegalInput, match=r"is not an empty folder; go on with `formwright resume .*mine`, or name"):
+        create(tmp_path / "mine", MINE)
+
+
+def test_a_folder_that_holds_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "diary.txt").write_text("dear diary", encoding="utf-8")
+    with pytest.raises(IllegalInput, match="is not an empty folder, or name another one with --out"):
+        create(tmp_path, MINE)
+    with pytest.raises(IllegalInput, match="is not an empty folder"):
+        create(tmp_path / "diary.txt", MINE)
+    assert [path.name for path in tmp_path.iterdir()] == ["diary.txt"]
+
+
+def test_a_name_that_is_taken_leaves_nothing_behind(url: str, tmp_path: Path) -> None:
+    create(tmp_path / "mine", MINE, url, "films")
+    with pytest.raises(IllegalInput, match="has a study called 'films' already"):
+        create(tmp_path / "other", MINE, url, "films")
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FormwrightError, match="cannot"):
+        create(tmp_path / "file" / "mine", MINE)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "is not the folder of a study: it has no config.json"),
+        ("{", "cannot read"),
+        ("[]", "cannot read"),
+        ('{"name": "mine"}', "cannot read .*'storage'"),
+    ],
+)
+def test_what_is_no_study_is_refused(content: str | None, told: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / CONFIG).write_text(content, encoding="utf-8")
+    with pytest.raises(IllegalInput, match=told):
+        find(str(tmp_path))
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match="is not the folder of a study"):
+        find(str(tmp_path / "absent"))
+
+
+def test_a_study_whose_log_is_gone_is_refused(tmp_path: Path) -> None:
+    create(tmp_path / "mine", MINE)
+    for path in (tmp_path / "mine").glob(f"{DATABASE}*"):
+        path.unlink()
+    with pytest.raises(IllegalInput, match="there is no study at"):
+        find(str(tmp_path / "mine")).open()
+
+
+def test_a_study_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "study.db", create=True) as store:
+        store.create_study("mine", {**MINE.to_json(), "version": 2})
+    with pytest.raises(IllegalInput, match="this study has version 2"):
+        find(f"sqlite:///{tmp_path / 'study.db'}").open()
+
+
+def test_the_last_run_says_when_to_stop(tmp_path: Path) -> None:
+    place = create(tmp_path / "mine", MINE)
+    with place.open() as opened:
+        opened.log.append("started", "me", {"begins": True, "stop": {"trials": 9, "seconds": None}})
+        opened.log.append("started", "me", {"begins": True, "stop": {"trials": 5, "seconds": 2.5}})
+        opened.log.append("started", "me", {"begins": True})
+    with place.open() as opened:
+        assert opened.config.stop == Stop(trials=5, seconds=2.5, patience=2)
+        assert opened.log.config == MINE.to_json()

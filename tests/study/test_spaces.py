@@ -1,0 +1,56 @@
+import pickle
+from pathlib import Path
+
+import pytest
+
+from formwright.core.errors import IllegalInput, UnknownName
+from formwright.core.rng import derive
+from formwright.space.zoo import load_space
+from formwright.study.spaces import find_space
+
+MINE = """
+from dataclasses import dataclass
+from formwright.testing.spaces import tiny
+MINE = tiny()
+NUMBER = 7
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(MINE, encoding="utf-8")
+    return path
+
+
+def test_a_space_is_found_by_name() -> None:
+    assert find_space("flexibert-nano") is load_space("flexibert-nano")
+
+
+def test_a_space_of_the_users_own_is_found_in_its_file(mine: Path) -> None:
+    space = find_space(f"{mine}:MINE")
+    assert space.count() == 12
+    design = space.sample(derive(0))
+    assert pickle.loads(pickle.dumps(space)).card(design) == space.card(design)
+
+
+@pytest.mark.parametrize("name", ["MINNE", "NUMBER", "dataclass"])
+def test_a_file_without_that_space_is_refused(name: str, mine: Path) -> None:
+    with pytest.raises(IllegalInput, match=f"has no search space called '{name}'"):
+        find_space(f"{mine}:{name}")
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match="there is no file"):
+        find_space(f"{tmp_path / 'absent.py'}:MINE")
+
+
+def test_a_file_that_cannot_be_run_is_refused(mine: Path) -> None:
+    mine.write_text("import absent_module_of_mine", encoding="utf-8")
+    with pytest.raises(IllegalInput, match=r"cannot run .*mine\.py: ModuleNotFoundError: No module named"):
+        find_space(f"{mine}:MINE")
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(UnknownName, match="flexibert-nano"):
+        find_space("flexibert-nanno")

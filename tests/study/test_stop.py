@@ -1,0 +1,102 @@
+from typing import Any
+
+import pytest
+from tests.study.cases import finished, history
+
+from formwright.core.errors import IllegalInput
+from formwright.core.records import History, Objective, Spent, Trial
+from formwright.study.ledger import Ledger, ledger_of
+from formwright.study.stop import Stop, since_progress
+
+ACCURACY = [Objective.parse("accuracy:max")]
+BOTH = [*ACCURACY, Objective.parse("params:min")]
+LIMITED = [*ACCURACY, Objective.parse("params<=10")]
+
+
+def scored(*accuracies: float) -> History:
+    return history(*({"accuracy": value} for value in accuracies))
+
+
+def pairs(*values: tuple[float, float]) -> History:
+    return history(*({"accuracy": accuracy, "params": params} for accuracy, params in values))
+
+
+@pytest.mark.parametrize(
+    ("values", "since"),
+    [((), 0), ((1.0,), 0), ((1.0, 2.0, 3.0), 0), ((3.0, 1.0, 2.0), 2), ((1.0, 3.0, 3.0), 1), ((2.0, 2.0, 2.0), 2)],
+)
+def test_progress_with_one_goal(values: tuple[float, ...], since: int) -> None:
+    assert since_progress(scored(*values), ACCURACY) == since
+
+
+def test_progress_of_a_goal_that_is_lowered() -> None:
+    assert since_progress(scored(3.0, 1.0, 2.0), [Objective.parse("accuracy:min")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "since"),
+    [
+        (((0.5, 10), (0.4, 5)), 0),  # worse in one goal, better in the other: the front has grown
+        (((0.5, 10), (0.4, 5), (0.4, 6)), 1),
+        (((0.5, 10), (0.5, 10)), 1),
+        (((0.5, 10), (0.4, 12), (0.6, 20)), 0),
+    ],
+)
+def test_progress_with_several_goals(values: tuple[tuple[float, float], ...], since: int) -> None:
+    assert since_progress(pairs(*values), BOTH) == since
+
+
+@pytest.mark.parametrize(
+    ("values", "since"),
+    [
+        (((0.9, 20), (0.1, 10)), 0),  # the first within the limit is progress, however bad
+        (((0.1, 10), (0.9, 20)), 1),  # and nothing beyond the limit is
+        (((0.9, 30), (0.1, 20)), 0),  # nearer to the limit
+        (((0.1, 20), (0.9, 20)), 1),
+    ],
+)
+def test_progress_with_limits(values: tuple[tuple[float, float], ...], since: int) -> None:
+    assert since_progress(pairs(*values), LIMITED) == since
+
+
+def test_whatever_comes_first_ends_a_study() -> None:
+    past = scored(3.0, 1.0, 2.0)
+
+    def reason(ledger: dict[str, Any], **limits: Any) -> str | None:
+        told = Ledger(**{"finished": 3, "failed": 0, "pending": 0, "spent": Spent(), "elapsed": 0.0, **ledger})
+        return Stop(**limits).reason(past, told, ACCURACY)
+
+    assert reason({}, trials=3) == "3 trials"
+    assert reason({}, trials=4) is None
+    assert reason({"elapsed": 2.5}, seconds=2.5, trials=9) == "2.5 seconds"
+    assert reason({"elapsed": 2.4}, seconds=2.5) is None
+    assert reason({"spent": Spent(steps=50)}, steps=50) == "50 training steps"
+    assert reason({"spent": Spent(steps=49)}, steps=50) is None
+    assert reason({}, patience=2) == "no better design in 2 trials"
+    assert reason({}, patience=3) is None
+    assert reason({"failed": 1}, trials=9, failures=0) == "1 trials failed, more than the 0 that are borne"
+    assert reason({"failed": 1}, trials=9, failures=1) is None
+
+
+def test_pending_trials_count_as_trials() -> None:
+    past = History((Trial(0, finished(0, {}).request),))
+    assert Stop(trials=1).reason(past, ledger_of(past), ACCURACY) == "1 trials"
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        ({}, "say when to stop"),
+        ({"failures": 3}, "say when to stop"),
+        ({"trials": 0}, "trials must be at least 1"),
+        ({"steps": -1}, "steps"),
+        ({"patience": 0}, "patience must be at least 1"),
+        ({"seconds": 0}, "seconds must be above 0"),
+        ({"seconds": float("nan")}, "seconds"),
+        ({"trials": 2.5}, "trials"),
+        ({"trials": 2, "failures": -1}, "failures"),
+    ],
+)
+def test_a_search_without_a_sensible_end_is_refused(limits: dict[str, Any], told: str) -> None:
+    with pytest.raises(IllegalInput, match=told):
+        Stop(**limits)

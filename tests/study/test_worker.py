@@ -1,0 +1,153 @@
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.study.cases import (
+    ELSEWHERE,
+    SEARCHERS,
+    Crash,
+    Stepping,
+    a_dead_name,
+    begin,
+    kinds,
+    new_log,
+    outline,
+    run,
+    toy_study,
+    whole,
+)
+
+from formwright.core.errors import EvaluationFailed
+from formwright.core.records import Observation, Request
+from formwright.study.stop import Stop
+from formwright.study.store import Log
+from formwright.study.worker import Interrupted, Worker
+from formwright.testing.spaces import tiny
+
+
+def crash(_: Request) -> None:
+    raise Crash
+
+
+def test_a_trial_that_kills_its_workers_is_given_up(log: Log, tmp_path: Path) -> None:
+    study = toy_study(log, tmp_path, stop=1, evaluator=Stepping(before=crash))
+    begin(log)
+    for _ in range(3):
+        with pytest.raises(Crash):
+            Worker(study, name=a_dead_name()).run()
+    Worker(study).run()
+    (trial,) = study.history().trials
+    assert (trial.state, trial.reason) == ("failed", "the worker died in each of 3 attempts")
+
+
+def test_a_new_run_gives_a_trial_new_attempts(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    for _ in range(5):
+        with pytest.raises(Crash):
+            run(toy_study(log, tmp_path, stop=1, evaluator=Stepping(before=crash)), name=a_dead_name())
+    study = toy_study(log, tmp_path, stop=1)
+    run(study)
+    assert study.history().trials[0].state == "finished"
+
+
+def test_a_trial_that_workers_left_is_not_suspect_and_free_at_once(log: Log, tmp_path: Path) -> None:
+    def leave(_: Request) -> None:
+        raise Interrupted
+
+    begin(log)
+    for _ in range(5):
+        with pytest.raises(Interrupted):
+            Worker(toy_study(log, tmp_path, stop=1, evaluator=Stepping(before=leave)), name=ELSEWHERE).run()
+    study = toy_study(log, tmp_path, stop=1)
+    Worker(study).run()
+    assert study.history().trials[0].state == "finished"
+    assert [event.number for event in kinds(log, "asked")] == [0]
+
+
+def failing(error: Exception) -> Stepping:
+    def fail(_: Request) -> None:
+        raise error
+
+    return Stepping(before=fail)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(EvaluationFailed("the loss is NaN"), "the loss is NaN"), (KeyError("weights"), "KeyError: 'weights'")],
+)
+def test_a_failed_evaluation_is_recorded_and_the_search_goes_on(
+    error: Exception, reason: str, log: Log, tmp_path: Path
+) -> None:
+    study = toy_study(log, tmp_path, stop=3, evaluator=failing(error))
+    assert run(study) == "3 trials"
+    assert [(trial.state, trial.reason) for trial in study.history().trials] == [("failed", reason)] * 3
+    assert all(("traceback" in event.data) == isinstance(error, KeyError) for event in kinds(log, "failed"))
+
+
+def test_scores_that_are_no_numbers_are_a_failure(tmp_path: Path) -> None:
+    class NotFinite:
+        def evaluate(self, request: Request, context: Any) -> Observation:
+            return Observation({"accuracy": float("nan"), "params": 1.0})
+
+    study = toy_study(new_log(tmp_path), tmp_path, stop=1, evaluator=NotFinite())
+    run(study)
+    assert "accuracy" in study.history().trials[0].reason
+
+
+def test_too_many_failures_end_a_study(tmp_path: Path) -> None:
+    stop = Stop(trials=50, failures=3)
+    study = toy_study(new_log(tmp_path), tmp_path, stop=stop, evaluator=failing(EvaluationFailed("no")))
+    assert run(study) == "4 trials failed, more than the 3 that are borne"
+    assert len(study.history().trials) == 4
+
+
+def test_a_design_that_the_gate_refuses_is_not_evaluated(tmp_path: Path) -> None:
+    study = toy_study(new_log(tmp_path), tmp_path, stop=2, evaluator=failing(AssertionError("evaluated")))
+    run(replace(study, gate=lambda card: "too slow"))
+    assert [trial.reason for trial in study.history().trials] == ["too slow"] * 2
+
+
+@pytest.mark.parametrize("searcher", SEARCHERS)
+def test_a_space_that_is_used_up_ends_a_study(searcher: str, tmp_path: Path) -> None:
+    study = toy_study(new_log(tmp_path), tmp_path, searcher, space=tiny(), stop=60)
+    assert run(study) == "every design of space 'tiny' has been asked for."
+    assert len(study.history().digests) == 12
+
+
+def test_a_study_says_why_it_stopped(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    run(toy_study(log, tmp_path, stop=2))
+    assert log.read()[-1].kind == "stopped"
+    assert log.read()[-1].data == {"reason": "2 trials"}
+
+
+def test_a_finished_study_is_left_as_it_is(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    study = toy_study(log, tmp_path, stop=4)
+    run(study)
+    before = outline(study)
+    assert run(toy_study(log, tmp_path, stop=4)) == "4 trials"
+    assert outline(study) == before
+
+
+def test_an_extended_study_begins_like_the_longer_one(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    run(toy_study(log, tmp_path, stop=4))
+    study = toy_study(log, tmp_path, stop=9)
+    run(study)
+    assert outline(study) == whole(tmp_path, "random", 9)
+
+
+def test_a_study_stops_by_steps_and_by_patience(tmp_path: Path) -> None:
+    by_steps = toy_study(new_log(tmp_path, "steps"), tmp_path, "halving", stop=Stop(steps=5))
+    assert run(by_steps) == "5 training steps"
+    # three designs of one step each, and the first promotion, to three steps
+    assert [trial.request.budget.steps for trial in by_steps.history().trials] == [1, 1, 1, 3]
+    by_patience = toy_study(new_log(tmp_path, "patience"), tmp_path, stop=Stop(patience=6), objectives=["accuracy:max"])
+    assert run(by_patience) == "no better design in 6 trials"
+
+
+def test_a_study_stops_by_seconds_even_without_a_launcher(tmp_path: Path) -> None:
+    study = toy_study(new_log(tmp_path), tmp_path, stop=Stop(seconds=0.3), evaluator=Stepping(1, 0.02))
+    assert Worker(study).run() == "0.3 seconds"
