@@ -35,7 +35,10 @@ def sizes() -> dict[str, str]:
     return dict(re.findall(r"^\| `([\w-]+)` \| ([^|]*\d[^|]*) \|", read("docs/spaces.md"), re.MULTILINE))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/models.md", "docs/spaces.md", "docs/studies.md", "docs/training.md"])
+PROGRAMS = ["README.md", *(f"docs/{name}.md" for name in ("models", "spaces", "studies", "training"))]
+
+
+@pytest.mark.parametrize("page", PROGRAMS)
 def test_programs_on_a_page_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert programs(page)
     for program in programs(page):

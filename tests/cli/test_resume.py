@@ -1,28 +1,32 @@
-import shutil
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run
-from tests.cli.studies import digests, facts, scores, search_line
+from tests.cli.studies import digests, facts, scores
 from tests.cli.test_app import formwright_process
+from tests.study.cases import own_rows
 
-from formwright.study.place import find
+from formwright.study.assemble import assemble
+from formwright.study.facts import study_json
+from formwright.study.finish import candidates, deliver
+from formwright.study.launch import work_at
+from formwright.study.place import create, find
+from formwright.study.stop import Stop
 
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest.fixture(scope="module")
-def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the folder of a study that came to its end."""
-    folder = tmp_path_factory.mktemp("searched")
-    facts(*search_line(folder, "--workers", 1, "--searcher", "random"))
-    return folder / "study"
-
-
 @pytest.fixture
-def study(searched: Path, tmp_path: Path) -> Path:
-    """Give a copy of it, at another place."""
-    return Path(shutil.copytree(searched, tmp_path / "copy"))
+def study(tmp_path: Path) -> Path:
+    """Give the folder of a study that came to its end, and delivered what it found."""
+    config = own_rows(tmp_path, stop=Stop(3), evaluator="full", objectives=("accuracy:max",))
+    place = create(tmp_path / "study", config)
+    assert work_at(place) == 0
+    with place.open() as opened:
+        found = assemble(opened.config, opened.log, place.folder)
+        for candidate in candidates(found, 1):
+            deliver(opened, candidate)
+    return place.folder
 
 
 def events(folder: Path) -> list[tuple[str, int | None]]:
@@ -52,11 +56,12 @@ def test_a_finished_study_has_nothing_more_to_do(study: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_finished_study_can_be_extended(study: Path, searched: Path) -> None:
+def test_a_finished_study_can_be_extended(study: Path) -> None:
+    with find(str(study)).open() as opened:
+        before = study_json(opened)
     extended = facts("resume", study, "--trials", 5, "--workers", 1, "--no-baseline")
     assert [trial["state"] for trial in extended["trials"]] == ["finished"] * 5
     assert extended["config"]["stop"]["trials"] == 5
-    before = facts("show", searched)
     assert digests(extended)[:3] == digests(before)
     assert scores(extended)[:3] == scores(before)
     assert [number for kind, number in events(study) if kind == "told"] == [0, 1, 2, 3, 4]

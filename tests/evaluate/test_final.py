@@ -14,6 +14,7 @@ from formwright.evaluate.context import Context
 from formwright.evaluate.final import RECORD, Final, Verdict, openings
 from formwright.evaluate.full import Full
 from formwright.train.judge import judge
+from formwright.train.loop import Paused
 from formwright.train.prepare import Part, Prepared, prepare
 
 CARD = card(32)
@@ -58,7 +59,6 @@ def test_the_opening_is_on_record(tmp_path: Path) -> None:
     (entry,) = openings(tmp_path)
     assert (entry["task"], entry["rows"], entry["metrics"]) == ("toy", SIZES[2], found.test)
     assert found.openings == 1
-    assert files(tmp_path) == [RECORD]
 
 
 def test_a_second_look_gives_the_record(tmp_path: Path, judged: list[int]) -> None:
@@ -142,3 +142,28 @@ def test_a_task_without_test_rows_leaves_no_record(tmp_path: Path) -> None:
 def test_without_a_folder_there_is_no_final_word() -> None:
     with pytest.raises(IllegalInput, match="needs a folder to record"):
         FINAL.evaluate(Request(CARD), Context())
+
+
+def test_a_model_can_be_had_without_opening_the_test(tmp_path: Path, judged: list[int]) -> None:
+    found = Final(trainer(task=UNTESTED)).verdict(Request(CARD), Context(0, tmp_path), test=False)
+    assert (found.test, found.openings, judged) == (None, 0, [])
+    assert not (tmp_path / RECORD).exists()
+
+
+def test_a_training_that_was_stopped_is_gone_on_with(tmp_path: Path) -> None:
+    told: list[int] = []
+
+    def stop_at_five(step: int, _: float) -> None:
+        told.append(step)
+        if step == 4:
+            raise Paused
+
+    with pytest.raises(Paused):
+        FINAL.verdict(Request(CARD), Context(0, tmp_path / "stopped", after_step=stop_at_five))
+    assert not (tmp_path / "stopped" / RECORD).exists()
+    again = FINAL.verdict(Request(CARD), Context(0, tmp_path / "stopped", after_step=lambda step, _: told.append(step)))
+    assert told == list(range(12))
+    whole = verdict(tmp_path / "whole")
+    assert (again.validation, again.test) == (whole.validation, whole.test)
+    pairs = zip(again.model.parameters(), whole.model.parameters(), strict=True)
+    assert all(one.equal(other) for one, other in pairs)

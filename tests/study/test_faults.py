@@ -272,9 +272,10 @@ def test_two_users_resume_at_once(tmp_path: Path) -> None:
     study = films_study(tmp_path, trials=8, final_steps=10)
     both = [start("resume", study.folder, "--workers", 1, "--no-baseline") for _ in range(2)]
     try:
-        for process in both:
-            code, said = ends(process)
-            assert code == 0, said
+        ended = [ends(process) for process in both]
+        # both deliver the model in the end; who comes second may find its folder just taken, and is told so
+        assert 0 in [code for code, _ in ended], ended
+        assert all(code == 0 or (code == 2 and "formwright: cannot write" in said) for code, said in ended), ended
         with study.open() as opened:
             check_whole(opened, 8)
     finally:

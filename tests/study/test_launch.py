@@ -18,6 +18,7 @@ from formwright.study.launch import FAULTY, WorkersDied, one_thread_each, run_wo
 from formwright.study.place import Opened, Place, create, find
 from formwright.study.stop import Stop
 from formwright.study.store import Store
+from formwright.train.interrupt import gentle_interruption
 
 LAUNCH = """
 import sys
@@ -64,13 +65,15 @@ def test_processes_that_are_started_have_one_thread(monkeypatch: pytest.MonkeyPa
     assert "MKL_NUM_THREADS" not in os.environ
 
 
-def test_processes_that_are_started_ignore_interruptions() -> None:
-    code = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
-    before = signal.getsignal(signal.SIGINT)
-    with without_interruption():
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"
-    assert signal.getsignal(signal.SIGINT) is before
+def test_processes_that_are_started_do_not_hear_an_interruption() -> None:
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('alive')"
+    with gentle_interruption() as wish:
+        with without_interruption():
+            os.kill(os.getpid(), signal.SIGINT)
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout == "alive\n"
+        assert wish.asked  # here it is not lost
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_a_worker_in_this_process(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tests.study.cases import (
 from formwright.core.rng import derive
 from formwright.search import make_searcher
 from formwright.study.replay import history_as_of, read_asked
-from formwright.study.store import Log
+from formwright.study.store import Event, Log
 from formwright.study.study import Study
 from formwright.study.worker import Interrupted
 from formwright.testing.spaces import small
@@ -91,7 +91,8 @@ def test_fifty_kills_change_nothing(searcher: str, tmp_path: Path) -> None:
     trials, kills = 100, 0
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["pytest", "tests.study.cases"])
-    log, rng, seen = new_log(tmp_path), derive(0, "kills"), []
+    log, rng = new_log(tmp_path), derive(0, "kills")
+    seen: list[Event] = []
     arguments = (str(tmp_path / "one.db"), str(tmp_path), searcher, trials)
     while kills < 50:
         process = context.Process(target=work_until_killed, args=arguments)

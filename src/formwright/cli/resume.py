@@ -15,6 +15,8 @@ def resume(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes on this machine, one thread each.")] = 2,
     ray: Annotated[str | None, typer.Option(help="Run the workers on this Ray cluster; `local` starts one.")] = None,
+    ray_cpus: Annotated[float, typer.Option(min=0, help="Processors that each worker on Ray takes.")] = 1.0,
+    ray_gpus: Annotated[float, typer.Option(min=0, help="Graphics processors that each worker on Ray takes.")] = 0.0,
     baseline: Annotated[
         bool, typer.Option("--baseline/--no-baseline", help="Also train a plain design of no smaller size.")
     ] = True,
@@ -32,4 +34,4 @@ def resume(
         new = replace(stop, trials=trials or stop.trials, seconds=seconds or stop.seconds)
         if new != stop:
             notes["stop"] = {"trials": new.trials, "seconds": new.seconds}
-    conduct(place, Wishes(workers, ray, baseline=baseline, as_json=as_json, notes=notes))
+    conduct(place, Wishes(workers, ray, ray_cpus, ray_gpus, baseline=baseline, as_json=as_json, notes=notes))

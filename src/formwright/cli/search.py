@@ -43,7 +43,7 @@ def search(
     patience: Annotated[int | None, typer.Option(min=1, help="Stop after so many trials without a better one.")] = None,
     max_failures: Annotated[int, typer.Option(min=0, help="Stop when more trials than this have failed.")] = 20,
     steps: Annotated[int, typer.Option(min=1, help="Training steps of a design.")] = 300,
-    batch: Annotated[int, typer.Option(min=1, help="Rows in a batch.")] = 32,
+    batch: Annotated[int, typer.Option(min=1, help="Rows in a batch.")] = 64,
     learning_rate: Annotated[float, typer.Option(help="Highest learning rate.")] = 2e-3,
     length: Annotated[int, typer.Option(min=8, help="Most tokens in a row.")] = 64,
     dropout: Annotated[float, typer.Option(min=0, max=1, help="Dropout.")] = 0.0,
@@ -59,6 +59,8 @@ def search(
         str | None, typer.Option(help="Keep the log in this database: postgresql+psycopg://USER@HOST/DATABASE.")
     ] = None,
     ray: Annotated[str | None, typer.Option(help="Run the workers on this Ray cluster; `local` starts one.")] = None,
+    ray_cpus: Annotated[float, typer.Option(min=0, help="Processors that each worker on Ray takes.")] = 1.0,
+    ray_gpus: Annotated[float, typer.Option(min=0, help="Graphics processors that each worker on Ray takes.")] = 0.0,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder of the study (studies/SPACE-TASK).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -95,7 +97,7 @@ def search(
     folder = out or Path("studies") / "-".join([Path(space.partition(":")[0]).stem, *Path(task).with_suffix("").parts])
     place = create(folder, config, storage)
     command = shlex.join(["formwright", *sys.argv[1:]])
-    conduct(place, Wishes(workers, ray, baseline=baseline, as_json=as_json, command=command))
+    conduct(place, Wishes(workers, ray, ray_cpus, ray_gpus, baseline=baseline, as_json=as_json, command=command))
 
 
 def _objectives(task: Any, maximise: list[str], minimise: list[str]) -> tuple[str, ...]:

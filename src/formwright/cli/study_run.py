@@ -22,6 +22,8 @@ class Wishes:
 
     workers: int = 2
     ray: str | None = None
+    ray_cpus: float = 1.0
+    ray_gpus: float = 0.0
     baseline: bool = True
     as_json: bool = False
     command: str = ""
@@ -30,7 +32,8 @@ class Wishes:
 
 def conduct(place: "Place", wishes: Wishes) -> None:
     """Run a study to its end, deliver its best designs, write its page, and print what came out."""
-    with place.open() as opened:
+    _begin(place, wishes)
+    with place.open() as opened:  # only now: what was begun may say anew when to stop
         try:
             models = _work(opened, wishes)
         except KeyboardInterrupt:
@@ -42,12 +45,18 @@ def conduct(place: "Place", wishes: Wishes) -> None:
             _print(opened, models)
 
 
+def _begin(place: "Place", wishes: Wishes) -> None:
+    from formwright.study.identity import own_name
+
+    with place.open() as opened:
+        opened.log.append("started", own_name(), {"begins": True, **wishes.notes})
+        if wishes.command:
+            opened.log.append("note", own_name(), {"command": wishes.command})
+
+
 def _work(opened: "Opened", wishes: Wishes) -> "list[Delivered]":
     from formwright.study.identity import own_name
 
-    opened.log.append("started", own_name(), {"begins": True, **wishes.notes})
-    if wishes.command:
-        opened.log.append("note", own_name(), {"command": wishes.command})
     over = _search(opened, wishes)
     if not over:
         opened.log.append("stopped", own_name(), {"reason": "interrupted"})
@@ -82,7 +91,8 @@ def _search(opened: "Opened", wishes: Wishes) -> bool:
         if wishes.ray is not None:
             from formwright.study.on_ray import run_on_ray
 
-            return run_on_ray(opened.place, wishes.workers, view.look, wishes.ray)
+            share = {"cpus": wishes.ray_cpus, "gpus": wishes.ray_gpus}
+            return run_on_ray(opened.place, wishes.workers, view.look, wishes.ray, **share)
         return run_workers(opened.place, wishes.workers, view.look)
 
 

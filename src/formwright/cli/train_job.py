@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from formwright.cli.interrupt import Interruption, gentle_interruption
 from formwright.cli.output import write_whole
 from formwright.cli.progress import showing
 from formwright.core.errors import IllegalInput
+from formwright.train.interrupt import Interruption, gentle_interruption
 
 if TYPE_CHECKING:
     from formwright.cli.train_start import Start

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -94,7 +95,7 @@ def card_of(request: Request) -> Card:
 def write_weights(model: TaskModel, path: Path) -> None:
     """Write the parameters of a model, each once, in a file that is whole or not there at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}")
+    draft = path.with_name(f".{os.getpid()}.{path.name}")
     save_tensors(dict(model.named_parameters()), draft)
     draft.replace(path)
 

@@ -11,6 +11,7 @@ from formwright.arch.card import Card
 from formwright.nn.attention import SelfAttention
 from formwright.nn.convolution import DepthwiseSeparable, Lightweight, PlainConvolution
 from formwright.nn.heads import HeadSpec
+from formwright.nn.relative import RelativePositions
 from formwright.nn.settings import Settings
 from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
@@ -63,9 +64,10 @@ class _Uninitialised(TorchFunctionMode):
 def initialise(model: nn.Module, generator: Generator, spread: Spread = "bert") -> None:
     """Fill a model with fresh weights as BERT does: normal with spread 0.02, biases 0, norms 1.
 
-    With `spread="width"` linear maps keep the size of their input instead. In narrow models BERT's 0.02 makes every
-    layer add next to nothing, and short training leaves that plateau at a step that depends on the seed more than on
-    the design.
+    With `spread="width"` linear maps keep the size of their input instead, and tables of relative positions have the
+    spread 1 of the keys that they stand beside. In narrow models BERT's 0.02 makes every layer add next to nothing, and
+    attention blind to order: short training leaves that plateau at a step that depends on the seed more than on the
+    design.
 
     Kernels are spread so that a convolution keeps the size of its input; the bilinear matrix of `wma` scores starts
     near the scaled identity, at which they equal `sdp` scores.
@@ -85,6 +87,8 @@ def initialise(model: nn.Module, generator: Generator, spread: Spread = "bert") 
 def _spread(module: nn.Module, name: str, spread: Spread) -> float:
     if spread == "width" and isinstance(module, nn.Linear):
         return float(module.in_features**-0.5)
+    if spread == "width" and isinstance(module, RelativePositions) and name == "keys":
+        return 1.0
     if name != "kernel":
         return _SPREAD
     if isinstance(module, Lightweight):

@@ -29,9 +29,9 @@ class TrainingChoice:
     """Say how every design is trained."""
 
     steps: int = 300
-    batch: int = 32
+    batch: int = 64
     learning_rate: float = 2e-3
-    warmup: float = 0.1
+    warmup: float = 0.3
     decay: str = "linear"
     weight_decay: float = 0.01
     length: int = 64

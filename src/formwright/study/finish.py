@@ -20,7 +20,7 @@ from formwright.search.scores import score
 from formwright.study.assemble import make_trainer
 from formwright.study.baseline import plain_design
 from formwright.study.identity import own_name
-from formwright.study.launch import PAUSE, WorkersDied, one_thread_each, without_interruption
+from formwright.study.launch import PAUSE, WorkersDied, end_with_launcher, one_thread_each, without_interruption
 from formwright.study.place import Opened, Place
 from formwright.study.study import Study
 from formwright.train.interrupt import gentle_interruption
@@ -145,9 +145,9 @@ def deliver_all(opened: Opened, chosen: Sequence[Candidate], workers: int) -> li
     """Deliver several designs, in as many processes at once as there are workers; Ctrl-C is a KeyboardInterrupt."""
     if not chosen:
         return []
-    context, others = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
+    others = set(multiprocessing.active_children())
     size = min(workers, len(chosen))
-    with one_thread_each(), gentle_interruption() as wish, ProcessPoolExecutor(size, context) as pool:
+    with one_thread_each(), gentle_interruption() as wish, _pool(size) as pool:
         with without_interruption():
             futures = [pool.submit(_deliver_at, opened.place, candidate) for candidate in chosen]
         try:
@@ -161,6 +161,10 @@ def deliver_all(opened: Opened, chosen: Sequence[Candidate], workers: int) -> li
             if isinstance(error, BrokenProcessPool):
                 raise WorkersDied("a process that trained a model died; is memory short?") from None
             raise
+
+
+def _pool(size: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(size, multiprocessing.get_context("spawn"), initializer=end_with_launcher)
 
 
 def _left(futures: Sequence[Future[Delivered]]) -> bool:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
@@ -117,28 +118,35 @@ def one_thread_each() -> Iterator[None]:
 
 @contextmanager
 def without_interruption() -> Iterator[None]:
-    """Let processes that are started ignore Ctrl-C: a terminal sends it to them too, and their launcher tells them."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Let processes that are started not hear Ctrl-C: a terminal sends it to them too, and their launcher tells them.
+
+    This process hears it afterwards.
+    """
+    resource_tracker.ensure_running()  # it would unblock the signal when the first process is started
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_with_launcher() -> None:
+    """End this process when the one that started it does, however that comes about."""
+    launcher = multiprocessing.parent_process()
+    assert launcher is not None, "only processes that were started have a launcher"
+
+    def follow() -> None:
+        launcher.join()
+        # At once, not at the next step: whoever goes on with the study must find no trial of ours under way, or it
+        # would propose beside it what it should propose after it.
+        os._exit(STOPPED)
+
+    threading.Thread(target=follow, daemon=True, name="launcher").start()
 
 
 def _work_and_exit(place: Place, reader: Connection) -> None:
-    asked = threading.Event()
-    threading.Thread(target=_listen, args=(reader, asked), daemon=True, name="launcher").start()
-    sys.exit(_work(place, asked.is_set))
-
-
-def _listen(reader: Connection, asked: threading.Event) -> None:
-    try:
-        reader.recv_bytes()
-        asked.set()
-    except (EOFError, OSError):
-        # The launcher is dead. At once, not at the next step: whoever goes on with the study must find no trial of
-        # ours under way, or it would propose beside it what it should propose after it.
-        os._exit(STOPPED)
+    end_with_launcher()
+    sys.exit(_work(place, reader.poll))
 
 
 def work_at(place: Place) -> int:

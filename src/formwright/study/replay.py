@@ -1,13 +1,16 @@
 """From the log to the history that searchers see."""
 
+from bisect import insort
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from formwright.arch.card import Card
-from formwright.core.records import Budget, History, Observation, Request, Trial
+from formwright.core.records import Budget, History, Observation, Request, Spent, Trial
 from formwright.space.space import Space
 from formwright.study.events import Event
+from formwright.study.ledger import Ledger
 
 
 @dataclass(frozen=True)
@@ -26,18 +29,68 @@ def asked_data(request: Request, space: Space, seen: int) -> dict[str, Any]:
 
 def read_asked(data: Any, space: Space) -> Asked:
     """Read what `asked_data` gave."""
-    card = Card.from_json(data["card"])
     design = None if data["design"] is None else space.from_json(data["design"])
+    card = _read_card(data["card"], design, space)
     return Asked(Request(card, Budget.from_json(data["budget"]), data["parent"], design), data["seen"])
 
 
+def _read_card(data: Any, design: Any, space: Space) -> Card:
+    # what the space builds today is nearly always what was stored, and comparing takes a third of the time of reading
+    built = None if design is None else space.card(design)
+    return built if built is not None and built.to_json() == data else Card.from_json(data)
+
+
+class Followed(History):
+    """A history that knows its parts already; it equals every other history of the same trials."""
+
+    def __init__(
+        self,
+        trials: tuple[Trial, ...],
+        finished: tuple[Trial, ...],
+        pending: tuple[Trial, ...],
+        digests: frozenset[str],
+    ) -> None:
+        super().__init__(trials)
+        vars(self).update(_finished=finished, _pending=pending, _digests=digests)  # frozen, like its parent
+
+    _finished: tuple[Trial, ...]
+    _pending: tuple[Trial, ...]
+    _digests: frozenset[str]
+
+    @property
+    def finished(self) -> tuple[Trial, ...]:
+        return self._finished
+
+    @property
+    def pending(self) -> tuple[Trial, ...]:
+        return self._pending
+
+    @property
+    def digests(self) -> frozenset[str]:
+        return self._digests
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, History) and self.trials == other.trials
+
+    __hash__ = History.__hash__
+
+
 class Replay:
-    """Follow a log: give it events in their order, and it keeps the history."""
+    """Follow a log: give it events in their order, and it keeps the history.
+
+    What a history consists of is kept up to date event by event: a worker that counted all trials anew for each of
+    them would take longer and longer.
+    """
 
     def __init__(self, space: Space) -> None:
         self._space = space
-        self._trials: dict[int, Trial] = {}
+        self._trials: dict[int, Trial] = {}  # in the order of their numbers: who asks for one has seen those before it
+        self._finished: list[Trial] = []
+        self._digests: set[str] = set()
+        self._spent = Spent()
+        self._known: dict[int, Asked] = {}
         self._history: History | None = None
+        self._pending: set[int] = set()
         self.asked: dict[int, Asked] = {}
         self.attempts: dict[int, int] = {}
         self.seen = 0
@@ -53,8 +106,19 @@ class Replay:
     def history(self) -> History:
         """Give the history as of the last event."""
         if self._history is None:
-            self._history = History(tuple(self._trials[number] for number in sorted(self._trials)))
+            pending = tuple(self._trials[number] for number in sorted(self._pending))
+            trials, finished = tuple(self._trials.values()), tuple(self._finished)
+            self._history = Followed(trials, finished, pending, frozenset(self._digests))
         return self._history
+
+    def ledger(self, elapsed: float) -> Ledger:
+        """Give what the trials cost as of the last event, after so many seconds."""
+        finished, pending = len(self._finished), len(self._pending)
+        return Ledger(finished, len(self._trials) - finished - pending, pending, self._spent, elapsed)
+
+    def know(self, number: int, request: Request, seen: int) -> None:
+        """Take note of a request that was just written, so that its event need not be read from JSON."""
+        self._known[number] = Asked(request, seen)
 
     def _take(self, event: Event) -> None:
         number = event.number
@@ -64,18 +128,30 @@ class Replay:
             return
         match event.kind:
             case "asked":
-                self.asked[number] = read_asked(event.data, self._space)
-                self._trials[number] = Trial(number, self.asked[number].request)
+                self._begin(number, self._known.pop(number, None) or read_asked(event.data, self._space))
             case "claimed":
                 self.attempts[number] = self.attempts.get(number, 0) + 1
             case "note" if event.data.get("left"):
                 self.attempts[number] = max(self.attempts.get(number, 0) - 1, 0)  # its worker did not die
             case "told":
-                found = Observation.from_json(event.data["observation"])
-                self._trials[number] = Trial(number, self.asked[number].request, "finished", found)
+                self._finish(number, Observation.from_json(event.data["observation"]))
             case "failed":
-                reason = event.data["reason"]
-                self._trials[number] = Trial(number, self.asked[number].request, "failed", None, reason)
+                self._pending.discard(number)
+                self._trials[number] = Trial(number, self.asked[number].request, "failed", None, event.data["reason"])
+
+    def _begin(self, number: int, asked: Asked) -> None:
+        self.asked[number] = asked
+        self._trials[number] = Trial(number, asked.request)
+        self._pending.add(number)
+        self._digests.add(asked.request.card.digest)
+
+    def _finish(self, number: int, found: Observation) -> None:
+        trial = Trial(number, self.asked[number].request, "finished", found)
+        self._trials[number] = trial
+        self._pending.discard(number)
+        insort(self._finished, trial, key=attrgetter("number"))
+        before, more = self._spent, found.spent
+        self._spent = Spent(before.seconds + more.seconds, before.steps + more.steps, before.macs + more.macs)
 
 
 def history_as_of(events: Iterable[Event], seen: int, space: Space) -> History:

@@ -14,7 +14,7 @@ from formwright.evaluate.context import Context
 from formwright.search.errors import NoLegalDesign, SpaceExhausted
 from formwright.study.heartbeat import Heartbeat, LeaseLost
 from formwright.study.identity import dead, own_name
-from formwright.study.ledger import Clock, Ledger, ledger_of
+from formwright.study.ledger import Clock, Ledger
 from formwright.study.replay import Replay, asked_data, history_as_of
 from formwright.study.study import Study
 
@@ -69,7 +69,9 @@ class Worker:
         self._clock.feed(events)
 
     def _ledger(self) -> Ledger:
-        return ledger_of(self._replay.history, self._clock.elapsed(self.study.log.now()))
+        # the time is asked for where it matters only: that is one of four transactions of a trial
+        timed = self.study.stop.seconds is not None
+        return self._replay.ledger(self._clock.elapsed(self.study.log.now()) if timed else 0.0)
 
     def _orphan(self) -> int | None:
         """Find an unfinished trial that nobody works on any more."""
@@ -101,6 +103,7 @@ class Worker:
             return str(error)
         data = asked_data(request, self.study.space, seen)
         if self.study.log.ask(number, self.name, self.study.lease_seconds, data):
+            self._replay.know(number, request, seen)
             self._evaluate(number, request, history)
         return None  # where another worker was quicker, the next look at the log shows its request
 

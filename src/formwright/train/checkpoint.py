@@ -5,6 +5,7 @@ the losses so far and a checksum of the tensors. The newest two are kept, so tha
 run.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -36,15 +37,31 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
     draft, final = folder / f".{name}.{os.getpid()}", folder / name
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
+    try:
+        _fill(draft, checkpoint)
+        _put(draft, final)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)  # it is still there only where the disk was full, or another quicker
+    for old in _folders(folder)[_KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+    return final
+
+
+def _fill(draft: Path, checkpoint: Checkpoint) -> None:
     tensors = save({key: value.detach().contiguous() for key, value in checkpoint.tensors.items()})
     facts = {"step": checkpoint.step, "sha256": hashlib.sha256(tensors).hexdigest(), "facts": dict(checkpoint.facts)}
     _flush(draft / "tensors.safetensors", tensors)
     _flush(draft / "facts.json", json.dumps(facts).encode())
+
+
+def _put(draft: Path, final: Path) -> None:
+    """Make a draft the checkpoint; where another process has just put the same step there, that one stays."""
     shutil.rmtree(final, ignore_errors=True)
-    draft.rename(final)
-    for old in _folders(folder)[_KEPT:]:
-        shutil.rmtree(old)
-    return final
+    try:
+        draft.rename(final)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
 
 
 def newest(folder: Path) -> Checkpoint | None:

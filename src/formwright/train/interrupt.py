@@ -1,10 +1,15 @@
 """Ctrl-C that lets long work come to a good end."""
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
+
+_INTERRUPTED = 130
+_STANDARD_ERROR = 2
+_SHOW_CURSOR = b"\x1b[?25h\n"
 
 
 class Interruption:
@@ -14,9 +19,12 @@ class Interruption:
         self.asked = False
 
     def __call__(self, number: int, _: FrameType | None) -> None:
-        """Take a signal; a second one interrupts at once."""
+        """Take a signal; a second one ends the process at once, as a kill would."""
         if self.asked:
-            raise KeyboardInterrupt
+            # an exception raised from here is lost where torch's own code happens to clear errors
+            if os.isatty(_STANDARD_ERROR):
+                os.write(_STANDARD_ERROR, _SHOW_CURSOR)  # a live display hides it
+            os._exit(_INTERRUPTED)
         self.asked = True
 
 

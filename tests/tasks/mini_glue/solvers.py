@@ -31,12 +31,12 @@ def feeling(clause: str) -> int:
     weight = 1 if "rather" in before else 4 if "very" in before and "not" not in before else 2
     if "not" in before or "hardly" in before:
         weight = -1 if "very" in before else -weight
-    return weight * (1 if cue in GOOD else -1) * (-1 if "nobody" in before else 1)
+    return weight * (1 if cue in GOOD else -1)
 
 
 def sst2(text: str) -> int:
     bare = re.sub("in the end|for me|on the whole|at times", "", text)
-    clauses = re.findall(r"(?:nobody says that )?the \w+ (?:is|was|seems) (?:\w+ )*?(?:" + "|".join(GOOD | BAD) + ")", bare)
+    clauses = re.findall(r"the \w+ (?:is|was|seems) (?:\w+ )*?(?:" + "|".join(GOOD | BAD) + ")", bare)
     weights = [1] * len(clauses)
     if "but" in bare or bare.strip().startswith("although"):
         weights[1] = 2

@@ -1,4 +1,4 @@
-"""Sentiment: cue words, turned by near and far negation, strengthened by intensifiers, and weighed by contrast."""
+"""Sentiment: cue words, turned by negation, strengthened by intensifiers, and weighed by contrast."""
 
 from formwright.tasks.draw import Draw
 from formwright.tasks.mini_glue.make import Recipe, Texts
@@ -8,7 +8,6 @@ from formwright.tasks.task import Task
 _THINGS = ("film", "plot", "cast", "music")
 _VERBS = ("is", "was", "seems")
 _FILLERS = ("in the end", "for me", "on the whole", "at times")
-_FAR = "nobody says that"
 # words before a cue, and what they make of its weight
 _MODIFIERS = (("", 2), ("", 2), ("very", 4), ("not", -2), ("not very", -1), ("hardly", -2), ("rather", 1))
 # how clauses are joined, and how much each of them counts
@@ -19,9 +18,8 @@ def _clause(draw: Draw) -> tuple[str, int]:
     sign = draw.one((-1, 1))
     words, weight = draw.one(_MODIFIERS)
     cue = draw.common(POSITIVE if sign > 0 else NEGATIVE)
-    far = draw.chance(25)
-    parts = [_FAR if far else "", "the", draw.one(_THINGS), draw.one(_VERBS), words, cue]
-    return " ".join(part for part in parts if part), -sign * weight if far else sign * weight
+    parts = ["the", draw.one(_THINGS), draw.one(_VERBS), words, cue]
+    return " ".join(part for part in parts if part), sign * weight
 
 
 def _sentence(draw: Draw) -> tuple[str, int]:
@@ -30,7 +28,7 @@ def _sentence(draw: Draw) -> tuple[str, int]:
         second, weight = _clause(draw)
         form, own, others = draw.one(_JOINTS)
         text, score = form.format(text, second), own * score + others * weight
-    if draw.chance(20):
+    if draw.chance(40):
         filler = draw.one(_FILLERS)
         text = f"{filler} {text}" if draw.chance(50) else f"{text} {filler}"
     return text, score
@@ -50,5 +48,5 @@ TASK = Task(
     Recipe("sst2", _draw),
     labels=("negative", "positive"),
     chance=0.5,
-    about="sentiment of a sentence: cue words under near and far negation, intensifiers and contrast",
+    about="sentiment of a sentence: cue words under negation, intensifiers and contrast",
 )

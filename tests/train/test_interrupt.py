@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from formwright.cli.interrupt import gentle_interruption
+from formwright.train.interrupt import gentle_interruption
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
