@@ -117,8 +117,8 @@ def test_the_front_of_a_history() -> None:
     assert front(History(), GOALS) == ()
 
 
-def test_the_longest_evaluation_of_a_card_counts() -> None:
+def test_the_longest_evaluations_alone_count() -> None:
     past = history((0, 0.9, 10, 3), (1, 0.5, 10, 3), (0, 0.4, 10, 9))
-    assert [trial.number for trial in front(past, GOALS)] == [1]
+    assert [trial.number for trial in front(past, GOALS)] == [2]
     past = history((0, 0.2, 10, None), (0, 0.9, 10, 100))
     assert [trial.number for trial in front(past, GOALS)] == [0]

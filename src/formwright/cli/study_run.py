@@ -91,8 +91,8 @@ def _search(opened: "Opened", wishes: Wishes) -> bool:
         if wishes.ray is not None:
             from formwright.study.on_ray import run_on_ray
 
-            share = {"cpus": wishes.ray_cpus, "gpus": wishes.ray_gpus}
-            return run_on_ray(opened.place, wishes.workers, view.look, wishes.ray, **share)
+            size = (opened.place, wishes.workers)
+            return run_on_ray(*size, view.look, wishes.ray, cpus=wishes.ray_cpus, gpus=wishes.ray_gpus)
         return run_workers(opened.place, wishes.workers, view.look)
 
 

@@ -54,9 +54,9 @@ def hypervolume(values: ArrayLike, reference: ArrayLike, directions: Sequence[Di
 def front(history: History, objectives: Sequence[Objective]) -> tuple[Trial, ...]:
     """Return the finished trials within all limits that no other one beats in every goal, in the order asked.
 
-    Of a card that was evaluated at several budgets, the largest counts.
+    Only trials at the largest budget so far count: the score after a few steps says little beside that after many.
     """
-    trials = _largest_budgets(history.finished)
+    trials = longest(history.finished)
     scores = score(trials, objectives)
     feasible = np.flatnonzero(scores.violations == 0.0)
     if not len(feasible):
@@ -119,13 +119,10 @@ def _gaps(column: Floats) -> Floats:
     return gaps
 
 
-def _largest_budgets(trials: Sequence[Trial]) -> list[Trial]:
-    kept: dict[str, Trial] = {}
-    for trial in trials:
-        digest = trial.request.card.digest
-        if digest not in kept or _steps(trial) >= _steps(kept[digest]):
-            kept[digest] = trial
-    return sorted(kept.values(), key=lambda trial: trial.number)
+def longest(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the trials that had the largest budget of all."""
+    most = max((_steps(trial) for trial in trials), default=0)
+    return [trial for trial in trials if _steps(trial) == most]
 
 
 def _steps(trial: Trial) -> float:

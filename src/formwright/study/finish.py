@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from formwright.arch.card import Card
-from formwright.core.records import Budget, Request, Trial
+from formwright.core.records import Request, Trial
 from formwright.cost import params
 from formwright.evaluate.context import Context
 from formwright.evaluate.final import Final
 from formwright.nn.hf.folders import CARD
 from formwright.nn.hf.save import save_pretrained_folder
-from formwright.search.fronts import best_first, front
+from formwright.search.fronts import best_first, front, longest
 from formwright.search.scores import score
 from formwright.study.assemble import make_trainer
 from formwright.study.baseline import plain_design
@@ -69,19 +69,12 @@ def candidates(study: Study, keep: int, *, baseline: bool = True) -> list[Candid
 def _best(study: Study, keep: int) -> list[Trial]:
     history = study.history()
     several = sum(objective.bound is None for objective in study.objectives) > 1
-    trials = front(history, study.objectives) if several else _at_largest_budget(history.finished)
+    trials = front(history, study.objectives) if several else longest(history.finished)
     if not trials:
         return []
     scores = score(trials, study.objectives)
     order = [index for index in best_first(scores) if scores.violations[index] == 0]
     return [trials[index] for index in order[:keep]]
-
-
-def _at_largest_budget(trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
-    """Give the trials that were trained longest: shorter ones are not comparable with them."""
-    most = max((trial.request.budget.steps or 0 for trial in trials), default=0)
-    full = tuple(trial for trial in trials if trial.request.budget in (Budget.full(), Budget(most or None)))
-    return full or trials
 
 
 def _card(trial: Trial) -> Card:
