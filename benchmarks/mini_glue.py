@@ -2,8 +2,8 @@
 
 For every task: the best and the median score, the spread between designs, and Kendall's tau between two seeds, with a
 bootstrap interval. Designs are trained by the evaluator that searches use. Results are kept, one line a run, so that a
-run that was stopped goes on where it was; a change of the rows or of the training begins anew. One thread a process. Run
-`.venv/bin/python benchmarks/mini_glue.py [--tasks sst2 cola] [--designs 40] [--workers 2] [--results FILE] [--json FILE]`.
+run that was stopped goes on where it was; other rows, or other settings of the training, begin anew. One thread a
+process. Run `.venv/bin/python benchmarks/mini_glue.py [--tasks sst2 cola] [--designs 40] [--results FILE] [--json FILE]`.
 """
 
 from __future__ import annotations
@@ -147,7 +147,8 @@ def main() -> None:
     options = parser.parse_args()
     training = TrainingChoice(options.steps, options.batch, options.rate)
     # design by design, so that every task has some results early
-    runs = [Run(t, design, seed, training) for design in range(options.designs) for t in options.tasks for seed in SEEDS]
+    designs = range(options.designs)
+    runs = [Run(task, design, seed, training) for design in designs for task in options.tasks for seed in SEEDS]
     results = complete(runs, options.results, options.workers)
     rows = [summary(name, results) for name in options.tasks]
     print("\n".join(map(line, rows)))

@@ -107,9 +107,7 @@ BEST_PEER = "optuna tpe multivariate"
 CONTESTANTS: dict[str, Contestant] = {
     **{name: partial(ours, name) for name in OURS},
     "optuna tpe": partial(by_optuna, lambda seed: optuna.samplers.TPESampler(seed=seed)),
-    BEST_PEER: partial(
-        by_optuna, lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True)
-    ),
+    BEST_PEER: partial(by_optuna, lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True)),
     "optuna nsga2": partial(by_optuna, lambda seed: optuna.samplers.NSGAIISampler(seed=seed)),
     "optuna nsga2, population 20": partial(
         by_optuna, lambda seed: optuna.samplers.NSGAIISampler(population_size=20, seed=seed)

@@ -1,8 +1,8 @@
 """A made-up conditional problem over real cards: encoders of up to twelve layers, accuracy against parameters.
 
-The accuracy is a formula, the parameters are counted from the card. What the formula rewards: different kinds of layers,
-convolutions below and attention above, neighbours of different kinds, options that fit the neighbours and the width;
-further layers, and wider ones, bring less and less. A short evaluation sees a share of it, and sees it blurred.
+The accuracy is a formula, the parameters are counted from the card. What the formula rewards: different kinds of
+layers, convolutions below and attention above, neighbours of different kinds, options that fit the neighbours and the
+width; further layers, and wider ones, bring less and less. A short evaluation sees a share of it, and sees it blurred.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from formwright.cli.output import console, large, print_json, print_json_with, print_table, write_whole
+from formwright.cli.output import console, large, print_json, print_json_with, print_table
+from formwright.core.files import write_whole
 
 
 @pytest.mark.parametrize(

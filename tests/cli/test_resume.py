@@ -79,3 +79,18 @@ def test_a_database_that_is_not_there_is_refused(run: Run, tmp_path: Path) -> No
     assert (done.code, done.out) == (2, "")
     assert "there is no study at" in done.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_study_that_ended_by_time_goes_on_to_a_number_of_trials(tmp_path: Path) -> None:
+    settings = {"proxies": ("params",), "objectives": ("params:max",)}
+    place = create(tmp_path / "study", own_rows(tmp_path, stop=Stop(seconds=0.001), **settings))
+    assert work_at(place) == 0
+    line = ("resume", place.folder, "--workers", 1, "--no-baseline")
+    extended = facts(*line, "--trials", 3, "--max-failures", 0)
+    assert [trial["state"] for trial in extended["trials"]] == ["finished"] * 3
+    stop = {"trials": 3, "seconds": None, "steps": None, "patience": None, "failures": 0}
+    assert extended["config"]["stop"] == stop
+    again = facts(*line, "--spend-steps", 100, "--patience", 1)
+    assert len(again["trials"]) >= 3
+    assert again["config"]["stop"] == stop | {"trials": None, "steps": 100, "patience": 1}

@@ -10,6 +10,7 @@ from tests.cli.conftest import Run
 from tests.cli.studies import SPACE, STEPS, digests, facts, scores, search_line, started, wait_for
 from tests.cli.training import table
 
+from formwright.cli.search import _default_name
 from formwright.nn.hf.save import load_folder
 
 
@@ -132,7 +133,7 @@ def test_a_search_that_cannot_be_done_leaves_nothing_behind(
 def test_a_folder_that_is_taken_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "study").mkdir()
     (tmp_path / "study" / "diary.txt").touch()
-    assert "is not an empty folder, or name another one with --out" in refused(run, tmp_path)
+    assert "is not an empty folder: name another one with --out" in refused(run, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -158,3 +159,39 @@ def test_a_wrong_column_is_refused(run: Run, tmp_path: Path) -> None:
     assert (done.code, done.out) == (2, "")
     assert "wordz" in done.err
     assert not (tmp_path / "study").exists()
+
+
+@pytest.mark.parametrize(
+    ("space", "task", "name"),
+    [
+        ("flexibert-nano", "mini-glue/sst2", "flexibert-nano-mini-glue-sst2"),
+        ("flexibert-nano", "/home/me/reviews.csv", "flexibert-nano-reviews"),
+        ("flexibert-nano", "../reviews.csv", "flexibert-nano-reviews"),
+        ("spaces/mine.py:SPACE", "reviews.jsonl", "mine-reviews"),
+    ],
+)
+def test_a_folder_is_named_after_space_and_task(space: str, task: str, name: str) -> None:
+    assert _default_name(space, task) == name
+
+
+def test_proxies_are_raised_unless_another_goal_is_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    monkeypatch.setattr("formwright.cli.study_run.conduct", lambda place, _: found.append(place))
+    for number, options in enumerate(([], ["--proxy", "params"], ["--maximise", "params"], ["--minimise", "params"])):
+        done = run(*search_line(tmp_path, "--evaluator", "proxy", *options, out=str(number)))
+        assert done.code == 0, done.err
+    goals = [json.loads((place.folder / "config.json").read_text())["config"]["objectives"] for place in found]
+    assert goals == [["synflow:max"], ["params:max"], ["params:max"], ["synflow:max", "params:min"]]
+
+
+def test_the_place_of_a_password_is_for_its_owner_alone(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = []
+    monkeypatch.setattr("formwright.cli.study_run.conduct", lambda _, wishes: noted.append(wishes.command))
+    monkeypatch.setattr("sys.argv", ["formwright", "search", "--storage", "postgresql://me:secret@host/db"])
+    assert run(*search_line(tmp_path)).code == 0
+    assert (tmp_path / "study" / "config.json").stat().st_mode & 0o777 == 0o600
+    assert noted == ["formwright search --storage 'postgresql://me:***@host/db'"]

@@ -1,5 +1,6 @@
 """What `formwright show` says of a study, and `formwright export` of it to Optuna."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import optuna
@@ -7,7 +8,7 @@ import pytest
 from tests.cli.conftest import Run
 from tests.study.films import films_study
 
-from formwright.core.records import Observation, Request, Spent
+from formwright.core.records import Budget, Observation, Request, Spent
 from formwright.core.rng import derive
 from formwright.study.place import Place
 from formwright.study.replay import asked_data
@@ -17,14 +18,15 @@ ACCURACY = (0.5, 0.75, None, 0.625, 0.875)  # of each trial; the third one fails
 PARAMS = (2000, 3000, None, 1000, 9000)
 
 
-def record(place: Place) -> Place:
+def record(place: Place, budgets: Sequence[int | None] = ()) -> Place:
     """Fill a study: five trials with an outcome, and one without."""
     with place.open() as opened:
         space = find_space(opened.config.space)
         opened.log.append("started", "launcher", {"begins": True})
         for number in range(6):
             design = space.sample(derive(0, number))
-            request = Request(space.card(design), design=design, parent=0 if number == 4 else None)
+            budget = Budget(budgets[number] if number < len(budgets) else None)
+            request = Request(space.card(design), budget, 0 if number == 4 else None, design)
             opened.log.ask(number, "one", 60.0, asked_data(request, space, 0))
             if number == 2:
                 opened.log.finish(number, "one", "failed", {"reason": "the loss is [bold]nan[/bold]"})
@@ -51,6 +53,11 @@ def test_a_study_is_printed_best_first(run: Run, tmp_path: Path) -> None:
     assert "the loss is [bold]nan[/bold]" in done.out
     assert "trials  6: 4 finished, 1 failed, 1 pending" in done.out
     assert "4:04 of evaluation, 80 training steps, 4e+03 MACs" in done.out
+
+
+def test_trials_that_were_trained_less_are_not_among_the_best(run: Run, tmp_path: Path) -> None:
+    place = record(films_study(tmp_path), budgets=(20, 60, 60, 60, 20))
+    assert order(run("show", place.folder).out) == [1, 3]
 
 
 def test_trials_beyond_a_limit_are_not_among_the_best(run: Run, tmp_path: Path) -> None:

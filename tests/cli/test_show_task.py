@@ -46,7 +46,7 @@ def test_a_task_as_json(run: Run) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("mini-glue/sst2", ("accuracy (chance: 0.5)", "negative", "8,192 rows", "1,024 rows", "median")),
+        ("mini-glue/sst2", ("accuracy (chance: 0.5)", "negative", "8,192 rows", "2,048 rows", "median")),
         ("mini-glue/stsb", ("regression", "pearson, spearman", "least 0", "largest 5")),
         pytest.param("digits", ("1 x 8 x 8 values", "1,197 rows"), marks=pytest.mark.slow),
         ("translation", ("source", "target", "perplexity")),

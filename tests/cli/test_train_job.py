@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Run
-from tests.cli.training import DECODER, DEEPER, ENCODER, VISION, card_file, on_table, table
+from tests.cli.training import DECODER, DEEPER, ENCODER, QUICK, VISION, card_file, on_table, table
 
 from formwright.cli.train_job import Job
 
+_RTE = "index\tsentence1\tsentence2\tlabel"
 DEFAULTS: dict[str, Any] = {
     "data": None,
     "text": (),
@@ -61,9 +62,9 @@ def test_the_usual_folder_is_named_after_the_design_and_the_task(source: str, ta
         (("--task", "digits", "--device", "abacus"), "no device is called 'abacus'; devices are auto, cuda, mps, cpu"),
         (("--task", "digits", "--data", "anywhere"), "the task 'digits' takes no --data"),
         (("--task", "glue/sst2", "--data", "absent"), "absent"),
-        (("--task", "squad"), "needs the folder of its files: give --data DIR"),
+        (("--task", "squad", "--data", "absent"), "expected the folder that holds the files of SQuAD"),
         (("--task", "absent.csv"), "cannot read"),
-        (("--task", "pydoc/masked", "--decay", "square"), "--decay is linear, cosine or none, not 'square'"),
+        (("--task", "pydoc/masked", "--decay", "square"), "decay is linear, cosine or none, not 'square'"),
         (("--task", "pydoc/masked", "--epochs", 0), "--epochs must be a number above 0"),
         (("--task", "pydoc/masked", "--epochs", "nan"), "--epochs"),
         (("--task", "pydoc/masked", "--epochs", "inf"), "--epochs must be a number above 0"),
@@ -71,6 +72,8 @@ def test_the_usual_folder_is_named_after_the_design_and_the_task(source: str, ta
         (("--task", "pydoc/masked", "--learning-rate", "nan"), "learning rate and clip above 0"),
         (("--task", "pydoc/masked", "--dropout", "nan"), "dropout"),
         (("--task", "pydoc/masked", "--next-sentence"), "say on what with --pretrain"),
+        (("--task", "pydoc/masked", "--pretrain-steps", 9), "--pretrain-steps is part of pretraining; say on what"),
+        (("--task", "pydoc/masked", "--patience", 2), "say how often to judge with --judge-every"),
         (("--task", "pydoc/masked", "--pretrain", "poems"), "no task called 'poems'"),
         (("--task", "pydoc/masked", "--batch", 0), "--batch"),
         (("--task", "pydoc/masked", "--seed", -1), "--seed"),
@@ -129,7 +132,31 @@ def test_a_trained_model_is_not_pretrained_again(run: Run, tmp_path: Path) -> No
     done = run("train", tmp_path / "out" / "model", *mine, "--pretrain", "self", "--out", tmp_path / "again")
     assert done.code == 2
     assert "--pretrain is for cards" in done.err
+    done = run("train", tmp_path / "out" / "model", *mine, "--next-sentence", "--out", tmp_path / "again")
+    assert done.code == 2
+    assert "--next-sentence is for cards" in done.err
     assert not (tmp_path / "again").exists()
+
+
+def test_a_length_that_the_design_cannot_read_is_told(run: Run, tmp_path: Path) -> None:
+    command = ("train", card_file(tmp_path), *on_table(table(tmp_path)), "--steps", 1)
+    longer = run(*command, "--length", 40, "--out", tmp_path / "longer")
+    assert "rows have at most 32 tokens, not 40: the design reads no more" in longer.err
+    assert "rows have at most" not in run(*command, "--length", 32, "--out", tmp_path / "fits").err
+
+
+def test_the_text_of_pretraining_is_looked_for_where_the_rows_are(run: Run, tmp_path: Path) -> None:
+    for folder, header, words in (("SST-2", "sentence\tlabel", ("good film",)), ("RTE", _RTE, ("a b", "c d"))):
+        (tmp_path / folder).mkdir()
+        rows = [f"{row}\t" * (folder == "RTE") + "\t".join(f"{text} {row}" for text in words) for row in range(8)]
+        labels = ("entailment", "not_entailment") if folder == "RTE" else ("0", "1")
+        lines = [header, *(f"{row}\t{labels[place % 2]}" for place, row in enumerate(rows))]
+        for name in ("train.tsv", "dev.tsv"):
+            (tmp_path / folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    options = ("--task", "glue/rte", "--data", tmp_path, "--pretrain", "glue/sst2", "--pretrain-steps", 1)
+    done = run("train", card_file(tmp_path), *options, *QUICK, "--steps", 1, "--out", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert "pretraining: step 1 of 1" in done.err
 
 
 def test_test_rows_that_are_not_there_are_missed_before_training(run: Run, tmp_path: Path) -> None:
@@ -161,7 +188,7 @@ def test_another_card_under_the_same_name_does_not_go_on_with_a_run(run: Run, tm
     card_file(tmp_path, DEEPER)
     refused = run(*command)
     assert refused.code == 2
-    assert f"other options (digest {ENCODER.digest})" in refused.err
+    assert "changed since is the card;" in refused.err
 
 
 def test_how_often_a_run_is_saved_does_not_make_it_another(run: Run, tmp_path: Path) -> None:
@@ -212,7 +239,7 @@ def test_a_folder_that_cannot_be_written_is_one_message(
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("formwright.cli.train_job.write_whole", refused)
+    monkeypatch.setattr("formwright.cli.train_record.write_whole", refused)
     done = run("train", card_file(tmp_path), *on_table(table(tmp_path)), "--steps", 1, "--out", tmp_path / "out")
     assert (done.code, done.out) == (2, "")
     assert f"cannot write {tmp_path / 'out'}: Permission denied" in done.err
@@ -229,4 +256,4 @@ def test_a_divergence_is_one_message(run: Run, tmp_path: Path) -> None:
 def test_the_record_says_what_the_run_is(run: Run, tmp_path: Path) -> None:
     run("train", card_file(tmp_path), *on_table(table(tmp_path)), "--steps", 1, "--out", tmp_path / "out")
     record = json.loads((tmp_path / "out" / "training.json").read_text(encoding="utf-8"))
-    assert (record["steps"], record["text"], record["digest"]) == (1, ["words"], ENCODER.digest)
+    assert (record["steps"], record["text"], record["digests"]["card"]) == (1, ["words"], ENCODER.digest)

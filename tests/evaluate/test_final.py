@@ -2,17 +2,23 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+import torch
 from tests.evaluate.toy import SIZES, UNTESTED, card, files, trainer
 
-from formwright.core.errors import IllegalInput
+from formwright.arch.card import Card
+from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Request
 from formwright.evaluate import final
 from formwright.evaluate.context import Context
 from formwright.evaluate.final import RECORD, Final, Verdict, openings
 from formwright.evaluate.full import Full
+from formwright.evaluate.training import Start
+from formwright.nn.heads import SequenceHead
+from formwright.nn.task_model import TaskModel
+from formwright.train.fit import Training, fresh_model
 from formwright.train.judge import judge
 from formwright.train.loop import Paused
 from formwright.train.prepare import Part, Prepared, prepare
@@ -43,6 +49,58 @@ def test_validation_and_test_are_scored(tmp_path: Path, judged: list[int]) -> No
     assert found.metrics.keys() == {"accuracy", "test/accuracy"}
     assert found.metrics["accuracy"] == Full(trainer()).evaluate(Request(CARD), Context()).metrics["accuracy"]
     assert judged == [SIZES[2]]
+
+
+def test_what_was_spent_is_accounted_for(tmp_path: Path) -> None:
+    found = FINAL.evaluate(Request(CARD), Context(0, tmp_path)).spent
+    alone = Full(trainer()).evaluate(Request(CARD), Context()).spent
+    assert (found.steps, found.macs) == (alone.steps, alone.macs) == (12, alone.macs)
+    assert found.seconds > 0
+
+
+def test_a_score_that_is_no_number_fails_before_the_test_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("formwright.train.fit.judge", lambda *_: {"accuracy": float("nan")})
+    with pytest.raises(EvaluationFailed, match="the accuracy on validation is nan after step 11"):
+        verdict(tmp_path)
+    assert openings(tmp_path) == []
+
+
+def test_a_test_score_that_is_no_number_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(final, "judge", lambda *_: {"accuracy": float("inf")})
+    with pytest.raises(EvaluationFailed, match="the accuracy on test is inf after step 11"):
+        verdict(tmp_path)
+
+
+def test_a_lack_of_memory_is_a_failure(tmp_path: Path) -> None:
+    def hungry(*_: object) -> TaskModel:
+        raise MemoryError
+
+    with pytest.raises(EvaluationFailed, match="memory was used up before the first step"):
+        Final(trainer(), hungry).verdict(Request(CARD), Context(0, tmp_path))
+
+
+def raised_by(number: float) -> Start:
+    """Start with fresh weights, and a bias that nobody would draw."""
+
+    def start(card: Card, prepared: Prepared, training: Training) -> TaskModel:
+        model = fresh_model(card, prepared, training)
+        torch.nn.init.constant_(cast(SequenceHead, model.head).output.bias, number)
+        return model
+
+    return start
+
+
+def test_a_model_can_be_fine_tuned(tmp_path: Path) -> None:
+    slow = trainer(learning_rate=1e-9)
+    for number in (50.0, 70.0):  # in one folder: neither goes on with the other's run
+        found = Final(slow, raised_by(number)).verdict(Request(CARD), Context(0, tmp_path))
+        assert cast(SequenceHead, found.model.head).output.bias.tolist() == pytest.approx([number, number])
+    assert found.openings == 2
+    again = Final(slow, raised_by(70.0)).verdict(Request(CARD), Context(0, tmp_path))
+    assert again.openings == 2
+    assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
 def test_the_test_score_is_that_of_the_model(tmp_path: Path) -> None:
@@ -150,6 +208,12 @@ def test_a_model_can_be_had_without_opening_the_test(tmp_path: Path, judged: lis
     assert not (tmp_path / RECORD).exists()
 
 
+def test_earlier_openings_are_told_where_no_test_is_wanted(tmp_path: Path) -> None:
+    verdict(tmp_path)
+    found = FINAL.verdict(Request(CARD), Context(0, tmp_path), test=False)
+    assert (found.test, found.openings) == (None, 1)
+
+
 def test_a_training_that_was_stopped_is_gone_on_with(tmp_path: Path) -> None:
     told: list[int] = []
 
@@ -163,6 +227,7 @@ def test_a_training_that_was_stopped_is_gone_on_with(tmp_path: Path) -> None:
     assert not (tmp_path / "stopped" / RECORD).exists()
     again = FINAL.verdict(Request(CARD), Context(0, tmp_path / "stopped", after_step=lambda step, _: told.append(step)))
     assert told == list(range(12))
+    assert again.spent.steps == 12
     whole = verdict(tmp_path / "whole")
     assert (again.validation, again.test) == (whole.validation, whole.test)
     pairs = zip(again.model.parameters(), whole.model.parameters(), strict=True)

@@ -5,21 +5,23 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
-from tests.evaluate.toy import TASK, UNTESTED, block, card, files, trainer
+from tests.evaluate.toy import SIZES, TASK, UNTESTED, block, card, files, rows, splits, trainer
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, CrossAttention
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Request
+from formwright.cost import macs
 from formwright.evaluate.context import Context
-from formwright.evaluate.training import WEIGHTS, Trainer, card_of, write_weights
+from formwright.evaluate.training import WEIGHTS, Trainer, card_of, training_macs, write_weights
 from formwright.nn.build import build
 from formwright.nn.task_model import TaskModel
-from formwright.tasks.rows import Splits, TranslationRows
+from formwright.tasks.rows import PlainText, Splits, TextRows, TranslationRows
 from formwright.tasks.task import Task
-from formwright.tasks.tokeniser import train_wordpiece
-from formwright.train.fit import head_of
+from formwright.tasks.tokeniser import Tokeniser, train_wordpiece
+from formwright.train.fit import Training, head_of
+from formwright.train.prepare import prepare
 
 CARD = card(32)
 
@@ -39,6 +41,25 @@ def translations() -> Splits[TranslationRows]:
     return Splits(part, part, part)
 
 
+class Content:
+    """Rows that may change under a task, as those of a file do."""
+
+    def __init__(self, splits: Splits[TextRows]) -> None:
+        self.splits = splits
+
+    def __call__(self) -> Splits[TextRows]:
+        return self.splits
+
+
+def vocabulary() -> Tokeniser:
+    return train_wordpiece(TASK.search_view().train, 32)
+
+
+def key(one: Trainer, design: Card = CARD, training: Training | None = None) -> str:
+    training = training or one.training
+    return one.key(design, prepare(one.task, design, training.length, one.tokeniser), training)
+
+
 def test_only_our_cards_are_trained() -> None:
     with pytest.raises(IllegalInput, match="only a formwright card can be trained, not a Foreign"):
         trainer().observe(Request(Foreign()), Context())
@@ -50,18 +71,54 @@ def test_the_card_of_a_request() -> None:
 
 def test_a_run_is_named_by_everything_that_decides_it() -> None:
     base = trainer()
-    vocabulary = train_wordpiece(TASK.search_view().train, 30)
+    other = train_wordpiece(PlainText(("x y z",)), 30)
     keys = [
-        base.key(CARD, base.training),
-        base.key(card(32, 32), base.training),
-        base.key(CARD, trainer(steps=13).training),
-        base.key(CARD, base.seeded(Context(1))),
-        base.key(CARD, replace(base.training, length=8)),
-        Trainer(UNTESTED, base.training).key(CARD, base.training),
-        Trainer(TASK, base.training, vocabulary).key(CARD, base.training),
+        key(base),
+        key(base, card(32, 32)),
+        key(base, training=trainer(steps=13).training),
+        key(base, training=base.seeded(Context(1))),
+        key(base, training=replace(base.training, length=8)),
+        key(Trainer(UNTESTED, base.training)),
+        key(Trainer(TASK, base.training, other)),
     ]
     assert len(set(keys)) == len(keys)
-    assert trainer().key(card(32), trainer().training) == keys[0]
+    assert key(trainer(), card(32)) == keys[0]
+
+
+@pytest.mark.parametrize("split", [0, 1])
+def test_other_rows_under_the_same_name_are_another_run(split: int) -> None:
+    content = Content(splits())
+    task = replace(TASK, splits=content)
+    before = key(trainer(task=task))
+    parts = [rows(0), rows(1), rows(2)]
+    parts[split] = replace(parts[split], labels=parts[split].labels[::-1])
+    content.splits = Splits(*parts)
+    changed = replace(task)  # the same in all that the task says of itself
+    assert changed == task
+    assert key(trainer(task=changed)) != before
+    content.splits = splits()
+    assert key(trainer(task=replace(task))) == before
+
+
+def test_the_rows_that_are_trained_on_are_those_of_the_file_as_it_is() -> None:
+    content = Content(splits())
+    task = replace(TASK, splits=content)
+    prepare(task, CARD, 12)
+    content.splits = Splits(rows(1), rows(0), None)
+    assert len(prepare(replace(task), CARD, 12, vocabulary()).train.rows) == SIZES[1]
+
+
+def test_padding_is_counted_as_far_as_it_is_computed() -> None:
+    words = [("a " * number).strip() for number in (1, 2, 3, 10)]
+    part = TextRows(tuple((text,) for text in words for _ in range(3)), (0, 1) * 6)
+    task = Task("ragged", "sequence-classification", "accuracy", lambda: Splits(part, part, part), labels=("0", "1"))
+    ragged = trainer(steps=2, task=task)
+    training = replace(ragged.training, recipe=replace(ragged.training.recipe, batch=3, accumulate=2))
+    prepared = prepare(task, CARD, 12)
+    # batches of like rows, of 3, 4, 5 and 12 tokens with the special ones: no padding, and 6 tokens in the mean
+    assert training_macs(CARD, prepared, training, 2) == 3 * 2 * (3 * 2) * macs(CARD, 6)
+    whole = replace(training, recipe=replace(training.recipe, batch=99, accumulate=1))
+    assert training_macs(CARD, prepared, whole, 2) == 3 * 2 * 12 * macs(CARD, 12)
 
 
 def test_the_seed_of_a_context_is_that_of_the_recipe() -> None:
@@ -75,12 +132,13 @@ def test_weights_are_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: py
     before = (tmp_path / "deep" / "weights.safetensors").read_bytes()
 
     def full_disk(*_: object) -> None:
-        raise IllegalInput("no room")
+        raise OSError(28, "no room")
 
-    monkeypatch.setattr("formwright.evaluate.training.save_tensors", full_disk)
-    with pytest.raises(IllegalInput, match="no room"):
+    monkeypatch.setattr(Path, "write_bytes", full_disk)
+    with pytest.raises(IllegalInput, match=r"cannot write .*weights\.safetensors: no room"):
         write_weights(model, tmp_path / "deep" / "weights.safetensors")
     assert (tmp_path / "deep" / "weights.safetensors").read_bytes() == before
+    assert files(tmp_path) == ["deep/weights.safetensors"]
 
 
 def test_a_model_whose_stacks_share_a_table_is_kept(tmp_path: Path) -> None:

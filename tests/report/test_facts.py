@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.report.studies import SPACE, WORKER, ask, design_of, fail, new_log, small_study, tell
+from tests.report.studies import SPACE, WORKER, ask, deliver, design_of, fail, new_log, small_study, tell
 
 from formwright.cost import params
 from formwright.report.facts import study_facts
@@ -18,7 +18,7 @@ def test_the_facts_of_a_running_study(tmp_path: Path) -> None:
     assert (ledger.finished, ledger.failed, ledger.pending) == (4, 1, 1)
     assert (ledger.spent.seconds, ledger.spent.steps, ledger.spent.macs) == (10.0, 1200, 4 * 10**9)
     assert facts.over == ""
-    assert [model.role for model in facts.models] == ["best", "front", "baseline"]
+    assert [model.role for model in facts.models] == ["front", "earlier", "baseline"]
     assert (facts.baseline, facts.found) == (facts.models[2], facts.models[0])
 
 
@@ -85,3 +85,54 @@ def test_operations_are_counted_at_some_length_in_any_case(tmp_path: Path, train
     (tmp_path / "other").mkdir()
     short = study_facts(small_study(tmp_path / "other"), SPACE)
     assert long.trials[0].costs["macs"] > short.trials[0].costs["macs"]
+
+
+def test_a_better_design_supersedes_a_delivered_model(tmp_path: Path) -> None:
+    log = new_log(tmp_path, objectives=["accuracy:max"], keep=2)
+    for number, accuracy in enumerate((0.5, 0.6, 0.7)):
+        ask(log, number)
+        tell(log, number, accuracy=accuracy)
+    deliver(log, "trial-1", "best", 1, 0.65)
+    deliver(log, "trial-2", "best", 2, 0.75)
+    before = study_facts(log, SPACE)
+    assert [model.role for model in before.models] == ["best", "best"]
+    assert before.found is not None
+    assert before.found.name == "trial-2"
+    ask(log, 3)
+    tell(log, 3, accuracy=0.8)
+    after = study_facts(log, SPACE)
+    assert [(model.name, model.role) for model in after.models] == [("trial-2", "best"), ("trial-1", "earlier")]
+    assert after.found is None, "the best design now has not been delivered"
+
+
+def test_a_study_that_goes_on_shows_where_to_and_how(tmp_path: Path) -> None:
+    log = small_study(tmp_path, stop={"trials": 4, "failures": 3})
+    log.append("started", WORKER, {"begins": True, "stop": {"trials": 60, "seconds": None}})
+    log.append("note", WORKER, {"command": "formwright resume it --trials 60"})
+    facts = study_facts(log, SPACE)
+    assert facts.config["stop"] == {"trials": 60, "seconds": None, "failures": 3}
+    assert facts.command == "formwright search --seed 0\nformwright resume it --trials 60"
+
+
+def test_only_the_longest_trials_make_progress(tmp_path: Path) -> None:
+    log = new_log(tmp_path, objectives=["accuracy:max"])
+    for number, (steps, accuracy) in enumerate(((100, 0.9), (300, 0.6), (300, 0.7))):
+        ask(log, number, steps=steps)
+        tell(log, number, accuracy=accuracy)
+    facts = study_facts(log, SPACE)
+    assert facts.progress.by_number == ((1, 0.6), (2, 0.7))
+    assert facts.best == 2
+
+
+def test_a_design_that_cannot_be_trained_to_the_end_is_not_the_best(tmp_path: Path) -> None:
+    log = new_log(tmp_path, objectives=["accuracy:max"])
+    for number, accuracy in enumerate((0.7, 0.6)):
+        ask(log, number)
+        tell(log, number, accuracy=accuracy)
+    failed = {"name": "trial-0", "digest": SPACE.card(design_of(0)).digest, "reason": "the loss is nan"}
+    log.append("note", WORKER, {"undelivered": failed})
+    deliver(log, "trial-1", "best", 1, 0.65)
+    facts = study_facts(log, SPACE)
+    assert facts.best == 1
+    assert facts.found == facts.models[0]
+    assert facts.found.role == "best"

@@ -1,6 +1,6 @@
 """Final models are read from the notes of a log."""
 
-from formwright.report.models import FinalModel, final_models, last_command
+from formwright.report.models import FinalModel, commands, final_models, told_apart
 from formwright.study.events import Event
 
 
@@ -28,8 +28,21 @@ def test_what_is_missing_or_no_number_is_left_out() -> None:
 def test_other_events_are_no_models_and_no_commands() -> None:
     events = [Event(1, "started", None, "worker", 0.0, {"command": "x"}), note(2, other=1)]
     assert final_models(events) == ()
-    assert last_command(events) == ""
+    assert commands(events) == ""
 
 
-def test_the_last_command_counts() -> None:
-    assert last_command([note(1, command="first"), note(2, command="second"), note(3)]) == "second"
+def test_every_command_stands_once_in_the_order_of_the_runs() -> None:
+    lines = ("search", "resume", "resume", "resume --trials 9")
+    events = [note(number, command=line) for number, line in enumerate(lines)]
+    assert commands(events) == "search\nresume\nresume --trials 9"
+
+
+def test_what_is_no_longer_wanted_is_called_earlier() -> None:
+    models = [FinalModel(role, role, digest="old") for role in ("best", "front", "baseline")]
+    told = told_apart([*models, FinalModel("new", "best", digest="new")], {"new"})
+    assert [(model.name, model.role) for model in told] == [
+        ("new", "best"),
+        ("best", "earlier"),
+        ("front", "earlier"),
+        ("baseline", "baseline"),
+    ]

@@ -20,7 +20,10 @@ def test_columns_are_as_long_as_there_are_trials(tmp_path: Path) -> None:
     assert data["trials"]["state"] == [0, 0, 0, 0, 2, 1]
     assert data["reasons"] == {4: "the loss is not a number"}
     assert (data["best"], data["front"]) == (facts.best, list(facts.front))
-    assert data["baseline"] == {"name": "bert", "values": {"params": 90_000, "accuracy": 0.71}}
+    assert data["models"] == [
+        {"name": "found after 1,000 steps", "baseline": False, "values": {"params": 90_000, "accuracy": 0.75}},
+        {"name": "bert after 1,000 steps", "baseline": True, "values": {"params": 90_000, "accuracy": 0.71}},
+    ]
 
 
 def test_counts_are_exact_and_scores_are_short(tmp_path: Path) -> None:

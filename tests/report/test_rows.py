@@ -50,7 +50,14 @@ def test_a_trial_under_way_has_no_end_and_its_last_worker() -> None:
 
 def test_pauses_between_runs_do_not_count() -> None:
     starts = event("started", 10.0, None, begins=True), event("started", 1000.0, None, begins=True)
-    events = starts[0], event("asked", 11.0), starts[1], event("told", 1003.0)
+    events = (
+        starts[0],
+        event("asked", 11.0),
+        event("note", 14.0),
+        starts[1],
+        event("claimed", 1002.0),
+        event("told", 1003.0),
+    )
     assert only(Trial(0, Request(CARD), "finished", FOUND), *events).elapsed == 4.0
 
 

@@ -40,10 +40,12 @@ def test_before_the_final_models(facts: StudyFacts) -> None:
     size = short_count(best.costs["params"])
     expected = f"The best design so far, trial {best.number}, has accuracy 0.7400 with {size} parameters."
     assert what_was_found(replace(facts, models=())) == expected
+    assert what_was_found(replace(facts, models=(), over="40 trials")) == expected.replace(" so far", "")
 
 
 def test_when_no_trial_keeps_the_limits(facts: StudyFacts) -> None:
     assert what_was_found(replace(facts, best=None)) == "No trial so far keeps all limits."
+    assert what_was_found(replace(facts, best=None, over="40 trials")) == "No trial keeps all limits."
 
 
 def test_before_the_first_trial(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pymoo.util.nds.non_dominated_sorting import NonDominatedSorting
 
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Budget, Direction, History, Objective, Observation, Request, Trial
-from formwright.search.fronts import best_first, crowding, front, hypervolume, non_dominated_rank, ranks
+from formwright.search.fronts import best_first, best_of, crowding, front, hypervolume, non_dominated_rank, ranks
 from formwright.search.scores import Scores
 from formwright.testing.spaces import small
 
@@ -115,6 +115,21 @@ def test_the_front_of_a_history() -> None:
     assert [trial.number for trial in front(everything, limited)] == [0, 3]
     assert front(past, (*GOALS, Objective.parse("params<=1"))) == ()
     assert front(History(), GOALS) == ()
+
+
+def test_the_best_of_a_front_is_best_in_the_first_goal() -> None:
+    past = history((0, 0.1, 10, None), (1, 0.9, 90, None), (2, 0.5, 50, None), (3, 0.48, 49, None), (4, 0.4, 60, None))
+    assert [trial.number for trial in best_of(past, GOALS)] == [1, 0, 2, 3]
+    assert [trial.number for trial in best_of(past, GOALS[::-1])] == [0, 1, 2, 3]
+    limited = (*GOALS, Objective.parse("params<=60"))
+    assert [trial.number for trial in best_of(past, limited)] == [2, 0, 3]
+    assert best_of(past, (*GOALS, Objective.parse("params<=1"))) == ()
+    assert best_of(History(), GOALS) == ()
+
+
+def test_with_one_goal_the_best_are_all_trials_in_their_order() -> None:
+    past = history((0, 0.1, 10, None), (1, 0.9, 90, None), (2, 0.5, 50, None), (3, 0.9, 10, None), (4, 1.0, 10, 5))
+    assert [trial.number for trial in best_of(past, GOALS[:1])] == [1, 3, 2, 0]
 
 
 def test_the_longest_evaluations_alone_count() -> None:

@@ -95,6 +95,14 @@ def test_its_rungs_follow_the_length_of_a_full_evaluation() -> None:
     assert Halving.for_budget(10, None) == {}
 
 
+@pytest.mark.parametrize(
+    ("steps", "rungs"),
+    [(300, (12, 36, 108, 300)), (1000, (38, 114, 342, 1000)), (100, (4, 12, 36, 100)), (27, (1, 3, 9, 27))],
+)
+def test_no_rung_is_nearly_as_long_as_the_last(steps: int, rungs: tuple[int, ...]) -> None:
+    assert Halving(small(), (ACCURACY,), anything, **Halving.for_budget(None, steps)).rungs == rungs
+
+
 def test_illegal_options_are_refused() -> None:
     with pytest.raises(IllegalInput, match=r"eta is 1; .* at least 2"):
         Halving(small(), (ACCURACY,), eta=1)

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from tests.study.cases import new_log, quick_config
 
+from formwright.arch.card import Card
 from formwright.core.errors import FormwrightError, IllegalInput, UnknownName
 from formwright.core.records import Objective, Request
 from formwright.core.rng import derive
@@ -16,9 +17,17 @@ from formwright.evaluate.staged import Staged
 from formwright.search.evolution import RegularizedEvolution
 from formwright.search.halving import Halving
 from formwright.space.zoo import load_space
-from formwright.study.assemble import assemble, find_task, make_evaluator, make_training, refuse_faulty
+from formwright.study.assemble import (
+    assemble,
+    find_task,
+    make_evaluator,
+    make_training,
+    refuse_faulty,
+    with_whole_paths,
+)
 from formwright.study.config import TaskChoice, TrainingChoice
 from formwright.study.limits import LATENCY
+from formwright.study.place import create, find
 from formwright.study.stop import Stop
 from formwright.study.study import Study
 
@@ -45,6 +54,17 @@ def test_a_study_has_the_parts_that_are_named(tmp_path: Path) -> None:
     assert study.searcher.population == 10  # a quarter of the trials
 
 
+def test_a_searcher_whose_study_is_extended_stays_as_it_is(tmp_path: Path) -> None:
+    config = quick_config(stop=Stop(40), searcher="regularized-evolution")
+    with create(tmp_path / "mine", config).open() as opened:
+        opened.log.append("started", "me", {"begins": True, "stop": {"trials": 400}})
+    with find(str(tmp_path / "mine")).open() as opened:
+        study = assemble(opened.config, opened.log, tmp_path)
+        assert study.stop.trials == 400
+        assert isinstance(study.searcher, RegularizedEvolution)
+        assert study.searcher.population == 10  # a quarter of the trials that were planned first
+
+
 def test_options_reach_the_searcher(tmp_path: Path) -> None:
     study = assembled(tmp_path, searcher="halving", options={"eta": 2}, training=TrainingChoice(steps=54))
     assert isinstance(study.searcher, Halving)
@@ -64,6 +84,31 @@ def test_the_gate_measures_this_machine(tmp_path: Path) -> None:
     told = assemble(quick_config(limits=("latency_ms<=1e-9",)), new_log(tmp_path, "two"), tmp_path).gate(CARD)
     assert told is not None
     assert told.endswith("beyond the limit latency_ms<=1e-09")
+
+
+def test_what_the_gate_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[Card] = []
+
+    def each_time_another(card: Card, length: int) -> float:
+        measured.append(card)
+        return 1.0 + len(measured)
+
+    monkeypatch.setattr("formwright.study.assemble.latency_ms", each_time_another)
+    study = assembled(tmp_path, limits=("latency_ms<=5",))
+    assert study.gate(CARD) is None
+    assert study.evaluator.evaluate(Request(CARD), Context()).metrics[LATENCY] == 2.0
+    assert measured == [CARD]
+
+
+def test_files_of_the_users_own_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "films.csv").touch()
+    task = TaskChoice("films.csv", data="rows")
+    found = with_whole_paths(quick_config(space="mine.py:SMALL", task=task))
+    assert found.space == f"{tmp_path / 'mine.py'}:SMALL"
+    assert (found.task.name, found.task.data) == (str(tmp_path / "films.csv"), str(tmp_path / "rows"))
+    (tmp_path / "mini-glue" / "sst2").mkdir(parents=True)
+    assert with_whole_paths(quick_config()) == quick_config()  # what has a name is no path
 
 
 @pytest.mark.parametrize(("name", "kind"), [("full", Full), ("staged", Staged), ("inherited", Inherited)])
@@ -122,6 +167,7 @@ def test_a_study_that_can_be_done_is_not_refused() -> None:
         ({"objectives": ("accuracy:max",)}, IllegalInput, "is called 'accuracy': it has .*synflow"),
         ({"limits": ("paramz<=5",)}, IllegalInput, "no score or cost of this study is called 'paramz'"),
         ({"limits": ("params<=5",)}, IllegalInput, "the nearest has params"),
+        ({"limits": ("latency_ms<=0.001",)}, IllegalInput, r"latency_ms<=0\.001 is to be expected; the fastest of 3"),
         ({"objectives": ()}, IllegalInput, "there is nothing to improve"),
         ({"task": TaskChoice("digits")}, IllegalInput, "has images, but this card reads text"),
     ],

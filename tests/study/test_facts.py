@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 from tests.study.cases import Stepping, quick_config, run, toy_study
 
+from formwright.arch.card import Card
 from formwright.core.errors import EvaluationFailed
 from formwright.core.records import Request
+from formwright.cost import macs, params
 from formwright.study.facts import study_json
 from formwright.study.place import Opened, create
 from formwright.study.replay import asked_data
@@ -53,11 +55,24 @@ def test_a_study_is_told_in_full(opened: Opened, tmp_path: Path) -> None:
     assert first["metrics"] == {"accuracy": observation.metrics["accuracy"]}
     assert first["costs"] == {"params": observation.metrics["params"]}
     assert (first["seconds"], failed["seconds"], failed["reason"]) == (0.0, None, "no luck")
-    assert failed["metrics"] == failed["costs"] == {}
+    assert failed["metrics"] == {}
+    for trial in (failed, facts["trials"][5]):
+        card = trials[trial["number"] % 5].request.card
+        assert isinstance(card, Card)
+        assert trial["costs"] == {"params": params(card), "macs": macs(card, opened.config.training.length)}
     scores = {trial["number"]: trial["metrics"]["accuracy"] for trial in facts["trials"] if trial["metrics"]}
     assert scores[facts["best"][0]] == max(scores.values())
     assert facts["spent"]["steps"] == sum(trial.observation.spent.steps for trial in trials if trial.observation)
     assert 0 < facts["seconds"] < 60
+
+
+def test_final_trainings_are_counted_apart(opened: Opened) -> None:
+    assert study_json(opened)["delivery"] == {"seconds": 0.0}
+    for seconds in (1.5, 2.0):
+        opened.log.append("note", "me", {"model": {"name": "trial-0"}, "spent": {"seconds": seconds}})
+    opened.log.append("note", "me", {"command": "formwright search"})
+    facts = study_json(opened)
+    assert (facts["delivery"], facts["spent"]["seconds"]) == ({"seconds": 3.5}, 0.0)
 
 
 def test_pauses_are_not_counted(opened: Opened, tmp_path: Path) -> None:

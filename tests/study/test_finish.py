@@ -1,4 +1,5 @@
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,17 @@ from formwright.nn.task_model import TaskModel
 from formwright.search.scores import score
 from formwright.space.zoo import load_space
 from formwright.study.assemble import assemble
-from formwright.study.finish import Candidate, candidates, card_of_model, deliver, deliver_all, delivered
+from formwright.study.config import TrainingChoice
+from formwright.study.finish import (
+    Candidate,
+    Undelivered,
+    candidates,
+    card_of_model,
+    deliver,
+    deliver_all,
+    delivered,
+    undelivered,
+)
 from formwright.study.launch import work_at
 from formwright.study.place import Opened, create, find
 from formwright.study.replay import asked_data
@@ -26,6 +37,7 @@ DESIGNS = list(SPACE.enumerate())
 
 def told(folder: Path, *trials: tuple[dict[str, float], int | None], objectives: tuple[str, ...]) -> Study:
     """Give a study with these scores, found at these budgets."""
+    folder.mkdir(exist_ok=True)
     log = new_log(folder)
     for number, (metrics, steps) in enumerate(trials):
         request = Request(SPACE.card(DESIGNS[number]), Budget(steps), None, DESIGNS[number])
@@ -75,6 +87,7 @@ def test_with_several_goals_the_front_is_kept(tmp_path: Path) -> None:
     study = told(tmp_path, *trials, objectives=("accuracy:max", "params:min"))
     assert set(chosen(study, 9)) == {0, 1, 3, 4}
     assert chosen(study, 2) == [0, 3]  # the ends of the front are the least crowded
+    assert chosen(told(tmp_path / "x", *trials[::-1], objectives=("accuracy:max", "params:min"))) == [4]
     assert {candidate.role for candidate in candidates(study, 9, baseline=False)} == {"front"}
 
 
@@ -128,6 +141,7 @@ def test_a_delivered_model_loads_and_is_noted_and_tested_once(opened: Opened, tm
     readme = (Path(found.path) / "README.md").read_text(encoding="utf-8")
     assert "test accuracy" in readme
     assert "flexibert-nano" in readme
+    assert str(tmp_path) not in readme
     assert delivered(opened) == {"trial-7": found}
     opened_before = openings(tmp_path / "mine" / "final" / "trial-7")
     assert len(opened_before) == 1
@@ -163,3 +177,39 @@ def test_several_models_are_delivered_side_by_side(opened: Opened, tmp_path: Pat
     assert {name: model.path for name, model in delivered(opened).items()} == {
         model.name: str(tmp_path / "mine" / "models" / model.name) for model in models
     }
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_one_that_cannot_be_trained_is_replaced_by_the_next_best(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config = own_rows(tmp_path, training=TrainingChoice(steps=5, batch=8, length=16, learning_rate=1e30))
+    with create(tmp_path / "mine", config).open() as opened:  # whatever is trained with such a rate fails
+        assert work_at(opened.place) == 0
+        study = assemble(opened.config, opened.log, opened.place.folder)
+        ranked = [candidate.name for candidate in candidates(study, 9, baseline=False)]
+        assert len(ranked) == 4
+        assert deliver_all(opened, candidates(study, 1), 2) == []
+        failed = undelivered(opened.log)
+        assert sorted(each.name for each in failed.values()) == sorted([*ranked, "baseline"])
+        assert {each.role for each in failed.values()} == {"best", "baseline"}
+        said = capfd.readouterr().err
+        for each in failed.values():
+            assert "lower the learning rate" in each.reason
+            assert f"{each.name} cannot be delivered: {each.reason}\n" in said
+        assert candidates(study, 1) == []  # and none is tried again
+        assert delivered(opened) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_where_one_fails_the_others_are_delivered(opened: Opened) -> None:
+    assert work_at(opened.place) == 0
+    study = assemble(opened.config, opened.log, opened.place.folder)
+    first, second, third = candidates(study, 3, baseline=False)
+    note = Undelivered(first.name, first.role, first.card.digest, "no luck", first.trial)
+    opened.log.append("note", "me", {"undelivered": asdict(note)})
+    models = deliver_all(opened, [Candidate("baseline", "baseline", third.card), first], 1)
+    assert [model.name for model in models] == [second.name, "baseline"]
+    assert [candidate.name for candidate in candidates(study, 2, baseline=False)] == [second.name, third.name]

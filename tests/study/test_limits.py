@@ -71,6 +71,32 @@ def test_a_limit_that_a_single_design_keeps_is_possible() -> None:
     Limits.parse([f"params<={min(map(params, CARDS))}"], 16).refuse_impossible(small(), 0)
 
 
+@pytest.mark.parametrize(("fastest", "refused"), [(9.0, False), (10.0, False), (10.5, True)])
+def test_a_latency_that_is_missed_by_far_is_refused(fastest: float, refused: bool) -> None:
+    measured: list[float] = []
+
+    def measure(card: Card) -> float:
+        measured.append(macs(card, 16))
+        return fastest + 3 - len(measured)
+
+    limits = Limits.parse(["latency_ms<=5"], 16)
+    if refused:
+        told = r"no design of small with latency_ms<=5\.0 is .*; the fastest of 3 small ones takes 10\.5 ms"
+        with pytest.raises(IllegalInput, match=told):
+            limits.refuse_far_too_fast(small(), 0, measure)
+    else:
+        limits.refuse_far_too_fast(small(), 0, measure)
+    assert len(measured) == 3
+    assert max(measured) < sorted(macs(card, 16) for card in CARDS)[len(CARDS) // 2]
+
+
+def test_nothing_is_measured_without_a_limit_on_it() -> None:
+    def measure(_: Card) -> float:
+        pytest.fail("measured")
+
+    Limits.parse(["params<=5"], 16).refuse_far_too_fast(small(), 0, measure)
+
+
 def test_limits_that_exclude_each_other_are_refused_together() -> None:
     with pytest.raises(IllegalInput, match=r"params<=10\.0 and macs>=1000000000000\.0 .* params [\d,]+, macs [\d,]+"):
         Limits.parse(["params<=10", "macs>=1e12"], 16).refuse_impossible(small(), int(derive(0).integers(9)))

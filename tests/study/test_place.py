@@ -67,17 +67,36 @@ def test_one_of_several_studies_has_to_be_named(open_store: Callable[[], Store],
 
 def test_a_folder_that_holds_a_study_is_refused(tmp_path: Path) -> None:
     create(tmp_path / "mine", MINE)
-    with pytest.raises(IllegalInput, match=r"is not an empty folder; go on with `formwright resume .*mine`, or name"):
+    with pytest.raises(
+        IllegalInput, match=r"mine holds a study already: go on with it by `formwright resume .*mine`, or name"
+    ):
         create(tmp_path / "mine", MINE)
 
 
 def test_a_folder_that_holds_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "diary.txt").write_text("dear diary", encoding="utf-8")
-    with pytest.raises(IllegalInput, match="is not an empty folder, or name another one with --out"):
+    with pytest.raises(IllegalInput, match="is not an empty folder: name another one with --out"):
         create(tmp_path, MINE)
     with pytest.raises(IllegalInput, match="is not an empty folder"):
         create(tmp_path / "diary.txt", MINE)
     assert [path.name for path in tmp_path.iterdir()] == ["diary.txt"]
+
+
+def test_a_study_that_was_killed_before_it_was_described_can_be_gone_on_with(tmp_path: Path) -> None:
+    create(tmp_path / "mine", MINE)
+    (tmp_path / "mine" / CONFIG).unlink()
+    with pytest.raises(IllegalInput, match="mine holds a study already"):
+        create(tmp_path / "mine", MINE)
+    with find(str(tmp_path / "mine")).open() as opened:
+        assert (opened.config, opened.log.name) == (MINE, "mine")
+
+
+def test_a_database_without_a_study_is_taken_for_an_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    Store.open(tmp_path / "mine" / DATABASE, create=True).close()
+    create(tmp_path / "mine", MINE)
+    with find(str(tmp_path / "mine")).open() as opened:
+        assert opened.config == MINE
 
 
 def test_a_name_that_is_taken_leaves_nothing_behind(url: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from tests.study.cases import Stepping, begin, kinds, new_log, run, toy_study
 from formwright.core.errors import EvaluationFailed
 from formwright.core.records import Budget, History, Request
 from formwright.core.rng import derive
+from formwright.study.ledger import Ledger
 from formwright.study.replay import Replay, asked_data, history_as_of, read_asked
 from formwright.testing.spaces import small
 
@@ -69,6 +70,24 @@ def test_the_past_can_be_seen_again(tmp_path: Path) -> None:
         before = history_as_of(events, told.id - 1, SPACE)
         assert [trial.number for trial in before.pending] == [told.number]
         assert len(before.finished) == told.number
+
+
+def test_failures_count_in_their_run_and_cost_time(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+
+    def ledger() -> Ledger:
+        replay = Replay(SPACE)
+        replay.feed(log.read())
+        return replay.ledger(0.0)
+
+    def fail(_: Request) -> None:
+        raise EvaluationFailed("no luck")
+
+    run(toy_study(log, tmp_path, stop=2, evaluator=Stepping(before=fail)))
+    assert (ledger().failed, ledger().failed_lately) == (2, 2)
+    assert ledger().spent.seconds > 0.0
+    begin(log)
+    assert (ledger().failed, ledger().failed_lately) == (2, 0)
 
 
 def test_attempts_count_deaths_of_one_run(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,3 +57,16 @@ def test_a_file_that_cannot_be_run_is_refused(mine: Path) -> None:
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(UnknownName, match="flexibert-nano"):
         find_space("flexibert-nanno")
+
+
+def module_name(mine: Path, seed: str) -> str:
+    """Name the module of a space in a process whose hashes begin with a seed."""
+    load = f"import sys; from formwright.study.spaces import find_space; find_space({f'{mine}:MINE'!r})"
+    show = "print(*(name for name in sys.modules if name.startswith('formwright_user_')))"
+    environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.check_output([sys.executable, "-c", f"{load}; {show}"], env=environment, text=True).strip()
+
+
+@pytest.mark.slow
+def test_a_module_has_the_same_name_in_every_process(mine: Path) -> None:
+    assert module_name(mine, "1") == module_name(mine, "2") != ""

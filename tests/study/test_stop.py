@@ -74,8 +74,23 @@ def test_whatever_comes_first_ends_a_study() -> None:
     assert reason({"spent": Spent(steps=49)}, steps=50) is None
     assert reason({}, patience=2) == "no better design in 2 trials"
     assert reason({}, patience=3) is None
-    assert reason({"failed": 1}, trials=9, failures=0) == "1 trials failed, more than the 0 that are borne"
-    assert reason({"failed": 1}, trials=9, failures=1) is None
+    assert reason({"failed_lately": 1}, trials=9, failures=0) == "1 trials failed, more than the 0 that are borne"
+    assert reason({"failed_lately": 1}, trials=9, failures=1) is None
+    assert reason({"failed": 9}, trials=9, failures=1) is None  # those of earlier runs are forgiven
+
+
+def test_every_limit_that_is_reached_is_named() -> None:
+    past, told = scored(3.0, 1.0, 2.0), Ledger(3, 0, 0, Spent(steps=50), 2.5)
+    assert Stop(3, 2.5, 50, 2).reached(past, told, ACCURACY) == ("trials", "seconds", "steps", "patience")
+    assert Stop(4, 2.5, 51, 2).reached(past, told, ACCURACY) == ("seconds", "patience")
+    assert Stop(4, 2.6, 51, 3).reached(past, told, ACCURACY) == ()
+
+
+def test_progress_is_that_of_the_longest_trials() -> None:
+    short = [finished(number, {"accuracy": 0.9}, 3) for number in range(3)]
+    assert since_progress(History(tuple(short)), ACCURACY) == 2
+    longer = [finished(3 + number, {"accuracy": value}, 9) for number, value in enumerate((0.5, 0.6, 0.55))]
+    assert since_progress(History((*short, *longer)), ACCURACY) == 1
 
 
 def test_pending_trials_count_as_trials() -> None:

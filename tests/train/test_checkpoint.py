@@ -1,9 +1,13 @@
+import os
+import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from formwright.train.checkpoint import Checkpoint, newest, write
+from formwright.train.checkpoint import Checkpoint, newest, newest_step, write
 
 
 def checkpoint(step: int) -> Checkpoint:
@@ -44,9 +48,52 @@ def test_a_file_that_is_gone_is_passed_over(tmp_path: Path) -> None:
     assert newest(tmp_path) is None
 
 
-def test_a_checkpoint_can_be_written_twice(tmp_path: Path) -> None:
+def test_a_whole_checkpoint_of_the_same_step_stays(tmp_path: Path) -> None:
     write(tmp_path, checkpoint(2))
     write(tmp_path, Checkpoint(2, {"weight": torch.zeros(1)}, {}))
     found = newest(tmp_path)
     assert found is not None
-    assert found.tensors["weight"].shape == (1,)
+    assert found.tensors["weight"].shape == (3,)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000000002"]
+
+
+def test_a_kill_while_the_same_step_is_written_again_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, checkpoint(2))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "rename", killed)
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path, checkpoint(2))
+    assert newest(tmp_path) is not None
+
+
+def test_a_damaged_checkpoint_of_the_same_step_is_replaced(tmp_path: Path) -> None:
+    (write(tmp_path, checkpoint(2)) / "facts.json").write_bytes(b"{")
+    write(tmp_path, checkpoint(2))
+    found = newest(tmp_path)
+    assert found is not None
+    assert found.step == 2
+
+
+def test_drafts_of_processes_that_are_gone_are_removed(tmp_path: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    here = platform.node()
+    names = [f".step-000000007.{gone.pid}.{here}", f".step-000000007.{os.getppid()}.{here}", ".step-000000007.1.afar"]
+    for name in (*names, ".step-000000006.1.afar"):
+        (tmp_path / name).mkdir()
+    os.utime(tmp_path / ".step-000000006.1.afar", (1, 1))
+    write(tmp_path, checkpoint(8))
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names[1:], "step-000000008"])
+
+
+def test_the_newest_step_is_told_without_reading(tmp_path: Path) -> None:
+    assert newest_step(tmp_path) == newest_step(tmp_path / "nowhere") == 0
+    for step in (9, 10):
+        (write(tmp_path, checkpoint(step)) / "facts.json").unlink()
+    (tmp_path / "step-by-step").mkdir()
+    assert newest_step(tmp_path) == 10

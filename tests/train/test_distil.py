@@ -1,6 +1,10 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from tests.train.toy import CARD, Toy, model
+from torch import Tensor
+from torch.nn import functional as F
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
@@ -9,12 +13,14 @@ from formwright.core.errors import IllegalInput
 from formwright.nn.build import build
 from formwright.nn.heads import HeadSpec
 from formwright.nn.task_model import TaskModel
-from formwright.train.distil import Mix, Student, distilled
+from formwright.train.batch import Batch
+from formwright.train.distil import Answers, Mix, Student, distilled
 from formwright.train.loop import scores_of, train
 from formwright.train.losses import loss_of
 from formwright.train.recipe import Recipe
 
-LOSS = loss_of("sequence-classification")
+KIND = "sequence-classification"
+LOSS = loss_of(KIND)
 WIDE = Card(encoder=Stack(TokenEmbedding(12, 32, length=8), (Block(32, Attention(2, 16), (64,)),)))
 
 
@@ -34,7 +40,7 @@ def test_a_student_of_scores_alone_comes_to_answer_as_its_teacher() -> None:
     teacher, student = taught(), model(seed=3)
     before = {name: tensor.clone() for name, tensor in teacher.state_dict().items()}
     learner = Student(student, teacher)
-    train(learner, Toy(), distilled(LOSS, Mix(labels=0.0)), Recipe(steps=250, learning_rate=5e-3))
+    train(learner, Toy(), distilled(KIND, Mix(labels=0.0)), Recipe(steps=250, learning_rate=5e-3))
     batch = Toy().batch(10_000)
     agreement = (scores_of(student.eval(), batch).argmax(-1) == scores_of(teacher, batch).argmax(-1)).float().mean()
     assert agreement > 0.85
@@ -45,7 +51,7 @@ def test_hidden_states_of_other_widths_meet_through_a_projection() -> None:
     learner = Student(model(), wide())
     assert learner.projection is not None
     assert learner.projection.weight.shape == (32, 16)
-    loss = distilled(LOSS, Mix(labels=0.0, scores=0.0, hidden=1.0))
+    loss = distilled(KIND, Mix(labels=0.0, scores=0.0, hidden=1.0))
     losses = train(learner, Toy(), loss, Recipe(steps=120, learning_rate=5e-3))
     assert sum(losses[-10:]) < 0.7 * sum(losses[:10])
     assert Student(model(), model(seed=1)).projection is None
@@ -57,7 +63,7 @@ def test_a_mix_is_the_weighted_sum_of_its_losses() -> None:
     answers = learner(batch.inputs, None, None, None, None, None)
 
     def value(mix: Mix) -> float:
-        return float(distilled(LOSS, mix)(answers, batch).detach())
+        return float(distilled(KIND, mix)(answers, batch).detach())
 
     parts = [value(Mix(1, 0, 0)), value(Mix(0, 1, 0)), value(Mix(0, 0, 1))]
     assert value(Mix(0.5, 2, 3)) == pytest.approx(0.5 * parts[0] + 2 * parts[1] + 3 * parts[2], rel=1e-5)
@@ -67,6 +73,71 @@ def test_the_teacher_is_not_saved_with_the_student() -> None:
     learner = Student(model(), wide())
     assert {name.partition(".")[0] for name in learner.state_dict()} == {"model", "projection"}
     assert CARD.digest != WIDE.digest
+
+
+SCORES, HIDDEN = Mix(labels=0.0), Mix(labels=0.0, scores=0.0, hidden=1.0)
+NOTHING = torch.zeros(1)
+
+
+def said(scores: Tensor, wanted: Tensor, hidden: Tensor = NOTHING, wanted_hidden: Tensor = NOTHING) -> Answers:
+    return Answers(scores, wanted, hidden, wanted_hidden)
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), requires_grad=seed == 0)
+
+
+def divergence(scores: Tensor, wanted: Tensor) -> float:
+    """Compute the softened divergence of one choice from its definition."""
+    given, shares = (scores / 2).softmax(-1), (wanted / 2).softmax(-1)
+    return 4 * float((shares * (shares / given).log()).sum().detach())
+
+
+def test_numbers_are_taught_by_their_distance() -> None:
+    scores, wanted = drawn(6, 1), drawn(6, 1, seed=1)
+    loss = distilled("regression", SCORES)(said(scores, wanted), Batch(NOTHING, torch.zeros(6)))
+    assert float(loss.detach()) == pytest.approx(float(F.mse_loss(scores, wanted).detach()))
+    assert float(loss.detach()) > 0.1
+
+
+def test_spans_are_taught_as_choices_among_real_tokens() -> None:
+    scores, wanted = drawn(2, 4, 2), drawn(2, 4, 2, seed=1)
+    mask = torch.tensor([[True, True, True, True], [True, True, False, False]])
+    batch = Batch(NOTHING, torch.zeros(2, 2), mask)
+    loss = distilled("span-extraction", SCORES)
+    real = [(scores[row, :size, side], wanted[row, :size, side]) for row, size in ((0, 4), (1, 2)) for side in (0, 1)]
+    expected = sum(divergence(*pair) for pair in real) / 4
+    value = loss(said(scores, wanted), batch)
+    assert float(value.detach()) == pytest.approx(expected, rel=1e-4)
+    value.backward()
+    assert scores.grad is not None
+    assert scores.grad.isfinite().all()
+    assert scores.grad[1, 2:].abs().max() == 0
+    assert float(loss(said(scores, wanted), replace(batch, mask=None)).detach()) != pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["seq2seq-lm", "masked-lm", "causal-lm"])
+def test_words_that_nobody_asked_for_are_not_taught(kind: str) -> None:
+    scores, wanted = drawn(2, 3, 5), drawn(2, 3, 5, seed=1)
+    labels = torch.tensor([[0, 4, -100], [2, -100, -100]])
+    loss = distilled(kind, SCORES)(said(scores, wanted), Batch(NOTHING, labels))
+    expected = sum(divergence(scores[place], wanted[place]) for place in ((0, 0), (0, 1), (1, 0))) / 3
+    assert float(loss.detach()) == pytest.approx(expected, rel=1e-4)
+
+
+def test_hidden_states_of_a_decoder_count_where_its_targets_are_real() -> None:
+    hidden, wanted = torch.zeros(1, 3, 2), torch.ones(1, 3, 2)
+    wanted[0, 2] = 100.0
+    answers = said(torch.zeros(1, 3, 5), torch.zeros(1, 3, 5), hidden, wanted)
+    sources, targets = torch.ones(1, 7, dtype=torch.bool), torch.tensor([[True, True, False]])
+    batch = Batch(NOTHING, torch.zeros(1, 3), sources, targets=torch.zeros(1, 3), targets_mask=targets)
+    assert float(distilled("seq2seq-lm", HIDDEN)(answers, batch)) == 1.0
+
+
+def test_the_teacher_goes_where_the_student_goes() -> None:
+    teacher = wide()
+    learner = Student(model(), teacher).to("meta")
+    assert {parameter.device.type for parameter in (*teacher.parameters(), *learner.parameters())} == {"meta"}
 
 
 @pytest.mark.parametrize("mix", [(0, 0, 0), (-1, 1, 0)])

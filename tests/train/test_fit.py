@@ -95,7 +95,8 @@ def test_the_best_judged_weights_are_kept_by_the_metrics_direction(
     monkeypatch: pytest.MonkeyPatch, kind: str, best: int
 ) -> None:
     weights: list[list[Tensor]] = []
-    told = iter([0.5, 0.2, 0.9, 0.4, 0.6])
+    scores = [0.5, 0.2, 0.9, 0.4]
+    told = iter(scores)
 
     def by_turns(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
         assert part is prepared.validation
@@ -104,9 +105,10 @@ def test_the_best_judged_weights_are_kept_by_the_metrics_direction(
 
     monkeypatch.setattr(module, "judge", by_turns)
     trained = fitted(kind, replace(SHORT, judge_every=2, patience=9))
-    assert len(weights) == 5  # four looks, and the end
+    assert len(weights) == 4
+    assert list(trained.metrics.values()) == [scores[best]]
     kept = list(trained.model.parameters())
-    assert [all(map(torch.equal, kept, seen)) for seen in weights[:4]] == [place == best for place in range(4)]
+    assert [all(map(torch.equal, kept, seen)) for seen in weights] == [place == best for place in range(4)]
 
 
 def test_a_model_that_no_longer_improves_is_left() -> None:
@@ -198,3 +200,34 @@ def test_the_threads_asked_for_are_used_and_given_back() -> None:
 def test_hidden_words_have_a_stream_of_their_own() -> None:
     card, task = EVERY_KIND["masked-lm"]
     assert isinstance(task_stream(prepare(task(), card, LENGTH), SHORT.recipe), Masked)
+
+
+@pytest.mark.parametrize("patience", [1, 9])
+def test_no_weights_are_judged_twice(monkeypatch: pytest.MonkeyPatch, patience: int) -> None:
+    judged: list[dict[str, float]] = []
+
+    def counted(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
+        judged.append(judge(model, prepared, part))
+        return judged[-1]
+
+    monkeypatch.setattr(module, "judge", counted)
+    training = replace(SHORT, recipe=replace(SHORT.recipe, steps=12), judge_every=4, patience=patience)
+    trained = fitted("sequence-classification", training)
+    assert len(judged) == len(trained.losses) / 4
+    assert not trained.model.training
+    assert trained.metrics == max(judged, key=lambda scores: scores["accuracy"])
+    card, task = EVERY_KIND["sequence-classification"]
+    prepared = prepare(task(), card, training.length)
+    assert judge(trained.model, prepared, prepared.validation) == trained.metrics
+
+
+def test_the_best_weights_of_an_earlier_run_are_judged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = iter([0.9, 0.2, 0.25])
+    monkeypatch.setattr(module, "judge", lambda *_: {"accuracy": next(scores)})
+    training = replace(SHORT, judge_every=4, patience=9)
+    first = fitted("sequence-classification", training, Run(Saving(tmp_path), until=4))
+    assert first.metrics == {"accuracy": 0.9}
+    second = fitted("sequence-classification", training, Run(Saving(tmp_path)))
+    assert second.metrics == {"accuracy": 0.25}
+    assert (first.before, second.before) == (0, 4)
+    assert second.seconds > first.seconds > 0

@@ -1,3 +1,4 @@
+import itertools
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from formwright.nn.heads import HeadSpec
 from formwright.nn.settings import Settings
 from formwright.train import checkpoint
 from formwright.train.batch import Batch, Stream
-from formwright.train.loop import Diverged, OutOfMemory, Paused, Saving, scores_of, train
+from formwright.train.loop import Diverged, OutOfMemory, Paused, Saving, begin, go_on, scores_of, train
 from formwright.train.losses import loss_of
 from formwright.train.recipe import Recipe
 
@@ -49,7 +50,7 @@ def test_the_same_seed_gives_the_same_losses_to_the_last_bit() -> None:
     assert train(model(), Toy(), LOSS, RECIPE) != train(model(), Toy(), LOSS, other)
 
 
-def test_accumulation_sums_the_gradients_of_several_batches() -> None:
+def test_each_part_of_an_accumulated_step_has_a_batch_of_its_own() -> None:
     seen = []
 
     class Watched(Toy):
@@ -89,6 +90,30 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
     again = train(model(), Toy(), LOSS, RECIPE, Saving(tmp_path, every=10), lambda step, _: steps.append(step))
     assert again == first
     assert steps == []
+
+
+@pytest.mark.parametrize(("every", "until", "expected"), [(5, 10, [5, 10]), (5, 12, [5, 10, 12]), (0, 10, [10])])
+def test_no_step_is_saved_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int, until: int, expected: list[int]
+) -> None:
+    written: list[int] = []
+    monkeypatch.setattr(checkpoint, "write", lambda _, found: written.append(found.step))
+    train(model(), Toy(), LOSS, RECIPE, Saving(tmp_path, every), until=until)
+    assert written == expected
+
+
+def test_the_seconds_of_a_run_in_parts_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(step=2)  # every look at it is two seconds after the one before
+    monkeypatch.setattr("formwright.train.loop.time.perf_counter", lambda: next(clock))
+    told = []
+    for stop in (3, 10):
+        state = begin(model(), RECIPE, Saving(tmp_path))
+        go_on(state, Toy(), LOSS, Saving(tmp_path), until=stop)
+        told.append(state.seconds)
+    assert told == [6, 20]
+    found = checkpoint.newest(tmp_path)
+    assert found is not None
+    assert found.facts["seconds"] == 20
 
 
 def test_divergence_names_the_step() -> None:
@@ -229,13 +254,13 @@ def test_the_gradient_is_clipped() -> None:
 
 
 PROGRAM = """
-import sys, pathlib
+import sys, pathlib, time
 from tests.train.toy import Toy, model
 from formwright.train.loop import Saving, train
 from formwright.train.losses import loss_of
 from formwright.train.recipe import Recipe
 losses = train(model(), Toy(), loss_of("sequence-classification"), Recipe(steps=400, learning_rate=3e-3),
-               Saving(pathlib.Path(sys.argv[1]), every=7))
+               Saving(pathlib.Path(sys.argv[1]), every=7), lambda *_: time.sleep(float(sys.argv[2])))
 print([loss.hex() for loss in losses])
 """
 
@@ -245,20 +270,23 @@ print([loss.hex() for loss in losses])
 def test_a_killed_process_goes_on_bit_for_bit(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
 
-    def command(folder: Path) -> list[str]:
-        return [sys.executable, "-c", PROGRAM, str(folder)]
+    def command(folder: Path, pause: float = 0.0) -> list[str]:
+        return [sys.executable, "-c", PROGRAM, str(folder), str(pause)]
 
     def losses(folder: Path) -> bytes:
         return subprocess.run(command(folder), env=environment, cwd=ROOT, check=True, capture_output=True).stdout
 
     expected = losses(tmp_path / "whole")
     for attempt in range(3):
-        process = subprocess.Popen(command(tmp_path / "killed"), env=environment, cwd=ROOT)
+        before = checkpoint.newest_step(tmp_path / "killed")
+        # with a pause after each step it would go on for far longer than it is let
+        process = subprocess.Popen(command(tmp_path / "killed", 0.03), env=environment, cwd=ROOT)
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and len(list((tmp_path / "killed").glob("step-*"))) < 2:
-            time.sleep(0.05)
+        while checkpoint.newest_step(tmp_path / "killed") == before:
+            assert time.monotonic() < deadline, "no step was saved"
+            time.sleep(0.02)
         time.sleep(0.1 * attempt)
         process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert checkpoint.newest(tmp_path / "killed") is not None
+        assert process.wait() == -signal.SIGKILL
+    assert 0 < checkpoint.newest_step(tmp_path / "killed") < 400
     assert losses(tmp_path / "killed") == expected

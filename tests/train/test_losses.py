@@ -1,11 +1,14 @@
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
 from scipy.special import log_softmax, softmax
 
 from formwright.core.errors import UnknownName
+from formwright.tasks.task import Kind
 from formwright.train.batch import Batch
-from formwright.train.losses import distillation, hidden_distance, loss_of, spans
+from formwright.train.losses import LOSSES, distillation, hidden_distance, loss_of, spans
 
 GENERATOR = torch.Generator().manual_seed(0)
 NOTHING = torch.zeros(1)
@@ -16,8 +19,12 @@ def test_classes_and_words_are_cross_entropy_without_what_is_ignored() -> None:
     labels = torch.tensor([[0, 4, -100], [2, -100, -100]])
     logs = log_softmax(scores.numpy(), axis=-1)
     expected = -np.mean([logs[0, 0, 0], logs[0, 1, 4], logs[1, 0, 2]])
-    for kind in ("token-classification", "causal-lm"):
+    for kind in ("sequence-classification", "causal-lm"):
         assert float(loss_of(kind)(scores, Batch(NOTHING, labels))) == pytest.approx(expected, rel=1e-5)
+
+
+def test_every_kind_of_task_and_nothing_else_has_a_loss() -> None:
+    assert LOSSES.keys() == set(get_args(Kind))
 
 
 def test_numbers_are_squared_errors() -> None:

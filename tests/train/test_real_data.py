@@ -1,19 +1,14 @@
 """What is reached on real data. These take minutes: `pytest -m "slow and data" tests/train/test_real_data.py`."""
 
-from dataclasses import replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from formwright.nn.hf.load import from_hf
 from formwright.tasks import load_task
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
-from formwright.tasks.rows import Splits
-from formwright.tasks.shorten import first_rows
-from formwright.tasks.task import Task
+from formwright.tasks.shorten import shortened
 from formwright.train.fit import Training, fit, fresh_model, with_weights
 from formwright.train.prepare import prepare
 from formwright.train.recipe import Recipe
@@ -29,14 +24,8 @@ def minilm() -> Path:
     return Path(spec.origin).parent / "model"
 
 
-def shortened(task: Task, rows: int) -> Splits[Any]:
-    whole = task.splits()
-    return replace(whole, train=first_rows(whole.train, rows))
-
-
 def fine_tuned(name: str, rows: int, length: int, recipe: Recipe) -> dict[str, float]:
-    task = load_task(f"glue/{name}", GLUE, official_dev=True)
-    task = replace(task, splits=partial(shortened, task, rows))
+    task = shortened(load_task(f"glue/{name}", GLUE, official_dev=True), rows)
     imported = from_hf(minilm())
     prepared = prepare(task, imported.card, length, read_tokeniser(minilm()))
     training = Training(recipe, length, imported.settings)

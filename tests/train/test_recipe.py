@@ -30,9 +30,10 @@ def test_the_cosine_falls_slowly_first() -> None:
         ({"steps": 1, "batch": 0}, "batch must be at least 1"),
         ({"steps": 1, "accumulate": -1}, "accumulate must be at least 1"),
         ({"steps": 1, "warmup": 1.0}, "warmup must lie"),
+        ({"steps": 1, "decay": "square"}, "decay is linear, cosine or none, not 'square'"),
         ({"steps": 1, "learning_rate": 0.0}, "learning rate"),
     ],
 )
-def test_settings_that_cannot_train_are_refused(settings: dict[str, float], message: str) -> None:
+def test_settings_that_cannot_train_are_refused(settings: dict[str, float | str], message: str) -> None:
     with pytest.raises(IllegalInput, match=message):
         Recipe(**settings)  # type: ignore[arg-type]

@@ -44,13 +44,15 @@ def test_what_a_checkpoint_holds_comes_back(tmp_path: Path) -> None:
     before.restore(trained(tmp_path))
     before.judged = [(1, 0.1), (3, 1 / 3)]
     before.best = {"head.output.bias": torch.tensor([1.5, -2.0])}
-    checkpoint.write(tmp_path, before.checkpoint())
-    found = checkpoint.newest(tmp_path)
+    before.seconds = 2.5
+    checkpoint.write(tmp_path / "changed", before.checkpoint())
+    found = checkpoint.newest(tmp_path / "changed")
     assert found is not None
     after = state(model(seed=5))
     after.restore(found)
     assert after.losses == before.losses
     assert after.judged == before.judged
+    assert (after.seconds, after.saved) == (2.5, 3)
     assert torch.equal(after.best["head.output.bias"], before.best["head.output.bias"])
     for one, other in zip(before.parameters, after.parameters, strict=True):
         assert torch.equal(one, other)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from tests.train.cases import encoded
 
 from formwright.core.errors import IllegalInput
+from formwright.core.rng import derive
 from formwright.tasks.encode import Encoded
 from formwright.tasks.rows import ImageRows
 from formwright.train.losses import IGNORED
@@ -120,3 +121,11 @@ def test_rows_in_order_hold_every_row_once_by_length(rows: list[list[int]], size
     order = np.concatenate(list(in_order(examples, size)))
     assert sorted(order.tolist()) == list(range(len(rows)))
     assert (np.diff(examples.tokens.lengths[order]) >= 0).all()
+
+
+def test_the_padded_length_is_what_the_batches_of_an_epoch_hold() -> None:
+    lengths = derive(0, "lengths").integers(3, 40, size=101)
+    order = Shuffled(lengths, 8, seed=3)
+    computed = sum(len(rows) * lengths[rows].max() for rows in order.plan(0))
+    assert order.padded_length == pytest.approx(computed / 101)
+    assert lengths.mean() < order.padded_length < lengths.max()

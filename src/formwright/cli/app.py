@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from formwright.cli import export, list_names, measure, report, resume, search, show, train, worker
+from formwright.cli.with_ray import WithRay
 from formwright.core.errors import FormwrightError
 
 USER_ERROR = 2
@@ -33,8 +34,8 @@ app = typer.Typer(
 )
 app.command("list")(list_names.list_names)
 app.command("show")(show.show)
-app.command("search")(search.search)
-app.command("resume")(resume.resume)
+app.command("search", cls=WithRay)(search.search)
+app.command("resume", cls=WithRay)(resume.resume)
 app.command("worker")(worker.worker)
 app.command("report")(report.report)
 app.command("train")(train.train)

@@ -1,11 +1,9 @@
 """How commands talk: facts as JSON or as tables, both on standard output."""
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
@@ -38,21 +36,6 @@ def _json_text(data: Any) -> str:
     except UnicodeEncodeError:  # letters that the terminal does not know, or half a letter in a file's name
         return json.dumps(data, indent=2)
     return text
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file, all of it or nothing; raise OSError where that fails."""
-    if path.exists() and not path.is_file():  # a device or a pipe is written to, and never replaced
-        path.write_text(text, encoding="utf-8")
-        return
-    target = Path(os.path.realpath(path))  # what a link points to is replaced, and the link stays
-    part = target.with_name(f".{target.name[:200]}.{os.getpid()}")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(target)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
 
 
 def console() -> "Console":

@@ -1,12 +1,12 @@
 """`formwright search`: find a design for a task."""
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from formwright.cli.program import command_line
 from formwright.core.errors import IllegalInput
 
 
@@ -23,7 +23,8 @@ def search(
     ] = False,
     rows: Annotated[int | None, typer.Option(min=1, help="Train on the first rows only.")] = None,
     maximise: Annotated[
-        list[str] | None, typer.Option(help="A metric to raise (by default the task's own); may be repeated.")
+        list[str] | None,
+        typer.Option(help="A metric to raise (by default the task's own, or the first proxy); may be repeated."),
     ] = None,
     minimise: Annotated[list[str] | None, typer.Option(help="A metric or cost to lower; may be repeated.")] = None,
     limit: Annotated[
@@ -41,7 +42,9 @@ def search(
     seconds: Annotated[float | None, typer.Option(min=0.001, help="Stop after so many seconds.")] = None,
     spend_steps: Annotated[int | None, typer.Option(min=1, help="Stop after so many training steps in all.")] = None,
     patience: Annotated[int | None, typer.Option(min=1, help="Stop after so many trials without a better one.")] = None,
-    max_failures: Annotated[int, typer.Option(min=0, help="Stop when more trials than this have failed.")] = 20,
+    max_failures: Annotated[
+        int, typer.Option(min=0, help="Stop when more trials than this have failed, in one run.")
+    ] = 20,
     steps: Annotated[int, typer.Option(min=1, help="Training steps of a design.")] = 300,
     batch: Annotated[int, typer.Option(min=1, help="Rows in a batch.")] = 64,
     learning_rate: Annotated[float, typer.Option(help="Highest learning rate.")] = 2e-3,
@@ -58,7 +61,9 @@ def search(
     storage: Annotated[
         str | None, typer.Option(help="Keep the log in this database: postgresql+psycopg://USER@HOST/DATABASE.")
     ] = None,
-    ray: Annotated[str | None, typer.Option(help="Run the workers on this Ray cluster; `local` starts one.")] = None,
+    ray: Annotated[
+        str | None, typer.Option(help="Run the workers on this Ray cluster; without an address, one is started.")
+    ] = None,
     ray_cpus: Annotated[float, typer.Option(min=0, help="Processors that each worker on Ray takes.")] = 1.0,
     ray_gpus: Annotated[float, typer.Option(min=0, help="Graphics processors that each worker on Ray takes.")] = 0.0,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything.")] = 0,
@@ -67,7 +72,7 @@ def search(
 ) -> None:
     """Search a space for the design that fits a task, and deliver it as a trained model that loads."""
     from formwright.cli.study_run import Wishes, conduct
-    from formwright.study.assemble import find_task, refuse_faulty
+    from formwright.study.assemble import DEFAULT_PROXY, find_task, refuse_faulty, with_whole_paths
     from formwright.study.config import Config, TaskChoice, TrainingChoice
     from formwright.study.place import create
     from formwright.study.stop import Stop
@@ -76,7 +81,8 @@ def search(
         trials = 30
     chosen = TaskChoice(task, None if data is None else str(data), official_dev, tuple(_words(text)), label, rows)
     found = find_task(chosen)
-    objectives = _objectives(found, maximise or [], minimise or [])
+    own = f"{(proxy or [DEFAULT_PROXY])[0]}:max" if evaluator == "proxy" else _own_goal(found)
+    objectives = _objectives(own, maximise or [], minimise or [])
     name = searcher or ("nsga2" if len(objectives) > 1 else "regularized-evolution")
     config = Config(
         space,
@@ -94,18 +100,30 @@ def search(
         seed,
     )
     refuse_faulty(config)
-    folder = out or Path("studies") / "-".join([Path(space.partition(":")[0]).stem, *Path(task).with_suffix("").parts])
+    config = with_whole_paths(config)
+    folder = out or Path("studies") / _default_name(space, task)
     place = create(folder, config, storage)
-    command = shlex.join(["formwright", *sys.argv[1:]])
+    command = command_line(sys.argv[1:])
     conduct(place, Wishes(workers, ray, ray_cpus, ray_gpus, baseline=baseline, as_json=as_json, command=command))
 
 
-def _objectives(task: Any, maximise: list[str], minimise: list[str]) -> tuple[str, ...]:
+def _default_name(space: str, task: str) -> str:
+    """Name the folder of a study after its space and its task, of which a file is known by its stem."""
+    name = Path(task).stem if Path(task).is_absolute() or Path(task).suffix else task
+    return "-".join([Path(space.partition(":")[0]).stem, *Path(name).parts])
+
+
+def _own_goal(task: Any) -> str:
     from formwright.tasks.metrics import metric
 
+    return f"{task.metric}:{metric(task.metric).direction}"
+
+
+def _objectives(default: str, maximise: list[str], minimise: list[str]) -> tuple[str, ...]:
+    """List the goals; the default comes first where nothing is to be raised."""
     goals = [f"{name}:max" for name in maximise] + [f"{name}:min" for name in minimise]
-    if not maximise and task.metric not in minimise:
-        goals.insert(0, f"{task.metric}:{metric(task.metric).direction}")
+    if not maximise and default.partition(":")[0] not in minimise:
+        goals.insert(0, default)
     twice = {name for name in (*maximise, *minimise) if (*maximise, *minimise).count(name) > 1}
     if twice:
         raise IllegalInput(f"{twice.pop()!r} is named as an objective twice")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from formwright.cli.named import NamedCard, find
-from formwright.cli.output import console, large, print_json, print_json_with, print_table, write_whole
+from formwright.cli.output import console, large, print_json, print_json_with, print_table
 from formwright.cli.show_study import is_study, show_study
 from formwright.cli.show_task import PREFIX, TaskWishes, show_task
 from formwright.core.errors import IllegalInput
+from formwright.core.files import write_whole
 
 if TYPE_CHECKING:
     from formwright.arch.card import Card

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from math import inf
 from typing import Any
 
 import typer
@@ -65,7 +66,7 @@ def _best_first(facts: dict[str, Any], goals: list[str]) -> list[dict[str, Any]]
     from formwright.core.records import Objective
 
     limits = [Objective.parse(text) for text in facts["config"]["limits"]]
-    values = {trial["number"]: trial["metrics"] | trial["costs"] for trial in trials if trial["state"] == "finished"}
+    values = {trial["number"]: trial["metrics"] | trial["costs"] for trial in _longest(trials)}
     kept = [
         number
         for number, found in values.items()
@@ -73,6 +74,13 @@ def _best_first(facts: dict[str, Any], goals: list[str]) -> list[dict[str, Any]]
     ]
     highest = facts["config"]["objectives"][0].endswith(":max")
     return [trials[number] for number in sorted(kept, key=lambda number: values[number][goals[0]], reverse=highest)]
+
+
+def _longest(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """List the finished trials with the largest budget of all: a score after fewer steps says little beside theirs."""
+    finished = [trial for trial in trials if trial["state"] == "finished"]
+    budgets = {trial["number"]: inf if trial["steps"] is None else trial["steps"] for trial in finished}
+    return [trial for trial in finished if budgets[trial["number"]] == max(budgets.values())]
 
 
 def _names(trials: Iterable[dict[str, Any]], kind: str) -> list[str]:

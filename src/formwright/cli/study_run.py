@@ -1,6 +1,5 @@
 """Conduct a study from its beginning or its middle to its end: search, deliver, report, and say what was found."""
 
-import shlex
 import sys
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -8,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from formwright.cli.output import print_json, print_table
+from formwright.cli.program import call, without_password
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from formwright.study.finish import Delivered
     from formwright.study.place import Opened, Place
 
@@ -37,7 +39,7 @@ def conduct(place: "Place", wishes: Wishes) -> None:
         try:
             models = _work(opened, wishes)
         except KeyboardInterrupt:
-            print(f"stopped; everything is saved. This goes on:\n  formwright resume {_source(place)}", file=sys.stderr)
+            print(f"stopped; everything is saved. This goes on:\n  {call('resume', *_source(place))}", file=sys.stderr)
             raise
         if wishes.as_json:
             print_json(_facts(opened, models))
@@ -69,13 +71,13 @@ def _work(opened: "Opened", wishes: Wishes) -> "list[Delivered]":
     return models
 
 
-def _source(place: "Place") -> str:
-    """Give the words that find a study again."""
+def _source(place: "Place") -> list[str]:
+    """Give the words that find a study again, apart from a password."""
     from formwright.study.place import CONFIG
 
     if (place.folder / CONFIG).is_file():
-        return shlex.quote(str(place.folder))
-    return f"{shlex.quote(f'{place.storage}#{place.name}')} --folder {shlex.quote(str(place.folder))}"
+        return [str(place.folder)]
+    return [f"{without_password(place.storage)}#{place.name}", "--folder", str(place.folder)]
 
 
 def _reason(opened: "Opened") -> str:
@@ -97,15 +99,17 @@ def _search(opened: "Opened", wishes: Wishes) -> bool:
 
 
 def _deliver(opened: "Opened", wishes: Wishes) -> "list[Delivered]":
+    from formwright.cli.delivery_view import showing_delivery
     from formwright.study.assemble import assemble
-    from formwright.study.finish import candidates, deliver_all
+    from formwright.study.finish import FINAL, candidates, deliver_all
 
     study = assemble(opened.config, opened.log, opened.place.folder)
     chosen = candidates(study, opened.config.keep, baseline=wishes.baseline)
     if chosen:
         names = ", ".join(candidate.name for candidate in chosen)
         print(f"training {names} for {opened.config.final_steps:,} steps", file=sys.stderr, flush=True)
-    return deliver_all(opened, chosen, wishes.workers)
+    with showing_delivery(opened.place.folder / FINAL, opened.config.final_steps):
+        return deliver_all(opened, chosen, wishes.workers)
 
 
 def _write_report(opened: "Opened") -> None:
@@ -129,24 +133,50 @@ def _print(opened: "Opened", models: "list[Delivered]") -> None:
     from formwright.report.terminal import draw_text
     from formwright.study.finish import card_of_model
 
-    if not models:
-        typer.echo("no design was evaluated within the limits; the page says why: " + str(opened.place.folder / REPORT))
+    page = opened.place.folder / REPORT
+    if not any(model.role != "baseline" for model in models):
+        typer.echo(f"{_nothing(opened)}; the page says more: {page}")
         return
     screen = console()
-    card = card_of_model(models[0])
     typer.echo(f"\n{models[0].name}, the best design found:\n")
-    typer.echo(draw_text(card, colour=screen.is_terminal, columns=min(screen.width, 100)))
-    metric = opened.config.objectives[0].partition(":")[0]
+    typer.echo(draw_text(card_of_model(models[0]), colour=screen.is_terminal, columns=min(screen.width, 100)))
+    _print_models(models)
+    if told := verdict(models, opened.config.objectives[0].partition(":")[0]):
+        typer.echo(f"{told}\n")
+    typer.echo(f"the page:  {page}\nthe model: {models[0].path}\n\ntry next:")
+    for line in _next(opened, models[0].path):
+        typer.echo(f"  {line}")
+
+
+def _nothing(opened: "Opened") -> str:
+    """Say why no design was delivered."""
+    from formwright.study.finish import undelivered
+
+    if not any(event.kind == "told" for event in opened.log.read()):
+        return "no trial was finished"
+    return "no design could be trained to the end" if undelivered(opened.log) else "no design keeps all limits"
+
+
+def _print_models(models: "list[Delivered]") -> None:
     names = list(models[0].test or models[0].validation)
     rows = [(_named(model), f"{model.params:,}", *(_score(model, name) for name in names)) for model in models]
     split = "test" if models[0].test is not None else "validation"
     print_table([f"model ({split}, {models[0].steps:,} steps)", ">parameters", *(f">{name}" for name in names)], rows)
-    typer.echo(_verdict(models, metric))
-    folder = opened.place.folder
-    typer.echo(f"\nthe page:  {folder / REPORT}\nthe model: {models[0].path}\n\ntry next:")
-    typer.echo(f"  formwright measure {models[0].path}")
-    typer.echo(f"  formwright export {models[0].path} --to onnx --int8 --out {folder / 'onnx'}")
-    typer.echo(f"  formwright resume {_source(opened.place)} --trials {2 * (opened.config.stop.trials or 30)}")
+
+
+def _next(opened: "Opened", model: str) -> list[str]:
+    """Give the command lines that are worth trying when a study is over."""
+    source = _source(opened.place)
+    return [call("measure", model), call("show", source[0]), call("resume", *source, *_further(opened))]
+
+
+def _further(opened: "Opened") -> list[str]:
+    """Give the option that takes a study twice as far."""
+    stop, wide = opened.config.stop, [("--trials", "trials"), ("--seconds", "seconds"), ("--spend-steps", "steps")]
+    for option, name in [*wide, ("--patience", "patience")]:
+        if (limit := getattr(stop, name)) is not None:
+            return [option, f"{2 * limit:g}" if isinstance(limit, float) else str(2 * limit)]
+    raise AssertionError("a study has an end")
 
 
 def _named(model: "Delivered") -> str:
@@ -154,19 +184,21 @@ def _named(model: "Delivered") -> str:
 
 
 def _score(model: "Delivered", name: str) -> str:
-    scores = model.test if model.test is not None else model.validation
-    return f"{scores[name]:.4f}"
+    return f"{_scores(model)[name]:.4f}"
 
 
-def _verdict(models: "list[Delivered]", metric: str) -> str:
+def _scores(model: "Delivered") -> "Mapping[str, float]":
+    return model.test if model.test is not None else model.validation
+
+
+def verdict(models: "list[Delivered]", metric: str) -> str:
+    """Say how the first model does beside the baseline; empty when there is none, or the metric tells nothing."""
     from formwright.tasks.metrics import METRICS
 
     base = next((model for model in models if model.role == "baseline"), None)
-    scores = models[0].test if models[0].test is not None else models[0].validation
-    if base is None or metric not in scores or metric not in METRICS:
+    if base is None or metric not in _scores(models[0]) or metric not in METRICS:
         return ""
-    other = (base.test if base.test is not None else base.validation)[metric]
-    gain = (scores[metric] - other) * (1 if METRICS[metric].direction == "max" else -1)
-    size = models[0].params / base.params
-    word = "better" if gain > 0 else "no better"
-    return f"the found design is {word} by {abs(gain):.4f} {metric}, with {size:.0%} of the baseline's parameters"
+    gain = _scores(models[0])[metric] - _scores(base)[metric]
+    gain = gain if METRICS[metric].direction == "max" else -gain
+    word = f"{'better' if gain > 0 else 'worse'} by {abs(gain):.4f} {metric}" if gain else f"as good in {metric}"
+    return f"the found design is {word}, with {models[0].params / base.params:.0%} of the baseline's parameters"

@@ -47,22 +47,22 @@ class StudyView:
     def look(self) -> None:
         """Read what is new in the log, and show it."""
         events = self._opened.log.read(self._replay.seen)
-        self._replay.feed(events)
-        self._clock.feed(events)
+        for event in events:
+            self._replay.feed([event])
+            self._clock.feed([event])
+            if self._live is None and not self._quiet:
+                self._print(event)
         if self._live is not None:
             self._live.update(self._table(), refresh=True)
-        elif not self._quiet:
-            for event in events:
-                self._print(event)
 
     def _print(self, event: "Event") -> None:
         if event.kind not in ("told", "failed") or event.number is None:
             return
         trial = self._replay.history.trials[event.number]
         told = trial.reason if event.kind == "failed" else self._scores(trial)
-        total = self._opened.config.stop.trials
-        count = f"{event.number + 1}" + (f" of {total}" if total else "")
-        print(f"trial {count}: {told}{self._left()}", file=sys.stderr, flush=True)
+        total, history = self._opened.config.stop.trials, self._replay.history
+        count = f"{len(history.trials) - len(history.pending)}" + (f" of {total}" if total else "")
+        print(f"trial {event.number} ({count} done): {told}{self._left()}", file=sys.stderr, flush=True)
 
     def _scores(self, trial: Trial) -> str:
         metrics = trial.observation.metrics if trial.observation else {}
@@ -70,7 +70,7 @@ class StudyView:
 
     def _left(self) -> str:
         seconds = self.seconds_left()
-        return "" if seconds is None else f" ({clock(seconds)} left)"
+        return "" if seconds is None else f"; {clock(seconds)} left"
 
     def seconds_left(self) -> float | None:
         """Estimate how long the study will go on; None where nothing tells."""

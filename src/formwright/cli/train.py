@@ -11,6 +11,8 @@ from formwright.cli.output import print_json, print_table
 from formwright.cli.train_job import Finished, Interrupted, Job
 from formwright.core.errors import IllegalInput
 
+_PATIENCE, _PRETRAIN_STEPS = 3, 1000
+
 
 def train(
     source: Annotated[
@@ -27,7 +29,7 @@ def train(
     steps: Annotated[int | None, typer.Option(min=1, help="Updates of the weights (300, unless --epochs).")] = None,
     epochs: Annotated[float | None, typer.Option(min=0, help="How often every row is seen.")] = None,
     batch: Annotated[int, typer.Option(min=1, help="Rows in a batch.")] = 32,
-    accumulate: Annotated[int, typer.Option(min=1, help="Batches summed up for one update.")] = 1,
+    accumulate: Annotated[int, typer.Option(min=1, help="Batches averaged for one update.")] = 1,
     length: Annotated[int, typer.Option(min=8, help="Most tokens in a row.")] = 64,
     learning_rate: Annotated[
         float | None, typer.Option(help="Highest learning rate (0.001 from scratch, 0.00005 for a model's folder).")
@@ -41,11 +43,13 @@ def train(
     judge_every: Annotated[
         int | None, typer.Option(min=1, help="Judge on validation every so many steps, and keep the best weights.")
     ] = None,
-    patience: Annotated[int, typer.Option(min=1, help="Stop after so many judgements without a better one.")] = 3,
+    patience: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many judgements without a better one (3).")
+    ] = None,
     pretrain: Annotated[
         str | None, typer.Option(help="First learn to fill in words of this task's text; `self` is --task's own text.")
     ] = None,
-    pretrain_steps: Annotated[int, typer.Option(min=1, help="Steps of pretraining.")] = 1000,
+    pretrain_steps: Annotated[int | None, typer.Option(min=1, help="Steps of pretraining (1000).")] = None,
     next_sentence: Annotated[
         bool, typer.Option("--next-sentence", help="Also learn in pretraining which sentence follows which.")
     ] = False,
@@ -63,6 +67,10 @@ def train(
     """Train a design on a task, or fine-tune a model; Ctrl-C saves, and the same command goes on."""
     if steps is not None and epochs is not None:
         raise IllegalInput("give --steps or --epochs, not both")
+    if patience is not None and judge_every is None:
+        raise IllegalInput("--patience counts judgements; say how often to judge with --judge-every")
+    if pretrain_steps is not None and pretrain is None:
+        raise IllegalInput("--pretrain-steps is part of pretraining; say on what with --pretrain")
     job = Job(
         source=source,
         task=task,
@@ -82,9 +90,9 @@ def train(
         weight_decay=weight_decay,
         dropout=dropout,
         judge_every=judge_every,
-        patience=patience,
+        patience=patience or _PATIENCE,
         pretrain=pretrain,
-        pretrain_steps=pretrain_steps,
+        pretrain_steps=pretrain_steps or _PRETRAIN_STEPS,
         next_sentence=next_sentence,
         seed=seed,
         device=device,
@@ -119,7 +127,7 @@ def _print(finished: Finished) -> None:
         ("steps", f"{facts['steps']:,}"),
         ("parameters", f"{facts['params']:,}"),
         ("padding", f"{facts['padding']:.1%}"),
-        ("seconds", f"{facts['seconds']:.1f}"),
+        ("seconds of training", f"{facts['seconds']:.1f}"),
     ]
     print_table([f"{facts['name']} on {facts['task']}", ">measured"], rows)
     typer.echo(f"the model is in {facts['model']}; it loads with transformers, see the README.md in it")

@@ -1,29 +1,28 @@
 """What `formwright train` does: everything between its options and its answer."""
 
-import json
 import math
-import os
-import shutil
-import time
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from formwright.cli.output import write_whole
 from formwright.cli.progress import showing
+from formwright.cli.train_record import Identity
 from formwright.core.errors import IllegalInput
 from formwright.train.interrupt import Interruption, gentle_interruption
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from formwright.cli.train_start import Start
     from formwright.tasks.task import Task
-    from formwright.train.fit import Run, Training
+    from formwright.train.fit import Run, Trained, Training
     from formwright.train.prepare import Prepared
-    from formwright.train.recipe import Recipe
+    from formwright.train.recipe import Decay, Recipe
 
-_RECORD = "training.json"
 _USUAL_STEPS = 300
 
 
@@ -77,48 +76,61 @@ class Job:
     def run(self, out: Path, save_every: int, *, test: bool, force: bool) -> Finished:
         """Do the job, going on where an earlier run of the same job was stopped."""
         from formwright.cli.train_start import begin, read_task
+        from formwright.evaluate.final import RECORD as OPENINGS
         from formwright.train.device import choose_device
         from formwright.train.fit import fit
 
         choose_device(self.device)
-        began = time.perf_counter()
         task = read_task(self)
         start = begin(self, task)
         training = self._training(start)
         if test:
             _refuse_untestable(task, out)
+        self._tell_shorter(start.prepared.length)
+        identity = Identity(asdict(self), start.digests())
         with gentle_interruption() as wish:
-            self._claim(out, start.card.digest, force)
+            identity.claim(out, force, kept=OPENINGS)
             pretrained = self._pretrained(start, training, out, save_every, wish)
             model = start.model(training, pretrained)
             with self._run(out / "checkpoints", save_every, "training", training, wish) as run:
                 trained = fit(model, start.prepared, training, run)
-        tested = _tested(trained.model, start.prepared, out, self) if test else None
+        name = f"{start.name}-{identity.digest[:16]}"
+        tested = _tested(trained.model, start.prepared, name, out, self.threads) if test else None
         folder = start.save(trained.model, out / "model", trained.metrics, tested)
-        return Finished(self._facts(start, training, trained.losses, dict(trained.metrics), tested, folder, began))
+        return Finished(self._facts(start, training, trained, tested, folder))
 
     def recipe(self, prepared: "Prepared", *, from_scratch: bool) -> "Recipe":
         """Turn the options into a recipe."""
         from formwright.train.recipe import Recipe
+        from formwright.train.streams import lengths_of
 
-        if self.decay not in ("linear", "cosine", "none"):
-            raise IllegalInput(f"--decay is linear, cosine or none, not {self.decay!r}")
         steps = self.steps or _USUAL_STEPS
         if self.epochs is not None:
             if not 0 < self.epochs < math.inf:
                 raise IllegalInput(f"--epochs must be a number above 0, not {self.epochs}")
-            updates = len(prepared.train.examples) / (self.batch * self.accumulate)
-            steps = max(round(self.epochs * updates), 1)
+            steps = self._updates(self.epochs, lengths_of(prepared.train.examples))
         return Recipe(
             steps,
             self.batch,
             (1e-3 if from_scratch else 5e-5) if self.learning_rate is None else self.learning_rate,
             self.warmup,
-            cast(Literal["linear", "cosine", "none"], self.decay),
+            cast("Decay", self.decay),
             self.weight_decay,
             accumulate=self.accumulate,
             seed=self.seed,
         )
+
+    def _tell_shorter(self, length: int) -> None:
+        if 0 < length < self.length:  # images have no length
+            print(f"rows have at most {length} tokens, not {self.length}: the design reads no more", file=sys.stderr)
+
+    def _updates(self, epochs: float, lengths: "NDArray[np.int64]") -> int:
+        """Count the updates after which so many epochs are over; the last one may reach into the next epoch."""
+        from formwright.train.streams import Shuffled
+
+        batches = epochs * Shuffled(lengths, self.batch, self.seed).batches_per_epoch
+        # a share of an epoch that comes to whole batches but for the last digit of a float is no batch more
+        return max(math.ceil(round(batches / self.accumulate, 6)), 1)
 
     def _training(self, start: "Start") -> "Training":
         from formwright.train.fit import Training
@@ -172,32 +184,13 @@ class Job:
             except Paused as paused:
                 raise Interrupted(str(paused)) from None
 
-    def _claim(self, out: Path, digest: str, force: bool) -> None:
-        """Take a folder for this job; refuse one of another job, and files that are no run of ours."""
-        record, facts = out / _RECORD, asdict(self) | {"digest": digest}  # of the card, which a file may change
-        if os.path.isfile(record):
-            if force:
-                shutil.rmtree(out)
-            else:
-                _refuse_another(record, facts)
-                return
-        elif os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
-            raise IllegalInput(f"{out} holds files that are no training run; name another folder with --out")
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            write_whole(record, json.dumps(facts, indent=1))
-        except OSError as error:
-            raise IllegalInput(f"cannot write {out}: {error.strerror or error}") from None
-
     def _facts(
         self,
         start: "Start",
         training: "Training",
-        losses: list[float],
-        metrics: dict[str, float],
+        trained: "Trained",
         tested: dict[str, float] | None,
         folder: Path,
-        began: float,
     ) -> dict[str, Any]:
         from formwright.cost import params
 
@@ -207,42 +200,27 @@ class Job:
             "params": params(start.card),
             "card": start.card.to_json(),
             "task": start.prepared.task.name,
-            "steps": len(losses),
-            "losses": losses,
-            "metrics": metrics,
+            "steps": len(trained.losses),
+            "losses": trained.losses,
+            "metrics": dict(trained.metrics),
             "test": tested,
             "chance": start.prepared.task.chance,
             "padding": start.padding(training.recipe),
             "recipe": asdict(training.recipe),
-            "seconds": time.perf_counter() - began,
+            "seconds": trained.seconds,
             "model": str(folder),
         }
 
 
-def _tested(model: Any, prepared: "Prepared", out: Path, job: Job) -> dict[str, float]:
+def _tested(model: Any, prepared: "Prepared", name: str, out: Path, number: int) -> dict[str, float]:
     from formwright.evaluate.final import test_once
     from formwright.train.device import threads
 
-    with threads(job.threads):
-        return dict(test_once(model, prepared, "model", out))
+    with threads(number):
+        return dict(test_once(model, prepared, name, out))
 
 
 def _refuse_untestable(task: "Task", out: Path) -> None:
     from formwright.evaluate.final import refuse_untestable
 
     refuse_untestable(task, out)
-
-
-def _refuse_another(record: Path, facts: dict[str, Any]) -> None:
-    """Refuse to go on with a run that other options, or another card, began."""
-    try:
-        stored = json.loads(record.read_text(encoding="utf-8"))
-        others = [key for key, value in json.loads(json.dumps(facts)).items() if stored[key] != value]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise IllegalInput(f"{record} cannot be read; use --force to begin anew") from None
-    if others:
-        told = ", ".join(f"{key} {stored[key]}" for key in others)
-        raise IllegalInput(
-            f"{record.parent} holds a run with other options ({told}); name another folder with --out, "
-            "or use --force to begin anew"
-        )

@@ -1,23 +1,26 @@
 """Where a training run begins: the task, the card, and the weights it starts from."""
 
+import hashlib
+import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formwright.arch.card import Card
+from formwright.arch.layers import TokenEmbedding
 from formwright.cli.named import NamedCard, find
+from formwright.cli.train_record import weights_digest
 from formwright.core.errors import IllegalInput
 from formwright.nn.heads import HeadSpec, head_module
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.settings import Settings
 from formwright.nn.task_model import TaskModel
-from formwright.tasks import load_task
+from formwright.tasks import FROM_DATA, TASKS, load_task
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
-from formwright.tasks.rows import PlainText, Splits
-from formwright.tasks.shorten import first_rows
+from formwright.tasks.rows import PlainText
+from formwright.tasks.shorten import shortened
 from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import Tokeniser, train_wordpiece
 from formwright.train.fit import Training, fresh_model, head_of, with_weights
@@ -53,6 +56,19 @@ class Start:
         """Give the text to pretrain on."""
         assert self.text is not None
         return self.text
+
+    def digests(self) -> dict[str, str | None]:
+        """Tell by content what a run begins with; a file may change and keep its name."""
+        task, tokeniser = self.prepared.task, self.prepared.tokeniser
+        return {
+            "card": self.card.digest,
+            "training rows": self.prepared.train.rows.digest,
+            "validation rows": self.prepared.validation.rows.digest,
+            "labels": hashlib.sha256(json.dumps([task.kind, task.labels]).encode()).hexdigest(),
+            "text of pretraining": None if self.text is None else self.text.digest,
+            "tokeniser": None if tokeniser is None else tokeniser.digest,
+            "weights": None if self.imported is None else weights_digest(self.imported.weights),
+        }
 
     def model(self, training: Training, pretrained: Mapping[str, Any] | None) -> TaskModel:
         """Build the model that training begins with."""
@@ -107,12 +123,7 @@ def read_task(job: "Job") -> Task:
     """Find the task of a job: a name, or a file of the user's own."""
     data = None if job.data is None else Path(job.data)
     task = load_task(job.task, data, job.official_dev, job.text, job.label)
-    return task if job.rows is None else replace(task, splits=partial(_shortened, task, job.rows))
-
-
-def _shortened(task: Task, number: int) -> Splits[Any]:
-    whole = task.splits()
-    return replace(whole, train=first_rows(whole.train, number))
+    return task if job.rows is None else shortened(task, job.rows)
 
 
 def begin(job: "Job", task: Task) -> Start:
@@ -132,8 +143,9 @@ def begin(job: "Job", task: Task) -> Start:
 def _from_folder(job: "Job", task: Task) -> Start:
     from formwright.nn.hf.load import from_hf
 
-    if job.pretrain is not None:
-        raise IllegalInput(f"{job.source} is a pretrained model; --pretrain is for cards, which have no weights")
+    if job.pretrain is not None or job.next_sentence:
+        option = "--next-sentence" if job.pretrain is None else "--pretrain"
+        raise IllegalInput(f"{job.source} is a pretrained model; {option} is for cards, which have no weights")
     imported = from_hf(Path(job.source))
     _refuse_head(imported.card, head_of(task))
     tokeniser = None if task.kind == "image-classification" else read_tokeniser(Path(job.source))
@@ -152,14 +164,22 @@ def _pretraining_text(job: "Job", card: Card, task: Task) -> PlainText | None:
         return None
     _refuse_head(card, HeadSpec("masked-lm"))
     name = "pydoc/masked" if job.pretrain == "pydoc" else job.pretrain
-    text = plain_text((task if name == "self" else load_task(name)).search_view().train)
+    text = plain_text((task if name == "self" else _other_task(name, job)).search_view().train)
     if job.next_sentence:
         sentence_pairs(text, job.seed)  # refuses text without any
     return text
 
 
+def _other_task(name: str, job: "Job") -> Task:
+    """Find a task beside the one of the job, with those of the job's options that it has a use for."""
+    if name in FROM_DATA:
+        return load_task(name, None if job.data is None else Path(job.data))
+    return load_task(name) if name in TASKS.names() else load_task(name, text=job.text, label=job.label)
+
+
 def _tokeniser(card: Card, task: Task, text: PlainText) -> Tokeniser:
     """Train one tokeniser on the text of pretraining and the task's own."""
     both = PlainText((*text.texts, *plain_text(task.search_view().train).texts))
-    embedding: Any = card.stacks[0].embedding
+    embedding = card.stacks[0].embedding
+    assert isinstance(embedding, TokenEmbedding), "designs without words are refused before"
     return train_wordpiece(both, embedding.vocabulary)

@@ -4,6 +4,7 @@ This is the only module that opens test rows. It writes down that it did before 
 same model gives the recorded scores, and a reader of the folder can see how often the split was opened.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,16 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from formwright.core.errors import IllegalInput
-from formwright.core.records import Observation, Request
+from formwright.core.files import write_whole
+from formwright.core.records import Observation, Request, Spent
 from formwright.evaluate.context import Context
-from formwright.evaluate.training import Trainer, card_of
+from formwright.evaluate.training import OUTSIDE, Start, Trainer, card_of, refuse_scores, training_macs, weights_of
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.task import Task
 from formwright.tasks.test_split import open_test
 from formwright.train.device import threads
 from formwright.train.fit import Run, fit, fresh_model
 from formwright.train.judge import judge
-from formwright.train.loop import Saving
+from formwright.train.loop import Saving, enough_memory
 from formwright.train.prepare import Prepared, prepare
 
 RECORD = "test-openings.json"
@@ -31,13 +33,14 @@ _SAVE_EVERY = 500  # steps
 class Verdict:
     """A finished model, its scores on validation and on test, and how often the test split has been opened here.
 
-    `test` is None where no test was wanted.
+    `test` is None where no test was wanted. `spent` is what the whole training took, however often it was interrupted.
     """
 
     model: TaskModel
     validation: Mapping[str, float]
     test: Mapping[str, float] | None
     openings: int
+    spent: Spent
 
 
 def test_once(model: TaskModel, prepared: Prepared, name: str, folder: Path) -> Mapping[str, float]:
@@ -66,15 +69,19 @@ def refuse_untestable(task: Task, folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Final:
-    """Train a chosen card, usually longer than the search did, and test it."""
+    """Train a chosen card, usually longer than the search did, and test it.
+
+    `start` gives the model that training begins with: one with fresh weights, or one to be fine-tuned.
+    """
 
     trainer: Trainer
+    start: Start = fresh_model
 
     def evaluate(self, request: Request, context: Context) -> Observation:
         """Train, judge on validation, and test; test scores are named `test/...`."""
         found = self.verdict(request, context)
         tested = {f"test/{name}": value for name, value in (found.test or {}).items()}
-        return Observation({**found.validation, **tested})
+        return Observation({**found.validation, **tested}, found.spent)
 
     def verdict(self, request: Request, context: Context, *, test: bool = True) -> Verdict:
         """Train, judge and test, and return the model as well; a run that was stopped is gone on with."""
@@ -84,14 +91,26 @@ class Final:
             refuse_untestable(self.trainer.task, context.folder)
         card, training = card_of(request), self.trainer.seeded(context)
         prepared = prepare(self.trainer.task, card, training.length, self.trainer.tokeniser)
-        key = self.trainer.key(card, training)
-        run = Run(Saving(context.folder / "runs" / key, _SAVE_EVERY), after_step=context.after_step)
-        trained = fit(fresh_model(card, prepared, training), prepared, training, run)
-        if not test:
-            return Verdict(trained.model, trained.metrics, None, 0)
-        with threads(training.threads):
-            tested = test_once(trained.model, prepared, key, context.folder)
-        return Verdict(trained.model, trained.metrics, tested, len(openings(context.folder)))
+        with enough_memory(OUTSIDE):
+            model = self.start(card, prepared, training)
+            name = self._name(model, self.trainer.key(card, prepared, training))
+            run = Run(Saving(context.folder / "runs" / name, _SAVE_EVERY), after_step=context.after_step)
+            trained = fit(model, prepared, training, run)
+        steps = len(trained.losses)
+        refuse_scores(trained.metrics, steps)  # before the test split is opened for nothing
+        spent = Spent(trained.seconds, steps, training_macs(card, prepared, training, steps))
+        tested = None
+        if test:
+            with threads(training.threads):
+                tested = test_once(trained.model, prepared, name, context.folder)
+            refuse_scores(tested, steps, "test")
+        return Verdict(trained.model, trained.metrics, tested, len(openings(context.folder)), spent)
+
+    def _name(self, model: TaskModel, key: str) -> str:
+        """Name a run by its key, and by the weights it starts with where the key does not decide them."""
+        if self.start is fresh_model:
+            return key
+        return hashlib.sha256(key.encode() + weights_of(model)).hexdigest()[:32]
 
 
 def openings(folder: Path) -> list[dict[str, Any]]:
@@ -119,6 +138,4 @@ def _is_an_opening(entry: Any) -> bool:
 
 def _write(folder: Path, entries: list[dict[str, Any]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    draft = folder / f".{RECORD}"
-    draft.write_text(json.dumps(entries, indent=1), encoding="utf-8")
-    draft.replace(folder / RECORD)
+    write_whole(folder / RECORD, json.dumps(entries, indent=1))

@@ -3,30 +3,32 @@
 import hashlib
 import json
 import math
-import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import torch
+from safetensors.torch import save
 
 from formwright.arch.card import Card
 from formwright.core.errors import EvaluationFailed, IllegalInput
+from formwright.core.files import write_whole
 from formwright.core.records import Observation, Request, Spent
 from formwright.cost import macs
 from formwright.evaluate.context import Context
-from formwright.nn.hf.save import save_tensors
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import Tokeniser
 from formwright.train import checkpoint
 from formwright.train.fit import Run, Trained, Training, fit, fresh_model
-from formwright.train.loop import Saving
+from formwright.train.loop import Saving, enough_memory
 from formwright.train.prepare import Prepared, prepare
+from formwright.train.streams import Shuffled, lengths_of
 
 WEIGHTS = "weights"  # the name of the artifact
+OUTSIDE = "before the first step, or while judging the model"  # where memory may be short beside the steps
+
+Start = Callable[[Card, Prepared, Training], TaskModel]  # gives the model that training begins with
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Trainer:
         self,
         request: Request,
         context: Context,
-        start: Callable[[Card, Prepared, Training], TaskModel] = fresh_model,
+        start: Start = fresh_model,
         *,
         resumable: bool = False,
     ) -> Observation:
@@ -54,35 +56,35 @@ class Trainer:
         card = card_of(request)
         training = self.seeded(context)
         prepared = prepare(self.task, card, training.length, self.tokeniser)
-        folder = context.folder / "runs" / self.key(card, training) if resumable and context.folder else None
-        before, until = 0 if folder is None else _steps_done(folder), request.budget.steps
-        if until is not None and before > until:
-            folder, before = None, 0  # a model that was trained further says nothing of one trained less
-        with _memory_as_failure():
+        key, until = self.key(card, prepared, training), request.budget.steps
+        folder = context.folder / "runs" / key if resumable and context.folder else None
+        if folder is not None and until is not None and checkpoint.newest_step(folder) > until:
+            folder = None  # a model that was trained further says nothing of one trained less
+        with enough_memory(OUTSIDE):
             model = start(card, prepared, training)
             trained = fit(model, prepared, training, Run(Saving(folder) if folder else None, until, context.after_step))
-        _refuse_scores(trained)
-        steps = len(trained.losses) - before
-        spent = Spent(time.perf_counter() - began, steps, _training_macs(card, prepared, training, steps))
-        return Observation(trained.metrics, spent, self._kept(card, trained, training, context))
+        refuse_scores(trained.metrics, len(trained.losses))
+        steps = len(trained.losses) - trained.before
+        spent = Spent(time.perf_counter() - began, steps, training_macs(card, prepared, training, steps))
+        return Observation(trained.metrics, spent, _kept(key, trained, context))
 
     def seeded(self, context: Context) -> Training:
         """Give the training with the seed of a context."""
         return replace(self.training, recipe=replace(self.training.recipe, seed=context.seed))
 
-    def key(self, card: Card, training: Training) -> str:
-        """Name a run by everything that decides it."""
-        facts = (card.digest, self.task.name, asdict(training), self.tokeniser.digest if self.tokeniser else None)
+    def key(self, card: Card, prepared: Prepared, training: Training) -> str:
+        """Name a run by everything that decides it, but for the weights it starts with."""
+        facts = (card.digest, self.task.name, prepared.digests, asdict(training))
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
-    def _kept(self, card: Card, trained: Trained, training: Training, context: Context) -> dict[str, str]:
-        if context.folder is None:
-            return {}
-        # named by the steps too, so that a later stage leaves what an earlier observation speaks of as it was
-        name = f"{self.key(card, training)}-{len(trained.losses)}.safetensors"
-        path = context.folder / "weights" / name
-        write_weights(trained.model, path)
-        return {WEIGHTS: str(path.relative_to(context.folder))}
+
+def _kept(key: str, trained: Trained, context: Context) -> dict[str, str]:
+    if context.folder is None:
+        return {}
+    # named by the steps too, so that a later stage leaves what an earlier observation speaks of as it was
+    path = context.folder / "weights" / f"{key}-{len(trained.losses)}.safetensors"
+    write_weights(trained.model, path)
+    return {WEIGHTS: str(path.relative_to(context.folder))}
 
 
 def card_of(request: Request) -> Card:
@@ -94,41 +96,32 @@ def card_of(request: Request) -> Card:
 
 def write_weights(model: TaskModel, path: Path) -> None:
     """Write the parameters of a model, each once, in a file that is whole or not there at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{os.getpid()}.{path.name}")
-    save_tensors(dict(model.named_parameters()), draft)
-    draft.replace(path)
-
-
-@contextmanager
-def _memory_as_failure() -> Iterator[None]:
-    """Turn a lack of memory outside the steps of training, which report their own, into a failure."""
     try:
-        yield
-    except EvaluationFailed:
-        raise
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and not _lacks_memory(error):
-            raise
-        raise EvaluationFailed("the memory was used up before the first step, or while judging the model") from error
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, weights_of(model))
+    except OSError as error:  # a full disk, among others
+        raise IllegalInput(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def _lacks_memory(error: RuntimeError) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)  # torch's words on a CPU
+def weights_of(model: TaskModel) -> bytes:
+    """Give the parameters of a model, each once, as the content of a safetensors file."""
+    tensors = {name: parameter.detach().contiguous() for name, parameter in model.named_parameters()}
+    return save(tensors, {"format": "pt"})
 
 
-def _refuse_scores(trained: Trained) -> None:
-    for name, value in trained.metrics.items():
+def refuse_scores(metrics: Mapping[str, float], steps: int, where: str = "validation") -> None:
+    """Fail where a score of a model that was trained for so many steps is no number."""
+    for name, value in metrics.items():
         if not math.isfinite(value):
-            raise EvaluationFailed(f"the {name} on validation is {value} after step {len(trained.losses) - 1}")
+            raise EvaluationFailed(f"the {name} on {where} is {value} after step {steps - 1}")
 
 
-def _steps_done(folder: Path) -> int:
-    found = checkpoint.newest(folder)
-    return found.step if found else 0
+def training_macs(card: Card, prepared: Prepared, training: Training, steps: int) -> int:
+    """Count what training computed, with rows as long as their batches made them in the mean.
 
-
-def _training_macs(card: Card, prepared: Prepared, training: Training, steps: int) -> int:
-    """Count what training computed: a backward pass costs about two forward passes."""
-    length = prepared.length or 1
-    return 3 * steps * training.recipe.batch * training.recipe.accumulate * macs(card, length)
+    A backward pass costs about two forward passes.
+    """
+    recipe, lengths = training.recipe, lengths_of(prepared.train.examples)
+    order = Shuffled(lengths, recipe.batch, recipe.seed)
+    rows = recipe.accumulate * len(lengths) / order.batches_per_epoch  # of one step; the last batch may be smaller
+    return steps * round(3 * rows * macs(card, round(order.padded_length)))

@@ -4,19 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from formwright import __version__
-from formwright.core.records import Objective
+from formwright.core.records import History, Objective, Trial
 from formwright.report.importance import Importance, importance
-from formwright.report.models import FinalModel, final_models, last_command
+from formwright.report.models import FinalModel, commands, final_models, told_apart, undeliverable
 from formwright.report.progress import Progress, progress
 from formwright.report.rows import TrialRow, trial_rows
-from formwright.search.fronts import front
+from formwright.search.fronts import best_of, front, longest
 from formwright.search.scores import goals_of
 from formwright.space.space import Space
 from formwright.study.events import Event
-from formwright.study.ledger import Clock, Ledger, ledger_of
+from formwright.study.ledger import Clock, Ledger
 from formwright.study.replay import Replay
 from formwright.study.store import Log
 
@@ -63,7 +61,10 @@ class StudyFacts:
     @property
     def found(self) -> FinalModel | None:
         """Give the final model of the best design, if it has been trained already."""
-        return next((model for model in self.models if model.role == "best"), None)
+        digest = None if self.best_row is None else self.best_row.digest
+        return next(
+            (model for model in self.models if model.role in ("best", "front") and model.digest == digest), None
+        )
 
 
 def study_facts(log: Log, space: Space) -> StudyFacts:
@@ -73,38 +74,47 @@ def study_facts(log: Log, space: Space) -> StudyFacts:
     objectives = tuple(map(Objective.parse, [*log.config["objectives"], *log.config.get("limits", [])]))
     goal, limits = goals_of(objectives)[0], [objective for objective in objectives if objective.bound is not None]
     rows = trial_rows(replay.history, events, limits, _length(log.config))
-    kept = [trial.number for trial in front(replay.history, objectives)]
+    failed, ranked = undeliverable(events), best_of(replay.history, objectives)
+    ordered = [trial for trial in ranked if trial.request.card.digest not in failed] or ranked
     return StudyFacts(
         name=log.name,
-        config=log.config,
+        config=_extended(log.config, events),
         objectives=objectives,
         trials=rows,
-        best=_best([row for row in rows if row.number in set(kept)], goal),
-        front=tuple(kept),
-        ledger=ledger_of(replay.history, _elapsed(events)),
-        progress=progress(rows, goal),
+        best=ordered[0].number if ordered else None,
+        front=tuple(trial.number for trial in front(replay.history, objectives)),
+        ledger=replay.ledger(_elapsed(events)),
+        progress=progress(_comparable(rows, replay.history), goal),
         importance=importance(space, replay.history.finished, goal),
-        models=final_models(events),
-        command=last_command(events),
+        models=told_apart(final_models(events), _wanted(ordered, objectives, log.config)),
+        command=commands(events),
         over=_over(events),
         as_of=events[-1].at if events else None,
     )
 
 
-def _best(front_rows: Sequence[TrialRow], goal: Objective) -> int | None:
-    """Choose the trial of the front with the best score; the first of equals."""
-    if not front_rows:
-        return None
-    scores = np.array([row.metrics[goal.name] for row in front_rows])
-    return front_rows[int(scores.argmax() if goal.direction == "max" else scores.argmin())].number
+def _comparable(rows: Sequence[TrialRow], history: History) -> list[TrialRow]:
+    """Leave out the trials with less than the largest budget: a score after few steps says little beside theirs."""
+    numbers = {trial.number for trial in longest(history.finished)}
+    return [row for row in rows if row.number in numbers]
+
+
+def _wanted(ordered: Sequence[Trial], objectives: Sequence[Objective], config: Mapping[str, Any]) -> set[str]:
+    """Give the digests of the designs that the study would deliver now: the best ones, or any of the front."""
+    most = len(ordered) if len(goals_of(objectives)) > 1 else int(config.get("keep", 1))
+    return {trial.request.card.digest for trial in ordered[:most]}
+
+
+def _extended(config: Mapping[str, Any], events: Sequence[Event]) -> Mapping[str, Any]:
+    """Give the configuration with the end that the last run of the study was told to go to."""
+    wishes = [event.data["stop"] for event in events if event.kind == "started" and "stop" in event.data]
+    return {**config, "stop": {**config.get("stop", {}), **wishes[-1]}} if wishes else config
 
 
 def _elapsed(events: Sequence[Event]) -> float:
-    if not events:
-        return 0.0
-    clock = Clock(began=events[0].at, last=events[0].at)
+    clock = Clock()
     clock.feed(events)
-    return clock.elapsed(events[-1].at)
+    return clock.elapsed(clock.last)
 
 
 def _over(events: Sequence[Event]) -> str:

@@ -1,7 +1,7 @@
 """The final models of a study, as its log notes them."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from formwright.study.events import Event
@@ -9,7 +9,10 @@ from formwright.study.events import Event
 
 @dataclass(frozen=True)
 class FinalModel:
-    """A model that was trained to the end: one that was found, or the hand-made `baseline` beside it."""
+    """A model that was trained to the end: one that was found, or the hand-made `baseline` beside it.
+
+    A model with the role `earlier` was delivered before the study went on and found better designs.
+    """
 
     name: str
     role: str
@@ -22,20 +25,42 @@ class FinalModel:
 
 
 def final_models(events: Iterable[Event]) -> tuple[FinalModel, ...]:
-    """List the noted models, the last note of each name, best first and baselines last."""
-    notes = [event.data["model"] for event in events if event.kind == "note" and "model" in event.data]
-    models = {model.name: model for model in map(_model, notes)}
-    places = {"best": 0, "front": 1, "baseline": 3}
-    return tuple(sorted(models.values(), key=lambda model: places.get(model.role, 2)))
+    """List the noted models, the last note of each name, in the order of their roles."""
+    models = {model.name: model for model in map(_model, filter(_has_model, events))}
+    return _ordered(models.values())
 
 
-def last_command(events: Iterable[Event]) -> str:
-    """Give the command line that was noted last; empty when none was."""
+def told_apart(models: Iterable[FinalModel], wanted: Collection[str]) -> tuple[FinalModel, ...]:
+    """Call those models `earlier` that were found, but whose digest is not among those of the best designs now."""
+    found = ("best", "front")
+    return _ordered(
+        replace(model, role="earlier") if model.role in found and model.digest not in wanted else model
+        for model in models
+    )
+
+
+def undeliverable(events: Iterable[Event]) -> set[str]:
+    """Give the digests of the designs whose final training failed."""
+    return {event.data["undelivered"]["digest"] for event in events if "undelivered" in event.data}
+
+
+def commands(events: Iterable[Event]) -> str:
+    """Give the command lines that made the study, each once and on a line of its own; empty when none was noted."""
     noted = [event.data["command"] for event in events if event.kind == "note" and "command" in event.data]
-    return str(noted[-1]) if noted else ""
+    return "\n".join(dict.fromkeys(map(str, noted)))
 
 
-def _model(note: Mapping[str, Any]) -> FinalModel:
+def _has_model(event: Event) -> bool:
+    return event.kind == "note" and "model" in event.data
+
+
+def _ordered(models: Iterable[FinalModel]) -> tuple[FinalModel, ...]:
+    places = {"best": 0, "front": 1, "earlier": 3, "baseline": 4}
+    return tuple(sorted(models, key=lambda model: places.get(model.role, 2)))
+
+
+def _model(event: Event) -> FinalModel:
+    note = event.data["model"]
     return FinalModel(
         name=str(note.get("name", "unnamed")),
         role=str(note.get("role", "")),

@@ -6,6 +6,7 @@ from typing import Any
 from formwright.core.records import Objective
 from formwright.report.facts import StudyFacts
 from formwright.report.figures import kind_of
+from formwright.report.models import FinalModel
 from formwright.report.rows import TrialRow
 from formwright.report.sketch import Sketches
 
@@ -20,7 +21,7 @@ def page_data(facts: StudyFacts) -> dict[str, Any]:
         "limits": [{"name": limit.name, "bound": limit.bound} for limit in facts.limits],
         "best": facts.best,
         "front": list(facts.front),
-        "baseline": _baseline(facts),
+        "models": [_model(model) for model in facts.models if model.role != "earlier"],
         "progress": {"number": facts.progress.by_number, "seconds": facts.progress.by_seconds},
         "values": _values(facts),
         "trials": _columns(rows),
@@ -67,11 +68,12 @@ def _designs(rows: Sequence[TrialRow]) -> dict[str, Any]:
     return {"of": drawn, "layers": sketches.layers, "phrases": sketches.phrases, "swatches": swatches}
 
 
-def _baseline(facts: StudyFacts) -> dict[str, Any] | None:
-    if (model := facts.baseline) is None:
-        return None
+def _model(model: FinalModel) -> dict[str, Any]:
+    """Give a final model with what it was trained for: its scores are not those of a trial, which had fewer steps."""
+    steps = "" if model.steps is None else f" after {model.steps:,.0f} steps"
     known = {"params": model.params, **model.validation}
-    return {"name": model.name, "values": {name: value for name, value in known.items() if value is not None}}
+    values = {name: value for name, value in known.items() if value is not None}
+    return {"name": f"{model.name}{steps}", "baseline": model.role == "baseline", "values": values}
 
 
 def _short(value: float | None) -> float | None:

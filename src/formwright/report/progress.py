@@ -18,7 +18,7 @@ class Progress:
 
 
 def progress(rows: Sequence[TrialRow], goal: Objective) -> Progress:
-    """Follow the best score of the trials within all limits."""
+    """Follow the best score of the trials within all limits; all of them had the same budget."""
     scored = [row for row in rows if row.feasible and goal.name in row.metrics]
     timed = sorted((row for row in scored if row.elapsed is not None), key=lambda row: row.elapsed or 0.0)
     return Progress(

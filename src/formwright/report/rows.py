@@ -85,10 +85,8 @@ def _row(trial: Trial, times: _Times, limits: Sequence[Objective], length: int) 
 
 def _times(events: Iterable[Event]) -> dict[int, _Times]:
     times: dict[int, _Times] = {}
-    clock: Clock | None = None
+    clock = Clock()
     for event in events:
-        # a study that no launcher began runs from its first event
-        clock = clock or Clock(began=event.at, last=event.at)
         clock.feed([event])
         if event.number is None:
             continue

@@ -12,8 +12,8 @@ def what_was_found(facts: StudyFacts) -> str:
         return _nothing(facts)
     split = "test" if model is not None and goal in model.test else "validation"
     if model is None or goal not in _scores(model, split):
-        size = _size(best.costs["params"])
-        return f"The best design so far, trial {best.number:,}, has {_score(best.metrics[goal], goal)}{size}."
+        told = f"{_score(best.metrics[goal], goal)}{_size(best.costs['params'])}"
+        return f"The best design{'' if facts.over else ' so far'}, trial {best.number:,}, has {told}."
     size = _size(model.params or best.costs["params"])
     told = f"{_score(_scores(model, split)[goal], goal)} on the {split} split{size}"
     return f"The best design, trial {best.number:,}, has {told}{_beside(facts.baseline, split, goal)}."
@@ -21,7 +21,7 @@ def what_was_found(facts: StudyFacts) -> str:
 
 def _nothing(facts: StudyFacts) -> str:
     if facts.ledger.finished:
-        return "No trial so far keeps all limits."
+        return f"No trial {'' if facts.over else 'so far '}keeps all limits."
     return "No trial has finished yet." if not facts.over else "No trial has finished."
 
 

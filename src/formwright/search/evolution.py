@@ -10,7 +10,7 @@ from numpy.random import Generator
 from formwright.core.records import Budget, History, Objective, Request, Trial
 from formwright.search.fronts import best_first
 from formwright.search.options import at_least, check
-from formwright.search.parents import breeding, warming_up
+from formwright.search.parents import warming_up, youngest
 from formwright.search.scores import goals_of, score
 from formwright.search.unseen import Legal, anything, first_unseen, random_unseen
 from formwright.space import Space
@@ -41,15 +41,15 @@ class RegularizedEvolution:
 
     def ask(self, history: History, rng: Generator) -> Request:
         """Return a mutant of a tournament's winner."""
-        youngest = breeding(history)[-self.population :]
-        if not youngest or warming_up(history, self.population):
+        alive = youngest(history, self.population)
+        if not alive or warming_up(history, self.population):
             return random_unseen(self.space, history, rng, self.legal).request(Budget.full())
-        parent = self._winner(youngest, rng)
+        parent = self._winner(alive, rng)
         mutant = partial(self.space.mutate, parent.request.design, rng)
         return first_unseen(self.space, history, rng, mutant, self.legal).request(Budget.full(), parent.number)
 
-    def _winner(self, youngest: tuple[Trial, ...], rng: Generator) -> Trial:
+    def _winner(self, alive: tuple[Trial, ...], rng: Generator) -> Trial:
         # drawn with replacement, as in the paper
-        drawn: list[int] = sorted(set(rng.integers(len(youngest), size=self.tournament).tolist()))
-        entrants = [youngest[index] for index in drawn]
+        drawn: list[int] = sorted(set(rng.integers(len(alive), size=self.tournament).tolist()))
+        entrants = [alive[index] for index in drawn]
         return entrants[best_first(score(entrants, self.objectives), most=1)[0]]

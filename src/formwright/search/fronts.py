@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Direction, History, Objective, Trial
-from formwright.search.scores import Scores, score
+from formwright.search.scores import Scores, goals_of, score
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -63,6 +63,21 @@ def front(history: History, objectives: Sequence[Objective]) -> tuple[Trial, ...
         return ()
     best = feasible[next(_peel(scores.values[feasible]))]
     return tuple(trials[index] for index in np.sort(best))
+
+
+def best_of(history: History, objectives: Sequence[Objective]) -> tuple[Trial, ...]:
+    """Return the finished trials within all limits at the largest budget so far, the best first.
+
+    With several goals these are the front's: first the one that is best in the first goal, then the less crowded.
+    """
+    several = len(goals_of(objectives)) > 1
+    trials = front(history, objectives) if several else longest(history.finished)
+    scores = score(trials, objectives)
+    order = [index for index in best_first(scores) if scores.violations[index] == 0.0]
+    if order:
+        leader = min(sorted(order), key=lambda index: scores.values[index, 0])  # the first of equals
+        order = [leader, *(index for index in order if index != leader)]
+    return tuple(trials[index] for index in order)
 
 
 def best_first(scores: Scores, most: int | None = None) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +15,8 @@ from formwright.search.options import at_least, check
 from formwright.search.scores import goals_of, score
 from formwright.search.unseen import Legal, anything, random_unseen
 from formwright.space import Space
+
+_BELOW = 27  # how much shorter than a full evaluation the first one is: three times a third
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,9 @@ class Halving:
 
     @staticmethod
     def for_budget(trials: int | None, steps: int | None) -> dict[str, int]:
-        """Return three halvings below the steps of a full evaluation."""
-        return {} if steps is None else {"min_steps": max(1, steps // 27), "max_steps": steps}
+        """Return a first rung three halvings below the steps of a full evaluation."""
+        # rounded up: otherwise there were a further rung that is nearly as long as the last
+        return {} if steps is None else {"min_steps": math.ceil(steps / _BELOW), "max_steps": steps}
 
     @property
     def rungs(self) -> tuple[int, ...]:

@@ -38,13 +38,14 @@ def score(trials: Sequence[Trial], objectives: Sequence[Objective]) -> Scores:
     A limit that an observation says nothing about was checked before the evaluation, and counts as kept.
     """
     goals = goals_of(objectives)
+    metrics = [_metrics(trial) for trial in trials]
     values = np.empty((len(trials), len(goals)))
     for column, goal in enumerate(goals):
-        values[:, column] = _column(trials, goal)
+        values[:, column] = _column(trials, metrics, goal)
     violations = np.zeros(len(trials))
     for limit in objectives:
         if limit.bound is not None:
-            violations += [_violation(trial, limit) for trial in trials]
+            violations += [_violation(found, limit) for found in metrics]
     return Scores(values, violations)
 
 
@@ -55,9 +56,9 @@ def violation(objective: Objective, value: float) -> float:
     return abs(value - objective.bound) / (abs(objective.bound) or 1.0)
 
 
-def _column(trials: Sequence[Trial], goal: Objective) -> NDArray[np.float64]:
+def _column(trials: Sequence[Trial], metrics: Sequence[Mapping[str, float]], goal: Objective) -> NDArray[np.float64]:
     try:
-        column = np.array([_metrics(trial)[goal.name] for trial in trials], dtype=np.float64)
+        column = np.array([found[goal.name] for found in metrics], dtype=np.float64)
     except KeyError:
         lacking = next(trial for trial in trials if goal.name not in _metrics(trial))
         known = ", ".join(sorted(_metrics(lacking)))
@@ -65,8 +66,8 @@ def _column(trials: Sequence[Trial], goal: Objective) -> NDArray[np.float64]:
     return -column if goal.direction == "max" else column
 
 
-def _violation(trial: Trial, limit: Objective) -> float:
-    value = _metrics(trial).get(limit.name)
+def _violation(metrics: Mapping[str, float], limit: Objective) -> float:
+    value = metrics.get(limit.name)
     return 0.0 if value is None else violation(limit, value)
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
@@ -24,19 +24,20 @@ from formwright.nn.settings import Settings
 from formwright.search import make_searcher
 from formwright.space.space import Space
 from formwright.study.config import Config, TaskChoice, TrainingChoice
-from formwright.study.limits import LATENCY, Limits, cost
+from formwright.study.limits import ALWAYS, LATENCY, Limits, cost
 from formwright.study.log import Log
 from formwright.study.spaces import find_space
+from formwright.study.stop import Stop
 from formwright.study.study import Study
-from formwright.tasks import load_task
-from formwright.tasks.rows import Splits
-from formwright.tasks.shorten import first_rows
+from formwright.tasks import FROM_DATA, TASKS, load_task
+from formwright.tasks.shorten import shortened
 from formwright.tasks.task import Task
 from formwright.train.fit import Training
 from formwright.train.prepare import prepare
-from formwright.train.recipe import Recipe
+from formwright.train.recipe import Decay, Recipe
 
-_ALWAYS = ("params", "macs")  # costs that every observation has
+_REMEMBERED = 256  # cards whose latency is known
+DEFAULT_PROXY = "synflow"
 
 
 def assemble(config: Config, log: Log, folder: Path) -> Study:
@@ -44,10 +45,11 @@ def assemble(config: Config, log: Log, folder: Path) -> Study:
     space = find_space(config.space)
     limits = Limits.parse(config.limits, config.training.length)
     objectives = all_objectives(config, limits)
-    searcher = _searcher(config, space, limits)
-    evaluator = make_evaluator(config, objectives)
-    gate = limits.gate(partial(latency_ms, length=config.training.length))
-    return Study(log, space, searcher, evaluator, objectives, config.stop, folder, config.seed, gate)
+    searcher = _searcher(_as_planned(config, log), space, limits)
+    # measured once for each card: by the gate, before anything is trained, and not again for the observation
+    latency = lru_cache(_REMEMBERED)(partial(latency_ms, length=config.training.length))
+    evaluator = make_evaluator(config, objectives, latency)
+    return Study(log, space, searcher, evaluator, objectives, config.stop, folder, config.seed, limits.gate(latency))
 
 
 def refuse_faulty(config: Config) -> None:
@@ -65,12 +67,34 @@ def refuse_faulty(config: Config) -> None:
             )
     prepare(task, space.card(space.sample(derive(config.seed, "prepare"))), config.training.length)
     limits.refuse_impossible(space, config.seed)
+    limits.refuse_far_too_fast(space, config.seed, partial(latency_ms, length=config.training.length))
+
+
+def with_whole_paths(config: Config) -> Config:
+    """Give the configuration with the paths of the user's own files made absolute: it may be resumed from anywhere."""
+    task, (file, colon, name) = config.task, config.space.rpartition(":")
+    own = task.name not in (*TASKS.names(), *FROM_DATA) and Path(task.name).exists()
+    return replace(
+        config,
+        space=f"{Path(file).resolve()}:{name}" if colon and file.endswith(".py") else config.space,
+        task=replace(
+            task,
+            name=str(Path(task.name).resolve()) if own else task.name,
+            data=None if task.data is None else str(Path(task.data).resolve()),
+        ),
+    )
 
 
 def all_objectives(config: Config, limits: Limits) -> tuple[Objective, ...]:
     """Give what is improved, and then what is limited."""
     goals = [Objective.parse(text) for text in config.objectives]
     return (*goals, *limits.cheap, *limits.measured, *limits.scores)
+
+
+def _as_planned(config: Config, log: Log) -> Config:
+    """Give the configuration with the end that was planned first: a searcher whose study is extended stays as it is."""
+    planned = log.config.get("stop")
+    return config if planned is None else replace(config, stop=Stop(**planned))
 
 
 def _searcher(config: Config, space: Space, limits: Limits) -> Searcher:
@@ -86,7 +110,7 @@ def find_task(choice: TaskChoice) -> Task:
     """Find the task of a study."""
     data = None if choice.data is None else Path(choice.data)
     task = load_task(choice.name, data, choice.official_dev, choice.text, choice.label)
-    return task if choice.rows is None else replace(task, splits=partial(_shortened, task, choice.rows))
+    return task if choice.rows is None else shortened(task, choice.rows)
 
 
 def make_trainer(config: Config, steps: int | None = None) -> Trainer:
@@ -96,25 +120,28 @@ def make_trainer(config: Config, steps: int | None = None) -> Trainer:
 
 def make_training(choice: TrainingChoice, steps: int | None = None) -> Training:
     """Make a training of plain values."""
-    if choice.decay not in ("linear", "cosine", "none"):
-        raise IllegalInput(f"decay is linear, cosine or none, not {choice.decay!r}")
-    decay = cast(Literal["linear", "cosine", "none"], choice.decay)
+    decay = cast(Decay, choice.decay)  # which the recipe refuses where it is none
     recipe = Recipe(
         steps or choice.steps, choice.batch, choice.learning_rate, choice.warmup, decay, choice.weight_decay
     )
     return Training(recipe, choice.length, Settings(dropout=choice.dropout), device="auto", threads=1)
 
 
-def make_evaluator(config: Config, objectives: tuple[Objective, ...]) -> Evaluator:
-    """Make the evaluator of a study: scores, and the costs that its objectives and limits name."""
-    wanted = dict.fromkeys((*_ALWAYS, *(objective.name for objective in objectives)))
+def make_evaluator(
+    config: Config, objectives: tuple[Objective, ...], latency: Callable[[Card], float] | None = None
+) -> Evaluator:
+    """Make the evaluator of a study: scores, and the costs that its objectives and limits name.
+
+    `latency` gives the milliseconds of a card; by default they are measured each time.
+    """
+    wanted = dict.fromkeys((*ALWAYS, *(objective.name for objective in objectives)))
     length = config.training.length
     scored = _proxies(config) if config.evaluator == "proxy" else ()  # a proxy may be a cost as well
     costs: dict[str, Callable[[Card], float]] = {
         name: partial(cost, name=name, length=length) for name in wanted if name in COSTS.names() and name not in scored
     }
     if LATENCY in wanted:
-        costs[LATENCY] = partial(latency_ms, length=length)
+        costs[LATENCY] = latency or partial(latency_ms, length=length)
     return Combine((_scores(config),), costs)
 
 
@@ -127,14 +154,9 @@ def _scores(config: Config) -> Evaluator:
 
 
 def _proxies(config: Config) -> tuple[str, ...]:
-    return config.proxies or ("synflow",)
+    return config.proxies or (DEFAULT_PROXY,)
 
 
 def latency_ms(card: Card, length: int) -> float:
     """Measure the median milliseconds of one row through a model of a card, on this machine, with one thread."""
     return measure(build(card), length=length, runs=20, warmup=3, memory=False).median_ms
-
-
-def _shortened(task: Task, number: int) -> Splits[Any]:
-    whole = task.splits()
-    return replace(whole, train=first_rows(whole.train, number))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from formwright.core.errors import IllegalInput
 
-Kind = Literal["started", "asked", "claimed", "told", "failed", "checkpointed", "stopped", "note"]
+Kind = Literal["started", "asked", "claimed", "told", "failed", "stopped", "note"]
 Outcome = Literal["told", "failed"]
 
 

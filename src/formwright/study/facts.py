@@ -2,10 +2,13 @@
 
 from typing import Any
 
+from formwright.arch.card import Card
 from formwright.core.records import Objective, Trial
 from formwright.cost import COSTS
 from formwright.search.fronts import front
-from formwright.study.ledger import Clock, ledger_of
+from formwright.study.events import Event
+from formwright.study.ledger import Clock
+from formwright.study.limits import ALWAYS, LATENCY, cost
 from formwright.study.place import Opened
 from formwright.study.replay import Replay
 from formwright.study.spaces import find_space
@@ -20,22 +23,30 @@ def study_json(opened: Opened) -> dict[str, Any]:
     objectives = [Objective.parse(text) for text in (*opened.config.objectives, *opened.config.limits)]
     history = replay.history
     best = front(history, objectives) if history.finished else ()
-    ledger = ledger_of(history, clock.elapsed(clock.last))
+    ledger = replay.ledger(clock.elapsed(clock.last))
     return {
         "kind": "study",
         "name": opened.place.name,
         "config": opened.config.to_json(),
-        "trials": [_trial(trial) for trial in history.trials],
+        "trials": [_trial(trial, opened.config.training.length) for trial in history.trials],
         "best": [trial.number for trial in best],
         "seconds": ledger.elapsed,
         "spent": {"seconds": ledger.spent.seconds, "steps": ledger.spent.steps, "macs": ledger.spent.macs},
+        "delivery": {"seconds": sum(_delivery_seconds(event) for event in events)},
     }
 
 
-def _trial(trial: Trial) -> dict[str, Any]:
+def _delivery_seconds(event: Event) -> float:
+    """Give how long a final training took that an event notes, whatever came of it."""
+    return float(event.data.get("spent", {}).get("seconds", 0.0)) if event.kind == "note" else 0.0
+
+
+def _trial(trial: Trial, length: int) -> dict[str, Any]:
     found = trial.observation
     metrics = dict(found.metrics) if found is not None else {}
-    costs = {name: metrics.pop(name) for name in [*COSTS.names(), "latency_ms"] if name in metrics}
+    costs = {name: metrics.pop(name) for name in [*COSTS.names(), LATENCY] if name in metrics}
+    if found is None and isinstance(trial.request.card, Card):  # whatever becomes of a trial, its card tells these
+        costs = {name: cost(trial.request.card, name, length) for name in ALWAYS}
     return {
         "number": trial.number,
         "state": trial.state,

@@ -12,7 +12,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
-from formwright.core.errors import EvaluationFailed, FormwrightError
+from formwright.core.errors import FormwrightError
 from formwright.study.place import Place
 from formwright.train.interrupt import gentle_interruption
 
@@ -21,7 +21,7 @@ STOPPED = 3  # the exit code of a worker that was asked to stop
 FAULTY = 4  # and of one that met an error which meets every worker
 
 
-class WorkersDied(EvaluationFailed):
+class WorkersDied(FormwrightError):
     """Say that worker processes kept dying."""
 
 
@@ -97,6 +97,7 @@ class _Team:
         if self._deaths == self._borne:
             raise WorkersDied(f"worker processes died {self._deaths + 1} times; is memory short?")
         self._deaths += 1
+        print(f"a worker died (exit code {code}); another one takes its place", file=sys.stderr, flush=True)
         self.hire()
 
 

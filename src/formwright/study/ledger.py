@@ -9,17 +9,21 @@ from formwright.study.events import Event
 
 @dataclass(frozen=True)
 class Ledger:
-    """Add up the trials and what they spent; `elapsed` is how long the study ran, pauses between runs left out."""
+    """Add up the trials and what they spent; `elapsed` is how long the study searched, without pauses and deliveries.
+
+    `failed_lately` counts the failures since the study was last begun or resumed.
+    """
 
     finished: int
     failed: int
     pending: int
     spent: Spent
     elapsed: float
+    failed_lately: int = 0
 
 
 def ledger_of(history: History, elapsed: float = 0.0) -> Ledger:
-    """Add up a history."""
+    """Add up a history, which does not tell which failures were lately, nor what failed trials spent."""
     observations = [trial.observation for trial in history.finished if trial.observation is not None]
     spent = Spent(
         sum(observation.spent.seconds for observation in observations),
@@ -32,7 +36,10 @@ def ledger_of(history: History, elapsed: float = 0.0) -> Ledger:
 
 @dataclass
 class Clock:
-    """Measure how long a study ran: from the beginning of each run to the last event before the next one."""
+    """Measure how long a study searched: in each run from the first trial asked for or taken over to the stop.
+
+    A run that was killed ends with its last event before the next one begins.
+    """
 
     before: float = 0.0
     began: float | None = None
@@ -42,11 +49,16 @@ class Clock:
         """Take further events; a launcher begins a run, the workers that it starts do not."""
         for event in events:
             if event.kind == "started" and event.data.get("begins"):
-                self.before += 0.0 if self.began is None else max(self.last - self.began, 0.0)
-                self.began = event.at
-            elif self.began is None:
-                self.began = event.at  # a worker without a launcher
+                self._pause()
+            elif event.kind in ("asked", "claimed") and self.began is None:
+                self.began = event.at  # only now: processes that start are no search yet
             self.last = event.at
+            if event.kind == "stopped":
+                self._pause()  # what follows is delivery, until someone asks again
+
+    def _pause(self) -> None:
+        self.before = self.elapsed(self.last)
+        self.began = None
 
     def elapsed(self, now: float) -> float:
         """Give the seconds until now."""

@@ -12,8 +12,10 @@ from formwright.search.scores import violation
 from formwright.space.space import Space
 
 LATENCY = "latency_ms"
+ALWAYS = ("params", "macs")  # costs that every observation has
 _SAMPLES = 500
 _STEPS = 200
+_MEASURED = 3
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,25 @@ class Limits:
         raise IllegalInput(
             f"no design of {space.name} with {wanted} was found; the nearest has {found}. Loosen the limit"
         )
+
+    def refuse_far_too_fast(self, space: Space, seed: int, measure: Callable[[Card], float]) -> None:
+        """Measure a few of the smallest designs; refuse a limit that the fastest of them misses by a factor of two.
+
+        A nearer miss may be chance, or another design may keep the limit.
+        """
+        if not self.measured:
+            return
+        rng = derive(seed, "fast")
+        cards = [space.card(space.sample(rng)) for _ in range(_SAMPLES // 10)]
+        legal = [card for card in cards if self.legal(card)] or cards
+        smallest = sorted(legal, key=lambda card: cost(card, "macs", self.length))[:_MEASURED]
+        fastest = min(map(measure, smallest))
+        for limit in self.measured:
+            if violation(limit, fastest) > 1.0:
+                found = f"the fastest of {len(smallest)} small ones takes {fastest:.3g} ms"
+                raise IllegalInput(
+                    f"no design of {space.name} with {limit} is to be expected; {found}. Loosen the limit"
+                )
 
     def _broken(self, card: Card) -> float:
         return sum(violation(limit, cost(card, limit.name, self.length)) for limit in self.cheap)

@@ -51,9 +51,11 @@ class Opened:
 
 def create(folder: Path, config: Config, storage: str | None = None, name: str | None = None) -> Place:
     """Make a new study; a folder that holds one already, or other files, is refused."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        hint = f"; go on with `formwright resume {folder}`" if (folder / CONFIG).is_file() else ""
-        raise IllegalInput(f"{folder} is not an empty folder{hint}, or name another one with --out")
+    if not _is_free(folder):
+        if (folder / CONFIG).is_file() or (folder / DATABASE).is_file():
+            go_on = f"go on with it by `formwright resume {folder}`, or name another folder with --out"
+            raise IllegalInput(f"{folder} holds a study already: {go_on}")
+        raise IllegalInput(f"{folder} is not an empty folder: name another one with --out")
     place = Place(folder, storage or str(folder / DATABASE), name or folder.resolve().name)
     try:
         with Store.open(place.storage, create=True) as store:  # first: a name that is taken leaves no folder behind
@@ -75,8 +77,23 @@ def find(source: str, folder: Path | None = None) -> Place:
         url, _, name = source.partition("#")
         name = name or _only_name(url)
         return Place(folder or Path(name), url, name)
+    if not (Path(source) / CONFIG).is_file() and (Path(source) / DATABASE).is_file():
+        return Place(Path(source), database := str(Path(source) / DATABASE), _only_name(database))
     facts = _read(Path(source))
     return Place(Path(source), facts["storage"] or str(Path(source) / DATABASE), facts["name"])
+
+
+def _is_free(folder: Path) -> bool:
+    """Tell whether a study may be made in a folder: it is empty, or a kill left a database without a study in it."""
+    if not folder.exists():
+        return True
+    if not folder.is_dir():
+        return False
+    names = [path.name for path in folder.iterdir()]
+    if DATABASE not in names or any(not name.startswith(DATABASE) for name in names):
+        return not names
+    with Store.open(str(folder / DATABASE), create=True) as store:
+        return not store.studies()
 
 
 def _as_extended(config: Config, log: Log) -> Config:
@@ -108,5 +125,7 @@ def _read(folder: Path) -> dict[str, Any]:
 
 def _write(path: Path, text: str) -> None:
     draft = path.with_name(f".{path.name}")
+    draft.unlink(missing_ok=True)
+    draft.touch(mode=0o600)  # a URL may hold a password
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)

@@ -88,6 +88,7 @@ class Replay:
         self._finished: list[Trial] = []
         self._digests: set[str] = set()
         self._spent = Spent()
+        self._failed_lately = 0
         self._known: dict[int, Asked] = {}
         self._history: History | None = None
         self._pending: set[int] = set()
@@ -114,7 +115,8 @@ class Replay:
     def ledger(self, elapsed: float) -> Ledger:
         """Give what the trials cost as of the last event, after so many seconds."""
         finished, pending = len(self._finished), len(self._pending)
-        return Ledger(finished, len(self._trials) - finished - pending, pending, self._spent, elapsed)
+        failed = len(self._trials) - finished - pending
+        return Ledger(finished, failed, pending, self._spent, elapsed, self._failed_lately)
 
     def know(self, number: int, request: Request, seen: int) -> None:
         """Take note of a request that was just written, so that its event need not be read from JSON."""
@@ -124,11 +126,13 @@ class Replay:
         number = event.number
         if event.kind == "started" and event.data.get("begins"):
             self.attempts.clear()  # only the deaths of one run make a trial suspect
+            self._failed_lately = 0
         if number is None:
             return
         match event.kind:
             case "asked":
-                self._begin(number, self._known.pop(number, None) or read_asked(event.data, self._space))
+                known = self._known.pop(number) if number in self._known else read_asked(event.data, self._space)
+                self._begin(number, known)
             case "claimed":
                 self.attempts[number] = self.attempts.get(number, 0) + 1
             case "note" if event.data.get("left"):
@@ -136,8 +140,7 @@ class Replay:
             case "told":
                 self._finish(number, Observation.from_json(event.data["observation"]))
             case "failed":
-                self._pending.discard(number)
-                self._trials[number] = Trial(number, self.asked[number].request, "failed", None, event.data["reason"])
+                self._fail(number, event.data["reason"], Spent(**event.data.get("spent", {})))
 
     def _begin(self, number: int, asked: Asked) -> None:
         self.asked[number] = asked
@@ -150,7 +153,16 @@ class Replay:
         self._trials[number] = trial
         self._pending.discard(number)
         insort(self._finished, trial, key=attrgetter("number"))
-        before, more = self._spent, found.spent
+        self._spend(found.spent)
+
+    def _fail(self, number: int, reason: str, spent: Spent) -> None:
+        self._pending.discard(number)
+        self._trials[number] = Trial(number, self.asked[number].request, "failed", None, reason)
+        self._failed_lately += 1
+        self._spend(spent)
+
+    def _spend(self, more: Spent) -> None:
+        before = self._spent
         self._spent = Spent(before.seconds + more.seconds, before.steps + more.steps, before.macs + more.macs)
 
 

@@ -1,5 +1,6 @@
 """Spaces by name, or out of a file of the user's own."""
 
+import hashlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -24,7 +25,8 @@ def find_space(name: str) -> Space:
 def _module(file: Path) -> Any:
     if not file.is_file():
         raise IllegalInput(f"there is no file {file}")
-    name = f"formwright_user_{abs(hash(str(file.resolve())))}"
+    # the same in every process, so that what one pickles another one reads
+    name = f"formwright_user_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None

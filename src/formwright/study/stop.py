@@ -1,6 +1,6 @@
 """When a search is over."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from formwright.core.checks import finite, natural
 from formwright.core.errors import IllegalInput
 from formwright.core.records import History, Objective
+from formwright.search.fronts import longest
 from formwright.search.scores import score
 from formwright.study.ledger import Ledger
 
@@ -16,7 +17,8 @@ from formwright.study.ledger import Ledger
 class Stop:
     """Stop after so many trials, seconds, training steps, or finished trials without a better one.
 
-    `failures` is how many failed trials are borne. Whatever comes first counts; at least one limit must be given.
+    `failures` is how many failed trials are borne in one run, from its beginning or resumption on. Whatever comes first
+    counts; at least one limit must be given.
     """
 
     trials: int | None = None
@@ -39,24 +41,34 @@ class Stop:
 
     def reason(self, history: History, ledger: Ledger, objectives: Sequence[Objective]) -> str | None:
         """Say why no further trial is to be asked for; None while the search goes on."""
-        if ledger.failed > self.failures:
-            return f"{ledger.failed} trials failed, more than the {self.failures} that are borne"
+        if ledger.failed_lately > self.failures:
+            return f"{ledger.failed_lately} trials failed, more than the {self.failures} that are borne"
+        return next((reason for _, reason in self._reached(history, ledger, objectives)), None)
+
+    def reached(self, history: History, ledger: Ledger, objectives: Sequence[Objective]) -> tuple[str, ...]:
+        """Name the limits that end the search: of `trials`, `seconds`, `steps` and `patience`."""
+        return tuple(name for name, _ in self._reached(history, ledger, objectives))
+
+    def _reached(self, history: History, ledger: Ledger, objectives: Sequence[Objective]) -> Iterator[tuple[str, str]]:
         if self.trials is not None and len(history.trials) >= self.trials:
-            return f"{self.trials} trials"
+            yield "trials", f"{self.trials} trials"
         if self.seconds is not None and ledger.elapsed >= self.seconds:
-            return f"{self.seconds:g} seconds"
+            yield "seconds", f"{self.seconds:g} seconds"
         if self.steps is not None and ledger.spent.steps >= self.steps:
-            return f"{self.steps} training steps"
+            yield "steps", f"{self.steps} training steps"
         if self.patience is not None and since_progress(history, objectives) >= self.patience:
-            return f"no better design in {self.patience} trials"
-        return None
+            yield "patience", f"no better design in {self.patience} trials"
 
 
 def since_progress(history: History, objectives: Sequence[Objective]) -> int:
-    """Count the finished trials since the last one that no earlier trial was at least as good as in every goal."""
-    if not history.finished:
+    """Count the finished trials since the last one that no earlier trial was at least as good as in every goal.
+
+    Only trials at the largest budget so far count: the score after a few steps says little beside that after many.
+    """
+    trials = longest(history.finished)
+    if not trials:
         return 0
-    scores = score(history.finished, objectives)
+    scores = score(trials, objectives)
     # a violated limit counts before the goals do; a row is better when it is smaller in some column
     points = np.column_stack((scores.violations, np.where(scores.violations[:, None] > 0, 0.0, scores.values)))
     for last in range(len(points) - 1, -1, -1):

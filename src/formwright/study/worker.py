@@ -129,16 +129,17 @@ class Worker:
         self.study.log.renew(number, self.name, 0.0)
 
     def _outcome(self, request: Request, history: History, heart: Heartbeat) -> tuple[Any, dict[str, Any]]:
+        began = time.perf_counter()
         try:
             found = self._observe(request, history, heart)
         except (LeaseLost, Interrupted):
             raise
         except EvaluationFailed as error:
-            return "failed", {"reason": str(error)}
+            return "failed", {"reason": str(error), **_spent_since(began)}
         except Exception as error:
             # whatever an evaluator of someone's own does wrong is this trial's failure, and no reason to stop
             told = f"{type(error).__name__}: {error}"
-            return "failed", {"reason": told, "traceback": traceback.format_exc()}
+            return "failed", {"reason": told, "traceback": traceback.format_exc(), **_spent_since(began)}
         return "told", {"observation": found.to_json()}
 
     def _observe(self, request: Request, history: History, heart: Heartbeat) -> Observation:
@@ -150,3 +151,8 @@ class Worker:
             raise EvaluationFailed(refusal)
         context = Context(self.study.seed, self.study.folder, history, after_step)
         return self.study.evaluator.evaluate(request, context)
+
+
+def _spent_since(began: float) -> dict[str, Any]:
+    """Give what a failure is known to have spent: its seconds, as nobody tells how many steps it came to."""
+    return {"spent": {"seconds": time.perf_counter() - began}}

@@ -1,6 +1,5 @@
 """Batches of rows of similar length, so that little of a batch is padding."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,11 +26,6 @@ class Batch:
     targets: NDArray[np.int32] | None = None
     targets_mask: NDArray[np.bool_] | None = None
 
-    @property
-    def padding(self) -> float:
-        """Give the share of padding among the input tokens."""
-        return 1.0 - float(self.mask.mean())
-
 
 def plan_batches(lengths: NDArray[np.int64], size: int, rng: Generator | None = None, bucketed: bool = True) -> Plan:
     """Group rows into batches of `size`, the last one smaller, and return the row numbers of each batch.
@@ -54,12 +48,6 @@ def padding_share(lengths: NDArray[np.int64], plan: Plan) -> float:
     """Give the share of padding among all tokens that a plan of batches computes."""
     computed = sum(len(rows) * int(lengths[rows].max()) for rows in plan)
     return 1.0 - int(lengths.sum()) / computed if computed else 0.0
-
-
-def batches(encoded: Encoded, size: int, rng: Generator | None = None) -> Iterator[Batch]:
-    """Yield every row once in batches of rows of similar length; in random order where a generator is given."""
-    for rows in plan_batches(encoded.tokens.lengths, size, rng):
-        yield take(encoded, rows)
 
 
 def take(encoded: Encoded, rows: NDArray[np.int64]) -> Batch:

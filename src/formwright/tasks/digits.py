@@ -3,6 +3,7 @@
 import numpy as np
 
 from formwright.core.rng import derive
+from formwright.tasks.draw import shuffled
 from formwright.tasks.rows import ImageRows, Splits
 from formwright.tasks.task import Task
 
@@ -14,8 +15,7 @@ def digits_splits() -> Splits[ImageRows]:
     from sklearn.datasets import load_digits  # noqa: PLC0415  two seconds, and wanted by this task alone
 
     images, labels = load_digits(return_X_y=True)
-    # keys are drawn and sorted rather than permuted: every version of numpy draws integers alike
-    order = np.argsort(derive(0, "digits").integers(2**62, size=len(labels)), kind="stable")
+    order = shuffled(derive(0, "digits"), len(labels))
     pixels = (images.reshape(-1, 1, 8, 8) / 16).astype(np.float32)[order]
     parts = np.split(np.arange(len(order)), [_TRAIN, _TRAIN + _VALIDATION])
     return Splits(*(ImageRows(pixels[part], labels[order][part].astype(np.int64)) for part in parts))

@@ -23,8 +23,12 @@ class Faults:
     found: list[str] = field(default_factory=list)
 
     def add(self, line: int, what: str) -> None:
-        """Note a fault, and give up on the source when there are enough."""
-        self.found.append(f"{self.unit} {line}: {what}")
+        """Note a fault of a line, and give up on the source when there are enough."""
+        self.note(f"{self.unit} {line}", what)
+
+    def note(self, place: str, what: str) -> None:
+        """Note a fault at a place that is no line, and give up on the source when there are enough."""
+        self.found.append(f"{place}: {what}")
         if len(self.found) == _MOST:
             self.end(" (and perhaps more)")
 
@@ -44,7 +48,7 @@ class Faults:
 
 def read_lines(path: Path, faults: Faults) -> Iterator[str]:
     """Yield the lines of a UTF-8 file, line ends included, without a byte order mark; gzip where it ends in `.gz`."""
-    with _readable(path, faults) as file:
+    with readable(path, faults) as file:
         number = 0
         while data := file.readline(_LONGEST + 1):
             number += 1
@@ -66,7 +70,8 @@ def _decode(data: bytes, number: int, faults: Faults) -> str:
 
 
 @contextmanager
-def _readable(path: Path, faults: Faults) -> Iterator[IO[bytes] | gzip.GzipFile]:
+def readable(path: Path, faults: Faults) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """Open a file, gzip where it ends in `.gz`, and turn what fails while it is read into `IllegalInput`."""
     try:
         with path.open("rb") as plain, gzip.open(plain) if path.suffix == ".gz" else plain as file:
             yield file

@@ -1,4 +1,4 @@
-"""SQuAD 1.1 and 2.0 from files in the official layout."""
+"""SQuAD 1.1 and 2.0, from files in the official layout or from the Hugging Face hub."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -7,9 +7,11 @@ from typing import Literal
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.rng import derive
 from formwright.tasks.draw import shuffled
+from formwright.tasks.hub import check_datasets, hub_tables
 from formwright.tasks.rows import Splits
 from formwright.tasks.spans import SpanRows
 from formwright.tasks.squad_file import Article, read_squad, rows_of
+from formwright.tasks.squad_hub import hub_articles
 from formwright.tasks.task import Task
 
 Version = Literal["1.1", "2.0"]
@@ -52,21 +54,27 @@ class SquadFiles:
 
     def __call__(self) -> Splits[SpanRows]:
         """Return all rows."""
-        train, dev = rows_of(self.train.articles()), self.dev.articles()
-        name = self.dev.path.name
-        if self.official_dev:
-            whole = rows_of(dev)
-            return Splits(train, whole, None, division=f"all {len(whole):,} questions of {name}, and no test")
-        validation, test = (rows_of(half) for half in _halves(dev, self.dev.path))
-        division = (
-            f"{len(validation):,} questions of {name}, and test the other {len(test):,}, "
-            f"divided by article with seed {_SEED}"
-        )
-        return Splits(train, validation, test, division=division)
+        path = self.dev.path
+        return _splits(self.train.articles(), self.dev.articles(), path.name, str(path), self.official_dev)
 
 
-def squad_task(version: Version, data: Path, official_dev: bool = False) -> Task:
-    """Make the task `squad` (version 1.1) or `squad_v2` (2.0) from the folder of its files.
+@dataclass(frozen=True)
+class SquadHub:
+    """Fetch the rows from the Hugging Face hub, and divide its validation set as that of the files."""
+
+    name: str
+    official_dev: bool
+
+    def __call__(self) -> Splits[SpanRows]:
+        """Return all rows."""
+        found = hub_tables(f"rajpurkar/{self.name}", None, "give the folder of its files with --data DIR")
+        train, dev = (hub_articles(found, split) for split in ("train", "validation"))
+        name = f"split validation of {found.name}"
+        return _splits(train, dev, name, name, self.official_dev)
+
+
+def squad_task(version: Version, data: Path | None = None, official_dev: bool = False) -> Task:
+    """Make the task `squad` (version 1.1) or `squad_v2` (2.0) from the folder of its files, or else from the hub.
 
     The official test set is secret, so the dev set is divided by article into validation and test; with `official_dev`
     all of it is for validation, as in publications, and there is no test. Where the training file of version 1.1 is
@@ -74,26 +82,37 @@ def squad_task(version: Version, data: Path, official_dev: bool = False) -> Task
     """
     if version not in _NAMES:
         raise UnknownName("version of SQuAD", version, _NAMES)
+    if data is None:
+        check_datasets()
+        about = f"{_question(version)}; from the Hugging Face hub"
+        return _described(version, SquadHub(_NAMES[version], official_dev), about)
     folder = _folder(data)
     train, dev = _find(folder, _TRAIN[version]), _find(folder, _DEV[version])
     answerable = version == "1.1"
     source = SquadFiles(SquadFile(train, answerable), SquadFile(dev, answerable), official_dev)
+    return _described(version, source, _about(version, train, dev))
+
+
+def _described(version: Version, source: SquadFiles | SquadHub, about: str) -> Task:
     return Task(
         name=_NAMES[version],
         kind="span-extraction",
         metric="span-f1",
         splits=source,
         metrics=("span-f1", "exact"),
-        chance=0.0 if answerable else None,
-        about=_about(version, train, dev),
+        chance=0.0 if version == "1.1" else None,
+        about=about,
     )
 
 
+def _question(version: Version) -> str:
+    return "find the part of a text that answers a question" + ("" if version == "1.1" else ", or that there is none")
+
+
 def _about(version: Version, train: Path, dev: Path) -> str:
-    some = "" if version == "1.1" else ", or that there is none"
     borrowed = version == "1.1" and "-v2.0" in train.name
     source = f"the questions with answers in {train.name}" if borrowed else train.name
-    return f"find the part of a text that answers a question{some}; trained on {source}, judged on {dev.name}"
+    return f"{_question(version)}; trained on {source}, judged on {dev.name}"
 
 
 def _folder(data: Path) -> Path:
@@ -112,11 +131,26 @@ def _find(folder: Path, stems: tuple[str, ...]) -> Path:
     return found
 
 
-def _halves(articles: tuple[Article, ...], path: Path) -> tuple[tuple[Article, ...], tuple[Article, ...]]:
+def _splits(
+    train: tuple[Article, ...], dev: tuple[Article, ...], name: str, where: str, official_dev: bool
+) -> Splits[SpanRows]:
+    """Keep the dev set whole or divide it; `name` is what to call it, and `where` its source."""
+    if official_dev:
+        whole = rows_of(dev)
+        return Splits(rows_of(train), whole, None, division=f"all {len(whole):,} questions of {name}, and no test")
+    validation, test = (rows_of(half) for half in _halves(dev, where))
+    division = (
+        f"{len(validation):,} questions of {name}, and test the other {len(test):,}, "
+        f"divided by article with seed {_SEED}"
+    )
+    return Splits(rows_of(train), validation, test, division=division)
+
+
+def _halves(articles: tuple[Article, ...], where: str) -> tuple[tuple[Article, ...], tuple[Article, ...]]:
     """Divide articles so that both halves have about as many questions, and no text is in both."""
     titles = list(dict.fromkeys(article.title for article in articles))
     if len(titles) < 2:
-        raise IllegalInput(f"{path} holds one article, which cannot be divided into validation and test")
+        raise IllegalInput(f"{where} holds one article, which cannot be divided into validation and test")
     sizes = {title: sum(len(one.questions) for one in articles if one.title == title) for title in titles}
     halves: tuple[set[str], set[str]] = (set(), set())
     for place in shuffled(derive(_SEED, "squad"), len(titles)):

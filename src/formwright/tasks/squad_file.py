@@ -1,18 +1,16 @@
 """Read files in the layout of SQuAD: articles, their paragraphs, and questions about each."""
 
-import gzip
 import re
-import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from formwright.core.codec import loads
 from formwright.core.errors import IllegalInput
+from formwright.tasks.lines import Faults, readable
 from formwright.tasks.spans import Answer, SpanRows
 
-_MOST = 5  # faults told at once
 _LARGEST = 1 << 30  # bytes; a larger file is none of SQuAD's
 _SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can write what no text may hold
 _LAYOUT = "an object of data[] > paragraphs[] > context, qas[] > answers[]"
@@ -38,8 +36,8 @@ class Article:
 
 def read_squad(path: Path) -> tuple[Article, ...]:
     """Read the articles of a JSON file, plain or gzip; refuse it with up to five of its faults at once."""
-    faults = _Faults(path)
-    whole = _parse(path)
+    faults = Faults(str(path))
+    whole = _parse(path, faults)
     if not isinstance(whole, dict):
         raise IllegalInput(f"{path} holds {_short(whole)}; expected {_LAYOUT}")
     found = [_article(where, data, faults) for where, data in _objects(whole, "data", "", faults)]
@@ -57,34 +55,9 @@ def rows_of(articles: tuple[Article, ...]) -> SpanRows:
     return SpanRows(questions, contexts, answers)
 
 
-@dataclass(frozen=True)
-class _Faults:
-    """Gather what is wrong with a file."""
-
-    path: Path
-    found: list[str] = field(default_factory=list)
-
-    def add(self, where: str, what: str) -> None:
-        self.found.append(f"{where or 'the whole'}: {what}")
-        if len(self.found) == _MOST:
-            self.end(" (and perhaps more)")
-
-    def end(self, more: str = "") -> None:
-        if len(self.found) == 1:
-            raise IllegalInput(f"{self.path}, {self.found[0]}")
-        if self.found:
-            raise IllegalInput("\n  ".join([f"{self.path} has {len(self.found)} faults{more}:", *self.found]))
-
-
-def _parse(path: Path) -> Any:
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            content = file.read(_LARGEST + 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        cut = "it is cut short" if isinstance(error, EOFError) else str(error)
-        raise IllegalInput(f"cannot unpack {path}: {cut}; fetch the file again") from None
-    except OSError as error:
-        raise IllegalInput(f"cannot read {path}: {error.strerror or error}") from None
+def _parse(path: Path, faults: Faults) -> Any:
+    with readable(path, faults) as file:
+        content = file.read(_LARGEST + 1)
     if len(content) > _LARGEST:
         raise IllegalInput(f"{path} is larger than {_LARGEST:,} bytes; expected a file of SQuAD")
     try:
@@ -93,14 +66,14 @@ def _parse(path: Path) -> Any:
         raise IllegalInput(f"{path} is not JSON in UTF-8: {error}; expected a file of SQuAD") from None
 
 
-def _article(where: str, data: dict[str, Any], faults: _Faults) -> Article:
+def _article(where: str, data: dict[str, Any], faults: Faults) -> Article:
     title = data.get("title")
     paragraphs = _objects(data, "paragraphs", where, faults)
     questions = [question for place, found in paragraphs for question in _paragraph(place, found, faults)]
     return Article(title if isinstance(title, str) and title else where, tuple(questions))
 
 
-def _paragraph(where: str, data: dict[str, Any], faults: _Faults) -> Iterator[Question]:
+def _paragraph(where: str, data: dict[str, Any], faults: Faults) -> Iterator[Question]:
     context = _get(data, "context", str, where, faults)
     for place, entry in _objects(data, "qas", where, faults):
         named = f"question {entry['id']!r}" if isinstance(entry.get("id"), str) else place
@@ -109,11 +82,11 @@ def _paragraph(where: str, data: dict[str, Any], faults: _Faults) -> Iterator[Qu
             yield Question(text, context, tuple(_answers(named, context, entry, faults)))
 
 
-def _answers(where: str, context: str, data: dict[str, Any], faults: _Faults) -> Iterator[Answer]:
+def _answers(where: str, context: str, data: dict[str, Any], faults: Faults) -> Iterator[Answer]:
     if "is_impossible" in data and _get(data, "is_impossible", bool, where, faults):
         return
     if data.get("answers") == []:
-        faults.add(where, "has no answer; expected one, or is_impossible to be true")
+        faults.note(where, "has no answer; expected one, or is_impossible to be true")
     for place, entry in _objects(data, "answers", where, faults):
         text, start = _get(entry, "text", str, place, faults), _get(entry, "answer_start", int, place, faults)
         if text is None or start is None:
@@ -122,27 +95,27 @@ def _answers(where: str, context: str, data: dict[str, Any], faults: _Faults) ->
             yield text, start
         else:
             there = _short(context[max(start, 0) :][: max(len(text), 1)])
-            faults.add(where, f"the answer {_short(text)} does not stand at character {start}; there is {there}")
+            faults.note(where, f"the answer {_short(text)} does not stand at character {start}; there is {there}")
 
 
-def _objects(data: dict[str, Any], key: str, where: str, faults: _Faults) -> list[tuple[str, dict[str, Any]]]:
+def _objects(data: dict[str, Any], key: str, where: str, faults: Faults) -> list[tuple[str, dict[str, Any]]]:
     """List the objects in a list, and where each is; note members that are no objects, and leave them out."""
     entries = _get(data, key, list, where, faults) or []
     named = [(f"{where}.{key}[{place}]".removeprefix("."), entry) for place, entry in enumerate(entries)]
     for place, entry in named:
         if not isinstance(entry, dict):
-            faults.add(place, f"expected an object, not {_short(entry)}")
+            faults.note(place, f"expected an object, not {_short(entry)}")
     return [(place, entry) for place, entry in named if isinstance(entry, dict)]
 
 
-def _get(data: dict[str, Any], key: str, kind: type, where: str, faults: _Faults) -> Any:
+def _get(data: dict[str, Any], key: str, kind: type, where: str, faults: Faults) -> Any:
     value: Any = data.get(key)
     if type(value) is not kind:  # true is a whole number to isinstance
         found = f"not {_short(value)}" if key in data else "which is missing"
-        faults.add(where, f"expected {key!r} to be {_KINDS[kind]}, {found}")
+        faults.note(where or "the whole", f"expected {key!r} to be {_KINDS[kind]}, {found}")
         return None
     if isinstance(value, str) and _SURROGATE.search(value):
-        faults.add(where, f"{key!r} holds half a letter (a lone surrogate); expected text")
+        faults.note(where, f"{key!r} holds half a letter (a lone surrogate); expected text")
         return None
     return value
 

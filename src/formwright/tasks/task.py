@@ -26,7 +26,7 @@ class Task:
     `metric` decides; `metrics` are all that are reported, by their names in `formwright.tasks.metrics`. `chance` is the
     value of `metric` for answers that ignore the input, None where that depends on the vocabulary. `splits` makes the
     rows when they are first needed; it must be a function, or a frozen dataclass, that another process can import, so
-    that tasks travel.
+    that tasks travel. It makes the test rows too, and is for this package alone: others ask for `search_view`.
     """
 
     name: str

@@ -3,10 +3,10 @@
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Protocol
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
@@ -14,7 +14,6 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from formwright.core.errors import IllegalInput
 from formwright.tasks.rows import PlainText, Rows, TextRows, TranslationRows
 from formwright.tasks.spans import SpanRows
-from formwright.tasks.word_store import load_words, store_words
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PAD, UNKNOWN, CLASS, SEPARATOR, MASK = range(len(SPECIAL))
@@ -140,33 +139,31 @@ def texts_of(rows: Rows | SpanRows) -> tuple[str, ...]:
             raise IllegalInput("images have no text to train a tokeniser on")
 
 
-def train_wordpiece(rows: Rows | SpanRows, size: int = 1_000, cache: Path | None = None) -> WordPiece:
+def train_wordpiece(rows: Rows | SpanRows, size: int = 1_000) -> WordPiece:
     """Train a tokeniser of at most `size` tokens on the texts of training rows; little text gives fewer.
 
-    The same rows and size give the same tokeniser, in every process; it is kept in memory by the digest of the texts,
-    and also in the folder `cache` where one is given.
+    Where not even the letters fit, the commonest do, and words with others are unknown; the special tokens are always
+    there. The same rows and size give the same tokeniser, in every process; it is kept in memory by the digest of the
+    texts.
     """
     texts = texts_of(rows)
     digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
-    if cache is None:
-        return _train(_Corpus(digest, texts), size)
-    file = cache / f"wordpiece-{size}-{digest}.json"
-    words = load_words(file)
-    if words is None:
-        words = _train(_Corpus(digest, texts), size).vocabulary
-        store_words(file, words)
-    return WordPiece(words)
+    return _train(_Corpus(digest, texts), size)
 
 
 @lru_cache(maxsize=32)
 def _train(corpus: _Corpus, size: int) -> WordPiece:
     tokenizer = _plain(models.WordPiece(unk_token=SPECIAL[UNKNOWN]))
-    inside = [_INSIDE + letter for letter in _letters(tokenizer, corpus.texts)]
+    size = min(size, _MOST)
+    # a letter takes two tokens: one where it begins a word, and one inside
+    letters = _commonest_letters(tokenizer, corpus.texts, max(size - len(SPECIAL), 0) // 2)
     trainer = trainers.WordPieceTrainer(
-        vocab_size=max(min(size, _MOST), len(SPECIAL) + 2 * len(inside)),
+        vocab_size=size,
+        initial_alphabet=letters,
+        limit_alphabet=len(letters),
         # The trainer numbers inner letters in the order of a randomly seeded hash table, and breaks ties between
         # merges by these numbers. Naming the letters beforehand fixes both.
-        special_tokens=[*SPECIAL, *inside],
+        special_tokens=[*SPECIAL, *(_INSIDE + letter for letter in letters)],
         show_progress=False,
     )
     tokenizer.train_from_iterator(corpus.texts, trainer)
@@ -181,6 +178,9 @@ def _plain(model: models.WordPiece) -> Tokenizer:
     return tokenizer
 
 
-def _letters(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
-    letters = {letter for text in texts for letter in tokenizer.normalizer.normalize_str(text)}
-    return sorted(letter for letter in letters if not letter.isspace())
+def _commonest_letters(tokenizer: Tokenizer, texts: Iterable[str], most: int) -> list[str]:
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(tokenizer.normalizer.normalize_str(text))
+    letters = sorted(letter for letter in counts if not letter.isspace())
+    return sorted(sorted(letters, key=lambda letter: -counts[letter])[:most])

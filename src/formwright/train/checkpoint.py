@@ -9,7 +9,9 @@ import errno
 import hashlib
 import json
 import os
+import platform
 import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 _KEPT = 2
+_DAY = 24 * 60 * 60  # seconds
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ class Checkpoint:
 def write(folder: Path, checkpoint: Checkpoint) -> Path:
     """Write a checkpoint below `folder` and drop all but the newest; an interruption leaves the older ones intact."""
     name = f"step-{checkpoint.step:09d}"
-    draft, final = folder / f".{name}.{os.getpid()}", folder / name
+    draft, final = folder / f".{name}.{os.getpid()}.{_machine()}", folder / name
+    _clear_drafts(folder)
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     try:
@@ -55,13 +59,43 @@ def _fill(draft: Path, checkpoint: Checkpoint) -> None:
 
 
 def _put(draft: Path, final: Path) -> None:
-    """Make a draft the checkpoint; where another process has just put the same step there, that one stays."""
-    shutil.rmtree(final, ignore_errors=True)
+    """Make a draft the checkpoint; where the same step is there and whole, as from another process, that one stays."""
+    if _read(final) is None:
+        shutil.rmtree(final, ignore_errors=True)
     try:
         draft.rename(final)
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
+
+
+def _clear_drafts(folder: Path) -> None:
+    """Remove what processes left that were killed while they wrote."""
+    for draft in folder.glob(".step-*"):
+        if _is_left(draft):
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def _is_left(draft: Path) -> bool:
+    process, _, machine = draft.name.removeprefix(".step-").partition(".")[2].partition(".")
+    try:
+        if machine == _machine() and process.isdecimal() and os.name == "posix":
+            os.kill(int(process), 0)  # which only asks whether there is such a process
+        return time.time() - draft.stat().st_mtime > _DAY
+    except ProcessLookupError:
+        return True
+    except OSError:  # the process is another user's, or the draft has become a checkpoint by now
+        return False
+
+
+def _machine() -> str:
+    return platform.node()  # processes of other machines may write to the same folder
+
+
+def newest_step(folder: Path) -> int:
+    """Give the step of the newest checkpoint, 0 when there is none, without reading whether it is whole."""
+    steps = (path.name.removeprefix("step-") for path in _folders(folder))
+    return max((int(step) for step in steps if step.isdecimal()), default=0)
 
 
 def newest(folder: Path) -> Checkpoint | None:

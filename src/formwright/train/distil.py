@@ -1,16 +1,21 @@
 """Distillation: a student learns from labels, from a teacher's scores, and from the teacher's hidden states."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import initialise
 from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Output
 from formwright.train.batch import Batch
-from formwright.train.losses import Loss, distillation, hidden_distance
+from formwright.train.losses import IGNORED, Loss, distillation, hidden_distance, loss_of
+
+ScoresLoss = Callable[["Answers", Batch, float], Tensor]  # with the temperature
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,8 @@ class Answers:
 class Student(nn.Module):
     """A model that is shown its teacher's answer to every batch; the last hidden states meet through a projection.
 
-    The projection is learned with the student, and exists only where their widths differ. The teacher is not changed.
+    The projection is learned with the student, and exists only where their widths differ. The teacher's weights are not
+    changed, but go wherever the student is moved.
     """
 
     def __init__(self, model: TaskModel, teacher: TaskModel, seed: int = 0) -> None:
@@ -54,6 +60,11 @@ class Student(nn.Module):
         self.projection = nn.Linear(width, wanted) if width != wanted else None
         if self.projection is not None:
             initialise(self.projection, torch.Generator().manual_seed(seed), "width")
+
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
+        """Move the teacher along: torch does not see it in its tuple."""
+        self._teacher[0]._apply(fn, recurse)
+        return super()._apply(fn, recurse)
 
     def forward(
         self,
@@ -74,18 +85,48 @@ class Student(nn.Module):
         return Answers(self.model.answer(own, mask, positions), wanted, hidden, shown.hidden)
 
 
-def distilled(loss: Loss, mix: Mix) -> Loss:
-    """Mix the loss of a task with what the teacher says."""
+def distilled(kind: str, mix: Mix) -> Loss:
+    """Mix the loss of a kind of task with what the teacher says."""
+    loss, likeness = loss_of(kind), _LIKENESS[kind]
 
     def mixed(answers: Answers, batch: Batch) -> Tensor:
         total = answers.scores.new_zeros(())
         if mix.labels:
             total = total + mix.labels * loss(answers.scores, batch)
         if mix.scores:
-            scores, wanted = answers.scores.flatten(0, -2), answers.teacher_scores.flatten(0, -2)
-            total = total + mix.scores * distillation(scores, wanted, mix.temperature)
+            total = total + mix.scores * likeness(answers, batch, mix.temperature)
         if mix.hidden:
-            total = total + mix.hidden * hidden_distance(answers.hidden, answers.teacher_hidden, batch.mask)
+            mask = batch.mask if batch.targets is None else batch.targets_mask  # hidden states are the decoder's
+            total = total + mix.hidden * hidden_distance(answers.hidden, answers.teacher_hidden, mask)
         return total
 
     return mixed
+
+
+def _of_classes(answers: Answers, batch: Batch, temperature: float) -> Tensor:
+    """Compare (..., labels) scores, where words are labels too; what has no label, as padding, does not count."""
+    counts = batch.labels.flatten() != IGNORED
+    scores, wanted = (side.flatten(0, -2)[counts] for side in (answers.scores, answers.teacher_scores))
+    return distillation(scores, wanted, temperature)
+
+
+def _of_numbers(answers: Answers, _: Batch, __: float) -> Tensor:
+    return F.mse_loss(answers.scores, answers.teacher_scores)
+
+
+def _of_spans(answers: Answers, batch: Batch, temperature: float) -> Tensor:
+    """Compare where a span begins and where it ends: each is a choice among the real tokens."""
+    scores, wanted = (side.transpose(1, 2).flatten(0, 1) for side in (answers.scores, answers.teacher_scores))
+    mask = None if batch.mask is None else batch.mask.bool().repeat_interleave(2, 0)  # (batch x 2, tokens)
+    return distillation(scores, wanted, temperature, mask)
+
+
+_LIKENESS: dict[str, ScoresLoss] = {
+    "sequence-classification": _of_classes,
+    "image-classification": _of_classes,
+    "regression": _of_numbers,
+    "span-extraction": _of_spans,
+    "masked-lm": _of_classes,
+    "causal-lm": _of_classes,
+    "seq2seq-lm": _of_classes,
+}

@@ -19,11 +19,12 @@ from formwright.tasks.task import Task
 from formwright.train.batch import Stream
 from formwright.train.device import choose_device, threads
 from formwright.train.judge import judge
-from formwright.train.loop import Saving, train
+from formwright.train.loop import Saving, begin, go_on
 from formwright.train.losses import loss_of
 from formwright.train.masking import Masked, Masking
 from formwright.train.prepare import Prepared
 from formwright.train.recipe import Recipe
+from formwright.train.state import State
 from formwright.train.streams import Shuffled, lengths_of, stream_of
 from formwright.train.watch import Watch
 
@@ -52,11 +53,17 @@ class Training:
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model, the loss of every step, and its scores on validation by name."""
+    """A trained model, the loss of every step, and its scores on validation by name.
+
+    `seconds` is how long all steps took, those before an interruption among them; `before` counts the steps that an
+    earlier run had done.
+    """
 
     model: TaskModel
     losses: list[float]
     metrics: Mapping[str, float]
+    seconds: float = 0.0
+    before: int = 0
 
 
 @dataclass(frozen=True)
@@ -112,12 +119,12 @@ def fit(model: TaskModel, prepared: Prepared, training: Training, run: Run | Non
     task, recipe = prepared.task, training.recipe
     model.to(choose_device(training.device))
     with threads(training.threads):
+        state, seen = begin(model, recipe, run.saving), list[Mapping[str, float]]()
+        before, watch = len(state.losses), _watch(prepared, training, seen)
         stream = task_stream(prepared, recipe)
-        watch = _watch(prepared, training)
-        losses = train(
-            model, stream, loss_of(task.kind), recipe, run.saving, run.after_step, until=run.until, watch=watch
-        )
-        return Trained(model, losses, judge(model, prepared, prepared.validation))
+        go_on(state, stream, loss_of(task.kind), run.saving, run.after_step, until=run.until, watch=watch)
+        metrics = _best_seen(state, seen) or judge(model, prepared, prepared.validation)
+        return Trained(model.eval(), state.losses, metrics, state.seconds, before)
 
 
 def task_stream(prepared: Prepared, recipe: Recipe) -> Stream:
@@ -129,13 +136,23 @@ def task_stream(prepared: Prepared, recipe: Recipe) -> Stream:
     return stream_of(prepared.task.kind, examples, recipe.batch, recipe.seed)
 
 
-def _watch(prepared: Prepared, training: Training) -> Watch | None:
+def _watch(prepared: Prepared, training: Training, seen: list[Mapping[str, float]]) -> Watch | None:
+    """Judge as often as a training says, and keep in `seen` all scores of every judgement."""
     if training.judge_every is None:
         return None
     deciding = metric(prepared.task.metric)
     sign = 1 if deciding.direction == "max" else -1
 
     def score(model: nn.Module) -> float:
-        return sign * judge(model, prepared, prepared.validation)[deciding.name]
+        seen.append(judge(model, prepared, prepared.validation))
+        return sign * seen[-1][deciding.name]
 
     return Watch(score, training.judge_every, training.patience)
+
+
+def _best_seen(state: State, seen: list[Mapping[str, float]]) -> Mapping[str, float] | None:
+    """Give the scores of the best weights; None where those were judged by an earlier run, or not at all."""
+    scores = [score for _, score in state.judged]
+    earlier = len(scores) - len(seen)
+    best = scores.index(max(scores)) if scores else -1
+    return seen[best - earlier] if best >= earlier else None

@@ -1,6 +1,7 @@
 """The training loop."""
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,29 +63,44 @@ def train(
     same, bit for bit, as those of a run never interrupted. `after_step` receives each step and its loss. `until` stops
     after so many steps of the recipe; a later call with the same folder goes on from there.
     """
+    state = begin(model, recipe, saving)
+    go_on(state, stream, loss, saving, after_step, until=until, watch=watch)
+    return state.losses
+
+
+def begin(model: nn.Module, recipe: Recipe, saving: Saving | None = None) -> State:
+    """Make the state of a run: that of its newest whole checkpoint, or that of a model yet to be trained."""
     state = State(model, _optimiser(model, recipe), recipe)
-    last = min(recipe.steps, recipe.steps if until is None else until)
     if saving is not None and (found := checkpoint.newest(saving.folder)) is not None:
         state.restore(found)
-    start = len(state.losses)
+    return state
+
+
+def go_on(
+    state: State,
+    stream: Stream,
+    loss: Loss,
+    saving: Saving | None = None,
+    after_step: Callable[[int, float], None] | None = None,
+    *,
+    until: int | None = None,
+    watch: Watch | None = None,
+) -> None:
+    """Train on from a state, which is changed, as `train` says."""
+    last = min(state.recipe.steps, state.recipe.steps if until is None else until)
     while len(state.losses) < last and not (watch is not None and watch.is_over(state)):
         try:
-            _step(state, stream, loss)
-            if watch is not None:
-                watch.look(state)
+            _timed_step(state, stream, loss, watch)
             if after_step is not None:
                 after_step(len(state.losses) - 1, state.losses[-1])
         except Paused:
-            if saving is not None:
-                checkpoint.write(saving.folder, state.checkpoint())
+            _save(state, saving)
             raise
         if saving is not None and saving.every and len(state.losses) % saving.every == 0:
-            checkpoint.write(saving.folder, state.checkpoint())
-    if saving is not None and len(state.losses) > start:
-        checkpoint.write(saving.folder, state.checkpoint())
+            _save(state, saving)
+    _save(state, saving)
     if watch is not None:
         watch.finish(state)
-    return state.losses
 
 
 def scores_of(model: nn.Module, batch: Batch) -> Tensor:
@@ -101,6 +117,20 @@ def enough_memory(where: str) -> Iterator[None]:
         if isinstance(error, EvaluationFailed) or not _lacks_memory(error):
             raise
         raise OutOfMemory(f"the memory was used up {where}") from error
+
+
+def _save(state: State, saving: Saving | None) -> None:
+    if saving is not None and len(state.losses) > state.saved:
+        checkpoint.write(saving.folder, state.checkpoint())
+        state.saved = len(state.losses)
+
+
+def _timed_step(state: State, stream: Stream, loss: Loss, watch: Watch | None) -> None:
+    began = time.perf_counter()
+    _step(state, stream, loss)
+    if watch is not None:
+        watch.look(state)
+    state.seconds += time.perf_counter() - began
 
 
 def _step(state: State, stream: Stream, loss: Loss) -> None:

@@ -14,7 +14,7 @@ IGNORED = -100
 
 
 def classes(scores: Tensor, batch: Batch) -> Tensor:
-    """Give the cross-entropy of (..., labels) scores; labels of -100 do not count."""
+    """Give the cross-entropy of (..., labels) scores, where words are labels too; those of -100 do not count."""
     return F.cross_entropy(scores.flatten(0, -2), batch.labels.flatten(), ignore_index=IGNORED)
 
 
@@ -31,11 +31,6 @@ def spans(scores: Tensor, batch: Batch) -> Tensor:
     return (F.cross_entropy(start, batch.labels[:, 0]) + F.cross_entropy(end, batch.labels[:, 1])) / 2
 
 
-def words(scores: Tensor, batch: Batch) -> Tensor:
-    """Give the cross-entropy of vocabulary scores (wanted tokens, vocabulary)."""
-    return F.cross_entropy(scores.flatten(0, -2), batch.labels.flatten(), ignore_index=IGNORED)
-
-
 def smoothed_words(scores: Tensor, batch: Batch) -> Tensor:
     """Give the cross-entropy of vocabulary scores with a tenth of the weight spread over all words."""
     return F.cross_entropy(scores.flatten(0, -2), batch.labels.flatten(), ignore_index=IGNORED, label_smoothing=0.1)
@@ -43,12 +38,11 @@ def smoothed_words(scores: Tensor, batch: Batch) -> Tensor:
 
 LOSSES: dict[str, Loss] = {
     "sequence-classification": classes,
-    "token-classification": classes,
     "image-classification": classes,
     "regression": numbers,
     "span-extraction": spans,
-    "masked-lm": words,
-    "causal-lm": words,
+    "masked-lm": classes,
+    "causal-lm": classes,
     "seq2seq-lm": smoothed_words,
 }
 
@@ -60,14 +54,21 @@ def loss_of(kind: str) -> Loss:
     return LOSSES[kind]
 
 
-def distillation(student: Tensor, teacher: Tensor, temperature: float = 2.0) -> Tensor:
+def distillation(student: Tensor, teacher: Tensor, temperature: float = 2.0, mask: Tensor | None = None) -> Tensor:
     """Give T^2 KL(teacher || student) of softened scores (batch, labels), averaged over the batch.
 
-    The softmax divides by the sum of exponentials; the EFTNAS paper's Eq. 6 leaves the exponential out.
+    `mask` is true for the scores that count, where some do not. The softmax divides by the sum of exponentials; the
+    EFTNAS paper's Eq. 6 leaves the exponential out.
     """
-    student_log = (student / temperature).log_softmax(-1)
-    teacher_log = (teacher / temperature).log_softmax(-1)
+    student_log, teacher_log = (_log_shares(scores / temperature, mask) for scores in (student, teacher))
     return F.kl_div(student_log, teacher_log, reduction="batchmean", log_target=True) * temperature**2
+
+
+def _log_shares(scores: Tensor, mask: Tensor | None) -> Tensor:
+    if mask is None:
+        return scores.log_softmax(-1)
+    # equal logarithms on both sides diverge by nothing, where those of nought would by no number
+    return scores.masked_fill(~mask, float("-inf")).log_softmax(-1).masked_fill(~mask, 0.0)
 
 
 def hidden_distance(student: Tensor, teacher: Tensor, mask: Tensor | None) -> Tensor:

@@ -8,6 +8,7 @@ import numpy as np
 from formwright.arch.card import Card
 from formwright.arch.layers import PatchEmbedding, TokenEmbedding
 from formwright.core.errors import IllegalInput
+from formwright.core.remember import remember
 from formwright.tasks.encode import Encoded, Ragged, encode_rows
 from formwright.tasks.rows import ImageRows, PlainText, Rows, TextRows
 from formwright.tasks.spans import SpanRows
@@ -40,6 +41,11 @@ class Prepared:
     validation: Part
 
     @property
+    def digests(self) -> tuple[str, str, str | None]:
+        """Name the content of the training rows, of the validation rows and of the tokeniser."""
+        return (*_row_digests(self.task), None if self.tokeniser is None else self.tokeniser.digest)
+
+    @property
     def text_tokeniser(self) -> Tokeniser:
         """Give the tokeniser of a task that has text."""
         assert self.tokeniser is not None, f"{self.task.name} has no text"
@@ -63,7 +69,7 @@ def prepare(task: Task, card: Card, length: int, tokeniser: Tokeniser | None = N
     if isinstance(embedding, PatchEmbedding):
         return _images(task, embedding)
     found = tokeniser or train_wordpiece(task.search_view().train, _room(card))
-    return _prepared(task, _Kept(found.digest, found), *_limits(card, found, length))
+    return _prepared(task, _row_digests(task), _Kept(found.digest, found), *_limits(card, found, length))
 
 
 def encode_for(card: Card, rows: TextRows | PlainText, tokeniser: Tokeniser, length: int) -> Encoded:
@@ -95,8 +101,15 @@ class _Kept:
     tokeniser: Tokeniser = field(compare=False)
 
 
+@remember
+def _row_digests(task: Task) -> tuple[str, str]:
+    view = task.search_view()
+    return view.train.digest, view.validation.digest
+
+
 @lru_cache(maxsize=16)
-def _prepared(task: Task, kept: _Kept, length: int, types: int) -> Prepared:
+def _prepared(task: Task, _: tuple[str, str], kept: _Kept, length: int, types: int) -> Prepared:
+    """Encode what was not encoded before; tasks of the same files are equal even where a file has changed meanwhile."""
     view = task.search_view()
     parts = [_part(rows, kept.tokeniser, length, types) for rows in (view.train, view.validation)]
     return Prepared(task, kept.tokeniser, length, types, *parts)

@@ -2,24 +2,26 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from formwright.core.errors import IllegalInput
+
+Decay = Literal["linear", "cosine", "none"]
 
 
 @dataclass(frozen=True)
 class Recipe:
     """Hold the settings of AdamW with warm-up, decay, clipping and accumulation.
 
-    `steps` counts updates of the weights; each sums the gradients of `accumulate` batches. `warmup` is a share of the
-    steps. `beta2` is how slowly AdamW forgets the size of old gradients; 0.98 is RoBERTa's.
+    `steps` counts updates of the weights; each averages the gradients of `accumulate` batches. `warmup` is a share of
+    the steps. `beta2` is how slowly AdamW forgets the size of old gradients; 0.98 is RoBERTa's.
     """
 
     steps: int
     batch: int = 32
     learning_rate: float = 1e-3
     warmup: float = 0.1
-    decay: Literal["linear", "cosine", "none"] = "linear"
+    decay: Decay = "linear"
     weight_decay: float = 0.01
     clip: float = 1.0
     accumulate: int = 1
@@ -32,6 +34,8 @@ class Recipe:
         for name, value in least.items():
             if value < 1:
                 raise IllegalInput(f"{name} must be at least 1, not {value}")
+        if self.decay not in get_args(Decay):
+            raise IllegalInput(f"decay is linear, cosine or none, not {self.decay!r}")
         if not 0 <= self.beta2 < 1:
             raise IllegalInput(f"beta2 must lie in [0, 1), not {self.beta2}")
         if not (0 <= self.warmup < 1 and self.learning_rate > 0 and self.clip > 0 and self.weight_decay >= 0):

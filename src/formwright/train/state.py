@@ -15,7 +15,11 @@ _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 @dataclass
 class State:
-    """A model in training, its optimiser, the loss of every step, and the judgements of those who watch it."""
+    """A model in training, its optimiser, the loss of every step, and the judgements of those who watch it.
+
+    `seconds` is how long it has been trained, however often that was interrupted; `saved` is the step of the checkpoint
+    that was last read or written.
+    """
 
     model: nn.Module
     optimiser: torch.optim.Optimizer
@@ -23,6 +27,8 @@ class State:
     losses: list[float] = field(default_factory=list)
     judged: list[tuple[int, float]] = field(default_factory=list)
     best: dict[str, Tensor] = field(default_factory=dict)
+    seconds: float = 0.0
+    saved: int = 0
 
     @cached_property
     def parameters(self) -> list[nn.Parameter]:
@@ -36,7 +42,8 @@ class State:
             for key, moment in self.optimiser.state.get(parameter, {}).items():
                 tensors[f"optimiser.{key}.{name}"] = moment
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
-        facts = {"recipe": asdict(self.recipe), "losses": self.losses, "judged": self.judged}
+        told = {"losses": self.losses, "judged": self.judged, "seconds": self.seconds}
+        facts = {"recipe": asdict(self.recipe), **told}
         return Checkpoint(len(self.losses), tensors, facts)
 
     def restore(self, found: Checkpoint) -> None:
@@ -52,6 +59,8 @@ class State:
                 }
         self.losses = list(found.facts["losses"])
         self.judged = [(step, score) for step, score in found.facts["judged"]]
+        self.seconds = found.facts.get("seconds", 0.0)  # which older checkpoints do not tell
+        self.saved = found.step
         self.best = {name.removeprefix("best."): tensors[name] for name in tensors if name.startswith("best.")}
 
     def _refuse_another(self, found: Checkpoint) -> None:

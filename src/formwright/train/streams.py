@@ -49,6 +49,11 @@ class Shuffled:
         """Give the share of padding in the first epoch."""
         return padding_share(self.lengths, self.plan(0))
 
+    @property
+    def padded_length(self) -> float:
+        """Give the tokens that a row takes in the mean of the first epoch, padding included."""
+        return float(self.lengths.mean()) / (1 - self.padding)
+
 
 @dataclass(frozen=True)
 class Sentences:

@@ -27,7 +27,7 @@ function drawFront() {
   const line = { line: { shape, color: colour("front"), width: 1.5 }, mode: "lines+markers", type: "scatter" };
   const traces = clouds(drawable(rows), ...at);
   if (front.length) traces.push(points("best trade-offs", front, ...at, { size: 9, color: colour("front") }, line));
-  traces.push(...bestPoint(...at), ...baselinePoint(x, y));
+  traces.push(...bestPoint(...at), ...modelPoints(x, y));
   const frame = { xaxis: valueAxis(x), yaxis: valueAxis(y), shapes: limitLines(x, y) };
   return draw(PLACES.front, traces, layout(frame), (row) => [{ x: at[0](row), y: at[1](row), suffix: "" }]);
 }
@@ -45,11 +45,25 @@ function bestPoint(x, y) {
   return [points("best", [BEST], x, y, { size: 16, symbol: "star", color: colour("best"), line: { width: 1, color: colour("sheet") } })];
 }
 
-function baselinePoint(x, y) {
-  const known = DATA.baseline?.values ?? {};
-  if (known[x] === undefined || known[y] === undefined) return [];
-  const marker = { size: 12, symbol: "diamond", color: colour("baseline"), line: { width: 1, color: colour("sheet") } };
-  return [{ type: "scatter", mode: "markers", name: "baseline", x: [known[x]], y: [known[y]], marker, hoverinfo: "x+y+name" }];
+// The final models were trained longer than the trials: their names say how long.
+function modelPoints(x, y) {
+  const known = DATA.models.filter(({ values }) => values[x] !== undefined && values[y] !== undefined);
+  return known.map(({ name, baseline, values }) => {
+    const marker = { size: 12, symbol: baseline ? "diamond" : "star-diamond", color: modelColour(baseline), line: { width: 1, color: colour("sheet") } };
+    return { type: "scatter", mode: "markers", name: label(name), x: [values[x]], y: [values[y]], marker, hoverinfo: "x+y+name" };
+  });
+}
+
+function modelColour(baseline) {
+  return colour(baseline ? "baseline" : "best");
+}
+
+function modelLines(from, to) {
+  const known = DATA.models.filter(({ values }) => values[SCORE] !== undefined);
+  return known.map(({ name, baseline, values }) => {
+    const line = { dash: "dash", width: 1.5, color: modelColour(baseline) };
+    return { type: "scatter", mode: "lines", name: label(name), x: [from, to], y: [values[SCORE], values[SCORE]], line, hoverinfo: "skip" };
+  });
 }
 
 function limitLines(x, y) {
@@ -70,11 +84,7 @@ function drawProgress() {
   const line = { shape: "hv", color: colour("front"), width: 2 };
   const traces = clouds(rows, progressX, score);
   traces.push({ type: "scatter", mode: "lines", name: "best so far", x: corners.map(([at]) => at), y: corners.map(([, best]) => best), line, hoverinfo: "skip" });
-  const level = DATA.baseline?.values[SCORE];
-  if (level !== undefined && corners.length) {
-    const ends = [corners[0][0], corners[corners.length - 1][0]];
-    traces.push({ type: "scatter", mode: "lines", name: "baseline", x: ends, y: [level, level], line: { dash: "dash", width: 1.5, color: colour("baseline") }, hoverinfo: "skip" });
-  }
+  if (corners.length) traces.push(...modelLines(corners[0][0], corners[corners.length - 1][0]));
   traces.push(...bestPoint(progressX, score));
   const title = progressAxis === "number" ? "trial" : "seconds since the start, pauses left out";
   const frame = layout({ xaxis: axis({ title }), yaxis: valueAxis(SCORE) });

@@ -10,6 +10,8 @@ const BEST = DATA.best === null ? null : ROW_OF.get(DATA.best);
 const FRONT = new Set(DATA.front.map((number) => ROW_OF.get(number)));
 const VALUES = new Map(DATA.values.map((column) => [column.name, column]));
 const GOALS = new Map(DATA.goals.map((goal) => [goal.name, goal.direction]));
+const BUDGETS = TRIALS.budget.map((steps) => steps ?? Infinity);
+const LONGEST = ROWS.reduce((most, row) => (TRIALS.state[row] === FINISHED ? Math.max(most, BUDGETS[row]) : most), 0);
 const SCORE = DATA.goals[0].name;
 
 function value(row, name) {
@@ -30,11 +32,12 @@ function measured(row, ...names) {
   return TRIALS.state[row] === FINISHED && names.every((name) => value(row, name) !== null);
 }
 
-// The rows within all limits that no other one beats in both values, from left to right.
+// The rows within all limits that no other one beats in both values, from left to right. Only those with the largest
+// budget count: a score after few steps says little beside theirs.
 function tradeOff(x, y) {
   const goals = [...GOALS.keys()];
   const study = goals.length === 2 && goals.includes(x) && goals.includes(y);
-  const rows = (study ? [...FRONT] : ROWS).filter((row) => TRIALS.kept[row] && measured(row, x, y));
+  const rows = (study ? [...FRONT] : ROWS).filter((row) => TRIALS.kept[row] && BUDGETS[row] === LONGEST && measured(row, x, y));
   const signs = [x, y].map((name) => ({ max: -1, min: 1 })[direction(name)]);
   if (x === y || signs.includes(undefined)) return [];
   const [across, up] = [x, y].map((name, axis) => (row) => signs[axis] * value(row, name));

@@ -1,7 +1,7 @@
 """Acceptability: agreement of verb and subject across distractors, of determiner and noun, and word order."""
 
 from formwright.tasks.draw import Draw
-from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.make import RowMaker, Texts
 from formwright.tasks.task import Task
 
 _NOUNS = (
@@ -51,7 +51,7 @@ TASK = Task(
     "mini-glue/cola",
     "sequence-classification",
     "matthews",
-    Recipe("cola", _draw),
+    RowMaker("cola", _draw),
     metrics=("accuracy",),
     labels=("unacceptable", "acceptable"),
     chance=0.0,

@@ -18,7 +18,7 @@ Texts = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class RowMaker:
     """Say how the rows of a task are drawn.
 
     `draw` makes the texts of a row whose class is given. `scores` are what the classes stand for where the task is a
@@ -53,7 +53,7 @@ class Recipe:
                 texts = self.draw(draw, row % self.classes)
                 if texts not in seen:
                     break
-            assert texts not in seen, f"the recipe of {self.name} has too few different rows"
+            assert texts not in seen, f"the maker of {self.name} has too few different rows"
             seen[texts] = None
         return list(seen)
 

@@ -1,7 +1,7 @@
 """Entailment in three classes: quantifiers, negation, opposites, and facts that the premise does not tell."""
 
 from formwright.tasks.draw import Draw
-from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.make import RowMaker, Texts
 from formwright.tasks.mini_glue.phrases import aside
 from formwright.tasks.task import Task
 
@@ -36,7 +36,7 @@ TASK = Task(
     "mini-glue/mnli",
     "sequence-classification",
     "accuracy",
-    Recipe("mnli", _draw, classes=3),
+    RowMaker("mnli", _draw, classes=3),
     labels=("entailment", "neutral", "contradiction"),
     chance=1 / 3,
     about="does a premise entail, leave open or contradict a hypothesis: quantifiers, negation, opposites",

@@ -1,7 +1,7 @@
 """Paraphrase: active and passive, synonyms, denials, and who did what to whom."""
 
 from formwright.tasks.draw import Draw
-from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.make import RowMaker, Texts
 from formwright.tasks.mini_glue.phrases import aside, claim
 from formwright.tasks.mini_glue.words import PEOPLE
 from formwright.tasks.task import Task
@@ -51,7 +51,7 @@ TASK = Task(
     "mini-glue/mrpc",
     "sequence-classification",
     "accuracy",
-    Recipe("mrpc", _draw),
+    RowMaker("mrpc", _draw),
     metrics=("f1",),
     labels=("different", "paraphrase"),
     chance=0.5,

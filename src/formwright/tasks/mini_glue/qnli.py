@@ -1,7 +1,7 @@
 """Question answering as entailment: does the sentence hold what the question asks for, about whom it asks."""
 
 from formwright.tasks.draw import Draw
-from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.make import RowMaker, Texts
 from formwright.tasks.mini_glue.phrases import aside, claim
 from formwright.tasks.mini_glue.words import PEOPLE, PLACES, TIMES
 from formwright.tasks.task import Task
@@ -31,7 +31,7 @@ TASK = Task(
     "mini-glue/qnli",
     "sequence-classification",
     "accuracy",
-    Recipe("qnli", _draw),
+    RowMaker("qnli", _draw),
     labels=("entailment", "not entailment"),
     chance=0.5,
     about="does a sentence answer a question: the kind of answer, the person and the act must fit",

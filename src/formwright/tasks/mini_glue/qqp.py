@@ -1,7 +1,7 @@
 """Duplicate questions: different openings of one intent, same or different things asked about."""
 
 from formwright.tasks.draw import Draw
-from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.make import RowMaker, Texts
 from formwright.tasks.mini_glue.phrases import aside
 from formwright.tasks.task import Task
 
@@ -41,7 +41,7 @@ TASK = Task(
     "mini-glue/qqp",
     "sequence-classification",
     "accuracy",
-    Recipe("qqp", _draw),
+    RowMaker("qqp", _draw),
     metrics=("f1",),
     labels=("different", "duplicate"),
     chance=0.5,

@@ -1,7 +1,7 @@
 """Entailment in two classes: of two events, which may be denied, the hypothesis tells one, or mixes them up."""
 
 from formwright.tasks.draw import Draw
-from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.make import RowMaker, Texts
 from formwright.tasks.mini_glue.phrases import aside, claim
 from formwright.tasks.mini_glue.words import PEOPLE
 from formwright.tasks.task import Task
@@ -28,7 +28,7 @@ TASK = Task(
     "mini-glue/rte",
     "sequence-classification",
     "accuracy",
-    Recipe("rte", _draw),
+    RowMaker("rte", _draw),
     labels=("entailment", "not entailment"),
     chance=0.5,
     about="does a premise of two events entail a hypothesis: who did which, and what was denied",

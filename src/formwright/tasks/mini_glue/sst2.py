@@ -1,7 +1,7 @@
 """Sentiment: cue words, turned by negation, strengthened by intensifiers, and weighed by contrast."""
 
 from formwright.tasks.draw import Draw
-from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.make import RowMaker, Texts
 from formwright.tasks.mini_glue.words import NEGATIVE, POSITIVE
 from formwright.tasks.task import Task
 
@@ -45,7 +45,7 @@ TASK = Task(
     "mini-glue/sst2",
     "sequence-classification",
     "accuracy",
-    Recipe("sst2", _draw),
+    RowMaker("sst2", _draw),
     labels=("negative", "positive"),
     chance=0.5,
     about="sentiment of a sentence: cue words under negation, intensifiers and contrast",

@@ -1,7 +1,7 @@
 """Similarity: how many parts of one sentence another one shares, synonyms included."""
 
 from formwright.tasks.draw import Draw
-from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.make import RowMaker, Texts
 from formwright.tasks.mini_glue.phrases import aside, claim
 from formwright.tasks.task import Task
 
@@ -38,7 +38,7 @@ TASK = Task(
     "mini-glue/stsb",
     "regression",
     "pearson",
-    Recipe("stsb", _draw, classes=6, scores=(0.0, 1.0, 2.0, 3.0, 4.0, 5.0)),
+    RowMaker("stsb", _draw, classes=6, scores=(0.0, 1.0, 2.0, 3.0, 4.0, 5.0)),
     metrics=("spearman",),
     chance=0.0,
     about="similarity of two sentences from 0 to 5: the parts they share, synonyms included",

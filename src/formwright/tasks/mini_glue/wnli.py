@@ -1,7 +1,7 @@
 """Coreference: the verb and the reason decide whom a pronoun means."""
 
 from formwright.tasks.draw import Draw
-from formwright.tasks.mini_glue.make import Recipe, Texts
+from formwright.tasks.mini_glue.make import RowMaker, Texts
 from formwright.tasks.mini_glue.phrases import aside
 from formwright.tasks.task import Task
 
@@ -38,7 +38,7 @@ TASK = Task(
     "mini-glue/wnli",
     "sequence-classification",
     "accuracy",
-    Recipe("wnli", _draw),
+    RowMaker("wnli", _draw),
     labels=("not meant", "meant"),
     chance=0.5,
     about="whom does a pronoun mean: the verb and the reason decide between subject and object",

@@ -1,0 +1,99 @@
+"""What a folder of `formwright train` says of its run, so that another run never goes on with its weights."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from formwright.core.errors import IllegalInput
+from formwright.core.files import write_whole
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+RECORD = "training.json"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Everything that decides what a run comes to: its options, and the digests of what these stand for.
+
+    Files change under their names; `digests` tells by content. None stands for what a run has none of.
+    """
+
+    options: Mapping[str, Any]
+    digests: Mapping[str, str | None]
+
+    @property
+    def digest(self) -> str:
+        """Give the SHA-256 of it all, in hexadecimal."""
+        return hashlib.sha256(json.dumps(self._facts, sort_keys=True).encode()).hexdigest()
+
+    def claim(self, out: Path, force: bool, kept: str) -> None:
+        """Take a folder for this run; refuse one of another run, and files that are no run of ours.
+
+        With `force` the run that stands there is removed, but not its file `kept`.
+        """
+        record = out / RECORD
+        if os.path.isfile(record):
+            if not force:
+                self._refuse_another(record)
+                return
+        elif os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
+            raise IllegalInput(f"{out} holds files that are no training run; name another folder with --out")
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            _clear(out, {RECORD, kept})  # the record is replaced last: a run half removed is still known for one
+            write_whole(record, json.dumps(self._facts, indent=1))
+        except OSError as error:
+            raise IllegalInput(f"cannot write {out}: {error.strerror or error}") from None
+
+    @property
+    def _facts(self) -> dict[str, Any]:
+        return {**self.options, "digests": dict(self.digests)}
+
+    def _refuse_another(self, record: Path) -> None:
+        try:
+            stored = json.loads(record.read_text(encoding="utf-8"))
+            wanted = json.loads(json.dumps(self._facts))
+            others = [f"{key} {stored[key]}" for key in self.options if stored[key] != wanted[key]]
+            changed = [key for key in self.digests if stored["digests"][key] != wanted["digests"][key]]
+        except (OSError, ValueError, KeyError, TypeError):
+            raise IllegalInput(f"{record} cannot be read; use --force to begin anew") from None
+        told = [f"with other options ({', '.join(others)})"] if others else []
+        told += [f"that began with something else: changed since {_are(changed)}"] if changed else []
+        if told:
+            raise IllegalInput(
+                f"{record.parent} holds a run {', and '.join(told)}; name another folder with --out, "
+                "or use --force to begin anew"
+            )
+
+
+def weights_digest(weights: "Mapping[str, Tensor]") -> str:
+    """Give the SHA-256 of tensors by their names, in hexadecimal."""
+    import torch
+
+    digest = hashlib.sha256()
+    for name, tensor in sorted(weights.items()):
+        digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        # as bytes, because numpy does not know every type of torch's
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _are(names: list[str]) -> str:
+    return f"{'is' if len(names) == 1 else 'are'} {', '.join(f'the {name}' for name in names)}"
+
+
+def _clear(folder: Path, kept: set[str]) -> None:
+    for entry in folder.iterdir():
+        if entry.name in kept:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()

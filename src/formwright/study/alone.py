@@ -1,0 +1,23 @@
+"""One process at a time: a lock that ends with its holder, however that comes about."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from formwright.core.errors import IllegalInput
+
+LOCK = ".lock"
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Wait until no other process holds a folder, which is made where it is missing, and hold it meanwhile."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / LOCK).open("ab")
+    except OSError as error:
+        raise IllegalInput(f"cannot write {folder / LOCK}: {error.strerror or error}") from None
+    with file:  # closing it ends the lock
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

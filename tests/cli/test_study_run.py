@@ -1,0 +1,109 @@
+"""What is said when a study is over."""
+
+import json
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.study.films import films_study
+
+from formwright.cli import study_run
+from formwright.cli.study_run import Wishes, conduct, verdict
+from formwright.core.rng import derive
+from formwright.nn.hf.folders import CARD
+from formwright.study.finish import Delivered
+from formwright.study.place import Place
+from formwright.study.stop import Stop
+from formwright.testing.spaces import small
+
+FOUND = Delivered("trial-3", "best", "a", "x", 900, 60, {"accuracy": 0.75, "loss": 0.5}, None, 3)
+PLAIN = Delivered("baseline", "baseline", "b", "y", 1000, 60, {"accuracy": 0.5, "loss": 0.75}, None, None)
+
+
+def models(found: dict[str, float], plain: dict[str, float]) -> list[Delivered]:
+    return [replace(FOUND, test=found), replace(PLAIN, test=plain)]
+
+
+@pytest.mark.parametrize(
+    ("metric", "found", "plain", "word"),
+    [
+        ("accuracy", 0.75, 0.5, "better by 0.2500 accuracy"),
+        ("accuracy", 0.5, 0.75, "worse by 0.2500 accuracy"),
+        ("accuracy", 0.5, 0.5, "as good in accuracy"),
+        ("perplexity", 20.0, 30.0, "better by 10.0000 perplexity"),
+        ("perplexity", 30.0, 20.0, "worse by 10.0000 perplexity"),
+    ],
+)
+def test_the_verdict_knows_what_is_better(metric: str, found: float, plain: float, word: str) -> None:
+    told = verdict(models({metric: found}, {metric: plain}), metric)
+    assert told == f"the found design is {word}, with 90% of the baseline's parameters"
+
+
+def test_without_test_rows_validation_is_compared() -> None:
+    assert "better by 0.2500 accuracy" in verdict([FOUND, PLAIN], "accuracy")
+
+
+def test_there_is_no_verdict_without_a_baseline_or_a_score() -> None:
+    assert verdict([FOUND], "accuracy") == verdict([FOUND, PLAIN], "params") == ""
+
+
+@pytest.fixture
+def over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Give a function that conducts a study whose work is done already, and came to these models."""
+    (tmp_path / "a b").mkdir()
+    place = films_study(tmp_path / "a b", trials=4)
+    path = place.folder / "models" / "trial-3"
+    path.mkdir(parents=True)
+    space = small()
+    (path / CARD).write_text(json.dumps(space.card(space.sample(derive(0))).to_json()))
+    monkeypatch.setattr("sys.argv", ["formwright"])
+
+    def call(*found: Delivered) -> Place:
+        monkeypatch.setattr(study_run, "_work", lambda *_: [replace(model, path=str(path)) for model in found])
+        conduct(place, Wishes())
+        return place
+
+    return call
+
+
+def test_the_lines_to_try_next_can_be_pasted(over: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    place = over(FOUND, PLAIN)
+    out = capsys.readouterr().out
+    lines = [shlex.split(line) for line in out.partition("try next:\n")[2].splitlines()]
+    assert lines == [
+        ["formwright", "measure", str(place.folder / "models" / "trial-3")],
+        ["formwright", "show", str(place.folder)],
+        ["formwright", "resume", str(place.folder), "--trials", "8"],
+    ]
+    assert "the found design is better by 0.2500 accuracy" in out
+
+
+def test_without_a_verdict_no_line_is_empty_for_it(over: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    over(FOUND)
+    assert "\n\n\nthe page:" not in capsys.readouterr().out
+
+
+def test_a_study_without_a_model_says_why(over: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    place = over()
+    assert capsys.readouterr().out == f"no trial was finished; the page says more: {place.folder / 'report.html'}\n"
+
+
+@pytest.mark.parametrize(
+    ("stop", "option"),
+    [
+        (Stop(seconds=90.5), ["--seconds", "181"]),
+        (Stop(steps=500), ["--spend-steps", "1000"]),
+        (Stop(patience=5), ["--patience", "10"]),
+    ],
+)
+def test_a_study_goes_on_by_the_limit_that_it_has(stop: Stop, option: list[str], tmp_path: Path) -> None:
+    with films_study(tmp_path).open() as opened:
+        extended = replace(opened, config=replace(opened.config, stop=stop))
+        assert study_run._further(extended) == option
+
+
+def test_a_password_is_not_printed(tmp_path: Path) -> None:
+    place = Place(tmp_path / "absent", "postgresql://me:secret@host/db", "mine")
+    assert study_run._source(place) == ["postgresql://me:***@host/db#mine", "--folder", str(tmp_path / "absent")]

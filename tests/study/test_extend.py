@@ -1,0 +1,63 @@
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.study.cases import quick_config
+
+from formwright.study.extend import extended, noted
+from formwright.study.launch import work_at
+from formwright.study.place import Opened, create
+from formwright.study.stop import Stop
+
+
+@pytest.fixture
+def over(tmp_path: Path) -> Iterator[Opened]:
+    """Give a study that ended after its two trials; its other limits are far away."""
+    stop = Stop(trials=2, seconds=1000.0, patience=50, failures=7)
+    config = quick_config(stop=stop, proxies=("params",), objectives=("params:max",))
+    place = create(tmp_path / "study", config)
+    assert work_at(place) == 0
+    with place.open() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("wishes", "stop"),
+    [
+        ({}, Stop(2, 1000.0, None, 50, 7)),
+        ({"trials": None, "seconds": None}, Stop(2, 1000.0, None, 50, 7)),
+        ({"trials": 9}, Stop(9, 1000.0, None, 50, 7)),
+        ({"seconds": 2000.0}, Stop(None, 2000.0, None, 50, 7)),  # two trials are no end any more
+        ({"steps": 60}, Stop(None, 1000.0, 60, 50, 7)),
+        ({"patience": 3}, Stop(None, 1000.0, None, 3, 7)),
+        ({"failures": 0}, Stop(2, 1000.0, None, 50, 0)),
+    ],
+)
+def test_a_wish_replaces_the_limit_that_ended_the_study(over: Opened, wishes: dict[str, Any], stop: Stop) -> None:
+    assert extended(over, wishes) == stop
+
+
+def test_limits_that_are_not_reached_hold(tmp_path: Path) -> None:
+    with create(tmp_path / "study", quick_config(stop=Stop(trials=2))).open() as opened:
+        assert extended(opened, {"seconds": 5.0}) == Stop(2, 5.0)
+
+
+def test_who_opens_the_study_sees_its_new_end(over: Opened) -> None:
+    stop = extended(over, {"seconds": 2000.0})
+    over.log.append("started", "me", {"begins": True, **noted(stop)})
+    with over.place.open() as again:
+        assert again.config.stop == stop
+
+
+def test_a_study_that_ended_by_time_goes_on_to_a_number_of_trials(tmp_path: Path) -> None:
+    config = quick_config(stop=Stop(seconds=0.001), proxies=("params",), objectives=("params:max",))
+    place = create(tmp_path / "study", config)
+    assert work_at(place) == 0
+    with place.open() as opened:
+        stop = extended(opened, {"trials": 5})
+        assert stop == Stop(trials=5)
+        opened.log.append("started", "me", {"begins": True, **noted(stop)})
+    assert work_at(place) == 0
+    with place.open() as opened:
+        assert sum(event.kind == "told" for event in opened.log.read()) == 5
