@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.conftest import Run
 from tests.study.films import films_study
 
 from formwright.cli import study_run
@@ -102,6 +103,15 @@ def test_a_study_goes_on_by_the_limit_that_it_has(stop: Stop, option: list[str],
     with films_study(tmp_path).open() as opened:
         extended = replace(opened, config=replace(opened.config, stop=stop))
         assert study_run._further(extended) == option
+
+
+def test_only_a_line_that_extends_a_study_is_noted(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, noted = films_study(tmp_path, trials=4), []
+    monkeypatch.setattr(study_run, "conduct", lambda _, wishes: noted.append(wishes.command))
+    for options in ([], ["--trials", "9"]):
+        monkeypatch.setattr("sys.argv", ["formwright", "resume", "films", *options])
+        assert run("resume", place.folder, *options).code == 0
+    assert noted == ["", "formwright resume films --trials 9"]
 
 
 def test_a_password_is_not_printed(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_study_that_nobody_can_work_on(tmp_path: Path, capsys: pytest.CaptureF
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_workers_share_a_study_and_replace_one_that_died(tmp_path: Path) -> None:
+def test_workers_share_a_study_and_replace_one_that_died(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = place_of(tmp_path, 30)
     with place.open() as opened:
         victims: list[str] = []
@@ -106,6 +106,7 @@ def test_workers_share_a_study_and_replace_one_that_died(tmp_path: Path) -> None
         assert len({event.worker for event in kinds(opened.log, "told", "stopped")} - set(victims)) == 2
         assert opened.log.leases() == {}
     assert len(victims) == 1
+    assert capsys.readouterr().err == "a worker died (exit code -9); another one takes its place\n"
 
 
 @pytest.mark.slow
