@@ -3,8 +3,8 @@
 Contest: 200 evaluations of a made-up problem over twelve-layer encoders (see search_kit/problem.py), the hypervolume of
 what was found and how many designs were evaluated twice; means over the seeds with 90 % bootstrap intervals. Our
 searchers have the defaults they have everywhere; other settings were tried on the seeds from 1000 on, none was taken
-over. Evaluations of halving are counted by their steps, and of what it found only full ones count. Overhead: what the log and the loop
-cost per trial when an evaluation costs nothing. Ask: the time of one proposal after 10,000 trials.
+over. Evaluations of halving are counted by their steps, and of what it found only full ones count. Overhead: what
+the log and the loop cost per trial when an evaluation costs nothing. Ask: one proposal after 10,000 trials.
 
 Run `python benchmarks/search.py [--json FILE] [--rows FILE]`; needs the extras optuna and postgres, pymoo, and
 PostgreSQL's programs. Finished runs are kept in the rows file, so that a benchmark that was stopped goes on.

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
 
 from formwright.study.database import Database
 from formwright.study.events import Event, Kind, Lease, Outcome, from_text, to_text
@@ -26,6 +26,15 @@ class Log:
         self.name = name
         self.config = config
         # made once: putting a statement together takes longer than executing it
+        mine = (leases.c.study_id == study, leases.c.number == bindparam("trial"))
+        self._found = select(events).where(
+            events.c.study_id == study, events.c.slot.in_(bindparam("slots", expanding=True))
+        )
+        self._later = (
+            select(events).where(events.c.study_id == study, events.c.id > bindparam("after")).order_by(events.c.id)
+        )
+        self._end_lease = delete(leases).where(*mine)
+        self._new_lease = insert(leases).values(study_id=study, expires=database.clock() + bindparam("seconds"))
         self._new_event = insert(events).values(study_id=study, at=database.clock()).returning(*events.c)
 
     def now(self) -> float:
@@ -34,8 +43,8 @@ class Log:
 
     def read(self, after: int = 0) -> list[Event]:
         """Return the events that follow the one with the identifier `after`, in order."""
-        chosen = select(events).where(events.c.study_id == self._study, events.c.id > after).order_by(events.c.id)
-        return self._database.read(lambda connection: [_event(row) for row in connection.execute(chosen)])
+        chosen = {"after": after}
+        return self._database.read(lambda connection: [_event(row) for row in connection.execute(self._later, chosen)])
 
     def append(
         self, kind: Kind, worker: str, data: Mapping[str, Any] | None = None, number: int | None = None
@@ -74,7 +83,7 @@ class Log:
                 return True  # written by an earlier attempt of this very call
             if taken.keys() != {asked} or self._is_held(connection, number, dead):
                 return False
-            connection.execute(delete(leases).where(*self._lease_of(number)))
+            connection.execute(self._end_lease, {"trial": number})
             attempts = 1 + self._count_claims(connection, number)
             self._grant(connection, number, worker, lease_seconds, attempts, token)
             return True
@@ -101,7 +110,7 @@ class Log:
                 found = taken[done]  # possibly written by an earlier attempt of this very call
                 return again and (found.kind, found.worker, found.data) == (kind, worker, text)
             self._insert(connection, kind, number, worker, text, done)
-            connection.execute(delete(leases).where(*self._lease_of(number)))
+            connection.execute(self._end_lease, {"trial": number})
             return True
 
         return self._database.write(self._study, action)
@@ -116,7 +125,7 @@ class Log:
         return leases.c.study_id == self._study, leases.c.number == number
 
     def _in_slots(self, connection: Connection, *slots: str) -> dict[str, Row[Any]]:
-        found = connection.execute(select(events).where(events.c.study_id == self._study, events.c.slot.in_(slots)))
+        found = connection.execute(self._found, {"slots": list(slots)})
         return {row.slot: row for row in found}
 
     def _insert(
@@ -129,8 +138,8 @@ class Log:
         self, connection: Connection, number: int, worker: str, seconds: float, attempts: int, token: str
     ) -> None:
         self._insert(connection, "claimed", number, worker, to_text({"attempt": attempts}), token)
-        values = {"study_id": self._study, "number": number, "worker": worker, "attempts": attempts}
-        connection.execute(insert(leases).values(expires=self._database.clock() + seconds, **values))
+        values = {"number": number, "worker": worker, "attempts": attempts, "seconds": seconds}
+        connection.execute(self._new_lease, values)
 
     def _is_held(self, connection: Connection, number: int, dead: Collection[str]) -> bool:
         alive = (leases.c.expires > self._database.clock(), leases.c.worker.not_in(list(dead)))
