@@ -37,8 +37,7 @@ def test_cheap_limits_decide_by_the_card_alone() -> None:
     limits = Limits.parse([f"params<={bound}", f"macs>={most}"], 16)
     expected = [params(card) <= bound and macs(card, 16) >= most for card in CARDS]
     assert [limits.legal(card) for card in CARDS] == expected
-    assert True in expected
-    assert False in expected
+    assert set(expected) == {True, False}  # the limits tell these cards apart
 
 
 def test_operations_are_counted_at_the_length_of_the_study() -> None:

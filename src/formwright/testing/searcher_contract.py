@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from inspect import getfile
 from typing import Any
@@ -38,15 +39,15 @@ print(json.dumps(getattr(module, sys.argv[2])().digests()))
 """
 
 
-class SearcherContract:
+class SearcherContract(ABC):
     """Test a searcher against everything that a study relies on; `trials` is the length of the runs."""
 
     trials = 25
     objectives: tuple[Objective, ...] = (ACCURACY, PARAMS)
 
+    @abstractmethod
     def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> Searcher:
-        """Return a new searcher."""
-        raise NotImplementedError("say how your searcher is made")
+        """Return a new searcher; the author of a searcher writes this."""
 
     def digests(self) -> list[str]:
         """List the digests of a short run, to compare with those of another process."""
