@@ -111,6 +111,17 @@ def test_workers_share_a_study_and_replace_one_that_died(tmp_path: Path, capsys:
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
+def test_a_wish_to_stop_that_comes_with_the_last_trial_is_heard_too(tmp_path: Path) -> None:
+    place = place_of(tmp_path, 1)
+    with place.open() as opened:
+        assert run_workers(place, 1, nothing)
+        looks = iter([lambda: os.kill(os.getpid(), signal.SIGINT)])
+        assert not run_workers(place, 1, lambda: next(looks, nothing)())
+        assert run_workers(place, 1, nothing)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_workers_stop_when_the_user_asks(number: signal.Signals, tmp_path: Path) -> None:
     place = place_of(tmp_path, ENDLESS)

@@ -214,9 +214,10 @@ def _side_by_side(opened: Opened, chosen: Sequence[Candidate], workers: int) -> 
         with without_interruption():
             futures = [pool.submit(_deliver_at, opened.place, candidate) for candidate in chosen]
         try:
-            while _left(futures):
-                if wish.asked:
-                    raise KeyboardInterrupt
+            while _left(futures) and not wish.asked:
+                pass
+            if wish.asked:
+                raise KeyboardInterrupt
             return [future.result() for future in futures]
         except BaseException as error:
             for process in set(multiprocessing.active_children()) - others:

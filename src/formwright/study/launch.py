@@ -28,7 +28,7 @@ class WorkersDied(FormwrightError):
 def run_workers(place: Place, number: int, look: Callable[[], None], replacements: int = 10) -> bool:
     """Run a study with so many processes until it is over; `look` is called several times a second.
 
-    Return False when the user asked to stop before the study was over. A worker that dies is replaced, at most
+    Return False when the user asked to stop, even where the last trial ended before it could be heard. A worker that dies is replaced, at most
     `replacements` times: the others take over its trial. Workers do not outlive the process that started them.
     """
     team = _Team(place, replacements)
@@ -42,7 +42,7 @@ def run_workers(place: Place, number: int, look: Callable[[], None], replacement
         finally:
             team.dismiss()
     look()
-    return not team.stopped
+    return not wish.asked
 
 
 class _Team:
@@ -54,7 +54,6 @@ class _Team:
         self._deaths, self._borne = 0, replacements
         self._members: dict[BaseProcess, Connection] = {}
         self._asked = False
-        self.stopped = False
 
     def hire(self) -> None:
         reader, writer = self._context.Pipe(duplex=False)
@@ -89,10 +88,7 @@ class _Team:
     def _judge(self, code: int | None) -> None:
         if code == FAULTY:
             raise WorkersDied("a worker could not work on the study; its message stands above")
-        if code == 0:
-            return
-        if code == STOPPED or self._asked:
-            self.stopped = True
+        if code in {0, STOPPED} or self._asked:
             return
         if self._deaths == self._borne:
             raise WorkersDied(f"worker processes died {self._deaths + 1} times; is memory short?")

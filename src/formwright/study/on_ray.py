@@ -121,7 +121,7 @@ class _Team:
                     if ended.code == FAULTY:
                         raise WorkersDied(f"a worker could not work on the study: {ended.message}")
                     if ended.code == 0:
-                        return True  # one worker that sees the end has seen that no trial is under way
+                        return not wish.asked  # one worker that sees the end has seen that no trial is under way
         return False
 
     def dismiss(self) -> None:
