@@ -1,4 +1,6 @@
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,27 @@ def test_a_page_that_cannot_be_written(run: Run, place: Place, tmp_path: Path) -
     done = run("report", place.folder, "--out", tmp_path / "file" / "page.html")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"formwright: cannot write {tmp_path / 'file' / 'page.html'}: ")
+
+
+@pytest.mark.parametrize("name", [".", "folder"])
+def test_a_folder_is_no_file_to_write(
+    name: str, run: Run, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here" / "folder").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    done = run("report", place.folder, "--out", name)
+    assert (done.code, done.out, done.err) == (2, "", f"formwright: cannot write {name}: Is a directory\n")
+    assert [path.name for path in Path().iterdir()] == ["folder"]
+
+
+def test_a_device_is_written_to_and_stays_one(run: Run, place: Place, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        page = pool.submit(pipe.read_text, encoding="utf-8")
+        assert run("report", place.folder, "--out", pipe).code == 0
+    assert "</html>" in page.result()
+    assert pipe.is_fifo()
 
 
 def test_what_is_no_study_is_refused(run: Run, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tests.cli.training import table
 
 from formwright.cli.search import _default_name
 from formwright.nn.hf.save import load_folder
+from formwright.study.place import find
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +81,27 @@ def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_killed_search_goes_on_as_if_nothing_had_happened(
+    searched: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    with started(search_line(tmp_path, "--workers", 1)) as process:
+        wait_for(process, tmp_path / "study", lambda event: event.kind == "told")
+        os.killpg(process.pid, signal.SIGKILL)  # the launcher and its worker at once
+        process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    with find(str(tmp_path / "study")).open() as opened:
+        before = opened.log.read()
+    assert sum(event.kind == "told" for event in before) < 3
+    study = facts("resume", tmp_path / "study", "--workers", 1, "--no-baseline")
+    assert digests(study) == digests(searched[1])
+    assert scores(study) == scores(searched[1])
+    assert study["models"][0]["test"] == searched[1]["models"][0]["test"]
+    with find(str(tmp_path / "study")).open() as opened:
+        assert opened.log.read()[: len(before)] == before
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_the_training_of_the_found_designs_can_be_interrupted_too(tmp_path: Path) -> None:
     with started(search_line(tmp_path, "--no-baseline", trials=1, final=1_000_000)) as process:
@@ -116,6 +138,8 @@ def refused(run: Run, folder: Path, *options: object, out: str = "study") -> str
         (["--option", "population=many"], "population"),
         (["--evaluator", "fulll"], "no evaluator is called 'fulll'"),
         (["--evaluator", "proxy", "--proxy", "sinflow"], "sinflow"),
+        (["--proxy", "synflow"], "--proxy synflow goes with --evaluator proxy"),
+        (["--workers", "1001"], "--workers"),
         (["--limit", "params<=5"], "no design of flexibert-nano with params<=5.0 was found; the nearest has params"),
         (["--limit", "params"], "cannot read the objective 'params'"),
         (["--limit", "paramz<=5"], "no score or cost of this study is called 'paramz'"),

@@ -101,6 +101,12 @@ def test_a_study_without_trials_is_shown(run: Run, tmp_path: Path) -> None:
     assert "trials  0: 0 finished, 0 failed, 0 pending" in done.out
 
 
+def test_a_study_is_shown_without_its_config(run: Run, tmp_path: Path) -> None:
+    place = films_study(tmp_path)
+    (place.folder / "config.json").unlink()
+    assert run("show", place.folder, "--json").data["kind"] == "study"
+
+
 def test_a_published_name_means_no_folder(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     films_study(tmp_path).folder.rename(tmp_path / "hat")
     monkeypatch.chdir(tmp_path)

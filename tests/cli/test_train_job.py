@@ -1,6 +1,8 @@
 """Runs that are refused: one message, exit code 2, and nothing half-written."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,10 @@ DEFAULTS: dict[str, Any] = {
         ("cards/small.json", "digits", "trained/small-digits"),
         ("./small.json", "../rows.csv", "trained/small-rows"),
         ("models/mine/", "pydoc/masked", "trained/mine-pydoc-masked"),
+        ("bert-tiny", "rows.csv.gz", "trained/bert-tiny-rows.csv"),
+        ("bert-tiny", ".", "trained/bert-tiny"),
+        ("bert-tiny", "/", "trained/bert-tiny"),
+        ("bert-tiny", "", "trained/bert-tiny"),
     ],
 )
 def test_the_usual_folder_is_named_after_the_design_and_the_task(source: str, task: str, folder: str) -> None:
@@ -68,6 +74,10 @@ def test_the_usual_folder_is_named_after_the_design_and_the_task(source: str, ta
         (("--task", "pydoc/masked", "--epochs", 0), "--epochs must be a number above 0"),
         (("--task", "pydoc/masked", "--epochs", "nan"), "--epochs"),
         (("--task", "pydoc/masked", "--epochs", "inf"), "--epochs must be a number above 0"),
+        (("--task", "pydoc/masked", "--epochs", 1e308), "--epochs must be a number above 0, at most 1e+09"),
+        (("--task", "pydoc/masked", "--steps", 10**13), "steps must be at most 1,000,000,000,000"),
+        (("--task", "pydoc/masked", "--threads", 10**6), "--threads"),
+        (("--task", "pydoc/masked", "--learning-rate", "inf"), "both rates finite"),
         (("--task", "pydoc/masked", "--learning-rate", 0), "learning rate and clip above 0"),
         (("--task", "pydoc/masked", "--learning-rate", "nan"), "learning rate and clip above 0"),
         (("--task", "pydoc/masked", "--dropout", "nan"), "dropout"),
@@ -251,6 +261,51 @@ def test_a_divergence_is_one_message(run: Run, tmp_path: Path) -> None:
     assert (done.code, done.out) == (2, "")
     assert "lower the learning rate" in done.err
     assert not (tmp_path / "out" / "model").exists()
+
+
+def test_weights_that_are_no_numbers_after_the_last_step_are_a_divergence(run: Run, tmp_path: Path) -> None:
+    options = ("--steps", 1, "--weight-decay", "1e38", "--learning-rate", "1e30", "--out", tmp_path / "out")
+    done = run("train", card_file(tmp_path), *on_table(table(tmp_path)), *options)
+    assert (done.code, done.out) == (2, "")
+    assert "lower the learning rate" in done.err
+    assert not (tmp_path / "out" / "model").exists()
+
+
+def test_a_run_leaves_a_folder_alone_that_another_has_taken(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = tmp_path / "out" / "training.json"
+
+    @contextmanager
+    def taken(*_: object) -> Iterator[object]:
+        told = json.loads(record.read_text(encoding="utf-8")) | {"seed": 5}
+        yield lambda *_: record.write_text(json.dumps(told), encoding="utf-8")
+
+    monkeypatch.setattr("formwright.cli.train_job.showing", taken)
+    options = ("--steps", 3, "--save-every", 2, "--out", tmp_path / "out")
+    done = run("train", card_file(tmp_path), *on_table(table(tmp_path)), *options)
+    assert (done.code, done.out) == (2, "")
+    assert "holds a run with other options (seed 5)" in done.err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["training.json"]
+
+
+@pytest.mark.parametrize("option", ["--task", "--out"])
+def test_a_name_that_is_no_text_is_refused_before_any_work(option: str, run: Run, tmp_path: Path) -> None:
+    names = {"--task": table(tmp_path), "--out": tmp_path / "out"}
+    names[option] = tmp_path / "half\udcff.csv"  # as the system gives a name that is not UTF-8
+    options = (*on_table(names["--task"]), "--steps", 1, "--out", names["--out"])
+    done = run("train", card_file(tmp_path), *options)
+    assert (done.code, done.out) == (2, "")
+    assert r"half\udcff.csv' is not text in UTF-8; give the file or folder another name" in done.err
+    assert not names["--out"].exists()
+
+
+def test_the_folder_of_a_run_is_no_model_and_says_where_that_is(run: Run, tmp_path: Path) -> None:
+    mine, out = on_table(table(tmp_path)), tmp_path / "out"
+    assert run("train", card_file(tmp_path), *mine, "--steps", 1, "--out", out).code == 0
+    done = run("train", out, *mine, "--steps", 1, "--out", tmp_path / "other")
+    assert (done.code, done.out) == (2, "")
+    assert f"{out} is the folder of a training run; its model is {out / 'model'}" in done.err
 
 
 def test_the_record_says_what_the_run_is(run: Run, tmp_path: Path) -> None:

@@ -183,6 +183,18 @@ def test_a_record_that_cannot_be_read_is_refused_before_training(
     assert (tmp_path / RECORD).read_bytes() == content
 
 
+def test_a_record_that_cannot_be_written_keeps_the_test_closed(
+    tmp_path: Path, judged: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(final, "write_whole", refused)
+    with pytest.raises(IllegalInput, match=r"cannot write the record .*Read-only file system; without it the test spl"):
+        verdict(tmp_path)
+    assert judged == []
+
+
 def test_a_task_without_test_rows_is_refused_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(final, "fit")
     with pytest.raises(IllegalInput, match="the task untested has no test rows: validation is all there is, whole"):

@@ -1,5 +1,6 @@
 """Starting from a relative's weights."""
 
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import torch
 from safetensors.torch import load_file
 from tests.evaluate.toy import SCORED, TASK, card, finished, history, trainer
 
+from formwright.arch.card import Card
+from formwright.arch.layers import Block
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Observation, Request, Trial
 from formwright.evaluate.context import Context
@@ -81,6 +84,54 @@ def test_of_equals_the_parent_and_then_the_latest_gives_its_weights(tmp_path: Pa
     assert relative(evaluator, tmp_path, trials, 32, 32) == "2"
     assert relative(evaluator, tmp_path, trials, 32, 32, parent=1) == "1"
     assert relative(evaluator, tmp_path, trials, 32, 32, parent=9) == "2"
+
+
+def last_width(card: Card) -> int:
+    assert card.encoder is not None
+    last = card.encoder.layers[-1]
+    assert isinstance(last, Block)
+    return last.feed_forward[0]
+
+
+def difference(card: Card, other: Card) -> float:
+    """Count how much wider one last layer is than the other, and nothing beyond 16 as near."""
+    found = abs(last_width(card) - last_width(other))
+    return found if found <= 16 else inf
+
+
+def test_of_equals_the_nearest_gives_its_weights_where_a_distance_is_given(tmp_path: Path) -> None:
+    trials = [train(tmp_path, number, 32, width) for number, width in enumerate((24, 16, 48))]
+    evaluator = Inherited(trainer(**STILL), 0.5, distance=difference)
+    assert relative(evaluator, tmp_path, trials, 32, 32) == "0"
+    assert relative(evaluator, tmp_path, trials, 32, 32, parent=2) == "0"
+    # of equally near ones the parent, then the latest
+    assert relative(evaluator, tmp_path, trials[1:], 32, 32) == "2"
+    assert relative(evaluator, tmp_path, trials[1:], 32, 32, parent=1) == "1"
+
+
+def test_a_larger_share_comes_before_a_smaller_distance(tmp_path: Path) -> None:
+    trials = [train(tmp_path, 0, 32, 32, 48), train(tmp_path, 1, 32, 16, 32)]
+    evaluator = Inherited(trainer(**STILL), 0.3, distance=difference)
+    assert relative(evaluator, tmp_path, trials, 32, 32, 32) == "0"
+
+
+def test_trials_infinitely_far_are_no_relatives(tmp_path: Path) -> None:
+    trials = [train(tmp_path, 0, 32, 32, 64), train(tmp_path, 1, 32, 16, 32)]
+    near = Inherited(trainer(**STILL), 0.3, distance=difference)
+    assert relative(near, tmp_path, trials, 32, 32, 32) == "1"
+    assert relative(near, tmp_path, trials[:1], 32, 32, 32) == "none"
+
+
+def test_the_distance_is_that_of_the_new_design_to_the_old(tmp_path: Path) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def distance(card: Card, other: Card) -> float:
+        asked.append((last_width(card), last_width(other)))
+        return 0.0
+
+    trials = [train(tmp_path, 0, 32, 16), train(tmp_path, 1, 16, 48)]
+    relative(Inherited(trainer(**STILL), 0.5, distance=distance), tmp_path, trials, 32, 32)
+    assert asked == [(32, 16)]  # of the other one too little is shared for its distance to matter
 
 
 def test_below_the_least_share_training_starts_fresh(tmp_path: Path) -> None:

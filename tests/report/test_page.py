@@ -108,7 +108,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     path = tmp_path / "report.html"
     path.write_text("old")
     log = small_study(tmp_path)
-    monkeypatch.setattr(Path, "write_text", full_disk)
+    monkeypatch.setattr(Path, "write_bytes", full_disk)
     with pytest.raises(OSError, match="No space left"):
         write_report(log, SPACE, path)
     assert path.read_bytes() == b"old"

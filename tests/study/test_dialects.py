@@ -24,6 +24,8 @@ from formwright.study.store import Store
         "mysql://me:secret@host/db",
         "postgresql+asyncpg://me:secret@host/db",
         "postgresql+psycopg://host:port/db",
+        "postgresql+psycopg://me:secret@host:port/db",
+        "postgresql+psycopg://me:sec@secret@host:port/db",
         "://",
     ],
 )

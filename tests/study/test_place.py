@@ -8,7 +8,7 @@ from tests.study.cases import quick_config
 from formwright.core.errors import FormwrightError, IllegalInput, UnknownName
 from formwright.study.place import CONFIG, DATABASE, create, find
 from formwright.study.stop import Stop
-from formwright.study.store import Store
+from formwright.study.store import Store, StoreError
 
 MINE = quick_config(stop=Stop(trials=3, patience=2))
 
@@ -119,6 +119,8 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
         ("{", "cannot read"),
         ("[]", "cannot read"),
         ('{"name": "mine"}', "cannot read .*'storage'"),
+        ('{"name": "mine", "storage": 3}', "cannot read .*'storage'"),
+        ('{"name": null, "storage": null}', "cannot read .*'name'"),
     ],
 )
 def test_what_is_no_study_is_refused(content: str | None, told: str, tmp_path: Path) -> None:
@@ -126,6 +128,38 @@ def test_what_is_no_study_is_refused(content: str | None, told: str, tmp_path: P
         (tmp_path / CONFIG).write_text(content, encoding="utf-8")
     with pytest.raises(IllegalInput, match=told):
         find(str(tmp_path))
+
+
+@pytest.mark.parametrize("content", ["{", "[]"])
+def test_the_log_is_enough_where_the_file_is_spoilt(content: str, tmp_path: Path) -> None:
+    create(tmp_path / "mine", MINE)
+    (tmp_path / "mine" / CONFIG).write_text(content, encoding="utf-8")
+    with pytest.raises(IllegalInput, match=r"Mend it, or remove it: study\.db holds the study"):
+        find(str(tmp_path / "mine"))
+    (tmp_path / "mine" / CONFIG).unlink()
+    with find(str(tmp_path / "mine")).open() as opened:
+        assert opened.config == MINE
+
+
+@pytest.mark.parametrize("storage", ["logs", "logs/mine.db", "sqlite:///logs/mine.db"])
+def test_a_file_elsewhere_is_found_from_any_folder(
+    storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = create(Path("mine"), MINE, storage)
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    found = find("../mine")
+    assert found.storage == place.storage
+    with found.open() as opened:
+        assert opened.config == MINE
+
+
+def test_a_server_that_cannot_be_reached_is_no_fault_of_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"^cannot reach postgresql.*Check the server.*then try again") as caught:
+        create(tmp_path / "mine", MINE, "postgresql+psycopg://me:secret@127.0.0.1:1/db")
+    assert "secret" not in str(caught.value)
+    assert not (tmp_path / "mine").exists()
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -48,9 +48,16 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
         find_space(f"{tmp_path / 'absent.py'}:MINE")
 
 
-def test_a_file_that_cannot_be_run_is_refused(mine: Path) -> None:
-    mine.write_text("import absent_module_of_mine", encoding="utf-8")
-    with pytest.raises(IllegalInput, match=r"cannot run .*mine\.py: ModuleNotFoundError: No module named"):
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("import absent_module_of_mine", "ModuleNotFoundError: No module named"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
+    ],
+)
+def test_a_file_that_cannot_be_run_is_refused(content: str, told: str, mine: Path) -> None:
+    mine.write_text(content, encoding="utf-8")
+    with pytest.raises(IllegalInput, match=rf"cannot run .*mine\.py: {told}"):
         find_space(f"{mine}:MINE")
 
 

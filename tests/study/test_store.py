@@ -36,7 +36,9 @@ def test_a_name_is_visible_text(store: Store, name: str) -> None:
 
 def test_a_missing_study_is_named_with_its_nearest(store: Store) -> None:
     store.create_study("flexibert", {})
-    with pytest.raises(UnknownName, match=r"no study called 'flexbert'\. Nearest: 'flexibert'"):
+    with pytest.raises(
+        UnknownName, match=r"^no study called 'flexbert'\. Nearest: 'flexibert'\. There are: flexibert\.$"
+    ):
         store.study("flexbert")
 
 

@@ -158,6 +158,9 @@ def test_another_study_of_the_name_is_left_alone(opened: Opened, target: str) ->
     ("target", "reason"),
     [
         ("nonsense://x", "nonsense"),
+        ("sqlite:///", "is forgotten at once; name a file"),
+        ("sqlite:///:memory:", "is forgotten at once; name a file"),
+        ("postgresql+psycopg://me:secret@host:port/x", "cannot read the URL"),
         ("sqlite:////absent/folder/x.db", "unable to open"),
         ("postgresql+psycopg://me:secret@127.0.0.1:1/x", "refused"),
     ],

@@ -1,3 +1,4 @@
+import errno
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,11 @@ from tests.study.cases import (
     whole,
 )
 
-from formwright.core.errors import EvaluationFailed
+from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Observation, Request
 from formwright.study.stop import Stop
 from formwright.study.store import Log
-from formwright.study.worker import Interrupted, Worker
+from formwright.study.worker import DiskFull, Interrupted, Worker
 from formwright.testing.spaces import tiny
 
 
@@ -83,6 +84,25 @@ def test_a_failed_evaluation_is_recorded_and_the_search_goes_on(
     assert run(study) == "3 trials"
     assert [(trial.state, trial.reason) for trial in study.history().trials] == [("failed", reason)] * 3
     assert all(("traceback" in event.data) == isinstance(error, KeyError) for event in kinds(log, "failed"))
+
+
+def test_a_full_disk_is_no_failure_of_a_design(log: Log, tmp_path: Path) -> None:
+    def fill(request: Request) -> None:
+        if log.read()[-1].number == 1:
+            try:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            except OSError:
+                raise IllegalInput("cannot write the weights: No space left on device") from None
+
+    with pytest.raises(DiskFull, match=r"No space left on device\. Free some space, then resume the study"):
+        run(toy_study(log, tmp_path, stop=3, evaluator=Stepping(before=fill)))
+    assert kinds(log, "failed") == []
+    study = toy_study(log, tmp_path, stop=3)
+    run(study)
+    (tmp_path / "other").mkdir()
+    undisturbed = toy_study(new_log(tmp_path / "other"), tmp_path, stop=3)
+    run(undisturbed)
+    assert outline(study) == outline(undisturbed)
 
 
 def test_scores_that_are_no_numbers_are_a_failure(tmp_path: Path) -> None:

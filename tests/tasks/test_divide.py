@@ -52,3 +52,8 @@ def test_a_set_is_halved_or_kept_whole() -> None:
     whole = hold_out(rows("x"), MANY, "official dev set", "file", whole=True)
     assert (whole.validation, whole.test) == (MANY, None)
     assert whole.division == "the official dev set of 1,000 rows, whole"
+
+
+def test_one_text_that_fills_a_part_is_told() -> None:
+    with pytest.raises(IllegalInput, match=r"has 11 different texts \(90 of 100 rows have the same text\), too few"):
+        divide(rows(*"abcdefghij", *["x"] * 90), (80, 10, 10), "own.csv")

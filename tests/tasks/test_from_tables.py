@@ -74,3 +74,15 @@ def test_chance_is_what_the_commonest_class_of_training_reaches() -> None:
     tables = {"train": table("train", TRAIN), "validation": table("valid", [("x", "neg")] * 3 + [("y", "pos")])}
     found = find_rows(tables, None, official_dev=True)
     assert text_task("mine", lambda: found.splits, found, "").chance == 0.25
+
+
+def test_the_set_that_is_too_small_to_be_divided_is_named() -> None:
+    tables = {"train": table("train", TRAIN), "validation": table("valid", TRAIN[:1])}
+    with pytest.raises(IllegalInput, match="valid has 1 different texts, too few to be divided 1/1"):
+        find_rows(tables, None, official_dev=False)
+
+
+def test_texts_that_are_all_empty_are_refused() -> None:
+    empty = Table("train", tuple((" " * place, str(place % 2)) for place in range(30)), tuple(range(1, 31)))
+    with pytest.raises(IllegalInput, match="all texts of train are empty; name another column of text"):
+        find_rows({"train": empty}, None, official_dev=False)

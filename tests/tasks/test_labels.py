@@ -65,10 +65,10 @@ def test_scores_are_finite_and_within_their_bounds(score: str) -> None:
         labelling.rows(table("2.5", score))
 
 
-@pytest.mark.parametrize("score", ["nan", "-inf"])
+@pytest.mark.parametrize("score", ["nan", "-inf", "1e30"])
 def test_own_scores_are_finite(score: str) -> None:
     labels = table("0.5", score)
-    with pytest.raises(IllegalInput, match=f"line 3: score '{score}'; expected a finite number$"):
+    with pytest.raises(IllegalInput, match=f"line 3: score '{score}'; expected a finite number of at most"):
         learn_labels(labels).rows(labels)
 
 
@@ -89,3 +89,8 @@ def test_a_column_of_names_or_numbers_of_rows_is_no_label() -> None:
 
 def test_numbers_are_read() -> None:
     assert [as_number(text) for text in ("1", "-2.5", "1e3", "x", "", "1_000")] == [1.0, -2.5, 1000.0, None, None, None]
+
+
+def test_one_score_is_none() -> None:
+    with pytest.raises(IllegalInput, match=r"all rows of file\.csv have the score 0\.5; expected different ones"):
+        learn_labels(table("0.5", "0.50"))

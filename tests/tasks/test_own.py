@@ -164,3 +164,11 @@ def test_a_folder_in_place_of_a_file_is_told(tmp_path: Path) -> None:
 def test_a_missing_column_is_told_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(IllegalInput, match=r"a\.csv, line 1: no column called 'sentense'. Nearest: 'sentence'"):
         own_task(write(tmp_path / "a.csv"), ("sentense",))
+
+
+def test_an_empty_test_file_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "train.csv")
+    write(tmp_path / "validation.csv", ROWS[:6])
+    (tmp_path / "test.csv").touch()
+    with pytest.raises(IllegalInput, match=r"test\.csv is empty; expected a table with the columns sentence, label"):
+        own_task(tmp_path)

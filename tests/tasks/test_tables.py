@@ -174,6 +174,11 @@ def test_long_texts_of_a_tsv_are_read(write: Write) -> None:
     assert len(read_table(write("a.tsv", f"text\tlabel\n{'x' * 140_000}\t1\n"), ("text",)).rows[0][0]) == 140_000
 
 
+def test_a_key_that_is_there_twice_is_refused(write: Write) -> None:
+    path = write("a.jsonl", '{"text": "a", "label": 1, "label": 2}\n')
+    assert "line 1: not JSON (the key 'label' twice); expected one JSON object a line" in refusal(path)
+
+
 def test_an_unknown_format_is_refused_with_the_known(write: Write) -> None:
     assert ".csv, .tsv, .jsonl" in refusal(write("a.txt", "text"))
 

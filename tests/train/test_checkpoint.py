@@ -1,3 +1,4 @@
+import json
 import os
 import platform
 import subprocess
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from formwright.core.errors import IllegalInput
 from formwright.train.checkpoint import Checkpoint, newest, newest_step, write
 
 
@@ -97,3 +99,44 @@ def test_the_newest_step_is_told_without_reading(tmp_path: Path) -> None:
         (write(tmp_path, checkpoint(step)) / "facts.json").unlink()
     (tmp_path / "step-by-step").mkdir()
     assert newest_step(tmp_path) == 10
+
+
+@pytest.mark.parametrize("change", [{"step": 7}, {"facts": {"losses": [9.0, 0.1]}}, {"facts": None}, {"step": "x"}])
+def test_facts_that_were_changed_are_damage(tmp_path: Path, change: dict[str, object]) -> None:
+    write(tmp_path, checkpoint(1))
+    path = write(tmp_path, checkpoint(2)) / "facts.json"
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | change))
+    found = newest(tmp_path)
+    assert found is not None
+    assert found.step == 1
+
+
+def test_a_checkpoint_without_a_checksum_of_its_facts_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path, checkpoint(2)) / "facts.json"
+    told = json.loads(path.read_bytes())
+    del told["sha256 of the rest"]
+    path.write_text(json.dumps(told))
+    assert newest(tmp_path) is not None
+
+
+def test_damaged_checkpoints_of_later_steps_do_not_push_out_a_new_one(tmp_path: Path) -> None:
+    for step in (8, 9):
+        (write(tmp_path, checkpoint(step)) / "tensors.safetensors").write_bytes(b"")
+    (tmp_path / "step-by-step").mkdir()
+    write(tmp_path, checkpoint(2))
+    found = newest(tmp_path)
+    assert found is not None
+    assert found.step == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000000002", "step-by-step"]
+
+
+def test_a_file_in_the_place_of_a_checkpoint_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "step-000000002").touch()
+    write(tmp_path, checkpoint(2))
+    assert newest(tmp_path) is not None
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(IllegalInput, match=r"cannot save step 2 in .*file: Not a directory; what was saved before"):
+        write(tmp_path / "file", checkpoint(2))

@@ -16,7 +16,7 @@ from formwright.tasks.tokeniser import Special, Tokeniser, WordPiece, train_word
 from formwright.train import judge as module
 from formwright.train.fit import Training, fresh_model
 from formwright.train.judge import judge
-from formwright.train.loop import OutOfMemory
+from formwright.train.loop import Diverged, OutOfMemory
 from formwright.train.prepare import Part, Prepared, prepare
 from formwright.train.recipe import Recipe
 
@@ -176,3 +176,11 @@ def test_a_lack_of_memory_is_a_failure_that_says_so() -> None:
     prepared = prepare(SPANS, ENCODER, LENGTH)
     with pytest.raises(OutOfMemory, match="memory was used up while the model was judged, 64 rows at once"):
         judge(Stub(greedy), prepared, prepared.validation)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_answers_that_are_no_numbers_are_no_answers(number: float) -> None:
+    rows = TextRows((("good",), ("bad",)), (1, 0))
+    prepared = prepare(task_of("sequence-classification", "accuracy", rows, labels=2), ENCODER, LENGTH)
+    with pytest.raises(Diverged, match="answers with what is no number; lower the learning rate"):
+        judge(Stub(lambda tokens: torch.full((len(tokens), 2), number)), prepared, prepared.validation)

@@ -32,6 +32,9 @@ def test_the_cosine_falls_slowly_first() -> None:
         ({"steps": 1, "warmup": 1.0}, "warmup must lie"),
         ({"steps": 1, "decay": "square"}, "decay is linear, cosine or none, not 'square'"),
         ({"steps": 1, "learning_rate": 0.0}, "learning rate"),
+        ({"steps": 1, "learning_rate": math.inf}, "both rates finite"),
+        ({"steps": 1, "weight_decay": math.inf}, "both rates finite"),
+        ({"steps": 10**400}, "steps must be at most 1,000,000,000,000"),
     ],
 )
 def test_settings_that_cannot_train_are_refused(settings: dict[str, float | str], message: str) -> None:

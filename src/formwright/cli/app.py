@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from formwright.cli import export, list_names, measure, report, resume, search, show, train, worker
+from formwright.cli import bench, export, list_names, measure, report, resume, search, show, train, worker
 from formwright.cli.with_ray import WithRay
 from formwright.core.errors import FormwrightError
 
@@ -41,6 +41,7 @@ app.command("report")(report.report)
 app.command("train")(train.train)
 app.command("measure")(measure.measure)
 app.command("export")(export.export)
+app.command("bench")(bench.bench)
 
 
 def _version(asked: bool) -> None:

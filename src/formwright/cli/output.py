@@ -60,7 +60,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         justify: JustifyMethod = "right" if column.startswith(">") else "left"
         whole = index == 0 or column.startswith(">")
         least = max((row[index].cell_len for row in cells), default=0) if whole else None
-        table.add_column(column.lstrip(">"), justify=justify, no_wrap=whole, min_width=least, overflow="fold")
+        heading = Text(column.lstrip(">"))
+        table.add_column(heading, justify=justify, no_wrap=whole, min_width=least, overflow="fold")
     for row in cells:
         table.add_row(*row)
     console().print(table, crop=False)

@@ -18,7 +18,7 @@ def resume(
     max_failures: Annotated[
         int | None, typer.Option(min=0, help="Stop when more trials than this have failed from now on.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes on this machine, one thread each.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, max=1000, help="Processes on this machine, one thread each.")] = 2,
     ray: Annotated[
         str | None, typer.Option(help="Run the workers on this Ray cluster; without an address, one is started.")
     ] = None,

@@ -57,7 +57,7 @@ def search(
     baseline: Annotated[
         bool, typer.Option("--baseline/--no-baseline", help="Also train a plain design of no smaller size.")
     ] = True,
-    workers: Annotated[int, typer.Option(min=1, help="Processes on this machine, one thread each.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, max=1000, help="Processes on this machine, one thread each.")] = 2,
     storage: Annotated[
         str | None, typer.Option(help="Keep the log in this database: postgresql+psycopg://USER@HOST/DATABASE.")
     ] = None,
@@ -77,6 +77,8 @@ def search(
     from formwright.study.place import create
     from formwright.study.stop import Stop
 
+    if proxy and evaluator != "proxy":
+        raise IllegalInput(f"--proxy {proxy[0]} goes with --evaluator proxy")
     if (trials, seconds, spend_steps, patience) == (None,) * 4:
         trials = 30
     chosen = TaskChoice(task, None if data is None else str(data), official_dev, tuple(_words(text)), label, rows)

@@ -23,9 +23,9 @@ def is_study(name: str) -> bool:
     # what a published name means does not depend on the folder one stands in
     if not os.path.isdir(name) or name in SPACES.names() or name in CARDS.names():
         return False
-    from formwright.study.place import CONFIG
+    from formwright.study.place import CONFIG, DATABASE
 
-    return os.path.isfile(os.path.join(name, CONFIG))
+    return any(os.path.isfile(os.path.join(name, file)) for file in (CONFIG, DATABASE))
 
 
 def show_study(source: str, as_json: bool) -> None:

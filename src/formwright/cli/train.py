@@ -1,6 +1,5 @@
 """`formwright train`: a card, or a model's folder, trained on a task."""
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +7,7 @@ from typing import Annotated
 import typer
 
 from formwright.cli.output import print_json, print_table
+from formwright.cli.program import call
 from formwright.cli.train_job import Finished, Interrupted, Job
 from formwright.core.errors import IllegalInput
 
@@ -61,7 +61,7 @@ def train(
     force: Annotated[bool, typer.Option("--force", help="Begin anew where another run stands.")] = False,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of weights, order and dropout.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    threads: Annotated[int, typer.Option(min=1, help="Threads that may compute.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads that may compute.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Train a design on a task, or fine-tune a model; Ctrl-C saves, and the same command goes on."""
@@ -111,8 +111,7 @@ def train(
 
 def _say_how_to_go_on(stopped: Interrupted) -> None:
     arguments = [argument for argument in sys.argv[1:] if argument != "--force"]
-    line = shlex.join(["formwright", *arguments])
-    print(f"stopped at {stopped}; everything is saved. This goes on:\n  {line}", file=sys.stderr)
+    print(f"stopped at {stopped}; everything is saved. This goes on:\n  {call(*arguments)}", file=sys.stderr)
 
 
 def _print(finished: Finished) -> None:

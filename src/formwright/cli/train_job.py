@@ -2,9 +2,10 @@
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from formwright.train.recipe import Decay, Recipe
 
 _USUAL_STEPS = 300
+_MOST_EPOCHS = 1e9
 
 
 class Interrupted(Exception):
@@ -70,7 +72,8 @@ class Job:
     @property
     def usual_folder(self) -> Path:
         """Name the folder of a run whose user named none."""
-        words = [Path(self.source).stem, *Path(self.task).with_suffix("").parts]
+        task = Path(self.task)
+        words = [Path(self.source).stem, *task.parent.parts, task.stem]
         return Path("trained") / "-".join(word for word in words if word.strip("./\\"))
 
     def run(self, out: Path, save_every: int, *, test: bool, force: bool) -> Finished:
@@ -80,6 +83,8 @@ class Job:
         from formwright.train.device import choose_device
         from formwright.train.fit import fit
 
+        for name in (self.source, self.task, str(out)):
+            _refuse_half_letters(name)
         choose_device(self.device)
         task = read_task(self)
         start = begin(self, task)
@@ -90,10 +95,12 @@ class Job:
         identity = Identity(asdict(self), start.digests())
         with gentle_interruption() as wish:
             identity.claim(out, force, kept=OPENINGS)
-            pretrained = self._pretrained(start, training, out, save_every, wish)
+            check = partial(identity.check, out)
+            pretrained = self._pretrained(start, training, out, save_every, wish, check)
             model = start.model(training, pretrained)
-            with self._run(out / "checkpoints", save_every, "training", training, wish) as run:
+            with self._run(out / "checkpoints", save_every, "training", training, wish, check) as run:
                 trained = fit(model, start.prepared, training, run)
+        check()
         name = f"{start.name}-{identity.digest[:16]}"
         tested = _tested(trained.model, start.prepared, name, out, self.threads) if test else None
         folder = start.save(trained.model, out / "model", trained.metrics, tested)
@@ -106,8 +113,8 @@ class Job:
 
         steps = self.steps or _USUAL_STEPS
         if self.epochs is not None:
-            if not 0 < self.epochs < math.inf:
-                raise IllegalInput(f"--epochs must be a number above 0, not {self.epochs}")
+            if not 0 < self.epochs <= _MOST_EPOCHS:
+                raise IllegalInput(f"--epochs must be a number above 0, at most {_MOST_EPOCHS:g}, not {self.epochs}")
             steps = self._updates(self.epochs, lengths_of(prepared.train.examples))
         return Recipe(
             steps,
@@ -146,7 +153,15 @@ class Job:
             patience=self.patience,
         )
 
-    def _pretrained(self, start: "Start", training: "Training", out: Path, save_every: int, wish: Interruption) -> Any:
+    def _pretrained(
+        self,
+        start: "Start",
+        training: "Training",
+        out: Path,
+        save_every: int,
+        wish: Interruption,
+        check: Callable[[], None],
+    ) -> Any:
         """Pretrain where that is wanted, and give the weights."""
         if self.pretrain is None:
             return None
@@ -154,7 +169,7 @@ class Job:
 
         recipe = replace(training.recipe, steps=self.pretrain_steps)
         training = replace(training, recipe=recipe, judge_every=None)
-        with self._run(out / "pretraining", save_every, "pretraining", training, wish) as run:
+        with self._run(out / "pretraining", save_every, "pretraining", training, wish, check) as run:
             weights, _ = pretrain(
                 start.card,
                 start.pretraining_text,
@@ -166,8 +181,19 @@ class Job:
         return weights
 
     @contextmanager
-    def _run(self, folder: Path, every: int, what: str, training: "Training", wish: Interruption) -> "Iterator[Run]":
-        """Give a run that is saved, shown, and stopped between two steps when the user wishes."""
+    def _run(
+        self,
+        folder: Path,
+        every: int,
+        what: str,
+        training: "Training",
+        wish: Interruption,
+        check: Callable[[], None],
+    ) -> "Iterator[Run]":
+        """Give a run that is saved, shown, and stopped between two steps when the user wishes.
+
+        `check` is asked before anything is saved.
+        """
         from formwright.train.fit import Run
         from formwright.train.loop import Paused, Saving
 
@@ -176,6 +202,8 @@ class Job:
 
             def after_step(step: int, loss: float) -> None:
                 tell(step, loss)
+                if wish.asked or step + 1 == steps or (every and (step + 1) % every == 0):
+                    check()
                 if wish.asked and step + 1 < steps:
                     raise Paused(f"step {step + 1:,} of {steps:,} of {what}")
 
@@ -210,6 +238,14 @@ class Job:
             "seconds": trained.seconds,
             "model": str(folder),
         }
+
+
+def _refuse_half_letters(name: str) -> None:
+    """Refuse, before any work, a name that neither the model card nor the files of a tokenizer can hold."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise IllegalInput(f"the name {name!r} is not text in UTF-8; give the file or folder another name") from None
 
 
 def _tested(model: Any, prepared: "Prepared", name: str, out: Path, number: int) -> dict[str, float]:

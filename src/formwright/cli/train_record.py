@@ -52,6 +52,10 @@ class Identity:
         except OSError as error:
             raise IllegalInput(f"cannot write {out}: {error.strerror or error}") from None
 
+    def check(self, out: Path) -> None:
+        """Refuse to write where another run has taken the folder meanwhile."""
+        self._refuse_another(out / RECORD)
+
     @property
     def _facts(self) -> dict[str, Any]:
         return {**self.options, "digests": dict(self.digests)}

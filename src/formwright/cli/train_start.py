@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from formwright.arch.card import Card
 from formwright.arch.layers import TokenEmbedding
 from formwright.cli.named import NamedCard, find
-from formwright.cli.train_record import weights_digest
+from formwright.cli.train_record import RECORD, weights_digest
 from formwright.core.errors import IllegalInput
 from formwright.nn.heads import HeadSpec, head_module
 from formwright.nn.hf.save import save_pretrained_folder
@@ -146,6 +146,8 @@ def _from_folder(job: "Job", task: Task) -> Start:
     if job.pretrain is not None or job.next_sentence:
         option = "--next-sentence" if job.pretrain is None else "--pretrain"
         raise IllegalInput(f"{job.source} is a pretrained model; {option} is for cards, which have no weights")
+    if Path(job.source, RECORD).is_file():
+        raise IllegalInput(f"{job.source} is the folder of a training run; its model is {Path(job.source, 'model')}")
     imported = from_hf(Path(job.source))
     _refuse_head(imported.card, head_of(task))
     tokeniser = None if task.kind == "image-classification" else read_tokeniser(Path(job.source))

@@ -137,5 +137,9 @@ def _is_an_opening(entry: Any) -> bool:
 
 
 def _write(folder: Path, entries: list[dict[str, Any]]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / RECORD, json.dumps(entries, indent=1))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / RECORD, json.dumps(entries, indent=1))
+    except OSError as error:
+        told = f"cannot write the record of test openings {folder / RECORD}: {error.strerror or error}"
+        raise IllegalInput(f"{told}; without it the test split is not opened") from error

@@ -1,6 +1,7 @@
 """Train a card from a relative's weights."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,11 +29,16 @@ class Inherited:
     training starts fresh. Weights that were kept and cannot be read fail the evaluation. `rule` is how weights are
     carried, as in `formwright.nn.inherit`. The observation says in its artifact `relative` which trial gave the
     weights.
+
+    Of trials that share equally much, the nearest gives its weights where a `distance` of two cards, the new one and
+    that of a trial, is given; a trial at an infinite distance counts as no relative at all. With the distances of
+    `formwright.search.neighbours.Nearness` this is the rule of FlexiBERT (Tuli et al. 2022, section 3.3.3).
     """
 
     trainer: Trainer
     least: float = 0.8
     rule: Rule = "identical"
+    distance: Callable[[Card, Card], float] | None = None
 
     def __post_init__(self) -> None:
         """Refuse a share that is none."""
@@ -60,14 +66,23 @@ class Inherited:
         return Observation(found.metrics, found.spent, {**found.artifacts, "relative": str(relative.number)})
 
     def _relative(self, card: Card, parent: int | None, context: Context) -> Trial | None:
-        """Find the finished trial that shares most; of equals the parent, then the latest."""
-        shares = [
-            (overlap_fraction(card, card_of(trial.request)), trial.number == parent, trial.number, trial)
+        """Find the finished trial that shares most; of equals the nearest, then the parent, then the latest."""
+        kept = [
+            (trial, card_of(trial.request))
             for trial in context.history.finished
             if trial.observation is not None and WEIGHTS in trial.observation.artifacts
         ]
-        near = [entry for entry in shares if entry[0] >= self.least]
-        return max(near, key=lambda entry: entry[:3])[3] if near else None
+        shares = [(overlap_fraction(card, other), trial, other) for trial, other in kept]
+        near = [
+            (share, -self._distance(card, other), trial.number == parent, trial.number, trial)
+            for share, trial, other in shares
+            if share >= self.least
+        ]
+        related = [entry for entry in near if entry[1] > -math.inf]
+        return max(related, key=lambda entry: entry[:4])[4] if related else None
+
+    def _distance(self, card: Card, other: Card) -> float:
+        return self.distance(card, other) if self.distance is not None else 0.0
 
 
 def _weights(trial: Trial, folder: Path) -> Mapping[str, Tensor]:

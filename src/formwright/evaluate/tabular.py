@@ -4,12 +4,14 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from formwright.core.checks import natural
 from formwright.core.errors import IllegalInput
-from formwright.core.records import Observation, Request, Spent
+from formwright.core.records import Budget, Observation, Request, Spent
 from formwright.evaluate.context import Context
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,16 @@ class Tabular:
             raise IllegalInput(
                 f"the table of {len(self.rows):,} designs has none with the digest {request.card.digest}"
             )
-        steps = max(found) if request.budget.steps is None else request.budget.steps
-        if steps not in found:
-            known = ", ".join(str(number) for number in sorted(found))
-            raise IllegalInput(f"the table has this design after {known} steps, not after {steps}")
-        return found[steps]
+        return at_budget(found, request.budget)
+
+
+def at_budget(found: Mapping[int, T], budget: Budget) -> T:
+    """Give what a table has of a design after the steps of a budget; without a limit, after the most steps."""
+    steps = max(found) if budget.steps is None else budget.steps
+    if steps not in found:
+        known = ", ".join(str(number) for number in sorted(found))
+        raise IllegalInput(f"the table has this design after {known} steps, not after {steps}")
+    return found[steps]
 
 
 def read_table(path: Path) -> Tabular:

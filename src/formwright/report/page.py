@@ -2,13 +2,13 @@
 
 import base64
 import hashlib
-import os
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
 from plotly.offline import get_plotlyjs
 
+from formwright.core.files import write_whole
 from formwright.report.facts import StudyFacts, study_facts
 from formwright.report.markup import join, script_json
 from formwright.report.page_data import page_data
@@ -42,14 +42,7 @@ def report_html(facts: StudyFacts) -> str:
 
 def write_report(log: Log, space: Space, path: Path) -> None:
     """Write the page of a study, running or over, to a file: all of it, or nothing."""
-    page = report_html(study_facts(log, space))
-    part = path.with_name(f".{path.name[:200]}.{os.getpid()}")
-    try:
-        part.write_text(page, encoding="utf-8")
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    write_whole(path, report_html(study_facts(log, space)))
 
 
 def _script() -> str:

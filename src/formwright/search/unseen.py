@@ -59,7 +59,7 @@ def first_unseen(
         if legal(card):
             return Proposal(design, card)
         refused += 1
-    if _listable(space):
+    if listable(space):
         return _from_list(space, seen, rng, legal)
     if not refused:
         raise SpaceExhausted(f"none of {drawn} designs drawn from space {space.name!r} is new.")
@@ -110,7 +110,8 @@ def _unseen(space: Space, seen: Set[str]) -> Iterator[tuple[Design, CardLike]]:
     return (pair for pair in pairs if pair[1].digest not in seen)
 
 
-def _listable(space: Space) -> bool:
+def listable(space: Space) -> bool:
+    """Tell whether a space has at most 100,000 designs, so that all of them can be looked at."""
     try:
         return space.count() <= MOST_LISTED
     except NotCountable:

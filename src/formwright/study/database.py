@@ -24,7 +24,7 @@ class StoreError(FormwrightError, OSError):
 
 _MESSAGES: dict[Trouble, str] = {
     "busy": "{place} has been locked by another process for {timeout:g} s. End that process, then resume the study.",
-    "lost": "cannot reach {place}: {reason}. Check the server and the network, then resume the study.",
+    "lost": "cannot reach {place}: {reason}. Check the server, the network and the URL, then try again.",
     "full": "no space left for {place}: {reason}. Free some, then resume the study.",
     "refused": "{place} cannot be opened for writing: {reason}. Check its owner and permissions.",
     "failing": "the disk fails under {place}: {reason}. Check it, then resume the study.",

@@ -151,13 +151,19 @@ def dialect_of(url: str | Path, timeout: float) -> Dialect:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
-        raise IllegalInput(f"cannot read the storage {url!r}. Give {_FORMS}.") from error
+        raise IllegalInput(f"cannot read the storage {without_user(url)!r}. Give {_FORMS}.") from error
     backend = parsed.get_backend_name()
     if backend == "sqlite" and parsed.database not in (None, "", ":memory:") and not parsed.query:
         return SQLite(_file(Path(str(parsed.database))), timeout)
     if backend in ("postgresql", "postgres") and parsed.drivername in (backend, "postgresql+psycopg"):
         return PostgreSQL(parsed, timeout)
     raise IllegalInput(f"cannot keep a study in {parsed.render_as_string(hide_password=True)}. Give {_FORMS}.")
+
+
+def without_user(url: str) -> str:
+    """Give a URL that cannot be read as it may be shown: without what may hold a password."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://...@{rest.rpartition('@')[2]}" if "@" in rest else url
 
 
 def _file(path: Path) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 from formwright.core.errors import IllegalInput
 from formwright.study.config import Config
 from formwright.study.log import Log
-from formwright.study.store import Store
+from formwright.study.store import Store, StoreError
 
 CONFIG = "config.json"
 DATABASE = "study.db"
@@ -50,22 +50,29 @@ class Opened:
 
 
 def create(folder: Path, config: Config, storage: str | None = None, name: str | None = None) -> Place:
-    """Make a new study; a folder that holds one already, or other files, is refused."""
+    """Make a new study; a folder that holds one already, or other files, is refused.
+
+    The path of a database file elsewhere is kept whole, so that the study is found from any folder.
+    """
     if not _is_free(folder):
         if (folder / CONFIG).is_file() or (folder / DATABASE).is_file():
             go_on = f"go on with it by `formwright resume {folder}`, or name another folder with --out"
             raise IllegalInput(f"{folder} holds a study already: {go_on}")
         raise IllegalInput(f"{folder} is not an empty folder: name another one with --out")
-    place = Place(folder, storage or str(folder / DATABASE), name or folder.resolve().name)
+    name = name or folder.resolve().name
     try:
-        with Store.open(place.storage, create=True) as store:  # first: a name that is taken leaves no folder behind
-            store.create_study(place.name, config.to_json())
+        with Store.open(storage or folder / DATABASE, create=True) as store:
+            store.create_study(name, config.to_json())  # first: a name that is taken leaves no folder behind
+            if storage and "://" not in store.place:
+                storage = str(Path(store.place).absolute())
         folder.mkdir(parents=True, exist_ok=True)
-        facts = {"storage": storage, "name": place.name, "config": config.to_json()}
+        facts = {"storage": storage or None, "name": name, "config": config.to_json()}
         _write(folder / CONFIG, json.dumps(facts, indent=1))
+    except StoreError:
+        raise
     except OSError as error:
         raise IllegalInput(f"cannot write {folder}: {error.strerror or error}") from None
-    return place
+    return Place(folder, storage or str(folder / DATABASE), name)
 
 
 def find(source: str, folder: Path | None = None) -> Place:
@@ -118,9 +125,17 @@ def _read(folder: Path) -> dict[str, Any]:
         raise IllegalInput(f"{folder} is not the folder of a study: it has no {CONFIG}")
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
-        return {"storage": facts["storage"], "name": str(facts["name"])}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise IllegalInput(f"cannot read {path}: {error}") from None
+    except (OSError, ValueError) as error:
+        raise IllegalInput(f"cannot read {path}: {error}{_way_out(folder)}") from None
+    match facts:
+        case {"storage": str() | None as storage, "name": str(name)}:
+            return {"storage": storage, "name": name}
+    needed = "that of a study has a 'storage', text or null, and a 'name'"
+    raise IllegalInput(f"cannot read {path}: {needed}{_way_out(folder)}")
+
+
+def _way_out(folder: Path) -> str:
+    return f". Mend it, or remove it: {DATABASE} holds the study" if (folder / DATABASE).is_file() else ""
 
 
 def _write(path: Path, text: str) -> None:

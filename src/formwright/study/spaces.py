@@ -34,7 +34,7 @@ def _module(file: Path) -> Any:
     sys.modules[name] = module  # so that what it defines can be pickled
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever a file of the user's own does wrong
+    except (Exception, SystemExit) as error:  # whatever a file of the user's own does wrong
         del sys.modules[name]
         raise IllegalInput(f"cannot run {file}: {type(error).__name__}: {error}") from error
     return module

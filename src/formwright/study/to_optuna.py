@@ -16,6 +16,7 @@ from formwright.core.records import Objective, Trial
 from formwright.search.scores import goals_of, violation
 from formwright.search.slots import decompose
 from formwright.space import Choice, Part, Record, Repeat, Space, Switch
+from formwright.study.dialects import without_user
 from formwright.study.events import Event
 from formwright.study.facts import study_json
 from formwright.study.place import Opened
@@ -53,7 +54,12 @@ def to_optuna(opened: Opened, target: str) -> int:
 def _url(target: str) -> str:
     """Give the URL of a database that Optuna may write to."""
     text = target if "://" in target else f"sqlite:///{Path(target)}"
-    engine = create_engine(text)
+    try:
+        engine = create_engine(text)
+    except ValueError as error:  # such as a port that is no number
+        raise IllegalInput(f"cannot read the URL {shown(target)}: {error}") from None
+    if engine.dialect.name == "sqlite" and engine.url.database in (None, "", ":memory:"):
+        raise IllegalInput(f"{shown(target)} is forgotten at once; name a file, such as sqlite:///optuna.db")
     try:
         if engine.dialect.name == "sqlite" and not Path(engine.url.database or "").is_file():
             return text  # looking would leave an empty file
@@ -169,5 +175,5 @@ def shown(target: str) -> str:
     """Give a database as it may be printed, without its password."""
     try:
         return make_url(target).render_as_string(hide_password=True)
-    except ArgumentError:
-        return target
+    except (ArgumentError, ValueError):
+        return without_user(target)

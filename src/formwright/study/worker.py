@@ -1,5 +1,6 @@
 """The loop that every worker runs, wherever it is: read, ask, claim, evaluate, record."""
 
+import errno
 import time
 import traceback
 from collections.abc import Callable
@@ -7,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from formwright.arch.card import Card
-from formwright.core.errors import EvaluationFailed
+from formwright.core.errors import EvaluationFailed, FormwrightError
 from formwright.core.records import History, Observation, Request
 from formwright.core.rng import derive
 from formwright.evaluate.context import Context
@@ -19,10 +20,15 @@ from formwright.study.replay import Replay, asked_data, history_as_of
 from formwright.study.study import Study
 
 _WAIT = 0.5  # seconds between two looks at the trials of others
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Interrupted(Exception):
     """Ask the loop, from `between_steps`, to leave at once; the trial under way is taken up again later."""
+
+
+class DiskFull(FormwrightError, OSError):
+    """Say that an evaluation found no room on the disk: no fault of its design, which is taken up again later."""
 
 
 def _go_on() -> None:
@@ -118,7 +124,7 @@ class Worker:
                 heart.check()
         except LeaseLost:
             return
-        except Interrupted:
+        except (Interrupted, DiskFull):
             self._leave(number)
             raise
         log.finish(number, self.name, kind, data)
@@ -137,7 +143,9 @@ class Worker:
         except EvaluationFailed as error:
             return "failed", {"reason": str(error), **_spent_since(began)}
         except Exception as error:
-            # whatever an evaluator of someone's own does wrong is this trial's failure, and no reason to stop
+            if _is_disk_full(error):
+                raise DiskFull(f"{error}. Free some space, then resume the study.") from error
+            # whatever else an evaluator of someone's own does wrong is this trial's failure, and no reason to stop
             told = f"{type(error).__name__}: {error}"
             return "failed", {"reason": told, "traceback": traceback.format_exc(), **_spent_since(began)}
         return "told", {"observation": found.to_json()}
@@ -151,6 +159,15 @@ class Worker:
             raise EvaluationFailed(refusal)
         context = Context(self.study.seed, self.study.folder, history, after_step)
         return self.study.evaluator.evaluate(request, context)
+
+
+def _is_disk_full(error: BaseException | None) -> bool:
+    """Tell whether an error is that of a full disk, or was raised because of one."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _spent_since(began: float) -> dict[str, Any]:

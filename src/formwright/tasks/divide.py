@@ -29,9 +29,11 @@ def divide(rows: TextRows, shares: Sequence[int], where: str) -> list[TextRows]:
         parts[part] += groups[place]
         dealt += len(groups[place])
     if not all(parts):
+        most = max(map(len, groups), default=0)
+        same_text = f" ({most:,} of {len(rows):,} rows have the same text)" if most > 1 else ""
         raise IllegalInput(
-            f"{where} has {len(groups)} different texts, too few to be divided {'/'.join(map(str, shares))}; "
-            "give more rows, or a folder with files for train, validation and test"
+            f"{where} has {len(groups)} different texts{same_text}, too few to be divided "
+            f"{'/'.join(map(str, shares))}; give more rows, or a folder with files for train, validation and test"
         )
     return [_take(rows, sorted(part)) for part in parts]
 

@@ -28,23 +28,25 @@ def find_rows(tables: Mapping[str, Table], kind: LabelKind | None, official_dev:
     """
     labelling = learn_labels(tables["train"], kind)
     rows = {name: labelling.rows(table) for name, table in tables.items()}
+    if not any(text.strip() for row in rows["train"].texts for text in row):
+        raise IllegalInput(f"all texts of {tables['train'].where} are empty; name another column of text")
     if official_dev and "validation" not in rows:
         raise IllegalInput(f"{tables['train'].where} comes without a validation set, so none can be kept whole")
-    return Found(labelling, _divided(rows, official_dev, tables["train"].where))
+    return Found(labelling, _divided(rows, official_dev, {name: table.where for name, table in tables.items()}))
 
 
-def _divided(rows: Mapping[str, TextRows], official_dev: bool, where: str) -> Splits[TextRows]:
+def _divided(rows: Mapping[str, TextRows], official_dev: bool, where: Mapping[str, str]) -> Splits[TextRows]:
     train, validation, test = rows["train"], rows.get("validation"), rows.get("test")
     if validation is not None and test is not None:
         return Splits(train, validation, test, division="train, validation and test as they came")
     if validation is not None:
-        return hold_out(train, validation, "validation set", where, official_dev)
+        return hold_out(train, validation, "validation set", where["validation"], official_dev)
     if test is not None:
         division = f"the training set of {len(train):,} rows, divided 90/10 by seed {SEED} into train and validation"
-        kept, validation = divide(train, (90, 10), where)
+        kept, validation = divide(train, (90, 10), where["train"])
         return Splits(kept, validation, test, division=division)
     division = f"all {len(train):,} rows, divided 80/10/10 by seed {SEED}"
-    return Splits(*divide(train, (80, 10, 10), where), division=division)
+    return Splits(*divide(train, (80, 10, 10), where["train"]), division=division)
 
 
 def text_task(name: str, source: Callable[[], Splits[TextRows]], found: Found, about: str) -> Task:

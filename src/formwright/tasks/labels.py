@@ -12,6 +12,7 @@ from formwright.tasks.tables import Table
 
 LabelKind = Literal["sequence-classification", "regression"]
 _FEW = 20  # classes that any column may have
+_LARGEST = 1e18  # a score whose square, as in a loss, still fits into 32 bits
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Labelling:
     kind: LabelKind
     names: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
-    within: tuple[float, float] = (-math.inf, math.inf)
+    within: tuple[float, float] = (-_LARGEST, _LARGEST)
 
     def rows(self, table: Table) -> TextRows:
         """Give the rows of a table with the meaning of their labels; raise with up to five labels that have none."""
@@ -51,7 +52,7 @@ class Labelling:
         if self.kind == "regression":
             least, most = self.within
             return f"score {text!r}; expected a finite number" + (
-                f" from {least:g} to {most:g}" if most < math.inf else ""
+                f" from {least:g} to {most:g}" if most < _LARGEST else f" of at most {most:g}"
             )
         names = self.written or self.names
         close = nearest(text, names)
@@ -74,6 +75,8 @@ def learn_labels(table: Table, kind: LabelKind | None = None) -> Labelling:
             faults.add(line, "an empty label")
     faults.end()
     if kind == "regression" or (kind is None and _are_scores(written)):
+        if len({as_number(label) for label in written}) == 1:
+            raise IllegalInput(f"all rows of {table.where} have the score {written[0]}; expected different ones")
         return Labelling("regression")
     names = _sorted(set(written))
     if len(names) == 1:

@@ -76,8 +76,8 @@ def _files(path: Path, label: str) -> tuple[tuple[str, Path], ...]:
     found = {split: file for split, stems in _STEMS.items() if (file := _only(path, stems)) is not None}
     if "train" not in found:
         raise IllegalInput(f"no training rows in {path}: looked for a file called train with the end {_ENDS}")
-    if "test" in found and label not in column_names(found["test"]):
-        del found["test"]  # a test without answers, as in a competition
+    if "test" in found and (names := column_names(found["test"])) and label not in names:
+        del found["test"]  # a test without answers, as in a competition; an empty file is refused when it is read
     return tuple(found.items())
 
 

@@ -163,7 +163,7 @@ def _json_lines(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, Any
         if not text.strip():
             continue
         try:
-            entry = json.loads(text)
+            entry = json.loads(text, object_pairs_hook=_without_repeats)
         except (ValueError, RecursionError) as error:
             faults.add(
                 line,
@@ -174,6 +174,14 @@ def _json_lines(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, Any
             yield line, entry
         else:
             faults.add(line, f"a JSON {_named(entry)}; expected one JSON object a line")
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entry = dict(pairs)
+    if len(entry) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise json.JSONDecodeError(f"the key {next(name for name in names if names.count(name) > 1)!r} twice", "", 0)
+    return entry
 
 
 def _named(entry: Any) -> str:

@@ -15,7 +15,7 @@ from formwright.tasks.span_decode import decode_spans
 from formwright.tasks.spans import SpanRows
 from formwright.train.batch import Batch
 from formwright.train.device import precision
-from formwright.train.loop import enough_memory, scores_of
+from formwright.train.loop import Diverged, enough_memory, scores_of
 from formwright.train.losses import IGNORED
 from formwright.train.masking import Masking, masked
 from formwright.train.prepare import Part, Prepared
@@ -38,8 +38,10 @@ def _answers(
     for rows in in_order(part.examples, _SIZE):
         batch = make(part.examples, rows).to(device)
         with precision(device):
-            scores = scores_of(model, batch)
-        yield rows, scores.float(), batch
+            scores = scores_of(model, batch).float()
+        if not scores.isfinite().all():  # the best of these would be an answer like any other
+            raise Diverged("the trained model answers with what is no number; lower the learning rate")
+        yield rows, scores, batch
 
 
 def _by_metrics(names: Iterable[str], found: NDArray[Any], truth: NDArray[Any]) -> dict[str, float]:

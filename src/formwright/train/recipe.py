@@ -7,6 +7,7 @@ from typing import Literal, get_args
 from formwright.core.errors import IllegalInput
 
 Decay = Literal["linear", "cosine", "none"]
+_MOST = 10**12  # beyond any real number of steps or rows
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,17 @@ class Recipe:
         for name, value in least.items():
             if value < 1:
                 raise IllegalInput(f"{name} must be at least 1, not {value}")
+            if value > _MOST:
+                raise IllegalInput(f"{name} must be at most {_MOST:,}")
         if self.decay not in get_args(Decay):
             raise IllegalInput(f"decay is linear, cosine or none, not {self.decay!r}")
         if not 0 <= self.beta2 < 1:
             raise IllegalInput(f"beta2 must lie in [0, 1), not {self.beta2}")
-        if not (0 <= self.warmup < 1 and self.learning_rate > 0 and self.clip > 0 and self.weight_decay >= 0):
+        rates = 0 < self.learning_rate < math.inf and 0 <= self.weight_decay < math.inf
+        if not (0 <= self.warmup < 1 and rates and self.clip > 0):
             raise IllegalInput(
-                f"warmup must lie in [0, 1), learning rate and clip above 0, weight decay not below 0; got {self}"
+                "warmup must lie in [0, 1), learning rate and clip above 0, weight decay not below 0, both rates "
+                f"finite; got {self}"
             )
 
     def rate(self, step: int) -> float:

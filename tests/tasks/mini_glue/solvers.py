@@ -34,15 +34,18 @@ def feeling(clause: str) -> int:
     return weight * (1 if cue in GOOD else -1)
 
 
+JOINTS = {"and": (1, 1), "but": (1, 2), "although": (2, 1), "": (1, 2)}  # the last stands after a first `although`
+
+
 def sst2(text: str) -> int:
     bare = re.sub("in the end|for me|on the whole|at times", "", text)
-    clauses = re.findall(r"the \w+ (?:is|was|seems) (?:\w+ )*?(?:" + "|".join(GOOD | BAD) + ")", bare)
-    weights = [1] * len(clauses)
-    if "but" in bare or bare.strip().startswith("although"):
-        weights[1] = 2
-    elif "although" in bare:
-        weights[0] = 2
-    return int(sum(weight * feeling(clause) for weight, clause in zip(weights, clauses, strict=True)) > 0)
+    clause = r"the \w+ (?:is|was|seems) (?:\w+ )*?(?:" + "|".join(GOOD | BAD) + ")"
+    score, *others = map(feeling, re.findall(clause, bare))
+    joints = [gap.strip() for gap in re.split(clause, bare)[1:-1]]
+    for joint, other in zip(joints, others, strict=True):
+        before, after = JOINTS[joint]
+        score = before * score + after * other
+    return int(score > 0)
 
 
 SINGULAR = r"(?:this|that|the) (?:(?:old|small|quiet|happy) )?(?:dog|child|mouse|friend|man|cat)\b"

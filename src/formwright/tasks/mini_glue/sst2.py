@@ -24,7 +24,9 @@ def _clause(draw: Draw) -> tuple[str, int]:
 
 def _sentence(draw: Draw) -> tuple[str, int]:
     text, score = _clause(draw)
-    if draw.chance(65):
+    for percent in (80, 40):  # a second clause, and a third, which weighs against the first two together
+        if not draw.chance(percent):
+            break
         second, weight = _clause(draw)
         form, own, others = draw.one(_JOINTS)
         text, score = form.format(text, second), own * score + others * weight

@@ -1,0 +1,1 @@
+"""What benchmarks/flexibench.py makes of its runs: latencies, and the packed table."""

@@ -1,0 +1,177 @@
+"""The compute blocks of a layer: its nodes as published comparisons of designs see them, in an order of complexity.
+
+They are the nodes of `formwright.arch.segment`, named more coarsely: an attention head is known by the hidden size it
+belongs to and its kind of score, a feed-forward layer by its width and activation, an addition by nothing further
+(FlexiBERT, Tuli et al. 2022, appendix B.1). Biases and position tables make no other block.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from formwright.arch.layers import Block, Branch, Cell, Layer
+from formwright.arch.ops import (
+    Attention,
+    Convolution,
+    CrossAttention,
+    DynamicConvolution,
+    GatedLinearUnit,
+    Identity,
+    LightweightConvolution,
+    Operation,
+    OpGraph,
+    SeparableConvolution,
+    Transform,
+)
+from formwright.arch.primitives import BINARY, UNARY, Term
+from formwright.core.remember import remember
+
+
+class Kind(IntEnum):
+    """Name the kinds of compute block, the least complex first.
+
+    Kinds that FlexiBERT has come in the order of its authors; the others stand beside those they resemble.
+    """
+
+    INPUT = 0
+    OUTPUT = 1
+    NORM = 2
+    ADD = 3
+    ADD_NORM = 4
+    MULTIPLY = 5
+    CONCATENATE = 6
+    IDENTITY = 7
+    PRIMITIVE = 8
+    PROJECTION = 9
+    FEED_FORWARD = 10
+    DENSE = 11
+    GATED_LINEAR_UNIT = 12
+    TRANSFORM = 13
+    ATTENTION = 14
+    CROSS_ATTENTION = 15
+    LIGHTWEIGHT_CONVOLUTION = 16
+    SEPARABLE_CONVOLUTION = 17
+    CONVOLUTION = 18
+    DYNAMIC_CONVOLUTION = 19
+
+
+class ComputeBlock(NamedTuple):
+    """One node of a design; blocks compare by kind, then by size, so that sorting puts the least complex first."""
+
+    kind: Kind
+    size: tuple[int, ...] = ()
+    detail: str = ""
+
+
+INPUT = ComputeBlock(Kind.INPUT)
+OUTPUT = ComputeBlock(Kind.OUTPUT)
+_PRIMITIVES = (*UNARY, *BINARY)
+_JOINTS = {"add": Kind.ADD, "multiply": Kind.MULTIPLY, "concatenate": Kind.CONCATENATE}
+
+
+@remember
+def blocks_of(layer: Layer) -> tuple[ComputeBlock, ...]:
+    """List the blocks of a layer in the order of its segment's nodes, without the entry."""
+    return tuple(_of_block(layer) if isinstance(layer, Block) else _of_cell(layer))
+
+
+def _of_block(block: Block) -> list[ComputeBlock]:
+    found: list[ComputeBlock] = []
+    if not isinstance(block.mixer, Identity):
+        found += _residual(block, _mixing(block.mixer, block.width))
+    if block.cross is not None:
+        found += _residual(block, _mixing(block.cross, block.width))
+    if block.feed_forward:
+        layers = [ComputeBlock(Kind.FEED_FORWARD, (hidden,), block.activation) for hidden in block.feed_forward]
+        found += _residual(block, layers)
+    return found
+
+
+def _residual(block: Block, part: list[ComputeBlock]) -> list[ComputeBlock]:
+    if block.norm == "post":
+        return [*part, ComputeBlock(Kind.ADD_NORM)]
+    return [ComputeBlock(Kind.NORM), *part, ComputeBlock(Kind.ADD)]
+
+
+def _mixing(operation: Operation, width: int) -> list[ComputeBlock]:
+    if isinstance(operation, OpGraph):
+        return _of_term(operation, width)
+    return [_of_operation(operation, width, width)] * _nodes(operation)
+
+
+def _nodes(operation: Operation) -> int:
+    """Count the heads that are nodes of their own."""
+    if isinstance(operation, Attention | CrossAttention | DynamicConvolution):
+        return operation.heads
+    if isinstance(operation, Transform) and operation.relative is not None:
+        return operation.relative.heads
+    return 1
+
+
+def _of_operation(operation: Operation, width: int, output: int, detail: str = "") -> ComputeBlock:
+    kind, *own = _described(operation)
+    return ComputeBlock(Kind(kind), (width, output, *own), detail)
+
+
+def _described(operation: Operation) -> tuple[int, ...]:
+    """Give the kind of an operation and what, beside its widths, makes one of that kind larger than another."""
+    match operation:
+        case Attention(heads, head_width, score):
+            return Kind.ATTENTION, heads * head_width, ("sdp", "wma").index(score)
+        case CrossAttention(heads, head_width, layers):
+            return Kind.CROSS_ATTENTION, heads * head_width, layers
+        case Transform(transform, relative):
+            inner = relative.heads * relative.head_width if relative is not None else 0
+            return Kind.TRANSFORM, inner, ("dft", "dct").index(transform)
+        case DynamicConvolution(kernel, heads, head_width):
+            return Kind.DYNAMIC_CONVOLUTION, heads * head_width, kernel
+        case SeparableConvolution(kernel, stacked):
+            return Kind.SEPARABLE_CONVOLUTION, kernel, stacked
+        case LightweightConvolution(kernel, heads, gated):
+            return Kind.LIGHTWEIGHT_CONVOLUTION, kernel, gated, heads
+        case Convolution(kernel):
+            return (Kind.DENSE,) if kernel == 1 else (Kind.CONVOLUTION, kernel)
+        case GatedLinearUnit():
+            return (Kind.GATED_LINEAR_UNIT,)
+        case OpGraph() | Identity():
+            return (Kind.IDENTITY,)
+
+
+def _of_term(operation: OpGraph, width: int) -> list[ComputeBlock]:
+    inner = operation.heads * operation.head_width
+    found: list[ComputeBlock] = []
+    done: set[Term] = set()
+
+    def visit(term: Term) -> None:
+        if term in done:
+            return
+        done.add(term)
+        if isinstance(term, str):
+            found.append(ComputeBlock(Kind.PROJECTION, (width, inner)))
+            return
+        name = str(term[0])
+        for operand in term[1:]:
+            visit(operand)
+        found.append(ComputeBlock(Kind.PRIMITIVE, (_PRIMITIVES.index(name), inner), name))
+
+    visit(operation.term)
+    return [*found, ComputeBlock(Kind.PROJECTION, (inner, width))]
+
+
+def _of_cell(cell: Cell) -> list[ComputeBlock]:
+    found: list[ComputeBlock] = []
+    for junction in cell.junctions:
+        found += [_of_branch(cell, branch) for branch in junction.branches if not _plain(branch)]
+        if junction.right is not None:
+            found.append(ComputeBlock(_JOINTS[junction.combine]))
+    return found
+
+
+def _plain(branch: Branch) -> bool:
+    return isinstance(branch.operation, Identity) and not branch.norm and branch.activation is None
+
+
+def _of_branch(cell: Cell, branch: Branch) -> ComputeBlock:
+    detail = f"{'norm' if branch.norm else 'no norm'} {branch.activation or 'no activation'}"
+    return _of_operation(branch.operation, cell.state_widths[branch.input], branch.width, detail)

@@ -1,0 +1,103 @@
+"""`formwright bench`: which method of search is better, on designs that were all trained before."""
+
+import sys
+import time
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from formwright.cli.bench_view import print_standings
+from formwright.cli.output import print_json
+from formwright.cli.progress import clock
+
+if TYPE_CHECKING:
+    from formwright.evaluate.benchmark import Benchmark
+    from formwright.study.contest import Contest, Replay
+    from formwright.study.methods import Method
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+class Name(StrEnum):
+    """The benchmarks."""
+
+    flexi = "flexi"
+
+
+def bench(
+    name: Annotated[Name, typer.Argument(help="The benchmark: flexi, small FlexiBERT encoders on a builtin task.")],
+    methods: Annotated[str, typer.Option(help="Methods, with commas between them; all: every quick one.")] = "all",
+    runs: Annotated[int, typer.Option(min=1, help="Searches of each method, with the seeds 0, 1, 2 and so on.")] = 50,
+    evaluations: Annotated[int, typer.Option(min=1, help="Designs that a search may evaluate.")] = 100,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that search side by side.")] = 2,
+    table: Annotated[Path | None, typer.Option(help="A table of your own instead of the one that is built in.")] = None,
+    results: Annotated[Path | None, typer.Option(help="A file that keeps searches, to go on from.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Compare methods of search: replay searches on a table of trained designs."""
+    from functools import partial
+
+    from formwright.evaluate.flexibench import load_flexibench
+    from formwright.study.contest import Contest
+    from formwright.study.standing import standings
+
+    load = partial(load_flexibench, table)
+    benchmark = load()
+    contest = Contest(load, _chosen(methods, benchmark), runs, evaluations)
+    found = standings(benchmark, list(_replays(contest, benchmark, workers, results)))
+    facts = {"benchmark": str(name), **_facts(benchmark), "runs": runs, "evaluations": evaluations}
+    if as_json:
+        print_json({**facts, "methods": found})
+    else:
+        print_standings(facts, found)
+
+
+def _chosen(names: str, benchmark: "Benchmark") -> list["Method"]:
+    from formwright.study.methods import all_methods, find_methods, usual_methods
+
+    if names != "all":
+        return find_methods([name.strip() for name in names.split(",")])
+    found = usual_methods(benchmark)
+    absent = [method.name for method in all_methods() if method not in found]
+    if absent:
+        print(f"left out, because slow or not installed: {', '.join(absent)}", file=sys.stderr)
+    return found
+
+
+def _replays(contest: "Contest", benchmark: "Benchmark", workers: int, results: Path | None) -> Iterator["Replay"]:
+    from formwright.study.contest_file import ContestFile
+
+    if results is None:
+        return _told(contest.replays(workers), 0, len(contest.methods) * contest.runs)
+    file = ContestFile(results, benchmark.table.digest)
+    known = contest.known(file.read())
+    made = file.keep(contest.replays(workers, known))
+    return iter([*known, *_told(made, len(known), len(contest.methods) * contest.runs)])
+
+
+def _told(replays: Iterator["Replay"], known: int, total: int) -> Iterator["Replay"]:
+    """Pass searches on, and say now and then how far it is."""
+    began = last = time.monotonic()
+    for number, found in enumerate(replays, start=1):
+        yield found
+        now = time.monotonic()
+        if now - last > _SECONDS_BETWEEN_LINES:
+            left = (now - began) / number * (total - known - number)
+            print(f"{known + number:,} of {total:,} searches, {clock(left)} left", file=sys.stderr, flush=True)
+            last = now
+
+
+def _facts(benchmark: "Benchmark") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    import numpy as np
+
+    scores = benchmark.scores()
+    facts = {name: benchmark.table.facts[name] for name in ("space", "task", "objective")}
+    best = float(np.nanmax(scores) if benchmark.objective.direction == "max" else np.nanmin(scores))
+    noise = asdict(benchmark.noise()) if len(benchmark.table.noise_rows) > 1 else None
+    size = {"tabulated": len(scores), "designs": benchmark.space.count()}
+    return {**facts, **size, "steps": benchmark.steps, "best": best, "noise": noise}

@@ -1,0 +1,120 @@
+"""A benchmark in memory: a space, and a table that says how well each of its designs does."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formwright.core.errors import EvaluationFailed, IllegalInput
+from formwright.core.protocols import CardLike, Evaluator
+from formwright.core.records import Objective, Observation, Request, Spent
+from formwright.evaluate.context import Context
+from formwright.evaluate.score_table import ScoreTable, prefix
+from formwright.evaluate.tabular import at_budget
+from formwright.space.space import Space
+
+Split = Literal["validation", "test"]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Say how much scores differ between seeds, in standard deviations, and how much designs differ in the mean."""
+
+    designs: int
+    seeds: int
+    between_seeds: float
+    between_designs: float
+
+
+@dataclass(frozen=True, eq=False)
+class Benchmark:
+    """A table of scores and the space that it is about.
+
+    Where the table has only some designs of the space, searchers are given the whole space and `legal`, which every
+    searcher heeds: so moves and samplers need not know of the table.
+    """
+
+    table: ScoreTable
+    space: Space
+
+    @property
+    def objective(self) -> Objective:
+        """Give what is to be improved."""
+        return Objective.parse(self.table.facts["objective"])
+
+    @property
+    def steps(self) -> int:
+        """Give the steps of a whole training."""
+        return self.table.marks[-1]
+
+    def legal(self, card: CardLike) -> bool:
+        """Tell whether the table has a design."""
+        return prefix(card.digest) in self._rows
+
+    def row(self, card: CardLike) -> int:
+        """Find a design in the table."""
+        found = self._rows.get(prefix(card.digest))
+        if found is None:
+            raise IllegalInput(f"the table of {len(self.table):,} designs has none with the digest {card.digest}")
+        return found
+
+    def evaluator(self, split: Split = "validation") -> Evaluator:
+        """Give what looks scores and costs up; a search is for `validation`, and `test` for what it has chosen."""
+        if split not in get_args(Split):
+            raise IllegalInput(f"a table has the splits {' and '.join(get_args(Split))}, not {split!r}")
+        return _FromTable(self, split)
+
+    def costs(self, row: int) -> dict[str, float]:
+        """Give what the design of a row costs, by name."""
+        found = {name: float(getattr(self.table, name)[row]) for name in ("params", "macs", "latency_ms")}
+        return {name: value for name, value in found.items() if np.isfinite(value)}
+
+    def scores(self, split: Split = "validation") -> Floats:
+        """Give the score of each row after a whole training; NaN where that failed."""
+        column: Floats = getattr(self.table, split)[:, -1].astype(np.float64)
+        return column
+
+    @cached_property
+    def ranks(self) -> NDArray[np.int64]:
+        """Give the place of each row by its validation score: 1 is the best; equal scores share the better place."""
+        scores = self.scores() if self.objective.direction == "max" else -self.scores()
+        falling = np.sort(-scores)  # failed ones, NaN, come last
+        place = np.searchsorted(falling, -scores, side="left") + 1
+        return np.where(np.isnan(scores), len(scores), place)
+
+    def noise(self, split: Split = "validation") -> Noise:
+        """Estimate how far seeds decide, from the designs that were trained with several of them."""
+        rows = self.table.noise_rows
+        more: NDArray[np.float32] = getattr(self.table, f"noise_{split}")[:, :, -1]
+        scores = np.column_stack([self.scores(split)[rows], more])  # (designs, seeds)
+        whole = scores[np.isfinite(scores).all(axis=1)]
+        if whole.shape[0] < 2 or whole.shape[1] < 2:
+            raise IllegalInput("the table has no designs that were trained with several seeds")
+        within = float(whole.var(axis=1, ddof=1).mean())
+        means = float(whole.mean(axis=1).var(ddof=1)) - within / whole.shape[1]  # without what seeds add to it
+        return Noise(whole.shape[0], whole.shape[1], within**0.5, max(means, 0.0) ** 0.5)
+
+    @cached_property
+    def _rows(self) -> dict[int, int]:
+        return {int(digits): row for row, digits in enumerate(self.table.digests)}
+
+
+@dataclass(frozen=True, eq=False)
+class _FromTable:
+    benchmark: Benchmark
+    split: Split
+
+    def evaluate(self, request: Request, _: Context) -> Observation:
+        """Look up the card of a request at its budget."""
+        benchmark = self.benchmark
+        row, marks = benchmark.row(request.card), benchmark.table.marks
+        scores = getattr(benchmark.table, self.split)[row].tolist()
+        if not np.isfinite(scores).all():
+            raise EvaluationFailed("the training of this design failed when the table was made")
+        score = at_budget(dict(zip(marks, scores, strict=True)), request.budget)
+        steps = request.budget.steps or benchmark.steps
+        seconds = float(benchmark.table.seconds[row]) * steps / benchmark.steps
+        return Observation({benchmark.objective.name: score, **benchmark.costs(row)}, Spent(seconds, steps))

@@ -1,0 +1,107 @@
+"""The scores of many designs of one space in one small file: arrays and plain facts, nothing that runs when read."""
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formwright.core.errors import IllegalInput
+from formwright.core.files import write_whole
+
+PREFIX = 16  # hexadecimal digits of a digest that are kept; they tell any designs apart
+
+_FACTS = ("space", "task", "objective", "marks", "seeds")  # what a table must say of itself
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable:
+    """Hold the deciding metric of designs on both splits, after each of `marks` steps; NaN where a training failed.
+
+    Rows stand in the order of `index`, the number of a design in the order in which the space lists its designs. The
+    first of the `seeds` made `validation` and `test`; the further ones, for the designs in `noise_rows`, the others.
+    """
+
+    facts: Mapping[str, Any]
+    index: NDArray[np.uint32]  # (designs,), rising
+    digests: NDArray[np.uint64]  # (designs,), the first digits of each
+    validation: NDArray[np.float32]  # (designs, marks)
+    test: NDArray[np.float32]  # (designs, marks)
+    params: NDArray[np.int64]  # (designs,)
+    macs: NDArray[np.int64]  # (designs,)
+    latency_ms: NDArray[np.float32]  # (designs,), NaN where it was not measured
+    seconds: NDArray[np.float32]  # (designs,), of the processor, for training and judging
+    noise_rows: NDArray[np.uint32]  # (noisy,), rows of this table
+    noise_validation: NDArray[np.float32]  # (noisy, seeds - 1, marks)
+    noise_test: NDArray[np.float32]  # (noisy, seeds - 1, marks)
+
+    def __post_init__(self) -> None:
+        """Refuse arrays that do not belong together."""
+        lacking = [name for name in _FACTS if name not in self.facts]
+        if lacking:
+            raise IllegalInput(f"the facts of a table of scores lack {', '.join(lacking)}")
+        for name, shape in self._shapes().items():
+            if getattr(self, name).shape != shape:
+                raise IllegalInput(f"the array {name} has the shape {getattr(self, name).shape}, not {shape}")
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        designs, marks = len(self.index), len(self.facts["marks"])
+        noisy = (len(self.noise_rows), len(self.facts["seeds"]) - 1, marks)
+        single = ("index", "digests", "params", "macs", "latency_ms", "seconds")
+        return {
+            **dict.fromkeys(single, (designs,)),
+            **dict.fromkeys(("validation", "test"), (designs, marks)),
+            **dict.fromkeys(("noise_validation", "noise_test"), noisy),
+        }
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def marks(self) -> tuple[int, ...]:
+        """Give the steps after which designs were judged; the last are those of a whole training."""
+        return tuple(self.facts["marks"])
+
+    @property
+    def digest(self) -> str:
+        """Give the SHA-256 of the facts and of all arrays, in hexadecimal."""
+        content = hashlib.sha256(self._text)
+        for name in _arrays():
+            content.update(getattr(self, name).tobytes())
+        return content.hexdigest()
+
+    @property
+    def _text(self) -> bytes:
+        return json.dumps(dict(self.facts), sort_keys=True).encode()
+
+    def write(self, path: Path) -> None:
+        """Write all of it to one file, the same bytes for the same table."""
+        arrays = {name: getattr(self, name) for name in _arrays()}
+        with io.BytesIO() as file:
+            np.savez_compressed(file, facts=np.frombuffer(self._text, np.uint8), **arrays)
+            write_whole(path, file.getvalue())
+
+
+def read_score_table(path: Path) -> ScoreTable:
+    """Read what `ScoreTable.write` wrote."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            facts = json.loads(arrays["facts"].tobytes())
+            return ScoreTable(facts, **{name: arrays[name] for name in _arrays()})
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise IllegalInput(f"cannot read the table of scores {path}: {error}") from None
+
+
+def prefix(digest: str) -> int:
+    """Give the first digits of a digest, as a table keeps them."""
+    return int(digest[:PREFIX], 16)
+
+
+def _arrays() -> list[str]:
+    return [entry.name for entry in fields(ScoreTable) if entry.name != "facts"]

@@ -1,0 +1,140 @@
+"""BOSHNAS (Tuli et al., 2022): climb the upper confidence bound of a heteroscedastic surrogate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.random import Generator
+
+from formwright.core.records import Budget, History, Objective, Request, Trial
+from formwright.search.boshnas.acquisition import UpperBound, climb, climb_to_nearest, highest, most_uncertain
+from formwright.search.boshnas.gobi import Ascent
+from formwright.search.boshnas.parameters import Floats
+from formwright.search.boshnas.surrogate import Surrogate, fit
+from formwright.search.boshnas.terrain import Candidates, Terrain
+from formwright.search.listing import Coordinates, listing
+from formwright.search.options import at_least, check, share
+from formwright.search.parents import warming_up
+from formwright.search.predictors import (
+    INITIAL,
+    among,
+    elite,
+    first_legal,
+    initial_for,
+    mutants,
+    new_proposals,
+    placed,
+    ranked,
+)
+from formwright.search.scores import goals_of
+from formwright.search.targets import targets
+from formwright.search.unseen import Legal, Proposal, anything, random_unseen
+from formwright.space import Space
+
+Acquire = Literal["gobi", "gobi-nearest", "exhaustive"]
+
+FEWEST = 3  # finished trials to learn from
+OTHERS = 256  # designs that nobody evaluated, at which the student learns
+PARENTS, MUTANTS = 5, 100  # where a space is too large to list, mutants of the best join the pool
+
+
+@dataclass(frozen=True)
+class Boshnas:
+    """Take the design at which mean + `k1` aleatoric + `k2` epistemic uncertainty is highest, after `initial` random ones.
+
+    With probability `alpha` the most uncertain design is taken instead, with probability `beta` a random one. The paper
+    stops where the best score changes by less than 1e-4 for five trials: that is a study's `patience`.
+
+    `acquire` says how the highest bound is found. `gobi` ascends it from random designs by second-order steps (by
+    gradients alone without `second_order`) and takes the best of the designs near the way and near its end;
+    `gobi-nearest` takes the one design nearest to the highest end, as the paper does: often far from the end, because
+    few points of the box are designs. `exhaustive` looks at every listed design. Without `heteroscedastic` a plain network
+    predicts the mean and no noise.
+    """
+
+    space: Space
+    objectives: tuple[Objective, ...]
+    legal: Legal = anything
+    initial: int = INITIAL
+    k1: float = 0.5
+    k2: float = 0.5
+    alpha: float = 0.1
+    beta: float = 0.1
+    second_order: bool = True
+    heteroscedastic: bool = True
+    coordinates: Coordinates = "transformer2vec"
+    acquire: Acquire = "gobi"
+
+    def __post_init__(self) -> None:
+        goals_of(self.objectives)
+        check(
+            at_least(2, initial=self.initial)
+            + _not_negative(k1=self.k1, k2=self.k2)
+            + share(alpha=self.alpha, beta=self.beta)
+            + among("coordinates", self.coordinates, get_args(Coordinates))
+            + among("acquire", self.acquire, get_args(Acquire))
+        )
+
+    @staticmethod
+    def for_budget(trials: int | None, steps: int | None) -> dict[str, int]:
+        """Return fewer random designs for a small budget."""
+        return {"initial": initial_for(trials)}
+
+    def ask(self, history: History, rng: Generator) -> Request:
+        """Return the design with the highest bound, or an uncertain or random one."""
+        draw = rng.random()
+        proposal = None
+        if not warming_up(history, self.initial) and draw < 1 - self.beta:
+            proposal = first_legal(self._promising(history, rng, draw >= 1 - self.alpha - self.beta), self.legal)
+        if proposal is None:
+            proposal = random_unseen(self.space, history, rng, self.legal)
+        return proposal.request(Budget.full())
+
+    def _promising(self, history: History, rng: Generator, uncertain: bool) -> Iterator[Proposal]:
+        trials = placed(history.finished, self._terrain.listed.row)
+        candidates = self._candidates(history, trials, rng)
+        if len(trials) < FEWEST or not len(candidates.points):
+            return
+        bound = UpperBound(self._fit(trials, candidates.points, rng), self.k1, self.k2)
+        order = most_uncertain(bound, candidates.points, rng) if uncertain else self._order(bound, candidates.points, rng)
+        yield from map(candidates.proposal, order)
+
+    def _order(self, bound: UpperBound, points: Floats, rng: Generator) -> list[int]:
+        ascent = Ascent(self.second_order)
+        match self.acquire:
+            case "gobi":
+                return climb(bound, points, ascent, rng)
+            case "gobi-nearest":
+                return climb_to_nearest(bound, points, ascent, rng)
+            case _:
+                return highest(bound, points, rng)
+
+    def _fit(self, trials: Sequence[Trial], points: Floats, rng: Generator) -> Surrogate:
+        x = self._terrain.place([trial.request for trial in trials])
+        y = targets(trials, self.objectives).astype(np.float32)
+        others = points[rng.integers(len(points), size=OTHERS)]
+        return fit(x, y, others, rng, self.heteroscedastic)
+
+    def _candidates(self, history: History, trials: Sequence[Trial], rng: Generator) -> Candidates:
+        if self._terrain.listed.whole:
+            return self._terrain.candidates(history)
+        parents = elite(trials, self.objectives, PARENTS)
+        near = new_proposals(self.space, mutants(self.space, parents, MUTANTS, rng), history)
+        return self._terrain.candidates(history, near)
+
+    @cached_property
+    def _terrain(self) -> Terrain:
+        return Terrain.of(listing(self.space, self.coordinates), self.legal)
+
+
+def _not_negative(**options: object) -> list[str]:
+    return [
+        f"{name} is {value!r}; it must be a number, at least 0."
+        for name, value in options.items()
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf
+    ]

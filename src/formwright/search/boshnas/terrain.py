@@ -1,0 +1,73 @@
+"""Where BOSHNAS may go: the designs that are new and within the limits, with their points scaled for networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formwright.core.records import History, Request
+from formwright.search.boshnas.parameters import Floats
+from formwright.search.listing import Listing
+from formwright.search.predictors import points
+from formwright.search.unseen import Legal, Proposal, anything
+
+
+@dataclass(frozen=True, eq=False)
+class Terrain:
+    """Hold the rows of a listing that are within the limits, each card once, and the scale of the points.
+
+    Points are shifted and divided by one number, so that coordinates vary by about 1 and distances keep their order.
+    """
+
+    listed: Listing
+    rows: NDArray[np.intp]
+    centre: NDArray[np.float64]
+    deviation: float
+
+    @classmethod
+    def of(cls, listed: Listing, legal: Legal) -> Terrain:
+        """Survey a listing; every card of it is checked once."""
+        rows = list(listed.row.values())
+        if legal is not anything:
+            rows = [row for row in rows if legal(listed.cards[row])]
+        centre = listed.points.mean(axis=0)
+        deviation = float(np.sqrt(np.mean((listed.points - centre) ** 2)))
+        return cls(listed, np.array(rows, dtype=np.intp), centre, deviation or 1.0)
+
+    def place(self, asked: Sequence[Request | Proposal]) -> Floats:
+        """Return the scaled points of what was asked for, or may be."""
+        return self._scaled(points(self.listed.points_of, asked))
+
+    def candidates(self, history: History, more: Sequence[Proposal] = ()) -> Candidates:
+        """Return the designs that nobody asked for yet, and more that are not listed."""
+        row = self.listed.row
+        seen = [row[digest] for digest in history.digests if digest in row]
+        rows = self.rows[~np.isin(self.rows, seen)]
+        more = [proposal for proposal in more if proposal.card.digest not in row]
+        places = self._scaled(self.listed.points[rows])
+        if more:
+            places = np.concatenate([places, self.place(more)])
+        return Candidates(self.listed, rows, tuple(more), places)
+
+    def _scaled(self, places: NDArray[np.float64]) -> Floats:
+        return ((places - self.centre) / self.deviation).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Hold rows of a listing and further proposals, with their points."""
+
+    listed: Listing
+    rows: NDArray[np.intp]
+    more: tuple[Proposal, ...]
+    points: Floats
+
+    def proposal(self, index: int) -> Proposal:
+        """Return what stands at a row of the points."""
+        if index >= len(self.rows):
+            return self.more[index - len(self.rows)]
+        row = self.rows[index]
+        return Proposal(self.listed.designs[row], self.listed.cards[row])

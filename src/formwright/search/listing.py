@@ -1,0 +1,107 @@
+"""The designs of a space with a point for each, for searchers that model the score as a function of the point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formwright.arch.alignment import Alignment
+from formwright.arch.card import Card
+from formwright.arch.distance import Distance
+from formwright.arch.edit_distance import EditDistance
+from formwright.core.errors import IllegalInput
+from formwright.core.rng import derive
+from formwright.search.transformer2vec import Transformer2vec
+from formwright.search.unseen import listable
+from formwright.space import Space
+
+Floats = NDArray[np.float64]
+Coordinates = Literal["transformer2vec", "one-hot"]
+DistanceName = Literal["edit", "alignment"]
+Place = Callable[[Sequence[Any], Sequence[Card]], Floats]
+
+POOL = 4_096
+_DISTANCES: dict[str, type[Distance]] = {"edit": EditDistance, "alignment": Alignment}
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """Hold designs, their cards and their points; `whole` says whether these are all designs of the space.
+
+    `place` gives the points of designs that are not listed; `row` finds a card by its digest.
+    """
+
+    designs: tuple[Any, ...]
+    cards: tuple[Card, ...]
+    points: Floats
+    place: Place
+    whole: bool
+    row: dict[str, int]
+
+    def points_of(self, designs: Sequence[Any], cards: Sequence[Card]) -> Floats:
+        """Return the points of any designs of the space, listed or not."""
+        rows = [self.row.get(card.digest, -1) for card in cards]
+        found = self.points[rows]
+        absent = [index for index, row in enumerate(rows) if row < 0]
+        if absent:
+            found[absent] = self.place([designs[i] for i in absent], [cards[i] for i in absent])
+        return found
+
+
+def listing(space: Space, coordinates: str = "transformer2vec", distance: str = "alignment") -> Listing:
+    """List a space with the points of its designs: all of them, or a fixed random pool where they are too many.
+
+    Points are either one-hot vectors, or `transformer2vec` embeddings that follow a distance between designs: the
+    order-blind "edit" distance of the paper or the order-aware "alignment". Embeddings are centred and divided by one
+    number, so that their coordinates have variance 1 on average and distances keep their proportions: the first
+    coordinates vary more than the last.
+    """
+    _known("coordinates", coordinates, Coordinates)
+    _known("distance", distance, DistanceName)
+    # distance makes no difference to one-hot vectors: these are listed once
+    return _listing(space, coordinates, distance if coordinates == "transformer2vec" else "")
+
+
+@lru_cache(maxsize=8)
+def _listing(space: Space, coordinates: str, distance: str) -> Listing:
+    whole = listable(space)
+    designs = tuple(space.enumerate()) if whole else _pool(space)
+    cards = tuple(map(space.card, designs))
+    place = _embedding(cards, _DISTANCES[distance]) if coordinates == "transformer2vec" else _one_hot(space)
+    return Listing(
+        designs, cards, place(designs, cards), place, whole, {card.digest: n for n, card in enumerate(cards)}
+    )
+
+
+def _pool(space: Space) -> tuple[Any, ...]:
+    rng = derive(0, "listing", space.name)
+    drawn = (space.sample(rng, "gene") for _ in range(POOL))
+    return tuple({space.card(design).digest: design for design in drawn}.values())
+
+
+def _one_hot(space: Space) -> Place:
+    def place(designs: Sequence[Any], cards: Sequence[Card]) -> Floats:
+        return np.stack([space.encode(design) for design in designs])
+
+    return place
+
+
+def _embedding(cards: Sequence[Card], kind: type[Distance]) -> Place:
+    embedding = Transformer2vec.of(cards, kind.of(cards))
+    # the landmarks are centred and a fair sample of the space, so that they give its extent
+    extent = np.sqrt((embedding.anchors**2).mean()) or 1.0
+
+    def place(designs: Sequence[Any], cards: Sequence[Card]) -> Floats:
+        return embedding.points(cards) / extent
+
+    return place
+
+
+def _known(name: str, value: str, kind: Any) -> None:
+    if value not in get_args(kind):
+        raise IllegalInput(f"{name} is {value!r}; it must be {' or '.join(map(repr, get_args(kind)))}.")

@@ -1,0 +1,96 @@
+"""What the searches of a contest come to: for each method the mean, how sure it is, and how soon the best are found."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formwright.core.rng import derive
+from formwright.evaluate.benchmark import Benchmark
+from formwright.study.contest import NOTHING, Replay
+
+Floats = NDArray[np.float64]
+
+RESAMPLES = 2_000
+TOP = 0.001  # the share of designs that count as the best
+
+
+def standings(benchmark: Benchmark, replays: Iterable[Replay]) -> dict[str, dict[str, Any]]:
+    """Sum up the searches of each method, best method first, as plain JSON data.
+
+    `curve` is the mean, over the searches, of the validation score of the best design so far after each evaluation;
+    `final` is its end, and `interval` holds that with 90 % (bootstrap over the searches). `test` is the test score of
+    the same designs. `top` says how often, and after how many evaluations (median; None where fewer than half did), a
+    search had found one of the best 0.1 % of all designs. A search that has found nothing yet has the worst score.
+    """
+    by_method: dict[str, list[Replay]] = {}
+    for found in replays:
+        by_method.setdefault(found.method, []).append(found)
+    rows = {name: np.array([one.best for one in sorted(group, key=_seed)]) for name, group in by_method.items()}
+    standing = {name: _standing(benchmark, best) for name, best in rows.items()}
+    for name, group in by_method.items():
+        standing[name]["seconds"] = float(np.mean([one.seconds for one in group]))
+    sign = -1 if benchmark.objective.direction == "max" else 1
+    return dict(sorted(standing.items(), key=lambda item: (sign * item[1]["final"], item[0])))
+
+
+def _seed(found: Replay) -> int:
+    return found.seed
+
+
+def _standing(benchmark: Benchmark, best: NDArray[np.int64]) -> dict[str, Any]:
+    validation, test = (_scores(benchmark, split)[best] for split in ("validation", "test"))  # (searches, evaluations)
+    low, high = _interval(validation)
+    test_low, test_high = _interval(test[:, -1:])
+    return {
+        "runs": len(best),
+        "final": float(validation[:, -1].mean()),
+        "interval": [low[-1], high[-1]],
+        "curve": validation.mean(axis=0).tolist(),
+        "curve_low": low,
+        "curve_high": high,
+        "test": float(test[:, -1].mean()),
+        "test_interval": [test_low[0], test_high[0]],
+        "rank": float(np.median(_ranks(benchmark)[best[:, -1]])),
+        "top": _top(benchmark, best),
+    }
+
+
+def _scores(benchmark: Benchmark, split: Any) -> Floats:
+    """Give the score of each row, and last that of nothing."""
+    scores = benchmark.scores(split)
+    worst = np.nanmin(scores) if benchmark.objective.direction == "max" else np.nanmax(scores)
+    return np.append(np.where(np.isnan(scores), worst, scores), worst)
+
+
+def _ranks(benchmark: Benchmark) -> NDArray[np.int64]:
+    assert NOTHING == -1, "nothing is looked up at the end"
+    return np.append(benchmark.ranks, len(benchmark.table))
+
+
+def _interval(curves: Floats) -> tuple[list[float], list[float]]:
+    drawn = derive(0, "bootstrap").integers(len(curves), size=(RESAMPLES, len(curves)))
+    shares = np.stack([np.bincount(draw, minlength=len(curves)) for draw in drawn]) / len(curves)
+    low, high = np.quantile(shares @ curves, (0.05, 0.95), axis=0)
+    return low.tolist(), high.tolist()
+
+
+def _top(benchmark: Benchmark, best: NDArray[np.int64]) -> dict[str, Any]:
+    most = max(1, round(TOP * len(benchmark.table)))
+    there = _ranks(benchmark)[best] <= most
+    reached = there.any(axis=1)
+    needed = np.where(reached, there.argmax(axis=1) + 1, np.inf)
+    median = float(np.median(needed))
+    return {
+        "designs": most,
+        "share": float(reached.mean()),
+        "evaluations": median if np.isfinite(median) else None,
+        "interval": _median_interval(needed),
+    }
+
+
+def _median_interval(needed: Floats) -> Sequence[float | None]:
+    drawn = derive(0, "bootstrap").choice(needed, (RESAMPLES, len(needed)))
+    ends = np.quantile(np.median(drawn, axis=1), (0.05, 0.95), method="nearest")
+    return [float(end) if np.isfinite(end) else None for end in ends]

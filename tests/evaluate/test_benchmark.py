@@ -1,0 +1,101 @@
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.evaluate.fake_table import MARKS, fake_benchmark, fake_table
+
+from formwright.core.errors import EvaluationFailed, IllegalInput
+from formwright.core.records import Budget, Objective, Request, Spent
+from formwright.cost import params
+from formwright.evaluate.benchmark import Benchmark
+from formwright.evaluate.context import Context
+from formwright.space.zoo import load_card
+from formwright.testing.spaces import small
+
+BENCHMARK = fake_benchmark()
+CARDS = [BENCHMARK.space.card(design) for design in BENCHMARK.space.enumerate()]
+TABULATED = [CARDS[number] for number in BENCHMARK.table.index]
+
+
+def changed(**arrays: Any) -> Benchmark:
+    return Benchmark(replace(BENCHMARK.table, **arrays), BENCHMARK.space)
+
+
+def test_the_designs_of_the_table_are_legal_and_no_others() -> None:
+    assert {card.digest for card in CARDS if BENCHMARK.legal(card)} == {card.digest for card in TABULATED}
+
+
+def test_rows_are_found_by_their_cards() -> None:
+    assert [BENCHMARK.row(card) for card in TABULATED] == list(range(200))
+    with pytest.raises(IllegalInput, match="the table of 200 designs has none with the digest"):
+        BENCHMARK.row(load_card("bert-tiny"))
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+@pytest.mark.parametrize(("steps", "column"), [(5, 0), (10, 1), (20, 2), (None, 2)])
+def test_scores_and_costs_are_looked_up(split: Any, steps: int | None, column: int) -> None:
+    found = BENCHMARK.evaluator(split).evaluate(Request(TABULATED[7], Budget(steps)), Context())
+    score = float(getattr(BENCHMARK.table, split)[7, column])
+    assert found.metrics == {
+        "accuracy": score,
+        "params": params(TABULATED[7]),
+        "macs": float(BENCHMARK.table.macs[7]),
+        "latency_ms": 2.5,
+    }
+    assert found.spent == Spent(4.0 * MARKS[column] / 20, MARKS[column])
+
+
+def test_steps_and_splits_that_are_not_there_are_refused() -> None:
+    with pytest.raises(IllegalInput, match="after 5, 10, 20 steps, not after 7"):
+        BENCHMARK.evaluator().evaluate(Request(TABULATED[0], Budget(7)), Context())
+    with pytest.raises(IllegalInput, match="validation and test, not 'train'"):
+        BENCHMARK.evaluator("train")  # type: ignore[arg-type]
+
+
+def test_a_training_that_failed_fails_again_and_comes_last() -> None:
+    scores = BENCHMARK.table.validation.copy()
+    scores[3] = np.nan
+    failed = changed(validation=scores)
+    with pytest.raises(EvaluationFailed, match="failed when the table was made"):
+        failed.evaluator().evaluate(Request(TABULATED[3]), Context())
+    assert failed.ranks[3] == 200
+    assert sorted(failed.ranks)[:3] == [1, 2, 3]
+
+
+def test_a_latency_that_was_not_measured_is_left_out() -> None:
+    unmeasured = changed(latency_ms=np.full(200, np.nan, np.float32))
+    assert set(unmeasured.costs(0)) == {"params", "macs"}
+
+
+def test_ranks_follow_the_validation_scores() -> None:
+    scores = np.zeros((200, 3), np.float32)
+    scores[:4, -1] = (0.5, 0.75, 0.75, 1.0)
+    assert changed(validation=scores).ranks[:5].tolist() == [4, 2, 2, 1, 5]
+    assert BENCHMARK.ranks[int(BENCHMARK.scores().argmax())] == 1
+
+
+def test_the_least_is_best_where_the_objective_says_so() -> None:
+    table = fake_table(small(), 50, objective="loss:min")
+    benchmark = Benchmark(table, small())
+    assert benchmark.objective == Objective("loss", "min")
+    assert benchmark.ranks[int(benchmark.scores().argmin())] == 1
+
+
+def test_noise_is_what_seeds_add() -> None:
+    rng = np.random.default_rng(0)
+    true = rng.normal(0.7, 0.05, size=(200, 1, 1))
+    seeds = (true + rng.normal(0, 0.02, size=(200, 3, 1))).repeat(3, axis=2).astype(np.float32)
+    rows = np.arange(200, dtype=np.uint32)
+    noise = changed(validation=seeds[:, 0], noise_rows=rows, noise_validation=seeds[:, 1:], noise_test=seeds[:, 1:])
+    found = noise.noise()
+    assert (found.designs, found.seeds) == (200, 3)
+    assert found.between_seeds == pytest.approx(0.02, rel=0.1)
+    assert found.between_designs == pytest.approx(0.05, rel=0.15)
+
+
+def test_without_seeds_there_is_no_noise_to_tell() -> None:
+    nothing = np.empty((0, 2, 3), np.float32)
+    single = changed(noise_rows=np.empty(0, np.uint32), noise_validation=nothing, noise_test=nothing)
+    with pytest.raises(IllegalInput, match="no designs that were trained with several seeds"):
+        single.noise()

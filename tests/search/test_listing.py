@@ -1,0 +1,149 @@
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from formwright.arch.alignment import Alignment
+from formwright.arch.distance import Distance
+from formwright.arch.edit_distance import EditDistance
+from formwright.core.errors import IllegalInput
+from formwright.core.rng import derive
+from formwright.search import listing as module
+from formwright.search.faithfulness import compare
+from formwright.search.listing import listing
+from formwright.space import Choice, Record, Space
+from formwright.space.zoo import load_space
+from formwright.testing.spaces import large, small, tiny, twins
+
+
+@pytest.fixture
+def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Let pools be small, and forget the listings that have one."""
+    module._listing.cache_clear()
+    monkeypatch.setattr(module, "POOL", 300)
+    yield 300
+    module._listing.cache_clear()
+
+
+COORDINATES = pytest.mark.parametrize("coordinates", ["transformer2vec", "one-hot"])
+
+
+@COORDINATES
+@pytest.mark.parametrize("space", [tiny(), small(), twins()], ids=lambda space: str(space.name))
+def test_every_design_is_listed_with_its_card_and_its_point(space: Space, coordinates: str) -> None:
+    listed = listing(space, coordinates)
+    assert listed.whole
+    assert list(listed.designs) == list(space.enumerate())
+    assert list(listed.cards) == [space.card(design) for design in listed.designs]
+    assert len(listed.points) == len(listed.designs)
+    assert np.isfinite(listed.points).all()
+    assert all(listed.cards[row].digest == digest for digest, row in listed.row.items())
+
+
+def test_one_hot_points_are_the_encoded_designs() -> None:
+    listed = listing(small(), "one-hot")
+    assert np.array_equal(listed.points, [small().encode(design) for design in listed.designs])
+
+
+@pytest.mark.parametrize(("name", "kind"), [("edit", EditDistance), ("alignment", Alignment)])
+def test_points_follow_the_chosen_distance_in_proportion(name: str, kind: type[Distance]) -> None:
+    listed = listing(small(), distance=name)
+    given = kind.of(listed.cards).between(listed.cards, listed.cards).astype(float).ravel()
+    found = np.linalg.norm(listed.points[:, None] - listed.points, axis=2).ravel()
+    assert compare(found * (found @ given) / (found @ found), given).stress < 0.15
+    assert compare(found, given).spearman > 0.95
+
+
+def test_one_number_scales_all_coordinates_to_a_mean_variance_of_one() -> None:
+    points = listing(small()).points
+    assert points.mean(axis=0) == pytest.approx(np.zeros(points.shape[1]), abs=0.2)
+    assert (points**2).mean() == pytest.approx(1, abs=0.1)
+    variances = points.var(axis=0)
+    assert variances[0] > 2 * variances[-1]
+
+
+def test_only_the_order_aware_distance_tells_designs_from_their_reverse() -> None:
+    space = small()
+    design = next(design for design in space.enumerate() if len(set(design["layers"])) == 2)
+    mirrored = next(other for other in space.enumerate() if other["layers"] == design["layers"][::-1])
+    for name, same in (("edit", True), ("alignment", False)):
+        listed = listing(space, distance=name)
+        one, two = listed.points_of([design, mirrored], [space.card(design), space.card(mirrored)])
+        assert np.allclose(one, two, atol=1e-3) == same
+
+
+@COORDINATES
+def test_a_space_too_large_to_list_has_a_pool(coordinates: str, pool: int) -> None:
+    listed = listing(large(), coordinates)
+    assert not listed.whole
+    assert 0.9 * pool < len(listed.designs) <= pool
+    assert len(listed.row) == len(listed.designs)
+    depths = [len(design["layers"]) for design in listed.designs]
+    assert all(depths.count(depth) > pool / 4 for depth in (4, 8, 12))
+
+
+@pytest.mark.usefixtures("pool")
+@COORDINATES
+def test_points_of_designs_listed_or_not(coordinates: str) -> None:
+    space = large()
+    listed = listing(space, coordinates)
+    rng = derive(3, "others")
+    new = [space.sample(rng, "gene") for _ in range(5)]
+    designs = [listed.designs[7], *new, listed.designs[0]]
+    points = listed.points_of(designs, [space.card(design) for design in designs])
+    assert np.array_equal(points[[0, -1]], listed.points[[7, 0]])
+    assert np.allclose(points[1:-1], listed.place(new, [space.card(design) for design in new]))
+    assert len(np.unique(points, axis=0)) == 7
+    points[:] = 0  # and the listing is nobody's scratch paper
+    assert listed.points[7].any()
+
+
+@COORDINATES
+def test_points_of_no_designs_are_none(coordinates: str) -> None:
+    listed = listing(small(), coordinates)
+    assert listed.points_of([], []).shape == (0, listed.points.shape[1])
+
+
+@COORDINATES
+def test_a_design_that_was_listed_is_placed_on_its_point(coordinates: str) -> None:
+    listed = listing(small(), coordinates)
+    assert np.allclose(listed.place(listed.designs[40:45], listed.cards[40:45]), listed.points[40:45], atol=1e-3)
+
+
+def test_a_listing_is_made_once_however_it_is_asked_for() -> None:
+    assert listing(small()) is listing(small(), "transformer2vec", "alignment")
+    assert listing(small(), "one-hot", "edit") is listing(small(), "one-hot", "alignment")
+    assert listing(small(), distance="edit") is not listing(small())
+
+
+def test_a_listing_made_anew_is_the_same() -> None:
+    kept = listing(tiny()).points
+    module._listing.cache_clear()
+    assert np.array_equal(listing(tiny()).points, kept)
+
+
+def test_designs_with_one_card_between_them_have_a_point() -> None:
+    card = tiny().card(next(tiny().enumerate()))
+    space = Space("one", Record.of(side=Choice(("left", "right"))), lambda design: card)
+    assert not listing(space).points.any()
+    assert listing(space).points.shape == (2, 1)
+
+
+@pytest.mark.slow
+def test_a_space_without_slots_is_embedded() -> None:
+    space = load_space("autobert-zero-nano")
+    listed = listing(space)
+    assert not listed.whole
+    assert listed.points.std(axis=0)[0] > 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("two-hot",), "coordinates is 'two-hot'; it must be 'transformer2vec' or 'one-hot'"),
+        (("one-hot", "miles"), "distance is 'miles'; it must be 'edit' or 'alignment'"),
+    ],
+)
+def test_unknown_names_are_refused(arguments: tuple[str, ...], message: str) -> None:
+    with pytest.raises(IllegalInput, match=message):
+        listing(tiny(), *arguments)

@@ -1,0 +1,52 @@
+from pathlib import Path
+
+import pytest
+
+from formwright.core.errors import IllegalInput
+from formwright.study.contest import Replay
+from formwright.study.contest_file import ContestFile
+
+FIRST, SECOND = Replay("random", 0, (1, 2), 0.5), Replay("local", 1, (3, 3), 0.25)
+
+
+def test_what_is_kept_is_read_and_passed_on(tmp_path: Path) -> None:
+    file = ContestFile(tmp_path / "runs.jsonl", "a")
+    assert file.read() == []
+    assert list(file.keep(iter([FIRST]))) == [FIRST]
+    assert list(file.keep(iter([SECOND]))) == [SECOND]
+    assert file.read() == [FIRST, SECOND]
+
+
+def test_a_search_is_written_before_it_is_passed_on(tmp_path: Path) -> None:
+    file = ContestFile(tmp_path / "runs.jsonl", "a")
+    for found in file.keep(iter([FIRST, SECOND])):
+        assert file.read()[-1] == found
+
+
+def test_searches_on_another_table_are_left_alone(tmp_path: Path) -> None:
+    here, there = (ContestFile(tmp_path / "runs.jsonl", table) for table in ("a", "b"))
+    list(here.keep(iter([FIRST])))
+    list(there.keep(iter([SECOND])))
+    assert (here.read(), there.read()) == ([FIRST], [SECOND])
+
+
+def test_a_line_that_was_cut_short_is_forgotten(tmp_path: Path) -> None:
+    file = ContestFile(tmp_path / "runs.jsonl", "a")
+    list(file.keep(iter([FIRST, SECOND])))
+    file.path.write_bytes(file.path.read_bytes()[:-5])
+    assert file.read() == [FIRST]
+    list(file.keep(iter([SECOND])))
+    assert file.read() == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize("text", ["no JSON\n", "{}\n", "[1]\n", '{"table": "a", "method": "random"}\n'])
+def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text(text)
+    with pytest.raises(IllegalInput, match="runs.jsonl is no file of searches"):
+        ContestFile(path, "a").read()
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match="cannot write .*absent"):
+        list(ContestFile(tmp_path / "absent" / "runs.jsonl", "a").keep(iter([FIRST])))
