@@ -8,7 +8,8 @@ from tests.study.cases import own_rows
 
 from formwright.study.assemble import assemble
 from formwright.study.facts import study_json
-from formwright.study.finish import candidates, deliver
+from formwright.study.candidates import candidates
+from formwright.study.finish import deliver
 from formwright.study.launch import work_at
 from formwright.study.place import create, find
 from formwright.study.stop import Stop

@@ -14,7 +14,7 @@ from formwright.cli import study_run
 from formwright.cli.study_run import Wishes, conduct, verdict
 from formwright.core.rng import derive
 from formwright.nn.hf.folders import CARD
-from formwright.study.finish import Delivered
+from formwright.study.delivered import Delivered
 from formwright.study.place import Place
 from formwright.study.stop import Stop
 from formwright.testing.spaces import small

@@ -50,7 +50,7 @@ def test_facts_that_are_needed_are_asked_for() -> None:
 
 def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.npz"
-    with pytest.raises(IllegalInput, match="cannot read the table of scores .*table.npz"):
+    with pytest.raises(IllegalInput, match=r"cannot read the table of scores .*table\.npz"):
         read_score_table(path)
     TABLE.write(path)
     whole = path.read_bytes()

@@ -111,9 +111,9 @@ def test_a_design_that_was_listed_is_placed_on_its_point(coordinates: str) -> No
 
 
 def test_a_listing_is_made_once_however_it_is_asked_for() -> None:
-    assert listing(small()) is listing(small(), "transformer2vec", "alignment")
+    assert listing(small()) is listing(small(), "transformer2vec", "edit")
     assert listing(small(), "one-hot", "edit") is listing(small(), "one-hot", "alignment")
-    assert listing(small(), distance="edit") is not listing(small())
+    assert listing(small(), distance="alignment") is not listing(small())
 
 
 def test_a_listing_made_anew_is_the_same() -> None:
@@ -130,6 +130,7 @@ def test_designs_with_one_card_between_them_have_a_point() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("pool")
 def test_a_space_without_slots_is_embedded() -> None:
     space = load_space("autobert-zero-nano")
     listed = listing(space)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from formwright.space import Choice, Expressions, Part, Record, Repeat, Switch
+from formwright.space import Choice, Expressions, Part, Record, Repeat, Row, Switch
 
 SCALARS = st.one_of(st.integers(-3, 3), st.sampled_from(["sdp", "wma", ""]), st.booleans(), st.none(), st.just(0.5))
 OPTIONS = st.one_of(SCALARS, st.tuples(SCALARS, SCALARS))
@@ -25,11 +25,16 @@ def _branches(parts: st.SearchStrategy[Part[Any]]) -> st.SearchStrategy[Part[Any
         named.map(lambda fields: Record.of(**fields)),
         named.map(lambda cases: Switch.of(**cases)),
         st.builds(_repeat, parts, groups, st.integers(1, 3)),
+        st.builds(_row, st.tuples(parts, parts, parts), groups, st.integers(1, 3)),
     )
 
 
 def _repeat(part: Part[Any], groups: list[int], tied: int) -> Repeat:
     return Repeat(part, tuple(number * tied for number in groups), tied)
+
+
+def _row(parts: tuple[Part[Any], ...], lengths: list[int], tied: int) -> Row:
+    return Row(parts[: -(-max(lengths) // tied)], tuple(lengths), tied)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.evaluate.fake_table import MARKS, fake_benchmark
+from tests.evaluate.fake_table import fake_benchmark
 
 from formwright.core.protocols import Searcher
 from formwright.core.records import Budget, History, Request
@@ -75,13 +75,11 @@ def test_a_search_with_nothing_left_keeps_what_it_found() -> None:
 
 def test_evaluations_are_counted_by_their_steps() -> None:
     # two quarters and a half are one; going on from a half to the end costs the other half
-    script = [(1, 5), (2, 5), (3, 10), (3, 20), (4, None)]
-    method = scripted(*script, (5, None))
+    method = scripted((1, 5), (2, 5), (3, 10), (3, 20), (4, None), (5, None))
     found = replay(BENCHMARK, method, 0, 2)
     assert len(method.seen) == 5
     assert found.best[0] == 3  # half a training counts for more than a quarter
     assert found.best[1] in (3, 4)
-    assert sum((20, 20)) == sum((5, 5, 20)) + MARKS[0] * 2  # the second is reached with the fifth trial
 
 
 def test_a_design_that_was_trained_further_counts_as_better() -> None:
@@ -107,7 +105,10 @@ def test_the_least_is_sought_where_the_objective_says_so() -> None:
     assert replay(lowest, scripted((best, None), (worst, None)), 0, 2).best == (best, worst)
 
 
-@pytest.mark.parametrize("name", ["random", "regularized-evolution", "local", "nsga2", "halving", "tpe"])
+@pytest.mark.parametrize(
+    "name",
+    ["random", "regularized-evolution", "local", "nsga2", "halving", pytest.param("tpe", marks=pytest.mark.slow)],
+)
 def test_searchers_find_designs_of_the_table_and_repeat_themselves(name: str) -> None:
     (method,) = find_methods([name])
     first, again, other = (replay(BENCHMARK, method, seed, 15) for seed in (0, 0, 1))

@@ -43,10 +43,10 @@ def test_a_line_that_was_cut_short_is_forgotten(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_text(text)
-    with pytest.raises(IllegalInput, match="runs.jsonl is no file of searches"):
+    with pytest.raises(IllegalInput, match=r"runs\.jsonl is no file of searches"):
         ContestFile(path, "a").read()
 
 
 def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    with pytest.raises(IllegalInput, match="cannot write .*absent"):
+    with pytest.raises(IllegalInput, match=r"cannot write .*absent"):
         list(ContestFile(tmp_path / "absent" / "runs.jsonl", "a").keep(iter([FIRST])))

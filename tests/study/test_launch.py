@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,12 +113,14 @@ def test_workers_share_a_study_and_replace_one_that_died(tmp_path: Path, capsys:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_wish_to_stop_that_comes_with_the_last_trial_is_heard_too(tmp_path: Path) -> None:
-    place = place_of(tmp_path, 1)
-    with place.open() as opened:
-        assert run_workers(place, 1, nothing)
-        looks = iter([lambda: os.kill(os.getpid(), signal.SIGINT)])
-        assert not run_workers(place, 1, lambda: next(looks, nothing)())
-        assert run_workers(place, 1, nothing)
+    place, looks = place_of(tmp_path, 1), iter([partial(os.kill, os.getpid(), signal.SIGINT)])
+
+    def ask_once() -> None:
+        next(looks, nothing)()
+
+    assert run_workers(place, 1, nothing)
+    assert not run_workers(place, 1, ask_once)
+    assert run_workers(place, 1, nothing)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from formwright.core.errors import IllegalInput
+from formwright.study.launch import WorkersDied
 from formwright.study.processes import in_processes
 
 
@@ -41,6 +42,12 @@ def test_several_workers_do_every_job_once_on_one_thread_each(monkeypatch: pytes
 def test_what_goes_wrong_in_a_job_is_told() -> None:
     with pytest.raises(IllegalInput, match="not 0"):
         list(in_processes(refused, range(1), 2))
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_is_told_of() -> None:
+    with pytest.raises(WorkersDied, match="is memory short"):
+        list(in_processes(os._exit, [9], 2))
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from formwright.cli.program import call, without_password
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from formwright.study.finish import Delivered
+    from formwright.study.delivered import Delivered
     from formwright.study.place import Opened, Place
 
 REPORT = "report.html"
@@ -101,7 +101,9 @@ def _search(opened: "Opened", wishes: Wishes) -> bool:
 def _deliver(opened: "Opened", wishes: Wishes) -> "list[Delivered]":
     from formwright.cli.delivery_view import showing_delivery
     from formwright.study.assemble import assemble
-    from formwright.study.finish import FINAL, candidates, deliver_all
+    from formwright.study.candidates import candidates
+    from formwright.study.finish import FINAL
+    from formwright.study.finish_all import deliver_all
 
     study = assemble(opened.config, opened.log, opened.place.folder)
     chosen = candidates(study, opened.config.keep, baseline=wishes.baseline)
@@ -131,7 +133,7 @@ def _facts(opened: "Opened", models: "list[Delivered]") -> dict[str, Any]:
 def _print(opened: "Opened", models: "list[Delivered]") -> None:
     from formwright.cli.output import console
     from formwright.report.terminal import draw_text
-    from formwright.study.finish import card_of_model
+    from formwright.study.delivered import card_of_model
 
     page = opened.place.folder / REPORT
     if not any(model.role != "baseline" for model in models):
@@ -150,7 +152,7 @@ def _print(opened: "Opened", models: "list[Delivered]") -> None:
 
 def _nothing(opened: "Opened") -> str:
     """Say why no design was delivered."""
-    from formwright.study.finish import undelivered
+    from formwright.study.delivered import undelivered
 
     if not any(event.kind == "told" for event in opened.log.read()):
         return "no trial was finished"

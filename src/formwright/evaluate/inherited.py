@@ -47,10 +47,14 @@ class Inherited:
 
     def evaluate(self, request: Request, context: Context) -> Observation:
         """Train the card of a request and judge it on validation."""
+        return self.transferred(request, context) or self.trainer.observe(request, context)
+
+    def transferred(self, request: Request, context: Context) -> Observation | None:
+        """Train the card of a request from a relative's weights; None where no trial is related closely enough."""
         card = card_of(request)
         relative = self._relative(card, request.parent, context)
         if relative is None or context.folder is None:
-            return self.trainer.observe(request, context)
+            return None
         weights = _weights(relative, context.folder)
 
         def start(card: Card, prepared: Prepared, training: Training) -> TaskModel:

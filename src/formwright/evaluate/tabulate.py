@@ -29,9 +29,10 @@ class Point:
 
 
 def tabulate(trainer: Trainer, card: Card, seed: int, marks: Sequence[int]) -> list[Point]:
-    """Train a card once, to the end of the recipe, and judge it on both splits after each of `marks` steps.
+    """Train a card once and judge it on both splits after each of `marks` steps.
 
-    What cannot be scored raises `EvaluationFailed`.
+    The learning rate falls as in a training of all steps of the recipe, wherever the last mark is. What cannot be
+    scored raises `EvaluationFailed`.
     """
     training = trainer.seeded(Context(seed))
     steps = training.recipe.steps
@@ -41,9 +42,9 @@ def tabulate(trainer: Trainer, card: Card, seed: int, marks: Sequence[int]) -> l
 
     def look(step: int, _: float) -> None:
         if step + 1 in marks[:-1]:
-            points.append(_point(step + 1, judge(model, prepared, prepared.validation)))
+            points.append(point(step + 1, judge(model, prepared, prepared.validation)))
 
-    def _point(steps: int, validation: Mapping[str, float]) -> Point:
+    def point(steps: int, validation: Mapping[str, float]) -> Point:
         refuse_scores(validation, steps)
         tested = judge(model, prepared, _test_part(prepared))
         refuse_scores(tested, steps, "test")
@@ -52,7 +53,7 @@ def tabulate(trainer: Trainer, card: Card, seed: int, marks: Sequence[int]) -> l
     with enough_memory(OUTSIDE):
         model = fresh_model(card, prepared, training)
         trained = fit(model, prepared, training, Run(until=marks[-1], after_step=look))
-        return [*points, _point(marks[-1], trained.metrics)]
+        return [*points, point(marks[-1], trained.metrics)]
 
 
 @lru_cache(maxsize=2)

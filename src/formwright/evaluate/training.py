@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from safetensors.torch import save
 
 from formwright.arch.card import Card
@@ -23,6 +25,7 @@ from formwright.train import checkpoint
 from formwright.train.fit import Run, Trained, Training, fit, fresh_model
 from formwright.train.loop import Saving, enough_memory
 from formwright.train.prepare import Prepared, prepare
+from formwright.train.recipe import Recipe
 from formwright.train.streams import Shuffled, lengths_of
 
 WEIGHTS = "weights"  # the name of the artifact
@@ -117,11 +120,12 @@ def refuse_scores(metrics: Mapping[str, float], steps: int, where: str = "valida
 
 
 def training_macs(card: Card, prepared: Prepared, training: Training, steps: int) -> int:
-    """Count what training computed, with rows as long as their batches made them in the mean.
+    """Count what training computed, with rows as long as their batches made them in the mean."""
+    return macs_of_steps(card, lengths_of(prepared.train.examples), training.recipe, steps)
 
-    A backward pass costs about two forward passes.
-    """
-    recipe, lengths = training.recipe, lengths_of(prepared.train.examples)
+
+def macs_of_steps(card: Card, lengths: NDArray[np.int64], recipe: Recipe, steps: int) -> int:
+    """Count what steps on rows of these lengths compute; a backward pass costs about two forward passes."""
     order = Shuffled(lengths, recipe.batch, recipe.seed)
     rows = recipe.accumulate * len(lengths) / order.batches_per_epoch  # of one step; the last batch may be smaller
     return steps * round(3 * rows * macs(card, round(order.padded_length)))

@@ -8,8 +8,10 @@ from formwright import __version__
 from formwright.core.records import History, Objective, Trial
 from formwright.report.importance import Importance, importance
 from formwright.report.models import FinalModel, commands, final_models, told_apart, undeliverable
+from formwright.report.predictions import Predictions, predictions
 from formwright.report.progress import Progress, progress
 from formwright.report.rows import TrialRow, trial_rows
+from formwright.report.space_map import SpaceMap, space_map
 from formwright.search.fronts import best_of, front, longest
 from formwright.search.scores import goals_of
 from formwright.space.space import Space
@@ -32,6 +34,8 @@ class StudyFacts:
     ledger: Ledger
     progress: Progress
     importance: Importance
+    space_map: SpaceMap
+    predictions: Predictions
     models: tuple[FinalModel, ...]
     command: str
     over: str
@@ -76,16 +80,20 @@ def study_facts(log: Log, space: Space) -> StudyFacts:
     rows = trial_rows(replay.history, events, limits, _length(log.config))
     failed, ranked = undeliverable(events), best_of(replay.history, objectives)
     ordered = [trial for trial in ranked if trial.request.card.digest not in failed] or ranked
+    leading, steps = front(replay.history, objectives), progress(_comparable(rows, replay.history), goal)
+    marked = {trial.number for trial in (*ordered[:1], *leading)} | {int(number) for number, _ in steps.by_number}
     return StudyFacts(
         name=log.name,
         config=_extended(log.config, events),
         objectives=objectives,
         trials=rows,
         best=ordered[0].number if ordered else None,
-        front=tuple(trial.number for trial in front(replay.history, objectives)),
+        front=tuple(trial.number for trial in leading),
         ledger=replay.ledger(_elapsed(events)),
-        progress=progress(_comparable(rows, replay.history), goal),
+        progress=steps,
         importance=importance(space, replay.history.finished, goal),
+        space_map=space_map(space, replay.history.trials, marked),
+        predictions=predictions(space, replay.history.finished, objectives),
         models=told_apart(final_models(events), _wanted(ordered, objectives, log.config)),
         command=commands(events),
         over=_over(events),

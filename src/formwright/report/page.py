@@ -14,10 +14,22 @@ from formwright.report.markup import join, script_json
 from formwright.report.page_data import page_data
 from formwright.report.page_foot import choices_that_matter, configuration, cost_ledger, failures, footer
 from formwright.report.page_head import best_design, header, task_of
+from formwright.report.page_map import map_of_space, predictions_and_outcomes
 from formwright.space.space import Space
 from formwright.study.store import Log
 
-_SCRIPTS = ("study.js", "format.js", "drawing.js", "choose.js", "figure.js", "plots.js", "table.js", "start.js")
+_SCRIPTS = (
+    "study.js",
+    "format.js",
+    "drawing.js",
+    "choose.js",
+    "figure.js",
+    "plots.js",
+    "map.js",
+    "predictions.js",
+    "table.js",
+    "start.js",
+)
 
 
 def report_html(facts: StudyFacts) -> str:
@@ -30,6 +42,8 @@ def report_html(facts: StudyFacts) -> str:
         "title": join(f"{task_of(facts.config)} \N{MIDDLE DOT} {facts.name}"),
         "header": header(facts),
         "best": best_design(facts),
+        "map": map_of_space(facts),
+        "predictions": predictions_and_outcomes(facts),
         "importance": choices_that_matter(facts),
         "failures": failures(facts),
         "ledger": cost_ledger(facts),

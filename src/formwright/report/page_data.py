@@ -7,8 +7,10 @@ from formwright.core.records import Objective
 from formwright.report.facts import StudyFacts
 from formwright.report.figures import kind_of
 from formwright.report.models import FinalModel
+from formwright.report.predictions import Predictions
 from formwright.report.rows import TrialRow
 from formwright.report.sketch import Sketches
+from formwright.report.space_map import SpaceMap
 
 _STATES = {"finished": 0, "pending": 1, "failed": 2}
 
@@ -27,6 +29,8 @@ def page_data(facts: StudyFacts) -> dict[str, Any]:
         "trials": _columns(rows),
         "reasons": {row.number: row.reason for row in rows if row.reason},
         "designs": _designs(rows),
+        "map": _map(facts.space_map),
+        "predictions": _predictions(facts.predictions),
     }
 
 
@@ -66,6 +70,17 @@ def _designs(rows: Sequence[TrialRow]) -> dict[str, Any]:
     drawn = [sketches.add(row.card) for row in rows]
     swatches = [{"name": one.name, "colour": one.colour, "filled": one.filled} for one in sketches.swatches]
     return {"of": drawn, "layers": sketches.layers, "phrases": sketches.phrases, "swatches": swatches}
+
+
+def _map(found: SpaceMap) -> dict[str, Any] | None:
+    if found.hidden:
+        return None
+    spots = [[spot.number, spot.x, spot.y] for spot in found.spots]
+    return {"spots": spots, "x": [x for x, _ in found.others], "y": [y for _, y in found.others]}
+
+
+def _predictions(found: Predictions) -> list[list[float | None]]:
+    return [[guess.number, _short(guess.mean), _short(guess.low), _short(guess.high)] for guess in found.guesses]
 
 
 def _model(model: FinalModel) -> dict[str, Any]:

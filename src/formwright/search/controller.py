@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,7 @@ SPREAD = 0.1  # of the first weights: nearly every option is as likely as any ot
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Number the options of all slots of a part: each option of each slot is a token; the first token is 0."""
+    """Number the options of all slots of a part: each option of each slot is a token."""
 
     part: Part[Any]
     first: dict[str, int]
@@ -41,10 +40,10 @@ class Vocabulary:
     def read(self, design: Any) -> tuple[Tokens, Mask]:
         """Return the tokens of a design, and for each of them which tokens could have stood in its place."""
         taken = list(decompose(self.part, design))
-        firsts = np.array([self.first[slot.name] for slot, _ in taken], dtype=np.intp)
-        options = np.array([slot.options for slot, _ in taken], dtype=np.intp)
-        possible = np.arange(self.size) - firsts[:, None]  # (steps, tokens)
-        return firsts + [option for _, option in taken], (possible >= 0) & (possible < options[:, None])
+        rows = [(self.first[slot.name], slot.options, option) for slot, option in taken]
+        firsts, options, chosen = np.array(rows, dtype=np.intp).T
+        place = np.arange(self.size) - firsts[:, None]  # (steps, tokens)
+        return firsts + chosen, (place >= 0) & (place < options[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,25 +99,22 @@ class Controller:
             state, cell = _advance(gates, cell)
             first = vocabulary.first[slot.name]
             options = slice(first, first + slot.options)
-            chances = np.exp(heads[options] @ state + biases[options]).cumsum()
-            taken = int(np.searchsorted(chances, rng.random() * chances[-1], side="right"))
+            logits = heads[options] @ state + biases[options]
+            chances = np.exp(logits - logits.max()).cumsum()
+            # rounding might lead past the last option
+            taken = min(int(np.searchsorted(chances, rng.random() * chances[-1], side="right")), slot.options - 1)
             token = first + taken
             return taken
 
         return compose(vocabulary.part, choose)
-
-    def log_probability(self, tokens: Tokens, possible: Mask) -> float:
-        """Return the logarithm of the chance to write these tokens."""
-        states, _, _ = self._states(tokens)
-        return float(self._log_chances(states, possible)[np.arange(len(tokens)), tokens].sum())
 
     def gradient(self, tokens: Tokens, possible: Mask, advantage: float, entropy: float) -> Floats:
         """Return the direction that raises `advantage` times the log-probability of the tokens, and the entropy.
 
         The entropy, weighed by `entropy`, is that of the choices that led to the tokens.
         """
-        states, cells, gates = self._states(tokens)
-        logs = self._log_chances(states, possible)
+        states, cells, gates = self.states(tokens)
+        logs = self.log_chances(states, possible)
         chances = np.exp(logs)
         surprise = np.where(possible, logs, 0.0)
         uncertainty = -(chances * surprise).sum(axis=1, keepdims=True)
@@ -132,7 +128,7 @@ class Controller:
         whole.biases[:] = by_logit.sum(axis=0)
         return whole.vector
 
-    def _states(self, tokens: Tokens) -> tuple[Floats, Floats, Floats]:
+    def states(self, tokens: Tokens) -> tuple[Floats, Floats, Floats]:
         """Return the states and cells before and after each step, and the gates of each step."""
         states, cells = np.zeros((2, len(tokens) + 1, self.hidden))
         gates = self.inputs[_before(tokens)]
@@ -142,9 +138,10 @@ class Controller:
             states[step + 1], cells[step + 1] = _advance(gate, cells[step])
         return states, cells, gates
 
-    def _log_chances(self, states: Floats, possible: Mask) -> Floats:
+    def log_chances(self, states: Floats, possible: Mask) -> Floats:
         """Return the log-probability of every token at every step: (steps, tokens)."""
         logits = np.where(possible, states[1:] @ self.heads.T + self.biases, -np.inf)
+        logits -= logits.max(axis=1, keepdims=True)
         logs: Floats = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
         return logs
 
@@ -152,7 +149,7 @@ class Controller:
         """Return the gradient by the gates' inputs, given that by the states as the heads see them."""
         keep, forget, show, new = np.split(gates, 4, axis=1)
         bounded = np.tanh(cells[1:])
-        slopes = np.concatenate([gates * (1.0 - gates)], axis=1)
+        slopes = gates * (1.0 - gates)
         slopes[:, -self.hidden :] = 1.0 - np.square(new)
         others = np.stack([new, cells[:-1], bounded, keep], axis=1)  # what each gate is multiplied with
         through = show * (1.0 - np.square(bounded))
@@ -172,9 +169,9 @@ class Controller:
 def _gates(inputs: Floats) -> Floats:
     """Return the gates that keep, forget and show, from 0 to 1, and the new content, from -1 to 1."""
     quarter = len(inputs) // 4
-    halved = np.tanh(np.concatenate([0.5 * inputs[: 3 * quarter], inputs[3 * quarter :]]))
-    halved[: 3 * quarter] = 0.5 * halved[: 3 * quarter] + 0.5
-    return halved
+    gates: Floats = np.tanh(np.concatenate([0.5 * inputs[: 3 * quarter], inputs[3 * quarter :]]))
+    gates[: 3 * quarter] = 0.5 * gates[: 3 * quarter] + 0.5  # the logistic function, by way of tanh
+    return gates
 
 
 def _advance(gates: Floats, cell: Floats) -> tuple[Floats, Floats]:

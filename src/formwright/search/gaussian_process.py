@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,8 +61,8 @@ def fit(points: Floats, values: Floats) -> GaussianProcess:
     distances = cdist(points, points)
     apart = distances[distances > 0.0]
     unit = float(np.median(apart)) if len(apart) else 1.0
-    best = max((_likeliest(distances, values, unit * length) for length in LENGTHS), key=lambda found: found[0])
-    return GaussianProcess(points, values, best[1])
+    found = [_likeliest(distances, values, unit * length) for length in LENGTHS.tolist()]
+    return GaussianProcess(points, values, max(found, key=itemgetter(0))[1])
 
 
 def _likeliest(distances: Floats, values: Floats, length: float) -> tuple[float, Scales]:

@@ -71,7 +71,7 @@ class GpBo:
     def ask(self, history: History, rng: Generator) -> Request:
         """Return the unseen legal design that promises most."""
         proposal = None
-        if not warming_up(history, self.initial) and len(history.finished) > 1:
+        if not warming_up(history, self.initial):
             proposal = first_legal(self._promising(history, rng), self.legal)
         if proposal is None:
             proposal = random_unseen(self.space, history, rng, self.legal)
@@ -80,13 +80,11 @@ class GpBo:
     def _promising(self, history: History, rng: Generator) -> Iterator[Proposal]:
         listed = listing(self.space, self.coordinates)
         trials = placed(history.finished, listed.row)
-        if not trials:
+        proposals, places = self._candidates(listed, history, trials, rng)
+        if len(trials) < 2 or not proposals:
             return
         process = fit(_points(listed, trials), targets(trials, self.objectives))
         process = process.believe(_points(listed, placed(history.pending, listed.row)))
-        proposals, places = self._candidates(listed, history, trials, rng)
-        if not proposals:
-            return
         worth, mean = self._worth(process, places)
         yield from (proposals[index] for index in ranked(worth, rng, second=mean))
 

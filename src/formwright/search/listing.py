@@ -26,6 +26,7 @@ DistanceName = Literal["edit", "alignment"]
 Place = Callable[[Sequence[Any], Sequence[Card]], Floats]
 
 POOL = 4_096
+DISTANCE: DistanceName = "edit"
 _DISTANCES: dict[str, type[Distance]] = {"edit": EditDistance, "alignment": Alignment}
 
 
@@ -53,13 +54,13 @@ class Listing:
         return found
 
 
-def listing(space: Space, coordinates: str = "transformer2vec", distance: str = "alignment") -> Listing:
+def listing(space: Space, coordinates: str = "transformer2vec", distance: str = DISTANCE) -> Listing:
     """List a space with the points of its designs: all of them, or a fixed random pool where they are too many.
 
     Points are either one-hot vectors, or `transformer2vec` embeddings that follow a distance between designs: the
-    order-blind "edit" distance of the paper or the order-aware "alignment". Embeddings are centred and divided by one
-    number, so that their coordinates have variance 1 on average and distances keep their proportions: the first
-    coordinates vary more than the last.
+    "edit" distance of the paper, for which designs of the same layers in another order coincide, or the order-aware
+    "alignment". Embeddings are centred and divided by one number, so that their coordinates have variance 1 on average
+    and distances keep their proportions: the first coordinates vary more than the last.
     """
     _known("coordinates", coordinates, Coordinates)
     _known("distance", distance, DistanceName)
@@ -97,7 +98,9 @@ def _embedding(cards: Sequence[Card], kind: type[Distance]) -> Place:
     extent = np.sqrt((embedding.anchors**2).mean()) or 1.0
 
     def place(designs: Sequence[Any], cards: Sequence[Card]) -> Floats:
-        return embedding.points(cards) / extent
+        # the last digits depend on how many threads multiply, and on which designs are placed at the same time
+        points: Floats = embedding.points(cards) / extent
+        return points.round(4)
 
     return place
 

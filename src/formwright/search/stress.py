@@ -18,7 +18,7 @@ Array = NDArray[np.floating[Any]]  # single or double: what is computed is of th
 _STEPS = 200
 _PLACING_STEPS = 40
 _ROWS = 256  # points placed at a time, so that all that is held for them stays in the processor's cache
-_NEGLIGIBLE = 1e-3  # axes along which points spread less than this share of the widest spread hold rounding errors
+_NEGLIGIBLE = 1e-2  # axes along which points spread less than this share of the widest spread are on their way to 0
 _WEAK = 0.1  # axes narrower than this share are too uncertain to start from
 
 

@@ -44,9 +44,9 @@ def first_unseen(
 ) -> Proposal:
     """Return the first legal design whose card nobody asked for yet.
 
-    `propose` is called up to `tries` times. Then the last proposal is mutated on and on, then designs are drawn
-    uniformly, and then a space of at most 100,000 designs is listed. Raise `SpaceExhausted` when nothing is left and
-    `NoLegalDesign` when nothing legal was found.
+    `propose` is called up to `tries` times, and need not know the space's own constraints. Then the last proposal is
+    mutated on and on, then designs are drawn uniformly, and then a space of at most 100,000 designs is listed. Raise
+    `SpaceExhausted` when nothing is left and `NoLegalDesign` when nothing legal was found.
     """
     seen = history.digests
     drawn = 0
@@ -56,7 +56,7 @@ def first_unseen(
         card = space.card(design)
         if card.digest in seen:
             continue
-        if legal(card):
+        if legal(card) and (not space.where or space.contains(design)):
             return Proposal(design, card)
         refused += 1
     if listable(space):

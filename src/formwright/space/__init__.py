@@ -10,12 +10,15 @@ from formwright.space.constraint import Constraint, Estimate
 from formwright.space.expression import Expressions
 from formwright.space.gene import Gene, Path, show_path
 from formwright.space.moves import mutate, neighbours
+from formwright.space.narrow import lists_of, narrowed
 from formwright.space.part import Part
 from formwright.space.record import Record
 from formwright.space.repeat import Repeat
+from formwright.space.row import Row
 from formwright.space.space import Space
 from formwright.space.switch import Switch
 from formwright.space.value import Case, Fields
+from formwright.space.within import Within
 
 __all__ = [
     "Case",
@@ -29,9 +32,13 @@ __all__ = [
     "Path",
     "Record",
     "Repeat",
+    "Row",
     "Space",
     "Switch",
+    "Within",
+    "lists_of",
     "mutate",
+    "narrowed",
     "neighbours",
     "show_path",
 ]

@@ -28,8 +28,9 @@ class WorkersDied(FormwrightError):
 def run_workers(place: Place, number: int, look: Callable[[], None], replacements: int = 10) -> bool:
     """Run a study with so many processes until it is over; `look` is called several times a second.
 
-    Return False when the user asked to stop, even where the last trial ended before it could be heard. A worker that dies is replaced, at most
-    `replacements` times: the others take over its trial. Workers do not outlive the process that started them.
+    Return False when the user asked to stop, even where the last trial ended before it could be heard. A worker that
+    dies is replaced, at most `replacements` times: the others take over its trial. Workers do not outlive the process
+    that started them.
     """
     team = _Team(place, replacements)
     with one_thread_each(), gentle_interruption() as wish:

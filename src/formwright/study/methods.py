@@ -20,7 +20,7 @@ _VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "bananas": {"one-hot": {"coordinates": "one-hot"}, "transformer2vec": {"coordinates": "transformer2vec"}},
 }
 
-_SLOW = ("gp",)  # minutes for a search of 100 designs, so that nobody wants it unasked
+_SLOW = ("gp", "coarse-to-fine")  # minutes for a search of 100 designs, so that nobody wants them unasked
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import TypeVar
 
-from formwright.study.launch import end_with_launcher, one_thread_each, without_interruption
+from formwright.study.launch import WorkersDied, end_with_launcher, one_thread_each, without_interruption
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -29,6 +30,8 @@ def in_processes(work: Callable[[Job], Result], jobs: Iterable[Job], workers: in
             ended, running = wait(running, return_when=FIRST_COMPLETED)
             running |= _handed_out(pool, work, islice(queue, len(ended)))
             yield from [future.result() for future in ended]
+    except BrokenProcessPool:
+        raise WorkersDied("a process that worked for this one died; is memory short?") from None
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -64,6 +64,11 @@ class SearcherContract(ABC):
             assert space.card(design) == trial.request.card
             assert space.from_json(json.loads(json.dumps(space.to_json(design)))) == design
 
+    def test_the_constraints_of_the_space_are_kept(self) -> None:
+        space = small().restrict("two layers", lambda card: card.encoder is not None and len(card.encoder.layers) == 2)
+        for trial in self._run(space, self.trials).trials:
+            assert space.contains(trial.request.design)
+
     def test_requests_survive_json(self) -> None:
         for request in outline(self._run(small(), self.trials)):
             assert Request.from_json(json.loads(json.dumps(request.to_json())), Card.from_json) == request

@@ -19,6 +19,10 @@ def layer(operation: Case, heads: int, hidden: int, width: int, depth: int) -> F
     return Fields.of(operation=operation, heads=heads, hidden=hidden, feed_forward=stack)
 
 
+def layer_with_stack(one: Fields, stack: tuple[int, ...]) -> Fields:
+    return Fields(tuple((gene, stack if gene == "feed_forward" else value) for gene, value in one.items()))
+
+
 SDP, WMA, DCT = Case("sa", "sdp"), Case("sa", "wma"), Case("lt", "dct")
 FREE_DESIGNS = {
     "flexibert-mini": [layer(SDP, 2, 256, 512, 3)] * 2 + [layer(DCT, 4, 128, 1024, 1)] * 2,
@@ -34,6 +38,8 @@ FREE_DESIGNS = {
         ("flexibert-s1", 84_943_872),
         ("flexibert-s1star", 3_317_817_600),
         ("flexibert-nano", 9_312),
+        ("flexibert-nano-s1", 84_943_872),
+        ("flexibert-nano-s1star", 3_317_817_600),
     ],
 )
 def test_published_counts(name: str, published: int) -> None:
@@ -83,11 +89,7 @@ def test_the_space_of_free_layers_holds_the_published_designs(name: str) -> None
 
 @pytest.mark.parametrize("name", FREE_DESIGNS)
 def test_the_space_of_free_stacks_holds_the_published_designs(name: str) -> None:
-    stacks = [(one.feed_forward.width,) * one.feed_forward.depth for one in FREE_DESIGNS[name]]
-    layers = [
-        Fields(tuple((gene, stack if gene == "feed_forward" else value) for gene, value in one.items()))
-        for one, stack in zip(FREE_DESIGNS[name], stacks, strict=True)
-    ]
+    layers = [layer_with_stack(one, (one.feed_forward.width,) * one.feed_forward.depth) for one in FREE_DESIGNS[name]]
     assert_holds(S1_STAR, name, layers)
 
 
@@ -111,12 +113,27 @@ def test_all_paired_designs_are_different_cards() -> None:
     assert len({S2.card(design).digest for design in S2.enumerate()}) == 9_312
 
 
+def test_a_paired_nano_design_is_one_of_free_layers_and_of_free_stacks() -> None:
+    nano, free, free_stacks = (load_space(f"flexibert-nano{level}") for level in ("", "-s1", "-s1star"))
+    rng = default_rng(1)
+    for _ in range(20):
+        pairs = nano.sample(rng, "gene")["layers"]
+        layers = [one for one in pairs for _ in range(2)]
+        stacks = [layer_with_stack(one, (one.feed_forward.width,) * one.feed_forward.depth) for one in layers]
+        card = nano.card(Fields.of(layers=pairs))
+        for space, found in ((free, layers), (free_stacks, stacks)):
+            design = Fields.of(layers=tuple(found))
+            assert space.contains(design)
+            assert space.card(design) == card
+
+
 def test_levels_describe_themselves_differently() -> None:
-    names = ["flexibert", "flexibert-s1", "flexibert-s1star", "flexibert-nano"]
+    levels = ["", "-s1", "-s1star"]
+    names = [f"{family}{level}" for family in ("flexibert", "flexibert-nano") for level in levels]
     assert len({load_space(name).about for name in names}) == len(names)
 
 
 def test_only_published_sizes_count_idle_parameters() -> None:
-    for name, idle in [("flexibert", True), ("flexibert-nano", False)]:
+    for name, idle in [("flexibert", True), ("flexibert-nano", False), ("flexibert-nano-s1star", False)]:
         space = load_space(name)
         assert {space.card(design).idle > 0 for design in islice(space.enumerate(), 200)} == {idle}

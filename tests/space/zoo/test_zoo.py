@@ -68,6 +68,8 @@ NAMED_SPACES = [
     "evolved-transformer-nano",
     "flexibert",
     "flexibert-nano",
+    "flexibert-nano-s1",
+    "flexibert-nano-s1star",
     "flexibert-s1",
     "flexibert-s1star",
     "hat",
@@ -171,7 +173,7 @@ def test_no_two_named_cards_are_the_same_design() -> None:
 @pytest.mark.parametrize(
     ("load", "message"),
     [
-        (load_space, r"no space called 'flexbert'. Nearest: 'flexibert'. All 18: `formwright list spaces`"),
+        (load_space, r"no space called 'flexbert'. Nearest: 'flexibert'. All 20: `formwright list spaces`"),
         (load_card, r"no card called 'flexbert'. Nearest: 'flexibert-.*All 39: `formwright list cards`"),
     ],
 )

@@ -86,8 +86,8 @@ function ringChosen(place) {
   }
 }
 
-// `rings` tells where a trial stands in the plot, in each of its pairs of axes.
-async function draw(place, traces, frame, rings) {
+// `rings` tells where a trial stands in the plot, in each of its pairs of axes; `more` what the plot alone knows of it.
+async function draw(place, traces, frame, rings, more = () => []) {
   place.rings = rings;
   await Plotly.react(place, traces, frame, SETTINGS);
   if (place.dataset.ready) return;
@@ -95,7 +95,7 @@ async function draw(place, traces, frame, rings) {
   ringChosen(place);
   whenChosen(() => ringChosen(place));
   place.on("plotly_afterplot", () => ringChosen(place));
-  place.on("plotly_hover", (event) => showTip(event));
+  place.on("plotly_hover", (event) => showTip(event, more));
   place.on("plotly_unhover", hideTip);
   place.on("plotly_click", (event) => {
     const row = event.points.map((point) => point.customdata).find((found) => Number.isInteger(found));
@@ -103,13 +103,14 @@ async function draw(place, traces, frame, rings) {
   });
 }
 
-function showTip({ points: [point], event }) {
+function showTip({ points: [point], event }, more) {
   const row = point.customdata;
   if (!Number.isInteger(row)) return;
   const names = [...VALUES.keys()].filter((name) => value(row, name) !== null).slice(0, 6);
   TIP.replaceChildren(
     element("b", "", `Trial ${THOUSANDS.format(TRIALS.number[row])}`),
     element("span", "", names.map((name) => `${name} ${shown(row, name)}`).join("  \u00b7  ")),
+    ...more(row).map((line) => element("span", "", line)),
     element("span", "quiet", headlineOf(row)),
     ...summary(row, 5).map((line) => element("span", "line", line)),
   );

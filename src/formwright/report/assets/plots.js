@@ -121,7 +121,7 @@ async function drawPlots() {
   const thinned = document.getElementById("thinned");
   thinned.hidden = WITH_GRAPHICS || COUNT <= MANY;
   thinned.textContent = `This browser has no WebGL: the plots show an even choice of about ${THOUSANDS.format(MANY)} trials, and all on the front.`;
-  for (const next of [drawFront, drawProgress, drawCosts]) {
+  for (const next of [drawFront, drawProgress, drawCosts, drawMap, drawPredictions]) {
     await new Promise((resume) => setTimeout(resume)); // the page can be read and used between two plots
     await next();
   }

@@ -14,12 +14,12 @@ function startCopying() {
   });
 }
 
-function startSwitch() {
-  const buttons = document.querySelectorAll("[data-axis]");
+// A row of buttons of which one is pressed; `name` is that of the data they carry.
+function startSwitch(name, pick) {
+  const buttons = document.querySelectorAll(`[data-${name}]`);
   buttons.forEach((made) => made.addEventListener("click", () => {
-    progressAxis = made.dataset.axis;
     buttons.forEach((other) => other.setAttribute("aria-pressed", other === made));
-    drawProgress();
+    pick(made.dataset[name]);
   }));
 }
 
@@ -30,7 +30,11 @@ function start() {
     return;
   }
   startPicks();
-  startSwitch();
+  startSwitch("axis", (axis) => {
+    progressAxis = axis;
+    drawProgress();
+  });
+  startSwitch("path", drawMap);
   startTable();
   choose(BEST ?? view.rows[0], false);
   markRow(chosen);

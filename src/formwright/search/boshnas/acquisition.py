@@ -10,7 +10,7 @@ from numpy.random import Generator
 from formwright.search.boshnas.gobi import Ascent, ascend, nearest
 from formwright.search.boshnas.jets import Jet
 from formwright.search.boshnas.parameters import Floats
-from formwright.search.boshnas.surrogate import Surrogate
+from formwright.search.boshnas.surrogate import Prediction, Surrogate
 from formwright.search.predictors import ranked
 
 RESTARTS = 32
@@ -28,27 +28,29 @@ class UpperBound:
     def __call__(self, x: Floats) -> Floats:
         """Return the bound at points (points, coordinates)."""
         found = self.surrogate.predict(x)
-        return found.mean + np.float32(self.k1) * found.aleatoric + np.float32(self.k2) * found.epistemic
+        return found.mean + self._weighted(found)
 
     def uncertainty(self, x: Floats) -> Floats:
         """Return by how much the bound exceeds the mean."""
-        found = self.surrogate.predict(x)
-        return np.float32(self.k1) * found.aleatoric + np.float32(self.k2) * found.epistemic
+        return self._weighted(self.surrogate.predict(x))
 
     def jet(self, x: Floats) -> Jet:
         """Return the bound with its gradient and the diagonal of its Hessian."""
         mean, aleatoric, epistemic = self.surrogate.jets(x)
         return mean + aleatoric.scale(self.k1) + epistemic.scale(self.k2)
 
+    def _weighted(self, found: Prediction) -> Floats:
+        return self.k1 * found.aleatoric + self.k2 * found.epistemic
+
 
 def highest(bound: UpperBound, points: Floats, rng: Generator) -> list[int]:
     """Return the rows of the points, the highest bound first."""
-    return ranked(bound(points), rng)
+    return ranked(bound(points).astype(np.float64), rng)
 
 
 def most_uncertain(bound: UpperBound, points: Floats, rng: Generator) -> list[int]:
     """Return the rows of the points, the greatest uncertainty first."""
-    return ranked(bound.uncertainty(points), rng)
+    return ranked(bound.uncertainty(points).astype(np.float64), rng)
 
 
 def climb(bound: UpperBound, points: Floats, ascent: Ascent, rng: Generator) -> list[int]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from formwright.search.boshnas.jets import Jet
 from formwright.search.boshnas.parameters import Floats
 
-FIRST_MOMENT, SECOND_MOMENT, EPSILON = 0.9, 0.999, 1e-8
+FIRST_MOMENT, SECOND_MOMENT, EPSILON = 0.5, 0.9, 1e-8  # gradients are exact here: little to average out
 SECOND_ORDER_RATE, FIRST_ORDER_RATE = 0.5, 0.1  # the first in units of Newton's step, the second of the points
 
 
@@ -30,13 +30,16 @@ class Ascent:
     most_steps: int = 60
     still: float = 1e-3
 
+    def rate(self, step: int) -> float:
+        """Return the length of a step; without curvature only ever shorter steps come to an end."""
+        return SECOND_ORDER_RATE if self.second_order else FIRST_ORDER_RATE * (1 - step / self.most_steps)
+
 
 def ascend(bound: Callable[[Floats], Jet], starts: Floats, low: Floats, high: Floats, ascent: Ascent) -> list[Floats]:
     """Climb `bound` from each start (points, coordinates) within the box from low to high, until all stand still.
 
     Return where the points were after 1, 2, 4, 8, ... steps, and at last where they ended.
     """
-    rate = SECOND_ORDER_RATE if ascent.second_order else FIRST_ORDER_RATE
     x, stages = starts, []
     first, second = np.zeros_like(x), np.zeros_like(x)
     for step in range(1, ascent.most_steps + 1):
@@ -45,9 +48,9 @@ def ascend(bound: Callable[[Floats], Jet], starts: Floats, low: Floats, high: Fl
         steepness = jet.curvature[..., 0] if ascent.second_order else gradient
         first += (1 - FIRST_MOMENT) * (gradient - first)
         second += (1 - SECOND_MOMENT) * (steepness**2 - second)
-        direction = first / np.float32(1 - FIRST_MOMENT**step)
-        size = np.sqrt(second / np.float32(1 - SECOND_MOMENT**step)) + np.float32(EPSILON)
-        x, before = np.clip(x + np.float32(rate) * direction / size, low, high), x
+        direction = first / (1 - FIRST_MOMENT**step)
+        size = np.sqrt(second / (1 - SECOND_MOMENT**step)) + EPSILON
+        x, before = np.clip(x + ascent.rate(step) * direction / size, low, high), x
         if np.all(np.abs(x - before) <= ascent.still * (high - low)):
             break
         if step & (step - 1) == 0:

@@ -35,13 +35,12 @@ class Jet:
     def __matmul__(self, weight: Floats) -> Jet:
         return Jet(self.value @ weight, self.slope @ weight, self.curvature @ weight)
 
-    def shift(self, constant: Floats | np.float32) -> Jet:
+    def shift(self, constant: Floats | float) -> Jet:
         """Add a constant to the values."""
         return Jet(self.value + constant, self.slope, self.curvature)
 
     def scale(self, factor: float) -> Jet:
         """Multiply by a constant."""
-        factor = np.float32(factor)
         return Jet(factor * self.value, factor * self.slope, factor * self.curvature)
 
     def square(self) -> Jet:

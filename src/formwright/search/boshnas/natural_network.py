@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import log, sqrt
 
 import numpy as np
 from numpy.random import Generator
@@ -22,17 +23,17 @@ class NaturalNetwork:
 
     parameters: Parameters
     spread: float
-    floor: np.float32
+    floor: float
 
     @classmethod
     def start(cls, widths: Sequence[int], spread: float, floor: float, rng: Generator) -> NaturalNetwork:
         """Draw the means of weights with variance 1 / inputs; their own variances are `spread` / inputs."""
         arrays: list[Floats] = []
         for inputs, outputs in pairwise(widths):
-            weight = rng.standard_normal((inputs, outputs), dtype=np.float32) / np.float32(np.sqrt(inputs))
-            noise = np.full_like(weight, np.log(spread / inputs))
-            arrays += [weight, np.zeros(outputs, np.float32), noise, np.full(outputs, np.log(spread), np.float32)]
-        return cls(Parameters.of(arrays), spread, np.float32(floor))
+            weight = rng.standard_normal((inputs, outputs), dtype=np.float32) / sqrt(inputs)
+            noise = np.full_like(weight, log(spread / inputs))
+            arrays += [weight, np.zeros(outputs, np.float32), noise, np.full(outputs, log(spread), np.float32)]
+        return cls(Parameters.of(arrays), spread, floor)
 
     @property
     def layers(self) -> list[NaturalLinear]:
@@ -59,11 +60,11 @@ class NaturalNetwork:
         return mean, variance.shift(self.floor)
 
     def fit(self, x: Floats, y: Floats, descent: Descent, prior: float) -> None:
-        """Minimise the mean of (mean - y)^2 / 2 variance + ln(variance) / 2 over points x (points, inputs), y (points,).
+        """Minimise (mean - y)^2 / (2 variance) + ln(variance) / 2 on average over x (points, inputs) and y (points,).
 
-        Added is the divergence of the weights from the Gaussians of mean 0 that they were drawn from, for the
-        variances from those they began with, which counts as much as `prior` points: a network that has more weights than there are points explains all of them,
-        leaves no noise, and is sure of itself where it has seen nothing.
+        Weights have a prior that counts `prior` times: the means that of which they were drawn, the variances the value
+        they began with. A network with more weights than there are points could explain all of them without it, would
+        leave no noise, and be sure of itself where it has seen nothing.
         """
         layers = self.layers
         target = y[:, None]
@@ -72,9 +73,9 @@ class NaturalNetwork:
             slopes = self._pull(layers, x, target)
             for index, layer in enumerate(layers):
                 inputs = len(layer.weight)
-                slopes[_FIELDS * index] += np.float32(prior * inputs / len(x)) * layer.weight
-                excess = np.exp(layer.log_weight) * np.float32(inputs / self.spread) - 1
-                slopes[_FIELDS * index + 2] += np.float32(0.5 * prior / len(x)) * excess
+                slopes[_FIELDS * index] += prior * inputs / len(x) * layer.weight
+                excess = np.exp(layer.log_weight) * (inputs / self.spread) - 1
+                slopes[_FIELDS * index + 2] += 0.5 * prior / len(x) * excess
             return slopes
 
         self.parameters.descend(gradient, descent)

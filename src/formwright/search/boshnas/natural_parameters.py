@@ -7,6 +7,7 @@ depends on the input. Units are rectified; the moments of a rectified Gaussian a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import pi, sqrt
 
 import numpy as np
 from scipy.special import ndtr
@@ -14,7 +15,7 @@ from scipy.special import ndtr
 from formwright.search.boshnas.jets import Jet
 from formwright.search.boshnas.parameters import Floats
 
-ROOT_TAU = np.float32(np.sqrt(2 * np.pi))
+ROOT_TAU = sqrt(2 * pi)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,9 +116,7 @@ def rectify(mean: Jet, variance: Jet) -> tuple[Jet, Jet]:
     )
 
 
-def bend(
-    x: Jet, y: Jet, value: Floats, first: tuple[Floats, Floats], second: tuple[Floats, Floats, Floats]
-) -> Jet:
+def bend(x: Jet, y: Jet, value: Floats, first: tuple[Floats, Floats], second: tuple[Floats, Floats, Floats]) -> Jet:
     """Return a function of two jets, given its value and its derivatives by x and y, and by xx, xy and yy."""
     by_x, by_y = (part[:, None] for part in first)
     xx, xy, yy = (part[:, None] for part in second)

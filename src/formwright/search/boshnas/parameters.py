@@ -1,14 +1,19 @@
-"""Parameters of small networks, kept in one flat array so that an optimiser's step is a few array operations."""
+"""Parameters of small networks, kept in one flat array so that an optimiser's step is a few array operations.
+
+All of it is in single precision: a plain Python number leaves that as it is, a scalar of NumPy's would not.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import cos, pi, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
+Floats = NDArray[np.floating[Any]]
 
 FIRST_MOMENT, SECOND_MOMENT, EPSILON = 0.9, 0.99, 1e-8
 
@@ -47,6 +52,6 @@ class Parameters:
             np.concatenate([part.ravel() for part in gradient()], out=slope)
             first += (1 - FIRST_MOMENT) * (slope - first)
             second += (1 - SECOND_MOMENT) * (slope * slope - second)
-            rate = 0.5 * descent.rate * (1 + np.cos(np.pi * step / descent.steps))
-            unbiased = np.sqrt(1 - SECOND_MOMENT ** (step + 1)) / (1 - FIRST_MOMENT ** (step + 1))
-            flat -= np.float32(rate * unbiased) * first / (np.sqrt(second) + np.float32(EPSILON))
+            rate = 0.5 * descent.rate * (1 + cos(pi * step / descent.steps))
+            unbiased = sqrt(1 - SECOND_MOMENT ** (step + 1)) / (1 - FIRST_MOMENT ** (step + 1))
+            flat -= rate * unbiased * first / (np.sqrt(second) + EPSILON)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import sqrt
 
 import numpy as np
 from numpy.random import Generator
@@ -26,7 +27,7 @@ class Perceptron:
         """Draw a network whose units have values of about unit size where its inputs have."""
         arrays: list[Floats] = []
         for inputs, outputs in pairwise(widths):
-            weight = rng.standard_normal((inputs, outputs), dtype=np.float32) / np.float32(np.sqrt(inputs))
+            weight = rng.standard_normal((inputs, outputs), dtype=np.float32) / sqrt(inputs)
             arrays += [weight, np.zeros(outputs, dtype=np.float32)]
         return cls(Parameters.of(arrays))
 
@@ -60,9 +61,9 @@ class Perceptron:
     ) -> None:
         """Minimise a loss over all points; `slope_of` gives its slope with respect to the outputs.
 
-        Weights have a Gaussian prior of variance 1 / inputs, which counts as much as `prior` points.
+        Weights have the prior they were drawn from, which counts `prior` times.
         """
-        share = [np.float32(prior / len(x) * len(weight)) for weight in self.weights]
+        share = [prior / len(x) * len(weight) for weight in self.weights]
 
         def gradient() -> list[Floats]:
             slopes = self._pull(x, slope_of, draw_masks() if draw_masks else None)

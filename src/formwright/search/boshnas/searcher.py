@@ -29,7 +29,6 @@ from formwright.search.predictors import (
     mutants,
     new_proposals,
     placed,
-    ranked,
 )
 from formwright.search.scores import goals_of
 from formwright.search.targets import targets
@@ -45,16 +44,16 @@ PARENTS, MUTANTS = 5, 100  # where a space is too large to list, mutants of the 
 
 @dataclass(frozen=True)
 class Boshnas:
-    """Take the design at which mean + `k1` aleatoric + `k2` epistemic uncertainty is highest, after `initial` random ones.
+    """Take the design with the highest mean + `k1` aleatoric + `k2` epistemic uncertainty, after `initial` random ones.
 
     With probability `alpha` the most uncertain design is taken instead, with probability `beta` a random one. The paper
     stops where the best score changes by less than 1e-4 for five trials: that is a study's `patience`.
 
-    `acquire` says how the highest bound is found. `gobi` ascends it from random designs by second-order steps (by
-    gradients alone without `second_order`) and takes the best of the designs near the way and near its end;
-    `gobi-nearest` takes the one design nearest to the highest end, as the paper does: often far from the end, because
-    few points of the box are designs. `exhaustive` looks at every listed design. Without `heteroscedastic` a plain network
-    predicts the mean and no noise.
+    `acquire` says how the highest bound is looked for. `gobi` ascends it from random designs by second-order steps (by
+    gradients alone without `second_order`) and takes the best of the designs near the way and near its end.
+    `gobi-nearest` takes the design nearest to the highest end, as the paper does; few places between designs are
+    designs, so that one is often much lower. `exhaustive` looks at every listed design. Without `heteroscedastic` a
+    plain network predicts the mean and no noise.
     """
 
     space: Space
@@ -75,7 +74,8 @@ class Boshnas:
         check(
             at_least(2, initial=self.initial)
             + _not_negative(k1=self.k1, k2=self.k2)
-            + share(alpha=self.alpha, beta=self.beta)
+            + (share(alpha=self.alpha, beta=self.beta) or _probabilities(self.alpha, self.beta))
+            + _yes_or_no(second_order=self.second_order, heteroscedastic=self.heteroscedastic)
             + among("coordinates", self.coordinates, get_args(Coordinates))
             + among("acquire", self.acquire, get_args(Acquire))
         )
@@ -101,7 +101,9 @@ class Boshnas:
         if len(trials) < FEWEST or not len(candidates.points):
             return
         bound = UpperBound(self._fit(trials, candidates.points, rng), self.k1, self.k2)
-        order = most_uncertain(bound, candidates.points, rng) if uncertain else self._order(bound, candidates.points, rng)
+        order = (
+            most_uncertain(bound, candidates.points, rng) if uncertain else self._order(bound, candidates.points, rng)
+        )
         yield from map(candidates.proposal, order)
 
     def _order(self, bound: UpperBound, points: Floats, rng: Generator) -> list[int]:
@@ -138,3 +140,15 @@ def _not_negative(**options: object) -> list[str]:
         for name, value in options.items()
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf
     ]
+
+
+def _yes_or_no(**options: object) -> list[str]:
+    return [
+        f"{name} is {value!r}; it must be True or False."
+        for name, value in options.items()
+        if not isinstance(value, bool)
+    ]
+
+
+def _probabilities(alpha: float, beta: float) -> list[str]:
+    return [] if alpha + beta <= 1 else [f"alpha and beta add up to {alpha + beta}; they are parts of 1."]

@@ -12,6 +12,7 @@ evaluated, because that is where it is asked.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 from numpy.random import Generator
@@ -40,7 +41,7 @@ class Prediction:
 
     def interval(self, deviations: float) -> tuple[Floats, Floats]:
         """Return the mean less and plus so many standard deviations of both uncertainties together."""
-        reach = np.float32(deviations) * np.hypot(self.aleatoric, self.epistemic)
+        reach = deviations * np.hypot(self.aleatoric, self.epistemic)
         return self.mean - reach, self.mean + reach
 
 
@@ -116,16 +117,16 @@ def _student(x: Floats, xi: Floats, rng: Generator) -> Perceptron:
     network = Perceptron.start((x.shape[1], *STUDENT_WIDTHS, 1), rng)
     typical = max(float(xi.mean()), 1e-6)
     network.weights[-1][:] *= 0.1
-    network.biases[-1][:] = np.log(typical)
+    network.biases[-1][:] = log(typical)
 
     def slope_of(output: Floats) -> Floats:
-        predicted = np.exp(output) / np.float32(typical)
-        return predicted * (predicted - xi[:, None] / np.float32(typical)) / len(x)
+        predicted = np.exp(output) / typical
+        return predicted * (predicted - xi[:, None] / typical) / len(x)
 
     network.fit(x, slope_of, DESCENT, STUDENT_PRIOR)
     return network
 
 
 def _masks(leading: tuple[int, ...], widths: tuple[int, ...], rng: Generator) -> Masks:
-    keep = np.float32(1 / (1 - DROPOUT))
-    return [keep * (rng.random((*leading, width), dtype=np.float32) >= DROPOUT) for width in widths]
+    kept = [rng.random((*leading, width), dtype=np.float32) >= DROPOUT for width in widths]
+    return [mask.astype(np.float32) / (1 - DROPOUT) for mask in kept]

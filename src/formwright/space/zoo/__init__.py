@@ -13,6 +13,8 @@ SPACES: Registry[Space] = Registry(
         "flexibert-s1": f"{_ZOO}.flexibert:S1",
         "flexibert-s1star": f"{_ZOO}.flexibert:S1_STAR",
         "flexibert-nano": f"{_ZOO}.flexibert:NANO",
+        "flexibert-nano-s1": f"{_ZOO}.flexibert:NANO_S1",
+        "flexibert-nano-s1star": f"{_ZOO}.flexibert:NANO_S1_STAR",
         "nas-bert": f"{_ZOO}.nas_bert:NAS_BERT",
         "autoformer-tiny": f"{_ZOO}.autoformer:TINY_SPACE",
         "autoformer-small": f"{_ZOO}.autoformer:SMALL_SPACE",

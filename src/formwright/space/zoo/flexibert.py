@@ -3,7 +3,7 @@
 Three levels: stacks of two equal layers (`s2`), free layers (`s1`), and free feed-forward stacks as well (`s1star`).
 Position is carried by trained relative tables in every layer. The authors' models also allocate, and count, tables
 they never use: an absolute position table, a score matrix in every `sdp` layer and a key map in every transform layer.
-Cards of the published spaces count these as `idle`; the nano space has none.
+Cards of the published spaces count these as `idle`; the nano spaces have none.
 """
 
 from dataclasses import dataclass
@@ -100,6 +100,10 @@ S2 = flexibert("flexibert", "layers in equal pairs", PUBLISHED, tied=2)
 S1 = flexibert("flexibert-s1", "free layers", PUBLISHED)
 S1_STAR = flexibert("flexibert-s1star", "free layers and stacks", PUBLISHED, free_stacks=True)
 NANO = flexibert("flexibert-nano", "small enough to train in seconds", SMALL, tied=2)
+NANO_S1 = flexibert("flexibert-nano-s1", "free layers, small enough to train in seconds", SMALL)
+NANO_S1_STAR = flexibert(
+    "flexibert-nano-s1star", "free layers and stacks, small enough to train in seconds", SMALL, free_stacks=True
+)
 
 
 def layer(operation: str, parameter: str | int, heads: int, hidden: int, feed_forward: tuple[int, ...]) -> Block:

@@ -1,0 +1,42 @@
+"""Which designs of a study are delivered."""
+
+from dataclasses import dataclass
+
+from formwright.arch.card import Card
+from formwright.core.records import Trial
+from formwright.search.fronts import best_of
+from formwright.search.scores import goals_of
+from formwright.study.baseline import plain_design
+from formwright.study.delivered import Role, undelivered
+from formwright.study.study import Study
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A design to deliver, what to call it, and why it was chosen."""
+
+    name: str
+    role: Role
+    card: Card
+    trial: int | None = None
+
+
+def candidates(study: Study, keep: int, *, baseline: bool = True) -> list[Candidate]:
+    """Choose the designs to deliver: the best ones or, with several goals, those of the front.
+
+    Of a front the first is the best in the first goal, and the others are the least crowded. Designs that are known to
+    fail are left out.
+    """
+    failed = undelivered(study.log)
+    chosen = [trial for trial in best_of(study.history(), study.objectives) if trial.request.card.digest not in failed]
+    role: Role = "front" if len(goals_of(study.objectives)) > 1 else "best"
+    found = [Candidate(f"trial-{trial.number}", role, _card(trial), trial.number) for trial in chosen[:keep]]
+    if baseline and found and len(found[0].card.stacks) == 1:
+        plain = plain_design(found[0].card)
+        found += [Candidate("baseline", "baseline", plain)] if plain.digest not in failed else []
+    return found
+
+
+def _card(trial: Trial) -> Card:
+    assert isinstance(trial.request.card, Card)
+    return trial.request.card

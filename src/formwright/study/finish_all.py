@@ -1,0 +1,79 @@
+"""How all designs of a study are delivered, several at once."""
+
+import multiprocessing
+import sys
+from collections.abc import Collection, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+
+from formwright.core.errors import EvaluationFailed
+from formwright.study.assemble import assemble
+from formwright.study.candidates import Candidate, candidates
+from formwright.study.delivered import Delivered
+from formwright.study.finish import FINAL, deliver
+from formwright.study.launch import PAUSE, WorkersDied, end_with_launcher, one_thread_each, without_interruption
+from formwright.study.place import Opened, Place
+from formwright.study.steps import step_writer
+from formwright.train.interrupt import gentle_interruption
+
+
+def deliver_all(opened: Opened, chosen: Sequence[Candidate], workers: int) -> list[Delivered]:
+    """Deliver several designs, in as many processes at once as there are workers; Ctrl-C is a KeyboardInterrupt.
+
+    One whose training fails is noted, said on standard error, and replaced by the next best. Baselines come last.
+    """
+    models: list[Delivered] = []
+    tried: set[str] = set()
+    while chosen:
+        found = _side_by_side(opened, chosen, workers)
+        models += [model for model in found if model is not None]
+        tried |= {candidate.name for candidate in chosen}
+        lost = [each for each, model in zip(chosen, found, strict=True) if model is None and each.role != "baseline"]
+        chosen = _next_best(opened, tried, len(lost)) if lost else []
+    return sorted(models, key=lambda model: model.role == "baseline")
+
+
+def _next_best(opened: Opened, tried: Collection[str], number: int) -> list[Candidate]:
+    study = assemble(opened.config, opened.log, opened.place.folder)
+    ranked = candidates(study, len(tried) + number, baseline=False)
+    return [candidate for candidate in ranked if candidate.name not in tried][:number]
+
+
+def _side_by_side(opened: Opened, chosen: Sequence[Candidate], workers: int) -> list[Delivered | None]:
+    others = set(multiprocessing.active_children())
+    with one_thread_each(), gentle_interruption() as wish, _pool(min(workers, len(chosen))) as pool:
+        with without_interruption():
+            futures = [pool.submit(_deliver_at, opened.place, candidate) for candidate in chosen]
+        try:
+            while _left(futures) and not wish.asked:
+                pass
+            if wish.asked:
+                raise KeyboardInterrupt
+            return [future.result() for future in futures]
+        except BaseException as error:
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
+            if isinstance(error, BrokenProcessPool):
+                raise WorkersDied("a process that trained a model died; is memory short?") from None
+            raise
+
+
+def _pool(size: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(size, multiprocessing.get_context("spawn"), initializer=end_with_launcher)
+
+
+def _left(futures: Sequence[Future[Delivered | None]]) -> bool:
+    """Wait a moment, and tell whether any is left to wait for; raise what one of them raised."""
+    done, left = wait(futures, timeout=PAUSE, return_when=FIRST_EXCEPTION)
+    for future in done:
+        future.result()
+    return bool(left)
+
+
+def _deliver_at(place: Place, candidate: Candidate) -> Delivered | None:
+    with place.open() as opened:
+        try:
+            return deliver(opened, candidate, step_writer(place.folder / FINAL / candidate.name))
+        except EvaluationFailed as error:
+            print(f"{candidate.name} cannot be delivered: {error}", file=sys.stderr, flush=True)
+            return None

@@ -1,0 +1,92 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Run
+from tests.evaluate.fake_table import MARKS, fake_table
+
+from formwright.cli import bench as command
+from formwright.study import methods
+from formwright.testing.spaces import small
+
+HERE = ("--runs", 3, "--evaluations", 8, "--workers", 1)
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write a table of a small space, which is known for the while."""
+    path = tmp_path / "table.npz"
+    monkeypatch.setattr("formwright.evaluate.flexibench.load_space", {"small": small()}.__getitem__)
+    fake_table(small(), 200).write(path)
+    return path
+
+
+def test_json_has_the_methods_with_their_curves(run: Run, table: Path) -> None:
+    done = run("bench", "flexi", "--methods", "random,local", *HERE, "--table", table, "--json")
+    assert (done.code, done.err) == (0, "")
+    data = done.data
+    assert (data["benchmark"], data["tabulated"], data["designs"], data["steps"]) == ("flexi", 200, 342, MARKS[-1])
+    assert set(data["methods"]) == {"random", "local"}
+    for found in data["methods"].values():
+        low, high = found["interval"]
+        assert low <= found["final"] <= high <= data["best"]
+        assert len(found["curve"]) == 8
+        assert found["curve"] == sorted(found["curve"])
+        assert found["runs"] == 3
+    finals = [found["final"] for found in data["methods"].values()]
+    assert finals == sorted(finals, reverse=True)
+    assert data["noise"]["seeds"] == 3
+
+
+def test_the_table_has_a_row_for_each_method(run: Run, table: Path) -> None:
+    done = run("bench", "flexi", "--methods", "random, halving", *HERE, "--table", table)
+    assert done.code == 0
+    assert "200 of the 342 designs of small" in done.out
+    rows = {line.split()[0]: line for line in done.out.splitlines() if line.split()}
+    for name in ("random", "halving"):
+        assert "█" in rows[name] or "▇" in rows[name] or "▆" in rows[name]
+        assert "±0." in rows[name]
+
+
+def test_all_methods_but_slow_and_absent_ones_take_part(run: Run, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = [methods.Method("random", "random"), methods.Method("gp", "gp")]
+    monkeypatch.setattr(methods, "all_methods", lambda: every)
+    done = run("bench", "flexi", *HERE, "--table", table, "--json")
+    assert list(done.data["methods"]) == ["random"]
+    assert done.err == "left out, because slow or not installed: gp\n"
+
+
+def test_an_unknown_method_is_a_users_error_with_the_nearest_name(run: Run, table: Path) -> None:
+    done = run("bench", "flexi", "--methods", "random,loca", "--table", table)
+    assert (done.code, done.out) == (2, "")
+    assert "no method is called 'loca'. Nearest: 'local'." in done.err
+
+
+def test_an_unknown_benchmark_and_a_missing_table_are_users_errors(run: Run, tmp_path: Path) -> None:
+    assert run("bench", "nasbench").code == 2
+    done = run("bench", "flexi", "--table", tmp_path / "absent.npz")
+    assert (done.code, done.out) == (2, "")
+    assert "cannot read the table of scores" in done.err
+
+
+def test_kept_searches_are_not_made_again(
+    run: Run, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = ("bench", "flexi", "--methods", "random", *HERE, "--table", table, "--results", tmp_path / "runs", "--json")
+    first = run(*call).data
+    assert len((tmp_path / "runs").read_text().splitlines()) == 3
+    monkeypatch.setattr("formwright.study.contest.replay", None)  # whoever searches fails
+    assert run(*call).data == first
+
+
+def test_how_far_it_is_is_told_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(0, 1000, 4))
+    monkeypatch.setattr(command.time, "monotonic", lambda: next(clock))
+    replays: Iterator[int] = iter(range(6))
+    assert list(command._told(replays, 10, 20)) == list(range(6))  # type: ignore[arg-type]
+    assert capsys.readouterr().err.splitlines() == [
+        "13 of 20 searches, 0:28 left",
+        "16 of 20 searches, 0:16 left",
+    ]

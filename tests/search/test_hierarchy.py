@@ -1,0 +1,175 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from formwright.core.errors import IllegalInput, UnknownName
+from formwright.core.records import History, Objective, Observation, Trial
+from formwright.core.rng import derive
+from formwright.search import make_searcher
+from formwright.search.hierarchy import CoarseToFine
+from formwright.search.unseen import Legal, anything
+from formwright.space import Space
+from formwright.space.zoo import load_space
+from formwright.testing.loop import ask, run, tell
+from formwright.testing.objective import Toy
+from formwright.testing.searcher_contract import ACCURACY, SearcherContract
+from formwright.testing.spaces import large, small
+
+FINE = load_space("flexibert-nano-s1star")
+OPERATIONS = ("sa", "lt", "dsc")
+
+
+class TestCoarseToFine(SearcherContract):
+    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> CoarseToFine:
+        evolution = {"population": 6, "tournament": 2}
+        return CoarseToFine(
+            space, objectives, legal, searcher="regularized-evolution", options=evolution, planned=20, neighbours=0
+        )
+
+
+class TestCoarseToFineUntilConverged(SearcherContract):
+    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> CoarseToFine:
+        return CoarseToFine(space, objectives, legal, searcher="random", planned=60, patience=3, parents=2)
+
+
+@pytest.mark.slow
+class TestCoarseToFineByPredictions(SearcherContract):
+    trials = 12
+
+    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> CoarseToFine:
+        return CoarseToFine(space, objectives, legal, planned=12)
+
+
+def quickly(space: Space, **options: Any) -> CoarseToFine:
+    """Search by chance, without a look at neighbours unless wanted."""
+    return CoarseToFine(space, (ACCURACY,), **{"searcher": "random", "neighbours": 0, **options})
+
+
+def layers(trial: Trial) -> Any:
+    return trial.request.design["layers"]  # type: ignore[index]
+
+
+def tied(trial: Trial) -> bool:
+    members = layers(trial)
+    return all(one == other for one, other in zip(members[::2], members[1::2], strict=True))
+
+
+def equal_stacks(trial: Trial) -> bool:
+    return all(len(set(layer.feed_forward)) == 1 for layer in layers(trial))
+
+
+def merit(trial: Trial) -> float:
+    """Prefer heterogeneous designs a little, and one operation at each depth a lot."""
+    members = layers(trial)
+    fits = [layer.operation.tag == OPERATIONS[depth % 3] for depth, layer in enumerate(members)]
+    stacks = [len(set(layer.feed_forward)) > 1 for layer in members]
+    return float(np.mean(fits) + 0.2 * np.mean(stacks) + 0.1 * (len(members) == 4))
+
+
+def searched(searcher: CoarseToFine, trials: int, seed: int = 0) -> History:
+    """Search the fine space for merit."""
+    history = History()
+    for number in range(trials):
+        history = ask(searcher, history, seed)
+        history = tell(history, number, Observation({"accuracy": merit(history.trials[number])}))
+    return history
+
+
+def test_levels_become_finer_after_their_shares() -> None:
+    history = searched(quickly(FINE, planned=30), 30)
+    assert all(tied(trial) and equal_stacks(trial) for trial in history.trials[:10])
+    assert all(equal_stacks(trial) for trial in history.trials[10:20])
+    assert not all(tied(trial) for trial in history.trials[10:20])
+    assert not all(equal_stacks(trial) for trial in history.trials[20:])
+    assert all(FINE.contains(trial.request.design) for trial in history.trials)
+
+
+def test_shares_need_not_be_equal() -> None:
+    searcher = quickly(FINE, planned=20, shares=[2, 1, 1])
+    history = searched(searcher, 20)
+    ends = [searcher.level_of(History(history.trials[:count])) for count in (0, 9, 10, 14, 15, 20)]
+    assert ends == [0, 0, 1, 1, 2, 2]
+
+
+def test_children_are_made_of_what_the_best_parents_have_at_the_same_depth() -> None:
+    searcher = quickly(FINE, planned=30, parents=2)
+    history = searched(searcher, 20)
+    coarse = sorted(history.trials[:10], key=merit, reverse=True)
+    parents = [layers(trial) for trial in coarse if merit(trial) >= merit(coarse[1])]
+    for trial in history.trials[10:]:
+        assert len(layers(trial)) in {len(parent) for parent in parents}
+        for depth, layer in enumerate(layers(trial)):
+            above = [parent[depth] for parent in parents if depth < len(parent)]
+            for gene in ("heads", "hidden"):
+                assert layer[gene] in {other[gene] for other in above}
+            assert layer.operation in {other.operation for other in above}
+            assert set(layer.feed_forward) <= {width for other in above for width in other.feed_forward}
+
+
+def test_neighbours_widen_the_choices() -> None:
+    space, trials = small(), run(quickly(small(), planned=40), Toy(), 20)
+    alone, together = (quickly(space, planned=40, parents=1, neighbours=number) for number in (0, 3))
+    coarse = alone._narrowed(0, [])
+    sizes = [searcher._finer(1, coarse, trials.trials).count() for searcher in (alone, together)]
+    assert 1 == sizes[0] < sizes[1] < space.count()
+
+
+def test_a_level_ends_when_nothing_gets_better() -> None:
+    searcher, history = quickly(FINE, planned=60, patience=5), History()
+    for number in range(25):
+        history = tell(ask(searcher, history, seed=0), number, Observation({"accuracy": 0.5}))
+    reached = [searcher.level_of(History(history.trials[:count])) for count in range(26)]
+    # twelve random designs and five without a gain; then a first one of the next level, and five without a gain
+    assert reached == [0] * 17 + [1] * 6 + [2] * 3
+
+
+def test_when_the_best_are_used_up_other_designs_come() -> None:
+    space = small()
+    history = run(quickly(space, planned=4, parents=1), Toy(), 60)
+    assert len(history.digests) == 60
+
+
+def test_levels_may_be_given() -> None:
+    searcher = quickly(large(), levels=[{"layers": 4}, {"layers": 2}, {}], planned=9)
+    history = run(searcher, Toy(), 6)
+    assert all(len(set(layers(trial)[:4])) == 1 for trial in history.trials[:3])
+    assert all(tied(trial) for trial in history.trials)
+
+
+def test_failures_of_all_trials_leave_the_next_level_whole() -> None:
+    searcher, history = quickly(FINE, planned=6), History()
+    for number in range(6):
+        history = tell(ask(searcher, history, seed=0), number, "out of memory")
+    assert len(history.digests) == 6
+
+
+def test_it_is_made_by_its_name_for_the_planned_trials() -> None:
+    searcher = make_searcher("coarse-to-fine", small(), (ACCURACY,), trials=40, searcher="random")
+    assert isinstance(searcher, CoarseToFine)
+    assert searcher.planned == 40
+    assert make_searcher("coarse-to-fine", small(), (ACCURACY,)).planned == 100  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"levels": [{"layer": 2}]}, IllegalInput, "no list of space 'small' is called 'layer'. Nearest: 'layers'"),
+        ({"levels": []}, IllegalInput, r"levels is \[\]"),
+        ({"parents": 0}, IllegalInput, "parents is 0"),
+        ({"patience": 0}, IllegalInput, "patience is 0"),
+        ({"searcher": "coarse-to-fine"}, IllegalInput, "it must be the one that searches each level"),
+        ({"searcher": "regevo"}, UnknownName, "regevo"),
+        ({"options": {"colour": "red"}}, IllegalInput, "the searcher 'boshnas' has no option 'colour'"),
+        ({"options": {"k1": -1}}, IllegalInput, "k1 is -1"),
+    ],
+)
+def test_faults_are_told_when_it_is_made(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        CoarseToFine(small(), (ACCURACY,), **options)
+
+
+def test_the_whole_space_is_searched_where_nothing_can_be_tied() -> None:
+    searcher = quickly(FINE, levels=[{}], planned=10)
+    assert FINE.contains(searcher.ask(History(), derive(0)).design)
+    assert searcher.level_of(History()) == 0

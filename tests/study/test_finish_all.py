@@ -1,0 +1,79 @@
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from tests.study.cases import own_rows
+
+from formwright.core.rng import derive
+from formwright.space.zoo import load_space
+from formwright.study.assemble import assemble
+from formwright.study.candidates import Candidate, candidates
+from formwright.study.config import TrainingChoice
+from formwright.study.delivered import Undelivered, delivered, undelivered
+from formwright.study.finish_all import deliver_all
+from formwright.study.launch import work_at
+from formwright.study.place import Opened, create
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opened]:
+    with create(tmp_path / "mine", own_rows(tmp_path)).open() as found:
+        yield found
+
+
+def candidate() -> Candidate:
+    space = load_space("flexibert-nano")
+    return Candidate("trial-7", "best", space.card(space.sample(derive(4))), 7)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_several_models_are_delivered_side_by_side(opened: Opened, tmp_path: Path) -> None:
+    assert deliver_all(opened, [], 2) == []
+    assert work_at(opened.place) == 0
+    study = assemble(opened.config, opened.log, opened.place.folder)
+    wanted = candidates(study, 1)
+    models = deliver_all(opened, wanted, 2)
+    assert [model.name for model in models] == [each.name for each in wanted]
+    assert [model.role for model in models] == ["best", "baseline"]
+    assert models[1].params >= models[0].params
+    assert {name: model.path for name, model in delivered(opened).items()} == {
+        model.name: str(tmp_path / "mine" / "models" / model.name) for model in models
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_one_that_cannot_be_trained_is_replaced_by_the_next_best(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config = own_rows(tmp_path, training=TrainingChoice(steps=5, batch=8, length=16, learning_rate=1e30))
+    with create(tmp_path / "mine", config).open() as opened:  # whatever is trained with such a rate fails
+        assert work_at(opened.place) == 0
+        study = assemble(opened.config, opened.log, opened.place.folder)
+        ranked = [candidate.name for candidate in candidates(study, 9, baseline=False)]
+        assert len(ranked) == 4
+        assert deliver_all(opened, candidates(study, 1), 2) == []
+        failed = undelivered(opened.log)
+        assert sorted(each.name for each in failed.values()) == sorted([*ranked, "baseline"])
+        assert {each.role for each in failed.values()} == {"best", "baseline"}
+        said = capfd.readouterr().err
+        for each in failed.values():
+            assert "lower the learning rate" in each.reason
+            assert f"{each.name} cannot be delivered: {each.reason}\n" in said
+        assert candidates(study, 1) == []  # and none is tried again
+        assert delivered(opened) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_where_one_fails_the_others_are_delivered(opened: Opened) -> None:
+    assert work_at(opened.place) == 0
+    study = assemble(opened.config, opened.log, opened.place.folder)
+    first, second, third = candidates(study, 3, baseline=False)
+    note = Undelivered(first.name, first.role, first.card.digest, "no luck", first.trial)
+    opened.log.append("note", "me", {"undelivered": asdict(note)})
+    models = deliver_all(opened, [Candidate("baseline", "baseline", third.card), first], 1)
+    assert [model.name for model in models] == [second.name, "baseline"]
+    assert [candidate.name for candidate in candidates(study, 2, baseline=False)] == [second.name, third.name]
