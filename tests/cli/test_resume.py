@@ -7,8 +7,8 @@ from tests.cli.test_app import formwright_process
 from tests.study.cases import own_rows
 
 from formwright.study.assemble import assemble
-from formwright.study.facts import study_json
 from formwright.study.candidates import candidates
+from formwright.study.facts import study_json
 from formwright.study.finish import deliver
 from formwright.study.launch import work_at
 from formwright.study.place import create, find
