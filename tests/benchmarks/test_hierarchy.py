@@ -35,16 +35,10 @@ def test_no_design_is_better_than_the_best(hierarchy: ModuleType) -> None:
         assert 0 < problem.best_in_pairs() < 1
 
 
-def test_the_best_is_reached_by_improving_one_gene_after_the_other(hierarchy: ModuleType) -> None:
-    problem, rng, best = hierarchy.Problem(0), derive(1), 0.0
-    for _ in range(20):
-        design = FINE.sample(rng, "gene")
-        better = max(FINE.neighbours(design), key=problem.quality)
-        while problem.quality(better) > problem.quality(design):
-            design = better
-            better = max(FINE.neighbours(design), key=problem.quality)
-        best = max(best, problem.quality(design))
-    assert 0.9 < best <= 1 + 1e-9
+def test_the_best_of_two_layers_is_the_best_of_all_pairs(hierarchy: ModuleType) -> None:
+    problem, layers = hierarchy.Problem(0), range(len(hierarchy.LAYERS))
+    every = max(problem.raw([low, high]) for low in layers for high in layers)
+    assert problem._best(2) == pytest.approx(every)
 
 
 def test_observations_are_noisy_and_repeat(hierarchy: ModuleType) -> None:

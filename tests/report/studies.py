@@ -9,7 +9,9 @@ from formwright.core.records import Budget, Observation, Request, Spent
 from formwright.core.rng import derive
 from formwright.cost import params
 from formwright.report.facts import StudyFacts, study_facts
+from formwright.report.predictions import Guess, Predictions
 from formwright.report.rows import TrialRow
+from formwright.report.space_map import MOST_OTHERS, SpaceMap, Spot
 from formwright.space.space import Space
 from formwright.space.zoo import load_space
 from formwright.study.replay import asked_data
@@ -83,6 +85,17 @@ def deliver(log: Log, name: str, role: str, number: int, accuracy: float) -> Non
     log.append("note", WORKER, {"model": {**facts, "params": 90_000, "steps": 1000, **scores}})
 
 
+def searched_study(folder: Path, count: int = 24) -> Log:
+    """Write a study of one goal with enough trials for every figure, larger designs being better; one has failed."""
+    log = new_log(folder, objectives=["accuracy:max"])
+    for number in range(count):
+        card = ask(log, number)
+        tell(log, number, accuracy=0.5 + params(card) / 1e6)
+    ask(log, count)
+    fail(log, count, "out of memory")
+    return log
+
+
 def many_facts(folder: Path, count: int) -> StudyFacts:
     """Make the facts of a study of very many trials out of those of a small one: the page is tested, not the log."""
     facts = study_facts(small_study(folder), SPACE)
@@ -91,7 +104,17 @@ def many_facts(folder: Path, count: int) -> StudyFacts:
     scores = rng.normal(0.7, 0.03, count)
     rows = tuple(_invented(facts.trials[0], number, cards[number % 200], scores[number]) for number in range(count))
     best = max(rows, key=lambda row: row.metrics["accuracy"]).number
-    return replace(facts, trials=rows, best=best, front=(best,))
+    spots = tuple(Spot(row.number, *rng.normal(size=2).round(3).tolist()) for row in rows[::5])
+    others = tuple((x, y) for x, y in rng.normal(size=(MOST_OTHERS, 2)).round(3).tolist())
+    guesses = tuple(Guess(row.number, 0.7, 0.65, 0.75, row.metrics["accuracy"]) for row in rows[100:130])
+    return replace(
+        facts,
+        trials=rows,
+        best=best,
+        front=(best,),
+        space_map=SpaceMap(spots, others, 9_312, True, 0.5),
+        predictions=Predictions(guesses, 0.1, 200, count),
+    )
 
 
 def _invented(row: TrialRow, number: int, card: Card, accuracy: float) -> TrialRow:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.common.keys import Keys
 from tests.report.chromium import Browser
-from tests.report.studies import SPACE, ask, fail, many_facts, new_log, small_study, tell
+from tests.report.studies import SPACE, ask, fail, many_facts, new_log, searched_study, small_study, tell
 from tests.report.test_page import EVIL, hostile_study
 
 from formwright.report.page import report_html, write_report
@@ -193,6 +193,33 @@ def test_one_goal_is_drawn_against_size(browser: Browser, tmp_path: Path) -> Non
     )
     assert browser.run(titles) == ["params", "loss"]
     assert chosen(browser) == 2
+
+
+def test_the_map_and_the_predictions_choose_trials(browser: Browser, tmp_path: Path) -> None:
+    write_report(searched_study(tmp_path), SPACE, tmp_path / "report.html")
+    browser.open(tmp_path / "report.html")
+    assert browser.run("return document.getElementById('map').data[0].x.length") > 1_000
+    for plot, row, words in (("map", 5, "accuracy 0."), ("map", 24, "Trial 24"), ("predictions", 20, "predicted 0.")):
+        browser.point_at(plot, row)
+        browser.wait(lambda words=words: browser.one("#tip").is_displayed() and words in browser.words("#tip"))
+        browser.press()
+        browser.wait(lambda row=row: chosen(browser) == row)
+        assert browser.words("#chosen h3").startswith(f"Trial {row} ")
+        assert len(browser.all(f"#{plot} > .ring")) == 1
+    assert steps_of_the_path(browser) == 24
+    browser.click("[data-path=best]")
+    browser.wait(lambda: 0 < steps_of_the_path(browser) < 24)
+
+
+def steps_of_the_path(browser: Browser) -> int:
+    lines = "document.getElementById('map').data.filter(({ mode }) => mode.startsWith('lines'))"
+    return int(browser.run(f"return {lines}.reduce((sum, {{ x }}) => sum + x.length - 1, 0)"))
+
+
+def test_too_few_trials_have_no_map(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["small"])
+    assert "4 finished trials are too few for a map" in browser.words("#map-part")
+    assert "this study has 2 goals" in browser.words("#predictions-part")
 
 
 @pytest.mark.parametrize("width", [1280, 400])

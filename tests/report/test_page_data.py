@@ -34,6 +34,19 @@ def test_counts_are_exact_and_scores_are_short(tmp_path: Path) -> None:
     assert (columns["params"]["kind"], columns["accuracy"]["kind"]) == ("count", "score")
 
 
+def test_the_map_and_the_predictions_name_trials_by_number(tmp_path: Path) -> None:
+    facts = many_facts(tmp_path, 200)
+    data = page_data(facts)
+    assert [number for number, _, _ in data["map"]["spots"]] == list(range(0, 200, 5))
+    assert len(data["map"]["x"]) == len(data["map"]["y"]) == len(facts.space_map.others)
+    assert data["predictions"][0] == [100, 0.7, 0.65, 0.75]
+
+
+def test_what_is_hidden_has_no_data(tmp_path: Path) -> None:
+    data = page_data(study_facts(small_study(tmp_path), SPACE))
+    assert (data["map"], data["predictions"]) == (None, [])
+
+
 def test_goals_come_first_and_costs_last(tmp_path: Path) -> None:
     facts = many_facts(tmp_path, 3)
     assert value_names(facts.trials, facts.goals) == ["accuracy", "params", "loss", "macs"]

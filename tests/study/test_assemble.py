@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +14,30 @@ from formwright.evaluate.combine import Combine
 from formwright.evaluate.context import Context
 from formwright.evaluate.full import Full
 from formwright.evaluate.inherited import Inherited
+from formwright.evaluate.pretrained import Pretrained
 from formwright.evaluate.staged import Staged
 from formwright.search.evolution import RegularizedEvolution
 from formwright.search.halving import Halving
+from formwright.search.neighbours import Nearness
 from formwright.space.zoo import load_space
 from formwright.study.assemble import (
     assemble,
     find_task,
     make_evaluator,
+    make_final_start,
+    make_pretraining,
     make_training,
     refuse_faulty,
     with_whole_paths,
 )
-from formwright.study.config import TaskChoice, TrainingChoice
+from formwright.study.config import PretrainingChoice, TaskChoice, TrainingChoice
 from formwright.study.limits import LATENCY
 from formwright.study.place import create, find
 from formwright.study.stop import Stop
 from formwright.study.study import Study
+from formwright.tasks.pydoc import pydoc_splits
+from formwright.train.fit import fresh_model
+from formwright.train.prepare import prepare
 
 SPACE = load_space("flexibert-nano")
 CARD = SPACE.card(SPACE.sample(derive(0)))
@@ -178,3 +186,29 @@ def test_a_study_that_nobody_could_do_is_refused_before_it_begins(
     config = quick_config(**{"searcher": "regularized-evolution", **change})
     with pytest.raises(kind, match=told):
         refuse_faulty(config)
+
+
+def test_designs_are_pretrained_where_the_evaluator_says_so(tmp_path: Path) -> None:
+    choice = PretrainingChoice(40, "pydoc", 0.5)
+    config = quick_config(evaluator="pretrained", proxies=(), objectives=("accuracy:max",), pretraining=choice)
+    evaluator = make_evaluator(config, ())
+    assert isinstance(evaluator, Combine)
+    (scores,) = evaluator.evaluators
+    assert isinstance(scores, Pretrained)
+    assert (scores.inherited.least, scores.pretraining.training.recipe.steps) == (0.5, 40)
+    assert scores.inherited.distance == Nearness(SPACE, most=None)
+    assert scores.pretraining.text == pydoc_splits().train
+    assert make_pretraining(replace(config, pretraining=PretrainingChoice()), 5).text is None
+
+
+def test_the_final_training_begins_as_those_of_the_search_do() -> None:
+    config = quick_config(evaluator="pretrained", pretraining=PretrainingChoice(40), final_steps=15)
+    assert make_pretraining(config, config.final_steps).training.recipe.steps == 120  # three times as long as well
+    assert make_final_start(quick_config()) is fresh_model
+    prepared = prepare(find_task(config.task), CARD, 16)
+    training = make_training(config.training)
+    quick = replace(config, pretraining=PretrainingChoice(1))
+    pretrained, fresh = (start(CARD, prepared, training) for start in (make_final_start(quick), fresh_model))
+    weights = [model.transformer.encoder.embedding.tokens.weight for model in (pretrained, fresh)]
+    assert not weights[0].equal(weights[1])
+    assert pretrained.head.output.weight.equal(fresh.head.output.weight)  # type: ignore[operator, union-attr]

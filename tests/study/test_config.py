@@ -5,7 +5,7 @@ import pytest
 from tests.study.cases import quick_config
 
 from formwright.core.errors import IllegalDesign, IllegalInput
-from formwright.study.config import VERSION, Config, TaskChoice, TrainingChoice
+from formwright.study.config import VERSION, Config, PretrainingChoice, TaskChoice, TrainingChoice
 from formwright.study.stop import Stop
 
 FULL = Config(
@@ -91,3 +91,24 @@ def test_the_options_of_a_configuration_are_its_own() -> None:
     config = quick_config(options=options)
     options["eta"] = 4
     assert config.options == {"eta": 3}
+
+
+def test_pretraining_survives_json_and_studies_without_it_have_the_default() -> None:
+    config = quick_config(evaluator="pretrained", pretraining=PretrainingChoice(7, "pydoc", 0.5))
+    data = json.loads(json.dumps(config.to_json()))
+    assert Config.from_json(data) == config
+    del data["pretraining"]
+    assert Config.from_json(data).pretraining == PretrainingChoice()
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"steps": 0}, "at least 1 step, not 0"),
+        ({"text": "books"}, "no text called 'books' to pretrain on; there are task and pydoc"),
+        ({"least_overlap": 1.5}, "a share from 0 to 1, not 1.5"),
+    ],
+)
+def test_a_pretraining_that_cannot_be_is_refused(choice: dict[str, Any], message: str) -> None:
+    with pytest.raises(IllegalInput, match=message):
+        PretrainingChoice(**choice)

@@ -20,13 +20,17 @@ class Kind(StrEnum):
     tasks = "tasks"
     searchers = "searchers"
     proxies = "proxies"
+    recipes = "recipes"
 
 
 def list_names(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_choices=True)],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List search spaces, published designs (cards), operations, cost conventions, tasks, searchers or proxies."""
+    """List search spaces, designs (cards) or methods (recipes) that were published, or what they are made of.
+
+    That is operations, cost conventions, tasks, searchers and proxies.
+    """
     entries = _LISTS[kind]()
     if as_json:
         print_json({str(kind): entries})
@@ -100,6 +104,16 @@ def _proxies() -> list[dict[str, Any]]:
     return [{"name": name, "about": _first_line(PROXIES.get(name))} for name in PROXIES.names()]
 
 
+def _recipes() -> list[dict[str, Any]]:
+    from formwright.recipes import RECIPES
+
+    recipes = {name: RECIPES.get(name) for name in RECIPES.names()}
+    return [
+        {"name": name, "space": recipe.space, "searcher": recipe.searcher, "about": recipe.about}
+        for name, recipe in recipes.items()
+    ]
+
+
 def _class_of(maker: Any) -> Any:
     """Give what a searcher is made by: a class, or the class below a choice of its arguments."""
     return getattr(maker, "func", maker)
@@ -117,4 +131,5 @@ _LISTS: dict[Kind, Callable[[], list[dict[str, Any]]]] = {
     Kind.tasks: _tasks,
     Kind.searchers: _searchers,
     Kind.proxies: _proxies,
+    Kind.recipes: _recipes,
 }

@@ -1,20 +1,31 @@
 """`formwright search`: find a design for a task."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from formwright.cli.program import command_line
 from formwright.core.errors import IllegalInput
 
+T = TypeVar("T")
+
 
 def search(
     space: Annotated[
-        str, typer.Argument(help="A space (`formwright list spaces`), or FILE.py:NAME for one of your own.")
-    ],
+        str,
+        typer.Argument(
+            help="A space (`formwright list spaces`), or FILE.py:NAME for one of your own; a recipe names its own.",
+            show_default=False,
+        ),
+    ] = "",
+    *,
     task: Annotated[str, typer.Option(help="A task (`formwright list tasks`), or a CSV, TSV or JSON Lines file.")],
+    recipe: Annotated[
+        str, typer.Option(help="A published method (`formwright list recipes`); all it sets can be said otherwise.")
+    ] = "",
     data: Annotated[Path | None, typer.Option(help="The folder with the files of a task that is not built in.")] = None,
     text: Annotated[str, typer.Option(help="Columns of your own file that hold the text, with commas.")] = "",
     label: Annotated[str, typer.Option(help="Column of your own file that holds the label.")] = "",
@@ -34,8 +45,20 @@ def search(
     option: Annotated[
         list[str] | None, typer.Option(help="A setting of the searcher, as NAME=VALUE; may be repeated.")
     ] = None,
-    evaluator: Annotated[str, typer.Option(help="full, staged, inherited or proxy.")] = "",
+    evaluator: Annotated[str, typer.Option(help="full, staged, inherited, pretrained or proxy.")] = "",
     proxy: Annotated[list[str] | None, typer.Option(help="A proxy of --evaluator proxy; may be repeated.")] = None,
+    pretrain_steps: Annotated[
+        int | None, typer.Option(min=1, help="Steps of --evaluator pretrained before a design is fine-tuned (300).")
+    ] = None,
+    pretrain_text: Annotated[
+        str, typer.Option(help="Text of --evaluator pretrained: task, that of the training rows, or pydoc.")
+    ] = "",
+    least_overlap: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, help="Share of a design's layers that a trained one must have to spare it pretraining (0.8)."
+        ),
+    ] = None,
     trials: Annotated[
         int | None, typer.Option(min=1, help="Stop after so many designs (30, if nothing else is).")
     ] = None,
@@ -45,11 +68,11 @@ def search(
     max_failures: Annotated[
         int, typer.Option(min=0, help="Stop when more trials than this have failed, in one run.")
     ] = 20,
-    steps: Annotated[int, typer.Option(min=1, help="Training steps of a design.")] = 300,
-    batch: Annotated[int, typer.Option(min=1, help="Rows in a batch.")] = 64,
-    learning_rate: Annotated[float, typer.Option(help="Highest learning rate.")] = 2e-3,
-    length: Annotated[int, typer.Option(min=8, help="Most tokens in a row.")] = 64,
-    dropout: Annotated[float, typer.Option(min=0, max=1, help="Dropout.")] = 0.0,
+    steps: Annotated[int | None, typer.Option(min=1, help="Training steps of a design (300).")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Rows in a batch (64).")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Highest learning rate (0.002).")] = None,
+    length: Annotated[int | None, typer.Option(min=8, help="Most tokens in a row (64).")] = None,
+    dropout: Annotated[float | None, typer.Option(min=0, max=1, help="Dropout (0).")] = None,
     keep: Annotated[int, typer.Option(min=1, help="Deliver so many models: the best, or those of the front.")] = 1,
     final_steps: Annotated[
         int | None, typer.Option(min=1, help="Training steps of the delivered models (three times --steps).")
@@ -67,46 +90,69 @@ def search(
     ray_cpus: Annotated[float, typer.Option(min=0, help="Processors that each worker on Ray takes.")] = 1.0,
     ray_gpus: Annotated[float, typer.Option(min=0, help="Graphics processors that each worker on Ray takes.")] = 0.0,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder of the study (studies/SPACE-TASK).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the study (studies/SPACE-TASK, or studies/RECIPE-TASK).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Search a space for the design that fits a task, and deliver it as a trained model that loads."""
+    """Search a space for the design that fits a task, and deliver it as a trained model that loads.
+
+    A recipe sets what a published method is made of: the space, the searcher and its options, how designs are judged.
+    """
     from formwright.cli.study_run import Wishes, conduct
+    from formwright.recipes import RECIPES, Recipe
     from formwright.study.assemble import DEFAULT_PROXY, find_task, refuse_faulty, with_whole_paths
-    from formwright.study.config import Config, TaskChoice, TrainingChoice
+    from formwright.study.config import Config, TaskChoice
     from formwright.study.place import create
     from formwright.study.stop import Stop
 
+    basis = RECIPES.get(recipe) if recipe else Recipe()
+    space = space or basis.space
+    if not space:
+        raise IllegalInput("name a space (`formwright list spaces`), or a --recipe (`formwright list recipes`)")
+    evaluator = evaluator or basis.evaluator
     if proxy and evaluator != "proxy":
         raise IllegalInput(f"--proxy {proxy[0]} goes with --evaluator proxy")
+    pretraining = {"steps": pretrain_steps, "text": pretrain_text or None, "least_overlap": least_overlap}
+    if evaluator != "pretrained" and any(value is not None for value in pretraining.values()):
+        raise IllegalInput("--pretrain-steps, --pretrain-text and --least-overlap go with --evaluator pretrained")
     if (trials, seconds, spend_steps, patience) == (None,) * 4:
-        trials = 30
+        trials = basis.trials
     chosen = TaskChoice(task, None if data is None else str(data), official_dev, tuple(_words(text)), label, rows)
     found = find_task(chosen)
     own = f"{(proxy or [DEFAULT_PROXY])[0]}:max" if evaluator == "proxy" else _own_goal(found)
-    objectives = _objectives(own, maximise or [], minimise or [])
-    name = searcher or ("nsga2" if len(objectives) > 1 else "regularized-evolution")
+    objectives = _objectives(own, maximise or [], minimise or list(basis.minimise))
+    name = searcher or basis.searcher or ("nsga2" if len(objectives) > 1 else "regularized-evolution")
+    training = _changed(
+        basis.training, steps=steps, batch=batch, learning_rate=learning_rate, length=length, dropout=dropout
+    )
     config = Config(
         space,
         chosen,
         objectives,
         Stop(trials, seconds, spend_steps, patience, max_failures),
-        tuple(limit or ()),
+        tuple(limit or basis.limits),
         name,
-        _options(option or []),
+        basis.options_of(name) | _options(option or []),
         evaluator or ("staged" if name == "halving" else "full"),
         tuple(proxy or ()),
-        TrainingChoice(steps, batch, learning_rate, length=length, dropout=dropout),
+        training,
         keep,
-        final_steps or 3 * steps,
+        final_steps or 3 * training.steps,
         seed,
+        _changed(basis.pretraining, **pretraining),
     )
     refuse_faulty(config)
     config = with_whole_paths(config)
-    folder = out or Path("studies") / _default_name(space, task)
+    folder = out or Path("studies") / _default_name(recipe or space, task)
     place = create(folder, config, storage)
     command = command_line(sys.argv[1:])
     conduct(place, Wishes(workers, ray, ray_cpus, ray_gpus, baseline=baseline, as_json=as_json, command=command))
+
+
+def _changed(parts: T, **given: Any) -> T:
+    """Replace what is given."""
+    return replace(parts, **{name: value for name, value in given.items() if value is not None})  # type: ignore[type-var]
 
 
 def _default_name(space: str, task: str) -> str:

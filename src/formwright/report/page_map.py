@@ -55,7 +55,7 @@ def _about_predictions(found: Predictions, goal: str) -> str:
     )
     return (
         f"What the surrogate of BOSHNAS expects of {count} trials after the first {FIRST}, each time knowing only the "
-        f"trials asked for before; whether the search listened to it or not. {_worth(found.spearman, count, goal)} "
+        f"trials before it, whether or not the search followed it. {_worth(found.spearman, count, goal)} "
         f"{held} of {count} outcomes lie within the 90 % interval.{some}"
     )
 

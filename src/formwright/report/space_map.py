@@ -61,10 +61,9 @@ def space_map(space: Space, trials: Sequence[Trial], marked: Collection[int] = (
         listed = listing(space)
     except FormwrightError as error:
         return SpaceMap(hidden=f"The designs of this space cannot be placed: {error}")
-    spread = float(listed.points.var(axis=0).sum())
-    if spread == 0.0:
+    if not np.ptp(listed.points, axis=0).any():
         return SpaceMap(hidden="The designs of this space cannot be told apart by their distances.")
-    return _drawn(listed, _thinned(trials, marked), {trial.request.card.digest for trial in trials}, spread)
+    return _drawn(listed, _thinned(trials, marked), {trial.request.card.digest for trial in trials})
 
 
 def _thinned(trials: Sequence[Trial], marked: Collection[int]) -> list[Trial]:
@@ -72,7 +71,7 @@ def _thinned(trials: Sequence[Trial], marked: Collection[int]) -> list[Trial]:
     return [trial for place, trial in enumerate(trials) if place in chosen or trial.number in marked]
 
 
-def _drawn(listed: Listing, trials: Sequence[Trial], taken: Collection[str], spread: float) -> SpaceMap:
+def _drawn(listed: Listing, trials: Sequence[Trial], taken: Collection[str]) -> SpaceMap:
     axes = PCA(min(2, listed.points.shape[1]), svd_solver="full").fit(listed.points)
     free = [row for digest, row in listed.row.items() if digest not in taken]
     others = np.unique(_flat(axes, listed.points[free]), axis=0)  # many designs may share a place
@@ -85,7 +84,7 @@ def _drawn(listed: Listing, trials: Sequence[Trial], taken: Collection[str], spr
         others=tuple((x, y) for x, y in others[shown].tolist()),
         designs=len(listed.row),
         whole=listed.whole,
-        share=float(axes.explained_variance_.sum() * (1 - 1 / len(listed.points)) / spread),
+        share=float(axes.explained_variance_ratio_.sum()),
     )
 
 

@@ -16,12 +16,14 @@ from formwright.evaluate.by_proxy import ByProxy
 from formwright.evaluate.combine import Combine
 from formwright.evaluate.full import Full
 from formwright.evaluate.inherited import Inherited
+from formwright.evaluate.pretrained import Pretrained, Pretraining
 from formwright.evaluate.staged import Staged
-from formwright.evaluate.training import Trainer
+from formwright.evaluate.training import Start, Trainer
 from formwright.nn.build import build
 from formwright.nn.measure import measure
 from formwright.nn.settings import Settings
 from formwright.search import make_searcher
+from formwright.search.neighbours import Nearness
 from formwright.space.space import Space
 from formwright.study.config import Config, TaskChoice, TrainingChoice
 from formwright.study.limits import ALWAYS, LATENCY, Limits, cost
@@ -32,7 +34,7 @@ from formwright.study.study import Study
 from formwright.tasks import FROM_DATA, TASKS, load_task
 from formwright.tasks.shorten import shortened
 from formwright.tasks.task import Task
-from formwright.train.fit import Training
+from formwright.train.fit import Training, fresh_model
 from formwright.train.prepare import prepare
 from formwright.train.recipe import Decay, Recipe
 
@@ -149,8 +151,28 @@ def _scores(config: Config) -> Evaluator:
     if config.evaluator == "proxy":
         return ByProxy(_proxies(config))
     trainer = make_trainer(config)
+    if config.evaluator == "pretrained":
+        # every trained design is a neighbour: the nearest hundred hardly ever share enough layers, counted whole
+        distance = Nearness(find_space(config.space), most=None)
+        inherited = Inherited(trainer, config.pretraining.least_overlap, distance=distance)
+        return cast(Evaluator, Pretrained(inherited, make_pretraining(config, config.training.steps)))
     kinds: dict[str, Any] = {"full": Full, "staged": Staged, "inherited": Inherited}
     return cast(Evaluator, kinds[config.evaluator](trainer))
+
+
+def make_pretraining(config: Config, steps: int) -> Pretraining:
+    """Make what pretrains designs before they are trained for so many steps, longer where these are more."""
+    share = steps / config.training.steps
+    training = make_training(config.training, max(1, round(share * config.pretraining.steps)))
+    pydoc = config.pretraining.text == "pydoc"
+    return Pretraining(training, load_task("pydoc/masked").search_view().train if pydoc else None)
+
+
+def make_final_start(config: Config) -> Start:
+    """Give what the final training of a design begins with: fresh weights, or pretrained ones where the search has."""
+    if config.evaluator != "pretrained":
+        return fresh_model
+    return make_pretraining(config, config.final_steps).start()
 
 
 def _proxies(config: Config) -> tuple[str, ...]:

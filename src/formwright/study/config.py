@@ -8,7 +8,8 @@ from formwright.core.errors import Fault, IllegalDesign, IllegalInput, nearest
 from formwright.study.stop import Stop
 
 VERSION = 1
-EVALUATORS = ("full", "staged", "inherited", "proxy")
+EVALUATORS = ("full", "staged", "inherited", "pretrained", "proxy")
+TEXTS = ("task", "pydoc")
 T = TypeVar("T")
 
 
@@ -39,6 +40,28 @@ class TrainingChoice:
 
 
 @dataclass(frozen=True)
+class PretrainingChoice:
+    """Say how the evaluator `pretrained` pretrains a design, and which share of its layers spares it that.
+
+    The text is that of the task's own training rows, or `pydoc`. `least_overlap` is the share of layers, counted from
+    the input, that a trained design must have in common with a new one to give it its weights.
+    """
+
+    steps: int = 300
+    text: str = "task"
+    least_overlap: float = 0.8
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be pretrained."""
+        if self.steps < 1:
+            raise IllegalInput(f"pretraining takes at least 1 step, not {self.steps}")
+        if self.text not in TEXTS:
+            raise IllegalInput(f"there is no text called {self.text!r} to pretrain on; there are {' and '.join(TEXTS)}")
+        if not 0 <= self.least_overlap <= 1:
+            raise IllegalInput(f"the least overlap is a share from 0 to 1, not {self.least_overlap}")
+
+
+@dataclass(frozen=True)
 class Config:
     """Hold a study: what is searched, for what, how, how it is judged, and when it ends.
 
@@ -59,6 +82,7 @@ class Config:
     keep: int = 1
     final_steps: int = 1000
     seed: int = 0
+    pretraining: PretrainingChoice = PretrainingChoice()
 
     def __post_init__(self) -> None:
         """Refuse what no study can do."""
@@ -84,12 +108,21 @@ class Config:
             raise IllegalInput(f"this study has version {known!r}; this formwright reads version {VERSION}: update it")
         values = {key: value for key, value in data.items() if key not in ("version", "searcher", "evaluator")}
         values |= _named("searcher", "options", data, faults) | _named("evaluator", "proxies", data, faults)
-        for name, kind in (("task", TaskChoice), ("stop", Stop), ("training", TrainingChoice)):
+        values.setdefault("pretraining", {})  # studies of earlier versions have none
+        for name, kind in _PARTS.items():
             values[name] = _read(kind, values.get(name), name, faults)
         config = _read(cls, values, "", faults)
         if faults or config is None:
             raise IllegalDesign(faults, what="configuration of a study")
         return config
+
+
+_PARTS: Mapping[str, type[Any]] = {
+    "task": TaskChoice,
+    "stop": Stop,
+    "training": TrainingChoice,
+    "pretraining": PretrainingChoice,
+}
 
 
 def _named(part: str, beside: str, data: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from formwright.evaluate.final import Final, Verdict
 from formwright.evaluate.training import Trainer
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.study.alone import alone_in
-from formwright.study.assemble import make_trainer
+from formwright.study.assemble import make_final_start, make_trainer
 from formwright.study.candidates import Candidate
 from formwright.study.delivered import MODELS, UNDELIVERED, Delivered, Undelivered, delivered, undelivered
 from formwright.study.identity import own_name
@@ -51,7 +51,9 @@ def _kept(opened: Opened, candidate: Candidate) -> Delivered | None:
 def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> Delivered:
     began, trainer = time.perf_counter(), make_trainer(opened.config, opened.config.final_steps)
     try:
-        verdict = Final(trainer).verdict(Request(candidate.card), context, test=trainer.task.has_test)
+        verdict = Final(trainer, make_final_start(opened.config)).verdict(
+            Request(candidate.card), context, test=trainer.task.has_test
+        )
     except EvaluationFailed as error:
         failed = Undelivered(candidate.name, candidate.role, candidate.card.digest, str(error), candidate.trial)
         _note(opened, {UNDELIVERED: asdict(failed)}, began)

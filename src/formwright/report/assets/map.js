@@ -10,7 +10,7 @@ function mapY(row) {
   return SPOTS.get(row)?.[1] ?? null;
 }
 
-// Where better is darker on paper and brighter on a dark page: Viridis, told apart by colour-blind people as well.
+// Better is darker on paper and brighter on a dark page. Nearly Viridis, which colour-blind people can read as well.
 function scoreScale() {
   const shades = ["#553a8c", "#414487", "#2a788e", "#22a884", "#7ad151", "#f0e051"];
   const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
@@ -27,15 +27,16 @@ function scoreRange(rows) {
 
 function scored(rows) {
   const [cmin, cmax] = scoreRange(rows);
-  const bar = { title: { text: label(SCORE), side: "right" }, thickness: 10, len: 0.9, outlinewidth: 0, tickformat: ".3~g", x: 1, xpad: 6 };
+  const bar = { title: { text: label(SCORE), side: "right" }, thickness: 10, len: 0.9, outlinewidth: 0, tickformat: ".3~g", xpad: 6 };
+  const below = { orientation: "h", y: 0, yanchor: "top", title: { text: label(SCORE), side: "bottom" } };
   return {
-    size: rows.length > 500 ? 7 : 10,
+    size: rows.length > 500 ? 6 : 10,
     color: rows.map((row) => value(row, SCORE)),
     colorscale: scoreScale(),
     cmin,
     cmax,
-    colorbar: bar,
-    line: { width: 1, color: colour("sheet") },
+    colorbar: COARSE ? { ...bar, ...below } : bar,
+    line: { width: rows.length > 500 ? 0.5 : 1, color: colour("sheet") },
   };
 }
 
@@ -63,7 +64,7 @@ function pathTraces(rows, path) {
       showlegend: false,
       opacity: strongest * (0.2 + 0.8 * Math.min(1, (start + each) / (stops.length - 1))),
       line: { width, color: shade },
-      marker: { symbol: "arrow", angleref: "previous", standoff: 6, size: [0, ...part.slice(1).map(() => size)], color: shade, opacity: 1 },
+      marker: { symbol: "arrow", angleref: "previous", standoff: 6, size: [0, ...part.slice(1).map(() => size)], color: shade, opacity: 1, line: { width: 0 } },
     };
   });
 }
@@ -77,11 +78,14 @@ function drawMap() {
   const unknown = rows.filter((row) => !measured(row, SCORE));
   const faint = { size: 4, color: colour("edge"), opacity: 0.4 };
   const traces = [{ type: "scatter", mode: "markers", name: "other designs", x: DATA.map.x, y: DATA.map.y, hoverinfo: "skip", marker: faint }];
-  traces.push(...pathTraces(rows, path));
+  if (path === "all") traces.push(...pathTraces(rows, path));
   const open = { size: 8, symbol: "circle-open", color: colour("quiet"), line: { width: 1.5 } };
   if (unknown.length) traces.push(points("without a score", unknown, mapX, mapY, open));
-  traces.push(points("trials", known, mapX, mapY, scored(known)), ...bestPoint(mapX, mapY));
+  // a graphics card would draw its points above all others
+  traces.push(points("trials", known, mapX, mapY, scored(known), { type: "scatter" }));
+  if (path === "best") traces.push(...pathTraces(rows, path)); // few lines, which thousands of dots would hide
+  traces.push(...bestPoint(mapX, mapY));
   const bare = { title: "", showticklabels: false, ticks: "", showgrid: false, showline: false };
-  const frame = { xaxis: axis(bare), yaxis: axis({ ...bare, scaleanchor: "x" }), margin: { l: 8, r: 8, t: 8, b: 8 } };
+  const frame = { xaxis: axis(bare), yaxis: axis({ ...bare, scaleanchor: "x" }), margin: { l: 8, r: 8, t: 8, b: 8 }, showlegend: !COARSE };
   return draw(place, traces, layout(frame), (row) => [{ x: mapX(row), y: mapY(row), suffix: "" }]);
 }

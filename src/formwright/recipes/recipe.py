@@ -1,0 +1,31 @@
+"""What a method is made of, in the words of a study's configuration."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from formwright.study.config import PretrainingChoice, TrainingChoice
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Name the parts of a method; all of them can be said otherwise when a study is begun.
+
+    The parts of the empty recipe are chosen as every study's. `minimise` are costs to lower beside the task's own goal.
+    `trials` is how many designs are evaluated where nothing else ends the search.
+    """
+
+    about: str = ""
+    space: str = ""
+    searcher: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    evaluator: str = ""
+    training: TrainingChoice = field(default_factory=TrainingChoice)
+    pretraining: PretrainingChoice = field(default_factory=PretrainingChoice)
+    minimise: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+    trials: int = 30
+
+    def options_of(self, searcher: str) -> dict[str, Any]:
+        """Give the settings of a searcher: none where it is another one than the recipe's own."""
+        return dict(self.options) if searcher == self.searcher else {}
