@@ -158,7 +158,7 @@ def test_a_training_of_plain_values() -> None:
 
 
 def test_a_study_that_can_be_done_is_not_refused() -> None:
-    refuse_faulty(quick_config(limits=("params<=1e9", "latency_ms<=5", "synflow>=0")))
+    refuse_faulty(quick_config(limits=("params<=1e9", "latency_ms<=5000", "synflow>=0")))
     refuse_faulty(quick_config(evaluator="full", objectives=("accuracy:max", "macs:min")))
 
 
