@@ -6,8 +6,10 @@ DATA := ../shared/data
 FIRST := studies/first
 INITDB := $(firstword $(shell command -v initdb) $(wildcard /usr/lib/postgresql/*/bin/initdb))
 CHROMIUM := $(firstword $(shell command -v chromium chromium-browser))
+ALONE := ray$(if $(INITDB), or postgres)$(if $(CHROMIUM), or browser)
+TOGETHER := not ray and not postgres and not browser and $(if $(wildcard $(DATA)),not (data and slow),not data)
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
-PYTEST := $(BIN)/python -m pytest -q -n 2
+PYTEST := $(BIN)/python -m pytest -q
 
 .PHONY: run test check format clean
 
@@ -15,20 +17,20 @@ run: $(VENV)/.stamp-run
 	@if [ -f $(FIRST)/config.json ]; then $(BIN)/formwright resume $(FIRST); \
 	else $(BIN)/formwright search flexibert-nano --task mini-glue/sst2 --trials 30 --workers 2 --out $(FIRST); fi
 
-# Tests that need a server or a browser run alone, one process: they measure time limits of their own.
+# Tests that need a cluster, a server or a browser run alone, in one process: they measure time limits of their own.
 test: $(VENV)/.stamp-dev
-	$(PYTEST) -m "not data and not postgres and not browser and not ray"
-	$(BIN)/python -m pytest -q -m ray
-	@if [ -d $(DATA) ]; then $(PYTEST) -m "data and not slow"; else echo "no $(DATA): the tests of published data are left out"; fi
-	@if [ -n "$(INITDB)" ]; then $(BIN)/python -m pytest -q -m postgres; else echo "no PostgreSQL: its tests are left out"; fi
-	@if [ -n "$(CHROMIUM)" ]; then $(BIN)/python -m pytest -q -m browser; else echo "no Chromium: the tests of the page are left out"; fi
+	@$(if $(wildcard $(DATA)),,echo "no $(DATA): the tests of published data are left out")
+	@$(if $(INITDB),,echo "no PostgreSQL: its tests are left out")
+	@$(if $(CHROMIUM),,echo "no Chromium: the tests of the page are left out")
+	$(PYTEST) -n 2 -m "$(TOGETHER)"
+	$(PYTEST) -m "$(ALONE)"
 
 check: $(VENV)/.stamp-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(PYTEST)
+	$(PYTEST) -n 2
 
 format: $(VENV)/.stamp-dev
 	$(BIN)/ruff check --fix
