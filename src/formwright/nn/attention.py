@@ -1,13 +1,15 @@
 """Multi-head attention: to the sentence itself, and of a decoder to its encoder."""
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from formwright.arch.ops import Attention, CrossAttention
-from formwright.nn.context import Context
+from formwright.nn.context import Context, barred
 from formwright.nn.dropout import dropout
-from formwright.nn.relative import RelativePositions
+from formwright.nn.relative import RelativePositions, softmax
 from formwright.nn.settings import Settings
 
 
@@ -46,48 +48,43 @@ class SelfAttention(nn.Module):
         # unbound before it is transposed: the gradient then needs no second copy
         query, key, value = (part.transpose(1, 2) for part in packed.unbind(3))  # (batch, heads, tokens, head_width)
         scale = self.head_width**-0.5
-        bias = None
+        bias = None  # (batch, heads, queries, keys)
         if self.relative is not None:
-            bias = self.relative.scores(query, context) * scale  # (batch, heads, queries, keys)
+            bias = self.relative.scores(query * scale, context)
         if self.bilinear is not None:
             query, scale = query @ self.bilinear, 1.0
-        mixed = self._attend(query, key, value, scale, bias, context)
-        return self.output(join_heads(mixed))
+        return self.output(join_heads(self._attend(query, key, value, scale, bias, context)))
 
     def _attend(
         self, query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor | None, context: Context
     ) -> Tensor:
-        probability = self.dropout if self.training else 0.0
+        probability, tokens = self.dropout if self.training else 0.0, query.shape[2]
         values = None if self.relative is None else self.relative.values
-        if values is None and not self.eager and _has_kernel(query, probability):
+        if values is None and not self.eager and _has_kernel(query, bias, probability):
             if bias is None and context.mask is None:  # the kernel's own causal mask is the fastest
                 return F.scaled_dot_product_attention(query, key, value, None, probability, context.causal, scale=scale)
-            visible = _combined(bias, context.visible(query.shape[2], query.device))
-            return F.scaled_dot_product_attention(query, key, value, visible, probability, scale=scale)
-        visible = context.visible(query.shape[2], query.device)
-        weights = _weights(query * scale, key, bias, visible, probability)
+            seen = context.visible(tokens, query.device) if bias is None else _sum(bias, context.hidden(tokens, query))
+            return F.scaled_dot_product_attention(query, key, value, seen, probability, scale=scale)
+        weights = _weights(query * scale, key, (bias, context.hidden(tokens, query)), probability)
         if values is None:
             return weights @ value
         return weights @ value + self.relative.weighted_values(weights, context)
 
 
-def _has_kernel(query: Tensor, probability: float) -> bool:
-    """Tell whether torch fuses such an attention; on processors it takes one with dropout step by step, and slower."""
-    return query.device.type != "cpu" or not probability
+def _has_kernel(query: Tensor, bias: Tensor | None, probability: float) -> bool:
+    """Tell whether torch's kernel is the faster way; on processors it is not with dropout or with a bias."""
+    return query.device.type != "cpu" or (bias is None and not probability)
 
 
-def _weights(query: Tensor, key: Tensor, bias: Tensor | None, visible: Tensor | None, probability: float) -> Tensor:
+def _weights(query: Tensor, key: Tensor, biases: Iterable[Tensor | None], probability: float) -> Tensor:
     """Give the attention of scaled queries to keys: (batch, heads, queries, keys)."""
-    scores = query @ key.transpose(-1, -2)
-    scores = scores if bias is None else scores + bias
-    scores = scores if visible is None else scores.masked_fill(~visible, float("-inf"))
-    return dropout(scores.softmax(-1), probability, True)
+    return dropout(softmax(_sum(query @ key.transpose(-1, -2), *biases)), probability, True)
 
 
-def _combined(bias: Tensor | None, visible: Tensor | None) -> Tensor | None:
-    if bias is None or visible is None:
-        return visible if bias is None else bias
-    return bias.masked_fill(~visible, float("-inf"))
+def _sum(scores: Tensor, *biases: Tensor | None) -> Tensor:
+    for bias in biases:
+        scores = scores if bias is None else scores + bias
+    return scores
 
 
 class EncoderAttention(nn.Module):
@@ -111,7 +108,8 @@ class EncoderAttention(nn.Module):
         if context.memory_mask is not None:
             visible = context.memory_mask.repeat(1, self.layers)[:, None, None, :]
         probability = self.dropout if self.training else 0.0
-        if not self.eager and _has_kernel(query, probability):
+        if not self.eager and _has_kernel(query, None, probability):
             return self.output(join_heads(F.scaled_dot_product_attention(query, key, value, visible, probability)))
-        weights = _weights(query * self.head_width**-0.5, key, None, visible, probability)
+        hidden = None if visible is None else barred(visible, query)
+        weights = _weights(query * self.head_width**-0.5, key, [hidden], probability)
         return self.output(join_heads(weights @ value))

@@ -55,6 +55,11 @@ class Context:
         itself = torch.eye(tokens, dtype=torch.bool, device=device)
         return (keys & past) | itself
 
+    def hidden(self, tokens: int, like: Tensor) -> Tensor | None:
+        """Give what keeps a query from what it may not see, to be added to its scores, or None when it sees all."""
+        visible = self.visible(tokens, like.device)
+        return None if visible is None else self.once(("hidden", like.dtype), lambda: barred(visible, like))
+
     def real(self, x: Tensor) -> Tensor:
         """Set the vectors of padding to zero, so that neighbours cannot see them; x is (batch, tokens, width)."""
         mask = self.mask
@@ -73,3 +78,8 @@ class Context:
         if self.mask is None:
             return torch.arange(x.shape[1], device=x.device)[None]
         return self.once("positions", lambda: (self.mask.long().cumsum(1) - 1).clamp(min=0))
+
+
+def barred(visible: Tensor, like: Tensor) -> Tensor:
+    """Turn what is visible into what is to be added to scores: 0, and minus infinity for the rest."""
+    return torch.zeros((), dtype=like.dtype, device=like.device).masked_fill(~visible, float("-inf"))

@@ -16,19 +16,32 @@ from formwright.arch.ops import (
 )
 from formwright.nn.attention import join_heads, split_heads
 from formwright.nn.context import Context
-from formwright.nn.relative import PositionTerm
+from formwright.nn.relative import PositionTerm, softmax
 
 
 def pad_tokens(x: Tensor, kernel: int, causal: bool) -> Tensor:
-    """Put zeros around the tokens of (batch, channels, tokens) so that a convolution keeps their number."""
+    """Put zeros around the tokens of (batch, tokens, channels) so that a convolution keeps their number."""
     before = kernel - 1 if causal else (kernel - 1) // 2
-    return F.pad(x, (before, kernel - 1 - before))
+    return F.pad(x, (0, 0, before, kernel - 1 - before))
 
 
 def depthwise(x: Tensor, kernels: Tensor, context: Context) -> Tensor:
     """Convolve each channel of (batch, tokens, channels) with its own kernel from (channels, kernel)."""
-    padded = pad_tokens(context.real(x).transpose(1, 2), kernels.shape[-1], context.causal)
-    return F.conv1d(padded, kernels[:, None, :], groups=kernels.shape[0]).transpose(1, 2)
+    padded = pad_tokens(context.real(x), kernels.shape[-1], context.causal)
+    picture = padded[:, None].permute(0, 3, 1, 2)  # one pixel high: for channels that come last torch is faster so
+    return F.conv2d(picture, kernels[:, None, None], groups=kernels.shape[0])[:, :, 0].transpose(1, 2)
+
+
+def slanted(rows: Tensor, start: int) -> Tensor:
+    """Move row t of (..., tokens, columns) by t to the right, and give the square of columns that begins at `start`.
+
+    What is looked up by distance comes out by key, without a copy: a row of one column less begins one place earlier.
+    """
+    tokens, columns = rows.shape[-2:]
+    if start > tokens:
+        rows = F.pad(rows, (0, 0, 0, 1))  # the last rows are read beyond their end
+    flat = rows.flatten(-2)[..., start : start + tokens * (columns - 1)]
+    return flat.unflatten(-1, (tokens, columns - 1))[..., :tokens]
 
 
 class GatedUnit(nn.Module):
@@ -56,8 +69,8 @@ class PlainConvolution(nn.Module):
     def forward(self, x: Tensor, context: Context) -> Tensor:
         if self.kernel.shape[-1] == 1:
             return F.linear(x, self.kernel[:, :, 0], self.bias)
-        padded = pad_tokens(context.real(x).transpose(1, 2), self.kernel.shape[-1], context.causal)
-        return F.conv1d(padded, self.kernel, self.bias).transpose(1, 2)
+        padded = pad_tokens(context.real(x), self.kernel.shape[-1], context.causal)
+        return F.conv1d(padded.transpose(1, 2), self.kernel, self.bias).transpose(1, 2)
 
 
 class DepthwiseSeparable(nn.Module):
@@ -126,16 +139,17 @@ class SpanDynamicConvolution(nn.Module):
         self.output = nn.Linear(inner, output)
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
-        query, value = self.query(x), self.value(x)
-        kernels = self.generator(self.span(x, context) * query)
-        kernels = kernels.unflatten(-1, (self.heads, self.kernel_size)).softmax(-1)  # (batch, tokens, heads, kernel)
-        padded = pad_tokens(context.real(value).transpose(1, 2), self.kernel_size, context.causal)
-        windows = padded.unfold(-1, self.kernel_size, 1)  # (batch, inner, tokens, kernel)
-        windows = windows.unflatten(1, (self.heads, -1)).permute(
-            0, 3, 1, 2, 4
-        )  # (batch, tokens, heads, head_width, kernel)
-        mixed = (windows @ kernels[..., None])[..., 0].flatten(2)  # (batch, tokens, inner)
+        query, value = self.query(x), split_heads(context.real(self.value(x)), self.heads)
+        kernels = split_heads(self.generator(self.span(x, context) * query), self.heads)
+        weights = self._spread(kernels, context)  # (batch, heads, queries, keys)
         if self.term is not None:
-            heads = self.term(split_heads(query, self.heads), split_heads(value, self.heads), context)
-            mixed = mixed + join_heads(heads)
-        return self.output(mixed)
+            weights = weights + self.term.weights(split_heads(query, self.heads), context)
+        return self.output(join_heads(weights @ value))
+
+    def _spread(self, kernels: Tensor, context: Context) -> Tensor:
+        """Lay the kernel of each token, softmax-normalised, over the tokens that it weighs.
+
+        As a matrix over tokens, for one product with it is faster than many with windows as narrow as a kernel.
+        """
+        apart = F.pad(kernels, (0, kernels.shape[-2]), value=float("-inf"))  # weight 0 between the kernels of two rows
+        return slanted(softmax(apart), self.kernel_size - 1 if context.causal else (self.kernel_size - 1) // 2)

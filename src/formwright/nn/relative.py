@@ -34,6 +34,17 @@ def _grid(rows: int, side: int, class_tokens: int, device: torch.device) -> Tens
     return F.pad(apart, (class_tokens, 0, class_tokens, 0))
 
 
+_LANES = 16  # numbers that a processor's registers hold; torch takes shorter rows one number after the other
+
+
+def softmax(scores: Tensor) -> Tensor:
+    """Normalise the last dimension, short rows as fast as long ones."""
+    columns = scores.shape[-1]
+    if columns >= _LANES or scores.device.type != "cpu":
+        return scores.softmax(-1)
+    return F.pad(scores, (0, _LANES - columns), value=float("-inf")).softmax(-1)[..., :columns]
+
+
 class RelativePositions(nn.Module):
     """Hold the tables of one attention: for keys, and for values where wanted."""
 
@@ -71,8 +82,10 @@ class PositionTerm(nn.Module):
         self.positions = RelativePositions(Relative(relative.rows), relative.head_width)
 
     def forward(self, query: Tensor, value: Tensor, context: Context) -> Tensor:
-        scores = self.positions.scores(query, context) * query.shape[-1] ** -0.5
-        visible = context.visible(query.shape[2], query.device)
-        if visible is not None:
-            scores = scores.masked_fill(~visible, float("-inf"))
-        return scores.softmax(-1) @ value  # (batch, heads, tokens, head_width)
+        return self.weights(query, context) @ value  # (batch, heads, tokens, head_width)
+
+    def weights(self, query: Tensor, context: Context) -> Tensor:
+        """Give softmax(Q R^T / sqrt(d)): (batch, heads, queries, keys)."""
+        scores = self.positions.scores(query * query.shape[-1] ** -0.5, context)
+        hidden = context.hidden(query.shape[2], query)
+        return softmax(scores if hidden is None else scores + hidden)
