@@ -11,6 +11,9 @@ TOGETHER := not ray and not postgres and not browser and $(if $(wildcard $(DATA)
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -q
 
+# The tests start hundreds of processes: compiled modules are kept even where the environment says otherwise.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: run test check format clean
 
 run: $(VENV)/.stamp-run

@@ -10,13 +10,13 @@ from formwright.search.listing import listing
 from formwright.search.neighbours import MOST, Nearness, neighbours
 from formwright.testing.spaces import large, small, tiny
 
-DISTANCES = pytest.mark.parametrize("name", ["edit", "alignment"])
+COORDINATES = pytest.mark.parametrize("name", ["transformer2vec", "transformer2vec-ordered"])
 
 
-@DISTANCES
+@COORDINATES
 @pytest.mark.parametrize("row", [0, 200, 341])
 def test_the_nearest_are_ranked_by_shared_layers_and_then_by_distance(row: int, name: str) -> None:
-    listed = listing(small(), distance=name)
+    listed = listing(small(), name)
     found = neighbours(listed, listed.cards[row], listed.points[row])
     distances = np.linalg.norm(listed.points - listed.points[row], axis=1)
     assert len({one.row for one in found}) == len(found) == MOST
@@ -48,9 +48,9 @@ def test_a_design_that_is_not_listed_has_neighbours(monkeypatch: pytest.MonkeyPa
     module._listing.cache_clear()
 
 
-@DISTANCES
+@COORDINATES
 def test_those_from_which_weights_may_come_are_the_first(name: str) -> None:
-    listed = listing(small(), distance=name)
+    listed = listing(small(), name)
     card = next(card for card in listed.cards if len(card.stacks[0].layers) == 1)
     found = neighbours(listed, card, listed.points[listed.row[card.digest]], most=len(listed.cards))
     shares = [overlap_fraction(card, listed.cards[one.row]) for one in found]
@@ -59,10 +59,10 @@ def test_those_from_which_weights_may_come_are_the_first(name: str) -> None:
     assert all(share >= 0.8 for share in shares[:sharing])
 
 
-@DISTANCES
+@COORDINATES
 @pytest.mark.parametrize("row", [0, 111, 341])
 def test_cards_beyond_the_nearest_are_infinitely_far(row: int, name: str) -> None:
-    listed = listing(small(), distance=name)
+    listed = listing(small(), name)
     card, nearness = listed.cards[row], Nearness(small(), 20, name)
     given = {other: nearness(card, listed.cards[other]) for other in range(len(listed.cards))}
     near = {one.row: one.distance for one in neighbours(listed, card, listed.points[row], most=20)}
@@ -75,8 +75,8 @@ def test_cards_beyond_the_nearest_are_infinitely_far(row: int, name: str) -> Non
         assert given[other] == math.inf or given[other] == pytest.approx(farthest, rel=1e-3)
 
 
-@DISTANCES
+@COORDINATES
 def test_without_a_limit_every_card_is_at_some_distance(name: str) -> None:
-    listed, nearness = listing(small(), distance=name), Nearness(small(), None, name)
+    listed, nearness = listing(small(), name), Nearness(small(), None, name)
     found = [nearness(listed.cards[5], other) for other in listed.cards]
     assert found == pytest.approx(np.linalg.norm(listed.points - listed.points[5], axis=1))

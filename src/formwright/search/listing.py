@@ -21,13 +21,11 @@ from formwright.search.unseen import listable
 from formwright.space import Space
 
 Floats = NDArray[np.float64]
-Coordinates = Literal["transformer2vec", "one-hot"]
-DistanceName = Literal["edit", "alignment"]
+Coordinates = Literal["transformer2vec", "transformer2vec-ordered", "one-hot"]
 Place = Callable[[Sequence[Any], Sequence[Card]], Floats]
 
 POOL = 4_096
-DISTANCE: DistanceName = "edit"
-_DISTANCES: dict[str, type[Distance]] = {"edit": EditDistance, "alignment": Alignment}
+_DISTANCES: dict[str, type[Distance]] = {"transformer2vec": EditDistance, "transformer2vec-ordered": Alignment}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,29 +52,28 @@ class Listing:
         return found
 
 
-def listing(space: Space, coordinates: str = "transformer2vec", distance: str = DISTANCE) -> Listing:
+def listing(space: Space, coordinates: str = "transformer2vec") -> Listing:
     """List a space with the points of its designs: all of them, or a fixed random pool where they are too many.
 
-    Points are either one-hot vectors, or `transformer2vec` embeddings that follow a distance between designs: the
-    "edit" distance of the paper, for which designs of the same layers in another order coincide, or the order-aware
-    "alignment". Embeddings are centred and divided by one number, so that their coordinates have variance 1 on average
-    and distances keep their proportions: the first coordinates vary more than the last.
+    Points are either one-hot vectors, or embeddings that follow a distance between designs: `transformer2vec` the edit
+    distance of the paper, for which designs of the same layers in another order coincide, `transformer2vec-ordered` the
+    alignment of layers. Embeddings are centred and divided by one number, so that their coordinates have variance 1 on
+    average and distances keep their proportions: the first coordinates vary more than the last.
     """
-    _known("coordinates", coordinates, Coordinates)
-    _known("distance", distance, DistanceName)
-    # distance makes no difference to one-hot vectors: these are listed once
-    return _listing(space, coordinates, distance if coordinates == "transformer2vec" else "")
+    if coordinates not in get_args(Coordinates):
+        known = " or ".join(map(repr, get_args(Coordinates)))
+        raise IllegalInput(f"coordinates is {coordinates!r}; it must be {known}.")
+    return _listing(space, coordinates)
 
 
 @lru_cache(maxsize=8)
-def _listing(space: Space, coordinates: str, distance: str) -> Listing:
+def _listing(space: Space, coordinates: str) -> Listing:
     whole = listable(space)
     designs = tuple(space.enumerate()) if whole else _pool(space)
     cards = tuple(map(space.card, designs))
-    place = _embedding(cards, _DISTANCES[distance]) if coordinates == "transformer2vec" else _one_hot(space)
-    return Listing(
-        designs, cards, place(designs, cards), place, whole, {card.digest: n for n, card in enumerate(cards)}
-    )
+    place = _embedding(cards, _DISTANCES[coordinates]) if coordinates in _DISTANCES else _one_hot(space)
+    row = {card.digest: number for number, card in enumerate(cards)}
+    return Listing(designs, cards, place(designs, cards), place, whole, row)
 
 
 def _pool(space: Space) -> tuple[Any, ...]:
@@ -103,8 +100,3 @@ def _embedding(cards: Sequence[Card], kind: type[Distance]) -> Place:
         return points.round(4)
 
     return place
-
-
-def _known(name: str, value: str, kind: Any) -> None:
-    if value not in get_args(kind):
-        raise IllegalInput(f"{name} is {value!r}; it must be {' or '.join(map(repr, get_args(kind)))}.")

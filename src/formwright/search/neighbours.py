@@ -9,7 +9,7 @@ import numpy as np
 
 from formwright.arch.card import Card
 from formwright.arch.overlap import biased_overlap
-from formwright.search.listing import DISTANCE, Floats, Listing, listing
+from formwright.search.listing import Floats, Listing, listing
 from formwright.space import Space
 
 MOST = 100
@@ -42,17 +42,17 @@ class Nearness:
     """Give the distance by embedding of two cards of a space, infinite where they are no neighbours.
 
     `other` is a neighbour of `card` when fewer than `most` designs of the space, or of the pool that stands for a space
-    too large to list, are nearer to the card; where `most` is None every card is a neighbour. `distance` is what the
-    embedding follows, as in `listing`. Points are computed at the first call.
+    too large to list, are nearer to the card; where `most` is None every card is a neighbour. `coordinates`
+    are those of `listing`. Points are computed at the first call.
     """
 
     space: Space
     most: int | None = MOST
-    distance: str = DISTANCE
+    coordinates: str = "transformer2vec"
 
     def __call__(self, card: Card, other: Card) -> float:
         """Return the distance of another card."""
-        listed = listing(self.space, distance=self.distance)
+        listed = listing(self.space, self.coordinates)
         point, theirs = listed.points_of([None, None], [card, other])
         distances = np.linalg.norm(np.vstack((listed.points, theirs)) - point, axis=1)
         distance = float(distances[-1])

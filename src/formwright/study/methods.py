@@ -12,11 +12,17 @@ from formwright.search import SEARCHERS, make_searcher, option_names
 _VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "boshnas": {
         "one-hot": {"coordinates": "one-hot"},
+        "ordered": {"coordinates": "transformer2vec-ordered"},
+        "nearest": {"acquire": "gobi-nearest"},
         "first-order": {"second_order": False},
         "homoscedastic": {"heteroscedastic": False},
         "exhaustive": {"acquire": "exhaustive"},
     },
-    "gp-bo": {"one-hot": {"coordinates": "one-hot"}, "ucb": {"acquisition": "ucb"}},
+    "gp-bo": {
+        "one-hot": {"coordinates": "one-hot"},
+        "ordered": {"coordinates": "transformer2vec-ordered"},
+        "ucb": {"acquisition": "ucb"},
+    },
     "bananas": {"one-hot": {"coordinates": "one-hot"}, "transformer2vec": {"coordinates": "transformer2vec"}},
 }
 

@@ -17,6 +17,7 @@ _DETERMINERS = (("this", "these"), ("that", "those"))
 _VERBS = (("is", "are"), ("was", "were"))
 _ADJECTIVES = ("old", "small", "quiet", "happy")
 _ENDS = ("here", "there", "at home", "in the garden")
+_JOINTS = ("and", "while", "because")
 _PREPOSITIONS = ("near", "behind", "with")
 _FAULTS = ("form", "determiner", "determiner", "order", "verb", "verb")
 
@@ -28,8 +29,7 @@ def _noun_phrase(draw: Draw, number: int, determiner: int) -> list[str]:
     return [*words, draw.common(_NOUNS)[number]]
 
 
-def _draw(draw: Draw, label: int) -> Texts:
-    fault = "" if label else draw.one(_FAULTS)
+def _clause(draw: Draw, fault: str) -> list[str]:
     number = draw.below(2)
     subject = _noun_phrase(draw, number, number)
     if fault == "determiner":
@@ -44,7 +44,16 @@ def _draw(draw: Draw, label: int) -> Texts:
     if fault == "order":
         place = draw.below(len(words) - 2)
         words[place], words[place + 1] = words[place + 1], words[place]
-    return (" ".join(words),)
+    return words
+
+
+def _draw(draw: Draw, label: int) -> Texts:
+    fault = "" if label else draw.one(_FAULTS)
+    if draw.chance(50):
+        return (" ".join(_clause(draw, fault)),)
+    clauses = [_clause(draw, fault), _clause(draw, "")]  # the fault stands in the first or in the second
+    first, second = clauses if draw.chance(50) else clauses[::-1]
+    return (" ".join([*first, draw.one(_JOINTS), *second]),)
 
 
 TASK = Task(

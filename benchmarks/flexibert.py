@@ -1,0 +1,134 @@
+"""FlexiBERT's claims on FlexiBench: which method finds the best designs soonest, and whether mixed designs are better.
+
+`contest`: searches of 100 evaluations with every method, one-hot and on Transformer2vec, and BOSHNAS without each of
+its parts. `surrogate`: calibration and order of its predictions, and whether GOBI finds the highest bound. `fronts`:
+mixed designs against designs of equal layers. Writes JSON and figures. Searches are kept in `--results`, so that a
+contest that was stopped goes on. Run `.venv/bin/python benchmarks/flexibert.py [--parts contest surrogate fronts]
+[--runs 50] [--table FILE] [--results FILE] [--json FILE] [--figures FOLDER]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from charts import Line, chart
+from flexibert_kit.fronts import Kind, compare, kinds
+from flexibert_kit.surrogate import judged
+
+from formwright.evaluate.benchmark import Benchmark
+from formwright.evaluate.flexibench import load_flexibench
+from formwright.study.contest import Contest
+from formwright.study.contest_file import ContestFile
+from formwright.study.methods import find_methods
+from formwright.study.standing import standings
+
+EVALUATIONS = 100
+SHOWN = ("random", "regularized-evolution", "reinforce", "gp-bo", "bananas", "tpe", "boshnas", "boshnas/one-hot")
+METHODS = (
+    *SHOWN,
+    "gp-bo/one-hot",
+    "gp-bo/ordered",
+    "bananas/one-hot",
+    "bananas/transformer2vec",
+    "boshnas/ordered",
+    "boshnas/nearest",
+    "boshnas/exhaustive",
+    "boshnas/first-order",
+    "boshnas/homoscedastic",
+)
+
+
+def contest(options: argparse.Namespace, benchmark: Benchmark) -> dict[str, Any]:
+    """Replay the searches that are not there yet, and sum all of them up."""
+    wanted = Contest(partial(load_flexibench, options.table), find_methods(METHODS), options.runs, EVALUATIONS)
+    file = ContestFile(options.results, benchmark.table.digest)
+    known = wanted.known(file.read())
+    total, found = len(METHODS) * options.runs, list(known)
+    for one in file.keep(wanted.replays(options.workers, known)):
+        found.append(one)
+        if len(found) % 20 == 0:
+            print(f"{len(found):,} of {total:,} searches", file=sys.stderr, flush=True)
+    return standings(benchmark, found)
+
+
+def curves(standing: dict[str, Any], benchmark: Benchmark) -> str:
+    """Draw the best score so far over the evaluations, in the mean over the searches, with its 90 % interval."""
+    steps = list(range(1, EVALUATIONS + 1))
+    lines = [
+        Line(name, steps, found["curve"], found["curve_low"], found["curve_high"], dashed=name == "random")
+        for name, found in standing.items()
+        if name in SHOWN
+    ]
+    from_third = float(np.mean([line.y[2] for line in lines]))
+    title = f"Best of {len(benchmark.table):,} designs so far"
+    return chart(title, lines, "evaluations", "validation score", y_from=from_third)
+
+
+def drawn_fronts(found: dict[str, Kind]) -> str:
+    """Draw both kinds, and the front of each: chosen by validation, shown by validation."""
+    lines = [Line(f"{name} designs", kind.params / 1e3, kind.validation, dots=True) for name, kind in found.items()]
+    for name, kind in found.items():
+        front = kind.front()
+        lines.append(Line(f"front of the {name}", kind.params[front] / 1e3, kind.validation[front]))
+    lowest = float(np.quantile(np.concatenate([kind.validation for kind in found.values()]), 0.3))
+    title = "Mixed designs and designs of equal layers"
+    return chart(title, lines, "thousand parameters", "validation score", y_from=lowest, log_x=True)
+
+
+def table_of(standing: dict[str, Any]) -> str:
+    """Print the standings for reading."""
+    lines = [f"{'method':26} {'final':>7} {'90 % interval':>16} {'test':>7} {'top 0.1 %':>9} {'after':>6} {'CPU s':>6}"]
+    for name, found in standing.items():
+        low, high = found["interval"]
+        after = found["top"]["evaluations"]
+        lines.append(
+            f"{name:26} {found['final']:7.4f} {low:7.4f} {high:8.4f}  {found['test']:7.4f} {found['top']['share']:9.0%}"
+            f" {'-' if after is None else format(after, '.0f'):>6} {found['seconds']:6.1f}"
+        )
+    return "\n".join(lines)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = ("contest", "surrogate", "fronts")
+    parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
+    parser.add_argument("--runs", type=int, default=50)
+    parser.add_argument("--repeats", type=int, default=20, help="fits of each surrogate")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--table", type=Path, help="another table than the one that is built in")
+    parser.add_argument("--results", type=Path, default=Path("flexibert.jsonl"), help="the file that keeps searches")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--figures", type=Path, help="the folder for figures")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = arguments()
+    benchmark = load_flexibench(options.table)
+    result: dict[str, Any] = {"designs": len(benchmark.table), "runs": options.runs, "evaluations": EVALUATIONS}
+    figures: dict[str, str] = {}
+    if "fronts" in options.parts:
+        found = kinds(benchmark)
+        result["fronts"], figures["flexibert-fronts"] = compare(**found), drawn_fronts(found)
+        print(json.dumps(result["fronts"], indent=1))
+    if "surrogate" in options.parts:
+        result["surrogate"] = judged(benchmark, options.repeats)
+        print(json.dumps(result["surrogate"], indent=1))
+    if "contest" in options.parts:
+        result["methods"] = contest(options, benchmark)
+        figures["flexibert-contest"] = curves(result["methods"], benchmark)
+        print(table_of(result["methods"]))
+    for name, text in figures.items() if options.figures else ():
+        (options.figures / f"{name}.svg").write_text(text, encoding="utf-8")
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""How good the surrogate of BOSHNAS is on real scores, and whether GOBI finds the highest bound of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import kendalltau
+
+from formwright.core.records import History
+from formwright.core.rng import derive
+from formwright.evaluate.benchmark import Benchmark
+from formwright.search.boshnas.acquisition import UpperBound, climb, climb_to_nearest
+from formwright.search.boshnas.gobi import Ascent
+from formwright.search.boshnas.searcher import OTHERS
+from formwright.search.boshnas.surrogate import fit
+from formwright.search.boshnas.terrain import Terrain
+from formwright.search.listing import listing
+
+COORDINATES = ("transformer2vec", "transformer2vec-ordered", "one-hot")
+OBSERVATIONS = (20, 50, 100)
+NINETY = 1.645
+CLIMBS = {"gobi": (climb, True), "gobi, first order": (climb, False), "gobi-nearest": (climb_to_nearest, True)}
+
+
+def judged(benchmark: Benchmark, repeats: int) -> dict[str, Any]:
+    """Fit the surrogate to random designs of the table and judge it on the others, in means over the repeats."""
+    result: dict[str, Any] = {}
+    for coordinates in COORDINATES:
+        listed = listing(benchmark.space, coordinates)
+        candidates = Terrain.of(listed, benchmark.legal).candidates(History())
+        points = candidates.points
+        scores = benchmark.scores()[[benchmark.row(listed.cards[row]) for row in candidates.rows]]
+        for number in OBSERVATIONS:
+            for model in (True, False):
+                found = [_once(points, scores, number, model, seed) for seed in range(repeats)]
+                name = f"{coordinates}, {number} observations, {'heteroscedastic' if model else 'homoscedastic'}"
+                result[name] = {key: _mean(one[key] for one in found) for key in found[0]}
+    return result
+
+
+def _mean(values: Any) -> float:
+    return float(np.mean(list(values)))
+
+
+def _once(points: Any, scores: Any, number: int, heteroscedastic: bool, seed: int) -> dict[str, float]:
+    rng = derive(seed, "surrogate", number)
+    known = np.flatnonzero(np.isfinite(scores))
+    drawn = rng.permutation(known)
+    seen, unseen = drawn[:number], drawn[number:]
+    outcomes = ((scores - scores[seen].mean()) / scores[seen].std()).astype(np.float32)
+    others = points[rng.integers(len(points), size=OTHERS)]
+    surrogate = fit(points[seen], outcomes[seen], others, rng, heteroscedastic)
+    found = surrogate.predict(points[unseen])
+    low, high = found.interval(NINETY)
+    return {
+        "tau": float(kendalltau(found.mean, outcomes[unseen]).statistic),
+        "within the 90 % interval": float(np.mean((low <= outcomes[unseen]) & (outcomes[unseen] <= high))),
+        **_reach(UpperBound(surrogate, 0.5, 0.5), points[unseen], rng),
+    }
+
+
+def _reach(bound: UpperBound, unseen: Any, rng: Any) -> dict[str, float]:
+    """Say how often an ascent ends at the highest bound of all designs, and how far below it on average."""
+    values, result = bound(unseen), {}
+    for name, (search, second_order) in CLIMBS.items():
+        value = values[search(bound, unseen, Ascent(second_order), rng)[0]]
+        result[f"{name}: finds the highest"] = float(value == values.max())
+        result[f"{name}: below it, in deviations"] = float((values.max() - value) / values.std())
+    return result
