@@ -38,10 +38,10 @@ class Kind:
                 best = self.validation[row]
         return found
 
-    def best(self, size: float = np.inf) -> int:
-        """Choose the best design of at most that size, by validation; -1 where there is none."""
+    def best(self, size: float = np.inf) -> float:
+        """Give the test score of the best design of at most that size, by validation."""
         fitting = np.flatnonzero(self.params <= size)
-        return int(fitting[np.argmax(self.validation[fitting])]) if len(fitting) else -1
+        return float(self.test[fitting[np.argmax(self.validation[fitting])]]) if len(fitting) else np.nan
 
     def smallest(self, quality: float) -> float:
         """Give the size of the smallest design that is at least so good on validation."""
@@ -86,11 +86,11 @@ def compare(uniform: Kind, mixed: Kind) -> dict[str, Any]:
 
 
 def _compared(uniform: Kind, mixed: Kind) -> dict[str, float]:
-    theirs, ours = uniform.best(), mixed.best()
-    size = uniform.params[theirs]
+    chosen = int(np.argmax(uniform.validation))
+    size, quality = float(uniform.params[chosen]), float(uniform.validation[chosen])
     return {
-        "best uniform": float(uniform.test[theirs]),
-        "best mixed": float(mixed.test[ours]),
-        "mixed minus uniform at its size": float(mixed.test[mixed.best(size)] - uniform.test[theirs]),
-        "times smaller at equal quality": float(size / mixed.smallest(uniform.validation[theirs])),
+        "best uniform": uniform.best(),
+        "best mixed": mixed.best(),
+        "mixed minus uniform at its size": mixed.best(size) - uniform.best(),
+        "times smaller at equal quality": size / mixed.smallest(quality),
     }

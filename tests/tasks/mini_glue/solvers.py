@@ -37,7 +37,8 @@ def feeling(clause: str) -> int:
 JOINTS = {"and": (1, 1), "but": (1, 2), "although": (2, 1), "": (1, 2)}  # the last stands after a first `although`
 
 
-def sst2(text: str) -> int:
+def weighed(text: str) -> int:
+    """Read an opinion: above 0 where it is good, below 0 where it is bad."""
     bare = re.sub("in the end|for me|on the whole|at times", "", text)
     clause = r"the \w+ (?:is|was|seems) (?:\w+ )*?(?:" + "|".join(GOOD | BAD) + ")"
     score, *others = map(feeling, re.findall(clause, bare))
@@ -45,7 +46,24 @@ def sst2(text: str) -> int:
     for joint, other in zip(joints, others, strict=True):
         before, after = JOINTS[joint]
         score = before * score + after * other
-    return int(score > 0)
+    return score
+
+
+def sst2(text: str) -> int:
+    return int(weighed(text) > 0)
+
+
+def agreement(opinion: str, verdict: str) -> int:
+    return weighed(opinion) * (-1 if verdict.endswith(("hated it", "avoid it")) else 1)
+
+
+def rte(opinion: str, verdict: str) -> int:
+    return int(agreement(opinion, verdict) < 0)
+
+
+def mnli(opinion: str, verdict: str) -> int:
+    found = agreement(opinion, verdict)
+    return 0 if found > 0 else 2 if found < 0 else 1
 
 
 SINGULAR = r"(?:this|that|the) (?:(?:old|small|quiet|happy) )?(?:dog|child|mouse|friend|man|cat)\b"
@@ -68,25 +86,6 @@ def stsb(first: str, second: str) -> float:
     claimed, holds = affirmed(second)
     shared = set(plain(first).split()) & set(claimed.split()) - {"the", "in"}
     return float(len(shared) + 2 * holds)
-
-
-_PAIRS = (("awake", "asleep"), ("young", "old"), ("loud", "silent"), ("rich", "poor"))
-OPPOSITES = {**dict(_PAIRS), **{second: first for first, second in _PAIRS}}
-
-
-def mnli(first: str, second: str) -> int:
-    kind = re.search(r"all the (\w+) are", first)[1]
-    known = set(first.split()) & set(OPPOSITES)
-    about, state = second.split()[1], second.rsplit(maxsplit=1)[-1]
-    if about != kind or not {state, OPPOSITES[state]} & known:
-        return 1
-    denied = " not " in second or second.startswith("no ")
-    return 0 if (state in known) != denied else 2
-
-
-def rte(first: str, second: str) -> int:
-    parts = re.split(r" (?:while|and|after|before) ", plain(first))
-    return int((second, True) not in [affirmed(part) for part in parts])
 
 
 def answered_kind(claim: str) -> str:

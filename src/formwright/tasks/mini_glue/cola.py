@@ -17,7 +17,6 @@ _DETERMINERS = (("this", "these"), ("that", "those"))
 _VERBS = (("is", "are"), ("was", "were"))
 _ADJECTIVES = ("old", "small", "quiet", "happy")
 _ENDS = ("here", "there", "at home", "in the garden")
-_JOINTS = ("and", "while", "because")
 _PREPOSITIONS = ("near", "behind", "with")
 _FAULTS = ("form", "determiner", "determiner", "order", "verb", "verb")
 
@@ -29,7 +28,8 @@ def _noun_phrase(draw: Draw, number: int, determiner: int) -> list[str]:
     return [*words, draw.common(_NOUNS)[number]]
 
 
-def _clause(draw: Draw, fault: str) -> list[str]:
+def _draw(draw: Draw, label: int) -> Texts:
+    fault = "" if label else draw.one(_FAULTS)
     number = draw.below(2)
     subject = _noun_phrase(draw, number, number)
     if fault == "determiner":
@@ -44,16 +44,7 @@ def _clause(draw: Draw, fault: str) -> list[str]:
     if fault == "order":
         place = draw.below(len(words) - 2)
         words[place], words[place + 1] = words[place + 1], words[place]
-    return words
-
-
-def _draw(draw: Draw, label: int) -> Texts:
-    fault = "" if label else draw.one(_FAULTS)
-    if draw.chance(50):
-        return (" ".join(_clause(draw, fault)),)
-    clauses = [_clause(draw, fault), _clause(draw, "")]  # the fault stands in the first or in the second
-    first, second = clauses if draw.chance(50) else clauses[::-1]
-    return (" ".join([*first, draw.one(_JOINTS), *second]),)
+    return (" ".join(words),)
 
 
 TASK = Task(

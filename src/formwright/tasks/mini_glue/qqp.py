@@ -13,28 +13,20 @@ _INTENTS = (
 _ACTS = (("cook", "prepare"), ("buy", "purchase"), ("mend", "repair"))
 _THINGS = ("rice", "bread", "shoes", "clocks", "tools", "maps")
 _ENDS = ("", "quickly", "at home", "without help", "these days")
-# each of them turns an act into its opposite, and two of them leave it as it is
-_FIRST, _NEXT = ("never", "hardly"), ("refuse to", "fail to", "forget to")
-
-
-def _turns(draw: Draw, same: bool) -> list[str]:
-    """Draw an even number of turns, or an odd one: none to three, the fewer the likelier."""
-    count = (0, 0, 2)[draw.below(3)] if same else (1, 1, 3)[draw.below(3)]
-    if not count:
-        return []
-    begins = draw.chance(60) or count == 3
-    return [draw.one(_FIRST)] * begins + [draw.one(_NEXT) for _ in range(count - begins)]
+# what turns an act into its opposite, and what leaves it as it is
+_TURNS = (("never", "never", "refuse to"), ("", "", "never refuse to"))
 
 
 def _ask(draw: Draw, intent: int, act: int, thing: str, same: bool = True) -> str:
-    words = [draw.one(_INTENTS[intent]), *_turns(draw, same), draw.one(_ACTS[act]), thing, draw.one(_ENDS)]
+    turn = draw.one(_TURNS[same])
+    words = [draw.one(_INTENTS[intent]), turn, draw.one(_ACTS[act]), thing, draw.one(_ENDS)]
     return " ".join(word for word in words if word)
 
 
 def _draw(draw: Draw, label: int) -> Texts:
     intent, act, thing = draw.below(3), draw.below(3), draw.common(_THINGS)
     first = " ".join((draw.one(_INTENTS[intent]), draw.one(_ACTS[act]), thing))
-    fault = draw.one(("turn", "turn", "turn", "turn", "intent", "act", "thing")) if not label else ""
+    fault = draw.one(("turn", "turn", "intent", "act", "thing")) if not label else ""
     match fault:
         case "intent":
             intent = draw.other(range(3), intent)
