@@ -53,16 +53,15 @@ def sst2(text: str) -> int:
     return int(weighed(text) > 0)
 
 
-def agreement(opinion: str, verdict: str) -> int:
-    return weighed(opinion) * (-1 if verdict.endswith(("hated it", "avoid it")) else 1)
+LEAST = {"they loved it": 4, "they liked it": 1, "one can see it": 0, "they could bear it": -2}
 
 
 def rte(opinion: str, verdict: str) -> int:
-    return int(agreement(opinion, verdict) < 0)
+    return int(weighed(opinion) < LEAST[verdict])
 
 
 def mnli(opinion: str, verdict: str) -> int:
-    found = agreement(opinion, verdict)
+    found = weighed(opinion) * (-1 if verdict.endswith(("hated it", "avoid it")) else 1)
     return 0 if found > 0 else 2 if found < 0 else 1
 
 

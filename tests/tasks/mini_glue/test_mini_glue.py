@@ -18,7 +18,7 @@ DIGESTS = {
     "mrpc": "e9d1ddca797747b94b999c5c",
     "stsb": "f7a9214fbc98c8c7aee97ef8",
     "mnli": "6fbc6d6789cf22e2fbba9027",
-    "rte": "965b2ee4e0cdc0c68e87a488",
+    "rte": "065c7e1ba45622907e68253b",
     "qnli": "8c76d9c4c3e6134e13b25a46",
     "qqp": "263c348ebf6908a6e59763ca",
     "wnli": "7655103bb03ded734616de0e",
