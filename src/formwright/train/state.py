@@ -38,6 +38,7 @@ class State:
     def checkpoint(self) -> Checkpoint:
         """Give everything that is needed to go on."""
         tensors: dict[str, Tensor] = {f"model.{name}": parameter for name, parameter in self.model.named_parameters()}
+        tensors |= {f"buffer.{name}": buffer for name, buffer in self.model.named_buffers()}
         for name, parameter in self.model.named_parameters():
             for key, moment in self.optimiser.state.get(parameter, {}).items():
                 tensors[f"optimiser.{key}.{name}"] = moment
@@ -57,6 +58,8 @@ class State:
                 self.optimiser.state[parameter] = {
                     key: moment.to(parameter.device) for key, moment in moments.items() if moment is not None
                 }
+            for name, buffer in self.model.named_buffers():
+                buffer.copy_(tensors[f"buffer.{name}"])
         self.losses = list(found.facts["losses"])
         self.judged = [(step, score) for step, score in found.facts["judged"]]
         self.seconds = found.facts.get("seconds", 0.0)  # which older checkpoints do not tell
@@ -72,6 +75,8 @@ class State:
                 f"the checkpoint at step {found.step} was trained with {told}; give the same, or begin anew"
             )
         wanted = {f"model.{name}": parameter.shape for name, parameter in self.model.named_parameters()}
-        given = {name: tensor.shape for name, tensor in found.tensors.items() if name.startswith("model.")}
+        wanted |= {f"buffer.{name}": buffer.shape for name, buffer in self.model.named_buffers()}
+        parts = ("model.", "buffer.")
+        given = {name: tensor.shape for name, tensor in found.tensors.items() if name.startswith(parts)}
         if wrong := sorted({name for name, _ in wanted.items() ^ given.items()}):
             raise IllegalInput(f"the checkpoint at step {found.step} is of another model: {wrong[0]} does not fit")

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.supernet.small import CHANNELS, HEADS, LAYERS, card
+from tests.supernet.test_reorder import random_importance
+
+from formwright.arch.card import Card
+from formwright.core.errors import IllegalInput
+from formwright.cost import macs
+from formwright.supernet.automatic import Thresholds, automatic, sub_network, targets_between
+from formwright.supernet.importance import Importance, uniform
+
+FULL = ((HEADS, CHANNELS),) * LAYERS
+
+
+def cost(one: Card) -> float:
+    return float(macs(one, 8))
+
+
+def thresholds(seed: int = 0, multiple: int = 4) -> Thresholds:
+    return Thresholds(card(), random_importance(seed), cost, multiple)
+
+
+def test_keeping_everything_is_the_model_itself() -> None:
+    everything = (HEADS + CHANNELS) * LAYERS
+    assert thresholds().widths(everything) == FULL
+    assert sub_network(card(), FULL) == card()
+
+
+def test_keeping_nothing_leaves_every_part_out() -> None:
+    assert thresholds().widths(0) == ((0, 0),) * LAYERS
+
+
+def test_the_parts_that_stay_are_the_most_important_ones() -> None:
+    heads, channels = [np.array([3.0, 1, 2, 0]), np.zeros(CHANNELS) - 1]
+    found = Thresholds(card(), Importance((heads, channels) * LAYERS), cost, 4)
+    assert found.widths(3) == ((1, 0),) * LAYERS
+    assert found.widths(6) == ((2, 0),) * LAYERS
+
+
+def test_channels_are_rounded_up_to_what_is_fast() -> None:
+    for kept in range(0, 80, 7):
+        for _, channels in thresholds(multiple=8).widths(kept):
+            assert channels % 8 == 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), share=st.floats(0.05, 1.2))
+def test_no_other_threshold_comes_nearer(seed: int, share: float) -> None:
+    wanted, found = share * cost(card()), thresholds(seed)
+    met = found.nearest(wanted)
+    everything = (HEADS + CHANNELS) * LAYERS
+    costs = [cost(sub_network(card(), found.widths(kept))) for kept in range(everything + 1)]
+    assert abs(met.cost - wanted) == min(abs(one - wanted) for one in costs)
+    assert met.cost == cost(sub_network(card(), met.widths))
+
+
+def test_equal_scores_stay_or_go_together() -> None:
+    found = Thresholds(card(), uniform(card()), cost)
+    met = found.nearest(0.5 * cost(card()))
+    assert met.widths in (FULL, ((0, 0),) * LAYERS)
+
+
+def test_the_space_is_the_union_of_what_was_found() -> None:
+    wanted = targets_between(0.3 * cost(card()), 0.9 * cost(card()), 4)
+    assert wanted == pytest.approx([share * cost(card()) for share in (0.3, 0.5, 0.7, 0.9)])
+    space, found = automatic(thresholds(), wanted, whole=False)
+    cards = {space.card(design).digest for design in space.enumerate()} if space.count() < 5000 else None
+    for met in found:
+        one = sub_network(card(), met.widths)
+        assert cards is None or one.digest in cards
+    assert max(met.cost for met in found) < cost(card())
+
+
+def test_the_largest_can_be_the_model_itself() -> None:
+    wanted = targets_between(0.4 * cost(card()), 0.8 * cost(card()), 2)
+    for whole in (True, False):
+        space, _ = automatic(thresholds(), wanted, whole=whole)
+        assert any(space.card(design) == card() for design in space.enumerate()) == whole
+
+
+@pytest.mark.parametrize(("low", "high", "number"), [(1.0, 2.0, 1), (2.0, 1.0, 3), (0.0, 1.0, 3)])
+def test_targets_that_do_not_rise_are_refused(low: float, high: float, number: int) -> None:
+    with pytest.raises(IllegalInput, match="2 or more targets"):
+        targets_between(low, high, number)

@@ -1,0 +1,116 @@
+from pathlib import Path
+
+import pytest
+import torch
+from tests.supernet.small import SPEC, card, model, sentences
+
+from formwright.core.errors import IllegalInput
+from formwright.core.rng import derive
+from formwright.space.zoo.elastic import elastic
+from formwright.supernet.automatic import sub_network
+from formwright.supernet.network import SuperNetwork, sandwich_loss
+from formwright.supernet.sandwich import Sandwich
+from formwright.train.batch import Batch
+from formwright.train.distil import Answers, Mix, distilled
+from formwright.train.loop import Saving, train
+from formwright.train.recipe import Recipe
+
+SMALLEST = sub_network(card(), ((1, 8),) * 3)
+
+
+def sandwich(between: int = 1) -> Sandwich:
+    return Sandwich(elastic(card(), (1, 2, 4), (8, 16, 24)), card(), SMALLEST, between)
+
+
+class Rows:
+    """Batches of random sentences whose first token decides the label."""
+
+    def batch(self, step: int) -> Batch:
+        tokens, mask = sentences(8, step)
+        return Batch(tokens, tokens[:, 0] % 2, mask)
+
+
+def network(between: int = 1) -> SuperNetwork:
+    return SuperNetwork(model(1), model(2), sandwich(between))
+
+
+def trained(folder: Path | None, until: int | None = None, steps: int = 12) -> tuple[SuperNetwork, list[float]]:
+    one = network()
+    saving = None if folder is None else Saving(folder, 1)
+    recipe = Recipe(steps, 8, 3e-3, decay="cosine")
+    losses = train(one, Rows(), sandwich_loss("sequence-classification", Mix()), recipe, saving, until=until)
+    return one, losses
+
+
+def test_a_step_trains_both_ends_and_some_between() -> None:
+    cards = sandwich(3).cards(derive(0))
+    assert cards[0] == card()
+    assert cards[-1] == SMALLEST
+    assert len(cards) == 5
+    assert len({one.digest for one in sandwich(20).cards(derive(1))}) > 10
+
+
+def test_fewer_than_no_sub_network_between_the_ends_is_refused() -> None:
+    with pytest.raises(IllegalInput, match="not -1"):
+        sandwich(-1)
+
+
+def test_the_largest_sub_network_is_the_model() -> None:
+    one = network().eval()
+    tokens, mask = sentences()
+    assert torch.equal(one.answer(card(), tokens, mask), one.model(tokens, mask))
+
+
+def test_an_extracted_model_says_what_its_sub_network_says() -> None:
+    one = network().eval()
+    tokens, mask = sentences()
+    for small in sandwich(5).cards(derive(3)):
+        found = one.extracted(small)
+        assert torch.allclose(found(tokens, mask), one.answer(small, tokens, mask), atol=1e-6)
+        memory = {weight.data_ptr() for weight in one.parameters()}
+        assert all(weight.data_ptr() not in memory for weight in found.parameters())
+
+
+def test_gradients_of_the_smallest_reach_the_leading_weights_only() -> None:
+    one = network()
+    tokens, mask = sentences()
+    one.answer(SMALLEST, tokens, mask).sum().backward()
+    gradient = one.model.transformer.encoder.layers[0].feed_forward.maps[0].weight.grad
+    assert gradient[:8].abs().sum() > 0
+    assert gradient[8:].abs().sum() == 0
+
+
+def test_the_teacher_stays_what_it_was_and_is_not_a_part_of_the_network() -> None:
+    one, _ = trained(None)
+    teacher = model(2)
+    tokens, mask = sentences()
+    assert torch.equal(one._teacher[0](tokens, mask), teacher(tokens, mask))
+    assert len(list(one.parameters())) == len(list(teacher.parameters()))
+
+
+def test_all_sub_networks_learn() -> None:
+    one, losses = trained(None, steps=150)
+    assert sum(losses[-10:]) < 0.8 * sum(losses[:10])
+    rows, loss = Rows().batch(1000), distilled("sequence-classification", Mix())
+    nothing = torch.zeros(())
+    for small in (card(), SMALLEST):
+        wanted = one._teacher[0](rows.inputs, rows.mask)
+        before, after = (
+            float(loss(Answers(each.eval().answer(small, rows.inputs, rows.mask), wanted, nothing, nothing), rows))
+            for each in (network(), one)
+        )
+        assert after < 0.9 * before
+
+
+def test_a_run_that_was_interrupted_goes_on_bit_by_bit(tmp_path: Path) -> None:
+    _, whole = trained(None)
+    trained(tmp_path, until=5)
+    one, losses = trained(tmp_path)
+    assert losses == whole
+    again, _ = trained(None)
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), again.parameters(), strict=True))
+
+
+def test_the_head_is_shared() -> None:
+    assert network().views(SMALLEST).missing == ()
+    assert SPEC.labels == 2
