@@ -96,7 +96,7 @@ def test_all_sub_networks_learn() -> None:
     for small in (card(), SMALLEST):
         wanted = one._teacher[0](rows.inputs, rows.mask)
         before, after = (
-            float(loss(Answers(each.eval().answer(small, rows.inputs, rows.mask), wanted, nothing, nothing), rows))
+            loss(Answers(each.eval().answer(small, rows.inputs, rows.mask), wanted, nothing, nothing), rows).item()
             for each in (network(), one)
         )
         assert after < 0.9 * before
