@@ -207,9 +207,11 @@ def test_a_model_exported_without_a_tokeniser_cannot_read_text(run: Run, tmp_pat
     ids=str,
 )
 def test_pretraining_changes_where_training_begins(options: tuple[str, ...], run: Run, tmp_path: Path) -> None:
-    plain = on_mine(run, tmp_path, "--steps", 4, "--json", out="plain").data
+    rate = ("--learning-rate", 0.0003)  # that of pretrained cards
+    plain = on_mine(run, tmp_path, "--steps", 4, *rate, "--json", out="plain").data
     pretrained = on_mine(run, tmp_path, "--steps", 4, *options, "--pretrain-steps", 3, "--json")
     assert pretrained.data["steps"] == 4
+    assert pretrained.data["recipe"] == plain["recipe"]
     assert pretrained.data["losses"] != plain["losses"]
     assert "pretraining: step 3 of 3" in pretrained.err
     assert "training: step 4 of 4" in pretrained.err

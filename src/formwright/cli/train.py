@@ -32,7 +32,8 @@ def train(
     accumulate: Annotated[int, typer.Option(min=1, help="Batches averaged for one update.")] = 1,
     length: Annotated[int, typer.Option(min=8, help="Most tokens in a row.")] = 64,
     learning_rate: Annotated[
-        float | None, typer.Option(help="Highest learning rate (0.001 from scratch, 0.00005 for a model's folder).")
+        float | None,
+        typer.Option(help="Highest learning rate (0.001 from scratch, 0.0003 with --pretrain, 0.00005 for a folder)."),
     ] = None,
     warmup: Annotated[float, typer.Option(min=0, max=0.99, help="Share of the steps with a rising rate.")] = 0.1,
     decay: Annotated[str, typer.Option(help="How the rate falls: linear, cosine or none.")] = "linear",

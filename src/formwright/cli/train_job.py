@@ -119,13 +119,17 @@ class Job:
         return Recipe(
             steps,
             self.batch,
-            (1e-3 if from_scratch else 5e-5) if self.learning_rate is None else self.learning_rate,
+            self._usual_rate(from_scratch) if self.learning_rate is None else self.learning_rate,
             self.warmup,
             cast("Decay", self.decay),
             self.weight_decay,
             accumulate=self.accumulate,
             seed=self.seed,
         )
+
+    def _usual_rate(self, from_scratch: bool) -> float:
+        # the higher rate of short trainings keeps masked-LM pretraining from learning more than how frequent words are
+        return 5e-5 if not from_scratch else 1e-3 if self.pretrain is None else 3e-4
 
     def _tell_shorter(self, length: int) -> None:
         if 0 < length < self.length:  # images have no length
