@@ -60,9 +60,12 @@ def rte(opinion: str, verdict: str) -> int:
     return int(weighed(opinion) < LEAST[verdict])
 
 
+BOUNDS = {"they loved it": (5, 0), "they liked it": (2, -2), "they could bear it": (-1, -5)}
+
+
 def mnli(opinion: str, verdict: str) -> int:
-    found = weighed(opinion) * (-1 if verdict.endswith(("hated it", "avoid it")) else 1)
-    return 0 if found > 0 else 2 if found < 0 else 1
+    enough, too_little = BOUNDS[verdict]
+    return 0 if weighed(opinion) >= enough else 2 if weighed(opinion) <= too_little else 1
 
 
 SINGULAR = r"(?:this|that|the) (?:(?:old|small|quiet|happy) )?(?:dog|child|mouse|friend|man|cat)\b"

@@ -17,7 +17,7 @@ DIGESTS = {
     "sst2": "e9552ce9b166aa3134e9c7b9",
     "mrpc": "e9d1ddca797747b94b999c5c",
     "stsb": "f7a9214fbc98c8c7aee97ef8",
-    "mnli": "6fbc6d6789cf22e2fbba9027",
+    "mnli": "3758f67f7c6238e25654c5ee",
     "rte": "065c7e1ba45622907e68253b",
     "qnli": "8c76d9c4c3e6134e13b25a46",
     "qqp": "263c348ebf6908a6e59763ca",

@@ -1,21 +1,20 @@
-"""Entailment in three classes: an opinion speaks for a verdict, against it, or for neither side."""
+"""Entailment in three classes: an opinion is good enough for a verdict, contradicts it, or leaves it open."""
 
 from formwright.tasks.draw import Draw
 from formwright.tasks.mini_glue.make import RowMaker, Texts
-from formwright.tasks.mini_glue.opinions import opinion, verdict
+from formwright.tasks.mini_glue.opinions import opinion
 from formwright.tasks.task import Task
+
+# verdicts, from which weight of an opinion on they follow, and up to which one they are contradicted
+_VERDICTS = (("they loved it", 5, 0), ("they liked it", 2, -2), ("they could bear it", -1, -5))
 
 
 def _draw(draw: Draw, label: int) -> Texts:
-    hypothesis, sign = verdict(draw)
+    hypothesis, enough, too_little = draw.one(_VERDICTS)
     while True:
-        premise, score = opinion(draw, (80, 20))
-        if _label(score * sign) == label:
+        premise, score = opinion(draw, (70,))
+        if (score < enough) + (score <= too_little) == label:
             return premise, hypothesis
-
-
-def _label(agreement: int) -> int:
-    return 0 if agreement > 0 else 2 if agreement < 0 else 1
 
 
 TASK = Task(
@@ -25,5 +24,5 @@ TASK = Task(
     RowMaker("mnli", _draw, classes=3),
     labels=("entailment", "neutral", "contradiction"),
     chance=1 / 3,
-    about="does an opinion entail a verdict, contradict it, or balance: negation, intensifiers and contrast",
+    about="does an opinion entail a verdict, leave it open or contradict it: negation, intensifiers and contrast",
 )

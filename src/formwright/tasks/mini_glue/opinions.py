@@ -38,16 +38,3 @@ def _clause(draw: Draw) -> tuple[str, int]:
     cue = draw.common(POSITIVE if sign > 0 else NEGATIVE)
     parts = ["the", draw.one(_THINGS), draw.one(_VERBS), words, cue]
     return " ".join(part for part in parts if part), sign * weight
-
-
-# what follows from a good opinion, and its opposite
-_VERDICTS = (("they liked it", "they hated it"), ("one should see it", "one should avoid it"))
-
-
-def verdict(draw: Draw) -> tuple[str, int]:
-    """Draw what may follow from an opinion, and whether that is a good one (1) or a bad one (-1).
-
-    Three of four are good: so the opinion alone tells something, before a model has learnt to compare the two.
-    """
-    good = draw.chance(75)
-    return draw.one(_VERDICTS)[1 - good], 1 if good else -1
