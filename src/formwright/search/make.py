@@ -21,6 +21,7 @@ SEARCHERS: Registry[Callable[..., Searcher]] = Registry(
         "random": f"{_HERE}.random_search:RandomSearch",
         "regularized-evolution": f"{_HERE}.evolution:RegularizedEvolution",
         "nsga2": f"{_HERE}.nsga2:Nsga2",
+        "linas": f"{_HERE}.linas:Linas",
         "halving": f"{_HERE}.halving:Halving",
         "local": f"{_HERE}.local:LocalSearch",
         "reinforce": f"{_HERE}.reinforce:Reinforce",
