@@ -108,5 +108,5 @@ def _gains(scores: Scores, predicted: Floats) -> Floats:
     reference = np.full(known.shape[1], 1 + BEYOND)
     before = hypervolume(observed, reference, directions)  # type: ignore[arg-type]
     added = [hypervolume(np.vstack((observed, row)), reference, directions) - before for row in rows]  # type: ignore[arg-type]
-    # rows that add nothing stand in the order of how near they come
-    return np.array(added) - 1e-9 * rows.sum(axis=1)
+    gains: Floats = np.array(added) - 1e-9 * rows.sum(axis=1)  # what adds nothing is ordered by how near it comes
+    return gains
