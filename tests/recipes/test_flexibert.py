@@ -13,6 +13,7 @@ from formwright.recipes.flexibert import FLEXIBERT
 from formwright.search.boshnas.searcher import Boshnas
 from formwright.search.hierarchy import CoarseToFine
 from formwright.search.levels import usual_levels
+from formwright.search.neighbours import Nearness
 from formwright.space.zoo import load_space
 from formwright.study.assemble import assemble, refuse_faulty
 
@@ -29,10 +30,12 @@ def test_it_is_made_of_the_parts_of_the_paper(tmp_path: Path) -> None:
     assert isinstance(surrogate, Boshnas)
     assert (surrogate.k1, surrogate.k2, surrogate.alpha, surrogate.beta) == (0.5, 0.5, 0.1, 0.1)
     assert (surrogate.second_order, surrogate.heteroscedastic) == (True, True)
+    assert (surrogate.acquire, surrogate.coordinates) == ("gobi-nearest", "transformer2vec")
     assert isinstance(made.evaluator, Combine)
     (scores,) = made.evaluator.evaluators
     assert isinstance(scores, Pretrained)
     assert scores.inherited.least == 0.8
+    assert isinstance(scores.inherited.distance, Nearness)
 
 
 def test_its_levels_are_those_of_the_paper() -> None:

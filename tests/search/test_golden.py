@@ -6,6 +6,7 @@ cannot be resumed exactly. `python tests/search/test_golden.py` writes them anew
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,15 +14,22 @@ from formwright.search import make_searcher
 from formwright.testing.loop import outline, run
 from formwright.testing.objective import Toy
 from formwright.testing.searcher_contract import ACCURACY, PARAMS
-from formwright.testing.spaces import large
+from formwright.testing.spaces import large, small
 
 PINNED = Path(__file__).with_name("golden.json")
-NAMES = ("random", "regularized-evolution", "nsga2", "halving", "local")
+NAMES = ("random", "regularized-evolution", "nsga2", "halving", "local", "reinforce", "gp-bo", "bananas", "boshnas")
+# those that fit a model look at a space that is quickly listed, by points that need no fit of their own
+MODELLED: dict[str, dict[str, Any]] = {
+    "gp-bo": {"coordinates": "one-hot"},
+    "bananas": {"coordinates": "path"},
+    "boshnas": {"coordinates": "one-hot"},
+}
 
 
 def proposals(name: str) -> list[list[object]]:
     """List the digest, steps and parent of each proposal."""
-    searcher = make_searcher(name, large(), (ACCURACY, PARAMS), trials=20, steps=27)
+    space = small() if name in MODELLED else large()
+    searcher = make_searcher(name, space, (ACCURACY, PARAMS), trials=20, steps=27, **MODELLED.get(name, {}))
     requests = outline(run(searcher, Toy(), 20))
     return [[request.card.digest[:16], request.budget.steps, request.parent] for request in requests]
 

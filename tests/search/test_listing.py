@@ -1,9 +1,12 @@
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from formwright.arch.alignment import Alignment
+from formwright.arch.card import Card
 from formwright.arch.distance import Distance
 from formwright.arch.edit_distance import EditDistance
 from formwright.core.errors import IllegalInput
@@ -80,6 +83,18 @@ def test_a_space_too_large_to_list_has_a_pool(coordinates: str, pool: int) -> No
     assert len(listed.row) == len(listed.designs)
     depths = [len(design["layers"]) for design in listed.designs]
     assert all(depths.count(depth) > pool / 4 for depth in (4, 8, 12))
+
+
+@pytest.mark.parametrize("space", [small(), large()], ids=lambda space: str(space.name))
+def test_every_card_is_built_once(space: Space, pool: int) -> None:
+    built: list[Any] = []
+
+    def build(design: Any) -> Card:
+        built.append(design)
+        return space.build(design)
+
+    listed = listing(replace(space, build=build), "one-hot")
+    assert len(built) == (len(listed.designs) if listed.whole else pool)
 
 
 @pytest.mark.usefixtures("pool")

@@ -1,7 +1,7 @@
 import pytest
 
 from formwright.core.errors import IllegalInput
-from formwright.search.options import at_least, check, share
+from formwright.search.options import among, at_least, check, not_negative, share, yes_or_no
 
 
 def test_whole_numbers_from_the_least_pass() -> None:
@@ -21,6 +21,29 @@ def test_shares_pass(value: float) -> None:
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), True, "0.5", None])
 def test_what_is_no_share_has_a_fault(value: object) -> None:
     assert share(crossover=value) == [f"crossover is {value!r}; it must be a number from 0 to 1."]
+
+
+@pytest.mark.parametrize("value", [0, 0.5, 7])
+def test_numbers_from_0_pass(value: float) -> None:
+    assert not_negative(k1=value) == []
+
+
+@pytest.mark.parametrize("value", [-0.1, float("inf"), float("nan"), True, "1", None])
+def test_what_is_no_finite_number_from_0_has_a_fault(value: object) -> None:
+    assert not_negative(k1=value) == [f"k1 is {value!r}; it must be a number, at least 0."]
+
+
+def test_only_true_and_false_are_yes_and_no() -> None:
+    assert yes_or_no(first=True, second=False) == []
+    assert yes_or_no(first=1, second="no") == [
+        "first is 1; it must be True or False.",
+        "second is 'no'; it must be True or False.",
+    ]
+
+
+def test_an_option_that_is_not_known_has_a_sentence() -> None:
+    assert among("colour", "red", ("red", "blue")) == []
+    assert among("colour", "green", ("red", "blue")) == ["colour is 'green'; it must be 'red' or 'blue'."]
 
 
 def test_all_faults_are_told() -> None:

@@ -1,20 +1,21 @@
 import numpy as np
 
-from formwright.core.records import History, Request, Trial
+from formwright.core.records import Budget, History, Request, Trial
 from formwright.core.rng import derive
 from formwright.search.predictors import (
-    among,
     elite,
     first_legal,
+    first_or_random,
     initial_for,
     mutants,
     new_proposals,
+    offspring,
     placed,
     points,
     ranked,
 )
 from formwright.search.random_search import RandomSearch
-from formwright.search.unseen import Proposal
+from formwright.search.unseen import Proposal, anything, random_unseen
 from formwright.testing.loop import run
 from formwright.testing.objective import Toy
 from formwright.testing.searcher_contract import ACCURACY
@@ -29,11 +30,6 @@ def history(trials: int = 8) -> History:
 
 def test_a_fifth_of_a_small_budget_is_random() -> None:
     assert [initial_for(trials) for trials in (None, 1_000, 60, 40, 1)] == [12, 12, 12, 8, 3]
-
-
-def test_an_option_that_is_not_known_has_a_sentence() -> None:
-    assert among("colour", "red", ("red", "blue")) == []
-    assert among("colour", "green", ("red", "blue")) == ["colour is 'green'; it must be 'red' or 'blue'."]
 
 
 def test_trials_have_a_point_by_their_design_or_by_the_list() -> None:
@@ -72,6 +68,13 @@ def test_parents_without_a_move_are_passed_over() -> None:
     assert list(mutants(alone, [only], 2, derive(0))) == []
 
 
+def test_offspring_are_mutants_of_the_best_so_far() -> None:
+    space, past = small(), history()
+    best = elite(past.finished, GOAL, 2)
+    assert list(offspring(space, past, GOAL, 2, 5, derive(0))) == list(mutants(space, best, 5, derive(0)))
+    assert list(offspring(space, History(), GOAL, 2, 5, derive(0))) == []
+
+
 def test_proposals_are_new_and_distinct() -> None:
     space, past = small(), history(4)
     old = past.trials[0].request.design
@@ -98,3 +101,14 @@ def test_limits_are_checked_up_to_the_first_legal_proposal() -> None:
     assert first_legal(proposals, legal) == proposals[1]
     assert len(checked) == 2
     assert first_legal(proposals, lambda card: False) is None
+
+
+def test_where_no_proposal_is_legal_a_random_new_design_is_asked_for() -> None:
+    space, past = small(), history(4)
+    proposals = [Proposal(design, space.card(design)) for _, design in zip(range(3), space.enumerate(), strict=False)]
+    others = {proposal.card.digest for proposal in proposals}
+    asked = first_or_random(proposals, space, past, derive(1), anything)
+    assert asked == proposals[0].request(Budget.full())
+    asked = first_or_random(proposals, space, past, derive(1), lambda card: card.digest not in others)
+    assert asked == random_unseen(space, past, derive(1), lambda card: card.digest not in others).request(Budget.full())
+    assert first_or_random([], space, past, derive(1), anything).card.digest not in past.digests

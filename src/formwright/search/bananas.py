@@ -8,26 +8,24 @@ from typing import Literal, get_args
 
 from numpy.random import Generator
 
-from formwright.core.records import Budget, History, Objective, Request
+from formwright.core.records import History, Objective, Request
 from formwright.search.ensemble import predict
 from formwright.search.listing import Place, listing
-from formwright.search.options import at_least, check
+from formwright.search.options import among, at_least, check
 from formwright.search.parents import breeding, warming_up
 from formwright.search.path_encoding import path_encoding
 from formwright.search.predictors import (
     INITIAL,
-    among,
-    elite,
-    first_legal,
+    first_or_random,
     initial_for,
-    mutants,
     new_proposals,
+    offspring,
     points,
     ranked,
 )
 from formwright.search.scores import goals_of
 from formwright.search.targets import targets
-from formwright.search.unseen import Legal, Proposal, anything, random_unseen
+from formwright.search.unseen import Legal, Proposal, anything
 from formwright.space import Space
 
 Encoding = Literal["path", "transformer2vec", "one-hot"]
@@ -70,16 +68,13 @@ class Bananas:
 
     def ask(self, history: History, rng: Generator) -> Request:
         """Return the unseen legal candidate that drew the best score."""
-        proposal = None
-        if not warming_up(history, self.initial):
-            proposal = first_legal(self._promising(history, rng), self.legal)
-        if proposal is None:
-            proposal = random_unseen(self.space, history, rng, self.legal)
-        return proposal.request(Budget.full())
+        return first_or_random(self._promising(history, rng), self.space, history, rng, self.legal)
 
     def _promising(self, history: History, rng: Generator) -> Iterator[Proposal]:
         trials = breeding(history)
-        candidates = self._candidates(history, rng) if len(trials) > 1 else []
+        if warming_up(history, self.initial) or len(trials) < 2:
+            return
+        candidates = self._candidates(history, rng)
         if not candidates:
             return
         place = self._place()
@@ -89,8 +84,7 @@ class Bananas:
         yield from (candidates[index] for index in ranked(drawn, rng))
 
     def _candidates(self, history: History, rng: Generator) -> list[Proposal]:
-        parents = elite(breeding(history), self.objectives, self.parents)
-        near = mutants(self.space, parents, self.candidates, rng)
+        near = offspring(self.space, history, self.objectives, self.parents, self.candidates, rng)
         far = (self.space.sample(rng, "gene") for _ in range(self.candidates // RANDOM))
         return new_proposals(self.space, [*near, *far], history)
 

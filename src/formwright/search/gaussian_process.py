@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ class GaussianProcess:
     values: Floats  # (observations,)
     scales: Scales
 
-    def predict(self, queries: Floats) -> tuple[Floats, Floats]:
+    def predict(self, queries: NDArray[np.floating[Any]]) -> tuple[Floats, Floats]:
         """Return the mean and the standard deviation of the noiseless value at each query."""
         covariance = _matern(cdist(self.points, self.points) / self.scales.length)
         lower = cholesky(covariance + self.scales.noise * np.eye(len(covariance)), lower=True)

@@ -11,33 +11,22 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from formwright.core.records import Budget, History, Objective, Request, Trial
+from formwright.core.records import History, Objective, Request, Trial
+from formwright.search.candidates import Candidates, near_the_best, unseen
 from formwright.search.gaussian_process import GaussianProcess, fit
 from formwright.search.listing import Coordinates, Listing, listing
-from formwright.search.options import at_least, check
+from formwright.search.options import among, at_least, check
 from formwright.search.parents import warming_up
-from formwright.search.predictors import (
-    INITIAL,
-    among,
-    elite,
-    first_legal,
-    initial_for,
-    mutants,
-    new_proposals,
-    placed,
-    points,
-    ranked,
-)
+from formwright.search.predictors import INITIAL, first_or_random, initial_for, placed, points, ranked
 from formwright.search.scores import goals_of
 from formwright.search.targets import targets
-from formwright.search.unseen import Legal, Proposal, anything, random_unseen
+from formwright.search.unseen import Legal, Proposal, anything
 from formwright.space import Space
 
 Floats = NDArray[np.float64]
 Acquisition = Literal["ei", "ucb"]
 
 BOUND = 2.0  # how many standard deviations the upper confidence bound lies above the mean
-PARENTS, MUTANTS = 5, 100  # where a space is too large to list, mutants of the best join the pool
 
 
 @dataclass(frozen=True)
@@ -70,39 +59,23 @@ class GpBo:
 
     def ask(self, history: History, rng: Generator) -> Request:
         """Return the unseen legal design that promises most."""
-        proposal = None
-        if not warming_up(history, self.initial):
-            proposal = first_legal(self._promising(history, rng), self.legal)
-        if proposal is None:
-            proposal = random_unseen(self.space, history, rng, self.legal)
-        return proposal.request(Budget.full())
+        return first_or_random(self._promising(history, rng), self.space, history, rng, self.legal)
 
     def _promising(self, history: History, rng: Generator) -> Iterator[Proposal]:
+        if warming_up(history, self.initial):
+            return
         listed = listing(self.space, self.coordinates)
         trials = placed(history.finished, listed.row)
-        proposals, places = self._candidates(listed, history, trials, rng)
-        if len(trials) < 2 or not proposals:
+        candidates = unseen(listed, history, near_the_best(self.space, listed, history, self.objectives, rng))
+        if len(trials) < 2 or not len(candidates.points):
             return
         process = fit(_points(listed, trials), targets(trials, self.objectives))
         process = process.believe(_points(listed, placed(history.pending, listed.row)))
-        worth, mean = self._worth(process, places)
-        yield from (proposals[index] for index in ranked(worth, rng, second=mean))
+        worth, mean = self._worth(process, candidates)
+        yield from map(candidates.proposal, ranked(worth, rng, second=mean))
 
-    def _candidates(
-        self, listed: Listing, history: History, trials: list[Trial], rng: Generator
-    ) -> tuple[list[Proposal], Floats]:
-        seen = history.digests
-        rows = [row for digest, row in listed.row.items() if digest not in seen]
-        proposals = [Proposal(listed.designs[row], listed.cards[row]) for row in rows]
-        if listed.whole:
-            return proposals, listed.points[rows]
-        parents = elite(trials, self.objectives, PARENTS)
-        near = new_proposals(self.space, mutants(self.space, parents, MUTANTS, rng), history)
-        near = [proposal for proposal in near if proposal.card.digest not in listed.row]
-        return proposals + near, np.concatenate([listed.points[rows], points(listed.points_of, near)])
-
-    def _worth(self, process: GaussianProcess, places: Floats) -> tuple[Floats, Floats]:
-        mean, deviation = process.predict(places)
+    def _worth(self, process: GaussianProcess, candidates: Candidates) -> tuple[Floats, Floats]:
+        mean, deviation = process.predict(candidates.points)
         if self.acquisition == "ucb":
             return mean + BOUND * deviation, mean
         best = process.predict(process.points)[0].max()

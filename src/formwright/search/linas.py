@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,14 +10,14 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from formwright.core.protocols import Design
-from formwright.core.records import Budget, History, Objective, Request, Trial
+from formwright.core.records import History, Objective, Request, Trial
 from formwright.search.fronts import best_first, hypervolume, longest
 from formwright.search.options import at_least, check, share
 from formwright.search.parents import warming_up
-from formwright.search.predictors import first_legal, initial_for, mutants, new_proposals
+from formwright.search.predictors import first_or_random, initial_for, mutants, new_proposals
 from formwright.search.ridge import Ridge, fit
 from formwright.search.scores import Scores, goals_of, score
-from formwright.search.unseen import Legal, Proposal, anything, random_unseen
+from formwright.search.unseen import Legal, Proposal, anything
 from formwright.space import Space
 
 Floats = NDArray[np.float64]
@@ -58,25 +58,18 @@ class Linas:
 
     def ask(self, history: History, rng: Generator) -> Request:
         """Return the most promising design, or a random one."""
-        proposal = None
-        if not warming_up(history, self.initial) and rng.random() >= self.explore:
-            proposal = self._promising(history, rng)
-        if proposal is None:
-            proposal = random_unseen(self.space, history, rng, self.legal)
-        return proposal.request(Budget.full())
+        return first_or_random(self._promising(history, rng), self.space, history, rng, self.legal)
 
-    def _promising(self, history: History, rng: Generator) -> Proposal | None:
+    def _promising(self, history: History, rng: Generator) -> Iterator[Proposal]:
         trials = [trial for trial in longest(history.finished) if trial.request.design is not None]
-        if len(trials) < FEWEST:
-            return None
+        if warming_up(history, self.initial) or len(trials) < FEWEST or rng.random() < self.explore:
+            return
         scores = score(trials, self.objectives)
         model = fit(self._points([trial.request.design for trial in trials]), scores.values)
-        evolved = self._evolved(trials, scores, model, rng)
-        candidates = new_proposals(self.space, evolved, history)
-        if not candidates:
-            return None
-        gains = _gains(scores, model(self._points([one.design for one in candidates])))
-        return first_legal((candidates[index] for index in np.argsort(-gains, kind="stable")), self.legal)
+        candidates = new_proposals(self.space, self._evolved(trials, scores, model, rng), history)
+        if candidates:
+            gains = _gains(scores, model(self._points([one.design for one in candidates])))
+            yield from (candidates[index] for index in np.argsort(-gains, kind="stable"))
 
     def _evolved(self, trials: Sequence[Trial], scores: Scores, model: Ridge, rng: Generator) -> list[Design]:
         """Evolve designs on predictions, from the best that were evaluated and as many random ones."""

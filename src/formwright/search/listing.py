@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -69,17 +69,18 @@ def listing(space: Space, coordinates: str = "transformer2vec") -> Listing:
 @lru_cache(maxsize=8)
 def _listing(space: Space, coordinates: str) -> Listing:
     whole = listable(space)
-    designs = tuple(space.enumerate()) if whole else _pool(space)
-    cards = tuple(map(space.card, designs))
+    pairs = [(design, space.card(design)) for design in (space.enumerate() if whole else _drawn(space))]
+    if not whole:  # a draw may repeat a card
+        pairs = list({card.digest: (design, card) for design, card in pairs}.values())
+    designs, cards = tuple(design for design, _ in pairs), tuple(card for _, card in pairs)
     place = _embedding(cards, _DISTANCES[coordinates]) if coordinates in _DISTANCES else _one_hot(space)
     row = {card.digest: number for number, card in enumerate(cards)}
     return Listing(designs, cards, place(designs, cards), place, whole, row)
 
 
-def _pool(space: Space) -> tuple[Any, ...]:
+def _drawn(space: Space) -> Iterator[Any]:
     rng = derive(0, "listing", space.name)
-    drawn = (space.sample(rng, "gene") for _ in range(POOL))
-    return tuple({space.card(design).digest: design for design in drawn}.values())
+    return (space.sample(rng, "gene") for _ in range(POOL))
 
 
 def _one_hot(space: Space) -> Place:

@@ -1,5 +1,8 @@
 """Checks of the options of searchers: each lists what is wrong, so that all faults can be told at once."""
 
+import math
+from collections.abc import Sequence
+
 from formwright.core.errors import IllegalInput
 
 
@@ -19,6 +22,29 @@ def share(**options: object) -> list[str]:
         for name, value in options.items()
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1
     ]
+
+
+def not_negative(**options: object) -> list[str]:
+    """List a sentence for each option that is not a finite number from 0."""
+    return [
+        f"{name} is {value!r}; it must be a number, at least 0."
+        for name, value in options.items()
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf
+    ]
+
+
+def yes_or_no(**options: object) -> list[str]:
+    """List a sentence for each option that is neither True nor False."""
+    return [
+        f"{name} is {value!r}; it must be True or False."
+        for name, value in options.items()
+        if not isinstance(value, bool)
+    ]
+
+
+def among(name: str, value: object, allowed: Sequence[str]) -> list[str]:
+    """List a sentence if an option is none of the values allowed."""
+    return [] if value in allowed else [f"{name} is {value!r}; it must be {' or '.join(map(repr, allowed))}."]
 
 
 def check(faults: list[str]) -> None:

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
-from formwright.core.records import History, Objective, Request, Trial
+from formwright.core.records import Budget, History, Objective, Request, Trial
 from formwright.search.fronts import best_first
 from formwright.search.listing import Place
+from formwright.search.parents import breeding
 from formwright.search.scores import score
-from formwright.search.unseen import Legal, Proposal
+from formwright.search.unseen import Legal, Proposal, random_unseen
 from formwright.space import Space
 
 Floats = NDArray[np.float64]
@@ -26,11 +27,6 @@ INITIAL = 12
 def initial_for(trials: int | None) -> int:
     """Return how many random designs to begin with: 12, or a fifth of a small budget."""
     return INITIAL if trials is None else min(INITIAL, max(3, trials // 5))
-
-
-def among(name: str, value: object, allowed: Sequence[str]) -> list[str]:
-    """List a sentence if an option is none of the values allowed."""
-    return [] if value in allowed else [f"{name} is {value!r}; it must be {' or '.join(map(repr, allowed))}."]
 
 
 def placed(trials: Iterable[Trial], listed: Container[str]) -> list[Trial]:
@@ -51,12 +47,19 @@ def elite(trials: Sequence[Trial], objectives: Sequence[Objective], number: int)
 
 
 def mutants(space: Space, parents: Sequence[Any], number: int, rng: Generator) -> Iterator[Any]:
-    """Yield up to `number` mutants of each parent in turn; a parent that has none is passed over."""
+    """Yield up to `number` mutants, of one parent after the other; a parent that has none is passed over."""
     for index in range(number if parents else 0):
         try:
             yield space.mutate(parents[index % len(parents)], rng)
         except IllegalInput:  # a constrained space finds no move from here
             continue
+
+
+def offspring(
+    space: Space, history: History, objectives: Sequence[Objective], parents: int, number: int, rng: Generator
+) -> Iterator[Any]:
+    """Yield up to `number` mutants of the `parents` best designs so far."""
+    return mutants(space, elite(breeding(history), objectives, parents), number, rng)
 
 
 def new_proposals(space: Space, designs: Iterable[Any], history: History) -> list[Proposal]:
@@ -76,3 +79,11 @@ def ranked(worth: Floats, rng: Generator, second: Floats | None = None) -> list[
 def first_legal(proposals: Iterable[Proposal], legal: Legal) -> Proposal | None:
     """Return the first proposal within the limits, which are checked for no proposal behind it."""
     return next((proposal for proposal in proposals if legal(proposal.card)), None)
+
+
+def first_or_random(
+    proposals: Iterable[Proposal], space: Space, history: History, rng: Generator, legal: Legal
+) -> Request:
+    """Ask for the first proposal within the limits, or for a random unseen design where there is none."""
+    proposal = first_legal(proposals, legal) or random_unseen(space, history, rng, legal)
+    return proposal.request(Budget.full())

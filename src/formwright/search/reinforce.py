@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Budget, History, Objective, Request, Trial
-from formwright.search.controller import Controller, Vocabulary
+from formwright.search.controller import Controller
 from formwright.search.options import at_least, check, share
 from formwright.search.parents import breeding
 from formwright.search.scores import goals_of
 from formwright.search.slots import slots
 from formwright.search.targets import targets
 from formwright.search.unseen import Legal, anything, first_unseen, random_unseen
+from formwright.search.vocabulary import Vocabulary
 from formwright.space import Space
 
 Floats = NDArray[np.float64]

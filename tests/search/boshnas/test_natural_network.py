@@ -63,8 +63,8 @@ def test_it_learns_where_the_noise_is() -> None:
 def test_no_variance_is_below_the_floor() -> None:
     x = points(20)
     network = NaturalNetwork.start((4, 16, 1), SPREAD, FLOOR, derive(13))
-    network.fit(x, np.zeros(20, np.float32), Descent(100, 0.05), prior=0.0)
-    assert network(x).variance.min() >= FLOOR
+    network.fit(x, np.zeros(20, np.float32), Descent(400, 0.1), prior=0.0)
+    assert FLOOR <= network(x).variance.min() < 1.1 * FLOOR  # what it learnt by itself is next to nothing
     assert network(x).mean.dtype == np.float32
 
 

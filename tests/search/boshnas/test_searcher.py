@@ -1,4 +1,5 @@
 import sys
+from collections.abc import Callable
 from subprocess import run as run_process
 
 import numpy as np
@@ -9,7 +10,9 @@ from formwright.core.errors import IllegalInput
 from formwright.core.records import History, Objective, Request, Trial
 from formwright.core.rng import derive
 from formwright.search import make_searcher
+from formwright.search.boshnas import searcher as module
 from formwright.search.boshnas.searcher import Boshnas
+from formwright.search.listing import listing
 from formwright.search.random_search import RandomSearch
 from formwright.search.unseen import Legal, anything, random_unseen
 from formwright.space import Space
@@ -57,11 +60,29 @@ def test_it_is_random_where_beta_says_so() -> None:
     assert Boshnas(small(), GOAL, initial=4, alpha=0.0, beta=1.0).ask(history, derive(60)).card == expected.card
 
 
+def test_one_draw_decides_between_the_bound_uncertainty_and_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[str] = []
+
+    def order(name: str) -> Callable[..., list[int]]:
+        return lambda *given: taken.append(name) or [0]  # type: ignore[func-returns-value]
+
+    monkeypatch.setattr(module, "fit", lambda *given: None)
+    monkeypatch.setattr(module, "climb", order("bound"))
+    monkeypatch.setattr(module, "most_uncertain", order("uncertainty"))
+    searcher = Boshnas(small(), GOAL, initial=4, alpha=0.25, beta=0.25, coordinates="one-hot")
+    history = run(RandomSearch(small(), GOAL), Toy(), 6)
+    draws = [derive(seed).random() for seed in range(40)]
+    for seed in range(40):
+        searcher.ask(history, derive(seed))
+    assert taken == ["bound" if draw < 0.5 else "uncertainty" for draw in draws if draw < 0.75]
+    assert 5 < taken.count("uncertainty") < taken.count("bound") < 30
+
+
 def test_options_change_what_is_asked_for() -> None:
     space = small()
     history = run(RandomSearch(space, GOAL), Toy(), 12)
     plain = {"initial": 4, "alpha": 0.0, "beta": 0.0, "coordinates": "one-hot"}
-    for change in ({"alpha": 1.0}, {"k2": 50.0}, {"heteroscedastic": False}):
+    for change in ({"alpha": 1.0}, {"k1": 50.0}, {"k2": 50.0}, {"heteroscedastic": False}, {"acquire": "gobi-nearest"}):
         searchers = [Boshnas(space, GOAL, **{**plain, **options}) for options in ({}, change)]
         asked = ([searcher.ask(history, derive(seed)) for searcher in searchers] for seed in range(3))
         assert any(first != second for first, second in asked), change
@@ -90,6 +111,7 @@ def test_a_space_too_large_to_list_is_searched_near_its_best_designs() -> None:
     space = large()
     history = run(Boshnas(space, GOAL, initial=6, alpha=0.0, beta=0.0, coordinates="one-hot"), Toy(), 9)
     assert len(set(history.digests)) == 9
+    assert any(trial.request.card.digest not in listing(space, "one-hot").row for trial in history.trials[6:])
     assert all(space.contains(trial.request.design) for trial in history.trials)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,35 +10,26 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.random import Generator
 
-from formwright.core.records import Budget, History, Objective, Request, Trial
+from formwright.core.records import History, Objective, Request, Trial
 from formwright.search.boshnas.acquisition import UpperBound, climb, climb_to_nearest, highest, most_uncertain
 from formwright.search.boshnas.gobi import Ascent
 from formwright.search.boshnas.parameters import Floats
 from formwright.search.boshnas.surrogate import Surrogate, fit
-from formwright.search.boshnas.terrain import Candidates, Terrain
+from formwright.search.boshnas.terrain import Terrain
+from formwright.search.candidates import near_the_best
 from formwright.search.listing import Coordinates, listing
-from formwright.search.options import at_least, check, share
+from formwright.search.options import among, at_least, check, not_negative, share, yes_or_no
 from formwright.search.parents import warming_up
-from formwright.search.predictors import (
-    INITIAL,
-    among,
-    elite,
-    first_legal,
-    initial_for,
-    mutants,
-    new_proposals,
-    placed,
-)
+from formwright.search.predictors import INITIAL, first_or_random, initial_for, placed
 from formwright.search.scores import goals_of
 from formwright.search.targets import targets
-from formwright.search.unseen import Legal, Proposal, anything, random_unseen
+from formwright.search.unseen import Legal, Proposal, anything
 from formwright.space import Space
 
 Acquire = Literal["gobi", "gobi-nearest", "exhaustive"]
 
 FEWEST = 3  # finished trials to learn from
 OTHERS = 256  # designs that nobody evaluated, at which the student learns
-PARENTS, MUTANTS = 5, 100  # where a space is too large to list, mutants of the best join the pool
 
 
 @dataclass(frozen=True)
@@ -73,9 +63,9 @@ class Boshnas:
         goals_of(self.objectives)
         check(
             at_least(2, initial=self.initial)
-            + _not_negative(k1=self.k1, k2=self.k2)
+            + not_negative(k1=self.k1, k2=self.k2)
             + (share(alpha=self.alpha, beta=self.beta) or _probabilities(self.alpha, self.beta))
-            + _yes_or_no(second_order=self.second_order, heteroscedastic=self.heteroscedastic)
+            + yes_or_no(second_order=self.second_order, heteroscedastic=self.heteroscedastic)
             + among("coordinates", self.coordinates, get_args(Coordinates))
             + among("acquire", self.acquire, get_args(Acquire))
         )
@@ -87,26 +77,23 @@ class Boshnas:
 
     def ask(self, history: History, rng: Generator) -> Request:
         """Return the design with the highest bound, or an uncertain or random one."""
-        draw = rng.random()
-        proposal = None
-        if not warming_up(history, self.initial) and draw < 1 - self.beta:
-            proposal = first_legal(self._promising(history, rng, draw >= 1 - self.alpha - self.beta), self.legal)
-        if proposal is None:
-            proposal = random_unseen(self.space, history, rng, self.legal)
-        return proposal.request(Budget.full())
+        proposals = self._promising(history, rng, rng.random())
+        return first_or_random(proposals, self.space, history, rng, self.legal)
 
-    def _promising(self, history: History, rng: Generator, uncertain: bool) -> Iterator[Proposal]:
-        trials = placed(history.finished, self._terrain.listed.row)
-        candidates = self._candidates(history, trials, rng)
+    def _promising(self, history: History, rng: Generator, draw: float) -> Iterator[Proposal]:
+        if warming_up(history, self.initial) or draw >= 1 - self.beta:
+            return
+        listed = self._terrain.listed
+        trials = placed(history.finished, listed.row)
+        near = near_the_best(self.space, listed, history, self.objectives, rng)
+        candidates = self._terrain.candidates(history, near)
         if len(trials) < FEWEST or not len(candidates.points):
             return
         bound = UpperBound(self._fit(trials, candidates.points, rng), self.k1, self.k2)
-        order = (
-            most_uncertain(bound, candidates.points, rng) if uncertain else self._order(bound, candidates.points, rng)
-        )
-        yield from map(candidates.proposal, order)
+        order = most_uncertain if draw >= 1 - self.alpha - self.beta else self._highest
+        yield from map(candidates.proposal, order(bound, candidates.points, rng))
 
-    def _order(self, bound: UpperBound, points: Floats, rng: Generator) -> list[int]:
+    def _highest(self, bound: UpperBound, points: Floats, rng: Generator) -> list[int]:
         ascent = Ascent(self.second_order)
         match self.acquire:
             case "gobi":
@@ -122,32 +109,9 @@ class Boshnas:
         others = points[rng.integers(len(points), size=OTHERS)]
         return fit(x, y, others, rng, self.heteroscedastic)
 
-    def _candidates(self, history: History, trials: Sequence[Trial], rng: Generator) -> Candidates:
-        if self._terrain.listed.whole:
-            return self._terrain.candidates(history)
-        parents = elite(trials, self.objectives, PARENTS)
-        near = new_proposals(self.space, mutants(self.space, parents, MUTANTS, rng), history)
-        return self._terrain.candidates(history, near)
-
     @cached_property
     def _terrain(self) -> Terrain:
         return Terrain.of(listing(self.space, self.coordinates), self.legal)
-
-
-def _not_negative(**options: object) -> list[str]:
-    return [
-        f"{name} is {value!r}; it must be a number, at least 0."
-        for name, value in options.items()
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf
-    ]
-
-
-def _yes_or_no(**options: object) -> list[str]:
-    return [
-        f"{name} is {value!r}; it must be True or False."
-        for name, value in options.items()
-        if not isinstance(value, bool)
-    ]
 
 
 def _probabilities(alpha: float, beta: float) -> list[str]:

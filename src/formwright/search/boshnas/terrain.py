@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formwright.core.records import History, Request
 from formwright.search.boshnas.parameters import Floats
+from formwright.search.candidates import Candidates, Rows, unseen
 from formwright.search.listing import Listing
 from formwright.search.predictors import points
 from formwright.search.unseen import Legal, Proposal, anything
@@ -23,7 +24,7 @@ class Terrain:
     """
 
     listed: Listing
-    rows: NDArray[np.intp]
+    rows: Rows
     centre: NDArray[np.float64]
     deviation: float
 
@@ -43,31 +44,8 @@ class Terrain:
 
     def candidates(self, history: History, more: Sequence[Proposal] = ()) -> Candidates:
         """Return the designs that nobody asked for yet, and more that are not listed."""
-        row = self.listed.row
-        seen = [row[digest] for digest in history.digests if digest in row]
-        rows = self.rows[~np.isin(self.rows, seen)]
-        more = [proposal for proposal in more if proposal.card.digest not in row]
-        places = self._scaled(self.listed.points[rows])
-        if more:
-            places = np.concatenate([places, self.place(more)])
-        return Candidates(self.listed, rows, tuple(more), places)
+        found = unseen(self.listed, history, more, self.rows)
+        return replace(found, points=self._scaled(found.points))
 
-    def _scaled(self, places: NDArray[np.float64]) -> Floats:
+    def _scaled(self, places: Floats) -> Floats:
         return ((places - self.centre) / self.deviation).astype(np.float32)
-
-
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """Hold rows of a listing and further proposals, with their points."""
-
-    listed: Listing
-    rows: NDArray[np.intp]
-    more: tuple[Proposal, ...]
-    points: Floats
-
-    def proposal(self, index: int) -> Proposal:
-        """Return what stands at a row of the points."""
-        if index >= len(self.rows):
-            return self.more[index - len(self.rows)]
-        row = self.rows[index]
-        return Proposal(self.listed.designs[row], self.listed.cards[row])
