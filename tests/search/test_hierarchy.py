@@ -173,3 +173,12 @@ def test_the_whole_space_is_searched_where_nothing_can_be_tied() -> None:
     searcher = quickly(FINE, levels=[{}], planned=10)
     assert FINE.contains(searcher.ask(History(), derive(0)).design)
     assert searcher.level_of(History()) == 0
+
+
+@pytest.mark.parametrize("name", ["reinforce", "tpe"])
+def test_searchers_that_see_a_list_of_choices_search_every_level(name: str) -> None:
+    searcher = CoarseToFine(FINE, (ACCURACY,), searcher=name, planned=12, neighbours=0)
+    history = run(searcher, Toy(), 12)
+    assert len({trial.request.card.digest for trial in history.trials}) == 12
+    lengths = {len(set(trial.request.design["layers"])) for trial in history.trials}
+    assert max(lengths) > 2  # of four free layers: a level whose layers are not tied in pairs

@@ -8,10 +8,15 @@ from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.search.slots import Slot, compose, decompose, slots
 from formwright.space import Choice, Expressions, Record, Repeat, Space, Switch
-from formwright.space.zoo import load_space
+from formwright.space.row import Row
+from formwright.space.within import Within
+from formwright.space.zoo import load_card, load_space
 from formwright.testing.spaces import large, small, tiny, twins
 
-SPACES = [tiny(), small(), large(), twins(), load_space("flexibert-nano"), load_space("hat")]
+WHOLE = Repeat(Choice((1, 2, 3)), (2, 4))
+NARROW = Within(WHOLE, Row((Choice((1, 2)), Choice((2, 3))), (2, 4), tied=2))
+ROWS = Space("rows", Record.of(layers=NARROW), lambda design: load_card("bert-tiny"))
+SPACES = [tiny(), small(), large(), twins(), load_space("flexibert-nano"), load_space("hat"), ROWS]
 
 
 @given(st.sampled_from(SPACES), st.integers(0, 1000))
@@ -48,6 +53,11 @@ def test_slots_say_where_they_are_and_whether_neighbours_are_alike() -> None:
         (".width", 3, True),
     ]
     assert Slot(".layers[2]=a", 3, True) in set(slots(root))
+
+
+def test_a_value_outside_a_narrow_part_is_read_as_the_nearest_inside() -> None:
+    assert [option for _, option in decompose(NARROW, (3, 1, 3, 2))] == [1, 0, 1]
+    assert [option for _, option in decompose(NARROW, (2, 2, 3, 3))] == [1, 1, 1]
 
 
 def test_op_graphs_have_no_slots() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 from formwright.core.errors import IllegalInput
 from formwright.space import Case, Choice, Fields, Part, Record, Repeat, Switch
+from formwright.space.row import Row
+from formwright.space.within import Within, brought_into
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ def slots(part: Part[Any], name: str = "") -> Iterator[Slot]:
         case Switch(cases):
             for tag, inner in cases:
                 yield from slots(inner, f"{name}={tag}")
+        case Row(parts):
+            for index, inner in enumerate(parts):
+                yield from slots(inner, f"{name}[{index}]")
+        case Within(_, inner):
+            yield from slots(inner, name)
         case _:
             raise IllegalInput(
                 f"this searcher cannot search {type(part).__name__} ({name.strip('.')}), whose designs are no list of "
@@ -60,6 +67,12 @@ def compose(part: Part[Any], choose: Choose, name: str = "") -> Any:
         case Switch(cases):
             tag, inner = cases[taken]
             return Case(tag, compose(inner, choose, f"{name}={tag}"))
+        case Row(parts, lengths, tied):
+            needed = -(-lengths[taken] // tied)
+            heads = [compose(inner, choose, f"{name}[{index}]") for index, inner in enumerate(parts[:needed])]
+            return tuple(heads[index // tied] for index in range(lengths[taken]))
+        case Within(_, inner):
+            return compose(inner, choose, name)
     raise AssertionError(f"{part} has no slots")
 
 
@@ -77,6 +90,11 @@ def decompose(part: Part[Any], value: Any, name: str = "") -> Iterator[tuple[Slo
                 yield from decompose(member, group, f"{name}[{index}]")
         case Switch(cases):
             yield from decompose(dict(cases)[value.tag], value.value, f"{name}={value.tag}")
+        case Row(parts, _, tied):
+            for index, (inner, group) in enumerate(zip(parts, value[::tied], strict=False)):
+                yield from decompose(inner, group, f"{name}[{index}]")
+        case Within(_, inner):  # what the part lacks is replaced, as its moves do
+            yield from decompose(inner, brought_into(inner, value), name)
 
 
 def _head(part: Part[Any], name: str) -> Slot | None:
@@ -84,7 +102,7 @@ def _head(part: Part[Any], name: str) -> Slot | None:
     match part:
         case Choice(options):
             slot = Slot(name, len(options), _ascending(options))
-        case Repeat():
+        case Repeat() | Row():
             slot = Slot(f"{name}.length", len(part.lengths), _ascending(part.lengths))
         case Switch(cases):
             slot = Slot(name, len(cases), ordered=False)
@@ -99,6 +117,8 @@ def _taken(part: Part[Any], value: Any) -> int:
             return options.index(value)
         case Repeat():
             return part.lengths.index(len(value) * part.tied)
+        case Row(_, lengths):
+            return lengths.index(len(value))
         case Switch(cases):
             return [tag for tag, _ in cases].index(value.tag)
     raise AssertionError(f"{part} has no slot of its own")
