@@ -39,8 +39,8 @@ _LANES = 16  # numbers that a processor's registers hold; torch takes shorter ro
 
 def softmax(scores: Tensor) -> Tensor:
     """Normalise the last dimension, short rows as fast as long ones."""
-    columns = scores.shape[-1]
-    if columns >= _LANES or scores.device.type != "cpu":
+    # an exported model serves rows of any length, not only those that it was traced with
+    if torch.compiler.is_compiling() or scores.device.type != "cpu" or (columns := scores.shape[-1]) >= _LANES:
         return scores.softmax(-1)
     return F.pad(scores, (0, _LANES - columns), value=float("-inf")).softmax(-1)[..., :columns]
 
