@@ -14,6 +14,7 @@ from formwright.study.delivered import Undelivered, delivered, undelivered
 from formwright.study.finish_all import deliver_all
 from formwright.study.launch import work_at
 from formwright.study.place import Opened, create
+from formwright.train.interrupt import Interruption
 
 
 @pytest.fixture
@@ -64,6 +65,15 @@ def test_one_that_cannot_be_trained_is_replaced_by_the_next_best(
             assert f"{each.name} cannot be delivered: {each.reason}\n" in said
         assert candidates(study, 1) == []  # and none is tried again
         assert delivered(opened) == {}
+
+
+@pytest.mark.slow
+def test_a_wish_to_stop_from_before_the_first_step_is_heard(opened: Opened) -> None:
+    wish = Interruption()
+    wish.asked = True
+    with pytest.raises(KeyboardInterrupt):
+        deliver_all(opened, [candidate()], 1, wish)
+    assert delivered(opened) == {}
 
 
 @pytest.mark.slow

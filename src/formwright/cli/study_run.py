@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from formwright.study.delivered import Delivered
     from formwright.study.place import Opened, Place
+    from formwright.train.interrupt import Interruption
 
 REPORT = "report.html"
 
@@ -58,16 +59,19 @@ def _begin(place: "Place", wishes: Wishes) -> None:
 
 def _work(opened: "Opened", wishes: Wishes) -> "list[Delivered]":
     from formwright.study.identity import own_name
+    from formwright.train.interrupt import gentle_interruption
 
     over = _search(opened, wishes)
     if not over:
         opened.log.append("stopped", own_name(), {"reason": "interrupted"})
         _write_report(opened)
         raise KeyboardInterrupt
-    print(f"the search is over: {_reason(opened)}", file=sys.stderr, flush=True)
-    _write_report(opened)
-    models = _deliver(opened, wishes)
-    _write_report(opened)
+    # an exception that Ctrl-C raises may be lost in torch's own code: a wish is not
+    with gentle_interruption() as wish:
+        print(f"the search is over: {_reason(opened)}", file=sys.stderr, flush=True)
+        _write_report(opened)
+        models = _deliver(opened, wishes, wish)
+        _write_report(opened)
     return models
 
 
@@ -98,7 +102,7 @@ def _search(opened: "Opened", wishes: Wishes) -> bool:
         return run_workers(opened.place, wishes.workers, view.look)
 
 
-def _deliver(opened: "Opened", wishes: Wishes) -> "list[Delivered]":
+def _deliver(opened: "Opened", wishes: Wishes, wish: "Interruption") -> "list[Delivered]":
     from formwright.cli.delivery_view import showing_delivery
     from formwright.study.assemble import assemble
     from formwright.study.candidates import candidates
@@ -111,7 +115,7 @@ def _deliver(opened: "Opened", wishes: Wishes) -> "list[Delivered]":
         names = ", ".join(candidate.name for candidate in chosen)
         print(f"training {names} for {opened.config.final_steps:,} steps", file=sys.stderr, flush=True)
     with showing_delivery(opened.place.folder / FINAL, opened.config.final_steps):
-        return deliver_all(opened, chosen, wishes.workers)
+        return deliver_all(opened, chosen, wishes.workers, wish)
 
 
 def _write_report(opened: "Opened") -> None:

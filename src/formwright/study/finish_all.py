@@ -14,18 +14,21 @@ from formwright.study.finish import FINAL, deliver
 from formwright.study.launch import PAUSE, WorkersDied, end_with_launcher, one_thread_each, without_interruption
 from formwright.study.place import Opened, Place
 from formwright.study.steps import step_writer
-from formwright.train.interrupt import gentle_interruption
+from formwright.train.interrupt import Interruption
 
 
-def deliver_all(opened: Opened, chosen: Sequence[Candidate], workers: int) -> list[Delivered]:
-    """Deliver several designs, in as many processes at once as there are workers; Ctrl-C is a KeyboardInterrupt.
+def deliver_all(
+    opened: Opened, chosen: Sequence[Candidate], workers: int, wish: Interruption | None = None
+) -> list[Delivered]:
+    """Deliver several designs, in as many processes at once as there are workers.
 
-    One whose training fails is noted, said on standard error, and replaced by the next best. Baselines come last.
+    A wish to stop, which is looked at all the while, ends in a KeyboardInterrupt. A design whose training fails is
+    noted, said on standard error, and replaced by the next best. Baselines come last.
     """
     models: list[Delivered] = []
     tried: set[str] = set()
     while chosen:
-        found = _side_by_side(opened, chosen, workers)
+        found = _side_by_side(opened, chosen, workers, wish or Interruption())
         models += [model for model in found if model is not None]
         tried |= {candidate.name for candidate in chosen}
         lost = [each for each, model in zip(chosen, found, strict=True) if model is None and each.role != "baseline"]
@@ -39,9 +42,11 @@ def _next_best(opened: Opened, tried: Collection[str], number: int) -> list[Cand
     return [candidate for candidate in ranked if candidate.name not in tried][:number]
 
 
-def _side_by_side(opened: Opened, chosen: Sequence[Candidate], workers: int) -> list[Delivered | None]:
+def _side_by_side(
+    opened: Opened, chosen: Sequence[Candidate], workers: int, wish: Interruption
+) -> list[Delivered | None]:
     others = set(multiprocessing.active_children())
-    with one_thread_each(), gentle_interruption() as wish, _pool(min(workers, len(chosen))) as pool:
+    with one_thread_each(), _pool(min(workers, len(chosen))) as pool:
         with without_interruption():
             futures = [pool.submit(_deliver_at, opened.place, candidate) for candidate in chosen]
         try:
