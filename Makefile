@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest -q
 # The tests start hundreds of processes: compiled modules are kept even where the environment says otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test check format clean
+.PHONY: run test test-long check format clean
 
 run: $(VENV)/.stamp-run
 	@if [ -f $(FIRST)/config.json ]; then $(BIN)/formwright resume $(FIRST); \
@@ -25,8 +25,13 @@ test: $(VENV)/.stamp-dev
 	@$(if $(wildcard $(DATA)),,echo "no $(DATA): the tests of published data are left out")
 	@$(if $(INITDB),,echo "no PostgreSQL: its tests are left out")
 	@$(if $(CHROMIUM),,echo "no Chromium: the tests of the page are left out")
-	$(PYTEST) -n 2 -m "$(TOGETHER)"
-	$(PYTEST) -m "$(ALONE)"
+	$(PYTEST) -n 2 -m "$(TOGETHER) and not long"
+	$(PYTEST) -m "($(ALONE)) and not long"
+
+# What takes longest: whole commands that are killed and resumed, Ray clusters, further samplers.
+test-long: $(VENV)/.stamp-dev
+	$(PYTEST) -n 2 -m "$(TOGETHER) and long"
+	$(PYTEST) -m "($(ALONE)) and long"
 
 check: $(VENV)/.stamp-dev
 	$(BIN)/ruff check

@@ -49,6 +49,7 @@ def test_observations_are_noisy_and_repeat(hierarchy: ModuleType) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_coarse_to_fine_finds_better_designs_than_a_search_of_the_fine_space(
     hierarchy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -35,6 +35,7 @@ def test_a_lower_threshold_spares_more(transfer: ModuleType) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_finished_queries_are_kept_and_summed_up(
     transfer: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,6 +36,7 @@ def events(folder: Path) -> list[tuple[str, int | None]]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_finished_study_has_nothing_more_to_do(study: Path) -> None:
     before = events(study)
     models = {path: path.stat().st_mtime_ns for path in (study / "models").rglob("*.safetensors")}
@@ -57,6 +58,7 @@ def test_a_finished_study_has_nothing_more_to_do(study: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_finished_study_can_be_extended(study: Path) -> None:
     with find(str(study)).open() as opened:
         before = study_json(opened)
@@ -83,6 +85,7 @@ def test_a_database_that_is_not_there_is_refused(run: Run, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_study_that_ended_by_time_goes_on_to_a_number_of_trials(tmp_path: Path) -> None:
     settings = {"proxies": ("params",), "objectives": ("params:max",)}
     place = create(tmp_path / "study", own_rows(tmp_path, stop=Stop(seconds=0.001), **settings))

@@ -61,6 +61,7 @@ def test_a_search_says_what_it_found(searched: tuple[Path, dict[str, Any]]) -> N
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
+@pytest.mark.long
 def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(
     searched: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -82,6 +83,7 @@ def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
+@pytest.mark.long
 def test_a_killed_search_goes_on_as_if_nothing_had_happened(
     searched: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -103,6 +105,7 @@ def test_a_killed_search_goes_on_as_if_nothing_had_happened(
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
+@pytest.mark.long
 def test_the_training_of_the_found_designs_can_be_interrupted_too(tmp_path: Path) -> None:
     with started(search_line(tmp_path, "--no-baseline", trials=1, final=1_000_000)) as process:
         assert process.stderr is not None

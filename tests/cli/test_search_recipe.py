@@ -147,6 +147,7 @@ def recipe_line(folder: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_a_search_by_a_recipe_that_was_killed_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()
     whole = facts(*recipe_line(tmp_path / "whole"))

@@ -31,6 +31,7 @@ class TestGpBo(SearcherContract):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 class TestUpperConfidenceBound(SearcherContract):
     trials = 14
 

@@ -28,6 +28,7 @@ class TestTpe(SearcherContract):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 class TestCmaEs(SearcherContract):
     trials = 14
     objectives = (ACCURACY,)
@@ -37,6 +38,7 @@ class TestCmaEs(SearcherContract):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 class TestOptunaRandom(SearcherContract):
     trials = 14
 
@@ -45,6 +47,7 @@ class TestOptunaRandom(SearcherContract):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 class TestGp(SearcherContract):
     trials = 7
     objectives = (ACCURACY,)

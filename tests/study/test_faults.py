@@ -270,6 +270,7 @@ def test_a_study_is_of_a_newer_version(
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_two_users_resume_at_once(tmp_path: Path) -> None:
     study = films_study(tmp_path, trials=8, final_steps=10)
     both = [start("resume", study.folder, "--workers", 1, "--no-baseline") for _ in range(2)]

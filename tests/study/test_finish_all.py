@@ -46,6 +46,7 @@ def test_several_models_are_delivered_side_by_side(opened: Opened, tmp_path: Pat
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
+@pytest.mark.long
 def test_one_that_cannot_be_trained_is_replaced_by_the_next_best(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,6 +79,7 @@ def test_a_wish_to_stop_from_before_the_first_step_is_heard(opened: Opened) -> N
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
+@pytest.mark.long
 def test_where_one_fails_the_others_are_delivered(opened: Opened) -> None:
     assert work_at(opened.place) == 0
     study = assemble(opened.config, opened.log, opened.place.folder)

@@ -19,6 +19,7 @@ from formwright.study.place import Opened, Place
 # Ray's own affairs: files and sockets that it leaves to the end of the process
 cluster_test = [
     pytest.mark.ray,
+    pytest.mark.long,
     pytest.mark.timeout(300),
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

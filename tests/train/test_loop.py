@@ -267,6 +267,7 @@ print([loss.hex() for loss in losses])
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_a_killed_process_goes_on_bit_for_bit(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
 
