@@ -65,6 +65,7 @@ def test_every_mixer_in_both_runtimes(group: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.long
 def test_every_family(family: str, tmp_path: Path) -> None:
     model = strong(FAMILIES[family])
     assert export(model, "onnx", tmp_path).largest_difference < 1e-4

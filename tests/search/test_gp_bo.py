@@ -41,6 +41,7 @@ class TestUpperConfidenceBound(SearcherContract):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_it_beats_random_search() -> None:
     space = load_space("flexibert-nano")
     problem = Smooth(space)

@@ -87,6 +87,7 @@ def test_the_log_replays(searcher: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("searcher", ["regularized-evolution", "halving"])
+@pytest.mark.long
 def test_fifty_kills_change_nothing(searcher: str, tmp_path: Path) -> None:
     trials, kills = 100, 0
     context = multiprocessing.get_context("forkserver")

@@ -114,6 +114,7 @@ def test_a_model_without_flow_cannot_be_scored(weight: float, total: str, monkey
 @pytest.mark.slow
 @pytest.mark.timeout(180)  # the largest spaces have no design below 50 million weights
 @pytest.mark.parametrize("name", SPACES.names())
+@pytest.mark.long
 def test_it_is_finite_in_every_space_of_the_zoo(name: str) -> None:
     space = SPACES.get(name)
     drawn = [space.card(space.sample(derive(0, name, number))) for number in range(12)]
