@@ -249,7 +249,7 @@ def test_a_folder_that_cannot_be_written_is_one_message(
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("formwright.cli.train_record.write_whole", refused)
+    monkeypatch.setattr("formwright.cli.record.write_whole", refused)
     done = run("train", card_file(tmp_path), *on_table(table(tmp_path)), "--steps", 1, "--out", tmp_path / "out")
     assert (done.code, done.out) == (2, "")
     assert f"cannot write {tmp_path / 'out'}: Permission denied" in done.err

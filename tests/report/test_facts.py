@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.report.compressed import compressed_facts
 from tests.report.studies import SPACE, WORKER, ask, deliver, design_of, fail, new_log, small_study, tell
 
 from formwright.cost import params
@@ -136,3 +137,13 @@ def test_a_design_that_cannot_be_trained_to_the_end_is_not_the_best(tmp_path: Pa
     assert facts.best == 1
     assert facts.found == facts.models[0]
     assert facts.found.role == "best"
+
+
+def test_a_study_of_a_compressed_model_has_a_teacher(tmp_path: Path) -> None:
+    facts = compressed_facts(tmp_path)
+    assert facts.compression is not None
+    assert facts.teacher == facts.models[0]
+    assert (facts.teacher.name, facts.teacher.steps) == ("teacher", 500)
+    (tmp_path / "other").mkdir()
+    other = study_facts(small_study(tmp_path / "other"), SPACE)
+    assert (other.compression, other.teacher) == (None, None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from formwright.report.figures import duration, figure, kind_of, score, short_count
+from formwright.report.figures import duration, figure, kind_of, long_count, score, short_count
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,17 @@ def test_counts_have_three_digits(value: float, words: str) -> None:
 )
 def test_durations_have_two_units(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (1, "1"),
+        (999_999, "999,999"),
+        (1_000_000, "1.0 x 10^6"),
+        (3_486_784_401_000, "3.5 x 10^12"),
+        (5 * 10**400, "5.0 x 10^400"),
+    ],
+)
+def test_long_counts_are_powers_of_ten(value: int, words: str) -> None:
+    assert long_count(value) == words

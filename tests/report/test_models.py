@@ -8,10 +8,10 @@ def note(number: int, **data: object) -> Event:
     return Event(number, "note", None, "worker", float(number), data)
 
 
-def test_models_stand_best_first_and_baselines_last() -> None:
-    roles = ("baseline", "front", "best")
+def test_models_stand_best_first_and_baselines_last_below_a_teacher() -> None:
+    roles = ("baseline", "front", "teacher", "best")
     events = [note(number, model={"name": role, "role": role}) for number, role in enumerate(roles)]
-    assert [model.name for model in final_models(events)] == ["best", "front", "baseline"]
+    assert [model.name for model in final_models(events)] == ["teacher", "best", "front", "baseline"]
 
 
 def test_the_last_note_of_a_name_counts() -> None:
@@ -23,6 +23,12 @@ def test_what_is_missing_or_no_number_is_left_out() -> None:
     (model,) = final_models([note(1, model={"test": {"f1": 0.5, "odd": "x"}, "params": None, "validation": None})])
     assert (model.name, model.role, model.params) == ("unnamed", "", None)
     assert (model.test, model.validation) == ({"f1": 0.5}, {})
+
+
+def test_costs_are_the_numbers_that_can_be_drawn() -> None:
+    costs = {"latency_ms": 3.2, "macs": 110_000_000, "onnx_ms": float("nan"), "int8_ms": None}
+    (model,) = final_models([note(1, model={"name": "a", "role": "front", "costs": costs})])
+    assert model.costs == {"latency_ms": 3.2, "macs": 110_000_000}
 
 
 def test_other_events_are_no_models_and_no_commands() -> None:

@@ -31,6 +31,15 @@ def hostile_study(folder: Path) -> Log:
     for role in ("best", "baseline", EVIL):
         model = {"name": EVIL + role, "role": role, "path": EVIL, "validation": {"accuracy": 0.5, EVIL: 0.5}}
         log.append("note", WORKER, {"model": model})
+    teacher = {
+        "name": EVIL + "teacher",
+        "role": "teacher",
+        "validation": {"accuracy": 0.5},
+        "costs": {f"{EVIL}_ms": 2.0},
+    }
+    log.append("note", WORKER, {"model": teacher})
+    space = {"full": [[2, 8]], "heads": [[0, 2]], "channels": [[4, 8]], "hidden": [8]}
+    log.append("note", WORKER, {"compress": {"model": EVIL, "space": space, "cost": EVIL}})
     log.append("stopped", WORKER, {"reason": EVIL})
     return log
 
@@ -68,6 +77,7 @@ def test_hostile_names_are_shown_as_they_are(page: str) -> None:
     data = data_of(page)
     assert data["reasons"]["3"] == EVIL
     assert EVIL in [column["name"] for column in data["values"]]
+    assert [column["name"] for column in data["model_values"]] == [f"{EVIL}_ms"]
 
 
 def test_the_policy_knows_our_scripts_by_their_hashes(page: str) -> None:

@@ -1,15 +1,19 @@
 """The page in a real browser: it opens, complains of nothing, and answers to the mouse and the keyboard."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 from tests.report.chromium import Browser
+from tests.report.compressed import SPACE as COMPRESSED
+from tests.report.compressed import compressed_log
 from tests.report.studies import SPACE, ask, fail, many_facts, new_log, searched_study, small_study, tell
 from tests.report.test_page import EVIL, hostile_study
 
 from formwright.report.page import report_html, write_report
+from formwright.report.palette import luminance
 
 pytestmark = pytest.mark.browser
 CHOSEN = "#trials [aria-selected=true]"
@@ -220,6 +224,43 @@ def test_too_few_trials_have_no_map(browser: Browser, pages: dict[str, Path]) ->
     browser.open(pages["small"])
     assert "4 finished trials are too few for a map" in browser.words("#map-part")
     assert "this study has 2 goals" in browser.words("#predictions-part")
+
+
+def test_a_compressed_model_shows_its_space_and_where_its_models_stand(browser: Browser, tmp_path: Path) -> None:
+    write_report(compressed_log(tmp_path), COMPRESSED, tmp_path / "report.html")
+    browser.open(tmp_path / "report.html")
+    assert len(browser.all("#space figure svg circle")) == 24
+    assert len(browser.all("#chosen-widths tbody tr")) == 4
+    browser.run(
+        "const pick = document.getElementById('front-x'); pick.value = 'int8_ms'; "
+        "pick.dispatchEvent(new Event('change'))"
+    )
+    browser.wait(lambda: browser.run("return document.getElementById('front').layout.xaxis.title.text") == "int8 (ms)")
+    marks = "return document.getElementById('front').data.map(({ name, x, marker }) => [name, x, marker.symbol])"
+    teacher, *found = browser.run(marks)
+    assert teacher == ["teacher after 500 steps", [4.0], "diamond"]
+    assert [symbol for _, _, symbol in found] == ["star-diamond"] * 3
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_drawings_of_widths_can_be_told_from_their_ground(browser: Browser, tmp_path: Path, scheme: str) -> None:
+    browser.prefer(scheme)
+    write_report(compressed_log(tmp_path), COMPRESSED, tmp_path / "report.html")
+    browser.open(tmp_path / "report.html")
+    fill = "return getComputedStyle(document.querySelector(arguments[0])).fill"
+    ground = browser.run("return getComputedStyle(document.getElementById('space')).backgroundColor")
+    colours = [browser.run(fill, f"#chosen-widths .{name}") for name in ("heads", "channels", "full")]
+    assert len({ground, *colours}) == 4
+    assert contrast(browser.run(fill, "#space text"), ground) > 7
+    assert all(contrast(colour, ground) > 3 for colour in colours[:2])
+
+
+def contrast(one: str, other: str) -> float:
+    """Give the contrast of two colours of a browser, by the Web Content Accessibility Guidelines."""
+    shades = [
+        luminance("#" + "".join(f"{int(part):02x}" for part in re.findall(r"\d+", it)[:3])) for it in (one, other)
+    ]
+    return (max(shades) + 0.05) / (min(shades) + 0.05)
 
 
 @pytest.mark.parametrize("width", [1280, 400])

@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.report.compressed import TEACHER_COSTS, WHOLE, compressed_facts
 from tests.report.studies import SPACE, many_facts, small_study
 
+from formwright.cost import params
 from formwright.report.facts import study_facts
 from formwright.report.markup import script_json
 from formwright.report.page_data import page_data, value_names
@@ -24,6 +26,15 @@ def test_columns_are_as_long_as_there_are_trials(tmp_path: Path) -> None:
         {"name": "found after 1,000 steps", "baseline": False, "values": {"params": 90_000, "accuracy": 0.75}},
         {"name": "bert after 1,000 steps", "baseline": True, "values": {"params": 90_000, "accuracy": 0.71}},
     ]
+
+
+def test_models_have_costs_and_a_teacher_is_a_baseline(tmp_path: Path) -> None:
+    data = page_data(compressed_facts(tmp_path, delivered=1))
+    teacher, found = data["models"]
+    assert (teacher["baseline"], found["baseline"]) == (True, False)
+    assert teacher["values"] == {"params": params(WHOLE), "accuracy": 0.83, **TEACHER_COSTS}
+    kinds = [{"name": name, "kind": "milliseconds"} for name in ("latency_ms", "onnx_ms", "int8_ms")]
+    assert data["model_values"] == kinds, "macs are known of the trials too"
 
 
 def test_counts_are_exact_and_scores_are_short(tmp_path: Path) -> None:

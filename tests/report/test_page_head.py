@@ -4,10 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.report.compressed import LENGTH, WHOLE, compressed_facts
 from tests.report.studies import SPACE, small_study
 from tests.report.test_markup import read
 
 from formwright.core.records import Objective
+from formwright.cost import macs
 from formwright.report.facts import StudyFacts, study_facts
 from formwright.report.page_head import best_design, header, models_table, task_of
 
@@ -45,6 +47,16 @@ def test_the_table_of_models_has_both_splits(facts: StudyFacts) -> None:
     for expected in ("validation accuracy", "test accuracy", "0.7500", "0.7400", "0.7000", "90,000", "1,000"):
         assert expected in reader.words
     assert models_table(replace(facts, models=())) == ""
+
+
+def test_costs_of_models_are_further_columns(tmp_path: Path, facts: StudyFacts) -> None:
+    (tmp_path / "compressed").mkdir()
+    reader = read(models_table(compressed_facts(tmp_path / "compressed")))
+    assert "Parameterslatencyonnxint8macsSteps" in reader.words
+    for expected in ("3.25 ms", "2.12 ms", "1.50 ms", f"{macs(WHOLE, LENGTH):,}"):
+        assert expected in reader.words
+    assert reader.words.index("teacher") < reader.words.index("trial-0")
+    assert "ParametersSteps" in read(models_table(facts)).words
 
 
 @pytest.mark.parametrize(

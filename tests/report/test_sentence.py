@@ -34,6 +34,12 @@ def test_without_a_baseline_nothing_is_compared(facts: StudyFacts) -> None:
     assert "baseline" not in what_was_found(replace(facts, models=facts.models[:1]))
 
 
+def test_a_teacher_is_compared_with_first(facts: StudyFacts) -> None:
+    teacher = replace(facts.models[0], role="teacher", params=22_700_000, test={"accuracy": 0.83})
+    sentence = what_was_found(replace(facts, models=(teacher, *facts.models)))
+    assert sentence.endswith("; the teacher with 22.7 M parameters has 0.8300.")
+
+
 def test_before_the_final_models(facts: StudyFacts) -> None:
     best = facts.best_row
     assert best is not None

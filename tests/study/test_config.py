@@ -70,7 +70,7 @@ def test_every_fault_is_reported_at_once() -> None:
         ({"evaluator": {"name": "fulll"}}, "no evaluator is called 'fulll'"),
         ({"evaluator": {"proxies": []}}, "evaluator: must be an object with a name"),
         ({"searcher": {"name": "random", "option": {}}}, "searcher: must be an object with a name"),
-        ({"keep": 0}, "keep and final_steps must be at least 1"),
+        ({"keep": 0}, "keep must be at least 1 and final_steps 1"),
         ({"stop": {}}, "say when to stop"),
     ],
 )

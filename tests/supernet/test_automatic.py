@@ -6,9 +6,10 @@ from tests.supernet.small import CHANNELS, HEADS, LAYERS, card
 from tests.supernet.test_reorder import random_importance
 
 from formwright.arch.card import Card
+from formwright.arch.layers import Block
 from formwright.core.errors import IllegalInput
 from formwright.cost import macs
-from formwright.supernet.automatic import Thresholds, automatic, sub_network, targets_between
+from formwright.supernet.automatic import Met, Thresholds, Widths, automatic, sub_network, targets_between
 from formwright.supernet.importance import Importance, uniform
 
 FULL = ((HEADS, CHANNELS),) * LAYERS
@@ -56,6 +57,15 @@ def test_no_other_threshold_comes_nearer(seed: int, share: float) -> None:
     assert met.cost == cost(sub_network(card(), met.widths))
 
 
+def test_it_says_how_close_it_came() -> None:
+    assert Met(50.0, 55.0, FULL).off == pytest.approx(0.1)
+    assert Met(50.0, 40.0, FULL).off == pytest.approx(-0.2)
+    met = thresholds().nearest(2 * cost(card()))
+    assert met.off == -0.5  # nothing is larger than the model
+    with pytest.raises(IllegalInput, match="above 0, not 0"):
+        thresholds().nearest(0.0)
+
+
 def test_equal_scores_stay_or_go_together() -> None:
     found = Thresholds(card(), uniform(card()), cost)
     met = found.nearest(0.5 * cost(card()))
@@ -65,19 +75,45 @@ def test_equal_scores_stay_or_go_together() -> None:
 def test_the_space_is_the_union_of_what_was_found() -> None:
     wanted = targets_between(0.3 * cost(card()), 0.9 * cost(card()), 4)
     assert wanted == pytest.approx([share * cost(card()) for share in (0.3, 0.5, 0.7, 0.9)])
-    space, found = automatic(thresholds(), wanted, whole=False)
-    cards = {space.card(design).digest for design in space.enumerate()} if space.count() < 5000 else None
+    choices, found = automatic(thresholds(), wanted, whole=False)
     for met in found:
-        one = sub_network(card(), met.widths)
-        assert cards is None or one.digest in cards
+        assert choices.space.card(choices.design(met.widths)) == sub_network(card(), met.widths)
+    layers = list(zip(*(met.widths for met in found), strict=True))
+    assert choices.heads == tuple(tuple(sorted({heads for heads, _ in layer})) for layer in layers)
+    assert choices.feed_forward == tuple(tuple(sorted({wide for _, wide in layer})) for layer in layers)
     assert max(met.cost for met in found) < cost(card())
 
 
 def test_the_largest_can_be_the_model_itself() -> None:
     wanted = targets_between(0.4 * cost(card()), 0.8 * cost(card()), 2)
     for whole in (True, False):
-        space, _ = automatic(thresholds(), wanted, whole=whole)
+        choices, _ = automatic(thresholds(), wanted, whole=whole)
+        assert (choices.largest == card()) == whole
+        space = choices.space
         assert any(space.card(design) == card() for design in space.enumerate()) == whole
+
+
+@pytest.mark.parametrize(("whole", "sizes"), [(True, {8, 12, 16}), (False, {8, 12})])
+def test_hidden_sizes_stand_beside_what_was_found(whole: bool, sizes: set[int]) -> None:
+    wanted = targets_between(0.4 * cost(card()), 0.8 * cost(card()), 2)
+    narrow, before = automatic(thresholds(), wanted, whole=whole)
+    wide, found = automatic(thresholds(), wanted, whole=whole, hidden=(8, 12))
+    assert found == before
+    plain, space = narrow.space, wide.space
+    assert wide.count == space.count() == plain.count() * len(sizes)
+    cards = [space.card(design) for design in space.enumerate()]
+    assert {one.output_width for one in cards} == sizes
+    assert {one.digest for one in cards if one.output_width == 8} == {
+        sub_network(card(), widths_of(one), 8).digest for one in map(plain.card, plain.enumerate())
+    }
+    assert any(one == card() for one in cards) == whole
+
+
+def widths_of(one: Card) -> Widths:
+    """List heads and channels of each layer."""
+    assert one.encoder is not None
+    blocks = [layer for layer in one.encoder.layers if isinstance(layer, Block)]
+    return tuple((getattr(block.mixer, "heads", 0), sum(block.feed_forward)) for block in blocks)
 
 
 @pytest.mark.parametrize(("low", "high", "number"), [(1.0, 2.0, 1), (2.0, 1.0, 3), (0.0, 1.0, 3)])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.supernet.small import CHANNELS, HEADS, LAYERS, card, model, sentences
+from tests.supernet.small import BERT, CHANNELS, HEADS, LAYERS, SPANS, SPEC, VIT, card, inputs_of, model, sentences
 from torch.nn import functional as F
 
 from formwright.supernet.importance import Watched, magnitude, uniform
@@ -37,9 +37,53 @@ def test_the_score_of_a_part_is_the_mean_movement_of_its_weights() -> None:
         assert channels[channel] == pytest.approx(mean, rel=1e-4)
 
 
-def test_watching_changes_no_gradient() -> None:
+def test_the_hidden_size_is_scored_by_all_that_reads_and_writes_it() -> None:
+    """Worked out by hand for every tensor of a small BERT: (axis of the hidden size, of the pooler's outputs)."""
+    places = {"mixer.query_key_value": 1, "mixer.output": 0, "feed_forward.maps.0": 1, "feed_forward.maps.1": 0}
+    names = {f"encoder.layers.{layer}.{name}.weight": axis for layer in (0, 1) for name, axis in places.items()}
+    names |= {f"encoder.embedding.{name}": 1 for name in ("tokens.weight", "positions.table", "types.weight")}
+    names |= {"pooler.weight": 1}
+    trained = model(of=BERT)
+    watched = Watched(trained, hidden=True)
+    loss(watched, 0).backward()
+    weights = dict(trained.named_parameters())
+    moves = {name: -(weight.grad * weight.detach()).double() for name, weight in weights.items()}
+    sums = [moves[f"transformer.{name}"].sum(1 - axis) for name, axis in names.items()]
+    count = sum(weights[f"transformer.{name}"].numel() // 16 for name in names)
+    found = watched.importance()
+    assert found.hidden == pytest.approx((torch.stack(sums).sum(0) / count).numpy(), rel=1e-4, abs=1e-8)
+    pooled = (moves["transformer.pooler.weight"].sum(1) + moves["head.output.weight"].sum(0)) / (16 + 2)
+    assert found.pooled == pytest.approx(pooled.numpy(), rel=1e-4, abs=1e-8)
+    sizes = [weights[f"transformer.{name}"].detach().abs().double().sum(1 - axis) for name, axis in names.items()]
+    by_size = magnitude(weights, BERT, SPEC)
+    assert by_size.hidden == pytest.approx((torch.stack(sizes).sum(0) / count).numpy(), rel=1e-4)
+
+
+def test_scores_of_the_hidden_size_change_no_others() -> None:
+    plain, more = Watched(model()), Watched(model(), hidden=True)
+    for watched in (plain, more):
+        loss(watched, 0).backward()
+    assert plain.importance().hidden is None
+    for one, two in zip(plain.importance().scores, more.importance().scores, strict=True):
+        assert np.array_equal(one, two)
+    assert list(plain.state_dict()) == [name for name in more.state_dict() if name != f"scores_{2 * LAYERS}"]
+
+
+def test_only_a_pooler_that_is_read_has_scores() -> None:
+    for one, spec, wanted in ((BERT, SPEC, True), (BERT, SPANS, False), (VIT, SPEC, False)):
+        trained = model(of=one, spec=spec)
+        watched = Watched(trained, hidden=True)
+        watched(*inputs_of(one)).sum().backward()
+        for found in (watched.importance(), magnitude(dict(trained.named_parameters()), one, spec)):
+            assert found.hidden is not None
+            assert found.hidden.shape == (16,)
+            assert (found.pooled is not None) == wanted
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_watching_changes_no_gradient(hidden: bool) -> None:
     one, two = model(), model()
-    loss(Watched(one), 0).backward()
+    loss(Watched(one, hidden), 0).backward()
     loss(two, 0).backward()
     for mine, theirs in zip(one.parameters(), two.parameters(), strict=True):
         assert (mine.grad is None) == (theirs.grad is None)

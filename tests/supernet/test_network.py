@@ -2,12 +2,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.supernet.small import SPEC, card, model, sentences
+from tests.supernet.small import BERT, SPEC, VIT, card, inputs_of, model, sentences
 
+from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.space.zoo.elastic import elastic
 from formwright.supernet.automatic import sub_network
+from formwright.supernet.hidden import stream_groups
 from formwright.supernet.network import SuperNetwork, sandwich_loss
 from formwright.supernet.sandwich import Sandwich
 from formwright.train.batch import Batch
@@ -80,6 +82,41 @@ def test_gradients_of_the_smallest_reach_the_leading_weights_only() -> None:
     gradient = one.model.transformer.encoder.layers[0].feed_forward.maps[0].weight.grad
     assert gradient[:8].abs().sum() > 0
     assert gradient[8:].abs().sum() == 0
+
+
+def with_hidden(of: Card, between: int = 1) -> SuperNetwork:
+    smallest = sub_network(of, ((1, 8),) * 2, 6)
+    ends = Sandwich(elastic(of, (1, 4), (8, 24), hidden=(6, 10, 16)), of, smallest, between)
+    return SuperNetwork(model(1, of=of), model(2, of=of), ends)
+
+
+@pytest.mark.parametrize("of", [BERT, VIT], ids=["bert", "vit"])
+def test_a_smaller_hidden_size_learns_in_the_leading_numbers_only(of: Card) -> None:
+    one = with_hidden(of)
+    one.answer(one.sandwich.smallest, *inputs_of(of)).sum().backward()
+    scored = {
+        (piece.name, piece.axis) for group in stream_groups(of, SPEC) for piece in (*group.weights, *group.biases)
+    }
+    weights = dict(one.model.named_parameters())
+    for name, axis in scored:
+        gradient = weights[name].grad
+        assert gradient is not None
+        assert gradient.narrow(axis, 0, 6).abs().sum() > 0
+        assert gradient.narrow(axis, 6, 10).abs().sum() == 0
+
+
+def test_sub_networks_of_all_hidden_sizes_are_trained() -> None:
+    one = with_hidden(BERT)
+    sizes = {small.output_width for step in range(9) for small in one.sandwich.cards(derive(step))[1:-1]}
+    assert sizes == {6, 10, 16}
+    before = {name: weight.detach().clone() for name, weight in one.named_parameters()}
+    losses = train(one, Rows(), sandwich_loss("sequence-classification", Mix()), Recipe(3, 8, 3e-3))
+    assert len(losses) == 3
+    assert all(not torch.equal(weight, before[name]) for name, weight in one.named_parameters())
+    for small in one.eval().sandwich.cards(derive(7)):
+        said = one.answer(small, *inputs_of(BERT))
+        assert torch.isfinite(said).all()
+        assert torch.allclose(one.extracted(small)(*inputs_of(BERT)), said, atol=1e-6)
 
 
 def test_the_teacher_stays_what_it_was_and_is_not_a_part_of_the_network() -> None:

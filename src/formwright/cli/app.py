@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from formwright.cli import bench, export, list_names, measure, report, resume, search, show, train, worker
+from formwright.cli import bench, compress, export, list_names, measure, report, resume, search, show, train, worker
 from formwright.cli.with_ray import WithRay
 from formwright.core.errors import FormwrightError
 
@@ -32,6 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("compress")(compress.compress)
 app.command("list")(list_names.list_names)
 app.command("show")(show.show)
 app.command("search", cls=WithRay)(search.search)

@@ -11,6 +11,7 @@ from formwright.cli.program import call, without_password
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from formwright.study.delivered import Delivered
     from formwright.study.place import Opened, Place
@@ -46,6 +47,18 @@ def conduct(place: "Place", wishes: Wishes) -> None:
             print_json(_facts(opened, models))
         else:
             _print(opened, models)
+
+
+def search_and_deliver(place: "Place", wishes: Wishes) -> "tuple[list[Delivered], Path]":
+    """Run a study to its end and deliver its models; give them, those delivered before among them, and its page."""
+    from formwright.study.delivered import delivered
+
+    _begin(place, wishes)
+    with place.open() as opened:
+        found = _work(opened, wishes)
+        known = {model.name: model for model in delivered(opened).values()}
+        names = [name for name in known if name not in {model.name for model in found}]
+        return [*(known[name] for name in names), *found], opened.place.folder / REPORT
 
 
 def _begin(place: "Place", wishes: Wishes) -> None:
@@ -105,17 +118,22 @@ def _search(opened: "Opened", wishes: Wishes) -> bool:
 def _deliver(opened: "Opened", wishes: Wishes, wish: "Interruption") -> "list[Delivered]":
     from formwright.cli.delivery_view import showing_delivery
     from formwright.study.assemble import assemble
-    from formwright.study.candidates import candidates
+    from formwright.study.candidates import candidates, within_targets
     from formwright.study.finish import FINAL
     from formwright.study.finish_all import deliver_all
 
     study = assemble(opened.config, opened.log, opened.place.folder)
-    chosen = candidates(study, opened.config.keep, baseline=wishes.baseline)
+    targets = opened.config.targets
+    chosen = (
+        within_targets(study, targets) if targets else candidates(study, opened.config.keep, baseline=wishes.baseline)
+    )
     if chosen:
-        names = ", ".join(candidate.name for candidate in chosen)
-        print(f"training {names} for {opened.config.final_steps:,} steps", file=sys.stderr, flush=True)
+        names, steps = ", ".join(candidate.name for candidate in chosen), opened.config.final_steps
+        print(f"training {names} for {steps:,} steps" if steps else f"writing {names}", file=sys.stderr, flush=True)
+    # what is measured on this machine is measured alone
+    workers = 1 if opened.config.evaluator == "shared" else wishes.workers
     with showing_delivery(opened.place.folder / FINAL, opened.config.final_steps):
-        return deliver_all(opened, chosen, wishes.workers, wish)
+        return deliver_all(opened, chosen, workers, wish)
 
 
 def _write_report(opened: "Opened") -> None:

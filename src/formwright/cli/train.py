@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from formwright.cli.conduct import Interrupted
 from formwright.cli.output import print_json, print_table
 from formwright.cli.program import call
-from formwright.cli.train_job import Finished, Interrupted, Job
+from formwright.cli.train_job import Finished, Job
 from formwright.core.errors import IllegalInput
 
 _PATIENCE, _PRETRAIN_STEPS = 3, 1000

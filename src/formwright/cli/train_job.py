@@ -2,15 +2,14 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from formwright.cli.progress import showing
-from formwright.cli.train_record import Identity
+from formwright.cli.conduct import conducted
+from formwright.cli.record import Identity
 from formwright.core.errors import IllegalInput
 from formwright.train.interrupt import Interruption, gentle_interruption
 
@@ -20,16 +19,12 @@ if TYPE_CHECKING:
 
     from formwright.cli.train_start import Start
     from formwright.tasks.task import Task
-    from formwright.train.fit import Run, Trained, Training
+    from formwright.train.fit import Trained, Training
     from formwright.train.prepare import Prepared
     from formwright.train.recipe import Decay, Recipe
 
 _USUAL_STEPS = 300
 _MOST_EPOCHS = 1e9
-
-
-class Interrupted(Exception):
-    """Say at which step the user stopped the run."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,7 @@ class Job:
             check = partial(identity.check, out)
             pretrained = self._pretrained(start, training, out, save_every, wish, check)
             model = start.model(training, pretrained)
-            with self._run(out / "checkpoints", save_every, "training", training, wish, check) as run:
+            with conducted("training", out / "checkpoints", training.recipe.steps, save_every, wish, check) as run:
                 trained = fit(model, start.prepared, training, run)
         check()
         name = f"{start.name}-{identity.digest[:16]}"
@@ -173,7 +168,7 @@ class Job:
 
         recipe = replace(training.recipe, steps=self.pretrain_steps)
         training = replace(training, recipe=recipe, judge_every=None)
-        with self._run(out / "pretraining", save_every, "pretraining", training, wish, check) as run:
+        with conducted("pretraining", out / "pretraining", recipe.steps, save_every, wish, check) as run:
             weights, _ = pretrain(
                 start.card,
                 start.pretraining_text,
@@ -183,38 +178,6 @@ class Job:
                 next_sentence=self.next_sentence,
             )
         return weights
-
-    @contextmanager
-    def _run(
-        self,
-        folder: Path,
-        every: int,
-        what: str,
-        training: "Training",
-        wish: Interruption,
-        check: Callable[[], None],
-    ) -> "Iterator[Run]":
-        """Give a run that is saved, shown, and stopped between two steps when the user wishes.
-
-        `check` is asked before anything is saved.
-        """
-        from formwright.train.fit import Run
-        from formwright.train.loop import Paused, Saving
-
-        steps = training.recipe.steps
-        with showing(what, steps) as tell:
-
-            def after_step(step: int, loss: float) -> None:
-                tell(step, loss)
-                if wish.asked or step + 1 == steps or (every and (step + 1) % every == 0):
-                    check()
-                if wish.asked and step + 1 < steps:
-                    raise Paused(f"step {step + 1:,} of {steps:,} of {what}")
-
-            try:
-                yield Run(Saving(folder, every), after_step=after_step)
-            except Paused as paused:
-                raise Interrupted(str(paused)) from None
 
     def _facts(
         self,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from formwright.arch.card import Card
 from formwright.arch.layers import TokenEmbedding
 from formwright.cli.named import NamedCard, find
-from formwright.cli.train_record import RECORD, weights_digest
+from formwright.cli.record import RECORD
 from formwright.core.errors import IllegalInput
 from formwright.nn.heads import HeadSpec, head_module
 from formwright.nn.hf.save import save_pretrained_folder
@@ -24,11 +24,13 @@ from formwright.tasks.shorten import shortened
 from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import Tokeniser, train_wordpiece
 from formwright.train.fit import Training, fresh_model, head_of, with_weights
+from formwright.train.imported import task_model
 from formwright.train.next_sentence import sentence_pairs
 from formwright.train.prepare import Prepared, prepare
 from formwright.train.pretrain import plain_text
 from formwright.train.recipe import Recipe
 from formwright.train.streams import Shuffled, lengths_of
+from formwright.train.weights_digest import weights_digest
 
 if TYPE_CHECKING:
     from formwright.cli.train_job import Job
@@ -72,28 +74,10 @@ class Start:
 
     def model(self, training: Training, pretrained: Mapping[str, Any] | None) -> TaskModel:
         """Build the model that training begins with."""
+        if self.imported is not None:
+            return task_model(self.imported, self.prepared, training)
         model = fresh_model(self.card, self.prepared, training)
-        if pretrained is not None:
-            return with_weights(model, pretrained)
-        if self.imported is None:
-            return model
-        if self.imported.head is None:
-            return with_weights(model, self.imported.weights)
-        if self._head_fits(self.imported):
-            model.load_state_dict(dict(self.imported.weights))
-            return model
-        own = {name: tensor for name, tensor in self.imported.weights.items() if name.startswith("transformer.")}
-        return with_weights(model, {name.removeprefix("transformer."): tensor for name, tensor in own.items()})
-
-    def _head_fits(self, imported: "Imported") -> bool:
-        """Tell whether the head of a model answers the very question of the task."""
-        wanted, labels = head_of(self.prepared.task), self.prepared.task.labels
-        if imported.head is None or imported.head.task != wanted.task:
-            return False
-        if wanted.task != "sequence-classification":  # the other heads have no labels to differ in
-            return True
-        named = imported.labels if labels else ()  # a regression's only label has a name that means nothing
-        return imported.head.labels == wanted.labels and named in ((), labels)
+        return model if pretrained is None else with_weights(model, pretrained)
 
     def padding(self, recipe: Recipe) -> float:
         """Give the share of padding in the batches of training."""

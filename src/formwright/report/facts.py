@@ -6,6 +6,7 @@ from typing import Any
 
 from formwright import __version__
 from formwright.core.records import History, Objective, Trial
+from formwright.report.compression import Compression, compression, with_teacher
 from formwright.report.importance import Importance, importance
 from formwright.report.models import FinalModel, commands, final_models, told_apart, undeliverable
 from formwright.report.predictions import Predictions, predictions
@@ -40,6 +41,7 @@ class StudyFacts:
     command: str
     over: str
     as_of: float | None
+    compression: Compression | None = None
     version: str = __version__
 
     @property
@@ -63,6 +65,11 @@ class StudyFacts:
         return next((model for model in self.models if model.role == "baseline"), None)
 
     @property
+    def teacher(self) -> FinalModel | None:
+        """Give the model that the designs are smaller versions of, if there is one."""
+        return next((model for model in self.models if model.role == "teacher"), None)
+
+    @property
     def found(self) -> FinalModel | None:
         """Give the final model of the best design, if it has been trained already."""
         digest = None if self.best_row is None else self.best_row.digest
@@ -80,6 +87,7 @@ def study_facts(log: Log, space: Space) -> StudyFacts:
     rows = trial_rows(replay.history, events, limits, _length(log.config))
     failed, ranked = undeliverable(events), best_of(replay.history, objectives)
     ordered = [trial for trial in ranked if trial.request.card.digest not in failed] or ranked
+    compressed, models = compression(events), final_models(events)
     leading, steps = front(replay.history, objectives), progress(_comparable(rows, replay.history), goal)
     marked = {trial.number for trial in (*ordered[:1], *leading)} | {int(number) for number, _ in steps.by_number}
     return StudyFacts(
@@ -94,10 +102,11 @@ def study_facts(log: Log, space: Space) -> StudyFacts:
         importance=importance(space, replay.history.finished, goal),
         space_map=space_map(space, replay.history.trials, marked),
         predictions=predictions(space, replay.history.finished, objectives),
-        models=told_apart(final_models(events), _wanted(ordered, objectives, log.config)),
+        models=with_teacher(told_apart(models, _wanted(ordered, objectives, log.config)), compressed),
         command=commands(events),
         over=_over(events),
         as_of=events[-1].at if events else None,
+        compression=compressed,
     )
 
 

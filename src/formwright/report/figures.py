@@ -1,5 +1,6 @@
 """Numbers as people read them: thousands apart, four digits of a score, times in units that fit."""
 
+from decimal import Decimal
 from typing import Literal
 
 Kind = Literal["count", "milliseconds", "seconds", "score"]
@@ -44,6 +45,14 @@ def short_count(value: float) -> str:
             digits = 2 if abs(value) < 10 * scale else 1 if abs(value) < 100 * scale else 0
             return f"{value / scale:,.{digits}f} {letter}"
     return f"{value:,.0f}"
+
+
+def long_count(value: int) -> str:
+    """Write a count that may have any number of digits, from a million on as `3.5 x 10^12`."""
+    if value < 1_000_000:
+        return f"{value:,}"
+    digits, power = f"{Decimal(value):.1e}".split("e")  # a decimal, since no float is large enough for every count
+    return f"{digits} x 10^{int(power)}"
 
 
 def duration(seconds: float) -> str:

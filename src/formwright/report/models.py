@@ -1,17 +1,21 @@
 """The final models of a study, as its log notes them."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from formwright.study.events import Event
 
+BESIDE = ("teacher", "baseline")  # the roles of models that were not found, but are there to compare with
+
 
 @dataclass(frozen=True)
 class FinalModel:
-    """A model that was trained to the end: one that was found, or the hand-made `baseline` beside it.
+    """A model that was trained to the end: one that was found, or a `baseline` made by hand or a `teacher` beside it.
 
-    A model with the role `earlier` was delivered before the study went on and found better designs.
+    A model with the role `earlier` was delivered before the study went on and found better designs. `costs` are what
+    was measured or counted of it, by names such as `latency_ms`.
     """
 
     name: str
@@ -22,10 +26,11 @@ class FinalModel:
     steps: float | None = None
     validation: Mapping[str, float] = field(default_factory=dict, hash=False)
     test: Mapping[str, float] = field(default_factory=dict, hash=False)
+    costs: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
 def final_models(events: Iterable[Event]) -> tuple[FinalModel, ...]:
-    """List the noted models, the last note of each name, in the order of their roles."""
+    """List the noted models, the last note of each name, in the order of their roles, a teacher first."""
     models = {model.name: model for model in map(_model, filter(_has_model, events))}
     return _ordered(models.values())
 
@@ -50,12 +55,23 @@ def commands(events: Iterable[Event]) -> str:
     return "\n".join(dict.fromkeys(map(str, noted)))
 
 
+def number_in(note: Mapping[str, Any], name: str) -> float | None:
+    """Read a number of a note; None where there is none."""
+    return numbers_in(note).get(name)
+
+
+def numbers_in(values: Any) -> dict[str, float]:
+    """Read those values of a note that are numbers; neither NaN nor infinity can be drawn."""
+    pairs = values.items() if isinstance(values, Mapping) else ()
+    return {name: value for name, value in pairs if isinstance(value, int | float) and math.isfinite(value)}
+
+
 def _has_model(event: Event) -> bool:
     return event.kind == "note" and "model" in event.data
 
 
 def _ordered(models: Iterable[FinalModel]) -> tuple[FinalModel, ...]:
-    places = {"best": 0, "front": 1, "earlier": 3, "baseline": 4}
+    places = {"teacher": -1, "best": 0, "front": 1, "earlier": 3, "baseline": 4}
     return tuple(sorted(models, key=lambda model: places.get(model.role, 2)))
 
 
@@ -66,17 +82,9 @@ def _model(event: Event) -> FinalModel:
         role=str(note.get("role", "")),
         digest=str(note.get("digest") or ""),
         path=str(note.get("path") or ""),
-        params=_number(note.get("params")),
-        steps=_number(note.get("steps")),
-        validation=_numbers(note.get("validation")),
-        test=_numbers(note.get("test")),
+        params=number_in(note, "params"),
+        steps=number_in(note, "steps"),
+        validation=numbers_in(note.get("validation")),
+        test=numbers_in(note.get("test")),
+        costs=numbers_in(note.get("costs")),
     )
-
-
-def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) else None
-
-
-def _numbers(values: Any) -> dict[str, float]:
-    pairs = values.items() if isinstance(values, Mapping) else ()
-    return {name: value for name, value in pairs if isinstance(value, int | float)}

@@ -11,6 +11,7 @@ from plotly.offline import get_plotlyjs
 from formwright.core.files import write_whole
 from formwright.report.facts import StudyFacts, study_facts
 from formwright.report.markup import join, script_json
+from formwright.report.page_compression import chosen_widths, search_space
 from formwright.report.page_data import page_data
 from formwright.report.page_foot import choices_that_matter, configuration, cost_ledger, failures, footer
 from formwright.report.page_head import best_design, header, task_of
@@ -42,6 +43,8 @@ def report_html(facts: StudyFacts) -> str:
         "title": join(f"{task_of(facts.config)} \N{MIDDLE DOT} {facts.name}"),
         "header": header(facts),
         "best": best_design(facts),
+        "space": search_space(facts),
+        "chosen": chosen_widths(facts),
         "map": map_of_space(facts),
         "predictions": predictions_and_outcomes(facts),
         "importance": choices_that_matter(facts),

@@ -6,7 +6,7 @@ from typing import Any
 from formwright.core.records import Objective
 from formwright.report.facts import StudyFacts
 from formwright.report.figures import kind_of
-from formwright.report.models import FinalModel
+from formwright.report.models import BESIDE, FinalModel
 from formwright.report.predictions import Predictions
 from formwright.report.rows import TrialRow
 from formwright.report.sketch import Sketches
@@ -26,6 +26,7 @@ def page_data(facts: StudyFacts) -> dict[str, Any]:
         "models": [_model(model) for model in facts.models if model.role != "earlier"],
         "progress": {"number": facts.progress.by_number, "seconds": facts.progress.by_seconds},
         "values": _values(facts),
+        "model_values": _model_values(facts),
         "trials": _columns(rows),
         "reasons": {row.number: row.reason for row in rows if row.reason},
         "designs": _designs(rows),
@@ -47,6 +48,13 @@ def _values(facts: StudyFacts) -> list[dict[str, Any]]:
         {"name": name, "kind": kind_of(name), "of": [_short(row.values.get(name)) for row in facts.trials]}
         for name in value_names(facts.trials, facts.goals)
     ]
+
+
+def _model_values(facts: StudyFacts) -> list[dict[str, str]]:
+    """List what was measured of the final models alone: they can be drawn along it, though no trial can."""
+    known = value_names(facts.trials, facts.goals)
+    names = dict.fromkeys(name for model in facts.models for name in model.costs if name not in known)
+    return [{"name": name, "kind": kind_of(name)} for name in names]
 
 
 def _columns(rows: Sequence[TrialRow]) -> dict[str, list[Any]]:
@@ -86,9 +94,9 @@ def _predictions(found: Predictions) -> list[list[float | None]]:
 def _model(model: FinalModel) -> dict[str, Any]:
     """Give a final model with what it was trained for: its scores are not those of a trial, which had fewer steps."""
     steps = "" if model.steps is None else f" after {model.steps:,.0f} steps"
-    known = {"params": model.params, **model.validation}
+    known = {"params": model.params, **model.costs, **model.validation}
     values = {name: value for name, value in known.items() if value is not None}
-    return {"name": f"{model.name}{steps}", "baseline": model.role == "baseline", "values": values}
+    return {"name": f"{model.name}{steps}", "baseline": model.role in BESIDE, "values": values}
 
 
 def _short(value: float | None) -> float | None:

@@ -47,10 +47,12 @@ def models_table(facts: StudyFacts) -> Markup:
     goals = [goal.name for goal in facts.goals]
     names = list(dict.fromkeys(name for model in facts.models for name in [*model.validation, *model.test]))
     names.sort(key=lambda name: name not in goals)
+    costs = list(dict.fromkeys(name for model in facts.models for name in model.costs if name != "params"))
     heads = [f"{split} {name}" for name in names for split in ("validation", "test")]
     first = [tag("th", head) for head in ("Model", "Role")]
-    top = tag("tr", *first, *(tag("th", head, class_="number") for head in [*heads, "Parameters", "Steps"]))
-    rows = [_model_row(model, names) for model in facts.models]
+    heads += ["Parameters", *(name.removesuffix("_ms") for name in costs), "Steps"]
+    top = tag("tr", *first, *(tag("th", head, class_="number") for head in heads))
+    rows = [_model_row(model, names, costs) for model in facts.models]
     table = tag("table", tag("thead", top), tag("tbody", *rows))
     return join(tag("h3", "Final models, trained to the end"), tag("div", table, class_="scroll", tabindex=0))
 
@@ -61,9 +63,10 @@ def task_of(config: Mapping[str, Any]) -> str:
     return _text(task.get("name") if isinstance(task, Mapping) else task)
 
 
-def _model_row(model: FinalModel, names: list[str]) -> Markup:
+def _model_row(model: FinalModel, names: list[str], costs: list[str]) -> Markup:
     scores = [figure(split.get(name), name) for name in names for split in (model.validation, model.test)]
-    cells = [*scores, figure(model.params, "params"), figure(model.steps, "steps")]
+    counted = [figure(model.costs.get(name), name) for name in costs]
+    cells = [*scores, figure(model.params, "params"), *counted, figure(model.steps, "steps")]
     place = tag("small", model.path) if model.path else ""
     name = tag("td", tag("b", model.name), place, class_="name")
     role = tag("td", tag("span", model.role, class_=f"badge {'best' if model.role == 'best' else ''}"))

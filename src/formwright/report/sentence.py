@@ -6,7 +6,7 @@ from formwright.report.models import FinalModel
 
 
 def what_was_found(facts: StudyFacts) -> str:
-    """Say what the best design scores, how large it is, and how it does beside the baseline."""
+    """Say what the best design scores, how large it is, and how it does beside the teacher or the baseline."""
     best, goal, model = facts.best_row, facts.goals[0].name, facts.found
     if best is None:
         return _nothing(facts)
@@ -16,7 +16,7 @@ def what_was_found(facts: StudyFacts) -> str:
         return f"The best design{'' if facts.over else ' so far'}, trial {best.number:,}, has {told}."
     size = _size(model.params or best.costs["params"])
     told = f"{_score(_scores(model, split)[goal], goal)} on the {split} split{size}"
-    return f"The best design, trial {best.number:,}, has {told}{_beside(facts.baseline, split, goal)}."
+    return f"The best design, trial {best.number:,}, has {told}{_beside(facts.teacher or facts.baseline, split, goal)}."
 
 
 def _nothing(facts: StudyFacts) -> str:
@@ -25,11 +25,12 @@ def _nothing(facts: StudyFacts) -> str:
     return "No trial has finished yet." if not facts.over else "No trial has finished."
 
 
-def _beside(baseline: FinalModel | None, split: str, goal: str) -> str:
-    if baseline is None or goal not in _scores(baseline, split):
+def _beside(other: FinalModel | None, split: str, goal: str) -> str:
+    if other is None or goal not in _scores(other, split):
         return ""
-    size = _size(baseline.params) if baseline.params else ""
-    return f"; the hand-made baseline{size} has {figure(_scores(baseline, split)[goal], goal)}"
+    name = "teacher" if other.role == "teacher" else "hand-made baseline"
+    size = _size(other.params) if other.params else ""
+    return f"; the {name}{size} has {figure(_scores(other, split)[goal], goal)}"
 
 
 def _scores(model: FinalModel, split: str) -> dict[str, float]:

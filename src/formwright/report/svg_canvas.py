@@ -1,6 +1,7 @@
 """The alphabet of the SVG drawings: shapes as strings, text that cannot break out, and the tones they share."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 from xml.sax.saxutils import escape, quoteattr
@@ -100,6 +101,21 @@ def page(width: float, height: float, title: str, elements: list[str]) -> str:
         "role": "img",
     }
     return element("svg", body, **attributes) + "\n"
+
+
+def inline(width: float, height: float, label: str, elements: Iterable[str]) -> str:
+    """Make a drawing for the inside of a page, which gives it its font and, by classes, colours for light and dark.
+
+    It grows with its place; where that is much smaller, words stay legible and the place has to scroll.
+    """
+    attributes: dict[str, str | float] = {
+        "viewBox": f"0 0 {number(width)} {number(height)}",
+        "class_": "drawn",
+        "style": f"min-width:{number(0.8 * width)}px",
+        "role": "img",
+        "aria_label": _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", label),
+    }
+    return element("svg", "\n".join(["", *elements, ""]), **attributes) + "\n"
 
 
 def point(x: float, y: float) -> str:

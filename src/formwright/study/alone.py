@@ -11,13 +11,19 @@ LOCK = ".lock"
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Wait until no other process holds a folder, which is made where it is missing, and hold it meanwhile."""
+def alone_in(folder: Path, *, wait: bool = True) -> Iterator[None]:
+    """Wait until no other process holds a folder, which is made where it is missing, and hold it meanwhile.
+
+    Without `wait`, a folder that is held is refused.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / LOCK).open("ab")
     except OSError as error:
         raise IllegalInput(f"cannot write {folder / LOCK}: {error.strerror or error}") from None
     with file:  # closing it ends the lock
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise IllegalInput(f"another process works in {folder}; wait for it, or name another folder") from None
         yield

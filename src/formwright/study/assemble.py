@@ -1,5 +1,6 @@
 """From the names in a configuration to the parts of a study."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -12,17 +13,20 @@ from formwright.core.protocols import Evaluator, Searcher
 from formwright.core.records import Objective
 from formwright.core.rng import derive
 from formwright.cost import COSTS
+from formwright.cost.latency_table import LatencyTable
 from formwright.evaluate.by_proxy import ByProxy
 from formwright.evaluate.combine import Combine
 from formwright.evaluate.full import Full
 from formwright.evaluate.inherited import Inherited
 from formwright.evaluate.pretrained import Pretrained, Pretraining
+from formwright.evaluate.shared import Shared, SharedWeights
 from formwright.evaluate.staged import Staged
 from formwright.evaluate.training import Start, Trainer
 from formwright.nn.build import build
 from formwright.nn.measure import measure
 from formwright.nn.settings import Settings
 from formwright.search import make_searcher
+from formwright.search.first import First
 from formwright.search.neighbours import Nearness
 from formwright.space.space import Space
 from formwright.study.config import Config, TaskChoice, TrainingChoice
@@ -32,6 +36,7 @@ from formwright.study.spaces import find_space
 from formwright.study.stop import Stop
 from formwright.study.study import Study
 from formwright.tasks import FROM_DATA, TASKS, load_task
+from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.shorten import shortened
 from formwright.tasks.task import Task
 from formwright.train.fit import Training, fresh_model
@@ -49,7 +54,7 @@ def assemble(config: Config, log: Log, folder: Path) -> Study:
     objectives = all_objectives(config, limits)
     searcher = _searcher(_as_planned(config, log), space, limits)
     # measured once for each card: by the gate, before anything is trained, and not again for the observation
-    latency = lru_cache(_REMEMBERED)(partial(latency_ms, length=config.training.length))
+    latency = lru_cache(_REMEMBERED)(latency_of(config))
     evaluator = make_evaluator(config, objectives, latency)
     return Study(log, space, searcher, evaluator, objectives, config.stop, folder, config.seed, limits.gate(latency))
 
@@ -74,16 +79,20 @@ def refuse_faulty(config: Config) -> None:
 
 def with_whole_paths(config: Config) -> Config:
     """Give the configuration with the paths of the user's own files made absolute: it may be resumed from anywhere."""
-    task, (file, colon, name) = config.task, config.space.rpartition(":")
+    file, colon, name = config.space.rpartition(":")
+    own = colon and file.endswith(".py")
+    return replace(
+        config, space=f"{Path(file).resolve()}:{name}" if own else config.space, task=whole_task(config.task)
+    )
+
+
+def whole_task(task: TaskChoice) -> TaskChoice:
+    """Give a choice of a task with the paths of the user's own files made absolute."""
     own = task.name not in (*TASKS.names(), *FROM_DATA) and Path(task.name).exists()
     return replace(
-        config,
-        space=f"{Path(file).resolve()}:{name}" if colon and file.endswith(".py") else config.space,
-        task=replace(
-            task,
-            name=str(Path(task.name).resolve()) if own else task.name,
-            data=None if task.data is None else str(Path(task.data).resolve()),
-        ),
+        task,
+        name=str(Path(task.name).resolve()) if own else task.name,
+        data=None if task.data is None else str(Path(task.data).resolve()),
     )
 
 
@@ -105,7 +114,9 @@ def _searcher(config: Config, space: Space, limits: Limits) -> Searcher:
     if clash:
         raise IllegalInput(f"{clash[0]} is no option of a searcher, but one of the study: --{clash[0]}")
     objectives = all_objectives(config, limits)
-    return make_searcher(config.searcher, space, objectives, limits.legal, **planned, **config.options)
+    made = make_searcher(config.searcher, space, objectives, limits.legal, **planned, **config.options)
+    designs = tuple(space.from_json(design) for design in config.first)
+    return First(space, designs, made, limits.legal) if designs else made
 
 
 def find_task(choice: TaskChoice) -> Task:
@@ -117,7 +128,11 @@ def find_task(choice: TaskChoice) -> Task:
 
 def make_trainer(config: Config, steps: int | None = None) -> Trainer:
     """Make what trains designs, for as many steps as a search does or for another number."""
-    return Trainer(find_task(config.task), make_training(config.training, steps))
+    task = find_task(config.task)
+    tokeniser = None
+    if config.weights is not None and task.kind != "image-classification":
+        tokeniser = read_tokeniser(Path(config.weights))
+    return Trainer(task, make_training(config.training, steps), tokeniser)
 
 
 def make_training(choice: TrainingChoice, steps: int | None = None) -> Training:
@@ -143,13 +158,15 @@ def make_evaluator(
         name: partial(cost, name=name, length=length) for name in wanted if name in COSTS.names() and name not in scored
     }
     if LATENCY in wanted:
-        costs[LATENCY] = latency or partial(latency_ms, length=length)
+        costs[LATENCY] = latency or latency_of(config)
     return Combine((_scores(config),), costs)
 
 
 def _scores(config: Config) -> Evaluator:
     if config.evaluator == "proxy":
         return ByProxy(_proxies(config))
+    if config.evaluator == "shared":
+        return cast(Evaluator, Shared(shared_weights(config), _raced_cost(config)))
     trainer = make_trainer(config)
     if config.evaluator == "pretrained":
         # every trained design is a neighbour: the nearest hundred hardly ever share enough layers, counted whole
@@ -158,6 +175,30 @@ def _scores(config: Config) -> Evaluator:
         return cast(Evaluator, Pretrained(inherited, make_pretraining(config, config.training.steps)))
     kinds: dict[str, Any] = {"full": Full, "staged": Staged, "inherited": Inherited}
     return cast(Evaluator, kinds[config.evaluator](trainer))
+
+
+def shared_weights(config: Config) -> SharedWeights:
+    """Read the super-network of a study whose designs are sub-networks."""
+    assert config.weights is not None
+    return SharedWeights.read(Path(config.weights), find_task(config.task), config.training.length)
+
+
+def _raced_cost(config: Config) -> Callable[[Card], float]:
+    """Give the cost by which a sub-network has rivals: the first that is lowered, or else the parameters."""
+    names = [Objective.parse(text).name for text in config.objectives]
+    lowered = next((name for name in names if name == LATENCY or name in COSTS.names()), "params")
+    return latency_of(config) if lowered == LATENCY else partial(cost, name=lowered, length=config.training.length)
+
+
+def latency_of(config: Config) -> Callable[[Card], float]:
+    """Give the function that tells the milliseconds of a card: by a table where there is one, else by measuring."""
+    if config.latency_table is None:
+        return partial(latency_ms, length=config.training.length)
+    path = Path(config.latency_table)
+    try:
+        return LatencyTable.from_json(json.loads(path.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise IllegalInput(f"cannot read the latency table {path}: {error}") from None
 
 
 def make_pretraining(config: Config, steps: int) -> Pretraining:
@@ -169,7 +210,10 @@ def make_pretraining(config: Config, steps: int) -> Pretraining:
 
 
 def make_final_start(config: Config) -> Start:
-    """Give what the final training of a design begins with: fresh weights, or pretrained ones where the search has."""
+    """Give what the final training of a design begins with: fresh weights, or those that the search gives it."""
+    if config.evaluator == "shared":
+        network = shared_weights(config)
+        return lambda card, _, __: network.extracted(card)
     if config.evaluator != "pretrained":
         return fresh_model
     return make_pretraining(config, config.final_steps).start()

@@ -1,11 +1,12 @@
 """Which designs of a study are delivered."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from formwright.arch.card import Card
-from formwright.core.records import Trial
-from formwright.search.fronts import best_of
-from formwright.search.scores import goals_of
+from formwright.core.records import Objective, Trial
+from formwright.search.fronts import best_of, longest
+from formwright.search.scores import goals_of, score
 from formwright.study.baseline import plain_design
 from formwright.study.delivered import Role, undelivered
 from formwright.study.study import Study
@@ -35,6 +36,31 @@ def candidates(study: Study, keep: int, *, baseline: bool = True) -> list[Candid
         plain = plain_design(found[0].card)
         found += [Candidate("baseline", "baseline", plain)] if plain.digest not in failed else []
     return found
+
+
+def within_targets(study: Study, targets: Mapping[str, str]) -> list[Candidate]:
+    """Choose for each target, a limit such as `macs<=1e8` under a name, the best design that keeps it.
+
+    A design that is the best for several targets is delivered once, under the name of the first. Of equally good ones
+    it is the cheapest.
+    """
+    found: dict[str, Candidate] = {}
+    failed = undelivered(study.log)
+    trials = [trial for trial in longest(study.history().finished) if trial.request.card.digest not in failed]
+    for name, text in targets.items():
+        goals = (study.objectives[0], Objective.parse(text))
+        scores = score(trials, goals)
+        kept = [index for index in range(len(trials)) if not scores.violations[index]]
+        if kept:
+            best = min(kept, key=lambda index: (scores.values[index, 0], _cost(trials[index], goals[1])))
+            chosen = trials[best]
+            found.setdefault(_card(chosen).digest, Candidate(name, "front", _card(chosen), chosen.number))
+    return list(found.values())
+
+
+def _cost(trial: Trial, limit: Objective) -> float:
+    assert trial.observation is not None
+    return trial.observation.metrics[limit.name]
 
 
 def _card(trial: Trial) -> Card:

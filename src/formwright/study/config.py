@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
+from formwright.core.checks import put
 from formwright.core.errors import Fault, IllegalDesign, IllegalInput, nearest
 from formwright.study.stop import Stop
 
 VERSION = 1
-EVALUATORS = ("full", "staged", "inherited", "pretrained", "proxy")
+EVALUATORS = ("full", "staged", "inherited", "pretrained", "proxy", "shared")
 TEXTS = ("task", "pydoc")
 T = TypeVar("T")
 
@@ -66,7 +67,10 @@ class Config:
     """Hold a study: what is searched, for what, how, how it is judged, and when it ends.
 
     `objectives` are goals such as `accuracy:max`, `limits` bounds such as `params<=5e6`. `options` are the searcher's.
-    `final_steps` is how long the designs that are kept are trained in the end.
+    `final_steps` is how long the designs that are kept are trained in the end. `weights` is the folder of the model
+    out of which the evaluator `shared` takes sub-networks, `latency_table` a file by which latency is added up instead
+    of measured. `targets` are limits such as `macs<=1e8` by name: for each the best design within it is delivered.
+    `first` are designs, as their space writes them, that are judged before the searcher has its say.
     """
 
     space: str
@@ -83,14 +87,22 @@ class Config:
     final_steps: int = 1000
     seed: int = 0
     pretraining: PretrainingChoice = PretrainingChoice()
+    weights: str | None = None
+    latency_table: str | None = None
+    targets: Mapping[str, str] = field(default_factory=dict, hash=False)
+    first: tuple[Any, ...] = field(default=(), hash=False)
 
     def __post_init__(self) -> None:
         """Refuse what no study can do."""
         if self.evaluator not in EVALUATORS:
             raise IllegalInput(f"no evaluator is called {self.evaluator!r}; there are {', '.join(EVALUATORS)}")
-        if self.keep < 1 or self.final_steps < 1:
-            raise IllegalInput(f"keep and final_steps must be at least 1, not {self.keep} and {self.final_steps}")
-        object.__setattr__(self, "options", dict(self.options))
+        if (self.evaluator == "shared") != (self.weights is not None):
+            raise IllegalInput("the evaluator shared, and no other, needs the folder of a super-network as its weights")
+        least = 0 if self.evaluator == "shared" else 1  # sub-networks of trained weights need no further training
+        if self.keep < 1 or self.final_steps < least:
+            told = f"keep must be at least 1 and final_steps {least}, not {self.keep} and {self.final_steps}"
+            raise IllegalInput(told)
+        put(self, options=dict(self.options), targets=dict(self.targets))
 
     def to_json(self) -> dict[str, Any]:
         """Give plain JSON data."""

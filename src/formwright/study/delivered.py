@@ -1,7 +1,7 @@
 """What a study has delivered, and what it could not, as its log tells."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -10,14 +10,14 @@ from formwright.nn.hf.folders import CARD
 from formwright.study.log import Log
 from formwright.study.place import Opened
 
-Role = Literal["best", "front", "baseline"]
+Role = Literal["best", "front", "baseline", "teacher"]
 MODELS = "models"
 UNDELIVERED = "undelivered"  # the notes of final trainings that failed
 
 
 @dataclass(frozen=True)
 class Delivered:
-    """A model that was trained, tested and written."""
+    """A model that was trained, tested and written; `costs` are what was measured of it."""
 
     name: str
     role: Role
@@ -28,6 +28,7 @@ class Delivered:
     validation: Mapping[str, float]
     test: Mapping[str, float] | None
     trial: int | None
+    costs: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)

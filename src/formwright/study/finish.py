@@ -10,15 +10,17 @@ from formwright.core.errors import EvaluationFailed
 from formwright.core.records import Request
 from formwright.cost import params
 from formwright.evaluate.context import Context
-from formwright.evaluate.final import Final, Verdict
+from formwright.evaluate.final import Final, Verdict, as_it_is
 from formwright.evaluate.training import Trainer
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.study.alone import alone_in
-from formwright.study.assemble import make_final_start, make_trainer
+from formwright.study.assemble import make_final_start, make_trainer, shared_weights
 from formwright.study.candidates import Candidate
 from formwright.study.delivered import MODELS, UNDELIVERED, Delivered, Undelivered, delivered, undelivered
 from formwright.study.identity import own_name
+from formwright.study.measured import measured_costs
 from formwright.study.place import Opened
+from formwright.study.proof import refuse_another
 from formwright.train.prepare import prepare
 
 FINAL = "final"  # the folder of the trainings
@@ -49,11 +51,12 @@ def _kept(opened: Opened, candidate: Candidate) -> Delivered | None:
 
 
 def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> Delivered:
-    began, trainer = time.perf_counter(), make_trainer(opened.config, opened.config.final_steps)
+    began, trainer = time.perf_counter(), make_trainer(opened.config, opened.config.final_steps or None)
     try:
-        verdict = Final(trainer, make_final_start(opened.config)).verdict(
-            Request(candidate.card), context, test=trainer.task.has_test
-        )
+        verdict = _verdict(opened, candidate, trainer, context)
+        folder = _write(opened, candidate, trainer, verdict)
+        if not opened.config.final_steps:
+            refuse_another(folder, shared_weights(opened.config), candidate.card)
     except EvaluationFailed as error:
         failed = Undelivered(candidate.name, candidate.role, candidate.card.digest, str(error), candidate.trial)
         _note(opened, {UNDELIVERED: asdict(failed)}, began)
@@ -62,15 +65,24 @@ def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> 
         candidate.name,
         candidate.role,
         candidate.card.digest,
-        str(_write(opened, candidate, trainer, verdict)),
+        str(folder),
         params(candidate.card),
         opened.config.final_steps,
         dict(verdict.validation),
         None if verdict.test is None else dict(verdict.test),
         candidate.trial,
+        measured_costs(verdict.model, opened.config.training.length) if opened.config.evaluator == "shared" else {},
     )
     _note(opened, {"model": asdict(found)}, began)
     return found
+
+
+def _verdict(opened: Opened, candidate: Candidate, trainer: Trainer, context: Context) -> Verdict:
+    if opened.config.final_steps:
+        final = Final(trainer, make_final_start(opened.config))
+        return final.verdict(Request(candidate.card), context, test=trainer.task.has_test)
+    network = shared_weights(opened.config)
+    return as_it_is(network.extracted(candidate.card), network.prepared, context)
 
 
 def _note(opened: Opened, facts: dict[str, Any], began: float) -> None:
@@ -81,7 +93,7 @@ def _write(opened: Opened, candidate: Candidate, trainer: Trainer, verdict: Verd
     scores = {f"validation {name}": value for name, value in verdict.validation.items()}
     scores |= {f"test {name}": value for name, value in (verdict.test or {}).items()}
     task = _without_folder(trainer.task.name)
-    tokeniser = prepare(trainer.task, candidate.card, trainer.training.length).tokeniser
+    tokeniser = prepare(trainer.task, candidate.card, trainer.training.length, trainer.tokeniser).tokeniser
     return save_pretrained_folder(
         verdict.model.cpu().eval(),
         opened.place.folder / MODELS / candidate.name,

@@ -1,6 +1,7 @@
 """Where studies live: a folder with a database in it, or a folder and a server."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,12 +50,14 @@ class Opened:
         self.store.close()
 
 
-def create(folder: Path, config: Config, storage: str | None = None, name: str | None = None) -> Place:
-    """Make a new study; a folder that holds one already, or other files, is refused.
+def create(
+    folder: Path, config: Config, storage: str | None = None, name: str | None = None, beside: Collection[str] = ()
+) -> Place:
+    """Make a new study; a folder that holds one already, or other files than those named `beside`, is refused.
 
     The path of a database file elsewhere is kept whole, so that the study is found from any folder.
     """
-    if not _is_free(folder):
+    if not _is_free(folder, beside):
         if (folder / CONFIG).is_file() or (folder / DATABASE).is_file():
             go_on = f"go on with it by `formwright resume {folder}`, or name another folder with --out"
             raise IllegalInput(f"{folder} holds a study already: {go_on}")
@@ -90,13 +93,13 @@ def find(source: str, folder: Path | None = None) -> Place:
     return Place(Path(source), facts["storage"] or str(Path(source) / DATABASE), facts["name"])
 
 
-def _is_free(folder: Path) -> bool:
+def _is_free(folder: Path, beside: Collection[str]) -> bool:
     """Tell whether a study may be made in a folder: it is empty, or a kill left a database without a study in it."""
     if not folder.exists():
         return True
     if not folder.is_dir():
         return False
-    names = [path.name for path in folder.iterdir()]
+    names = [path.name for path in folder.iterdir() if path.name not in beside]
     if DATABASE not in names or any(not name.startswith(DATABASE) for name in names):
         return not names
     with Store.open(str(folder / DATABASE), create=True) as store:

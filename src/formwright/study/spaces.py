@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,16 @@ from typing import Any
 from formwright.core.errors import IllegalInput
 from formwright.space.space import Space
 from formwright.space.zoo import load_space
+from formwright.space.zoo.elastic_choices import ElasticChoices
 
 
 def find_space(name: str) -> Space:
-    """Find a space by its name, or `FILE.py:NAME` in a file of the user's own, which is run for that."""
+    """Find a space by its name, or `FILE.py:NAME` in a file of the user's own, which is run for that.
+
+    `FILE.json` is the space of an encoder's sub-networks, as `ElasticChoices` writes it.
+    """
+    if name.endswith(".json"):
+        return read_choices(Path(name)).space
     file, colon, attribute = name.rpartition(":")
     if not colon or not file.endswith(".py"):
         return load_space(name)
@@ -20,6 +27,14 @@ def find_space(name: str) -> Space:
     if not isinstance(found, Space):
         raise IllegalInput(f"{file} has no search space called {attribute!r}; make one with formwright.space.Space")
     return found
+
+
+def read_choices(file: Path) -> ElasticChoices:
+    """Read what the sub-networks of an encoder may be."""
+    try:
+        return ElasticChoices.from_json(json.loads(file.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise IllegalInput(f"cannot read the search space {file}: {error}") from None
 
 
 def _module(file: Path) -> Any:

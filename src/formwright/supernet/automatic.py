@@ -11,8 +11,8 @@ from formwright.arch.card import Card
 from formwright.arch.layers import Block
 from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
-from formwright.space.space import Space
 from formwright.space.zoo.elastic import elastic
+from formwright.space.zoo.elastic_choices import ElasticChoices
 from formwright.supernet.importance import Importance
 from formwright.supernet.parts import groups
 
@@ -29,6 +29,11 @@ class Met:
     target: float
     cost: float
     widths: Widths
+
+    @property
+    def off(self) -> float:
+        """Say how close it came: by which share of the target the cost lies above it, or below where negative."""
+        return self.cost / self.target - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +67,9 @@ class Thresholds:
         return number if kind == "heads" else min(full, -(-number // self.multiple) * self.multiple)
 
     def nearest(self, target: float) -> Met:
-        """Find the sub-network whose cost is nearest to a target."""
+        """Find the sub-network whose cost is nearest to a target; `off` of the answer says how near that is."""
+        if not target > 0:
+            raise IllegalInput(f"a target must be above 0, not {target}")
         at = bisect_left(range(len(self._sorted) + 1), target, key=self._cost_of)
         near = [kept for kept in (at - 1, at) if 0 <= kept <= len(self._sorted)]
         best = min(near, key=lambda kept: abs(self._cost_of(kept) - target))
@@ -72,10 +79,11 @@ class Thresholds:
         return self.cost(sub_network(self.card, self.widths(kept)))
 
 
-def sub_network(card: Card, widths: Widths) -> Card:
-    """Cut an encoder to a number of heads and channels for each layer; 0 leaves the part out."""
+def sub_network(card: Card, widths: Widths, hidden: int | None = None) -> Card:
+    """Cut an encoder to a number of heads and channels for each layer, 0 leaves the part out, and to a hidden size."""
     heads, channels = zip(*widths, strict=True)
-    space = elastic(card, [[one] for one in heads], [[one] for one in channels])
+    sizes = () if hidden is None else (hidden,)
+    space = elastic(card, [[one] for one in heads], [[one] for one in channels], hidden=sizes)
     return space.card(next(iter(space.enumerate())))
 
 
@@ -96,14 +104,19 @@ def targets_between(low: float, high: float, number: int) -> list[float]:
     return [float(target) for target in np.linspace(low, high, number)]
 
 
-def automatic(thresholds: Thresholds, targets: Sequence[float], *, whole: bool) -> tuple[Space, list[Met]]:
+def automatic(
+    thresholds: Thresholds, targets: Sequence[float], *, whole: bool, hidden: Sequence[int] = ()
+) -> tuple[ElasticChoices, list[Met]]:
     """Draw up the space: every layer may have the widths that it has in one of the sub-networks nearest to the targets.
 
-    With `whole`, the largest sub-network is the model itself; else it is the one of the highest target.
+    With `whole`, the largest sub-network is the model itself; else it is the one of the highest target. `hidden` lists
+    hidden sizes to choose from beside; the targets are met at the model's own, which `whole` adds to the list.
     """
+    card = thresholds.card
     found = [thresholds.nearest(target) for target in targets]
-    chosen = [met.widths for met in found] + ([_full(thresholds.card)] if whole else [])
+    chosen = [met.widths for met in found] + ([_full(card)] if whole else [])
     layers = list(zip(*chosen, strict=True))
-    heads = [sorted({one for one, _ in layer}) for layer in layers]
-    channels = [sorted({one for _, one in layer}) for layer in layers]
-    return elastic(thresholds.card, heads, channels, name="automatic"), found
+    heads = tuple(tuple(sorted({one for one, _ in layer})) for layer in layers)
+    channels = tuple(tuple(sorted({one for _, one in layer})) for layer in layers)
+    sizes = (*hidden, card.output_width) if hidden and whole and card.output_width not in hidden else tuple(hidden)
+    return ElasticChoices(card, heads, channels, tuple(sorted(sizes))), found

@@ -1,11 +1,11 @@
-"""How much each head and channel of a model matters: first-order movement scores, or sizes of weights.
+"""How much each head, channel and hidden number of a model matters: first-order movement scores, or sizes of weights.
 
 The score of a weight is what the loss would lose if the weight moved to zero, summed over the steps of a training
 (EFTNAS, Eq. 3, after movement pruning). Heads and channels are compared by the mean over their weights, so that a large
 part does not count for more because it is large.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,39 +15,57 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
+from formwright.nn.heads import HeadSpec
 from formwright.nn.task_model import TaskModel
-from formwright.supernet.parts import Piece, groups
+from formwright.supernet.hidden import stream_groups
+from formwright.supernet.parts import Group, Piece, groups
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Importance:
-    """The score of every head and channel, one array for each group of `groups(card)`, in their order."""
+    """The score of every head and channel, one array for each group of `groups(card)`, in their order.
+
+    Where the hidden size was scored, `hidden` has a score for every number between layers, and `pooled` one for every
+    output of a pooler that the head reads.
+    """
 
     scores: tuple[Floats, ...]
+    hidden: Floats | None = None
+    pooled: Floats | None = None
 
     def orders(self) -> list[Tensor]:
         """Give for each group its members from the most to the least important; equal ones stay as they stand."""
-        return [torch.as_tensor(np.argsort(-scores, kind="stable")) for scores in self.scores]
+        return [falling(scores) for scores in self.scores]
 
 
-def magnitude(weights: Mapping[str, Tensor], card: Card) -> Importance:
-    """Score by the mean size of the weights, without any training."""
-    found = [[piece.apart(weights[piece.name]).abs() for piece in group.weights] for group in groups(card)]
-    return Importance(tuple(_mean([part.sum(1) for part in parts], _counts(parts)) for parts in found))
+def falling(scores: Floats) -> Tensor:
+    """Give the places of the scores from the highest to the lowest; equal ones stay as they stand."""
+    return torch.as_tensor(np.argsort(-scores, kind="stable"))
+
+
+def magnitude(weights: Mapping[str, Tensor], card: Card, head: HeadSpec | None = None) -> Importance:
+    """Score by the mean size of the weights, without any training.
+
+    Say which head the weights carry to score the hidden size as well.
+    """
+    scored = [*groups(card), *(stream_groups(card, head) if head is not None else ())]
+    found = [[piece.apart(weights[piece.name]).abs() for piece in group.weights] for group in scored]
+    return _importance(scored, [_mean([part.sum(1) for part in parts], _counts(parts)) for parts in found])
 
 
 class Watched(nn.Module):
-    """A model whose heads and channels are scored while it is trained.
+    """A model whose heads and channels, and with `hidden` its hidden size, are scored while it is trained.
 
     It is trained as the model itself is. The scores are buffers, so that checkpoints keep them.
     """
 
-    def __init__(self, model: TaskModel) -> None:
+    def __init__(self, model: TaskModel, hidden: bool = False) -> None:
         super().__init__()
         self.model = model
-        self._groups = groups(model.transformer.card)
+        card = model.transformer.card
+        self._groups = [*groups(card), *(stream_groups(card, model.spec) if hidden else ())]
         parameters = dict(model.named_parameters())
         for number, group in enumerate(self._groups):
             self.register_buffer(f"scores_{number}", torch.zeros(group.members, dtype=torch.float64))
@@ -73,7 +91,13 @@ class Watched(nn.Module):
         for number, group in enumerate(self._groups):
             counts = _counts([piece.apart(parameters[piece.name]) for piece in group.weights])
             found.append(_mean([self.get_buffer(f"scores_{number}")], counts))
-        return Importance(tuple(found))
+        return _importance(self._groups, found)
+
+
+def _importance(scored: Sequence[Group], found: Sequence[Floats]) -> Importance:
+    layers = tuple(scores for group, scores in zip(scored, found, strict=True) if group.layer >= 0)
+    through = {group.kind: scores for group, scores in zip(scored, found, strict=True) if group.layer < 0}
+    return Importance(layers, through.get("hidden"), through.get("pooled"))
 
 
 def _counts(parts: list[Tensor]) -> int:

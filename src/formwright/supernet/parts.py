@@ -39,8 +39,8 @@ class Piece:
 class Group:
     """The members of one layer that are of one kind; `weights` are scored, `biases` only follow."""
 
-    layer: int
-    kind: str  # heads or channels
+    layer: int  # -1 for what runs through all layers
+    kind: str  # heads, channels, hidden or pooled
     members: int
     weights: tuple[Piece, ...]
     biases: tuple[Piece, ...]

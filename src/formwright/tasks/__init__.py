@@ -16,6 +16,7 @@ from formwright.tasks.task import Task
 _HERE = "formwright.tasks"
 MINI_GLUE = ("cola", "sst2", "mrpc", "stsb", "mnli", "rte", "qnli", "qqp", "wnli")
 _SQUAD: dict[str, Version] = {"squad": "1.1", "squad_v2": "2.0"}
+_ALIASES = {"mini-glue/sentiment": "mini-glue/sst2"}  # what a task is about, beside what it is called
 FROM_DATA = (*(f"glue/{name}" for name in GLUE), *_SQUAD)
 
 TASKS: Registry[Task] = Registry(
@@ -45,6 +46,7 @@ def load_task(
     table or a folder of tables, as in `own_task`; or a dataset `owner/name[:config]` of the hub. `text` and `label`
     name the columns of the latter two. `official_dev` keeps a given validation set whole, without a test if need be.
     """
+    name = _ALIASES.get(name, name)
     if name in FROM_DATA:
         _refuse(name, text=text, label=label)
         return _from_data(name, data, official_dev)

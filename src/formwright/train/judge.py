@@ -1,6 +1,6 @@
 """Judge a trained model by the metrics of its task."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from formwright.train.prepare import Part, Prepared
 from formwright.train.streams import in_order, next_tokens, pictures, sentences, translations
 
 _SIZE = 64  # rows judged at once
+ONE_ANSWER = ("sequence-classification", "image-classification", "regression")  # kinds of tasks
 
 
 def judge(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
@@ -31,11 +32,44 @@ def judge(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
         return _JUDGES[prepared.task.kind](model, prepared, part)
 
 
+def answers(model: nn.Module, prepared: Prepared, part: Part, rows: NDArray[np.int64]) -> NDArray[Any]:
+    """Give a model's answer to each of some rows, in their order: a label, or the number of a regression.
+
+    Only tasks of `ONE_ANSWER` have such. The model is left ready for evaluation.
+    """
+    model.eval()
+    found = np.empty(len(part.examples), np.float32 if prepared.task.kind == "regression" else np.int64)
+    with torch.inference_mode(), enough_memory(f"while the model was judged, {_SIZE} rows at once"):
+        for some, scores, _ in _answers(model, part, _maker(prepared), rows):
+            found[some] = _best(prepared, scores)
+    return found[rows]
+
+
+def batch_of(prepared: Prepared, part: Part, rows: NDArray[np.int64]) -> Batch:
+    """Make a batch of some rows of a task whose model reads sentences or images."""
+    return _maker(prepared)(part.examples, rows)
+
+
+def truths(part: Part) -> NDArray[Any]:
+    """Give the right answer to each row of a task of `ONE_ANSWER`."""
+    labels = part.examples.labels
+    assert labels is not None
+    return labels
+
+
+def compared(prepared: Prepared, found: NDArray[Any], truth: NDArray[Any]) -> dict[str, float]:
+    """Compare answers with what is right, by every metric of the task."""
+    return {name: metric(name).compute(found, truth) for name in prepared.task.metrics}
+
+
 def _answers(
-    model: nn.Module, part: Part, make: Callable[[Any, NDArray[np.int64]], Batch]
+    model: nn.Module,
+    part: Part,
+    make: Callable[[Any, NDArray[np.int64]], Batch],
+    among: NDArray[np.int64] | None = None,
 ) -> Iterator[tuple[NDArray[np.int64], Tensor, Batch]]:
     device = next(model.parameters()).device
-    for rows in in_order(part.examples, _SIZE):
+    for rows in in_order(part.examples, _SIZE, among):
         batch = make(part.examples, rows).to(device)
         with precision(device):
             scores = scores_of(model, batch).float()
@@ -44,30 +78,29 @@ def _answers(
         yield rows, scores, batch
 
 
-def _by_metrics(names: Iterable[str], found: NDArray[Any], truth: NDArray[Any]) -> dict[str, float]:
-    return {name: metric(name).compute(found, truth) for name in names}
+def _maker(prepared: Prepared) -> Callable[[Any, NDArray[np.int64]], Batch]:
+    return pictures if prepared.task.kind == "image-classification" else sentences
 
 
-def _labels(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
-    make = pictures if prepared.task.kind == "image-classification" else sentences
-    answers = [(scores.argmax(-1).cpu(), batch.labels.cpu()) for _, scores, batch in _answers(model, part, make)]
-    return _by_metrics(prepared.task.metrics, *(torch.cat(side).numpy() for side in zip(*answers, strict=True)))
+def _best(prepared: Prepared, scores: Tensor) -> NDArray[Any]:
+    best: NDArray[Any] = (scores[:, 0] if prepared.task.kind == "regression" else scores.argmax(-1)).cpu().numpy()
+    return best
 
 
-def _numbers(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
-    answers = [(scores[:, 0].cpu(), batch.labels.cpu()) for _, scores, batch in _answers(model, part, sentences)]
-    return _by_metrics(prepared.task.metrics, *(torch.cat(side).numpy() for side in zip(*answers, strict=True)))
+def _one_each(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
+    found = answers(model, prepared, part, np.arange(len(part.examples)))
+    return compared(prepared, found, truths(part))
 
 
 def _words(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
     makers = {"causal-lm": next_tokens, "seq2seq-lm": translations}
     make = makers.get(prepared.task.kind) or _hidden_words(prepared)
     losses, weights = [], []
-    for _, scores, batch in _answers(model, part, make):
+    for _, found, batch in _answers(model, part, make):
         wanted = batch.labels.flatten()
-        losses.append(float(F.cross_entropy(scores.flatten(0, -2), wanted, ignore_index=IGNORED)))
+        losses.append(float(F.cross_entropy(found.flatten(0, -2), wanted, ignore_index=IGNORED)))
         weights.append(int((wanted != IGNORED).sum()))
-    return _by_metrics(prepared.task.metrics, np.array(losses), np.array(weights))
+    return compared(prepared, np.array(losses), np.array(weights))
 
 
 def _hidden_words(prepared: Prepared) -> Callable[[Any, NDArray[np.int64]], Batch]:
@@ -89,9 +122,9 @@ def _spans(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]
 
 
 _JUDGES: dict[str, Callable[[nn.Module, Prepared, Part], dict[str, float]]] = {
-    "sequence-classification": _labels,
-    "image-classification": _labels,
-    "regression": _numbers,
+    "sequence-classification": _one_each,
+    "image-classification": _one_each,
+    "regression": _one_each,
     "masked-lm": _words,
     "causal-lm": _words,
     "seq2seq-lm": _words,

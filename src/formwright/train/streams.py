@@ -155,9 +155,13 @@ def stream_of(kind: str, examples: Examples, size: int, seed: int) -> Stream:
     return _STREAMS[kind](examples, order)
 
 
-def in_order(examples: Examples, size: int) -> Iterator[NDArray[np.int64]]:
-    """Yield the row numbers of batches that hold every row once, ordered by length."""
-    yield from plan_batches(lengths_of(examples), size)
+def in_order(examples: Examples, size: int, among: NDArray[np.int64] | None = None) -> Iterator[NDArray[np.int64]]:
+    """Yield the row numbers of batches that hold every row, or every one `among` some, once, ordered by length."""
+    lengths = lengths_of(examples)
+    if among is None:
+        yield from plan_batches(lengths, size)
+        return
+    yield from (among[rows] for rows in plan_batches(lengths[among], size))
 
 
 def _ids(tokens: NDArray[np.int32] | NDArray[np.int64]) -> torch.Tensor:

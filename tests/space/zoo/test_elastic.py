@@ -5,7 +5,7 @@ import pytest
 from numpy.random import default_rng
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.layers import Block, Embedding, FrameEmbedding, PatchEmbedding, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, Identity, Relative
 from formwright.core.errors import IllegalInput
 from formwright.cost import params
@@ -99,6 +99,62 @@ def test_zero_leaves_a_part_out() -> None:
     assert params(BERT) - params(card) == 2 * attention + 2 * feed_forward
 
 
+def test_without_hidden_sizes_there_is_no_gene_for_them() -> None:
+    space = elastic(BERT, heads=(2, 4), feed_forward=(512, 1024))
+    assert elastic(BERT, (2, 4), (512, 1024), hidden=()).root == space.root
+    assert all("hidden" not in design for design in space.enumerate())
+
+
+def test_the_hidden_size_is_one_gene_for_all_layers() -> None:
+    space = elastic(BERT, heads=(2, 4), feed_forward=(512, 1024), depths=(2, 4), hidden=(96, 128, 256))
+    assert space.count() == 3 * (4**2 + 4**4)
+    design = Fields.of(hidden=96, layers=(layer(2, 512), layer(4, 1024)))
+    assert space.contains(design)
+    assert space.from_json(space.to_json(design)) == design
+    small = Card(
+        encoder=Stack(
+            TokenEmbedding(30_522, 96, types=2),
+            (Block(96, Attention(2, 64), (512,)), Block(96, Attention(4, 64), (1024,))),
+        ),
+        pooler=True,
+    )
+    assert space.card(design) == small
+    assert space.card(Fields.of(hidden=256, layers=(layer(4, 1024),) * 4)) == BERT
+
+
+def test_designs_with_hidden_sizes_are_all_different() -> None:
+    heads = [(0, 4), (2, 4), (0, 2), (4,)]
+    space = elastic(BERT, heads=heads, feed_forward=(0, 1024), hidden=(64, 256))
+    digests = [space.card(design).digest for design in space.enumerate()]
+    assert len(digests) == len(set(digests)) == space.count() == 2 * 8 * 2**4
+
+
+@pytest.mark.parametrize(
+    "embedding",
+    [
+        TokenEmbedding(100, 32, factorised=8),
+        TokenEmbedding(100, 32, factorised=24),
+        PatchEmbedding(8, 4, 32, class_tokens=2),
+        FrameEmbedding(10, 32),
+    ],
+)
+def test_all_embeddings_follow_the_hidden_size(embedding: Embedding) -> None:
+    card = Card(Stack(embedding, (Block(32, Attention(4, 8), (64,), norm="pre"),), final_norm=True), classes=3, idle=5)
+    space = elastic(card, heads=(4,), feed_forward=(64,), hidden=(16,))
+    assert card.encoder is not None
+    layers = (replace(card.encoder.layers[0], width=16),)
+    narrow = replace(card.encoder, embedding=replace(embedding, width=16), layers=layers)
+    assert space.card(next(space.enumerate())) == replace(card, encoder=narrow)
+
+
+def test_hidden_sizes_need_layers_of_one_width() -> None:
+    blocks = (Block(32, Attention(4, 8), (64,)), Block(16, Attention(4, 8), (64,)))
+    card = Card(Stack(TokenEmbedding(100, 32), blocks))
+    assert elastic(card, (4,), (64,)).count() == 1
+    with pytest.raises(IllegalInput, match="all as wide as its embedding"):
+        elastic(card, (4,), (64,), hidden=(16,))
+
+
 def test_everything_else_stays_as_it_was() -> None:
     mixer = Attention(4, 8, "wma", Relative(9), bias=False)
     block = Block(32, mixer, (64,), "relu", "pre")
@@ -128,6 +184,10 @@ def test_everything_else_stays_as_it_was() -> None:
         ({"heads": (4, 4)}, r"options must be distinct"),
         ({"depths": (0, 4)}, r"depths must lie between 1 and the encoder's 4 layers, not \[0, 4\]"),
         ({"depths": (5,)}, r"depths must lie between 1 and the encoder's 4 layers, not \[5\]"),
+        ({"hidden": (0, 256)}, r"hidden must be whole numbers between 1 and the encoder's 256, not \[0, 256\]"),
+        ({"hidden": (257,)}, r"hidden must be whole numbers between 1 and the encoder's 256, not \[257\]"),
+        ({"hidden": (True, 256.0)}, r"hidden must be whole numbers between 1 and .* not \[True, 256.0\]"),
+        ({"hidden": (64, 64)}, r"options must be distinct"),
         ({"depths": (2, 4), "heads": [(4,)] * 4}, r"free depths need one list of widths for all layers"),
         ({"depths": (2, 4), "feed_forward": [(8,)] * 4}, r"free depths need one list of widths for all layers"),
     ],

@@ -40,9 +40,12 @@ def write_onnx(model: TaskModel | Transformer, path: Path) -> None:
 def quantise_onnx(path: Path, target: Path) -> None:
     """Write an ONNX file again with 8-bit linear maps and tables; activations are quantised while it runs."""
     quantisation: Any = need("onnxruntime.quantization", "onnx")
+    onnx: Any = need("onnx", "onnx")
+    model = onnx.load(path)
+    del model.graph.value_info[:]  # the quantiser turns maps around, and then trips over the shapes they had
     with _quiet():
         quantisation.quantize_dynamic(
-            path,
+            model,
             target,
             op_types_to_quantize=_QUANTISED,
             per_channel=True,

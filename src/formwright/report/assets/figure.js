@@ -33,7 +33,8 @@ function axis(more) {
 }
 
 function valueAxis(name, more = {}) {
-  const all = VALUES.get(name).of.filter((one) => one !== null && one > 0);
+  const ofModels = DATA.models.map(({ values }) => values[name] ?? null);
+  const all = [...(VALUES.get(name)?.of ?? []), ...ofModels].filter((one) => one !== null && one > 0);
   const [least, most] = [all.reduce((a, b) => Math.min(a, b), Infinity), all.reduce((a, b) => Math.max(a, b), 0)];
   const log = kindOf(name) === "count" && most > 8 * least;
   const unit = kindOf(name) === "milliseconds" ? " (ms)" : "";

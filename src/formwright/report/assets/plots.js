@@ -1,6 +1,7 @@
 // The three plots: the trade-off between two values, the progress of the score, and the score against costs.
 const PLACES = { front: document.getElementById("front"), progress: document.getElementById("progress"), costs: document.getElementById("costs") };
 const picks = { x: document.getElementById("front-x"), y: document.getElementById("front-y") };
+const FEW_MODELS = 3;
 let progressAxis = "number";
 
 function small(name, opacity) {
@@ -10,7 +11,7 @@ function small(name, opacity) {
 function startPicks() {
   const goals = [...GOALS.keys()];
   for (const pick of Object.values(picks)) {
-    for (const name of VALUES.keys()) pick.append(element("option", "", name));
+    for (const name of [...VALUES.keys(), ...MODEL_VALUES.keys()]) pick.append(element("option", "", name));
     pick.addEventListener("change", drawFront);
   }
   picks.x.value = goals[1] ?? (SCORE === "params" ? "macs" : "params");
@@ -25,7 +26,7 @@ function drawFront() {
   const rows = ROWS.filter((row) => measured(row, x, y) && !special.has(row));
   const shape = direction(x) === "min" ? "hv" : "vh";
   const line = { line: { shape, color: colour("front"), width: 1.5 }, mode: "lines+markers", type: "scatter" };
-  const traces = clouds(drawable(rows), ...at);
+  const traces = rows.length ? clouds(drawable(rows), ...at) : []; // only final models may be known along both axes
   if (front.length) traces.push(points("best trade-offs", front, ...at, { size: 9, color: colour("front") }, line));
   traces.push(...bestPoint(...at), ...modelPoints(x, y));
   const frame = { xaxis: valueAxis(x), yaxis: valueAxis(y), shapes: limitLines(x, y) };
@@ -45,12 +46,18 @@ function bestPoint(x, y) {
   return [points("best", [BEST], x, y, { size: 16, symbol: "star", color: colour("best"), line: { width: 1, color: colour("sheet") } })];
 }
 
-// The final models were trained longer than the trials: their names say how long.
+// The final models were trained longer than the trials: their names say how long. Many share one line of the legend.
 function modelPoints(x, y) {
   const known = DATA.models.filter(({ values }) => values[x] !== undefined && values[y] !== undefined);
-  return known.map(({ name, baseline, values }) => {
+  const found = known.filter(({ baseline }) => !baseline);
+  const together = found.length > FEW_MODELS ? [["final models", found]] : found.map((model) => [model.name, [model]]);
+  const beside = known.filter(({ baseline }) => baseline).map((model) => [model.name, [model]]);
+  return [...beside, ...together].map(([name, models]) => {
+    const [{ baseline }] = models;
     const marker = { size: 12, symbol: baseline ? "diamond" : "star-diamond", color: modelColour(baseline), line: { width: 1, color: colour("sheet") } };
-    return { type: "scatter", mode: "markers", name: label(name), x: [values[x]], y: [values[y]], marker, hoverinfo: "x+y+name" };
+    const [across, up] = [x, y].map((axis) => models.map(({ values }) => values[axis]));
+    const text = models.map((model) => label(model.name));
+    return { type: "scatter", mode: "markers", name: label(name), x: across, y: up, text, marker, hoverinfo: "x+y+text" };
   });
 }
 
@@ -60,7 +67,10 @@ function modelColour(baseline) {
 
 function modelLines(from, to) {
   const known = DATA.models.filter(({ values }) => values[SCORE] !== undefined);
-  return known.map(({ name, baseline, values }) => {
+  const sign = GOALS.get(SCORE) === "max" ? -1 : 1;
+  const found = known.filter(({ baseline }) => !baseline).sort((a, b) => sign * (a.values[SCORE] - b.values[SCORE]));
+  const shown = found.slice(0, found.length > FEW_MODELS ? 1 : FEW_MODELS); // of many, the best
+  return [...known.filter(({ baseline }) => baseline), ...shown].map(({ name, baseline, values }) => {
     const line = { dash: "dash", width: 1.5, color: modelColour(baseline) };
     return { type: "scatter", mode: "lines", name: label(name), x: [from, to], y: [values[SCORE], values[SCORE]], line, hoverinfo: "skip" };
   });

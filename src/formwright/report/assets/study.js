@@ -9,17 +9,18 @@ const ROW_OF = new Map(TRIALS.number.map((number, row) => [number, row]));
 const BEST = DATA.best === null ? null : ROW_OF.get(DATA.best);
 const FRONT = new Set(DATA.front.map((number) => ROW_OF.get(number)));
 const VALUES = new Map(DATA.values.map((column) => [column.name, column]));
+const MODEL_VALUES = new Map(DATA.model_values.map((column) => [column.name, column])); // known of no trial
 const GOALS = new Map(DATA.goals.map((goal) => [goal.name, goal.direction]));
 const BUDGETS = TRIALS.budget.map((steps) => steps ?? Infinity);
 const LONGEST = ROWS.reduce((most, row) => (TRIALS.state[row] === FINISHED ? Math.max(most, BUDGETS[row]) : most), 0);
 const SCORE = DATA.goals[0].name;
 
 function value(row, name) {
-  return VALUES.get(name).of[row];
+  return VALUES.get(name)?.of[row] ?? null;
 }
 
 function kindOf(name) {
-  return VALUES.get(name).kind;
+  return (VALUES.get(name) ?? MODEL_VALUES.get(name)).kind;
 }
 
 // "max", "min", or null for what is neither a goal nor a cost

@@ -21,13 +21,19 @@ Widths = Sequence[int] | Sequence[Sequence[int]]
 
 
 def elastic(
-    card: Card, heads: Widths, feed_forward: Widths, depths: Sequence[int] = (), name: str = "elastic"
+    card: Card,
+    heads: Widths,
+    feed_forward: Widths,
+    depths: Sequence[int] = (),
+    name: str = "elastic",
+    hidden: Sequence[int] = (),
 ) -> Space:
     """Make the space of an encoder's sub-networks.
 
     `heads` and `feed_forward` list the widths to choose from, once for all layers or one list per layer; 0 leaves that
     part of the layer out. `depths` lists how many of the leading layers may be kept, and needs one list for all
-    layers.
+    layers. `hidden` lists the hidden sizes: the width between layers, the same in all of them; without any the encoder
+    keeps its own. Heads stay as wide as they are, and narrow token tables too.
     """
     stack, blocks = _encoder(card)
     if depths and (_per_layer(heads) or _per_layer(feed_forward)):
@@ -38,13 +44,15 @@ def elastic(
     layers = [Record.of(heads=Choice(tuple(many)), feed_forward=Choice(tuple(wide))) for many, wide in choices]
     uniform = all(layer == layers[0] for layer in layers)
     part = Repeat(layers[0], tuple(depths) or len(blocks)) if uniform else _in_order(layers)
+    sizes = {"hidden": Choice(_hidden(hidden, stack))} if hidden else {}
 
     def build(design: Fields) -> Card:
         chosen = design.layers.values() if isinstance(design.layers, Fields) else design.layers
         kept = tuple(_shrink(block, layer) for block, layer in zip(blocks, chosen, strict=False))
-        return replace(card, encoder=replace(stack, layers=kept))
+        smaller = replace(stack, layers=kept)
+        return replace(card, encoder=_narrowed(smaller, design.hidden) if hidden else smaller)
 
-    return Space(name, Record.of(layers=part), build, "smaller versions of one encoder, layer by layer")
+    return Space(name, Record.of(**sizes, layers=part), build, "smaller versions of one encoder, layer by layer")
 
 
 def _encoder(card: Card) -> tuple[Stack, tuple[Block, ...]]:
@@ -77,6 +85,20 @@ def _lists(widths: Widths, blocks: Sequence[Block], what: str) -> list[Sequence[
                 f"{what} of layer {index} must be whole numbers between 0 and the encoder's {most}, not {list(options)}"
             )
     return lists
+
+
+def _hidden(sizes: Sequence[int], stack: Stack) -> tuple[int, ...]:
+    most = stack.embedding.width
+    if any(layer.width != most for layer in stack.layers):
+        raise IllegalInput("hidden sizes need an encoder whose layers are all as wide as its embedding")
+    if any(type(size) is not int or not 1 <= size <= most for size in sizes):
+        raise IllegalInput(f"hidden must be whole numbers between 1 and the encoder's {most}, not {list(sizes)}")
+    return tuple(sizes)
+
+
+def _narrowed(stack: Stack, width: int) -> Stack:
+    layers = tuple(replace(layer, width=width) for layer in stack.layers)
+    return replace(stack, embedding=replace(stack.embedding, width=width), layers=layers)
 
 
 def _in_order(layers: Sequence[Record]) -> Record:

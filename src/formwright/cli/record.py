@@ -1,4 +1,4 @@
-"""What a folder of `formwright train` says of its run, so that another run never goes on with its weights."""
+"""What the folder of a run says of it, so that another run never goes on with its weights."""
 
 import hashlib
 import json
@@ -7,13 +7,10 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from formwright.core.errors import IllegalInput
 from formwright.core.files import write_whole
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 RECORD = "training.json"
 
@@ -22,11 +19,14 @@ RECORD = "training.json"
 class Identity:
     """Everything that decides what a run comes to: its options, and the digests of what these stand for.
 
-    Files change under their names; `digests` tells by content. None stands for what a run has none of.
+    Files change under their names; `digests` tells by content. None stands for what a run has none of. `record` is the
+    file that says it, `what` how such a run is called.
     """
 
     options: Mapping[str, Any]
     digests: Mapping[str, str | None]
+    record: str = RECORD
+    what: str = "training run"
 
     @property
     def digest(self) -> str:
@@ -38,23 +38,23 @@ class Identity:
 
         With `force` the run that stands there is removed, but not its file `kept`.
         """
-        record = out / RECORD
+        record = out / self.record
         if os.path.isfile(record):
             if not force:
                 self._refuse_another(record)
                 return
         elif os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
-            raise IllegalInput(f"{out} holds files that are no training run; name another folder with --out")
+            raise IllegalInput(f"{out} holds files that are no {self.what}; name another folder with --out")
         try:
             out.mkdir(parents=True, exist_ok=True)
-            _clear(out, {RECORD, kept})  # the record is replaced last: a run half removed is still known for one
+            _clear(out, {self.record, kept})  # the record is replaced last: a run half removed is still known for one
             write_whole(record, json.dumps(self._facts, indent=1))
         except OSError as error:
             raise IllegalInput(f"cannot write {out}: {error.strerror or error}") from None
 
     def check(self, out: Path) -> None:
         """Refuse to write where another run has taken the folder meanwhile."""
-        self._refuse_another(out / RECORD)
+        self._refuse_another(out / self.record)
 
     @property
     def _facts(self) -> dict[str, Any]:
@@ -75,18 +75,6 @@ class Identity:
                 f"{record.parent} holds a run {', and '.join(told)}; name another folder with --out, "
                 "or use --force to begin anew"
             )
-
-
-def weights_digest(weights: "Mapping[str, Tensor]") -> str:
-    """Give the SHA-256 of tensors by their names, in hexadecimal."""
-    import torch
-
-    digest = hashlib.sha256()
-    for name, tensor in sorted(weights.items()):
-        digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
-        # as bytes, because numpy does not know every type of torch's
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
 
 
 def _are(names: list[str]) -> str:

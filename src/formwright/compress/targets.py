@@ -1,0 +1,74 @@
+"""How small the delivered models shall be: targets such as `macs=50%` or `latency_ms=8`."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from formwright.arch.card import Card
+from formwright.core.errors import IllegalInput
+from formwright.cost import COSTS
+
+LATENCY = "latency_ms"
+USUAL = ("macs=75%", "macs=50%", "macs=35%", "macs=25%")
+_FORM = re.compile(r"([A-Za-z][\w-]*)\s*=\s*([0-9.eE+-]+)\s*(%?)")
+
+CostOf = Callable[[Card], float]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A most that a model may cost: a share of the given model's cost, or an amount."""
+
+    cost: str
+    amount: float
+    is_share: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> "Target":
+        """Read `macs=50%`, `params=1e7` or `latency_ms=8`."""
+        known = [*COSTS.names(), LATENCY]
+        form = _FORM.fullmatch(text.strip())
+        if form is None or form[1] not in known:
+            raise IllegalInput(
+                f"cannot read the target {text!r}; write `macs=50%` or `latency_ms=8`. Known are {', '.join(known)}"
+            )
+        try:
+            amount = float(form[2])
+        except ValueError:
+            raise IllegalInput(f"the target {text!r} has no number that can be read") from None
+        if not 0 < amount < float("inf") or (form[3] and amount > 100):
+            raise IllegalInput(f"the target {text!r} must be above 0 and, where it is a share, at most 100%")
+        return cls(form[1], amount, bool(form[3]))
+
+    @property
+    def name(self) -> str:
+        """Name the model that is delivered for it."""
+        return f"{self.cost}-{self.amount:g}{'pct' if self.is_share else ''}"
+
+    def of(self, full: float) -> float:
+        """Give the amount, where the given model costs so much."""
+        return self.amount / 100 * full if self.is_share else self.amount
+
+
+@dataclass(frozen=True)
+class Range:
+    """What sub-networks cost: from the least that is still a model to the given model, by one cost."""
+
+    least: float
+    full: float
+
+
+def limits(targets: Sequence[Target], ranges: Mapping[str, Range]) -> dict[str, str]:
+    """Give the targets as limits by name; refuse one that no sub-network can meet, and tell the range that can."""
+    found: dict[str, str] = {}
+    for target in targets:
+        reach = ranges[target.cost]
+        amount = target.of(reach.full)
+        if not reach.least <= amount <= reach.full:
+            share = f" ({amount / reach.full:.0%} of the model's)"
+            raise IllegalInput(
+                f"the target {target.cost} {amount:.4g}{share} cannot be met: sub-networks of this model reach from "
+                f"{reach.least:.4g} ({reach.least / reach.full:.0%}) to {reach.full:.4g}"
+            )
+        found[target.name] = f"{target.cost}<={amount!r}"
+    return found

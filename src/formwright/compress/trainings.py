@@ -1,0 +1,131 @@
+"""The trainings of a compression: a teacher that scores its parts, a search space, and a super-network.
+
+Each makes what is not there yet, and goes on where it was interrupted.
+"""
+
+import copy
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from formwright.arch.card import Card
+from formwright.compress.begin import Begun
+from formwright.compress.folders import Folders, read_importance, write_importance, write_json
+from formwright.compress.models import read_model, save
+from formwright.compress.plan import Order, Plan
+from formwright.nn.task_model import TaskModel
+from formwright.space.zoo.elastic_choices import ElasticChoices
+from formwright.study.spaces import read_choices
+from formwright.supernet.automatic import Met, Thresholds, automatic, targets_between
+from formwright.supernet.importance import Importance, Watched, magnitude, uniform
+from formwright.supernet.network import SuperNetwork, sandwich_loss
+from formwright.supernet.reorder import reordered
+from formwright.supernet.sandwich import Sandwich
+from formwright.train.device import choose_device, threads
+from formwright.train.distil import Mix
+from formwright.train.fit import Run, Training, task_stream
+from formwright.train.imported import task_model
+from formwright.train.loop import train
+from formwright.train.losses import loss_of
+from formwright.train.recipe import Recipe
+
+Conduct = Callable[[str, Path, int], AbstractContextManager[Run]]  # what is done, where it is saved, in how many steps
+MARGIN = 0.8  # of the lowest target: the cheapest sub-networks lie below it, so that there is a choice at it
+
+
+@dataclass(frozen=True)
+class Method:
+    """Say how the stages are done: everything that decides them beside the data and the numbers of steps."""
+
+    training: Training  # of the teacher; its recipe's steps are those of the plan
+    network_rate: float
+    mix: Mix
+    between: int
+    configurations: int
+    whole: bool
+    order: Order
+    hidden: tuple[int, ...] = ()
+
+
+def teacher(begun: Begun, plan: Plan, method: Method, folders: Folders, conduct: Conduct) -> TaskModel:
+    """Fine-tune the model, and score its heads and channels meanwhile.
+
+    A model that answers the task already is its own teacher: it is trained as long to score its parts alone.
+    """
+    if not folders.teacher.is_dir():
+        training = replace(method.training, recipe=replace(method.training.recipe, steps=plan.teacher_steps))
+        model = task_model(begun.imported, begun.prepared, training).to(choose_device(training.device))
+        watched = Watched(model, hidden=bool(method.hidden))
+        with (
+            conduct("fine-tuning", folders.checkpoints("teacher"), plan.teacher_steps) as run,
+            threads(training.threads),
+        ):
+            stream, loss = task_stream(begun.prepared, training.recipe), loss_of(begun.prepared.task.kind)
+            train(watched, stream, loss, training.recipe, run.saving, run.after_step)
+        write_importance(folders.importance, watched.importance())
+        best = task_model(begun.imported, begun.prepared, training) if begun.is_finetuned else watched.model
+        save(best, begun, folders.teacher, {"fine-tuned from": begun.name})
+        shutil.rmtree(folders.checkpoints("teacher"), ignore_errors=True)
+    return read_model(folders.teacher)
+
+
+def search_space(
+    card: Card, lowest: float, cost: Callable[[Card], float], method: Method, folders: Folders
+) -> tuple[ElasticChoices, list[Met]]:
+    """Let the model draw up its space (Algorithm 1), from below the lowest target to its own cost."""
+    importance = read_importance(folders.importance)
+    thresholds = Thresholds(card, importance, cost)
+    goals = targets_between(MARGIN * lowest, cost(card), method.configurations)
+    choices, met = automatic(thresholds, goals, whole=method.whole, hidden=method.hidden)
+    if not folders.space.is_file():
+        write_json(folders.space, choices.to_json())
+    return read_choices(folders.space), met
+
+
+def super_network(
+    begun: Begun,
+    known: TaskModel,
+    choices: ElasticChoices,
+    plan: Plan,
+    method: Method,
+    folders: Folders,
+    conduct: Conduct,
+) -> None:
+    """Put the teacher's parts in the order of their importance, and train all sub-networks together."""
+    if folders.network.is_dir():
+        return
+    training = method.training
+    recipe = network_recipe(training.recipe, plan.network_steps, method)
+    network = make_network(known, choices, ordering(known, method, folders), method).to(choose_device(training.device))
+    with conduct("super-network", folders.checkpoints("network"), plan.network_steps) as run, threads(training.threads):
+        loss = sandwich_loss(begun.prepared.task.kind, method.mix)
+        train(network, task_stream(begun.prepared, recipe), loss, recipe, run.saving, run.after_step)
+    save(network.model, begun, folders.network, {"super-network of": begun.name})
+    shutil.rmtree(folders.checkpoints("network"), ignore_errors=True)
+
+
+def network_recipe(teacher: Recipe, steps: int, method: Method) -> Recipe:
+    """Give the recipe of the super-network: the teacher's, with its own steps and rate, and a cosine."""
+    return replace(teacher, steps=steps, learning_rate=method.network_rate, decay="cosine")
+
+
+def make_network(known: TaskModel, choices: ElasticChoices, importance: Importance, method: Method) -> SuperNetwork:
+    """Make the super-network of a teacher, yet to be trained."""
+    card, spec = known.transformer.card, known.spec
+    start = copy.deepcopy(known)
+    weights = reordered(dict(known.named_parameters()), card, importance, spec)
+    start.load_state_dict({name: tensor.detach().clone() for name, tensor in weights.items()}, strict=False)
+    sandwich = Sandwich(choices.space, choices.largest, choices.smallest, method.between)
+    return SuperNetwork(start, known, sandwich)
+
+
+def ordering(known: TaskModel, method: Method, folders: Folders) -> Importance:
+    """Give the scores by which heads and channels are put in order."""
+    card = known.transformer.card
+    if method.order == "first-order":
+        return read_importance(folders.importance)
+    if method.order == "l1":
+        return magnitude(dict(known.named_parameters()), card, known.spec if method.hidden else None)
+    return uniform(card)

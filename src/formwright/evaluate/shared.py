@@ -1,0 +1,162 @@
+"""Score sub-networks with the weights of one super-network, without training them."""
+
+import io
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from formwright.arch.card import Card
+from formwright.core.errors import IllegalInput
+from formwright.core.files import write_whole
+from formwright.core.records import Observation, Request, Spent, Trial
+from formwright.cost import macs
+from formwright.evaluate.context import Context
+from formwright.evaluate.race import Answers, Ran, Rules, race
+from formwright.evaluate.training import card_of, refuse_scores
+from formwright.nn.hf.load import from_hf
+from formwright.nn.inherit import extract, inherit
+from formwright.nn.task_model import TaskModel
+from formwright.tasks.metrics import metric
+from formwright.tasks.pretrained_tokeniser import read_tokeniser
+from formwright.tasks.task import Task
+from formwright.train.device import threads
+from formwright.train.judge import ONE_ANSWER, answers, compared, judge, truths
+from formwright.train.prepare import Prepared, prepare
+from formwright.train.streams import lengths_of
+
+ANSWERS = "answers"  # the artifact: a file with the answers to all validation rows
+STOPPED = "stopped after"  # the artifact of a race that was lost: rows
+RIVAL = "behind trial"  # and to whom
+
+
+@dataclass(frozen=True)
+class SharedWeights:
+    """A trained super-network, as its folder tells, and the task that its sub-networks are judged on."""
+
+    model: TaskModel
+    prepared: Prepared
+
+    @classmethod
+    def read(cls, folder: Path, task: Task, length: int) -> "SharedWeights":
+        """Read a model's folder; its sub-networks are leading slices of its weights."""
+        imported = from_hf(folder)
+        model = imported.model()
+        if not isinstance(model, TaskModel):
+            raise IllegalInput(f"the model in {folder} has no head, so that its sub-networks cannot answer {task.name}")
+        tokeniser = None if task.kind == "image-classification" else read_tokeniser(folder)
+        return cls(model, prepare(task, imported.card, length, tokeniser))
+
+    @property
+    def card(self) -> Card:
+        """Give the design of the largest sub-network."""
+        return self.model.transformer.card
+
+    def extracted(self, card: Card) -> TaskModel:
+        """Give a sub-network as a model of its own."""
+        views = inherit(dict(self.model.named_parameters()), self.card, card, head=self.model.spec)
+        if views.missing:
+            raise IllegalInput(f"the super-network lacks {views.missing[0]} of this design")
+        model = extract(views, card, self.model.transformer.settings, self.model.spec)
+        assert isinstance(model, TaskModel)
+        return model.eval()
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Judge sub-networks on validation, and stop early those that a finished trial surely beats.
+
+    A rival is the best finished trial that costs no more, by `cost`. One that is beaten is scored by what it is behind
+    on the rows that both have answered. Tasks without one answer for each row are judged whole.
+    """
+
+    network: SharedWeights
+    cost: Callable[[Card], float]
+    rules: Rules | None = field(default_factory=Rules)
+
+    def evaluate(self, request: Request, context: Context) -> Observation:
+        """Judge the sub-network of a request."""
+        began, card = time.perf_counter(), card_of(request)
+        model, prepared = self.network.extracted(card), self.network.prepared
+        with threads(1):
+            if prepared.task.kind not in ONE_ANSWER:
+                found = judge(model, prepared, prepared.validation)
+                refuse_scores(found, 0)
+                return Observation(found, self._spent(began, card, len(prepared.validation.examples)))
+            rival = None if self.rules is None else self._rival(card, context)
+            ran = self._race(model, rival, context)
+        metrics, artifacts = self._scored(ran, rival, card, context)
+        refuse_scores(metrics, 0)
+        return Observation(metrics, self._spent(began, card, len(ran.rows)), artifacts)
+
+    def _race(self, model: TaskModel, rival: Trial | None, context: Context) -> Ran:
+        prepared = self.network.prepared
+        deciding = metric(prepared.task.metric)
+        sign = 1 if deciding.direction == "max" else -1
+        against = None if rival is None else _read_answers(rival, context)
+        return race(
+            lambda rows: answers(model, prepared, prepared.validation, rows),
+            truths(prepared.validation),
+            against,
+            lambda found, truth: sign * deciding.compute(found, truth),
+            self.rules,
+        )
+
+    def _scored(
+        self, ran: Ran, rival: Trial | None, card: Card, context: Context
+    ) -> tuple[Mapping[str, float], dict[str, str]]:
+        prepared, truth = self.network.prepared, truths(self.network.prepared.validation)
+        found = compared(prepared, ran.answers, truth[ran.rows])
+        if ran.whole:
+            return found, _kept(ran.answers, card, context)
+        assert rival is not None
+        assert rival.observation is not None
+        beside = compared(prepared, _read_answers(rival, context)[ran.rows], truth[ran.rows])
+        known = rival.observation.metrics
+        behind = {name: known[name] + found[name] - beside[name] for name in found}
+        return behind, {STOPPED: f"{len(ran.rows)} of {len(truth)} rows", RIVAL: str(rival.number)}
+
+    def _rival(self, card: Card, context: Context) -> Trial | None:
+        deciding, own = metric(self.network.prepared.task.metric), self.cost(card)
+        sign = 1 if deciding.direction == "max" else -1
+        able = [
+            trial
+            for trial in context.history.finished
+            if trial.observation is not None
+            and ANSWERS in trial.observation.artifacts
+            and isinstance(trial.request.card, Card)
+            and self.cost(trial.request.card) <= own
+        ]
+        return max(able, key=lambda trial: sign * trial.observation.metrics[deciding.name], default=None)  # type: ignore[union-attr]
+
+    def _spent(self, began: float, card: Card, rows: int) -> Spent:
+        length = round(float(lengths_of(self.network.prepared.validation.examples).mean()))
+        return Spent(time.perf_counter() - began, 0, rows * macs(card, max(length, 1)))
+
+
+def _kept(found: Answers, card: Card, context: Context) -> dict[str, str]:
+    """Keep the answers to all rows, which later trials race against."""
+    if context.folder is None:
+        return {}
+    name, file = f"{ANSWERS}/{card.digest[:32]}.npy", io.BytesIO()
+    np.save(file, found, allow_pickle=False)
+    path = context.folder / name
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, file.getvalue())
+    except OSError as error:
+        raise IllegalInput(f"cannot write {path}: {error.strerror or error}") from error
+    return {ANSWERS: name}
+
+
+def _read_answers(rival: Trial, context: Context) -> Answers:
+    assert context.folder is not None
+    assert rival.observation is not None
+    path = context.folder / rival.observation.artifacts[ANSWERS]
+    try:
+        found: Answers = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise IllegalInput(f"cannot read the answers of trial {rival.number} in {path}: {error}") from None
+    return found

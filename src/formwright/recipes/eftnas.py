@@ -1,0 +1,36 @@
+"""EFTNAS (Munoz, Zheng and Jain, 2024): smaller fine-tuned encoders out of one super-network.
+
+"EFTNAS: Searching for Efficient Language Models in First-Order Weight-Reordered Super-Networks". What differs from the
+paper, and why:
+
+- Parts are scored while the model is fine-tuned, which the paper does in a training of its own: that spares a stage. A
+  model that is fine-tuned already is trained to be scored, and stays its own teacher.
+- The super-network starts from the fine-tuned weights, not from the pretrained ones, because it learns for minutes.
+- A head's score is the mean over its query, key, value and output weights, and one order holds for all four, as in the
+  authors' code; the paper orders values apart from queries and keys.
+- Widths of feed-forward layers are multiples of 16. A part below 2 % of its full width is left out, as in the authors'
+  code.
+- Thresholds are found by bisection over the ranks of the scores, which always ends.
+- The softmax of Eq. 6 lacks an exponential, and has it here.
+- The search is LINAS's: NSGA-II on predictions, and a validation where these promise most. `--searcher nsga2
+  --evaluations 1000` is the paper's. Sub-networks that a known one surely beats are validated in part.
+- Learning rates are for models of MiniLM's size and minutes of training; the paper's are 2e-5 and 3e-5.
+"""
+
+from formwright.compress.defaults import Defaults
+
+EFTNAS = Defaults(
+    configurations=5,
+    teacher_epochs=3,
+    epochs=6,
+    evaluations=200,
+    batch=32,
+    learning_rate=5e-5,
+    network_rate=1e-4,
+    dropout=0.1,
+    between=1,
+    labels=0.1,
+    temperature=2.0,
+    order="first-order",
+    searcher="linas",
+)
