@@ -94,16 +94,19 @@ def test_parallel_heads_are_parallel_nodes(mixer: Mixer, heads: int) -> None:
 
 
 def test_an_op_graph_computes_common_parts_once() -> None:
-    twice = ("matmul", ("cosine", ("neg", "Q"), ("neg", "Q")), "V")
+    twice = ("matmul", ("cosine", ("softsign", "Q"), ("softsign", "Q")), "V")
     drawn = segment(Block(32, OpGraph(2, 8, twice)))
     assert sorted(drawn.labels) == sorted(
-        ["", "project 32>2x8", "project 32>2x8", "neg 2x8", "cosine 2x8", "matmul 2x8", "project 2x8>32", "add norm 32"]
+        ["", *["project 32>2x8"] * 2, "softsign 2x8", "cosine 2x8", "matmul 2x8", "project 2x8>32", "add norm 32"]
     )
-    negation, similarity = drawn.labels.index("neg 2x8"), drawn.labels.index("cosine 2x8")
-    assert [edge for edge in drawn.edges if edge[1] == similarity] == [
-        (negation, similarity, 0),
-        (negation, similarity, 1),
-    ]
+    common, similarity = drawn.labels.index("softsign 2x8"), drawn.labels.index("cosine 2x8")
+    assert [edge for edge in drawn.edges if edge[1] == similarity] == [(common, similarity, 0), (common, similarity, 1)]
+
+
+def test_an_op_graph_is_drawn_simplified() -> None:
+    plain = segment(block(OpGraph(2, 8, ("matmul", ("cosine", "Q", "K"), "V"))))
+    assert segment(block(OpGraph(2, 8, ("neg", ("matmul", ("cosine", ("neg", "Q"), "K"), "V"))))) == plain
+    assert segment(block(OpGraph(2, 8, ("neg", ("neg", "Q"))))).labels[1:3] == ("project 32>2x8", "project 2x8>32")
 
 
 def test_a_cell_draws_its_branches_and_joints() -> None:
@@ -120,6 +123,8 @@ def test_a_cell_draws_its_branches_and_joints() -> None:
     assert drawn.edges == ((0, 1, 0), (0, 2, 0), (1, 3, 0), (2, 3, 1), (0, 4, 0), (4, 5, 0), (3, 5, 0))
 
 
+# (K - Q)(V - P)ᵀ, which is the same with Q for K and P for V
+DIFFERENCES = ("matmul", ("add", "K", ("neg", "Q")), ("transpose", ("add", "V", ("neg", "P"))))
 SAME: dict[str, tuple[Layer, Layer]] = {
     "branches of an addition": (Cell(32, (Junction(DENSE, WIDE),)), Cell(32, (Junction(WIDE, DENSE),))),
     "branches of a product": (
@@ -133,6 +138,14 @@ SAME: dict[str, tuple[Layer, Layer]] = {
     "operands of an addition": (
         block(OpGraph(1, 8, ("add", "Q", ("neg", "K")))),
         block(OpGraph(1, 8, ("add", ("neg", "Q"), "K"))),
+    ),
+    "brackets of a sum": (
+        block(OpGraph(1, 8, ("add", "Q", ("add", "K", ("softmax", "V"))))),
+        block(OpGraph(1, 8, ("add", ("add", "Q", ("softmax", "V")), "K"))),
+    ),
+    "which of two differences is turned round, whatever the names": (
+        block(OpGraph(1, 8, ("add", "Q", ("matmul", DIFFERENCES, "V")))),
+        block(OpGraph(1, 8, ("add", "K", ("matmul", DIFFERENCES, "P")))),
     ),
     "order of junctions": (
         Cell(32, (Junction(DENSE), Junction(WIDE), Junction(Branch(1, Identity(), 32), Branch(2, Identity(), 64)))),
@@ -159,8 +172,8 @@ DIFFERENT: dict[str, tuple[Layer, Layer]] = {
     "transform": (block(Transform("dct")), block(Transform("dft"))),
     "lightweight heads": (block(LightweightConvolution(3, 4)), block(LightweightConvolution(3, 8))),
     "order of a product": (
-        block(OpGraph(1, 8, ("matmul", ("cosine", ("neg", "Q"), "K"), "V"))),
-        block(OpGraph(1, 8, ("matmul", ("cosine", "K", ("neg", "Q")), "V"))),
+        block(OpGraph(1, 8, ("matmul", ("cosine", ("softsign", "Q"), "K"), "V"))),
+        block(OpGraph(1, 8, ("matmul", ("cosine", "K", ("softsign", "Q")), "V"))),
     ),
     "one input or two": (
         block(OpGraph(1, 8, ("matmul", ("cosine", "Q", "K"), "V"))),

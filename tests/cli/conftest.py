@@ -1,7 +1,8 @@
 """Run the command line in this process and see what a user would see."""
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,3 +57,24 @@ def write(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return call
+
+
+@pytest.fixture
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search and deliver in this process, where a user has workers, and find no other runtime than torch installed.
+
+    Starting processes, each of which imports torch, takes ten times as long as all they do here.
+    """
+    from formwright.study import finish_all, launch
+
+    def run_workers(place: Any, _: int, look: Callable[[], None]) -> bool:
+        done = launch.work_at(place)
+        look()
+        return done == 0
+
+    def side_by_side(opened: Any, chosen: Sequence[Any], *_: object) -> list[Any]:
+        return [finish_all._deliver_at(opened.place, candidate) for candidate in chosen]
+
+    monkeypatch.setattr(launch, "run_workers", run_workers)
+    monkeypatch.setattr(finish_all, "_side_by_side", side_by_side)
+    monkeypatch.setitem(sys.modules, "onnx", None)

@@ -9,6 +9,7 @@ from tests.cli.training import card_file, on_table, table
 
 from formwright.cli.record import RECORD, Identity
 from formwright.core.errors import IllegalInput
+from formwright.study.alone import LOCK, alone_in
 
 IDENTITY = Identity({"steps": 3}, {"card": "a", "training rows": "b", "weights": None})
 
@@ -89,3 +90,32 @@ def test_options_and_content_are_told_together(tmp_path: Path) -> None:
     with pytest.raises(IllegalInput, match=expected):
         other.claim(tmp_path / "out", False, "kept")
     assert other.digest != IDENTITY.digest == Identity({"steps": 3}, dict(IDENTITY.digests)).digest
+
+
+def test_a_folder_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    IDENTITY.refuse(tmp_path / "out", False)
+    assert not (tmp_path / "out").exists()
+    IDENTITY.claim(tmp_path / "out", False, "kept")
+    other = Identity({"steps": 4}, IDENTITY.digests)
+    with pytest.raises(IllegalInput, match="with other options"):
+        other.refuse(tmp_path / "out", False)
+    other.refuse(tmp_path / "out", True)
+    before = everything(tmp_path)
+    (tmp_path / "diary").mkdir()
+    (tmp_path / "diary" / "today").touch()
+    for force in (False, True):
+        with pytest.raises(IllegalInput, match="diary holds files that are no training run; name another folder"):
+            IDENTITY.refuse(tmp_path / "diary", force)
+        with pytest.raises(IllegalInput, match="holds files that are no"):
+            IDENTITY.claim(tmp_path / "diary", force, "kept")
+    assert everything(tmp_path / "out") == before
+
+
+def test_a_lock_makes_a_folder_no_foreign_one_and_is_left_to_its_holder(tmp_path: Path) -> None:
+    with alone_in(tmp_path / "out"):
+        IDENTITY.claim(tmp_path / "out", False, "kept")
+        (tmp_path / "out" / "model").touch()
+        Identity({"steps": 4}, IDENTITY.digests).claim(tmp_path / "out", True, "kept")
+        assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [LOCK, RECORD]
+        with pytest.raises(IllegalInput, match="another process"), alone_in(tmp_path / "out", wait=False):
+            pytest.fail("two at once")

@@ -6,18 +6,19 @@ from typing import Any, cast
 
 import pytest
 import torch
-from tests.evaluate.toy import SIZES, UNTESTED, card, files, trainer
+from tests.evaluate.toy import SIZES, TASK, UNTESTED, card, files, trainer
 
 from formwright.arch.card import Card
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Request
 from formwright.evaluate import final
 from formwright.evaluate.context import Context
-from formwright.evaluate.final import RECORD, Final, Verdict, openings
+from formwright.evaluate.final import RECORD, Final, Verdict, as_it_is, openings
 from formwright.evaluate.full import Full
 from formwright.evaluate.training import Start
 from formwright.nn.heads import SequenceHead
 from formwright.nn.task_model import TaskModel
+from formwright.tasks.task import Task
 from formwright.train.fit import Training, fresh_model
 from formwright.train.judge import judge
 from formwright.train.loop import Paused
@@ -244,3 +245,33 @@ def test_a_training_that_was_stopped_is_gone_on_with(tmp_path: Path) -> None:
     assert (again.validation, again.test) == (whole.validation, whole.test)
     pairs = zip(again.model.parameters(), whole.model.parameters(), strict=True)
     assert all(one.equal(other) for one, other in pairs)
+
+
+def finished_model(task: Task = TASK) -> tuple[TaskModel, Prepared]:
+    prepared = prepare(task, CARD, 12)
+    return fresh_model(CARD, prepared, trainer().training), prepared
+
+
+def test_a_model_that_needs_no_training_is_judged_and_tested_once(tmp_path: Path, judged: list[int]) -> None:
+    model, prepared = finished_model()
+    first = as_it_is(model, prepared, Context(folder=tmp_path))
+    assert first.model is model
+    assert first.validation == judge(model, prepared, prepared.validation)
+    assert first.test is not None
+    assert first.spent.steps == 0
+    again = as_it_is(model, prepared, Context(folder=tmp_path))
+    assert (again.validation, again.test, again.openings) == (first.validation, first.test, 1)
+    assert judged == [SIZES[1], SIZES[2], SIZES[1]]  # the test rows once
+    with torch.no_grad():
+        next(model.parameters()).add_(1.0)
+    assert as_it_is(model, prepared, Context(folder=tmp_path)).openings == 2  # another model
+
+
+def test_without_test_rows_a_finished_model_is_validated_alone(tmp_path: Path) -> None:
+    verdict = as_it_is(*finished_model(UNTESTED), Context(folder=tmp_path))
+    assert (verdict.test, verdict.openings, files(tmp_path)) == (None, 0, [])
+
+
+def test_a_finished_model_needs_a_folder_for_the_record() -> None:
+    with pytest.raises(IllegalInput, match="needs a folder to record that the test split was opened"):
+        as_it_is(*finished_model(), Context())

@@ -234,3 +234,15 @@ def test_eight_bit_numbers_restore_the_weights() -> None:
         restored = openvino.Core().compile_model(model, "CPU")([])[0]
         step = np.abs(weights).max(axis, keepdims=True) / 127
         assert np.all(np.abs(restored - weights) <= 0.5001 * step)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", [HeadSpec("sequence-classification", 2), HeadSpec("sequence-classification", 1)])
+def test_a_pooled_classifier_of_few_labels_has_eight_bits(spec: HeadSpec, tmp_path: Path) -> None:
+    """The quantiser turns such maps around, and used to trip over the shapes that they had."""
+    found = export(strong(SDP, spec), "onnx", tmp_path, int8=True)
+    assert found.path == tmp_path / "model.onnx"
+    inputs = random_inputs(SDP, 3, 5, torch.Generator().manual_seed(1))
+    (answer,) = open_file(found.path, 1)({name: tensor.numpy() for name, tensor in inputs.items()})
+    assert answer.shape == (3, spec.labels)
+    assert np.isfinite(answer).all()

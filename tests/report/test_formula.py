@@ -3,6 +3,7 @@
 import ast
 import math
 import operator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from formwright.arch.ops import OpGraph
 from formwright.arch.primitives import BINARY, INPUTS, UNARY, Term, shape_of
+from formwright.arch.simplify import simplified
 from formwright.core.errors import IllegalDesign
 from formwright.report.formula import formula
+from formwright.space import Expressions
+from formwright.space.zoo import load_card
 
 TOKENS, WIDTH = 3, 5  # unequal, so that a wrong transpose cannot pass
 
@@ -27,7 +32,7 @@ def softplus(term: Term) -> Term:
         (("matmul", ("softmax", ("matmul", ("scale", "Q"), ("transpose", "K"))), "V"), "softmax(Q·Kᵀ / √d)·V"),
         (
             ("matmul", ("softmax", ("matmul", ("scale", "Q"), ("transpose", softplus("K")))), ("add", "K", "Q")),
-            "softmax(Q·softplus(K)ᵀ / √d)·(K + Q)",
+            "softmax(Q·softplus(Kᵀ) / √d)·(K + Q)",
         ),
         (
             ("matmul", ("softmax", ("matmul", ("scale", "Q"), ("transpose", ("add", ("scale", "K"), "V")))), "V"),
@@ -37,9 +42,15 @@ def softplus(term: Term) -> Term:
         (("neg", ("neg", "Q")), "Q"),
         (("neg", ("scale", ("neg", "Q"))), "Q / √d"),
         (("transpose", ("transpose", ("add", "K", "Q"))), "K + Q"),
-        (("neg", softplus("K")), "-softplus(K)"),
+        (("neg", softplus("K")), "logsigmoid(-K)"),
+        (("neg", ("matmul", "Q", ("transpose", softplus("K")))), "Q·logsigmoid(-Kᵀ)"),
+        (("add", softplus("Q"), "K"), "K + softplus(Q)"),
+        (softplus(("scale", "K")), "softplus(K / √d)"),
         (("add", ("neg", "K"), "Q"), "Q - K"),
         (("add", "V", ("neg", ("add", "K", "Q"))), "V - (K + Q)"),
+        (("add", ("scale", ("neg", "K")), ("add", "V", "Q")), "Q + V - K / √d"),
+        (("add", ("neg", "Q"), ("scale", ("neg", "K"))), "-(K / √d + Q)"),
+        (("add", "V", ("scale", ("add", ("scale", "P"), "K"))), "(K + P / √d) / √d + V"),
         (("matmul", "Q", ("matmul", ("transpose", "K"), "V")), "Q·(Kᵀ·V)"),
         (("matmul", ("cosine", "Q", "K"), ("softsign", "V")), "cosine(Q, K)·softsign(V)"),
         ("P", "P"),
@@ -47,6 +58,25 @@ def softplus(term: Term) -> Term:
 )
 def test_formula_reads_like_a_paper(term: Term, shown: str) -> None:
     assert formula(term) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("autobert-zero-layer-2", "softmax(Q·softplus(Kᵀ) / √d)·(K + Q)"),
+        ("autobert-zero-layer-12", "softmax(Q·(K / √d + V)ᵀ / √d)·V"),
+    ],
+)
+def test_published_layers_have_the_formulas_of_the_paper(name: str, shown: str) -> None:
+    mixer = load_card(name).stacks[0].layers[0].mixer  # type: ignore[union-attr]
+    assert isinstance(mixer, OpGraph)
+    assert formula(mixer.term) == shown
+
+
+def test_a_formula_stands_for_one_simplified_term() -> None:
+    every = [term for part in (Expressions(3), Expressions(4)) for term in islice(part.enumerate(), 1_500)]
+    shown = {simplified(term): formula(term) for term in every}
+    assert len(set(shown.values())) == len(shown) < len(set(every))
 
 
 def terms() -> st.SearchStrategy[Term]:
@@ -80,9 +110,8 @@ FUNCTIONS: dict[str, Any] = {
     "softsign": lambda x: x / (1 + np.abs(x)),
     "add": lambda x, y: x + y,
     "matmul": lambda x, y: x @ y,
-    # stand-ins that keep the order of their operands apart are enough here
-    "cosine": lambda x, y: x @ (2 * y).T + 1,
-    "euclidean": lambda x, y: x @ (3 * y).T - x.sum(),
+    "cosine": lambda x, y: x @ y.T / np.outer(np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1)),
+    "euclidean": lambda x, y: np.linalg.norm(x[:, None] - y[None], axis=2),
 }
 
 

@@ -57,7 +57,7 @@ from formwright.report.words import (
         (Convolution(1), "dense"),
         (Convolution(3), "convolution, kernel 3"),
         (GatedLinearUnit(), "gated linear unit"),
-        (MIXERS["op-graph"], "4 heads x 64, softmax(Q·softplus(K)ᵀ / √d)·(K + Q)"),
+        (MIXERS["op-graph"], "4 heads x 64, softmax(Q·softplus(Kᵀ) / √d)·(K + Q)"),
         (Identity(), "identity"),
     ],
 )

@@ -17,7 +17,18 @@ from formwright.testing.searcher_contract import ACCURACY, PARAMS
 from formwright.testing.spaces import large, small
 
 PINNED = Path(__file__).with_name("golden.json")
-NAMES = ("random", "regularized-evolution", "nsga2", "halving", "local", "reinforce", "gp-bo", "bananas", "boshnas")
+NAMES = (
+    "random",
+    "regularized-evolution",
+    "op-nas",
+    "nsga2",
+    "halving",
+    "local",
+    "reinforce",
+    "gp-bo",
+    "bananas",
+    "boshnas",
+)
 # those that fit a model look at a space that is quickly listed, by points that need no fit of their own
 MODELLED: dict[str, dict[str, Any]] = {
     "gp-bo": {"coordinates": "one-hot"},

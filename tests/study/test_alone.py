@@ -46,3 +46,14 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(IllegalInput, match="cannot write"), alone_in(tmp_path / "file"):
         pass
+
+
+def test_who_will_not_wait_is_refused_while_another_holds_the_folder(tmp_path: Path) -> None:
+    with (
+        alone_in(tmp_path),
+        pytest.raises(IllegalInput, match=r"another process works in .*; wait for it, or name another folder"),
+        alone_in(tmp_path, wait=False),
+    ):
+        pytest.fail("two at once")
+    with alone_in(tmp_path, wait=False):
+        pass

@@ -1,40 +1,50 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.study.cases import new_log, quick_config
+from tests.compress.tiny import BERT, bert, tokeniser
+from tests.study.cases import new_log, own_rows, quick_config
 
 from formwright.arch.card import Card
 from formwright.core.errors import FormwrightError, IllegalInput, UnknownName
-from formwright.core.records import Objective, Request
+from formwright.core.records import History, Objective, Request
 from formwright.core.rng import derive
 from formwright.cost import macs, params
+from formwright.cost.latency_table import LatencyTable, PartTimes
 from formwright.evaluate.combine import Combine
 from formwright.evaluate.context import Context
 from formwright.evaluate.full import Full
 from formwright.evaluate.inherited import Inherited
 from formwright.evaluate.pretrained import Pretrained
+from formwright.evaluate.shared import Shared
 from formwright.evaluate.staged import Staged
+from formwright.nn.heads import HeadSpec
 from formwright.search.evolution import RegularizedEvolution
 from formwright.search.halving import Halving
 from formwright.search.neighbours import Nearness
 from formwright.space.zoo import load_space
+from formwright.space.zoo.elastic_choices import ElasticChoices
 from formwright.study.assemble import (
     assemble,
     find_task,
+    latency_of,
     make_evaluator,
     make_final_start,
     make_pretraining,
+    make_trainer,
     make_training,
     refuse_faulty,
+    shared_weights,
     with_whole_paths,
 )
-from formwright.study.config import PretrainingChoice, TaskChoice, TrainingChoice
+from formwright.study.config import Config, PretrainingChoice, TaskChoice, TrainingChoice
 from formwright.study.limits import LATENCY
 from formwright.study.place import create, find
 from formwright.study.stop import Stop
 from formwright.study.study import Study
+from formwright.supernet.automatic import sub_network
 from formwright.tasks.pydoc import pydoc_splits
 from formwright.train.fit import fresh_model
 from formwright.train.prepare import prepare
@@ -212,3 +222,75 @@ def test_the_final_training_begins_as_those_of_the_search_do() -> None:
     weights = [model.transformer.encoder.embedding.tokens.weight for model in (pretrained, fresh)]
     assert not weights[0].equal(weights[1])
     assert pretrained.head.output.weight.equal(fresh.head.output.weight)  # type: ignore[operator, union-attr]
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Config:
+    """Give a study of the sub-networks of a tiny BERT, fine-tuned to nothing."""
+    mine = own_rows(tmp_path)
+    folder = bert(tmp_path, spec=HeadSpec("sequence-classification", 2), labels=("no", "yes"))
+    choices = ElasticChoices(BERT, ((1, 4),) * 2, ((16, 64),) * 2)
+    (tmp_path / "space.json").write_text(json.dumps(choices.to_json()), encoding="utf-8")
+    times = PartTimes(1.0, {0: 0.0, 4: 1.0}, {0: 0.0, 64: 2.0})
+    (tmp_path / "latency.json").write_text(json.dumps(LatencyTable({16: times}).to_json()), encoding="utf-8")
+    return replace(
+        mine,
+        space=str(tmp_path / "space.json"),
+        objectives=("accuracy:max", "macs:min", "latency_ms:min"),
+        evaluator="shared",
+        proxies=(),
+        weights=str(folder),
+        latency_table=str(tmp_path / "latency.json"),
+        first=(choices.space.to_json(choices.design(((1, 16), (4, 64)))),),
+    )
+
+
+def test_sub_networks_are_judged_by_the_weights_and_costed_by_the_table(shared: Config, tmp_path: Path) -> None:
+    study = assemble(shared, new_log(tmp_path), tmp_path)
+    request = study.searcher.ask(History(), derive(0))
+    assert request.card == sub_network(BERT, ((1, 16), (4, 64)))  # the first that was named
+    found = study.evaluator.evaluate(request, Context(folder=tmp_path))
+    assert found.metrics.keys() == {"accuracy", "f1", "params", "macs", "latency_ms"}
+    assert found.metrics["latency_ms"] == 1.0 + (0.25 + 0.5) + (1.0 + 2.0)
+    assert "answers" in found.artifacts
+
+
+def test_rivals_of_a_sub_network_cost_no_more_in_any_goal(shared: Config) -> None:
+    def races(*objectives: str) -> list[float]:
+        config = replace(shared, objectives=("accuracy:max", *objectives))
+        evaluator = make_evaluator(config, tuple(map(Objective.parse, config.objectives)))
+        assert isinstance(evaluator, Combine)
+        (scored,) = evaluator.evaluators
+        assert isinstance(scored, Shared)
+        return [scored.cost(BERT), *(cost(BERT) for cost in scored.others)]
+
+    assert races("macs:min", "latency_ms:min") == [macs(BERT, 16), 7.0]
+    assert races("latency_ms:min") == [7.0]
+    assert races() == [params(BERT)]
+
+
+def test_sub_networks_are_delivered_with_their_weights_and_the_models_own_tokeniser(shared: Config) -> None:
+    part = sub_network(BERT, ((1, 16), (4, 64)))
+    trainer = make_trainer(shared)
+    assert trainer.tokeniser is not None
+    assert trainer.tokeniser.size == tokeniser().size
+    prepared = prepare(trainer.task, part, 16, trainer.tokeniser)
+    start = make_final_start(shared)(part, prepared, trainer.training)
+    wanted = shared_weights(shared).extracted(part).state_dict()
+    assert all(tensor.equal(wanted[name]) for name, tensor in start.state_dict().items())
+
+
+def test_a_latency_table_that_cannot_be_read_is_named(shared: Config, tmp_path: Path) -> None:
+    for content in ("{", "[]", None):
+        if content is None:
+            (tmp_path / "latency.json").unlink()
+        else:
+            (tmp_path / "latency.json").write_text(content, encoding="utf-8")
+        with pytest.raises(IllegalInput, match=r"cannot read the latency table .*latency\.json"):
+            latency_of(shared)
+
+
+def test_a_space_of_sub_networks_that_cannot_be_read_is_named(shared: Config, tmp_path: Path) -> None:
+    (tmp_path / "space.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(IllegalInput, match=r"cannot read the search space .*space\.json: a stored ElasticChoices must"):
+        assemble(shared, new_log(tmp_path), tmp_path)

@@ -1,3 +1,4 @@
+from dataclasses import asdict
 from pathlib import Path
 
 from tests.study.cases import new_log, run, toy_study
@@ -5,7 +6,8 @@ from tests.study.cases import new_log, run, toy_study
 from formwright.core.records import Budget, Observation, Request
 from formwright.cost import params
 from formwright.search.scores import score
-from formwright.study.candidates import candidates
+from formwright.study.candidates import candidates, unmet_targets, within_targets
+from formwright.study.delivered import UNDELIVERED, Undelivered
 from formwright.study.replay import asked_data
 from formwright.study.study import Study
 from formwright.testing.spaces import small
@@ -91,3 +93,56 @@ def test_a_plain_design_of_no_smaller_size_stands_beside_the_best(tmp_path: Path
     best, baseline = candidates(study, 1)
     assert (baseline.name, baseline.role, baseline.trial) == ("baseline", "baseline", None)
     assert params(baseline.card) >= params(best.card)
+
+
+def costed(*pairs: tuple[float, float]) -> list[tuple[dict[str, float], None]]:
+    return [({"accuracy": accuracy, "macs": macs}, None) for accuracy, macs in pairs]
+
+
+PAIRS = costed((0.9, 90.0), (0.7, 50.0), (0.8, 60.0), (0.7, 40.0), (0.5, 20.0))
+GOALS = ("accuracy:max", "macs:min")
+
+
+def delivered_for(study: Study, **targets: str) -> list[tuple[str, int | None]]:
+    return [(candidate.name, candidate.trial) for candidate in within_targets(study, targets)]
+
+
+def test_for_each_target_the_best_within_it_is_kept(tmp_path: Path) -> None:
+    study = told(tmp_path, *PAIRS, objectives=GOALS)
+    found = delivered_for(study, all="macs<=100", most="macs<=60", half="macs<=59.9", few="macs<=20")
+    assert found == [("all", 0), ("most", 2), ("half", 3), ("few", 4)]
+    assert {candidate.role for candidate in within_targets(study, {"all": "macs<=100"})} == {"front"}
+    assert within_targets(study, {"all": "macs<=100"})[0].card == SPACE.card(DESIGNS[0])
+
+
+def test_of_equally_good_designs_the_cheapest_is_kept(tmp_path: Path) -> None:
+    study = told(tmp_path, *PAIRS, objectives=GOALS)
+    assert delivered_for(study, half="macs<=50") == [("half", 3)]  # trial 1 is as good, and dearer
+
+
+def test_a_design_that_is_the_best_for_two_targets_is_kept_once(tmp_path: Path) -> None:
+    study = told(tmp_path, *PAIRS, objectives=GOALS)
+    assert delivered_for(study, wide="macs<=95", same="macs<=90", small="macs<=30") == [("wide", 0), ("small", 4)]
+
+
+def test_targets_may_be_of_several_costs_and_scores_may_be_lowered(tmp_path: Path) -> None:
+    trials = [({"loss": loss, "macs": macs, "params": 100 - macs}, None) for loss, macs in ((0.9, 90.0), (0.2, 50.0))]
+    study = told(tmp_path, *trials, objectives=("loss:min", "macs:min", "params:min"))
+    assert delivered_for(study, one="macs<=95", other="params<=20") == [("one", 1), ("other", 0)]
+
+
+def test_targets_that_nothing_keeps_are_named(tmp_path: Path) -> None:
+    study = told(tmp_path, *PAIRS, objectives=GOALS)
+    targets = {"tiny": "macs<=10", "half": "macs<=50", "nothing": "macs<=1"}
+    assert delivered_for(study, **targets) == [("half", 3)]
+    assert unmet_targets(study, targets) == ["tiny", "nothing"]
+    assert unmet_targets(study, {"half": "macs<=50", "same": "macs<=49"}) == []
+    empty = toy_study(new_log(tmp_path, "empty"), tmp_path)
+    assert (within_targets(empty, targets), unmet_targets(empty, targets)) == ([], list(targets))
+
+
+def test_a_design_that_cannot_be_delivered_gives_way_to_the_next_best(tmp_path: Path) -> None:
+    study = told(tmp_path, *PAIRS, objectives=GOALS)
+    failed = Undelivered("all", "front", SPACE.card(DESIGNS[0]).digest, "no memory", 0)
+    study.log.append("note", "me", {UNDELIVERED: asdict(failed)})
+    assert delivered_for(study, all="macs<=100") == [("all", 2)]

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -112,3 +113,42 @@ def test_pretraining_survives_json_and_studies_without_it_have_the_default() -> 
 def test_a_pretraining_that_cannot_be_is_refused(choice: dict[str, Any], message: str) -> None:
     with pytest.raises(IllegalInput, match=message):
         PretrainingChoice(**choice)
+
+
+SHARED = replace(
+    FULL,
+    evaluator="shared",
+    weights="out/super-network",
+    latency_table="out/latency.json",
+    targets={"macs-50pct": "macs<=500.0"},
+    first=({"layers": [{"heads": 2}]}, {"layers": [{"heads": 4}]}),
+    final_steps=0,
+)
+
+
+def test_a_study_of_sub_networks_survives_json() -> None:
+    again = Config.from_json(json.loads(json.dumps(SHARED.to_json())))
+    assert again == SHARED
+    assert (again.targets, again.first, again.weights) == (SHARED.targets, SHARED.first, "out/super-network")
+
+
+def test_studies_of_earlier_versions_have_no_targets() -> None:
+    data = stored()
+    for name in ("weights", "latency_table", "targets", "first"):
+        del data[name]
+    config = Config.from_json(data)
+    assert (config.weights, config.latency_table, config.targets, config.first) == (None, None, {}, ())
+
+
+@pytest.mark.parametrize("changes", [{"evaluator": "full"}, {"weights": None}])
+def test_shared_weights_and_their_evaluator_belong_together(changes: dict[str, Any]) -> None:
+    with pytest.raises(IllegalInput, match="the evaluator shared, and no other, needs the folder of a super-network"):
+        replace(SHARED, **{"final_steps": 1, **changes})
+
+
+def test_only_sub_networks_need_no_training_in_the_end() -> None:
+    assert SHARED.final_steps == 0
+    with pytest.raises(IllegalInput, match="final_steps 1, not 3 and 0"):
+        replace(FULL, final_steps=0)
+    with pytest.raises(IllegalInput, match="final_steps 0, not 3 and -1"):
+        replace(SHARED, final_steps=-1)

@@ -6,7 +6,7 @@ import pytest
 from tests.study.cases import quick_config
 
 from formwright.core.errors import FormwrightError, IllegalInput, UnknownName
-from formwright.study.place import CONFIG, DATABASE, create, find
+from formwright.study.place import CONFIG, DATABASE, create, find, holds_study
 from formwright.study.stop import Stop
 from formwright.study.store import Store, StoreError
 
@@ -191,3 +191,22 @@ def test_the_last_run_says_when_to_stop(tmp_path: Path) -> None:
     with place.open() as opened:
         assert opened.config.stop == Stop(trials=5, seconds=2.5, patience=2)
         assert opened.log.config == MINE.to_json()
+
+
+def test_files_that_are_named_may_stand_beside_a_study(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").touch()
+    (tmp_path / "teacher").mkdir()
+    with pytest.raises(IllegalInput, match="is not an empty folder"):
+        create(tmp_path, MINE, beside={"plan.json"})
+    assert create(tmp_path, MINE, beside={"plan.json", "teacher", "absent"}).folder == tmp_path
+
+
+def test_a_folder_tells_whether_it_holds_a_study(tmp_path: Path) -> None:
+    assert not holds_study(tmp_path / "absent")
+    assert not holds_study(tmp_path)
+    Store.open(tmp_path / DATABASE, create=True).close()
+    assert not holds_study(tmp_path)
+    create(tmp_path, MINE)
+    assert holds_study(tmp_path)
+    (tmp_path / CONFIG).unlink()
+    assert holds_study(tmp_path)

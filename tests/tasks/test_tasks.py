@@ -119,3 +119,9 @@ def test_options_that_a_task_has_no_use_for_are_refused(tmp_path: Path) -> None:
         load_task("digits", label="label")
     with pytest.raises(IllegalInput, match="takes no --data"):
         load_task(str(table(tmp_path / "own.csv")), tmp_path)
+
+
+def test_a_task_has_a_name_that_says_what_it_is_about() -> None:
+    assert load_task("mini-glue/sentiment") is load_task("mini-glue/sst2")
+    with pytest.raises(IllegalInput, match="takes no --text"):
+        load_task("mini-glue/sentiment", text=("a",))

@@ -15,7 +15,7 @@ from formwright.tasks.spans import SpanRows
 from formwright.tasks.tokeniser import Special, Tokeniser, WordPiece, train_wordpiece
 from formwright.train import judge as module
 from formwright.train.fit import Training, fresh_model
-from formwright.train.judge import judge
+from formwright.train.judge import answers, batch_of, compared, judge, truths
 from formwright.train.loop import Diverged, OutOfMemory
 from formwright.train.prepare import Part, Prepared, prepare
 from formwright.train.recipe import Recipe
@@ -184,3 +184,56 @@ def test_answers_that_are_no_numbers_are_no_answers(number: float) -> None:
     prepared = prepare(task_of("sequence-classification", "accuracy", rows, labels=2), ENCODER, LENGTH)
     with pytest.raises(Diverged, match="answers with what is no number; lower the learning rate"):
         judge(Stub(lambda tokens: torch.full((len(tokens), 2), number)), prepared, prepared.validation)
+
+
+def plain(texts: list[str]) -> tuple[Prepared, Stub]:
+    """Give rows whose answer is whether they are of two words or more, and a model that knows it."""
+    rows = TextRows(tuple((text,) for text in texts), tuple(int(" " in text) for text in texts))
+    prepared = prepare(task_of("sequence-classification", "accuracy", rows, labels=2), ENCODER, LENGTH)
+    special = prepared.text_tokeniser.special
+    edges = torch.tensor([special.pad, special.begin, special.separator])
+    count = Stub(lambda tokens: torch.isin(tokens, edges, invert=True).sum(1, keepdim=True) * torch.tensor([0.0, 1.0]))
+    return prepared, Stub(lambda tokens: count.answer(tokens) - torch.tensor([0.0, 1.5]))
+
+
+@pytest.mark.parametrize("size", [1, 3, 64])
+def test_answers_stand_in_the_order_of_the_rows_that_were_asked_for(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(module, "_SIZE", size)
+    prepared, model = plain(["a", "a a a", "a", "a a", "a", "a a a a"])
+    for rows in ([0, 1, 2, 3, 4, 5], [5, 0, 3], [2], [4, 1]):
+        found = answers(model, prepared, prepared.validation, np.array(rows))
+        assert found.tolist() == [[0, 1, 0, 1, 0, 1][row] for row in rows]
+    assert truths(prepared.validation).tolist() == [0, 1, 0, 1, 0, 1]
+    assert len(answers(model, prepared, prepared.validation, np.arange(0))) == 0
+
+
+def test_judging_is_comparing_all_answers_with_what_is_right() -> None:
+    card, task = EVERY_KIND["regression"]
+    prepared = prepare(task(), card, LENGTH)
+    model = fresh_model(card, prepared, Training(Recipe(steps=1)))
+    found = answers(model, prepared, prepared.validation, np.arange(len(prepared.validation.examples)))
+    assert found.dtype == np.float32
+    assert compared(prepared, found, truths(prepared.validation)) == judge(model, prepared, prepared.validation)
+    assert compared(prepared, truths(prepared.validation), truths(prepared.validation)) == dict.fromkeys(
+        prepared.task.metrics, pytest.approx(1.0)
+    )
+
+
+@pytest.mark.parametrize("kind", ["sequence-classification", "span-extraction"])
+def test_a_batch_of_some_rows_has_these_rows(kind: str) -> None:
+    card, task = EVERY_KIND[kind]
+    prepared = prepare(task(), card, LENGTH)
+    part, rows = prepared.validation, np.array([3, 0])
+    batch = batch_of(prepared, part, rows)
+    tokens = part.examples.tokens  # type: ignore[union-attr]
+    for place, row in enumerate(rows):
+        assert batch.inputs[place, : len(tokens[int(row)])].tolist() == tokens[int(row)].tolist()
+
+
+def test_a_batch_of_images_has_these_images() -> None:
+    pixels = np.random.default_rng(0).random((5, 1, 8, 8), np.float32)
+    task = task_of("image-classification", "accuracy", ImageRows(pixels, np.arange(5) % 2), labels=2)
+    prepared = prepare(task, VISION, 0)
+    assert torch.equal(
+        batch_of(prepared, prepared.validation, np.array([4, 2])).inputs, torch.from_numpy(pixels[[4, 2]])
+    )

@@ -129,3 +129,14 @@ def test_the_padded_length_is_what_the_batches_of_an_epoch_hold() -> None:
     computed = sum(len(rows) * lengths[rows].max() for rows in order.plan(0))
     assert order.padded_length == pytest.approx(computed / 101)
     assert lengths.mean() < order.padded_length < lengths.max()
+
+
+@given(sequences, sizes, st.data())
+def test_some_rows_in_order_are_just_these_by_length(rows: list[list[int]], size: int, data: st.DataObject) -> None:
+    examples: Encoded = encoded(rows)
+    among = np.array(data.draw(st.lists(st.sampled_from(range(len(rows))), min_size=1, unique=True)), np.int64)
+    batches = list(in_order(examples, size, among))
+    order = np.concatenate(batches)
+    assert sorted(order.tolist()) == sorted(among.tolist())
+    assert (np.diff(examples.tokens.lengths[order]) >= 0).all()
+    assert max(map(len, batches)) <= size

@@ -25,6 +25,7 @@ from formwright.arch.ops import (
     Transform,
 )
 from formwright.arch.primitives import BINARY, UNARY, Term
+from formwright.arch.simplify import representative
 from formwright.core.remember import remember
 
 
@@ -155,7 +156,7 @@ def _of_term(operation: OpGraph, width: int) -> list[ComputeBlock]:
             visit(operand)
         found.append(ComputeBlock(Kind.PRIMITIVE, (_PRIMITIVES.index(name), inner), name))
 
-    visit(operation.term)
+    visit(representative(operation.term))
     return [*found, ComputeBlock(Kind.PROJECTION, (inner, width))]
 
 

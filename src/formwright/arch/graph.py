@@ -21,7 +21,10 @@ class Graph:
 
 
 def graph_of(card: Card) -> Graph:
-    """Draw the computation graph of a design: a node for each input, head, feed-forward layer, addition and output."""
+    """Draw the computation graph of a design: a node for each input, head, feed-forward layer, addition and output.
+
+    Op graphs are drawn simplified, so that formulas that are equal by algebra are one graph.
+    """
     labels: list[str] = []
     edges: list[Edge] = []
     memory: list[int] = []

@@ -17,6 +17,7 @@ from formwright.arch.ops import (
     Transform,
 )
 from formwright.arch.primitives import COMMUTATIVE, Term
+from formwright.arch.simplify import representative
 from formwright.core import codec
 from formwright.core.remember import remember
 
@@ -139,7 +140,8 @@ def _label(data: dict[str, Any], width: int, output: int) -> str:
 
 
 def _draw_term(operation: OpGraph, width: int, drawing: _Drawing, entry: int) -> int:
-    # Q, K, V and P are all linear maps of the same input, so their letters are names and not labels
+    # Q, K, V and P are all linear maps of the same input, so their letters are names and not labels; formulas that are
+    # equal by algebra are one graph
     inner = f"{operation.heads}x{operation.head_width}"
     done: dict[Term, int] = {}
 
@@ -153,7 +155,7 @@ def _draw_term(operation: OpGraph, width: int, drawing: _Drawing, entry: int) ->
                 done[term] = drawing.node(f"{name} {inner}", *operands, ordered=name not in COMMUTATIVE)
         return done[term]
 
-    return drawing.node(f"project {inner}>{width}", draw(operation.term))
+    return drawing.node(f"project {inner}>{width}", draw(representative(operation.term)))
 
 
 def _draw_cell(cell: Cell, drawing: _Drawing) -> None:

@@ -56,7 +56,7 @@ def compress(
         bool, typer.Option("--smaller", help="Let the largest sub-network be the highest target, not the model.")
     ] = False,
     order: Annotated[
-        str, typer.Option(help="What decides which heads and channels stay: first-order, l1 or none.")
+        str, typer.Option(help="What decides which heads and channels stay: first-order, movement, l1 or none.")
     ] = "first-order",
     searcher: Annotated[str, typer.Option(help="linas, nsga2, or another method of `formwright list searchers`.")] = "",
     batch: Annotated[int | None, typer.Option(min=1, help="Rows in a batch (32).")] = None,
@@ -132,6 +132,6 @@ def compress(
 
 def _sizes(text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(part) for part in text.split(",") if part.strip())
+        return tuple(sorted({int(part) for part in text.split(",") if part.strip()}))
     except ValueError:
         raise IllegalInput(f"--hidden lists whole numbers with commas, not {text!r}") from None

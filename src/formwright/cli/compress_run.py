@@ -19,9 +19,9 @@ from formwright.compress.plan import Plan, Speeds
 from formwright.compress.speeds import measured_speeds
 from formwright.compress.stages import Stages
 from formwright.cost.latency_table import LatencyTable
-from formwright.evaluate.final import RECORD as OPENINGS
 from formwright.nn.latency_table import measured_table, quick
 from formwright.study.alone import alone_in
+from formwright.study.finish import FINAL
 from formwright.study.place import Place
 from formwright.train.fit import Run
 from formwright.train.interrupt import Interruption, gentle_interruption
@@ -46,16 +46,19 @@ class Compression:
         """Do everything that is not done yet, and print what came out."""
         started = self.job.started()
         folders = Folders(self.out)
+        identity = Identity(_plain(asdict(self.job)), started.begun.digests(), RECORD, "compression")
+        identity.refuse(self.out, self.force)
         table = self._table(started, folders)
         costs = started.costs(table)
         kept = started.limits(costs)
-        identity = Identity(_plain(asdict(self.job)), started.begun.digests(), RECORD, "compression")
-        identity.claim(self.out, self.force, kept=OPENINGS)
+        share = smallest_share(started.lowest(costs), next(iter(costs.values()))(started.begun.card))
+        plan = self._plan(started, folders, share)  # nothing is written before everything can be done
         with alone_in(self.out, wait=False):
-            if table is not None:
+            identity.claim(self.out, self.force, kept=FINAL)  # where it is recorded that test rows were opened
+            if table is not None and not folders.latency.is_file():
                 write_json(folders.latency, table.to_json())
-            share = smallest_share(started.lowest(costs), next(iter(costs.values()))(started.begun.card))
-            plan = self._plan(started, folders, share)
+            if not folders.plan.is_file():
+                write_json(folders.plan, plan.to_json())
             stages = Stages(started, plan, costs, folders)
             with gentle_interruption() as wish:
                 place = self._train(stages, kept, wish, partial(identity.check, self.out))
@@ -72,12 +75,11 @@ class Compression:
 
     def _plan(self, started: Started, folders: Folders, share: float) -> Plan:
         """Give the plan, made and shown once: a run that goes on keeps to it."""
-        if folders.plan.is_file():
+        if folders.plan.is_file() and not self.force:
             return Plan.from_json(read_json(folders.plan))
         speeds = measured_speeds(started.begun, started.training, share)
         plan = started.plan(lambda: speeds, self.workers)
         self._show(started, plan, speeds)
-        write_json(folders.plan, plan.to_json())
         return plan
 
     def _show(self, started: Started, plan: Plan, speeds: Speeds) -> None:

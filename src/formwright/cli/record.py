@@ -11,6 +11,7 @@ from typing import Any
 
 from formwright.core.errors import IllegalInput
 from formwright.core.files import write_whole
+from formwright.study.alone import LOCK
 
 RECORD = "training.json"
 
@@ -33,21 +34,27 @@ class Identity:
         """Give the SHA-256 of it all, in hexadecimal."""
         return hashlib.sha256(json.dumps(self._facts, sort_keys=True).encode()).hexdigest()
 
-    def claim(self, out: Path, force: bool, kept: str) -> None:
-        """Take a folder for this run; refuse one of another run, and files that are no run of ours.
-
-        With `force` the run that stands there is removed, but not its file `kept`.
-        """
-        record = out / self.record
-        if os.path.isfile(record):
+    def refuse(self, out: Path, force: bool) -> None:
+        """Refuse a folder of another run, unless with `force`, and in any case files that are no run of ours."""
+        if os.path.isfile(out / self.record):
             if not force:
-                self._refuse_another(record)
-                return
-        elif os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
+                self._refuse_another(out / self.record)
+        elif os.path.lexists(out) and not _is_free(out):
             raise IllegalInput(f"{out} holds files that are no {self.what}; name another folder with --out")
+
+    def claim(self, out: Path, force: bool, kept: str) -> None:
+        """Take a folder for this run, unless it is to be refused.
+
+        With `force` the run that stands there is removed, but not what is called `kept` in it.
+        """
+        self.refuse(out, force)
+        record = out / self.record
+        if os.path.isfile(record) and not force:
+            return
         try:
             out.mkdir(parents=True, exist_ok=True)
-            _clear(out, {self.record, kept})  # the record is replaced last: a run half removed is still known for one
+            # the record is replaced last, so that a run half removed is still known for one; the lock may be held
+            _clear(out, {self.record, kept, LOCK})
             write_whole(record, json.dumps(self._facts, indent=1))
         except OSError as error:
             raise IllegalInput(f"cannot write {out}: {error.strerror or error}") from None
@@ -79,6 +86,10 @@ class Identity:
 
 def _are(names: list[str]) -> str:
     return f"{'is' if len(names) == 1 else 'are'} {', '.join(f'the {name}' for name in names)}"
+
+
+def _is_free(folder: Path) -> bool:
+    return folder.is_dir() and all(entry.name == LOCK for entry in folder.iterdir())
 
 
 def _clear(folder: Path, kept: set[str]) -> None:

@@ -118,7 +118,7 @@ def _search(opened: "Opened", wishes: Wishes) -> bool:
 def _deliver(opened: "Opened", wishes: Wishes, wish: "Interruption") -> "list[Delivered]":
     from formwright.cli.delivery_view import showing_delivery
     from formwright.study.assemble import assemble
-    from formwright.study.candidates import candidates, within_targets
+    from formwright.study.candidates import candidates, unmet_targets, within_targets
     from formwright.study.finish import FINAL
     from formwright.study.finish_all import deliver_all
 
@@ -127,6 +127,8 @@ def _deliver(opened: "Opened", wishes: Wishes, wish: "Interruption") -> "list[De
     chosen = (
         within_targets(study, targets) if targets else candidates(study, opened.config.keep, baseline=wishes.baseline)
     )
+    for name in unmet_targets(study, targets):
+        print(f"nothing is delivered for {name}: no design that was judged has {targets[name]}", file=sys.stderr)
     if chosen:
         names, steps = ", ".join(candidate.name for candidate in chosen), opened.config.final_steps
         print(f"training {names} for {steps:,} steps" if steps else f"writing {names}", file=sys.stderr, flush=True)

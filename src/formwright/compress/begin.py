@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from formwright.arch.card import Card
+from formwright.arch.layers import TokenEmbedding
 from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.nn.heads import head_module
 from formwright.nn.hf.files import find_folder
@@ -19,6 +20,7 @@ from formwright.nn.settings import Settings
 from formwright.supernet.parts import groups
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.task import Task
+from formwright.tasks.tokeniser import Tokeniser
 from formwright.train.fit import head_of
 from formwright.train.imported import head_fits
 from formwright.train.prepare import Prepared, prepare
@@ -67,6 +69,7 @@ def begin(model: str, task: Task, length: int) -> Begun:
     head_module(imported.card, head_of(task), Settings())
     _refuse_broken(imported, folder)
     tokeniser = None if task.kind == "image-classification" else read_tokeniser(folder)
+    _refuse_tokeniser(tokeniser, imported.card, folder)
     prepared = prepare(task, imported.card, length, tokeniser)
     return Begun(folder.name if model else "MiniLM", imported, prepared, head_fits(imported, task))
 
@@ -101,4 +104,13 @@ def _refuse_broken(imported: Imported, folder: Path) -> None:
         raise IllegalInput(
             f"the weights in {folder} hold what is no number: {len(broken)} tensors, the first being {broken[0]}. "
             "Train the model anew, or fetch it again"
+        )
+
+
+def _refuse_tokeniser(tokeniser: Tokeniser | None, card: Card, folder: Path) -> None:
+    table = card.stacks[0].embedding
+    if tokeniser is not None and isinstance(table, TokenEmbedding) and tokeniser.size > table.vocabulary:
+        raise IllegalInput(
+            f"the tokeniser in {folder} does not fit the model: it has {tokeniser.size:,} tokens, and the model knows "
+            f"{table.vocabulary:,}. Put the files of the tokeniser there that the model was trained with"
         )

@@ -35,8 +35,13 @@ class Folders:
 
     @property
     def importance(self) -> Path:
-        """Name the file with the scores of heads and channels."""
+        """Name the file with the scores of heads and channels of the fine-tuned model."""
         return self.out / "importance.safetensors"
+
+    @property
+    def movement(self) -> Path:
+        """Name the file with the scores that were summed up while it was fine-tuned."""
+        return self.out / "movement.safetensors"
 
     @property
     def space(self) -> Path:

@@ -1,6 +1,6 @@
 """A compression: what the user wishes, what follows from it, and the study that searches its sub-networks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,13 +11,17 @@ from formwright.compress.begin import Begun, begin
 from formwright.compress.folders import Folders
 from formwright.compress.plan import Bounds, Order, Plan, Speeds, within
 from formwright.compress.targets import LATENCY, Range, Target, limits
-from formwright.compress.trainings import MARGIN, Method
+from formwright.compress.trainings import MARGIN, Method, network_recipe
+from formwright.core.records import Objective
 from formwright.cost import COSTS
 from formwright.cost.latency_table import LatencyTable
+from formwright.search import make_searcher
+from formwright.space.zoo.elastic_choices import ElasticChoices
 from formwright.study.assemble import find_task, make_training
 from formwright.study.config import Config, TaskChoice, TrainingChoice
 from formwright.study.stop import Stop
-from formwright.supernet.automatic import MULTIPLE, sub_network
+from formwright.supernet.automatic import MULTIPLE
+from formwright.supernet.parts import groups
 from formwright.tasks.metrics import metric
 from formwright.train.distil import Mix
 from formwright.train.fit import Training
@@ -57,7 +61,9 @@ class Job:
     def started(self) -> "Started":
         """Read model and task; refuse what cannot be compressed."""
         targets = tuple(Target.parse(text) for text in self.targets)
-        return Started(self, targets, begin(self.model, find_task(self.task), self.training.length))
+        found = Started(self, targets, begin(self.model, find_task(self.task), self.training.length))
+        found.refuse()
+        return found
 
     @property
     def method(self) -> Method:
@@ -78,6 +84,26 @@ class Started:
     targets: tuple[Target, ...]
     begun: Begun
 
+    def refuse(self) -> None:
+        """Refuse, before anything is trained, what a later stage would refuse."""
+        network_recipe(self.training.recipe, 1, self.method)
+        goals = [Objective.parse(text) for text in self._objectives(target.cost for target in self.targets)]
+        space, trials = self._ends.space, self.job.evaluations
+        make_searcher(self.job.searcher, space, goals, trials=trials, steps=1, **self.job.options)
+
+    @cached_property
+    def _ends(self) -> ElasticChoices:
+        """List the least that is still a model and the model itself."""
+        parts = groups(self.begun.card)
+        heads = tuple(_least_and_all(1, group.members) for group in parts if group.kind == "heads")
+        channels = tuple(_least_and_all(MULTIPLE, group.members) for group in parts if group.kind == "channels")
+        return ElasticChoices(self.begun.card, heads, channels, self.job.hidden)
+
+    @property
+    def length(self) -> int:
+        """Give the most tokens of a row: as many as the job says, and no more than the model reads."""
+        return self.begun.prepared.length or self.job.training.length  # images have no length
+
     @property
     def needs_latency(self) -> bool:
         """Tell whether a target is in milliseconds."""
@@ -97,25 +123,29 @@ class Started:
 
     def costs(self, table: LatencyTable | None) -> dict[str, Callable[[Card], float]]:
         """Give the costs that the targets name, the first of them first."""
-        length = self.job.training.length
 
         def counted(name: str) -> Callable[[Card], float]:
-            return lambda card: float(COSTS.get(name)(card, length).value)
+            return lambda card: float(COSTS.get(name)(card, self.length).value)
 
         names = dict.fromkeys(target.cost for target in self.targets)
         return {name: table if name == LATENCY and table is not None else counted(name) for name in names}
 
     def limits(self, costs: Mapping[str, Callable[[Card], float]]) -> dict[str, str]:
         """Give the targets as limits by name; refuse those that no sub-network can meet."""
-        card = self.begun.card
-        assert card.encoder is not None
-        least = sub_network(card, ((1, MULTIPLE),) * len(card.encoder.layers), min(self.job.hidden, default=None))
+        least, card = self._ends.smallest, self.begun.card
         return limits(self.targets, {name: Range(cost(least), cost(card)) for name, cost in costs.items()})
 
     def lowest(self, costs: Mapping[str, Callable[[Card], float]]) -> float:
         """Give the lowest target in the cost that the space is drawn up by, the first that is named."""
+        return min(self._amounts(costs))
+
+    def highest(self, costs: Mapping[str, Callable[[Card], float]]) -> float:
+        """Give the highest cost that the space is drawn up at: the model's, or the highest target."""
+        return next(iter(costs.values()))(self.begun.card) if self.job.whole else max(self._amounts(costs))
+
+    def _amounts(self, costs: Mapping[str, Callable[[Card], float]]) -> list[float]:
         name, cost = next(iter(costs.items()))
-        return min(target.of(cost(self.begun.card)) for target in self.targets if target.cost == name)
+        return [target.of(cost(self.begun.card)) for target in self.targets if target.cost == name]
 
     def plan(self, speeds: Callable[[], Speeds], workers: int) -> Plan:
         """Say how much each stage does: as the epochs say, or as much as the hours allow."""
@@ -139,17 +169,15 @@ class Started:
         self, plan: Plan, costs: Mapping[str, Any], kept: Mapping[str, str], folders: Folders, first: Sequence[Any]
     ) -> Config:
         """Give the configuration of the study that searches the sub-networks, `first` those that drew up the space."""
-        task = self.begun.prepared.task
-        goal = f"{task.metric}:{metric(task.metric).direction}"
         return Config(
             space=str(folders.space.resolve()),
             task=self.job.task,
-            objectives=(goal, *(f"{name}:min" for name in costs)),
+            objectives=self._objectives(costs),
             stop=Stop(trials=plan.evaluations),
             searcher=self.job.searcher,
             options=self.job.options,
             evaluator="shared",
-            training=replace(self.job.training, steps=max(1, plan.finetune_steps)),
+            training=replace(self.job.training, steps=max(1, plan.finetune_steps), length=self.length),
             keep=len(self.targets),
             final_steps=plan.finetune_steps,
             seed=self.job.seed,
@@ -158,6 +186,14 @@ class Started:
             targets=kept,
             first=tuple(first),
         )
+
+    def _objectives(self, costs: Iterable[str]) -> tuple[str, ...]:
+        task = self.begun.prepared.task
+        return f"{task.metric}:{metric(task.metric).direction}", *(f"{name}:min" for name in dict.fromkeys(costs))
+
+
+def _least_and_all(least: int, members: int) -> tuple[int, ...]:
+    return tuple(sorted({min(least, members), members}))
 
 
 def smallest_share(lowest: float, full: float) -> float:

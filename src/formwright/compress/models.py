@@ -8,20 +8,21 @@ from formwright.core.errors import IllegalInput
 from formwright.nn.hf.load import from_hf
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.task_model import TaskModel
+from formwright.study.finish import without_folder
 from formwright.train.judge import judge
 
 
 def save(model: TaskModel, begun: Begun, folder: Path, lineage: Mapping[str, str]) -> None:
     """Judge a model on validation, and write it as a folder that is whole or not there at all."""
     task, tokeniser = begun.prepared.task, begun.prepared.tokeniser
-    found = judge(model, begun.prepared, begun.prepared.validation)
+    name, found = without_folder(task.name), judge(model, begun.prepared, begun.prepared.validation)
     save_pretrained_folder(
         model.cpu().eval(),
         folder,
         tokenizer=None if tokeniser is None else tokeniser.tokenizer,
         labels=task.labels if model.spec.task == "sequence-classification" and model.spec.labels > 1 else (),
-        scores={f"{task.name} validation {name}": value for name, value in found.items()},
-        lineage={**lineage, "task": task.name},
+        scores={f"{name} validation {metric}": value for metric, value in found.items()},
+        lineage={**lineage, "task": name},
         force=True,
     )
 

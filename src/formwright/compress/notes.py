@@ -47,7 +47,7 @@ def note_teacher(place: Place, begun: Begun, known: TaskModel, length: int) -> N
 
 
 def note_space(place: Place, begun: Begun, choices: ElasticChoices, met: Sequence[Met], cost: str) -> None:
-    """Note once what the sub-networks may be, and how closely the targets were met."""
+    """Note once what the sub-networks may be, how closely the targets were met, and the teacher that was noted."""
     card = choices.card
     assert card.encoder is not None
     facts = {
@@ -64,7 +64,11 @@ def note_space(place: Place, begun: Begun, choices: ElasticChoices, met: Sequenc
     }
     with place.open() as opened:
         if not any(NOTE in event.data for event in opened.log.read() if event.kind == "note"):
-            opened.log.append("note", own_name(), {NOTE: facts})
+            opened.log.append("note", own_name(), {NOTE: facts | {TEACHER: _summary(delivered(opened)[TEACHER])}})
+
+
+def _summary(teacher: Delivered) -> dict[str, object]:
+    return {"validation": teacher.validation, "test": teacher.test, "params": teacher.params, **teacher.costs}
 
 
 def _widths(layer: object) -> list[int]:

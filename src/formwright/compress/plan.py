@@ -1,14 +1,16 @@
 """How long each stage of a compression takes, and how a budget of time is divided among them."""
 
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from formwright.core.checks import stored_fields
 from formwright.core.errors import IllegalInput
 
-Order = Literal["first-order", "l1", "none"]
-ORDERS: tuple[Order, ...] = ("first-order", "l1", "none")
+Order = Literal["first-order", "movement", "l1", "none"]
+ORDERS: tuple[Order, ...] = ("first-order", "movement", "l1", "none")
 _KEPT_BACK = 0.1  # of a budget, for what cannot be planned
+_HALVINGS = 50  # of the interval in which the scale of a plan is looked for
 
 
 @dataclass(frozen=True)
@@ -63,20 +65,33 @@ def within(hours: float, usual: Plan, bounds: Bounds, speeds: Speeds, workers: i
     Refuse a budget that is less than the least of everything takes.
     """
     budget = 3600 * hours * (1 - _KEPT_BACK)
-    least = sum(bounds.least.seconds(speeds, workers, models).values())
-    if least > budget:
-        needed = least / 3600 / (1 - _KEPT_BACK)
-        raise IllegalInput(f"{hours:g} hours are too few here: the least takes about {needed:.2g}; give --hours more")
-    scale = budget / sum(usual.seconds(speeds, workers, models).values())
-    plan = Plan(
-        *(
-            max(low, min(high, round(scale * wanted)))
-            for low, high, wanted in zip(
-                asdict(bounds.least).values(), asdict(bounds.most).values(), asdict(usual).values(), strict=True
-            )
-        )
-    )
-    others = {name: value for name, value in plan.seconds(speeds, workers, models).items() if name != "super-network"}
-    left = int((budget - sum(others.values())) / speeds.network)
-    steps = max(bounds.least.network_steps, min(bounds.most.network_steps, left))
-    return Plan(plan.teacher_steps, steps, plan.evaluations, plan.finetune_steps)
+
+    def taken(plan: Plan) -> float:
+        return sum(plan.seconds(speeds, workers, models).values())
+
+    if taken(bounds.least) > budget * (1 + 1e-9):  # what is told to be enough shall be enough
+        needed = _rounded_up(taken(bounds.least) / 3600 / (1 - _KEPT_BACK))
+        raise IllegalInput(f"{hours:g} hours are too few here: the least takes about {needed:g}; give --hours more")
+    low, high = 0.0, max(most / max(wanted, 1) for most, wanted in _pairs(bounds.most, usual))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if taken(_scaled(usual, middle, bounds)) <= budget else (low, middle)
+    plan = _scaled(usual, low, bounds)
+    left = int((budget - taken(plan)) / speeds.network)
+    steps = min(bounds.most.network_steps, plan.network_steps + max(left, 0))
+    return replace(plan, network_steps=max(plan.network_steps, steps))
+
+
+def _scaled(usual: Plan, scale: float, bounds: Bounds) -> Plan:
+    wanted = [round(scale * number) for number in asdict(usual).values()]
+    ends = _pairs(bounds.least, bounds.most)
+    return Plan(*(max(low, min(high, one)) for one, (low, high) in zip(wanted, ends, strict=True)))
+
+
+def _pairs(first: Plan, second: Plan) -> list[tuple[int, int]]:
+    return list(zip(asdict(first).values(), asdict(second).values(), strict=True))
+
+
+def _rounded_up(hours: float) -> float:
+    digits = 10.0 ** (1 - math.floor(math.log10(hours)))
+    return math.ceil(hours * digits) / digits

@@ -11,7 +11,7 @@ from formwright.compress.plan import Plan
 from formwright.compress.trainings import Conduct, search_space, super_network, teacher
 from formwright.nn.task_model import TaskModel
 from formwright.space.zoo.elastic_choices import ElasticChoices
-from formwright.study.place import CONFIG, Place, create, find
+from formwright.study.place import Place, create, find, holds_study
 from formwright.supernet.automatic import Met
 
 
@@ -30,13 +30,14 @@ class Stages:
 
     def search_space(self) -> tuple[ElasticChoices, list[Met]]:
         """Let the model draw up its space."""
-        lowest, cost = self.started.lowest(self.costs), next(iter(self.costs.values()))
-        return search_space(self.started.begun.card, lowest, cost, self.started.method, self.folders)
+        ends = self.started.lowest(self.costs), self.started.highest(self.costs)
+        cost = next(iter(self.costs.values()))
+        return search_space(self.started.begun.card, ends, cost, self.started.method, self.folders)
 
     def place(self, choices: ElasticChoices, met: Sequence[Met], limits: Mapping[str, str]) -> Place:
         """Make the study of the search, or find the one that was made before."""
         out = self.folders.out
-        if (out / CONFIG).is_file():
+        if holds_study(out):
             return find(str(out))
         space = choices.space
         first = [space.to_json(choices.design(one.widths)) for one in met]
@@ -45,7 +46,7 @@ class Stages:
 
     def note(self, place: Place, known: TaskModel, choices: ElasticChoices, met: Sequence[Met]) -> None:
         """Note in the log of the study what the report shows beside the search."""
-        note_teacher(place, self.started.begun, known, self.started.job.training.length)
+        note_teacher(place, self.started.begun, known, self.started.length)
         note_space(place, self.started.begun, choices, met, next(iter(self.costs)))
 
     def super_network(self, known: TaskModel, choices: ElasticChoices, conduct: Conduct) -> None:

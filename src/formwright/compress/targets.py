@@ -1,5 +1,6 @@
 """How small the delivered models shall be: targets such as `macs=50%` or `latency_ms=8`."""
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,10 +66,11 @@ def limits(targets: Sequence[Target], ranges: Mapping[str, Range]) -> dict[str, 
         reach = ranges[target.cost]
         amount = target.of(reach.full)
         if not reach.least <= amount <= reach.full:
-            share = f" ({amount / reach.full:.0%} of the model's)"
+            share = f" ({amount / reach.full:.1%} of the model's)"
+            least = math.ceil(1000 * reach.least / reach.full) / 10  # what is told can be asked for
             raise IllegalInput(
                 f"the target {target.cost} {amount:.4g}{share} cannot be met: sub-networks of this model reach from "
-                f"{reach.least:.4g} ({reach.least / reach.full:.0%}) to {reach.full:.4g}"
+                f"{reach.least:.4g} ({least:g}%) to {reach.full:.4g}"
             )
         found[target.name] = f"{target.cost}<={amount!r}"
     return found

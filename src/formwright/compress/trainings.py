@@ -19,7 +19,7 @@ from formwright.nn.task_model import TaskModel
 from formwright.space.zoo.elastic_choices import ElasticChoices
 from formwright.study.spaces import read_choices
 from formwright.supernet.automatic import Met, Thresholds, automatic, targets_between
-from formwright.supernet.importance import Importance, Watched, magnitude, uniform
+from formwright.supernet.importance import Importance, Watched, balanced, first_order, magnitude, uniform
 from formwright.supernet.network import SuperNetwork, sandwich_loss
 from formwright.supernet.reorder import reordered
 from formwright.supernet.sandwich import Sandwich
@@ -32,6 +32,8 @@ from formwright.train.losses import loss_of
 from formwright.train.recipe import Recipe
 
 Conduct = Callable[[str, Path, int], AbstractContextManager[Run]]  # what is done, where it is saved, in how many steps
+SCORED = 64  # batches that the fine-tuned model is scored on
+BALANCE = 0.75  # how far layers are compared by themselves; of 0, 0.5, 0.75 and 1 the best on SST-2
 MARGIN = 0.8  # of the lowest target: the cheapest sub-networks lie below it, so that there is a choice at it
 
 
@@ -50,34 +52,42 @@ class Method:
 
 
 def teacher(begun: Begun, plan: Plan, method: Method, folders: Folders, conduct: Conduct) -> TaskModel:
-    """Fine-tune the model, and score its heads and channels meanwhile.
+    """Fine-tune the model, and score its heads and channels: by their movement meanwhile, and to first order after.
 
-    A model that answers the task already is its own teacher: it is trained as long to score its parts alone.
+    A model that answers the task already is its own teacher. It is fine-tuned only where its movement is asked for.
     """
     if not folders.teacher.is_dir():
         training = replace(method.training, recipe=replace(method.training.recipe, steps=plan.teacher_steps))
-        model = task_model(begun.imported, begun.prepared, training).to(choose_device(training.device))
-        watched = Watched(model, hidden=bool(method.hidden))
-        with (
-            conduct("fine-tuning", folders.checkpoints("teacher"), plan.teacher_steps) as run,
-            threads(training.threads),
-        ):
+        best = task_model(begun.imported, begun.prepared, training).to(choose_device(training.device))
+        if not begun.is_finetuned or method.order == "movement":
+            moved = _finetuned(begun, training, method, folders, conduct)
+            best = best if begun.is_finetuned else moved
+        with threads(training.threads):
             stream, loss = task_stream(begun.prepared, training.recipe), loss_of(begun.prepared.task.kind)
-            train(watched, stream, loss, training.recipe, run.saving, run.after_step)
-        write_importance(folders.importance, watched.importance())
-        best = task_model(begun.imported, begun.prepared, training) if begun.is_finetuned else watched.model
+            batches = (stream.batch(step).to(choose_device(training.device)) for step in range(SCORED))
+            write_importance(folders.importance, first_order(best, batches, loss, hidden=bool(method.hidden)))
         save(best, begun, folders.teacher, {"fine-tuned from": begun.name})
         shutil.rmtree(folders.checkpoints("teacher"), ignore_errors=True)
     return read_model(folders.teacher)
 
 
+def _finetuned(begun: Begun, training: Training, method: Method, folders: Folders, conduct: Conduct) -> TaskModel:
+    model = task_model(begun.imported, begun.prepared, training).to(choose_device(training.device))
+    watched = Watched(model, hidden=bool(method.hidden))
+    steps = training.recipe.steps
+    with conduct("fine-tuning", folders.checkpoints("teacher"), steps) as run, threads(training.threads):
+        stream, loss = task_stream(begun.prepared, training.recipe), loss_of(begun.prepared.task.kind)
+        train(watched, stream, loss, training.recipe, run.saving, run.after_step)
+    write_importance(folders.movement, watched.importance())
+    return watched.model
+
+
 def search_space(
-    card: Card, lowest: float, cost: Callable[[Card], float], method: Method, folders: Folders
+    card: Card, ends: tuple[float, float], cost: Callable[[Card], float], method: Method, folders: Folders
 ) -> tuple[ElasticChoices, list[Met]]:
-    """Let the model draw up its space (Algorithm 1), from below the lowest target to its own cost."""
-    importance = read_importance(folders.importance)
-    thresholds = Thresholds(card, importance, cost)
-    goals = targets_between(MARGIN * lowest, cost(card), method.configurations)
+    """Let the model draw up its space (Algorithm 1), from below the lower end to the higher one."""
+    thresholds = Thresholds(card, space_scores(method, folders), cost)
+    goals = targets_between(MARGIN * ends[0], ends[1], method.configurations)
     choices, met = automatic(thresholds, goals, whole=method.whole, hidden=method.hidden)
     if not folders.space.is_file():
         write_json(folders.space, choices.to_json())
@@ -117,15 +127,23 @@ def make_network(known: TaskModel, choices: ElasticChoices, importance: Importan
     start = copy.deepcopy(known)
     weights = reordered(dict(known.named_parameters()), card, importance, spec)
     start.load_state_dict({name: tensor.detach().clone() for name, tensor in weights.items()}, strict=False)
+    if not method.hidden:  # all sub-networks have the teacher's own embedding; training it takes a fifth of a step
+        assert start.transformer.encoder is not None
+        start.transformer.encoder.embedding.requires_grad_(False)
     sandwich = Sandwich(choices.space, choices.largest, choices.smallest, method.between)
     return SuperNetwork(start, known, sandwich)
+
+
+def space_scores(method: Method, folders: Folders) -> Importance:
+    """Give the scores that the space is drawn up by: movement where that is the order, or else those of first order."""
+    if method.order == "movement":
+        return read_importance(folders.movement)
+    return balanced(read_importance(folders.importance), BALANCE)
 
 
 def ordering(known: TaskModel, method: Method, folders: Folders) -> Importance:
     """Give the scores by which heads and channels are put in order."""
     card = known.transformer.card
-    if method.order == "first-order":
-        return read_importance(folders.importance)
     if method.order == "l1":
         return magnitude(dict(known.named_parameters()), card, known.spec if method.hidden else None)
-    return uniform(card)
+    return uniform(card) if method.order == "none" else space_scores(method, folders)

@@ -62,18 +62,22 @@ class LatencyTable:
     @classmethod
     def from_json(cls, data: Any) -> "LatencyTable":
         """Read what `to_json` gave."""
-        if not isinstance(data, Mapping) or not data:
-            raise IllegalInput("a latency table must have the times of one hidden size or more")
-        return cls({int(hidden): _times(times) for hidden, times in data.items()})
+        return cls({hidden: _times(times) for hidden, times in _by_width("hidden sizes", data).items()})
 
 
 def _times(data: Any) -> PartTimes:
     values = stored_fields(PartTimes, data)
     parts = {
-        name: {int(width): finite(f"the time of {width} {name}", value) for width, value in values[name].items()}
-        for name in ("heads", "channels")
+        name: {width: finite(f"the time of {width} {name}", value) for width, value in widths.items()}
+        for name, widths in ((name, _by_width(name, values[name])) for name in ("heads", "channels"))
     }
     return PartTimes(finite("the time of the rest", values["rest"]), **parts)
+
+
+def _by_width(name: str, data: Any) -> dict[int, Any]:
+    if not isinstance(data, Mapping) or not data or not all(str(width).isdecimal() for width in data):
+        raise IllegalInput(f"a latency table has the times of its {name} by whole numbers, one or more, not {data!r}")
+    return {int(width): value for width, value in data.items()}
 
 
 def _between(times: Mapping[int, float], width: int) -> float:

@@ -68,13 +68,15 @@ class SharedWeights:
 class Shared:
     """Judge sub-networks on validation, and stop early those that a finished trial surely beats.
 
-    A rival is the best finished trial that costs no more, by `cost`. One that is beaten is scored by what it is behind
-    on the rows that both have answered. Tasks without one answer for each row are judged whole.
+    A rival is the best finished trial that costs no more, by `cost` and by each of the `others`. One that is beaten is
+    scored by what it is behind on the rows that both have answered. Tasks without one answer for each row are judged
+    whole, and so is everything where no answers are kept: without a folder.
     """
 
     network: SharedWeights
     cost: Callable[[Card], float]
     rules: Rules | None = field(default_factory=Rules)
+    others: tuple[Callable[[Card], float], ...] = ()
 
     def evaluate(self, request: Request, context: Context) -> Observation:
         """Judge the sub-network of a request."""
@@ -119,21 +121,27 @@ class Shared:
         return behind, {STOPPED: f"{len(ran.rows)} of {len(truth)} rows", RIVAL: str(rival.number)}
 
     def _rival(self, card: Card, context: Context) -> Trial | None:
-        deciding, own = metric(self.network.prepared.task.metric), self.cost(card)
+        deciding = metric(self.network.prepared.task.metric)
         sign = 1 if deciding.direction == "max" else -1
+        costs = [(cost, cost(card)) for cost in (self.cost, *self.others)]
         able = [
             trial
             for trial in context.history.finished
-            if trial.observation is not None
-            and ANSWERS in trial.observation.artifacts
+            if _has_answers(trial, context)
             and isinstance(trial.request.card, Card)
-            and self.cost(trial.request.card) <= own
+            and all(cost(trial.request.card) <= own for cost, own in costs)
         ]
         return max(able, key=lambda trial: sign * trial.observation.metrics[deciding.name], default=None)  # type: ignore[union-attr]
 
     def _spent(self, began: float, card: Card, rows: int) -> Spent:
         length = round(float(lengths_of(self.network.prepared.validation.examples).mean()))
         return Spent(time.perf_counter() - began, 0, rows * macs(card, max(length, 1)))
+
+
+def _has_answers(trial: Trial, context: Context) -> bool:
+    assert trial.observation is not None
+    name = trial.observation.artifacts.get(ANSWERS)
+    return name is not None and context.folder is not None and (context.folder / name).is_file()
 
 
 def _kept(found: Answers, card: Card, context: Context) -> dict[str, str]:

@@ -1,10 +1,12 @@
 """Measure the parts of an encoder on this machine, so that the latency of its sub-networks can be added up."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from formwright.arch.card import Card
+from formwright.arch.layers import Block
+from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
 from formwright.cost.latency_table import LatencyTable, PartTimes
 from formwright.nn.build import build
@@ -21,11 +23,12 @@ def measured_table(
 ) -> LatencyTable:
     """Measure an encoder with fewer heads or channels in all layers alike; `after` is called after each model.
 
-    The time of a part is what all layers take more with it than without it, divided by their number. It never falls
-    with the width: where a narrower part was measured to take longer, that was noise.
+    That is done at its own hidden size and at those that are given. The time of a part is what all layers take more
+    with it than without it, divided by their number. It never falls with the width: where a narrower part was measured
+    to take longer, that was noise.
     """
-    assert card.encoder is not None
-    return LatencyTable({size: _times(card, size, measured, after) for size in hidden or (card.output_width,)})
+    sizes = sorted({*hidden, card.output_width})
+    return LatencyTable({size: _times(card, size, measured, after) for size in sizes})
 
 
 def quick(length: int, threads: int = 1) -> Measured:
@@ -71,17 +74,17 @@ def _uniform(card: Card, heads: int, channels: int, hidden: int) -> Card:
 
 def _full(card: Card) -> tuple[int, int, int]:
     assert card.encoder is not None
-    widths = {(_heads(layer), layer.feed_forward) for layer in card.encoder.layers}
-    if len(widths) != 1:
-        raise IllegalInput("the latency of parts is measured where all layers of a model are alike; this one's differ")
-    heads, feed_forward = widths.pop()
-    return heads, _only(feed_forward), len(card.encoder.layers)
+    found = {_widths(layer) for layer in card.encoder.layers}
+    widths = found.pop()
+    if found or widths is None:
+        raise IllegalInput(
+            "the latency of parts is measured where all layers of a model have as many heads and channels; this one's "
+            "differ. Give targets in MACs"
+        )
+    return *widths, len(card.encoder.layers)
 
 
-def _heads(layer: object) -> int:
-    return int(layer.mixer.heads)  # type: ignore[attr-defined]
-
-
-def _only(widths: Iterable[int]) -> int:
-    (width,) = widths
-    return width
+def _widths(layer: object) -> tuple[int, int] | None:
+    if not (isinstance(layer, Block) and isinstance(layer.mixer, Attention) and len(layer.feed_forward) == 1):
+        return None
+    return layer.mixer.heads, layer.feed_forward[0]

@@ -3,9 +3,13 @@
 "EFTNAS: Searching for Efficient Language Models in First-Order Weight-Reordered Super-Networks". What differs from the
 paper, and why:
 
-- Parts are scored while the model is fine-tuned, which the paper does in a training of its own: that spares a stage. A
-  model that is fine-tuned already is trained to be scored, and stays its own teacher.
+- Parts are scored by the size of weight times gradient on 64 batches of the fine-tuned model, not by movement (Eq. 3),
+  which counts its sign over a training: channels whose weights shrank from a large size are among the most important,
+  and movement leaves them out first. `--order movement` is the paper's, summed up while the model is fine-tuned.
+- Between layers these sizes are compared by what is left of them after division by the mean of their layer to the power
+  of 0.75; else whole layers would be left out before others lose a channel.
 - The super-network starts from the fine-tuned weights, not from the pretrained ones, because it learns for minutes.
+- The embedding is not trained with the super-network: every sub-network has it whole, and it takes a fifth of a step.
 - A head's score is the mean over its query, key, value and output weights, and one order holds for all four, as in the
   authors' code; the paper orders values apart from queries and keys.
 - Widths of feed-forward layers are multiples of 16. A part below 2 % of its full width is left out, as in the authors'

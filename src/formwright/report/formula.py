@@ -1,106 +1,90 @@
 """Op graphs as the formulas a paper would print."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from formwright.arch.primitives import Term
+from formwright.arch.simplify import simplified
 
 # How tightly each notation binds; an operand that binds more loosely than its place allows gets parentheses.
 _SUM, _QUOTIENT, _PRODUCT, _POSTFIX, _ATOM = range(5)
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """A piece of notation, kept apart in the parts that the rules for what stands around it look at."""
+class _Shown(NamedTuple):
+    """A piece of notation, and how tightly it binds."""
 
-    operation: str
-    text: str  # without the divisors
+    text: str
     binding: int
-    inside: "_Shown | None" = None  # the operand, for operations that may cancel with what is around them
-    divisors: tuple[str, ...] = ()  # constants such as √d, pulled out of what they divide
 
 
 def formula(term: Term) -> str:
     """Write a term as mathematics, such as `softmax(Q·Kᵀ / √d)·V`.
 
-    Double negations and double transposes are left out, softplus is recognised, and constant factors move behind the
-    product they belong to. The value is the same; the term itself is not touched.
+    What is shown is the simplified term, in which softplus is recognised and constant factors stand behind the product
+    they belong to: terms that are equal by algebra have one formula.
     """
-    return _whole(_show(term)).text
+    return _show(simplified(term)).text
 
 
 def _show(term: Term) -> _Shown:
     if isinstance(term, str):
-        return _Shown(term, term, _ATOM)
+        return _Shown(term, _ATOM)
     operation, *operands = term
-    assert isinstance(operation, str), "op graphs are checked before they are drawn"
-    shown = [_show(operand) for operand in operands]
     match operation:
         case "neg":
-            return _negated(shown[0])
+            return _negated(operands[0])
         case "transpose":
-            return _transposed(shown[0])
+            return _Shown(f"{_wrapped(operands[0], _ATOM)}ᵀ", _POSTFIX)
         case "scale":
-            return _divided(shown[0], ("√d",))
+            return _Shown(f"{_wrapped(operands[0], _QUOTIENT)} / √d", _QUOTIENT)
         case "add":
-            return _added(*shown)
+            return _added(sorted(_summands(term), key=lambda part: (_first_input(part), _show(part).text)))
         case "matmul":
-            return _multiplied(*shown)
-    arguments = ", ".join(_whole(operand).text for operand in shown)
-    return _Shown(operation, f"{operation}({arguments})", _ATOM, shown[0])
+            # the right operand is wrapped when it is a product itself, so that the order of multiplication can be read
+            return _Shown(f"{_wrapped(operands[0], _PRODUCT)}·{_wrapped(operands[1], _POSTFIX)}", _PRODUCT)
+    return _Shown(f"{operation}({', '.join(_show(operand).text for operand in operands)})", _ATOM)
 
 
-def _negated(operand: _Shown) -> _Shown:
-    bare = _bare(operand)
-    if (positive := _positive(operand)) is not None:
-        return positive
-    if bare.operation == "logsigmoid" and bare.inside is not None and (positive := _positive(bare.inside)) is not None:
-        return _divided(_Shown("softplus", f"softplus({_whole(positive).text})", _ATOM), operand.divisors)
-    return _divided(_Shown("neg", f"-{_wrapped(bare, _PRODUCT)}", _QUOTIENT, bare), operand.divisors)
+def _negated(operand: Term) -> _Shown:
+    if operand[0] == "logsigmoid" and (positive := _positive(operand[1])) is not None:
+        return _Shown(f"softplus({_show(positive).text})", _ATOM)
+    return _Shown(f"-{_wrapped(operand, _PRODUCT)}", _QUOTIENT)
 
 
-def _positive(operand: _Shown) -> _Shown | None:
-    """Take the minus off a negation; None for what is none."""
-    if operand.operation != "neg" or operand.inside is None:
-        return None
-    return _divided(operand.inside, operand.divisors)
+def _positive(term: Term) -> Term | None:
+    """Take the minus off a term; None where it has none, or where it belongs to a softplus."""
+    if term[0] == "scale":
+        inner = _positive(term[1])
+        return None if inner is None else ("scale", inner)
+    return term[1] if term[0] == "neg" and _show(term).binding < _ATOM else None
 
 
-def _transposed(operand: _Shown) -> _Shown:
-    bare = _bare(operand)
-    if bare.operation == "transpose" and bare.inside is not None:
-        return _divided(bare.inside, operand.divisors)
-    shown = _Shown("transpose", f"{_wrapped(bare, _ATOM)}ᵀ", _POSTFIX, bare)
-    return _divided(shown, operand.divisors)
+def _summands(term: Term) -> Iterator[Term]:
+    if term[0] != "add":
+        yield term
+        return
+    for operand in term[1:]:
+        yield from _summands(operand)
 
 
-def _multiplied(left: _Shown, right: _Shown) -> _Shown:
-    # the right operand is wrapped when it is a product itself, so that the order of multiplication can be read
-    text = f"{_wrapped(_bare(left), _PRODUCT)}·{_wrapped(_bare(right), _POSTFIX)}"
-    return _divided(_Shown("matmul", text, _PRODUCT), left.divisors + right.divisors)
+def _first_input(term: Term) -> str:
+    return term if isinstance(term, str) else _first_input(term[1])
 
 
-def _added(left: _Shown, right: _Shown) -> _Shown:
-    if _positive(left) is not None and _positive(right) is None:
-        left, right = right, left
-    if (subtracted := _positive(right)) is not None:
-        return _Shown("add", f"{_whole(left).text} - {_wrapped(_whole(subtracted), _QUOTIENT)}", _SUM)
-    return _Shown("add", f"{_whole(left).text} + {_whole(right).text}", _SUM)
+def _added(parts: list[Term]) -> _Shown:
+    """Add what has no minus, and then subtract the rest."""
+    text = ""
+    for part in sorted(parts, key=lambda part: _positive(part) is not None):
+        subtracted = _positive(part) if text else None
+        if subtracted is not None:
+            text += f" - {_wrapped(subtracted, _QUOTIENT)}"
+        else:
+            text += f" + {_show(part).text}" if text else _show(part).text
+    return _Shown(text, _SUM)
 
 
-def _divided(operand: _Shown, divisors: tuple[str, ...]) -> _Shown:
-    return _Shown(operand.operation, operand.text, operand.binding, operand.inside, operand.divisors + divisors)
-
-
-def _bare(operand: _Shown) -> _Shown:
-    return _Shown(operand.operation, operand.text, operand.binding, operand.inside)
-
-
-def _whole(operand: _Shown) -> _Shown:
-    """Put the divisors that were pulled out behind the piece they divide."""
-    if not operand.divisors:
-        return operand
-    return _Shown("quotient", " / ".join([_wrapped(operand, _QUOTIENT), *operand.divisors]), _QUOTIENT)
-
-
-def _wrapped(operand: _Shown, loosest: int) -> str:
-    return operand.text if operand.binding >= loosest else f"({operand.text})"
+def _wrapped(term: Term, loosest: int) -> str:
+    shown = _show(term)
+    return shown.text if shown.binding >= loosest else f"({shown.text})"

@@ -93,7 +93,7 @@ def _predictions(found: Predictions) -> list[list[float | None]]:
 
 def _model(model: FinalModel) -> dict[str, Any]:
     """Give a final model with what it was trained for: its scores are not those of a trial, which had fewer steps."""
-    steps = "" if model.steps is None else f" after {model.steps:,.0f} steps"
+    steps = "" if not model.steps else f" after {model.steps:,.0f} steps"
     known = {"params": model.params, **model.costs, **model.validation}
     values = {name: value for name, value in known.items() if value is not None}
     return {"name": f"{model.name}{steps}", "baseline": model.role in BESIDE, "values": values}

@@ -16,7 +16,7 @@ from formwright.report.svg import draw_svg
 
 def header(facts: StudyFacts) -> Markup:
     """Write the title, the finding in one sentence, and the command line with a button that copies it."""
-    title = join(task_of(facts.config), tag("span", " in ", class_="quiet"), _text(facts.config.get("space")))
+    title = join(task_of(facts.config), tag("span", " in ", class_="quiet"), _space(facts))
     parts = [
         tag("p", "Formwright study ", tag("b", facts.name), class_="kicker"),
         tag("h1", title),
@@ -54,7 +54,8 @@ def models_table(facts: StudyFacts) -> Markup:
     top = tag("tr", *first, *(tag("th", head, class_="number") for head in heads))
     rows = [_model_row(model, names, costs) for model in facts.models]
     table = tag("table", tag("thead", top), tag("tbody", *rows))
-    return join(tag("h3", "Final models, trained to the end"), tag("div", table, class_="scroll", tabindex=0))
+    title = "Final models, trained to the end" if any(model.steps for model in facts.models) else "Delivered models"
+    return join(tag("h3", title), tag("div", table, class_="scroll", tabindex=0))
 
 
 def task_of(config: Mapping[str, Any]) -> str:
@@ -71,6 +72,12 @@ def _model_row(model: FinalModel, names: list[str], costs: list[str]) -> Markup:
     name = tag("td", tag("b", model.name), place, class_="name")
     role = tag("td", tag("span", model.role, class_=f"badge {'best' if model.role == 'best' else ''}"))
     return tag("tr", name, role, *(tag("td", cell, class_="number") for cell in cells))
+
+
+def _space(facts: StudyFacts) -> str:
+    """Name what was searched: the file of a space says nothing of whose sub-networks are in it."""
+    found = facts.compression
+    return _text(facts.config.get("space")) if found is None else f"sub-networks of {found.model}"
 
 
 def _search_facts(row: TrialRow) -> dict[str, str]:

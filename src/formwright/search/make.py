@@ -20,6 +20,7 @@ SEARCHERS: Registry[Callable[..., Searcher]] = Registry(
     {
         "random": f"{_HERE}.random_search:RandomSearch",
         "regularized-evolution": f"{_HERE}.evolution:RegularizedEvolution",
+        "op-nas": f"{_HERE}.op_nas:OpNas",
         "nsga2": f"{_HERE}.nsga2:Nsga2",
         "linas": f"{_HERE}.linas:Linas",
         "halving": f"{_HERE}.halving:Halving",

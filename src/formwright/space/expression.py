@@ -29,6 +29,7 @@ from formwright.space.draw import below, weighted
 from formwright.space.edits import graft, one_node_edits, positions
 from formwright.space.gene import Gene, Path
 from formwright.space.part import By, Fill, Part, Vector, wrong
+from formwright.space.term_gene import TermGene
 from formwright.space.terms import ALL_INPUTS, Kind, TermTables
 
 _TOKENS = (*INPUTS, *UNARY, *BINARY)
@@ -85,19 +86,18 @@ class Expressions(Part[Term]):
     def contains(self, value: object) -> bool:
         faults: list[Fault] = []
         term = _read(value, tuple, (), faults)
-        return not faults and self._complaint(term) is None and canonical(term) == term
+        return not faults and self._legal(term) and canonical(term) == term
 
     def enumerate(self) -> Iterator[Term]:
         for kind in self._kinds:
             yield from self._tables.enumerate(kind)
 
     def genes(self, value: Term, path: Path = ()) -> Iterator[Gene]:
-        yield Gene(path, value, self.choices)
+        yield TermGene(path, value, self.choices, legal=self._legal)
 
     def choices(self, term: Term) -> tuple[Term, ...]:
         """List the term and all legal terms that differ from it in one node."""
-        edited = (other for other in one_node_edits(term) if self._complaint(other) is None)
-        return tuple(dict.fromkeys((term, *edited)))
+        return tuple(dict.fromkeys((term, *filter(self._legal, one_node_edits(term)))))
 
     def put(self, value: Term, path: Path, option: Any, fill: Fill) -> Term:
         assert not path, "an expression is one gene"
@@ -108,7 +108,7 @@ class Expressions(Part[Term]):
         if first == second:
             return first
         stock, scion = (first, second) if below(rng, 2) else (second, first)
-        return graft(stock, scion, rng, lambda child: self._complaint(child) is None)
+        return graft(stock, scion, rng, self._legal)
 
     @property
     def width(self) -> int:
@@ -143,6 +143,9 @@ class Expressions(Part[Term]):
             wrong(where, complaint, found)
         faults.extend(found)
         return None
+
+    def _legal(self, term: Term) -> bool:
+        return self._complaint(term) is None
 
     def _complaint(self, term: Term) -> str | None:
         try:

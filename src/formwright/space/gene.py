@@ -11,11 +11,15 @@ Path: TypeAlias = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Gene:
-    """Name one active gene of a design: where it sits, what it holds and, on demand, what it may hold."""
+    """Name one active gene of a design: where it sits, what it holds and, on demand, what it may hold.
+
+    A gene is `structural` where other genes come and go with what it holds.
+    """
 
     path: Path
     value: Any
     choices: Callable[[Any], tuple[Any, ...]] = field(repr=False)
+    structural: bool = False
 
     @property
     def options(self) -> tuple[Any, ...]:

@@ -78,7 +78,7 @@ class Repeat(Part[Groups]):
 
     def genes(self, value: Groups, path: Path = ()) -> Iterator[Gene]:
         if len(self.lengths) > 1:
-            yield Gene(path, len(value) * self.tied, self.choices)
+            yield Gene(path, len(value) * self.tied, self.choices, structural=True)
         for index, group in enumerate(value):
             yield from self.part.genes(group, (*path, index))
 

@@ -83,7 +83,7 @@ class Row(Part[Members]):
 
     def genes(self, value: Members, path: Path = ()) -> Iterator[Gene]:
         if self._head:
-            yield Gene(path, len(value), self.choices)
+            yield Gene(path, len(value), self.choices, structural=True)
         for group, (part, head) in enumerate(zip(self.parts, self._heads(value), strict=False)):
             yield from part.genes(head, (*path, group * self.tied))
 

@@ -58,7 +58,7 @@ class Switch(Part[Case]):
                 yield Case(tag, value)
 
     def genes(self, value: Case, path: Path = ()) -> Iterator[Gene]:
-        yield Gene(path, value.tag, self.choices)
+        yield Gene(path, value.tag, self.choices, structural=True)
         yield from self._parts[value.tag].genes(value.value, (*path, value.tag))
 
     def choices(self, tag: str) -> tuple[str, ...]:

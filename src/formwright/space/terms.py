@@ -8,6 +8,7 @@ terms of a kind is the sum over its productions of the product over their operan
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import accumulate, islice, product
 from typing import NamedTuple, TypeAlias
 
@@ -130,6 +131,12 @@ class TermTables:
             unordered = symbol in COMMUTATIVE and left == right
             for second in islice(self.enumerate(right), index if unordered else 0, None):
                 yield canonical((symbol, first, second))
+
+
+@cache
+def operand_shapes(operation: str, result: Shape) -> tuple[tuple[Shape, ...], ...]:
+    """List the shapes of operands from which an operation makes a result of a shape; there is always one."""
+    return tuple(shapes for name, shapes in _forms()[result] if name == operation)
 
 
 def _forms() -> Forms:

@@ -166,7 +166,8 @@ def _scores(config: Config) -> Evaluator:
     if config.evaluator == "proxy":
         return ByProxy(_proxies(config))
     if config.evaluator == "shared":
-        return cast(Evaluator, Shared(shared_weights(config), _raced_cost(config)))
+        first, *others = _raced_costs(config)
+        return cast(Evaluator, Shared(shared_weights(config), first, others=tuple(others)))
     trainer = make_trainer(config)
     if config.evaluator == "pretrained":
         # every trained design is a neighbour: the nearest hundred hardly ever share enough layers, counted whole
@@ -183,11 +184,12 @@ def shared_weights(config: Config) -> SharedWeights:
     return SharedWeights.read(Path(config.weights), find_task(config.task), config.training.length)
 
 
-def _raced_cost(config: Config) -> Callable[[Card], float]:
-    """Give the cost by which a sub-network has rivals: the first that is lowered, or else the parameters."""
+def _raced_costs(config: Config) -> list[Callable[[Card], float]]:
+    """Give the costs by which a sub-network has rivals: all that are lowered, or else the parameters."""
     names = [Objective.parse(text).name for text in config.objectives]
-    lowered = next((name for name in names if name == LATENCY or name in COSTS.names()), "params")
-    return latency_of(config) if lowered == LATENCY else partial(cost, name=lowered, length=config.training.length)
+    lowered = [name for name in names if name == LATENCY or name in COSTS.names()] or ["params"]
+    counted = partial(cost, length=config.training.length)
+    return [latency_of(config) if name == LATENCY else partial(counted, name=name) for name in lowered]
 
 
 def latency_of(config: Config) -> Callable[[Card], float]:

@@ -45,6 +45,19 @@ def within_targets(study: Study, targets: Mapping[str, str]) -> list[Candidate]:
     it is the cheapest.
     """
     found: dict[str, Candidate] = {}
+    for name, chosen in _best_within(study, targets).items():
+        found.setdefault(_card(chosen).digest, Candidate(name, "front", _card(chosen), chosen.number))
+    return list(found.values())
+
+
+def unmet_targets(study: Study, targets: Mapping[str, str]) -> list[str]:
+    """Name the targets that no design keeps, so that nothing is delivered for them."""
+    best = _best_within(study, targets)
+    return [name for name in targets if name not in best]
+
+
+def _best_within(study: Study, targets: Mapping[str, str]) -> dict[str, Trial]:
+    found: dict[str, Trial] = {}
     failed = undelivered(study.log)
     trials = [trial for trial in longest(study.history().finished) if trial.request.card.digest not in failed]
     for name, text in targets.items():
@@ -53,9 +66,8 @@ def within_targets(study: Study, targets: Mapping[str, str]) -> list[Candidate]:
         kept = [index for index in range(len(trials)) if not scores.violations[index]]
         if kept:
             best = min(kept, key=lambda index: (scores.values[index, 0], _cost(trials[index], goals[1])))
-            chosen = trials[best]
-            found.setdefault(_card(chosen).digest, Candidate(name, "front", _card(chosen), chosen.number))
-    return list(found.values())
+            found[name] = trials[best]
+    return found
 
 
 def _cost(trial: Trial, limit: Objective) -> float:

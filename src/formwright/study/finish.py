@@ -92,7 +92,7 @@ def _note(opened: Opened, facts: dict[str, Any], began: float) -> None:
 def _write(opened: Opened, candidate: Candidate, trainer: Trainer, verdict: Verdict) -> Path:
     scores = {f"validation {name}": value for name, value in verdict.validation.items()}
     scores |= {f"test {name}": value for name, value in (verdict.test or {}).items()}
-    task = _without_folder(trainer.task.name)
+    task = without_folder(trainer.task.name)
     tokeniser = prepare(trainer.task, candidate.card, trainer.training.length, trainer.tokeniser).tokeniser
     return save_pretrained_folder(
         verdict.model.cpu().eval(),
@@ -101,7 +101,7 @@ def _write(opened: Opened, candidate: Candidate, trainer: Trainer, verdict: Verd
         labels=trainer.task.labels if verdict.model.spec.labels > 1 else (),
         scores={f"{task} {name}": value for name, value in scores.items()},
         lineage={
-            "space": _without_folder(opened.config.space),
+            "space": without_folder(opened.config.space),
             "searcher": opened.config.searcher,
             "trial": candidate.trial,
             "task": task,
@@ -110,6 +110,6 @@ def _write(opened: Opened, candidate: Candidate, trainer: Trainer, verdict: Verd
     )
 
 
-def _without_folder(name: str) -> str:
+def without_folder(name: str) -> str:
     """Give a name as a model that goes out may show it: not where on this machine a file of the user's own lies."""
     return Path(name).name if Path(name).is_absolute() else name

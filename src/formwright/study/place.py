@@ -93,6 +93,14 @@ def find(source: str, folder: Path | None = None) -> Place:
     return Place(Path(source), facts["storage"] or str(Path(source) / DATABASE), facts["name"])
 
 
+def holds_study(folder: Path) -> bool:
+    """Tell whether a folder holds a study, even one that a kill left without its file."""
+    if (folder / CONFIG).is_file() or not (folder / DATABASE).is_file():
+        return (folder / CONFIG).is_file()
+    with Store.open(folder / DATABASE, create=True) as store:
+        return bool(store.studies())
+
+
 def _is_free(folder: Path, beside: Collection[str]) -> bool:
     """Tell whether a study may be made in a folder: it is empty, or a kill left a database without a study in it."""
     if not folder.exists():
@@ -102,8 +110,7 @@ def _is_free(folder: Path, beside: Collection[str]) -> bool:
     names = [path.name for path in folder.iterdir() if path.name not in beside]
     if DATABASE not in names or any(not name.startswith(DATABASE) for name in names):
         return not names
-    with Store.open(str(folder / DATABASE), create=True) as store:
-        return not store.studies()
+    return not holds_study(folder)
 
 
 def _as_extended(config: Config, log: Log) -> Config:

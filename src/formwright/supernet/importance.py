@@ -1,12 +1,14 @@
-"""How much each head, channel and hidden number of a model matters: first-order movement scores, or sizes of weights.
+"""How much each head, channel and hidden number of a model matters: first-order scores, or sizes of weights.
 
-The score of a weight is what the loss would lose if the weight moved to zero, summed over the steps of a training
-(EFTNAS, Eq. 3, after movement pruning). Heads and channels are compared by the mean over their weights, so that a large
-part does not count for more because it is large.
+To first order a weight matters by its product with its gradient. Summed with its sign over the steps of a training that
+is movement (EFTNAS, Eq. 3): weights that move away from zero count. Summed without it over the rows of a trained model
+it is by how much the loss would change without the weight. Heads and channels are compared by the mean over their
+weights, so that a large part does not count for more because it is large.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,9 @@ from formwright.nn.heads import HeadSpec
 from formwright.nn.task_model import TaskModel
 from formwright.supernet.hidden import stream_groups
 from formwright.supernet.parts import Group, Piece, groups
+from formwright.train.batch import Batch
+from formwright.train.loop import scores_of
+from formwright.train.losses import Loss
 
 Floats = NDArray[np.float64]
 
@@ -55,15 +60,39 @@ def magnitude(weights: Mapping[str, Tensor], card: Card, head: HeadSpec | None =
     return _importance(scored, [_mean([part.sum(1) for part in parts], _counts(parts)) for parts in found])
 
 
+def first_order(model: TaskModel, batches: Iterable[Batch], loss: Loss, hidden: bool = False) -> Importance:
+    """Score a trained model by how much its loss on some batches would change without each weight, to first order.
+
+    The model is left as it was. `hidden` scores the hidden size as well.
+    """
+    watched = Watched(copy.deepcopy(model), hidden, signed=False).eval()
+    for batch in batches:
+        watched.zero_grad(set_to_none=True)
+        loss(scores_of(watched, batch), batch).backward()  # type: ignore[no-untyped-call]
+    return watched.importance()
+
+
+def balanced(importance: Importance, share: float) -> Importance:
+    """Compare the parts of different layers less: with a share of 0 as they are, with 1 each layer by itself.
+
+    Gradients are larger in some layers than in others, whatever their parts are worth; compared as they are, whole
+    layers would be left out before any other loses a channel.
+    """
+    scores = tuple(one / max(float(one.mean()), np.finfo(np.float64).tiny) ** share for one in importance.scores)
+    return replace(importance, scores=scores)
+
+
 class Watched(nn.Module):
     """A model whose heads and channels, and with `hidden` its hidden size, are scored while it is trained.
 
-    It is trained as the model itself is. The scores are buffers, so that checkpoints keep them.
+    It is trained as the model itself is. The scores are buffers, so that checkpoints keep them. They are movement or,
+    where they are not `signed`, sizes.
     """
 
-    def __init__(self, model: TaskModel, hidden: bool = False) -> None:
+    def __init__(self, model: TaskModel, hidden: bool = False, signed: bool = True) -> None:
         super().__init__()
         self.model = model
+        self.signed = signed
         card = model.transformer.card
         self._groups = [*groups(card), *(stream_groups(card, model.spec) if hidden else ())]
         parameters = dict(model.named_parameters())
@@ -74,8 +103,9 @@ class Watched(nn.Module):
 
     def _watch(self, number: int, piece: Piece, parameter: nn.Parameter) -> None:
         def note(gradient: Tensor) -> None:
-            moved = piece.apart(gradient * parameter.detach()).sum(1)
-            self.get_buffer(f"scores_{number}").sub_(moved)  # less loss the more the product is below zero
+            # less loss the more the product is below zero
+            change = -gradient * parameter.detach() if self.signed else (gradient * parameter.detach()).abs()
+            self.get_buffer(f"scores_{number}").add_(piece.apart(change).sum(1))
 
         parameter.register_hook(note)  # type: ignore[no-untyped-call]
 

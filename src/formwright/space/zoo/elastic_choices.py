@@ -74,6 +74,8 @@ class ElasticChoices:
     def from_json(cls, data: Any) -> "ElasticChoices":
         """Read what `to_json` gave."""
         values = stored_fields(cls, data)
+        if not isinstance(values["hidden"], Sequence):
+            raise IllegalInput(f"hidden must list hidden sizes, or none, not {values['hidden']!r}")
         return cls(
             Card.from_json(values["card"]),
             _lists("heads", values["heads"]),

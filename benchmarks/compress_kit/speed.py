@@ -1,0 +1,72 @@
+"""Whether fewer multiply-accumulates save as much time: the delivered models in torch and in ONNX Runtime."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from compress_kit.bench import Bench, Row
+from formwright.arch.card import Card
+from formwright.compress.folders import Folders
+from formwright.evaluate.shared import SharedWeights
+from formwright.nn.deploy import export, open_file
+from formwright.nn.measure import Trial, measure, measure_file
+from formwright.nn.task_model import TaskModel
+from formwright.tasks.metrics import metric
+from formwright.train.judge import batch_of
+
+BATCHES = (1, 32)
+_ROUNDS = 5
+
+
+def speed(bench: Bench, network: str, at: dict[str, Row]) -> Row:
+    """Measure the teacher and the models at each share in turns, so that a busy moment falls on all of them."""
+    prepared = bench.started.begun.prepared
+    weights = SharedWeights.read(Folders(bench.out / network).network, prepared.task, bench.setting.length)
+    models = {"100%": bench.teacher}
+    models |= {share: weights.extracted(Card.from_json(row["card"])) for share, row in at.items()}
+    times: dict[str, dict[int, list[float]]] = {share: {batch: [] for batch in BATCHES} for share in models}
+    for _ in range(_ROUNDS):
+        for share, model in models.items():
+            for batch in BATCHES:
+                found = measure(model, batch, bench.setting.length, runs=20, warmup=3, memory=False)
+                times[share][batch].append(found.median_ms)
+    full = bench.cost(bench.card)
+    return {
+        share: {
+            "macs": bench.cost(models[share].transformer.card) / full,
+            **{f"ms at {batch}": float(np.min(times[share][batch])) for batch in BATCHES},
+        }
+        for share in models
+    } | {"int8": eight_bits(bench, models["50%"]) if "50%" in models else None}
+
+
+def eight_bits(bench: Bench, model: TaskModel) -> Row:
+    """Compare a model in ONNX Runtime with itself in 8 bits: validation score and milliseconds of one row."""
+    found: dict[str, Any] = {}
+    for name, int8 in (("float", False), ("int8", True)):
+        with tempfile.TemporaryDirectory() as folder:
+            path = export(model, "onnx", Path(folder), int8=int8).path
+            trial = Trial(length=bench.setting.length, runs=100)
+            found[f"{name} ms"] = measure_file(path, model.transformer.card, trial, memory=False).median_ms
+            found[f"{name} score"] = _score(bench, path)
+    return found
+
+
+def _score(bench: Bench, path: Path) -> float:
+    """Judge an exported file on validation."""
+    prepared, run = bench.started.begun.prepared, open_file(path, 1)
+    part, answers, truth = prepared.validation, [], []
+    for start in range(0, len(part.examples), 64):
+        rows = np.arange(start, min(start + 64, len(part.examples)))
+        batch = batch_of(prepared, part, rows)
+        mask = np.ones_like(batch.inputs.numpy()) if batch.mask is None else batch.mask.numpy().astype(np.int64)
+        given = {"input_ids": batch.inputs.numpy(), "attention_mask": mask}
+        if batch.types is not None:
+            given["token_type_ids"] = batch.types.numpy()
+        answers.append(run(given)[0].argmax(-1))
+        truth.append(batch.labels.numpy())
+    return metric(prepared.task.metric).compute(np.concatenate(answers), np.concatenate(truth))

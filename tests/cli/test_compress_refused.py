@@ -1,0 +1,188 @@
+"""What cannot be compressed: exit 2, a message that says what to do, and nothing half-written."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tests.cli.compressing import everything, line
+from tests.cli.conftest import Run
+from tests.cli.training import table
+from tests.compress.test_begin import change
+from tests.compress.tiny import bert
+
+from formwright.cli import compress_run
+from formwright.compress.plan import Speeds
+from formwright.cost import macs
+from formwright.study.alone import LOCK, alone_in
+
+Make = Callable[[Path], list[str]]
+
+
+def wrong_label(folder: Path) -> list[str]:
+    return line(folder, task=("--task", table(folder), "--text", "words", "--label", "c"))
+
+
+def one_class(folder: Path) -> list[str]:
+    rows = "\n".join(f"word {number},yes" for number in range(40))
+    (folder / "dull.csv").write_text(f"words,b\n{rows}\n", encoding="utf-8")
+    return line(folder, task=("--task", folder / "dull.csv", "--text", "words", "--label", "b"))
+
+
+def other_tokeniser(folder: Path) -> list[str]:
+    path = bert(folder) / "tokenizer.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["model"]["vocab"]["zebra"] = 200
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return line(folder)
+
+
+def no_numbers(folder: Path) -> list[str]:
+    path = bert(folder) / "model.safetensors"
+    weights = load_file(path)
+    weights["embeddings.LayerNorm.weight"][3] = torch.nan
+    save_file(weights, path)
+    return line(folder)
+
+
+def other_type(folder: Path) -> list[str]:
+    change(bert(folder), model_type="gpt2")
+    return line(folder)
+
+
+def absent(folder: Path) -> list[str]:
+    return line(folder, model=folder / "absent")
+
+
+def with_options(*options: object) -> Make:
+    return lambda folder: line(folder, *options)
+
+
+FAULTS: dict[str, tuple[Make, str]] = {
+    "wrong label column": (wrong_label, "no column called 'c'. The columns are: words, b"),
+    "one class": (one_class, "class"),
+    "other tokeniser": (other_tokeniser, "does not fit the model: it has 201 tokens, and the model knows 80"),
+    "no numbers": (no_numbers, "hold what is no number: 1 tensors"),
+    "other type": (other_type, "gpt2"),
+    "no model": (absent, "absent is not a folder; name the folder that holds config.json and model.safetensors"),
+    "no task": (lambda folder: line(folder, task=("--task", "mini-glue/sst3")), "no task called 'mini-glue/sst3'"),
+    "too small": (
+        with_options("--target", "macs=10%"),
+        "sub-networks of this model reach from 2.893e+04 (25.2%)",
+    ),
+    "too large": (with_options("--target", "macs=1e12"), "cannot be met: sub-networks of this model reach from"),
+    "no target": (with_options("--target", "speed=3"), "cannot read the target 'speed=3'"),
+    "too few hours": (with_options("--hours", 0.001), "0.001 hours are too few here: the least takes about"),
+    "no searcher": (with_options("--searcher", "linus"), "no searcher called 'linus'. Nearest: 'linas'"),
+    "no order": (with_options("--order", "l2"), "--order is first-order, movement, l1, none, not 'l2'"),
+    "no size": (with_options("--hidden", "8,wide"), "--hidden lists whole numbers with commas, not '8,wide'"),
+    "no such size": (with_options("--hidden", "8,99"), "hidden must be whole numbers between 1 and the encoder's 16"),
+    "no rate": (with_options("--network-rate", "-1"), "learning rate"),
+    "no device": (with_options("--device", "abacus"), "abacus"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_told_before_anything_is_written(name: str, run: Run, tmp_path: Path) -> None:
+    make, told = FAULTS[name]
+    arguments = make(tmp_path)
+    before = everything(tmp_path)
+    done = run(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert told in " ".join(done.err.split())
+    assert "formwright: " in done.err
+    assert everything(tmp_path) == before
+    assert not (tmp_path / "out").exists()
+
+
+def test_milliseconds_that_cannot_be_met_are_told_with_the_range(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compress_run, "quick", lambda length: lambda card: macs(card, length) / 1e4)
+    done = run(*line(tmp_path, "--target", "latency_ms=0.5"))
+    assert (done.code, done.out) == (2, "")
+    assert (
+        "the target latency_ms 0.5 (4.3% of the model's) cannot be met: sub-networks of this model reach " in done.err
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_a_folder_with_foreign_files_is_left_alone(force: tuple[str, ...], run: Run, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "diary.txt").write_text("dear diary", encoding="utf-8")
+    (tmp_path / "out" / "plan.json").write_text("mine", encoding="utf-8")
+    arguments = line(tmp_path, *force)
+    before = everything(tmp_path)
+    done = run(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert f"{tmp_path / 'out'} holds files that are no compression; name another folder with --out" in done.err
+    assert everything(tmp_path) == before
+
+
+def begun(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin a compression that is stopped before its first step."""
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compress_run.Stages, "teacher", stop)
+        assert run(*line(folder)).code == 130
+    assert {"compress.json", "plan.json"} <= everything(folder / "out").keys()
+
+
+@pytest.mark.parametrize("force", [(), ("--force",), ("--seed", 1, "--force")])
+def test_a_folder_in_which_another_process_works_is_left_alone(
+    force: tuple[object, ...], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(run, tmp_path, monkeypatch)
+    before = everything(tmp_path)
+    with alone_in(tmp_path / "out"):
+        done = run(*line(tmp_path, *force))
+    assert (done.code, done.out) == (2, "")
+    assert f"another process works in {tmp_path / 'out'}; wait for it, or name another folder" in done.err
+    assert everything(tmp_path) == before
+
+
+def test_a_folder_in_which_another_process_has_just_begun_is_left_alone(run: Run, tmp_path: Path) -> None:
+    with alone_in(tmp_path / "out"):
+        done = run(*line(tmp_path))
+    assert done.code == 2
+    assert "another process works in" in done.err
+    assert everything(tmp_path / "out").keys() == {LOCK}
+
+
+def test_what_has_changed_since_is_told(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun(run, tmp_path, monkeypatch)
+    weights = load_file(tmp_path / "bert" / "model.safetensors")
+    weights["embeddings.LayerNorm.weight"] += 1
+    save_file(weights, tmp_path / "bert" / "model.safetensors")
+    done = run(*line(tmp_path, "--order", "l1"))
+    assert done.code == 2
+    told = "with other options (order first-order), and that began with something else: changed since is the weights"
+    assert told in " ".join(done.err.split())
+
+
+def test_hours_that_are_told_to_be_enough_are_enough(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing of the first attempt is in the way of the second."""
+    monkeypatch.setattr(compress_run, "measured_speeds", lambda *_: Speeds(0.1, 0.3, 0.2, 20.0))
+    refused = run(*line(tmp_path, "--hours", 0.01))
+    needed = refused.err.split("the least takes about ")[1].split(";")[0]
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compress_run.Stages, "teacher", stop)
+    assert run(*line(tmp_path, "--hours", needed)).code == 130
+    assert (tmp_path / "out" / "plan.json").is_file()
+
+
+def test_help_names_the_options(run: Run) -> None:
+    done = run("compress", "--help")
+    assert done.code == 0
+    for option in ("--target", "--hours", "--hidden", "--order", "--finetune", "--smaller"):
+        assert option in done.out

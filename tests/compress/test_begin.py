@@ -1,0 +1,163 @@
+"""What a compression can begin with, and what it refuses before anything is trained."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tests.compress.tiny import BERT, LENGTH, VIT, bert, tokeniser, vit
+from tests.evaluate.toy import SCORED, TASK, rows
+from tests.train.cases import SPANS, few
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import Attention
+from formwright.compress import begin as module
+from formwright.compress.begin import begin
+from formwright.core.errors import IllegalInput, MissingExtra
+from formwright.nn.build import build
+from formwright.nn.heads import HeadSpec
+from formwright.nn.hf.save import save_pretrained_folder
+from formwright.tasks.rows import ImageRows, Splits
+from formwright.tasks.task import Task
+
+TWO = HeadSpec("sequence-classification", 2)
+EACH = [TASK, SCORED, SPANS]
+_PIXELS = ImageRows(np.zeros((4, 1, 8, 8), np.float32), np.array([0, 1, 0, 1]))
+IMAGES = Task("pictures", "image-classification", "accuracy", lambda: Splits(_PIXELS, _PIXELS, None), labels=("a", "b"))
+
+
+def change(folder: Path, **fields: Any) -> Path:
+    """Change what the configuration of a model says."""
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | fields), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("task", EACH, ids=lambda task: task.kind)
+def test_a_plain_model_and_a_task_are_read(task: Task, tmp_path: Path) -> None:
+    begun = begin(str(bert(tmp_path)), task, LENGTH)
+    assert (begun.name, begun.card, begun.is_finetuned) == ("bert", BERT, False)
+    assert begun.prepared.task is task
+    assert begun.prepared.text_tokeniser.size == tokeniser().size
+    assert begun.prepared.length == LENGTH
+
+
+def test_images_need_no_tokeniser(tmp_path: Path) -> None:
+    begun = begin(str(vit(tmp_path)), IMAGES, LENGTH)
+    assert (begun.card, begun.prepared.tokeniser) == (VIT, None)
+    assert begun.digests()["tokeniser"] is None
+
+
+def test_rows_are_no_longer_than_what_the_model_reads(tmp_path: Path) -> None:
+    assert begin(str(bert(tmp_path)), TASK, 1000).prepared.length == 32
+
+
+def test_a_model_that_answers_the_task_is_known_for_one(tmp_path: Path) -> None:
+    assert begin(str(bert(tmp_path, "same", TWO, labels=TASK.labels)), TASK, LENGTH).is_finetuned
+    assert not begin(str(bert(tmp_path, "other", TWO, labels=("a", "b"))), TASK, LENGTH).is_finetuned
+
+
+def test_a_head_of_another_purpose_is_left_out(tmp_path: Path) -> None:
+    folder = change(bert(tmp_path), architectures=["BertForMultipleChoice"])
+    begun = begin(str(folder), TASK, LENGTH)
+    assert begun.imported.head is None
+    assert not begun.is_finetuned
+
+
+def test_the_digests_tell_what_has_changed(tmp_path: Path) -> None:
+    folder = bert(tmp_path)
+    before = begin(str(folder), TASK, LENGTH).digests()
+    assert begin(str(folder), TASK, LENGTH).digests() == before
+    weights = load_file(folder / "model.safetensors")
+    weights["embeddings.LayerNorm.weight"] += 1
+    save_file(weights, folder / "model.safetensors")
+    other = replace(TASK, labels=("no", "yes"), splits=lambda: Splits(rows(1), rows(0), None))
+    after = begin(str(folder), other, LENGTH).digests()
+    assert {name for name in before if before[name] != after[name]} == {
+        "weights",
+        "training rows",
+        "validation rows",
+        "labels",
+    }
+
+
+def test_without_a_model_the_demonstration_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_DEMO", "no_such_package")
+    with pytest.raises(MissingExtra, match="demo"):
+        begin("", TASK, LENGTH)
+
+
+@pytest.mark.slow
+def test_without_a_model_it_is_minilm() -> None:
+    begun = begin("", TASK, LENGTH)
+    assert (begun.name, begun.card.output_width, begun.is_finetuned) == ("MiniLM", 384, False)
+
+
+def one_class() -> Splits[Any]:
+    whole = rows(0)
+    return Splits(replace(whole, labels=(0,) * len(whole)), replace(rows(1), labels=(0,) * len(rows(1))), None)
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        (
+            few("pydoc/masked", 16),
+            r"models for pydoc/masked \(masked-lm\) cannot be compressed; known are sequence-clas",
+        ),
+        (Task("dull", "sequence-classification", "accuracy", one_class, labels=("yes",)), r"dull has 1 class \(yes\)"),
+        (IMAGES, "pictures has images, but this card reads text"),
+    ],
+)
+def test_tasks_that_no_model_can_be_compressed_for_are_refused(task: Task, told: str, tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match=told):
+        begin(str(bert(tmp_path)), task, LENGTH)
+
+
+@pytest.mark.parametrize("number", [torch.nan, torch.inf])
+def test_weights_that_are_no_numbers_are_refused(number: float, tmp_path: Path) -> None:
+    folder = bert(tmp_path)
+    weights = load_file(folder / "model.safetensors")
+    name = next(name for name in weights if name.endswith("layer.1.output.dense.weight"))
+    weights[name][3, 5] = number
+    save_file(weights, folder / "model.safetensors")
+    told = r"the weights in .*bert hold what is no number: 1 tensors, the first being .*layers\.1.*fetch it again"
+    with pytest.raises(IllegalInput, match=told):
+        begin(str(folder), TASK, LENGTH)
+
+
+def test_a_tokeniser_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    folder = bert(tmp_path)
+    content = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    content["model"]["vocab"]["zebra"] = 200
+    (folder / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(IllegalInput, match="does not fit the model: it has 201 tokens, and the model knows 80"):
+        begin(str(folder), TASK, LENGTH)
+
+
+def test_a_model_without_a_tokeniser_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match=r"holds neither tokenizer\.json nor vocab\.txt, so there is no tokeniser"):
+        begin(str(bert(tmp_path, tokenizer=None)), TASK, LENGTH)
+
+
+def test_a_model_of_another_type_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match=r"gpt2.*bert"):
+        begin(str(change(bert(tmp_path), model_type="gpt2")), TASK, LENGTH)
+
+
+def test_what_has_no_encoder_is_refused(tmp_path: Path) -> None:
+    assert BERT.encoder is not None
+    card = Card(decoder=Stack(BERT.encoder.embedding, (Block(16, Attention(2, 8), (32,)),), causal=True))
+    save_pretrained_folder(build(card), tmp_path / "decoder", tokenizer=tokeniser().tokenizer)
+    with pytest.raises(IllegalInput, match="scored in encoders; this is a decoder"):
+        begin(str(tmp_path / "decoder"), TASK, LENGTH)
+
+
+def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match=r"is not a folder; name the folder that holds config\.json"):
+        begin(str(tmp_path / "absent"), TASK, LENGTH)

@@ -1,0 +1,31 @@
+"""How fast this machine is, found without changing what is to be trained."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tests.compress.tiny import job
+
+from formwright.compress.speeds import measured_speeds
+
+
+def test_all_stages_are_timed_and_nothing_is_changed(tmp_path: Path) -> None:
+    started = job(tmp_path).started()
+    before, threads = started.begun.digests(), torch.get_num_threads()
+    found = measured_speeds(started.begun, started.training, 0.4)
+    assert min(found.teacher, found.network, found.validation, found.delivery) > 0
+    assert found.network > found.teacher  # several sub-networks, and an answer of the teacher
+    assert started.begun.digests() == before
+    assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize("scored", [False, True])
+def test_smaller_sub_networks_take_less(scored: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that ticks once each time it is read."""
+    ticks = iter(range(10**6))
+    monkeypatch.setattr("time.perf_counter", lambda: float(next(ticks)))
+    started = job(tmp_path, scored=scored).started()
+    whole, small = (measured_speeds(started.begun, started.training, share) for share in (1.0, 0.2))
+    assert whole.teacher == small.teacher == 1.0
+    assert whole.network - small.network == pytest.approx(0.8 + 0.4)
+    assert small.validation == pytest.approx(0.6 * whole.validation)

@@ -1,0 +1,236 @@
+"""The trainings of a compression: each is done once, goes on where it was stopped, and changes nothing else."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.cli.training import table
+from tests.compress.tiny import BERT, LENGTH, bert, job
+
+from formwright.compress import trainings
+from formwright.compress.folders import Folders, read_importance
+from formwright.compress.job import Started
+from formwright.compress.models import read_model
+from formwright.compress.plan import ORDERS, Order, Plan
+from formwright.compress.trainings import (
+    MARGIN,
+    Conduct,
+    make_network,
+    ordering,
+    search_space,
+    space_scores,
+    super_network,
+    teacher,
+)
+from formwright.core.errors import IllegalInput
+from formwright.cost import macs
+from formwright.nn.heads import HeadSpec
+from formwright.nn.task_model import TaskModel
+from formwright.space.zoo.elastic_choices import ElasticChoices
+from formwright.supernet.importance import magnitude, uniform
+from formwright.train.fit import Run
+from formwright.train.judge import batch_of
+from formwright.train.loop import Paused, Saving, scores_of
+from formwright.train.weights_digest import weights_digest
+
+PLAN = Plan(teacher_steps=6, network_steps=6, evaluations=1)
+
+
+def conduct(told: list[str] | None = None, stop: Callable[[str, int], bool] = lambda *_: False) -> Conduct:
+    """Save every second step, note what is done, and stop where that is wished."""
+
+    @contextmanager
+    def conducted(what: str, folder: Path, steps: int) -> Iterator[Run]:
+        def after_step(step: int, _: float) -> None:
+            if told is not None:
+                told.append(f"{what} {step}")
+            if stop(what, step):
+                raise Paused
+
+        assert steps == 6
+        yield Run(Saving(folder, 2), after_step=after_step)
+
+    return conducted
+
+
+def digest(model: TaskModel) -> str:
+    return weights_digest(model.state_dict())
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Started:
+    return job(tmp_path).started()
+
+
+def taught(started: Started, folders: Folders, how: Conduct | None = None, plan: Plan = PLAN) -> TaskModel:
+    return teacher(started.begun, plan, started.method, folders, how or conduct())
+
+
+def drawn(started: Started, folders: Folders) -> ElasticChoices:
+    costs = started.costs(None)
+    ends = started.lowest(costs), started.highest(costs)
+    return search_space(BERT, ends, costs["macs"], started.method, folders)[0]
+
+
+def test_the_teacher_is_trained_once_and_read_afterwards(started: Started, tmp_path: Path) -> None:
+    folders, told = Folders(tmp_path / "out"), list[str]()
+    first = taught(started, folders, conduct(told))
+    assert told == [f"fine-tuning {step}" for step in range(6)]
+    assert digest(taught(started, folders, conduct(told))) == digest(first)
+    assert len(told) == 6
+    importance = read_importance(folders.importance)
+    assert [len(scores) for scores in importance.scores] == [4, 64] * 2
+    assert importance.hidden is None
+    assert not folders.checkpoints("teacher").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [0, 1, 3, 5])
+def test_a_teacher_that_was_stopped_is_the_same_in_the_end(at: int, started: Started, tmp_path: Path) -> None:
+    whole, cut = Folders(tmp_path / "whole"), Folders(tmp_path / "cut")
+    wanted = taught(started, whole)
+    with pytest.raises(Paused):
+        taught(started, cut, conduct(stop=lambda _, step: step == at))
+    assert not cut.teacher.exists()
+    told: list[str] = []
+    assert digest(taught(started, cut, conduct(told))) == digest(wanted)
+    assert told == [f"fine-tuning {step}" for step in range(at + 1, 6)]
+    for found, scores in zip(
+        read_importance(cut.importance).scores, read_importance(whole.importance).scores, strict=True
+    ):
+        assert found.tolist() == scores.tolist()
+
+
+@pytest.mark.slow
+def test_a_teacher_that_was_killed_before_it_was_written_is_the_same(
+    started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, cut = Folders(tmp_path / "whole"), Folders(tmp_path / "cut")
+    wanted = taught(started, whole)
+
+    def full(*_: object) -> None:
+        raise IllegalInput("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainings, "save", full)
+        with pytest.raises(IllegalInput, match="full"):
+            taught(started, cut)
+    told: list[str] = []
+    assert digest(taught(started, cut, conduct(told))) == digest(wanted)
+    assert told == []  # the checkpoint of its end was there
+    for found, scores in zip(
+        read_importance(cut.importance).scores, read_importance(whole.importance).scores, strict=True
+    ):
+        assert found.tolist() == scores.tolist()
+
+
+@pytest.mark.parametrize("order", ["first-order", "movement"])
+def test_a_model_that_answers_the_task_stays_its_own_teacher(order: Order, tmp_path: Path) -> None:
+    folder = bert(tmp_path, "known", HeadSpec("sequence-classification", 2), labels=("no", "yes"))
+    started = job(tmp_path, model=folder, order=order).started()
+    assert started.begun.is_finetuned
+    folders, told = Folders(tmp_path / "out"), list[str]()
+    known = taught(started, folders, conduct(told))
+    assert digest(known) == weights_digest(started.begun.imported.weights)
+    assert len(told) == (6 if order == "movement" else 0)  # only to see where its weights move
+    assert any(scores.any() for scores in space_scores(started.method, folders).scores)
+
+
+def test_the_hidden_size_is_scored_where_it_may_shrink(tmp_path: Path) -> None:
+    started = job(tmp_path, hidden=(8,)).started()
+    folders = Folders(tmp_path / "out")
+    taught(started, folders)
+    found = read_importance(folders.importance)
+    assert found.hidden is not None
+    assert (len(found.hidden), found.pooled is not None) == (16, True)
+    assert drawn(started, folders).hidden == (8, 16)
+
+
+def test_the_space_is_drawn_up_once_from_below_the_lowest_target(started: Started, tmp_path: Path) -> None:
+    folders = Folders(tmp_path / "out")
+    taught(started, folders)
+    costs = started.costs(None)
+    ends = started.lowest(costs), started.highest(costs)
+    choices, met = search_space(BERT, ends, costs["macs"], started.method, folders)
+    assert [one.target for one in met] == pytest.approx(np.linspace(MARGIN * ends[0], ends[1], 3).tolist())
+    assert choices.largest == BERT
+    assert macs(choices.smallest, LENGTH) <= met[0].cost
+    content = folders.space.read_bytes()
+    assert search_space(BERT, ends, costs["macs"], started.method, folders) == (choices, met)
+    assert folders.space.read_bytes() == content
+
+
+def test_a_smaller_space_ends_at_the_highest_target(tmp_path: Path) -> None:
+    whole = job(tmp_path).started()
+    folders = Folders(tmp_path / "out")
+    taught(whole, folders)
+    smaller = job(tmp_path, model=Path(whole.job.model), whole=False).started()
+    other = Folders(tmp_path / "smaller")
+    other.out.mkdir()
+    other.importance.write_bytes(folders.importance.read_bytes())
+    assert drawn(whole, folders).largest == BERT
+    largest = macs(drawn(smaller, other).largest, LENGTH) / macs(BERT, LENGTH)
+    assert largest < 0.9
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_super_network_says_at_first_what_the_teacher_says(order: Order, tmp_path: Path) -> None:
+    started = job(tmp_path, order=order).started()
+    folders = Folders(tmp_path / "out")
+    known = taught(started, folders)
+    scores = ordering(known, started.method, folders)
+    wanted = {
+        "l1": magnitude(dict(known.named_parameters()), BERT),
+        "none": uniform(BERT),
+    }.get(order, space_scores(started.method, folders))
+    for found, expected in zip(scores.scores, wanted.scores, strict=True):
+        assert found == pytest.approx(expected)
+    network = make_network(known, drawn(started, folders), scores, started.method).eval()
+    batch = batch_of(started.begun.prepared, started.begun.prepared.validation, np.arange(8))
+    with torch.inference_mode():
+        said, expected_said = scores_of(network.model, batch), scores_of(known.eval(), batch)
+    assert (said - expected_said).abs().max() < 1e-5
+    assert (digest(network.model) == digest(known)) == (order == "none")
+
+
+def networked(started: Started, folders: Folders, how: Conduct | None = None) -> TaskModel:
+    known = taught(started, folders)
+    super_network(started.begun, known, drawn(started, folders), PLAN, started.method, folders, how or conduct())
+    return read_model(folders.network)
+
+
+def test_the_super_network_is_trained_once(started: Started, tmp_path: Path) -> None:
+    folders, told = Folders(tmp_path / "out"), list[str]()
+    first = networked(started, folders, conduct(told))
+    assert told == [f"super-network {step}" for step in range(6)]
+    assert digest(networked(started, folders, conduct(told))) == digest(first)
+    assert len(told) == 6
+    assert digest(first) != digest(taught(started, folders))
+    assert not folders.checkpoints("network").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [0, 3])
+def test_a_super_network_that_was_stopped_is_the_same_in_the_end(at: int, started: Started, tmp_path: Path) -> None:
+    wanted = networked(started, Folders(tmp_path / "whole"))
+    cut = Folders(tmp_path / "cut")
+    with pytest.raises(Paused):
+        networked(started, cut, conduct(stop=lambda _, step: step == at))
+    assert not cut.network.exists()
+    told: list[str] = []
+    assert digest(networked(started, cut, conduct(told))) == digest(wanted)
+    assert told == [f"super-network {step}" for step in range(at + 1, 6)]
+
+
+@pytest.mark.slow
+def test_seeds_decide(tmp_path: Path) -> None:
+    table(tmp_path)
+    model = bert(tmp_path)
+    found = {
+        digest(networked(job(tmp_path, model=model, seed=seed).started(), Folders(tmp_path / name)))
+        for name, seed in (("a", 0), ("b", 1), ("c", 0))
+    }
+    assert len(found) == 2

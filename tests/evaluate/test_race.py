@@ -1,0 +1,185 @@
+"""A race ends early where that is safe, and only there."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formwright.core.rng import derive
+from formwright.evaluate.race import Answers, Rules, race
+from formwright.tasks.metrics import METRICS
+
+accuracy = METRICS["accuracy"].compute
+pearson = METRICS["pearson"].compute
+
+
+def labels(rows: int, seed: int) -> Answers:
+    return derive(seed, "truth").integers(2, size=rows)
+
+
+def right(truth: Answers, share: float, seed: int) -> Answers:
+    """Answer so large a share of the rows rightly, in the mean."""
+    return np.where(derive(seed, "answers").random(len(truth)) < share, truth, 1 - truth)
+
+
+class Model:
+    """Answers that are known beforehand, and the rows that were asked for."""
+
+    def __init__(self, answers: Answers) -> None:
+        self.answers = answers
+        self.asked: list[Answers] = []
+
+    def __call__(self, rows: Answers) -> Answers:
+        self.asked.append(rows)
+        return self.answers[rows]
+
+    @property
+    def rows(self) -> list[int]:
+        return [int(row) for rows in self.asked for row in rows]
+
+
+@given(rows=st.integers(1, 400), share=st.floats(0, 1), seed=st.integers(0, 99))
+def test_without_a_rival_all_rows_are_answered(rows: int, share: float, seed: int) -> None:
+    truth = labels(rows, seed)
+    model = Model(right(truth, share, seed))
+    ran = race(model, truth, None, accuracy)
+    assert ran.whole
+    assert ran.rows.tolist() == sorted(model.rows) == list(range(rows))
+    assert ran.answers.tolist() == model.answers.tolist()
+
+
+@pytest.mark.parametrize("rows", [1, 63, 64, 65, 500])
+def test_a_better_model_answers_each_row_once_and_its_answers_stand_in_their_order(rows: int) -> None:
+    truth = labels(rows, 1)
+    model = Model(right(truth, 0.9, 2))
+    ran = race(model, truth, right(truth, 0.5, 3), accuracy)
+    assert ran.whole
+    assert sorted(model.rows) == list(range(rows))
+    assert ran.rows.tolist() == list(range(rows))
+    assert ran.answers.tolist() == model.answers.tolist()
+    assert ran.answers.dtype == model.answers.dtype
+
+
+def test_a_clearly_better_rival_ends_the_race_at_the_first_look() -> None:
+    truth = labels(2000, 1)
+    model = Model(right(truth, 0.5, 2))
+    ran = race(model, truth, right(truth, 0.95, 3), accuracy)
+    assert not ran.whole
+    assert len(ran.rows) == Rules().first == len(model.rows)
+    assert ran.answers.tolist() == model.answers[ran.rows].tolist()
+    assert ran.rows.tolist() == model.rows
+
+
+def test_all_models_answer_the_same_rows_first() -> None:
+    truth = labels(500, 1)
+    first, second = (Model(right(truth, 0.4, seed)) for seed in (2, 3))
+    for model in (first, second):
+        race(model, truth, truth, accuracy)
+    assert first.rows == second.rows
+    assert first.rows != sorted(first.rows)
+
+
+def test_the_same_race_ends_the_same_way() -> None:
+    truth = labels(800, 1)
+    found, rival = right(truth, 0.78, 2), right(truth, 0.86, 3)
+    once, again = (race(Model(found), truth, rival, accuracy) for _ in range(2))
+    assert not once.whole
+    assert once.rows.tolist() == again.rows.tolist()
+
+
+def test_looks_are_taken_less_and_less_often() -> None:
+    truth = labels(1000, 1)
+    model = Model(truth)
+    race(model, truth, truth, accuracy)
+    assert np.cumsum([len(rows) for rows in model.asked]).tolist() == [64, 96, 144, 216, 324, 486, 729, 1000]
+    slow = Model(truth)
+    race(slow, truth[:8], truth[:8], accuracy, Rules(first=2, growth=1.0))
+    assert [len(rows) for rows in slow.asked] == [2, 1, 1, 1, 1, 1, 1]  # grows by a row at least, so that it ends
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=40)
+def test_who_is_as_good_as_the_rival_on_the_rows_so_far_goes_on(seed: int) -> None:
+    truth = labels(200, seed)
+    rival = right(truth, 0.7, seed)
+    assert race(Model(rival), truth, rival, accuracy).whole
+    better = np.where(derive(seed, "better").random(200) < 0.1, truth, rival)
+    assert race(Model(better), truth, rival, accuracy).whole  # on every subset of rows at least as good
+
+
+def stopped(races: int, rows: int, draw: Callable[[Answers, int], tuple[Answers, Answers]], least: bool) -> list[bool]:
+    """Run races of random models against rivals; with `least` only those that end at least as well as the rival."""
+    found = []
+    for seed in range(races):
+        truth = labels(rows, seed)
+        candidate, rival = draw(truth, seed)
+        if not least or accuracy(candidate, truth) >= accuracy(rival, truth):
+            found.append(not race(Model(candidate), truth, rival, accuracy).whole)
+    return found
+
+
+def alike(truth: Answers, seed: int, share: float = 0.85, agreed: float = 0.7) -> tuple[Answers, Answers]:
+    """Draw two models of the same quality that agree on most rows, as sub-networks of one network do."""
+    rival, other = right(truth, share, 2 * seed), right(truth, share, 2 * seed + 1)
+    same = derive(seed, "same").random(len(truth)) < agreed
+    return np.where(same, rival, other), rival
+
+
+def alone(truth: Answers, seed: int) -> tuple[Answers, Answers]:
+    return alike(truth, seed, agreed=0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", [alike, alone])
+def test_few_are_stopped_that_would_have_ended_as_well_as_the_rival(
+    draw: Callable[[Answers, int], tuple[Answers, Answers]],
+) -> None:
+    ended = stopped(400, 500, draw, least=True)
+    assert len(ended) > 150
+    assert np.mean(ended) <= 0.04
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", [alike, alone])
+def test_few_are_stopped_that_are_of_the_same_quality(draw: Callable[[Answers, int], tuple[Answers, Answers]]) -> None:
+    ended = stopped(200, 500, draw, least=False)
+    assert 0 < np.mean(ended) <= 0.12  # each of five looks errs in one of a hundred, and chance is chance
+
+
+def test_hardly_any_are_stopped_that_are_better() -> None:
+    def draw(truth: Answers, seed: int) -> tuple[Answers, Answers]:
+        return right(truth, 0.88, 2 * seed), right(truth, 0.8, 2 * seed + 1)
+
+    assert np.mean(stopped(60, 400, draw, least=False)) <= 0.02
+
+
+def test_most_are_stopped_that_are_clearly_worse_and_most_rows_are_saved() -> None:
+    spent = []
+    for seed in range(30):
+        truth = labels(1000, seed)
+        spent.append(len(race(Model(right(truth, 0.6, seed)), truth, right(truth, 0.85, seed + 99), accuracy).rows))
+    assert np.mean(np.array(spent) < 1000) == 1.0
+    assert np.mean(spent) < 200
+
+
+def test_more_doubt_ends_more_races() -> None:
+    truth = labels(400, 1)
+    model, rival = right(truth, 0.80, 2), right(truth, 0.84, 3)
+    rows = [len(race(Model(model), truth, rival, accuracy, Rules(doubt=doubt)).rows) for doubt in (0.0, 0.01, 0.4)]
+    assert rows == sorted(rows, reverse=True)
+    assert rows[0] > rows[-1]
+
+
+def test_numbers_are_raced_as_labels_are() -> None:
+    truth = derive(1, "numbers").normal(size=400)
+    noise = derive(2, "noise").normal(size=(2, 400))
+    close, far = truth + 0.2 * noise[0], (truth + 3 * noise[1]).astype(np.float32)
+    ended = race(Model(far), truth, close, pearson)
+    assert not ended.whole
+    whole = race(Model(close), truth, far, pearson)
+    assert whole.whole
+    assert whole.answers.tolist() == close.tolist()
+    constant = race(Model(np.zeros(400)), truth, close, pearson)  # a correlation of nothing is 0, and no fault
+    assert not constant.whole

@@ -1,0 +1,243 @@
+"""Sub-networks are scored with the weights of their super-network, and races never flatter them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.evaluate.toy import SCORED, TASK, card, files, finished, history
+from tests.train.cases import ENCODER, LENGTH, SPANS
+from torch import Tensor
+
+from formwright.arch.card import Card
+from formwright.core.errors import EvaluationFailed, IllegalInput
+from formwright.core.records import History, Observation, Request
+from formwright.cost import params
+from formwright.evaluate.context import Context
+from formwright.evaluate.race import Rules
+from formwright.evaluate.shared import ANSWERS, RIVAL, STOPPED, Shared, SharedWeights
+from formwright.nn.build import build
+from formwright.nn.hf.save import save_pretrained_folder
+from formwright.nn.task_model import TaskModel
+from formwright.supernet.automatic import sub_network
+from formwright.tasks.task import Task
+from formwright.train.fit import Training, fit, fresh_model
+from formwright.train.judge import judge
+from formwright.train.prepare import prepare
+from formwright.train.recipe import Recipe
+
+WHOLE = card(32, 32)
+NARROW = sub_network(WHOLE, ((1, 16), (2, 32)))
+THIN = sub_network(WHOLE, ((1, 8), (1, 8)))
+EAGER = Rules(first=8, growth=1.3)
+
+
+def network(task: Task = TASK, whole: Card = WHOLE, length: int = 12, steps: int = 60) -> SharedWeights:
+    """Train a small network for a moment, so that what is left out of it matters."""
+    prepared = prepare(task, whole, length)
+    training = Training(Recipe(steps, 16, learning_rate=3e-3), length=length, device="cpu")
+    return SharedWeights(fit(fresh_model(whole, prepared, training), prepared, training).model, prepared)
+
+
+@pytest.fixture(scope="module")
+def trained() -> SharedWeights:
+    return network()
+
+
+def shared(weights: SharedWeights, rules: Rules | None = EAGER) -> Shared:
+    return Shared(weights, params, rules)
+
+
+def lost(weights: SharedWeights) -> SharedWeights:
+    """Give a network whose every sub-network gives the wrong answer to most rows: its labels change places."""
+    model = build(WHOLE, weights.model.transformer.settings, weights.model.spec)
+    assert isinstance(model, TaskModel)
+    state = {name: tensor.clone() for name, tensor in weights.model.state_dict().items()}
+    for name in ("head.output.weight", "head.output.bias"):
+        state[name] = state[name].flip(0)
+    model.load_state_dict(state)
+    return replace(weights, model=model.eval())
+
+
+@pytest.mark.parametrize("rules", [None, EAGER])
+@pytest.mark.parametrize("part", [WHOLE, NARROW, THIN], ids=["whole", "narrow", "thin"])
+def test_without_rivals_the_score_is_that_of_the_extracted_model(
+    part: Card, rules: Rules | None, trained: SharedWeights
+) -> None:
+    found = shared(trained, rules).evaluate(Request(part), Context())
+    prepared = trained.prepared
+    assert found.metrics == judge(trained.extracted(part), prepared, prepared.validation)
+    assert found.artifacts == {}  # there is no folder to keep them in
+    assert (found.spent.steps, found.spent.seconds > 0) == (0, True)
+    assert found.spent.macs > 0
+
+
+def test_sub_networks_differ_and_the_largest_is_the_network_itself(trained: SharedWeights) -> None:
+    scores = [shared(trained).evaluate(Request(part), Context()).metrics["accuracy"] for part in (WHOLE, THIN)]
+    assert scores[0] > scores[1]
+    whole = trained.extracted(WHOLE).state_dict()
+    assert all(tensor.equal(whole[name]) for name, tensor in trained.model.state_dict().items())
+    assert trained.extracted(WHOLE).head.output.weight is not trained.model.head.output.weight  # type: ignore[union-attr]
+    assert trained.card == WHOLE
+
+
+def test_the_answers_to_all_rows_are_kept_for_later_races(trained: SharedWeights, tmp_path: Path) -> None:
+    found = shared(trained).evaluate(Request(NARROW), Context(folder=tmp_path))
+    assert files(tmp_path) == [found.artifacts[ANSWERS]] == [f"answers/{NARROW.digest[:32]}.npy"]
+    kept = np.load(tmp_path / found.artifacts[ANSWERS], allow_pickle=False)
+    truth = trained.prepared.validation.examples.labels
+    assert float((kept == truth).mean()) == found.metrics["accuracy"]
+
+
+def raced(weights: SharedWeights, rival: Card, part: Card, folder: Path) -> tuple[Observation, Observation]:
+    """Judge a rival with good weights, and then a sub-network of a network that is mostly wrong."""
+    first = shared(weights).evaluate(Request(rival), Context(folder=folder))
+    context = Context(folder=folder, history=history(finished(7, rival, first)))
+    return first, shared(lost(weights)).evaluate(Request(part), context)
+
+
+def test_one_that_is_surely_beaten_is_stopped_and_scored_by_what_it_is_behind(
+    trained: SharedWeights, tmp_path: Path
+) -> None:
+    rival, found = raced(trained, NARROW, WHOLE, tmp_path)
+    rows = len(trained.prepared.validation.examples)
+    assert found.artifacts[RIVAL] == "7"
+    number = int(found.artifacts[STOPPED].removesuffix(f" of {rows} rows"))
+    assert EAGER.first <= number < rows
+    assert ANSWERS not in found.artifacts
+    assert files(tmp_path) == [rival.artifacts[ANSWERS]]
+    assert found.metrics["accuracy"] < rival.metrics["accuracy"]
+    whole = shared(lost(trained), None).evaluate(Request(WHOLE), Context())
+    assert found.spent.macs < whole.spent.macs
+
+
+def test_a_stopped_one_is_never_said_to_be_as_good_as_its_rival(tmp_path: Path) -> None:
+    """Whatever the weights are: many networks race against one rival."""
+    weights = network(steps=30)
+    first = shared(weights).evaluate(Request(NARROW), Context(folder=tmp_path))
+    context = Context(folder=tmp_path, history=history(finished(0, NARROW, first)))
+    ended = []
+    for seed in range(12):
+        other = build(WHOLE, head=weights.model.spec, seed=seed, spread="width")
+        assert isinstance(other, TaskModel)
+        found = shared(replace(weights, model=other.eval())).evaluate(Request(WHOLE), context)
+        ended.append(STOPPED in found.artifacts)
+        assert not ended[-1] or found.metrics["accuracy"] < first.metrics["accuracy"]
+    assert sum(ended) > 3
+
+
+def test_who_costs_less_has_no_rival(trained: SharedWeights, tmp_path: Path) -> None:
+    _, found = raced(trained, WHOLE, THIN, tmp_path)
+    assert STOPPED not in found.artifacts
+    assert found.metrics == shared(lost(trained), None).evaluate(Request(THIN), Context()).metrics
+
+
+def test_a_rival_costs_no_more_in_any_cost(trained: SharedWeights, tmp_path: Path) -> None:
+    first = shared(trained).evaluate(Request(NARROW), Context(folder=tmp_path))
+    context = Context(folder=tmp_path, history=history(finished(0, NARROW, first)))
+
+    def dear(one: Card) -> float:
+        return 2.0 if one == NARROW else 1.0
+
+    loser = lost(trained)
+    assert STOPPED in Shared(loser, params, EAGER).evaluate(Request(WHOLE), context).artifacts
+    whole = Shared(loser, params, EAGER, others=(dear,)).evaluate(Request(WHOLE), context)
+    assert STOPPED not in whole.artifacts
+    cheap = Shared(loser, params, EAGER, others=(lambda one: -dear(one),)).evaluate(Request(WHOLE), context)
+    assert STOPPED in cheap.artifacts
+
+
+def test_the_rival_is_the_best_of_those_that_cost_no_more(trained: SharedWeights, tmp_path: Path) -> None:
+    good = shared(trained).evaluate(Request(NARROW), Context(folder=tmp_path))
+    poor = replace(good, metrics={**good.metrics, "accuracy": 0.1})
+    unkept = replace(good, metrics={**good.metrics, "accuracy": 1.0}, artifacts={})
+    trials = (finished(0, NARROW, poor), finished(1, NARROW, good), finished(2, NARROW, poor))
+    context = Context(folder=tmp_path, history=History((*trials, finished(3, THIN, unkept))))
+    assert shared(lost(trained)).evaluate(Request(WHOLE), context).artifacts[RIVAL] == "1"
+
+
+def test_who_has_lost_its_answers_is_no_rival(trained: SharedWeights, tmp_path: Path) -> None:
+    first = shared(trained).evaluate(Request(NARROW), Context(folder=tmp_path))
+    trials = history(finished(0, NARROW, first))
+    (tmp_path / first.artifacts[ANSWERS]).unlink()
+    for context in (Context(folder=tmp_path, history=trials), Context(history=trials)):
+        found = shared(lost(trained)).evaluate(Request(WHOLE), context)
+        assert STOPPED not in found.artifacts
+
+
+def test_answers_that_cannot_be_read_are_named(trained: SharedWeights, tmp_path: Path) -> None:
+    first = shared(trained).evaluate(Request(NARROW), Context(folder=tmp_path))
+    (tmp_path / first.artifacts[ANSWERS]).write_bytes(b"nonsense")
+    context = Context(folder=tmp_path, history=history(finished(4, NARROW, first)))
+    with pytest.raises(IllegalInput, match=r"cannot read the answers of trial 4 in .*\.npy"):
+        shared(trained).evaluate(Request(WHOLE), context)
+
+
+def test_a_folder_that_cannot_be_written_is_named(trained: SharedWeights, tmp_path: Path) -> None:
+    (tmp_path / "answers").touch()
+    with pytest.raises(IllegalInput, match=r"cannot write .*answers"):
+        shared(trained).evaluate(Request(WHOLE), Context(folder=tmp_path))
+
+
+def test_the_same_history_gives_the_same_score(trained: SharedWeights, tmp_path: Path) -> None:
+    once, again = (raced(trained, NARROW, WHOLE, tmp_path / name)[1] for name in ("one", "two"))
+    assert (once.metrics, once.artifacts) == (again.metrics, again.artifacts)
+
+
+def test_a_regression_is_raced_and_scored_like_the_extracted_model(tmp_path: Path) -> None:
+    weights = network(replace(SCORED, metrics=("pearson", "spearman")))
+    first = shared(weights).evaluate(Request(NARROW), Context(folder=tmp_path))
+    wanted = judge(weights.extracted(NARROW), weights.prepared, weights.prepared.validation)
+    assert first.metrics == pytest.approx(wanted, abs=1e-6)
+    assert first.metrics["pearson"] > 0.2
+    turned = build(WHOLE, weights.model.transformer.settings, weights.model.spec)
+    assert isinstance(turned, TaskModel)
+    state = weights.model.state_dict()
+    turned.load_state_dict(state | {name: -state[name] for name in ("head.output.weight", "head.output.bias")})
+    context = Context(folder=tmp_path, history=history(finished(0, NARROW, first)))
+    found = shared(replace(weights, model=turned.eval())).evaluate(Request(WHOLE), context)
+    assert STOPPED in found.artifacts
+    assert found.metrics["pearson"] < first.metrics["pearson"]
+
+
+def test_spans_are_judged_whole_and_leave_no_answers(tmp_path: Path) -> None:
+    weights = network(SPANS, ENCODER, LENGTH, steps=2)
+    part = sub_network(ENCODER, ((1, 16),))
+    first = shared(weights).evaluate(Request(part), Context(folder=tmp_path))
+    assert first.metrics == judge(weights.extracted(part), weights.prepared, weights.prepared.validation)
+    assert first.metrics.keys() == {"exact", "span-f1"}
+    assert (first.artifacts, files(tmp_path)) == ({}, [])
+
+
+def test_answers_that_are_no_numbers_are_a_failure_of_the_trial(trained: SharedWeights) -> None:
+    broken = build(WHOLE, trained.model.transformer.settings, trained.model.spec)
+    assert isinstance(broken, TaskModel)
+    with torch.no_grad():
+        weight = broken.head.output.weight
+        assert isinstance(weight, Tensor)
+        weight.fill_(torch.nan)
+    with pytest.raises(EvaluationFailed, match="no number"):
+        shared(replace(trained, model=broken.eval())).evaluate(Request(THIN), Context())
+
+
+def test_what_is_no_sub_network_is_refused(trained: SharedWeights) -> None:
+    with pytest.raises(IllegalInput):
+        trained.extracted(card(32, 32, 32))
+
+
+def test_a_network_is_read_from_its_folder_with_its_tokeniser(trained: SharedWeights, tmp_path: Path) -> None:
+    tokeniser = trained.prepared.text_tokeniser
+    save_pretrained_folder(trained.model, tmp_path / "network", tokenizer=tokeniser.tokenizer, labels=TASK.labels)
+    again = SharedWeights.read(tmp_path / "network", TASK, 12)
+    assert again.card == WHOLE
+    assert (
+        shared(again).evaluate(Request(NARROW), Context()).metrics
+        == shared(trained).evaluate(Request(NARROW), Context()).metrics
+    )
+
+
+def test_a_network_without_a_head_is_refused(tmp_path: Path) -> None:
+    save_pretrained_folder(build(WHOLE), tmp_path / "bare")
+    with pytest.raises(IllegalInput, match="has no head, so that its sub-networks cannot answer toy"):
+        SharedWeights.read(tmp_path / "bare", TASK, 12)

@@ -1,0 +1,199 @@
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.random import default_rng
+
+from formwright.arch.layers import Block
+from formwright.arch.ops import LightweightConvolution, OpGraph
+from formwright.core.errors import IllegalInput
+from formwright.core.records import History, Objective, Observation, Request, Trial
+from formwright.core.rng import derive
+from formwright.search.op_nas import OpNas
+from formwright.search.random_search import RandomSearch
+from formwright.search.unseen import Legal, anything
+from formwright.space import Case, Fields, Space
+from formwright.space.rewrite import operation_names
+from formwright.space.zoo.autobert_zero import autobert_zero
+from formwright.testing.loop import ask, run, tell
+from formwright.testing.objective import Toy
+from formwright.testing.searcher_contract import ACCURACY, PARAMS, SearcherContract
+from formwright.testing.spaces import large, small
+
+SPACE = autobert_zero("tiny attentions", 3, 2, 4, largest=7, kernels=(3, 5, 7), vocabulary=50)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Score formulas by how often softmax comes second and a product last, and convolutions by a kernel of 5."""
+
+    def evaluate(self, request: Request, context: Any = None) -> Observation:
+        layers = request.card.encoder.layers  # type: ignore[attr-defined]
+        return Observation({"accuracy": float(np.mean([self.merit(layer) for layer in layers]))})
+
+    def merit(self, layer: Block) -> float:
+        if isinstance(layer.mixer, LightweightConvolution):
+            return 0.6 if layer.mixer.kernel == 5 else 0.2
+        assert isinstance(layer.mixer, OpGraph)
+        names = operation_names(layer.mixer.term)
+        return 0.5 * (names[1:2] == ("softmax",)) + 0.5 * (names[-1] == "matmul")
+
+
+class TestOpNas(SearcherContract):
+    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> OpNas:
+        return OpNas(space, objectives, legal, population=8, parents=3, children=2)
+
+
+class TestOpNasOnFormulas(SearcherContract):
+    """The same where layers hold formulas."""
+
+    trials = 18
+
+    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> OpNas:
+        return OpNas(space, objectives, legal, population=5, parents=2, children=2, alpha=0.0)
+
+    def test_designs_with_formulas_are_new_and_belong_to_the_space(self) -> None:
+        history = run(self.make(SPACE, (ACCURACY,)), Scores(), self.trials)
+        assert all(SPACE.contains(trial.request.design) for trial in history.trials)
+        assert len(history.digests) == self.trials
+
+    def test_another_object_asks_the_same_of_formulas(self) -> None:
+        history = run(self.make(SPACE, (ACCURACY,)), Scores(), self.trials)
+        for length in (6, 12, 18):
+            past = History(history.trials[:length])
+            asked = [self.make(SPACE, (ACCURACY,)).ask(past, derive(7)) for _ in range(2)]
+            assert asked[0] == asked[1]
+
+
+def best(history: History) -> float:
+    return max(trial.observation.metrics["accuracy"] for trial in history.finished if trial.observation)
+
+
+@pytest.mark.slow
+def test_it_beats_random_search_on_formulas() -> None:
+    found = [best(run(OpNas(SPACE, (ACCURACY,), anything, 20, 5, 2), Scores(), 120, seed)) for seed in range(3)]
+    drawn = [best(run(RandomSearch(SPACE, (ACCURACY,)), Scores(), 120, seed)) for seed in range(3)]
+    assert np.mean(found) > np.mean(drawn) + 0.1
+
+
+@pytest.mark.slow
+def test_it_beats_random_search_where_there_are_no_formulas() -> None:
+    found = [best(run(OpNas(large(), (ACCURACY,), anything, 20, 5, 2), Toy(), 150, seed)) for seed in range(3)]
+    drawn = [best(run(RandomSearch(large(), (ACCURACY,)), Toy(), 150, seed)) for seed in range(3)]
+    assert min(found) > max(drawn)
+
+
+def test_parents_are_the_best_before_the_generation_and_have_equally_many_children() -> None:
+    searcher = OpNas(small(), (ACCURACY,), anything, population=6, parents=3, children=2)
+    history = run(searcher, Toy(), 6 + 3 * 6)
+    for start in (6, 12, 18):
+        past = History(history.trials[:start]).finished
+        ranked = sorted(past, key=lambda trial: -(trial.observation.metrics["accuracy"] if trial.observation else 0.0))
+        worst = ranked[2].observation.metrics["accuracy"]  # type: ignore[union-attr]
+        asked = [trial.request.parent for trial in history.trials[start : start + 6]]
+        assert all(parent is not None and parent < start for parent in asked)
+        assert asked[0] == asked[1] != asked[2] == asked[3] != asked[4] == asked[5]
+        for parent in asked:
+            assert history.trials[parent].observation.metrics["accuracy"] >= worst  # type: ignore[index, union-attr]
+
+
+def test_a_child_differs_from_its_parent_in_few_layers() -> None:
+    history = run(OpNas(SPACE, (ACCURACY,), anything, 6, 3, 2), Scores(), 30)
+    changed: Counter[int] = Counter()
+    for trial in history.trials[6:]:
+        changed[sum(mine != theirs for mine, theirs in _beside_its_parent(history, trial))] += 1
+    # one layer may change its kind, and one its formula or kernel
+    assert set(changed) <= {1, 2}
+
+
+def test_both_kinds_of_layer_come_and_go() -> None:
+    history = run(OpNas(SPACE, (ACCURACY,), anything, 6, 3, 2), Scores(), 40)
+    turns = {
+        (theirs.tag, mine.tag)
+        for trial in history.trials[6:]
+        for mine, theirs in _beside_its_parent(history, trial)
+        if mine.tag != theirs.tag
+    }
+    assert turns == {("attention", "convolution"), ("convolution", "attention")}
+
+
+def _beside_its_parent(history: History, trial: Trial) -> list[tuple[Case, Case]]:
+    assert trial.request.parent is not None
+    parent = history.trials[trial.request.parent]
+    return list(zip(_layers(trial.request), _layers(parent.request), strict=True))
+
+
+def _layers(request: Request) -> tuple[Case, ...]:
+    return request.design.layers  # type: ignore[attr-defined, no-any-return]
+
+
+def told(*scored: tuple[tuple[Case, ...], float]) -> History:
+    """Make a history of designs with given scores."""
+    trials = []
+    for number, (layers, accuracy) in enumerate(scored):
+        design = Fields.of(layers=layers)
+        assert SPACE.contains(design)
+        request = Request(SPACE.card(design), design=design)
+        trials.append(Trial(number, request, "finished", Observation({"accuracy": accuracy})))
+    return History(tuple(trials))
+
+
+def test_an_operation_that_always_did_best_is_drawn_most() -> None:
+    base = ("matmul", "Q", ("matmul", ("transpose", "K"), "V"))
+    other = ("matmul", "K", ("matmul", ("transpose", "Q"), "P"))
+    unary = ("neg", "scale", "softmax", "logsigmoid")
+    scored = []
+    for number, (name, term) in enumerate((name, term) for term in (base, other) for name in unary):
+        # the first operation of each formula is the one that tells how good it is
+        formula = ("matmul", (name, term[1]), term[2])
+        scored.append(((Case("attention", formula),) * 3, 1.0 if name == "softmax" else 0.1 + 0.01 * number))
+    history = told(*scored)
+    searcher = OpNas(SPACE, (ACCURACY,), anything, population=8, parents=8, children=1, alpha=0.0)
+    drawn: Counter[str] = Counter()
+    for seed in range(150):
+        parent = history.trials[0].request
+        layers = _layers(searcher.ask(history, default_rng(seed)))
+        for mine, theirs in zip(layers, _layers(parent), strict=True):
+            if mine.tag == "attention" and mine != theirs:
+                drawn[operation_names(mine.value)[0]] += 1
+    assert drawn.most_common(1)[0][0] == "softmax"
+
+
+def test_kernels_are_drawn_by_merit_in_their_own_layer() -> None:
+    def convolutions(*kernels: int) -> tuple[Case, ...]:
+        return tuple(Case("convolution", kernel) for kernel in kernels)
+
+    history = told(
+        *((convolutions(5, kernel, 3), 0.9) for kernel in (3, 5)),
+        *((convolutions(3, kernel, 5), 0.1) for kernel in (3, 5)),
+        (convolutions(7, 3, 7), 0.1),
+    )
+    searcher = OpNas(SPACE, (ACCURACY,), anything, population=5, parents=1, children=1, alpha=0.0)
+    asked = [_layers(searcher.ask(history, default_rng(seed))) for seed in range(150)]
+    first = Counter(layers[0].value for layers in asked if layers[0].tag == "convolution")
+    last = Counter(layers[2].value for layers in asked if layers[2].tag == "convolution")
+    assert first.most_common(1)[0][0] == 5
+    assert last.most_common(1)[0][0] == 3
+
+
+def test_the_first_designs_are_random_and_failed_ones_are_replaced() -> None:
+    searcher, history = OpNas(small(), (ACCURACY, PARAMS), anything, 4, 2, 1), History()
+    for number in range(6):
+        history = ask(searcher, history, seed=0)
+        assert history.trials[number].request.parent is None
+        history = tell(history, number, "no memory" if number < 2 else Toy().evaluate(history.trials[number].request))
+    assert ask(searcher, history, seed=0).trials[6].request.parent in range(2, 6)
+
+
+def test_small_budgets_have_small_generations() -> None:
+    assert OpNas.for_budget(None, None) == {"population": 100, "parents": 5, "children": 5}
+    assert OpNas.for_budget(760, None) == {"population": 100, "parents": 5, "children": 5}
+    assert OpNas.for_budget(100, None) == {"population": 20, "parents": 5, "children": 2}
+    assert OpNas.for_budget(1, None) == {"population": 4, "parents": 2, "children": 1}
+
+
+def test_all_faults_are_told_at_once() -> None:
+    with pytest.raises(IllegalInput, match=r"population is 0.*children is 1\.5.*alpha is -1"):
+        OpNas(small(), (ACCURACY,), anything, 0, 5, 1.5, -1)  # type: ignore[arg-type]
