@@ -38,7 +38,7 @@ import importlib.util
 assert importlib.util.find_spec("formwright") is None
 import torch, transformers
 model = transformers.AutoModelForSequenceClassification.from_pretrained(sys.argv[2], trust_remote_code=True)
-tokenizer = transformers.AutoTokenizer.from_pretrained(sys.argv[2])
+tokenizer = transformers.AutoTokenizer.from_pretrained(sys.argv[2], trust_remote_code=True)
 assert type(model).__module__.startswith("transformers_modules."), type(model)
 with torch.no_grad():
     logits = model(**tokenizer(["0 1 a b c", "2 3 a a"], padding=True, return_tensors="pt")).logits
@@ -265,8 +265,8 @@ def test_with_workers_and_every_runtime_and_elsewhere_without_this_package(tmp_p
     command = [sys.executable, "-S", "-I", "-c", ELSEWHERE, sysconfig.get_path("purelib"), folder]
     loaded = subprocess.run(command, cwd=tmp_path, env=there, capture_output=True, text=True, check=False)
     assert loaded.returncode == 0, loaded.stderr[-3000:]
-    logits, labels = json.loads(loaded.stdout)
-    assert labels == {"0": "no", "1": "yes"}
+    logits, labels = json.loads(loaded.stdout.splitlines()[-1])
+    assert labels == {"0": "no", "1": "yes"}, loaded.stdout
     model, words = load_folder(folder), read_tokeniser(folder)
     ids = [[words.special.begin, *found, words.special.separator] for found in words.encode(["0 1 a b c", "2 3 a a"])]
     with torch.no_grad():
