@@ -17,6 +17,7 @@ from tests.compress.tiny import BERT, LENGTH, VIT, bert, squad, vit
 
 from formwright.arch.card import Card
 from formwright.cli import compress_run
+from formwright.compress.plan import Plan, Speeds
 from formwright.cost import macs
 from formwright.evaluate.final import openings
 from formwright.nn.hf.save import load_folder
@@ -212,14 +213,18 @@ def test_force_begins_anew_and_keeps_the_record_of_test_openings(run: Run, tmp_p
     assert len(openings(tmp_path / "out" / "final" / "teacher")) == 2
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_process")
 def test_hours_are_planned_and_the_plan_is_kept(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = run(*line(tmp_path, "--hours", 0.02, "--json"))
+    speeds = Speeds(0.3, 0.5, 0.3, 5.0)
+    monkeypatch.setattr(compress_run, "measured_speeds", lambda *_: speeds)
+    done = run(*line(tmp_path, "--hours", 0.015, "--json"))
     check(done.data, tmp_path)
     plan = json.loads((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))
+    assert sum(Plan(**plan).seconds(speeds, 1, 2).values()) <= 0.015 * 3600
     assert f"{plan['network_steps']:,} steps of all sub-networks" in done.err
     monkeypatch.setattr(compress_run, "measured_speeds", lambda *_: pytest.fail("planned again"))
-    assert run(*line(tmp_path, "--hours", 0.02, "--json")).data == done.data
+    assert run(*line(tmp_path, "--hours", 0.015, "--json")).data == done.data
 
 
 @pytest.mark.usefixtures("one_process")

@@ -281,7 +281,7 @@ def test_a_run_leaves_a_folder_alone_that_another_has_taken(
         told = json.loads(record.read_text(encoding="utf-8")) | {"seed": 5}
         yield lambda *_: record.write_text(json.dumps(told), encoding="utf-8")
 
-    monkeypatch.setattr("formwright.cli.train_job.showing", taken)
+    monkeypatch.setattr("formwright.cli.conduct.showing", taken)
     options = ("--steps", 3, "--save-every", 2, "--out", tmp_path / "out")
     done = run("train", card_file(tmp_path), *on_table(table(tmp_path)), *options)
     assert (done.code, done.out) == (2, "")

@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from tests.compress.conftest import Made, placed
 from tests.compress.tiny import BERT, LENGTH
 
 from formwright.cost import macs
 from formwright.evaluate.final import openings
 from formwright.study.delivered import delivered
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_teacher_and_the_space_are_noted_once(stages: Callable[..., Made], tmp_path: Path) -> None:

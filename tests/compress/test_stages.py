@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from tests.compress.conftest import PLAN, Made, placed
 from tests.compress.test_trainings import conduct
 from tests.compress.tiny import BERT, LENGTH
@@ -10,6 +11,8 @@ from formwright.cost import macs
 from formwright.study.place import CONFIG, DATABASE
 from formwright.study.spaces import find_space
 from formwright.study.store import Store
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_study_begins_with_the_sub_networks_that_drew_up_the_space(stages: Callable[..., Made]) -> None:

@@ -36,6 +36,7 @@ from formwright.train.judge import batch_of
 from formwright.train.loop import Paused, Saving, scores_of
 from formwright.train.weights_digest import weights_digest
 
+pytestmark = pytest.mark.slow
 PLAN = Plan(teacher_steps=6, network_steps=6, evaluations=1)
 
 
@@ -87,7 +88,6 @@ def test_the_teacher_is_trained_once_and_read_afterwards(started: Started, tmp_p
     assert not folders.checkpoints("teacher").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("at", [0, 1, 3, 5])
 def test_a_teacher_that_was_stopped_is_the_same_in_the_end(at: int, started: Started, tmp_path: Path) -> None:
     whole, cut = Folders(tmp_path / "whole"), Folders(tmp_path / "cut")
@@ -104,7 +104,6 @@ def test_a_teacher_that_was_stopped_is_the_same_in_the_end(at: int, started: Sta
         assert found.tolist() == scores.tolist()
 
 
-@pytest.mark.slow
 def test_a_teacher_that_was_killed_before_it_was_written_is_the_same(
     started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,7 +211,6 @@ def test_the_super_network_is_trained_once(started: Started, tmp_path: Path) -> 
     assert not folders.checkpoints("network").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("at", [0, 3])
 def test_a_super_network_that_was_stopped_is_the_same_in_the_end(at: int, started: Started, tmp_path: Path) -> None:
     wanted = networked(started, Folders(tmp_path / "whole"))
@@ -225,7 +223,6 @@ def test_a_super_network_that_was_stopped_is_the_same_in_the_end(at: int, starte
     assert told == [f"super-network {step}" for step in range(at + 1, 6)]
 
 
-@pytest.mark.slow
 def test_seeds_decide(tmp_path: Path) -> None:
     table(tmp_path)
     model = bert(tmp_path)

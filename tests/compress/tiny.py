@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.training import table
+from tokenizers import Tokenizer, processors
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
@@ -30,10 +31,18 @@ def tokeniser(size: int = VOCABULARY) -> Tokeniser:
     return train_wordpiece(_TEXT, size)
 
 
+def _as_berts(found: Tokeniser) -> Tokenizer:
+    """Let the library put special tokens around sentences, as the tokenisers of pretrained models do."""
+    tokenizer = Tokenizer.from_str(found.tokenizer.to_str())
+    special = found.special
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", special.separator), ("[CLS]", special.begin))
+    return tokenizer
+
+
 def bert(folder: Path, name: str = "bert", spec: HeadSpec | None = None, **more: Any) -> Path:
     """Write a BERT with random weights, as transformers itself would write it."""
     model = build(BERT, head=spec, seed=3)
-    return export_stock(model, folder / name, **{"tokenizer": tokeniser().tokenizer, **more})
+    return export_stock(model, folder / name, **{"tokenizer": _as_berts(tokeniser()), **more})
 
 
 def vit(folder: Path) -> Path:

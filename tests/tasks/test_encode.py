@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from formwright.core.errors import IllegalInput
-from formwright.tasks.encode import Ragged, encode_rows
+from formwright.tasks.encode import Ragged, encode_rows, frame
 from formwright.tasks.rows import ImageRows, PlainText, TextRows, TranslationRows
 from formwright.tasks.tokeniser import CLASS, SEPARATOR, train_wordpiece
 
@@ -69,3 +69,11 @@ def test_ragged_rows_are_padded_on_the_right() -> None:
     assert matrix.tolist() == [[8, 9, 6], [7, 0, 0]]
     assert mask.tolist() == [[True] * 3, [True, False, False]]
     assert ragged.padded(np.array([2, 0]), 5)[0].tolist() == [[8, 9, 6], [7, 5, 5]]
+
+
+@pytest.mark.parametrize("texts", [("a good film",), ("a good film", "not a bad one")])
+def test_a_loaded_tokenizer_frames_texts_as_training_does(texts: tuple[str, ...]) -> None:
+    tokeniser = train_wordpiece(PlainText(("a good film", "not a bad one")))
+    loaded = tokeniser.tokenizer.encode(*texts)
+    tokens, types = frame(tokeniser.encode(texts), tokeniser)
+    assert (loaded.ids, loaded.type_ids) == (tokens, types)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Protocol
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from formwright.core.errors import IllegalInput
 from formwright.tasks.rows import PlainText, Rows, TextRows, TranslationRows
@@ -113,6 +113,9 @@ class WordPiece(ByLibrary):
         tokenizer = _plain(models.WordPiece(vocabulary, unk_token=SPECIAL[UNKNOWN]))
         tokenizer.add_special_tokens(list(SPECIAL))
         tokenizer.decoder = decoders.WordPiece(prefix=_INSIDE)
+        # what loads it with a model puts the special tokens around a text that `frame` does
+        ends = ((SPECIAL[place], place) for place in (SEPARATOR, CLASS))
+        tokenizer.post_processor = processors.BertProcessing(*ends)
         return tokenizer
 
 
