@@ -19,13 +19,13 @@ Configure = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def configured(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configure:
-    """Give a function that begins a search by the recipe and returns its configuration, without any work."""
+    """Give a function that begins a search by a recipe, and returns its configuration, without any work."""
     found: list[Any] = []
     monkeypatch.setattr("formwright.cli.study_run.conduct", lambda place, _: found.append(place))
 
     def call(*options: object) -> dict[str, Any]:
         out = ("--out", tmp_path / f"study-{len(found)}")
-        done = run("search", *options, "--recipe", "flexibert", *own_task(tmp_path), *out)
+        done = run("search", "--recipe", "flexibert", *options, *own_task(tmp_path), *out)
         assert done.code == 0, done.err
         config: dict[str, Any] = json.loads((found[-1].folder / "config.json").read_text(encoding="utf-8"))["config"]
         return config
@@ -42,7 +42,7 @@ def test_a_recipe_sets_all_that_is_not_said(configured: Configure) -> None:
     assert config["space"] == "flexibert-nano-s1star"
     assert config["searcher"] == {"name": "coarse-to-fine", "options": dict(FLEXIBERT.options)}
     assert config["evaluator"]["name"] == "pretrained"
-    assert config["pretraining"] == {"steps": 300, "text": "task", "least_overlap": 0.8}
+    assert config["pretraining"] == {"steps": 300, "text": "task", "least_overlap": 0.8, "from_scratch": False}
     assert config["stop"]["trials"] == 60
     assert (config["training"]["steps"], config["final_steps"]) == (300, 900)
 
@@ -66,7 +66,7 @@ def test_what_is_said_comes_before_the_recipe(configured: Configure) -> None:
     )
     assert config["space"] == "flexibert-s1star"
     assert config["searcher"]["options"] == {**FLEXIBERT.options, "patience": 3, "parents": 2}
-    assert config["pretraining"] == {"steps": 9, "text": "pydoc", "least_overlap": 0.5}
+    assert config["pretraining"] == {"steps": 9, "text": "pydoc", "least_overlap": 0.5, "from_scratch": False}
     assert (config["stop"]["trials"], config["training"]["steps"], config["final_steps"]) == (7, 40, 120)
     assert config["objectives"] == ["accuracy:max", "params:min"]
 
@@ -75,6 +75,14 @@ def test_another_searcher_has_its_own_options(configured: Configure) -> None:
     config = configured("--searcher", "regularized-evolution", "--option", "population=4", "--evaluator", "full")
     assert config["searcher"] == {"name": "regularized-evolution", "options": {"population": 4}}
     assert config["evaluator"]["name"] == "full"
+
+
+def test_designs_that_share_weights_can_be_told_how(configured: Configure) -> None:
+    config = configured("--recipe", "autobert-zero", "--pretrain-steps", 9, "--from-scratch")
+    assert (config["space"], config["searcher"]["name"]) == ("autobert-zero-nano", "op-nas")
+    assert config["evaluator"]["name"] == "bi-branch"
+    assert (config["pretraining"]["steps"], config["pretraining"]["from_scratch"]) == (9, True)
+    assert configured("--recipe", "autobert-zero")["pretraining"]["from_scratch"] is False
 
 
 def test_another_end_of_the_search_replaces_the_number_of_trials(configured: Configure) -> None:
@@ -88,7 +96,10 @@ def test_another_end_of_the_search_replaces_the_number_of_trials(configured: Con
         (["--recipe", "flexbert"], "no recipe called 'flexbert'. Nearest: 'flexibert'"),
         ([], "name a space (`formwright list spaces`), or a --recipe (`formwright list recipes`)"),
         (["flexibert-nano", "--pretrain-steps", "300"], "go with --evaluator pretrained"),
-        (["flexibert-nano", "--least-overlap", "0.5"], "go with --evaluator pretrained"),
+        (["flexibert-nano", "--least-overlap", "0.5"], "--least-overlap goes with --evaluator pretrained"),
+        (["flexibert-nano", "--from-scratch"], "--from-scratch goes with --evaluator bi-branch"),
+        (["--recipe", "autobert-zero", "--least-overlap", "0.5"], "--least-overlap goes with --evaluator pretrained"),
+        (["flexibert-nano", "--evaluator", "bi-branch"], "layer 0 is of the kind"),
         (["flexibert-nano", "--evaluator", "pretrained", "--pretrain-text", "books"], "no text called 'books'"),
         (
             ["--recipe", "flexibert", "--evaluator", "full", "--pretrain-text", "pydoc"],
@@ -115,8 +126,9 @@ def test_a_task_that_the_recipe_cannot_do_is_refused(task: str, run: Run, tmp_pa
 
 
 def test_recipes_are_listed(run: Run) -> None:
-    (entry,) = run("list", "recipes", "--json").data["recipes"]
-    assert entry == {
+    entries = {entry["name"]: entry for entry in run("list", "recipes", "--json").data["recipes"]}
+    assert entries.keys() == {"flexibert", "autobert-zero"}
+    assert entries["flexibert"] == {
         "name": "flexibert",
         "space": "flexibert-nano-s1star",
         "searcher": "coarse-to-fine",

@@ -23,6 +23,7 @@ NAMES = (
     "op-nas",
     "nsga2",
     "halving",
+    "hurdles",
     "local",
     "reinforce",
     "gp-bo",

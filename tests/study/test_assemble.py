@@ -13,13 +13,15 @@ from formwright.core.records import History, Objective, Request
 from formwright.core.rng import derive
 from formwright.cost import macs, params
 from formwright.cost.latency_table import LatencyTable, PartTimes
+from formwright.evaluate.bi_branch import BiBranch
 from formwright.evaluate.combine import Combine
 from formwright.evaluate.context import Context
 from formwright.evaluate.full import Full
 from formwright.evaluate.inherited import Inherited
-from formwright.evaluate.pretrained import Pretrained
+from formwright.evaluate.pretrained import Pretrained, Pretraining
 from formwright.evaluate.shared import Shared
 from formwright.evaluate.staged import Staged
+from formwright.nn.build import build
 from formwright.nn.heads import HeadSpec
 from formwright.search.evolution import RegularizedEvolution
 from formwright.search.halving import Halving
@@ -45,6 +47,7 @@ from formwright.study.place import create, find
 from formwright.study.stop import Stop
 from formwright.study.study import Study
 from formwright.supernet.automatic import sub_network
+from formwright.supernet.branches import Branches
 from formwright.tasks.pydoc import pydoc_splits
 from formwright.train.fit import fresh_model
 from formwright.train.prepare import prepare
@@ -222,6 +225,49 @@ def test_the_final_training_begins_as_those_of_the_search_do() -> None:
     weights = [model.transformer.encoder.embedding.tokens.weight for model in (pretrained, fresh)]
     assert not weights[0].equal(weights[1])
     assert pretrained.head.output.weight.equal(fresh.head.output.weight)  # type: ignore[operator, union-attr]
+
+
+def sharing(**changes: Any) -> Config:
+    """Give a study whose designs share weights in two branches."""
+    values = {"space": "autobert-zero-nano", "evaluator": "bi-branch", "proxies": (), "objectives": ("accuracy:max",)}
+    return quick_config(**{**values, **changes})
+
+
+def test_designs_share_weights_where_the_evaluator_says_so() -> None:
+    config = sharing(pretraining=PretrainingChoice(7))
+    space = load_space(config.space)
+    for seed in range(2):
+        evaluator = make_evaluator(replace(config, seed=seed), ())
+        assert isinstance(evaluator, Combine)
+        (scores,) = evaluator.evaluators
+        assert isinstance(scores, BiBranch)
+        assert scores.branches == Branches.of(space.card(space.sample(derive(9))))
+        assert (scores.pretraining.training.recipe.steps, scores.from_scratch) == (7, False)
+    scratch = make_evaluator(replace(config, pretraining=PretrainingChoice(from_scratch=True)), ())
+    assert scratch.evaluators[0].from_scratch  # type: ignore[attr-defined]
+
+
+def test_designs_without_such_branches_are_refused_before_the_study_begins() -> None:
+    refuse_faulty(sharing())
+    with pytest.raises(IllegalInput, match=r"layer 0 is of the kind .*weights are shared in two branches where"):
+        refuse_faulty(sharing(space="flexibert-nano"))
+
+
+def test_the_final_training_of_designs_that_shared_weights_begins_with_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: list[int] = []
+
+    def learnt(self: Pretraining, card: Card, *_: Any) -> dict[str, Any]:
+        steps.append(self.training.recipe.steps)
+        return dict(build(card).state_dict())
+
+    monkeypatch.setattr(Pretraining, "learnt", learnt)
+    config = sharing(final_steps=15, pretraining=PretrainingChoice(2))
+    space = load_space(config.space)
+    card = space.card(space.sample(derive(0)))
+    make_final_start(config)(card, prepare(find_task(config.task), card, 16), make_training(config.training))
+    assert steps == [15]  # as many as fine-tune it, not three times those of a trial
 
 
 @pytest.fixture

@@ -95,9 +95,11 @@ def test_the_options_of_a_configuration_are_its_own() -> None:
 
 
 def test_pretraining_survives_json_and_studies_without_it_have_the_default() -> None:
-    config = quick_config(evaluator="pretrained", pretraining=PretrainingChoice(7, "pydoc", 0.5))
+    config = quick_config(evaluator="pretrained", pretraining=PretrainingChoice(7, "pydoc", 0.5, from_scratch=True))
     data = json.loads(json.dumps(config.to_json()))
     assert Config.from_json(data) == config
+    del data["pretraining"]["from_scratch"]  # which studies of earlier versions do not know
+    assert Config.from_json(data).pretraining == PretrainingChoice(7, "pydoc", 0.5)
     del data["pretraining"]
     assert Config.from_json(data).pretraining == PretrainingChoice()
 

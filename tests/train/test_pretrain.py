@@ -6,6 +6,9 @@ import torch
 from tests.train.cases import ENCODER, LENGTH, VISION, few, with_types
 
 from formwright.core.errors import IllegalInput
+from formwright.nn.build import build
+from formwright.nn.heads import HeadSpec
+from formwright.nn.task_model import TaskModel
 from formwright.tasks.rows import ImageRows, PlainText, TextRows
 from formwright.tasks.tokeniser import WordPiece, train_wordpiece
 from formwright.train.fit import Run, Training, fresh_model, with_weights
@@ -55,6 +58,19 @@ def test_every_card_can_be_pretrained_and_the_weights_serve_a_task(types: int, n
     own = model.transformer.state_dict()
     assert own.keys() == weights.keys()
     assert all(torch.equal(own[name], weights[name]) for name in own)
+
+
+def test_a_model_that_is_given_is_trained_on_in_place() -> None:
+    model = build(ENCODER, SHORT.settings, HeadSpec("masked-lm"), seed=3)
+    assert isinstance(model, TaskModel)
+    still = Training(Recipe(steps=1, batch=8, learning_rate=1e-12, weight_decay=0.0), length=LENGTH)
+    before = {name: tensor.clone() for name, tensor in model.transformer.state_dict().items()}
+    weights, _ = pretrain(ENCODER, text(), tokeniser(), still, model=model)
+    assert all(weights[name].allclose(before[name], atol=1e-6) for name in before)
+    weights, _ = pretrain(ENCODER, text(), tokeniser(), SHORT, model=model)
+    own = model.transformer.state_dict()
+    assert all(weights[name].equal(own[name]) for name in own)
+    assert not all(own[name].equal(before[name]) for name in own)
 
 
 def test_rows_are_never_longer_than_the_card_can_read() -> None:

@@ -45,13 +45,14 @@ def search(
     option: Annotated[
         list[str] | None, typer.Option(help="A setting of the searcher, as NAME=VALUE; may be repeated.")
     ] = None,
-    evaluator: Annotated[str, typer.Option(help="full, staged, inherited, pretrained or proxy.")] = "",
+    evaluator: Annotated[str, typer.Option(help="full, staged, inherited, pretrained, bi-branch or proxy.")] = "",
     proxy: Annotated[list[str] | None, typer.Option(help="A proxy of --evaluator proxy; may be repeated.")] = None,
     pretrain_steps: Annotated[
-        int | None, typer.Option(min=1, help="Steps of --evaluator pretrained before a design is fine-tuned (300).")
+        int | None,
+        typer.Option(min=1, help="Steps of --evaluator pretrained or bi-branch before a design is fine-tuned (300)."),
     ] = None,
     pretrain_text: Annotated[
-        str, typer.Option(help="Text of --evaluator pretrained: task, that of the training rows, or pydoc.")
+        str, typer.Option(help="Text of those steps: task, that of the training rows, or pydoc.")
     ] = "",
     least_overlap: Annotated[
         float | None,
@@ -59,6 +60,9 @@ def search(
             min=0, max=1, help="Share of a design's layers that a trained one must have to spare it pretraining (0.8)."
         ),
     ] = None,
+    from_scratch: Annotated[
+        bool, typer.Option("--from-scratch", help="Let --evaluator bi-branch train every design from fresh weights.")
+    ] = False,
     trials: Annotated[
         int | None, typer.Option(min=1, help="Stop after so many designs (30, if nothing else is).")
     ] = None,
@@ -113,9 +117,13 @@ def search(
     evaluator = evaluator or basis.evaluator
     if proxy and evaluator != "proxy":
         raise IllegalInput(f"--proxy {proxy[0]} goes with --evaluator proxy")
-    pretraining = {"steps": pretrain_steps, "text": pretrain_text or None, "least_overlap": least_overlap}
-    if evaluator != "pretrained" and any(value is not None for value in pretraining.values()):
-        raise IllegalInput("--pretrain-steps, --pretrain-text and --least-overlap go with --evaluator pretrained")
+    pretraining = {"steps": pretrain_steps, "text": pretrain_text or None}
+    if evaluator not in ("pretrained", "bi-branch") and any(value is not None for value in pretraining.values()):
+        raise IllegalInput("--pretrain-steps and --pretrain-text go with --evaluator pretrained or bi-branch")
+    if evaluator != "pretrained" and least_overlap is not None:
+        raise IllegalInput("--least-overlap goes with --evaluator pretrained")
+    if evaluator != "bi-branch" and from_scratch:
+        raise IllegalInput("--from-scratch goes with --evaluator bi-branch")
     if (trials, seconds, spend_steps, patience) == (None,) * 4:
         trials = basis.trials
     chosen = TaskChoice(task, None if data is None else str(data), official_dev, tuple(_words(text)), label, rows)
@@ -140,7 +148,7 @@ def search(
         keep,
         final_steps or 3 * training.steps,
         seed,
-        _changed(basis.pretraining, **pretraining),
+        _changed(basis.pretraining, **pretraining, least_overlap=least_overlap, from_scratch=from_scratch or None),
     )
     refuse_faulty(config)
     config = with_whole_paths(config)

@@ -1,7 +1,9 @@
 """Pretrain a card before it is fine-tuned, unless a relative can spare it that."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+
+from torch import Tensor
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
@@ -34,12 +36,22 @@ class Pretraining:
         """Give the function that pretrains a card and puts the head of a task on it, with the seed of that training."""
 
         def pretrained(card: Card, prepared: Prepared, training: Training) -> TaskModel:
-            own = self._seeded(training.recipe.seed)
-            run = Run(after_step=after_step)
-            weights, _ = pretrain(card, self._text(prepared), prepared.text_tokeniser, own, run)
+            weights = self.learnt(card, prepared, training.recipe.seed, after_step)
             return with_weights(fresh_model(card, prepared, training), weights)
 
         return pretrained
+
+    def learnt(
+        self,
+        card: Card,
+        prepared: Prepared,
+        seed: int,
+        after_step: Callable[[int, float], None] | None = None,
+        model: TaskModel | None = None,
+    ) -> Mapping[str, Tensor]:
+        """Pretrain a card and give the weights of its transformer; a `model` to begin with is trained in place."""
+        run, text = Run(after_step=after_step), self._text(prepared)
+        return pretrain(card, text, prepared.text_tokeniser, self._seeded(seed), run, model=model)[0]
 
     def spent(self, card: Card, prepared: Prepared, seed: int) -> Spent:
         """Account for the steps of pretraining a card; the seconds are those of the evaluation it is a part of."""
@@ -78,14 +90,17 @@ class Pretrained:
     def evaluate(self, request: Request, context: Context) -> Observation:
         """Train the card of a request and judge it on validation."""
         found = self.inherited.transferred(request, context)
-        if found is not None:
-            return found
-        found = self._trainer.observe(request, context, self.pretraining.start(context.after_step))
-        card, spent = card_of(request), found.spent
-        prepared = prepare(self._trainer.task, card, self._trainer.training.length, self._trainer.tokeniser)
-        more = self.pretraining.spent(card, prepared, context.seed)
-        whole = Spent(spent.seconds, spent.steps + more.steps, spent.macs + more.macs)
-        return Observation(found.metrics, whole, {**found.artifacts, PRETRAINED: str(more.steps)})
+        return found or after_pretraining(self._trainer, self.pretraining, request, context)
+
+
+def after_pretraining(trainer: Trainer, pretraining: Pretraining, request: Request, context: Context) -> Observation:
+    """Pretrain the card of a request from fresh weights, fine-tune it and judge it on validation."""
+    found = trainer.observe(request, context, pretraining.start(context.after_step))
+    card, spent = card_of(request), found.spent
+    prepared = prepare(trainer.task, card, trainer.training.length, trainer.tokeniser)
+    more = pretraining.spent(card, prepared, context.seed)
+    whole = Spent(spent.seconds, spent.steps + more.steps, spent.macs + more.macs)
+    return Observation(found.metrics, whole, {**found.artifacts, PRETRAINED: str(more.steps)})
 
 
 def refuse_without_words(task: Task) -> None:

@@ -7,7 +7,13 @@ from formwright.core.registry import Registry
 from formwright.recipes.recipe import Recipe
 
 RECIPES: Registry[Recipe] = Registry(
-    "recipe", {"flexibert": "formwright.recipes.flexibert:FLEXIBERT"}, "formwright.recipes", Recipe
+    "recipe",
+    {
+        "flexibert": "formwright.recipes.flexibert:FLEXIBERT",
+        "autobert-zero": "formwright.recipes.autobert_zero:AUTOBERT_ZERO",
+    },
+    "formwright.recipes",
+    Recipe,
 )
 
 __all__ = ["RECIPES", "Recipe"]

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from formwright.core.records import Budget, History, Objective, Request, Trial
 from formwright.search.fronts import best_first
 from formwright.search.options import at_least, check
+from formwright.search.rungs import rungs_of
 from formwright.search.scores import goals_of, score
 from formwright.search.unseen import Legal, anything, random_unseen
 from formwright.space import Space
@@ -48,10 +49,7 @@ class Halving:
     @property
     def rungs(self) -> tuple[int, ...]:
         """List the steps of each rung, shortest first."""
-        steps = [self.min_steps]
-        while steps[-1] * self.eta < self.max_steps:
-            steps.append(steps[-1] * self.eta)
-        return (*steps, self.max_steps) if steps[-1] < self.max_steps else tuple(steps)
+        return rungs_of(self.min_steps, self.max_steps, self.eta)
 
     def ask(self, history: History, rng: Generator) -> Request:
         """Return the promotion that is due on the highest rung, or else a new design on the lowest."""

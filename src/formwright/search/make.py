@@ -24,6 +24,7 @@ SEARCHERS: Registry[Callable[..., Searcher]] = Registry(
         "nsga2": f"{_HERE}.nsga2:Nsga2",
         "linas": f"{_HERE}.linas:Linas",
         "halving": f"{_HERE}.halving:Halving",
+        "hurdles": f"{_HERE}.hurdles:Hurdles",
         "local": f"{_HERE}.local:LocalSearch",
         "reinforce": f"{_HERE}.reinforce:Reinforce",
         "gp-bo": f"{_HERE}.gp_bo:GpBo",

@@ -14,6 +14,7 @@ from formwright.core.records import Objective
 from formwright.core.rng import derive
 from formwright.cost import COSTS
 from formwright.cost.latency_table import LatencyTable
+from formwright.evaluate.bi_branch import BiBranch
 from formwright.evaluate.by_proxy import ByProxy
 from formwright.evaluate.combine import Combine
 from formwright.evaluate.full import Full
@@ -35,6 +36,7 @@ from formwright.study.log import Log
 from formwright.study.spaces import find_space
 from formwright.study.stop import Stop
 from formwright.study.study import Study
+from formwright.supernet.branches import Branches
 from formwright.tasks import FROM_DATA, TASKS, load_task
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.shorten import shortened
@@ -174,6 +176,11 @@ def _scores(config: Config) -> Evaluator:
         distance = Nearness(find_space(config.space), most=None)
         inherited = Inherited(trainer, config.pretraining.least_overlap, distance=distance)
         return cast(Evaluator, Pretrained(inherited, make_pretraining(config, config.training.steps)))
+    if config.evaluator == "bi-branch":
+        space = find_space(config.space)
+        branches = Branches.of(space.card(space.sample(derive(config.seed, "branches"))))
+        pretraining = make_pretraining(config, config.training.steps)
+        return cast(Evaluator, BiBranch(trainer, pretraining, branches, config.pretraining.from_scratch))
     kinds: dict[str, Any] = {"full": Full, "staged": Staged, "inherited": Inherited}
     return cast(Evaluator, kinds[config.evaluator](trainer))
 
@@ -212,11 +219,17 @@ def make_pretraining(config: Config, steps: int) -> Pretraining:
 
 
 def make_final_start(config: Config) -> Start:
-    """Give what the final training of a design begins with: fresh weights, or those that the search gives it."""
+    """Give what the final training of a design begins with: fresh weights, pretrained ones, or those it has already.
+
+    Designs that share weights are pretrained alone in the end, for as many steps as they are fine-tuned: the few steps
+    of a trial are enough only because other trials have pretrained its weights before.
+    """
     if config.evaluator == "shared":
         network = shared_weights(config)
         return lambda card, _, __: network.extracted(card)
-    if config.evaluator != "pretrained":
+    if config.evaluator == "bi-branch":
+        config = replace(config, pretraining=replace(config.pretraining, steps=config.training.steps))
+    elif config.evaluator != "pretrained":
         return fresh_model
     return make_pretraining(config, config.final_steps).start()
 

@@ -9,7 +9,7 @@ from formwright.core.errors import Fault, IllegalDesign, IllegalInput, nearest
 from formwright.study.stop import Stop
 
 VERSION = 1
-EVALUATORS = ("full", "staged", "inherited", "pretrained", "proxy", "shared")
+EVALUATORS = ("full", "staged", "inherited", "pretrained", "bi-branch", "proxy", "shared")
 TEXTS = ("task", "pydoc")
 T = TypeVar("T")
 
@@ -42,15 +42,17 @@ class TrainingChoice:
 
 @dataclass(frozen=True)
 class PretrainingChoice:
-    """Say how the evaluator `pretrained` pretrains a design, and which share of its layers spares it that.
+    """Say how the evaluators `pretrained` and `bi-branch` pretrain a design, and with which weights that begins.
 
     The text is that of the task's own training rows, or `pydoc`. `least_overlap` is the share of layers, counted from
-    the input, that a trained design must have in common with a new one to give it its weights.
+    the input, that a trained design must have in common with a new one to spare it pretraining by `pretrained`.
+    `from_scratch` lets `bi-branch` pretrain every design from fresh weights, instead of those that designs share.
     """
 
     steps: int = 300
     text: str = "task"
     least_overlap: float = 0.8
+    from_scratch: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be pretrained."""

@@ -37,15 +37,16 @@ def pretrain(
     run: Run | None = None,
     *,
     next_sentence: bool = False,
+    model: TaskModel | None = None,
 ) -> tuple[Mapping[str, Tensor], list[float]]:
     """Train an encoder to fill in hidden words of a text; return the weights of its transformer, and every loss.
 
-    With `next_sentence` it also learns whether one sentence of the text follows another, as BERT does.
+    With `next_sentence` it also learns whether one sentence of the text follows another, as BERT does. A `model` of the
+    card that fills in words is trained on, in place; without one, training begins with fresh weights.
     """
     run = run or Run()
     recipe = training.recipe
-    model = build(card, training.settings, HeadSpec("masked-lm"), recipe.seed, training.spread)
-    assert isinstance(model, TaskModel)
+    model = model or _fresh(card, training)
     rows: TextRows | PlainText = sentence_pairs(text, recipe.seed) if next_sentence else text
     encoded = encode_for(card, rows, tokeniser, training.length)
     stream = Masked(encoded, Shuffled(encoded.tokens.lengths, recipe.batch, recipe.seed), Masking.of(tokeniser))
@@ -55,3 +56,9 @@ def pretrain(
     with threads(training.threads):
         losses = train(learner, stream, loss, recipe, run.saving, run.after_step, until=run.until)
     return {name: tensor.cpu() for name, tensor in model.transformer.state_dict().items()}, losses
+
+
+def _fresh(card: Card, training: Training) -> TaskModel:
+    model = build(card, training.settings, HeadSpec("masked-lm"), training.recipe.seed, training.spread)
+    assert isinstance(model, TaskModel)
+    return model

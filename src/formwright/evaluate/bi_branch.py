@@ -1,0 +1,102 @@
+"""Train a card briefly from weights that all designs of a study share."""
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from formwright.arch.card import Card
+from formwright.core.errors import EvaluationFailed, IllegalInput
+from formwright.core.records import Observation, Request, Spent
+from formwright.core.rng import derive
+from formwright.evaluate.branch_files import BRANCHES, keep, store_after
+from formwright.evaluate.context import Context
+from formwright.evaluate.pretrained import PRETRAINED, Pretraining, after_pretraining, refuse_without_words
+from formwright.evaluate.training import OUTSIDE, Trainer, card_of
+from formwright.nn.task_model import TaskModel
+from formwright.supernet.branch_store import Store, Weights, fresh, taken, written
+from formwright.supernet.branches import HEAD, Branches
+from formwright.supernet.kernels import to_train, weights_of, without_matrices
+from formwright.train.fit import Training, fresh_model, with_weights
+from formwright.train.loop import enough_memory
+from formwright.train.prepare import Prepared, prepare
+
+VERSION = "version"  # the artifact that says how many trials the shared weights were from
+
+
+@dataclass(frozen=True)
+class BiBranch:
+    """Score a card by fine-tuning it after some steps of pretraining that go on from the weights of earlier trials.
+
+    This is how AutoBERT-Zero (Gao et al. 2022, section 3.2) evaluates a design. What is shared are weights that fill in
+    words: a card starts from them, is pretrained for the steps of `pretraining`, and leaves the result to later trials
+    as the artifact `branches`. Then it is fine-tuned with a fresh head, judged on validation, and its fine-tuned
+    weights are forgotten: what they know of the task would let later trials begin with it, and a score depend on how
+    many there were. `branch_files` says which trials a card starts from.
+
+    Every pretraining hides other words, drawn by the study's seed and the version of the store, for a store that saw
+    the same ones again and again would learn them by heart. Fine-tuning is the same for all.
+
+    With `from_scratch` nothing is shared: every card is pretrained from fresh weights, for as many steps.
+    """
+
+    trainer: Trainer
+    pretraining: Pretraining
+    branches: Branches
+    from_scratch: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a task without words to fill in."""
+        refuse_without_words(self.trainer.task)
+
+    def evaluate(self, request: Request, context: Context) -> Observation:
+        """Train the card of a request and judge it on validation."""
+        if self.from_scratch:
+            return after_pretraining(self.trainer, self.pretraining, request, context)
+        began, card, folder = time.perf_counter(), card_of(request), _folder(context)
+        prepared = prepare(self.trainer.task, card, self.trainer.training.length, self.trainer.tokeniser)
+        with enough_memory(OUTSIDE):
+            store = self.store(context)
+            learnt = self._learnt(store, card, prepared, context)
+
+        def start(card: Card, prepared: Prepared, training: Training) -> TaskModel:
+            return with_weights(fresh_model(card, prepared, training), _of_transformer(learnt))
+
+        found = self.trainer.observe(request, replace(context, folder=None), start)
+        more = self.pretraining.spent(card, prepared, _seed(store, context))
+        spent = Spent(time.perf_counter() - began, found.spent.steps + more.steps, found.spent.macs + more.macs)
+        left = {BRANCHES: keep(written(card, learnt), folder), VERSION: str(store.version)}
+        return Observation(found.metrics, spent, {**left, PRETRAINED: str(more.steps)})
+
+    def store(self, context: Context) -> Store:
+        """Give the shared weights that an evaluation in this context starts from."""
+        training = self.pretraining.training
+        first = fresh(self.branches, context.seed, training.settings, training.spread)
+        return store_after(first, context.history, _folder(context))
+
+    def _learnt(self, store: Store, card: Card, prepared: Prepared, context: Context) -> Weights:
+        """Pretrain a card from a store and give all weights that it took, trained."""
+        model = to_train(card, taken(store, card), HEAD, self.pretraining.training.settings)
+        self.pretraining.learnt(card, prepared, _seed(store, context), context.after_step, model)
+        weights = weights_of(model)
+        for name, tensor in weights.items():
+            if not bool(torch.isfinite(tensor).all()):
+                raise EvaluationFailed(f"pretraining left no number in {name}; lower the learning rate")
+        return weights
+
+
+def _folder(context: Context) -> Path:
+    if context.folder is None:
+        raise IllegalInput("sharing weights between trials needs a folder to keep them in; give the context one")
+    return context.folder
+
+
+def _seed(store: Store, context: Context) -> int:
+    return int(derive(context.seed, "shared weights", store.version).integers(1 << 62))
+
+
+def _of_transformer(weights: Weights) -> Weights:
+    """Give the weights below the head, as a plain model has them."""
+    plain, above = without_matrices(weights), "transformer."
+    return {name.removeprefix(above): tensor for name, tensor in plain.items() if name.startswith(above)}

@@ -1,0 +1,164 @@
+"""Choose one candidate for each block of a chain: the least sum of losses within limits, exactly, without training.
+
+This is how NAS-BERT (Xu et al., 2021) finds a model for any size: blocks were trained one by one against a teacher, and
+the score of a whole model is the sum of its blocks' losses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, isfinite
+
+import numpy as np
+
+from formwright.core.errors import IllegalInput
+from formwright.search.block_paths import Floats, Level, Paths
+from formwright.search.block_program import Program
+
+Joint = Callable[[int, int, int], Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to build a block: its loss, what it costs by name (such as `params` or `latency_ms`), and its width."""
+
+    loss: float
+    costs: Mapping[str, float]
+    width: int = 0
+
+    def __post_init__(self) -> None:
+        wrong = [name for name, value in {"loss": self.loss, **self.costs}.items() if not isfinite(value)]
+        if wrong:
+            raise IllegalInput(f"the {' and the '.join(wrong)} of a block's candidate must be finite numbers.")
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """One candidate for each block, by its place in the block's table, and what they sum up to."""
+
+    chosen: tuple[int, ...]
+    loss: float
+    costs: Mapping[str, float]
+
+    def keeps(self, limits: Mapping[str, float]) -> bool:
+        """Tell whether the costs are at most the limits."""
+        return all(self.costs[name] <= limit for name, limit in limits.items())
+
+
+def no_joint(block: int, below: int, above: int) -> Mapping[str, float]:
+    """Say that blocks of any widths are joined for nothing."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The tables of all blocks, lowest first, and what it costs to join a block to the one below.
+
+    `joint` is told the number of the upper block, from 1, and the widths below and above; what it does not name costs
+    nothing. Whatever else a model needs, such as an embedding, is a block whose candidates have no loss.
+    """
+
+    tables: tuple[tuple[Candidate, ...], ...]
+    joint: Joint = no_joint
+
+    def __post_init__(self) -> None:
+        if not self.tables or not all(self.tables):
+            raise IllegalInput("every block needs at least one candidate, and there must be a block.")
+        names = {frozenset(candidate.costs) for table in self.tables for candidate in table}
+        if len(names) > 1:
+            raise IllegalInput(f"candidates cost different things: {' or '.join(sorted(map(_listed, names)))}.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name what candidates cost."""
+        return tuple(self.tables[0][0].costs)
+
+    def assembly(self, chosen: Sequence[int]) -> Assembly:
+        """Sum up the candidates of one choice, joints included."""
+        members = [table[place] for table, place in zip(self.tables, chosen, strict=True)]
+        pairs = enumerate(pairwise(members), start=1)
+        joints = [self.joint(number, below.width, above.width) for number, (below, above) in pairs]
+        costs = {
+            name: sum(member.costs[name] for member in members) + sum(joint.get(name, 0) for joint in joints)
+            for name in self.names
+        }
+        return Assembly(tuple(map(int, chosen)), sum(member.loss for member in members), costs)
+
+    def best(self, limits: Mapping[str, float], top: int = 1) -> list[Assembly]:
+        """Return the `top` assemblies of least loss whose costs are at most the limits, the best first.
+
+        There may be fewer. Raise `IllegalInput` with what can be met when there is none.
+        """
+        self._check(limits, top)
+        levels, most = self._levels(tuple(limits)), np.array([*limits.values()], dtype=np.float64)
+        program = Program(levels, most)
+        first = program.choice(program.losses)
+        # the solver keeps limits within a tolerance, the list of paths has none
+        found = [] if first is None else self._listed(Paths(levels, most, program.prices()), limits, top)
+        if not found:
+            raise IllegalInput(self._unmet(limits))
+        return found
+
+    def _listed(self, paths: Paths, limits: Mapping[str, float], top: int) -> list[Assembly]:
+        """List all assemblies up to a loss, and raise that until there are enough of them, or no others."""
+        extent = (paths.highest - paths.lowest) / 1_000
+        while True:
+            loss = paths.lowest + extent
+            assemblies = [self.assembly(chosen) for chosen in paths.up_to(loss)]
+            kept = [one for one in assemblies if one.loss <= loss and one.keeps(limits)]
+            if len(kept) >= top or loss > paths.highest:
+                return sorted(kept, key=lambda one: one.loss)[:top]
+            extent = 2 * extent + 1e-9 * (1 + abs(loss))
+
+    def _check(self, limits: Mapping[str, float], top: int) -> None:
+        unknown = [name for name in limits if name not in self.names]
+        if unknown:
+            raise IllegalInput(f"nothing is known of {' and '.join(unknown)}; candidates have: {_listed(self.names)}.")
+        wrong = [name for name, limit in limits.items() if not isfinite(limit)]
+        if wrong:
+            raise IllegalInput(f"the limit on {' and on '.join(wrong)} must be a finite number.")
+        if top < 1:
+            raise IllegalInput(f"top is {top}; at least one assembly must be wanted.")
+
+    def _levels(self, names: Sequence[str]) -> list[Level]:
+        """Give the tables as arrays, with the costs that are named."""
+        widths = [[0], *(sorted({candidate.width for candidate in table}) for table in self.tables)]
+        levels = []
+        for number, (table, below, own) in enumerate(zip(self.tables, widths[:-1], widths[1:], strict=True)):
+            # nothing is below the first block
+            joints = [[self.joint(number, low, high) if number else {} for high in own] for low in below]
+            losses = np.array([candidate.loss for candidate in table], dtype=np.float64)
+            places = np.array([own.index(candidate.width) for candidate in table], dtype=np.intp)
+            costs = _array([[candidate.costs for candidate in table]], names)[0]
+            levels.append(Level(losses, costs, places, _array(joints, names)))
+        return levels
+
+    def _unmet(self, limits: Mapping[str, float]) -> str:
+        """Say of each limit what assemblies have, and what they have at least where the other limits are kept."""
+        told = []
+        for name, limit in limits.items():
+            others = {other: bound for other, bound in limits.items() if other != name}
+            least, most, beside = self._extreme(name, {}), self._extreme(name, {}, -1), self._extreme(name, others)
+            more = f", at least {beside} within the other limits" if beside not in ("", least) else ""
+            told.append(f"{name} <= {_number(limit)} (they have {least} to {most}{more})")
+        return f"no assembly of blocks keeps {' and '.join(told)}. Raise a limit."
+
+    def _extreme(self, name: str, limits: Mapping[str, float], sign: int = 1) -> str:
+        """Find the least, or for a sign of -1 the most, of a cost within limits; nothing where there is nothing."""
+        program = Program(self._levels((name, *limits)), np.array([inf, *limits.values()]))
+        chosen = program.choice(sign * program.costs[0])
+        return "" if chosen is None else _number(self.assembly(chosen).costs[name])
+
+
+def _array(costs: Sequence[Sequence[Mapping[str, float]]], names: Sequence[str]) -> Floats:
+    return np.array([[[one.get(name, 0) for name in names] for one in row] for row in costs], dtype=np.float64)
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if float(value).is_integer() else f"{value:,.6g}"
+
+
+def _listed(names: Sequence[str] | frozenset[str]) -> str:
+    return ", ".join(sorted(names)) or "nothing"

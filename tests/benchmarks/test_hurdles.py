@@ -1,0 +1,93 @@
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from formwright.core.records import Budget, Request
+from formwright.core.rng import derive
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def hurdles(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """Import the script as Python runs it, its folder first on the path."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    import hurdles
+
+    yield hurdles
+    del sys.modules["hurdles"]
+
+
+def test_short_trainings_show_a_hundredth_of_the_accuracy(hurdles: ModuleType) -> None:
+    models = hurdles.Models.of(np.full((200, 100), 60), derive(0))
+    assert models.true.mean() == pytest.approx(0.6, abs=0.001)
+    assert models.true.std() == pytest.approx(0.01, rel=0.03)
+    assert models.seen.mean() == pytest.approx(0.006 + 0.0003, abs=0.0003)  # what is below 0 is shown as 0
+    assert models.seen.min() == 0.0
+    models.train(np.arange(100) < 50)
+    assert (models.seen[:, :50] == models.true[:, :50]).all()
+    assert (models.seen[:, 50:] < 0.05).all()
+
+
+def test_a_child_differs_from_its_parent_in_one_bit_and_takes_one_place(hurdles: ModuleType) -> None:
+    models = hurdles.Models.of(np.full((300, 100), 70), derive(0))
+    children = models.mutants(derive(1))
+    assert set(children.ones.tolist()) == {69, 71}
+    assert (children.ones == 69).mean() == pytest.approx(0.7, abs=0.1)  # seventy of a hundred bits are ones
+    models.replace(children, np.arange(300) < 200, derive(2))
+    assert ((models.ones != 70).sum(axis=1) == (np.arange(300) < 200)).all()
+
+
+def test_in_a_tournament_of_all_the_fittest_is_the_parent_and_the_least_fit_goes(
+    hurdles: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hurdles, "TOURNAMENT", 100)
+    models = hurdles.Models.of(np.tile(np.arange(100), (5, 1)), derive(0))
+    models.train(np.ones((5, 100), dtype=bool))
+    best, worst = models.ones[range(5), models.seen.argmax(axis=1)], models.seen.argmin(axis=1)
+    children = models.mutants(derive(1))
+    assert (np.abs(children.ones - best) == 1).all()
+    models.replace(children, np.ones(5, dtype=bool), derive(2))
+    assert (models.ones[range(5), worst] == children.ones).all()
+
+
+def test_full_trainings_pay_for_the_random_population_alone(hurdles: ModuleType) -> None:
+    best = hurdles.plain_full(400, derive(0))
+    start = hurdles.Models.of(derive(0).binomial(100, 0.5, (400, 100)), derive(1))
+    assert best.mean() == pytest.approx(start.true.max(axis=1).mean(), abs=0.005)
+
+
+def test_the_same_seed_gives_the_same_figures(hurdles: ModuleType) -> None:
+    np.testing.assert_array_equal(hurdles.with_hurdles(5, derive(3)), hurdles.with_hurdles(5, derive(3)))
+
+
+def test_the_searcher_sees_what_a_budget_shows(hurdles: ModuleType) -> None:
+    lab = hurdles.Lab(derive(0))
+    design = hurdles.SPACE.sample(derive(1))
+    card = hurdles.SPACE.card(design)
+    short, full = (lab.observe(Request(card, Budget(steps))).metrics["accuracy"] for steps in (1, 100))
+    assert short < 0.05 < full
+    assert lab.observe(Request(card, Budget(100))).metrics["accuracy"] == full
+    assert hurdles.SEARCHER.rungs == (1, 100)
+
+
+@pytest.mark.slow
+def test_hurdles_beat_full_trainings_and_those_beat_short_ones(
+    hurdles: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "figures.json"
+    monkeypatch.setattr(sys, "argv", ["hurdles", "--runs", "40", "--searcher-runs", "1", "--json", str(file)])
+    hurdles.main()
+    found = json.loads(file.read_text(encoding="utf-8"))
+    # the error of a mean of 40 is 0.005; the published figures are cut, not rounded, to two places
+    for name, published in [("plain, early", 0.60), ("plain, full", 0.62), ("hurdles", 0.64)]:
+        assert found[name]["published"] == published
+        assert published - 0.01 < found[name]["mean"] < published + 0.025
+    assert found["plain, full"]["mean"] < found["hurdles"]["mean"]
+    assert found["plain, early"]["mean"] < found["hurdles"]["mean"]
+    assert 0.55 < found["hurdles, the searcher"]["mean"] < 0.75

@@ -1,0 +1,172 @@
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formwright.core.errors import IllegalInput
+from formwright.core.rng import derive
+from formwright.search.block_choice import Assembly, Blocks, Candidate
+from formwright.search.block_program import Program
+
+
+def one(loss: float, params: int, latency_ms: float = 1.0, width: int = 0) -> Candidate:
+    return Candidate(loss, {"params": params, "latency_ms": latency_ms}, width)
+
+
+def projection(block: int, below: int, above: int) -> Mapping[str, float]:
+    """Say what a linear map between widths costs; into the first block it takes no time."""
+    if below == above:
+        return {}
+    return {"params": (below + 1) * above} | ({} if block == 1 else {"latency_ms": 0.25})
+
+
+def every(blocks: Blocks) -> list[Assembly]:
+    """List all assemblies, the best first."""
+    chosen = product(*(range(len(table)) for table in blocks.tables))
+    return sorted(map(blocks.assembly, chosen), key=lambda assembly: assembly.loss)
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[Blocks, dict[str, float], int]:
+    """Draw small tables, limits that lie between what is least and what is most, and how many are wanted."""
+    candidate = st.builds(
+        one,
+        st.integers(0, 40).map(lambda number: number / 16),  # sums of these are exact, and ties frequent
+        st.integers(0, 3_000_000),
+        st.integers(0, 64).map(lambda number: number / 8),
+        st.sampled_from((2, 3, 5)),
+    )
+    tables = draw(st.lists(st.lists(candidate, min_size=1, max_size=4).map(tuple), min_size=1, max_size=4))
+    blocks = Blocks(tuple(tables), draw(st.sampled_from((projection, Blocks(tuple(tables)).joint))))
+    found = every(blocks)
+    names = draw(st.sets(st.sampled_from(blocks.names)))
+    limits = {name: draw(st.sampled_from([assembly.costs[name] for assembly in found])) for name in sorted(names)}
+    return blocks, limits, draw(st.integers(1, 6))
+
+
+@given(problems())
+@settings(max_examples=60)
+def test_choices_are_those_of_brute_force(problem: tuple[Blocks, dict[str, float], int]) -> None:
+    blocks, limits, top = problem
+    expected = [assembly for assembly in every(blocks) if assembly.keeps(limits)][:top]
+    if not expected:
+        with pytest.raises(IllegalInput, match="no assembly of blocks keeps"):
+            blocks.best(limits, top)
+        return
+    found = blocks.best(limits, top)
+    assert [assembly.loss for assembly in found] == [assembly.loss for assembly in expected]
+    assert len({assembly.chosen for assembly in found}) == len(found)
+    for assembly in found:
+        assert assembly == blocks.assembly(assembly.chosen)
+        assert assembly.keeps(limits)
+
+
+def table(rng: np.random.Generator, size: int, offset: float = 0.0) -> tuple[Candidate, ...]:
+    """Make a table like that of a trained block: the loss falls with the size, and is noisy."""
+    widths = rng.choice((128, 192, 256, 384, 512), size)
+    params = (widths**2 * rng.integers(3, 40, size)).tolist()
+    loss = 1 / np.log(np.array(params)) + 0.01 * rng.random(size) + offset
+    latency = np.array(params) * 1e-6 * (1 + 0.5 * rng.random(size))
+    rows = zip(loss.tolist(), params, latency.tolist(), widths.tolist(), strict=True)
+    return tuple(one(*row) for row in rows)
+
+
+def test_real_numbers_and_joints_are_those_of_brute_force() -> None:
+    rng = derive(0)
+    for seed in range(3):
+        blocks = Blocks((tuple(one(0.0, 30_522 * size, 0.0, size) for size in (64, 128)),
+                         *(table(derive(seed, block), 6) for block in range(3))), projection)  # fmt: skip
+        ordered = every(blocks)
+        for _ in range(4):
+            limits = {name: ordered[int(rng.integers(len(ordered)))].costs[name] for name in blocks.names}
+            expected = [assembly for assembly in ordered if assembly.keeps(limits)][:5]
+            if expected:
+                assert [round(a.loss, 12) for a in blocks.best(limits, 5)] == [round(a.loss, 12) for a in expected]
+
+
+def test_a_limit_is_kept_to_the_last_parameter() -> None:
+    blocks = Blocks(((one(1.0, 9_000_000), one(0.0, 10_000_001)), (one(0.5, 9_999_999), one(0.0, 10_000_000))))
+    assert blocks.best({"params": 20_000_001})[0].loss == 0.0
+    # one parameter less, and the best choice is out
+    assert blocks.best({"params": 20_000_000})[0].chosen == (1, 0)
+    assert blocks.best({"params": 19_999_999})[0].chosen == (0, 1)
+
+
+def test_a_loss_that_every_candidate_has_does_not_hide_differences() -> None:
+    blocks = Blocks(tuple(table(derive(1, block), 5, offset=1e6) for block in range(3)))
+    assert blocks.best({}, 3)[0].chosen == every(blocks)[0].chosen
+
+
+def test_without_limits_the_best_of_each_block_are_chosen() -> None:
+    blocks = Blocks(((one(0.5, 1), one(0.25, 9)), (one(0.5, 1), one(0.125, 7))))
+    best, second = blocks.best({}, 2)
+    assert best == Assembly((1, 1), 0.375, {"params": 16, "latency_ms": 2.0})
+    assert second == Assembly((0, 1), 0.625, {"params": 8, "latency_ms": 2.0})
+
+
+def test_joints_count() -> None:
+    blocks = Blocks(((one(0.5, 10, width=2), one(0.25, 10, width=4)), (one(0.0, 10, width=2),)), projection)
+    assert blocks.best({"params": 29})[0] == Assembly((0, 0), 0.5, {"params": 20, "latency_ms": 2.0})
+    assert blocks.best({"params": 30})[0] == Assembly((1, 0), 0.25, {"params": 30, "latency_ms": 2.0})
+
+
+def test_fewer_than_wanted_may_be_left() -> None:
+    blocks = Blocks(((one(0.5, 1), one(0.25, 9)), (one(0.5, 1),)))
+    assert [assembly.chosen for assembly in blocks.best({}, 10)] == [(1, 0), (0, 0)]
+
+
+def test_limits_that_cannot_be_met_are_refused_with_what_can() -> None:
+    fast, small = one(0.5, 2_000, 1.5), one(0.25, 1_000, 4.0)
+    blocks = Blocks(((fast, small), (fast, small)))
+    with pytest.raises(IllegalInput) as caught:
+        blocks.best({"params": 1_500})
+    assert str(caught.value) == (
+        "no assembly of blocks keeps params <= 1,500 (they have 2,000 to 4,000). Raise a limit."
+    )
+    with pytest.raises(IllegalInput) as caught:
+        blocks.best({"params": 2_500, "latency_ms": 5.5})
+    assert str(caught.value) == (
+        "no assembly of blocks keeps params <= 2,500 (they have 2,000 to 4,000, at least 3,000 within the other limits)"
+        " and latency_ms <= 5.5 (they have 3 to 8, at least 8 within the other limits). Raise a limit."
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: Blocks(()), "there must be a block"),
+        (lambda: Blocks(((one(0, 1),), ())), "at least one candidate"),
+        (lambda: Blocks(((one(0, 1), Candidate(0.0, {"macs": 1})),)), "latency_ms, params or macs|macs or latency_ms"),
+        (lambda: replace(one(0, 1), loss=float("nan")), "the loss of a block's candidate must be finite"),
+        (lambda: Blocks(((one(0, 1),),)).best({"macs": 3}), "nothing is known of macs; .* latency_ms, params"),
+        (lambda: Blocks(((one(0, 1),),)).best({"params": float("inf")}), "the limit on params must be a finite number"),
+        (lambda: Blocks(((one(0, 1),),)).best({}, 0), "top is 0"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(wrong: Any, message: str) -> None:
+    with pytest.raises(IllegalInput, match=message):
+        wrong()
+
+
+@pytest.mark.parametrize(("params", "latency_ms"), [(8_000_000, 10.0), (4_000_000, 6.0), (20_000_000, 9.0)])
+def test_tables_of_the_published_size_are_quick_and_agree_with_the_integer_program(
+    params: float, latency_ms: float
+) -> None:
+    blocks = Blocks(tuple(table(derive(2, block), 100) for block in range(4)), projection)
+    limits = {"params": params, "latency_ms": latency_ms}
+    began = time.process_time()
+    found = blocks.best(limits, 10)
+    assert time.process_time() - began < 5
+    assert all(assembly.keeps(limits) for assembly in found)
+    assert [assembly.loss for assembly in found] == sorted(assembly.loss for assembly in found)
+    assert len({assembly.chosen for assembly in found}) == 10
+    program = Program(blocks._levels(blocks.names), np.array([limits[name] for name in blocks.names]))
+    chosen = program.choice(program.losses)
+    assert chosen is not None
+    assert found[0].loss == pytest.approx(blocks.assembly(chosen).loss, abs=1e-9)
