@@ -15,9 +15,10 @@ from formwright.arch.ops import (
     LightweightConvolution,
     SeparableConvolution,
 )
+from formwright.cost import macs, params, params_body
 from formwright.space import Case, Fields, Space
 from formwright.space.zoo import load_card, load_space
-from formwright.space.zoo.evolved_transformer import PUBLISHED, SPACE, evolved_transformer
+from formwright.space.zoo.evolved_transformer import PUBLISHED, SMALL, SPACE, evolved_transformer, transformer
 
 NANO = load_space("evolved-transformer-nano")
 BIG = evolved_transformer("evolved-transformer-big", replace(PUBLISHED, width=1024))
@@ -68,6 +69,28 @@ def test_the_published_design_lies_in_the_space(space: Space, name: str) -> None
     card = load_card(f"evolved-transformer-{name}")
     assert space.contains(genotype(card))
     assert space.card(genotype(card)) == card
+
+
+@pytest.mark.parametrize(("width", "name"), [(512, "base"), (1024, "big")])
+def test_the_plain_transformer_lies_in_the_space(width: int, name: str) -> None:
+    menu = replace(PUBLISHED, width=width, heads=(4, width // 64, 32))
+    design, plain = transformer(menu), load_card(f"transformer-{name}")
+    space = evolved_transformer("any", menu)
+    assert space.contains(design)
+    card = space.card(design)
+    assert [len(stack.layers) for stack in card.stacks] == [3, 3]  # of two layers each
+    assert params_body(card) == params_body(plain)
+    assert macs(card, 32) == macs(plain, 32)
+
+
+def test_a_small_menu_has_a_plain_transformer_too() -> None:
+    assert NANO.contains(transformer(SMALL))
+    encoder, decoder = NANO.card(transformer(SMALL)).stacks
+    assert (len(encoder.layers), len(decoder.layers)) == (2, 2)
+    odd = replace(SMALL, encoder_junctions=4)
+    stack = evolved_transformer("odd", odd).card(transformer(odd)).stacks[0]
+    assert isinstance(stack.layers[0], Cell)
+    assert stack.layers[0].junctions[3] == Junction(Branch(3, Identity(), 64))
 
 
 @pytest.mark.parametrize("space", [SPACE, NANO], ids=["published", "nano"])
@@ -180,3 +203,16 @@ def test_counts_by_hand() -> None:
         return product
 
     assert SPACE.count() == cell(6, False) * cell(8, True)
+
+
+def test_what_is_dead_or_unread_costs_nothing() -> None:
+    def costs(*junctions: Fields) -> tuple[int, float]:
+        encoder = Fields.of(cells=1, **{f"junction_{index}": one for index, one in enumerate(junctions, 1)})
+        card = NANO.card(Fields.of(encoder=encoder, decoder=genotype_of_identities().decoder))
+        return params(card), macs(card, 16)
+
+    kept = dead(branch(0, "convolution", kernel=3, scale=2))
+    wide = alive(branch(0, "attention", heads=2, scale=1), branch(0, "gated", scale=2), "concatenate")
+    plain = costs(kept, dead(branch(1)), dead(branch(2)))
+    assert costs(kept, wide, dead(branch(1))) == plain
+    assert costs(kept, dead(branch(1)), alive(branch(2), branch(0, "gated", scale=2)))[0] > plain[0]

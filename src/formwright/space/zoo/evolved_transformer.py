@@ -31,6 +31,8 @@ from formwright.space.value import Case, Fields
 from formwright.space.zoo.translation import VOCABULARY, model
 
 _NONE = "none"
+_SAME = Case("identity", Fields.of())
+_DEAD = Case("dead", Fields.of())
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,52 @@ def evolved_transformer(name: str, menu: Menu) -> Space:
     )
     about = "encoder and decoder cells of two-branch junctions (Evolved Transformer, So et al. 2019)"
     return Space(name, root, lambda design: _card(design, menu), about)
+
+
+def transformer(menu: Menu) -> Fields:
+    """Give the plain Transformer as a design: the published search begins with it.
+
+    Each cell holds as many layers of three junctions (in the decoder four) as it has room for; junctions that are left
+    over pass their input on. Feed-forward parts are as wide as the menu allows, and there are six layers, or as many as
+    it allows.
+    """
+    return Fields.of(
+        encoder=_plain_half(menu, menu.encoder_junctions, ("attention",)),
+        decoder=_plain_half(menu, menu.decoder_junctions, ("attention", "attend")),
+    )
+
+
+def _plain_half(menu: Menu, junctions: int, attentions: Sequence[str]) -> Fields:
+    layers = junctions // (len(attentions) + 2)
+    genes: list[Fields] = []
+    for _ in range(layers):
+        genes += _plain_layer(menu, len(genes), attentions)
+    genes += [Fields.of(left=_plain(state, _SAME), right=_DEAD) for state in range(len(genes), junctions)]
+    cells = min(menu.cells, key=lambda number: abs(6 - number * layers))
+    return Fields.of(cells=cells, **{f"junction_{index}": one for index, one in enumerate(genes, start=1)})
+
+
+def _plain_layer(menu: Menu, state: int, attentions: Sequence[str]) -> list[Fields]:
+    """Give the junctions of a layer that reads a state: its attentions, then a feed-forward part."""
+    heads = menu.heads[len(menu.heads) // 2]
+    genes = [
+        _residual(state + place, state + place, Case(kind, Fields.of(heads=heads, scale=1)), norm=True)
+        for place, kind in enumerate(attentions)
+    ]
+    state += len(genes)
+    wide, narrow = (Case("convolution", Fields.of(kernel=1, scale=scale)) for scale in (max(menu.scales), 1))
+    inner = Fields.of(left=_plain(state, wide, norm=True, activation="relu"), right=_DEAD)
+    return [*genes, inner, _residual(state + 1, state, narrow, norm=False)]
+
+
+def _residual(state: int, kept: int, operation: Case, *, norm: bool) -> Fields:
+    """Add what an operation makes of one state to another one."""
+    right = Fields.of(branch=_plain(kept, _SAME), combine="add")
+    return Fields.of(left=_plain(state, operation, norm=norm), right=Case("alive", right))
+
+
+def _plain(state: int, operation: Case, *, norm: bool = False, activation: str = _NONE) -> Fields:
+    return Fields.of(input=state, norm=norm, operation=operation, activation=activation)
 
 
 def _cell_part(menu: Menu, junctions: int, *, decoder: bool) -> Record:

@@ -1,9 +1,11 @@
 """NAS-BERT (Xu et al., 2021): a chain of single-operation layers, in blocks of one width.
 
 The widths, operations and the division into four blocks of six layers are Table 7's and the text's. The width of the
-embedding is chosen here from the values that occur among the published models.
+embedding is chosen here from the values that occur among the published models. A menu of another size makes the same
+space for a smaller teacher.
 """
 
+from dataclasses import dataclass, replace
 from functools import cache
 
 from formwright.arch.card import Card
@@ -19,15 +21,38 @@ from formwright.space.zoo.bert import VOCABULARY
 WIDTHS = (128, 192, 256, 384, 512)
 OPERATIONS = ("attention", "feed-forward", "separable-3", "separable-5", "separable-7", "identity")
 BLOCKS, LAYERS = 4, 6
+HEAD = 64
 
-BLOCK = Record.of(hidden=Choice(WIDTHS), layers=Repeat(Choice(OPERATIONS), LAYERS))
+
+@dataclass(frozen=True)
+class Menu:
+    """Say what the chains may be made of: widths of blocks and of the token table, and how many layers there are.
+
+    `tokens` says the rest of the embedding: the vocabulary, positions and types.
+    """
+
+    widths: tuple[int, ...]
+    head: int
+    blocks: int
+    layers: int
+    embeddings: tuple[int, ...]
+    tokens: TokenEmbedding
+
+    @property
+    def block(self) -> Record:
+        """Give the part that is one block: its width, and an operation for each layer."""
+        return Record.of(hidden=Choice(self.widths), layers=Repeat(Choice(OPERATIONS), self.layers))
+
+
+PUBLISHED = Menu(WIDTHS, HEAD, BLOCKS, LAYERS, (64, 128, 256, 384, 512), TokenEmbedding(VOCABULARY, 512, types=2))
+BLOCK = PUBLISHED.block
 
 
 @cache
-def candidate(operation: str, width: int) -> Block:
-    """Describe the layer that is one operation at one width."""
+def candidate(operation: str, width: int, head: int = HEAD) -> Block:
+    """Describe the layer that is one operation at one width, with attention heads of one width."""
     if operation == "attention":
-        return Block(width, Attention(width // 64, 64))
+        return Block(width, Attention(width // head, head))
     if operation == "feed-forward":
         return Block(width, Identity(), (4 * width,))
     if operation == "identity":
@@ -35,27 +60,29 @@ def candidate(operation: str, width: int) -> Block:
     return Block(width, SeparableConvolution(int(operation.removeprefix("separable-"))))
 
 
-def candidates() -> tuple[tuple[str, int | None], ...]:
+def candidates(widths: tuple[int, ...] = WIDTHS) -> tuple[tuple[str, int | None], ...]:
     """List what a layer may be: every operation at every width, and identity, which has no width of its own."""
-    sized = [(operation, width) for width in WIDTHS for operation in OPERATIONS if operation != "identity"]
+    sized = [(operation, width) for width in widths for operation in OPERATIONS if operation != "identity"]
     return (*sized, ("identity", None))
 
 
-def _card(design: Fields) -> Card:
+def nas_bert(name: str, menu: Menu) -> Space:
+    """Make the space of chains that a menu allows."""
+    root = Record.of(embedding=Choice(menu.embeddings), blocks=Repeat(menu.block, menu.blocks))
+    about = "chains of one-operation layers in blocks of one width (NAS-BERT, Xu et al. 2021)"
+    return Space(name, root, lambda design: _card(design, menu), about)
+
+
+def _card(design: Fields, menu: Menu) -> Card:
     choices = [(operation, block.hidden) for block in design.blocks for operation in block.layers]
     # identity has no width of its own: it takes that of the layer below, at the very start that of the first real layer
     width = below = next((hidden for operation, hidden in choices if operation != "identity"), choices[0][1])
     layers = []
     for operation, hidden in choices:
         below = below if operation == "identity" else hidden
-        layers.append(candidate(operation, below))
+        layers.append(candidate(operation, below, menu.head))
     factorised = None if design.embedding == width else design.embedding
-    return Card(encoder=Stack(TokenEmbedding(VOCABULARY, width, factorised=factorised, types=2), tuple(layers)))
+    return Card(encoder=Stack(replace(menu.tokens, width=width, factorised=factorised), tuple(layers)))
 
 
-NAS_BERT = Space(
-    "nas-bert",
-    Record.of(embedding=Choice((64, 128, 256, 384, 512)), blocks=Repeat(BLOCK, BLOCKS)),
-    _card,
-    "chains of one-operation layers in blocks of one width (NAS-BERT, Xu et al. 2021)",
-)
+NAS_BERT = nas_bert("nas-bert", PUBLISHED)
