@@ -58,8 +58,8 @@ def chart(
     values = np.concatenate([np.concatenate([line.y, line.low, line.high]) for line in lines])
     low = float(values.min()) if y_from is None else y_from
     margin = 0.03 * (float(values.max()) - low)
-    horizontal = Axis(x, float(across.min()), float(across.max()), (LEFT, WIDTH - RIGHT), log_x)
-    vertical = Axis(y, low, float(values.max()) + margin, (HEIGHT - BOTTOM, TOP))
+    horizontal = Axis(x, *_extent(float(across.min()), float(across.max())), (LEFT, WIDTH - RIGHT), log_x)
+    vertical = Axis(y, *_extent(low, float(values.max()) + margin), (HEIGHT - BOTTOM, TOP))
     parts = [_frame(title, horizontal, vertical)]
     parts += [_line(line, COLOURS[n % len(COLOURS)], horizontal, vertical) for n, line in enumerate(lines)]
     parts += [_legend(line, COLOURS[n % len(COLOURS)], n) for n, line in enumerate(lines)]
@@ -67,6 +67,11 @@ def chart(
     style = 'font-family="sans-serif" font-size="12" fill="#222"'
     sheet = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>{sheet}{"".join(parts)}</svg>\n'
+
+
+def _extent(low: float, high: float) -> tuple[float, float]:
+    """Give both ends of an axis, apart from each other even where all values are the same."""
+    return (low, high) if low < high else (0.9 * low - 0.01, 1.1 * high + 0.01)
 
 
 def _frame(title: str, x: Axis, y: Axis) -> str:

@@ -196,13 +196,26 @@ def show(row: Row) -> None:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def begin(about: str | None) -> argparse.Namespace:
+    """Read the command line, and say on what is measured."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--turns", type=int, default=20, help="repetitions of each work")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     print(f"one thread, {cpu_name()}, torch {torch.__version__}")
+    return arguments
+
+
+def write(rows: Sequence[Row], path: Path | None) -> None:
+    """Write the figures, if there is a file for them, with the machine they are of."""
+    if path is not None:
+        machine = {"cpu": cpu_name(), "threads": 1, "torch": torch.__version__}
+        path.write_text(json.dumps({**machine, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    arguments = begin(__doc__)
     rows: list[Row] = []
     for part in (building, against_bert, from_views, runtimes):
         try:
@@ -213,9 +226,7 @@ def main() -> None:
         for row in found:
             show(row)
         rows += found
-    if arguments.json:
-        machine = {"cpu": cpu_name(), "threads": 1, "torch": torch.__version__}
-        arguments.json.write_text(json.dumps({**machine, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+    write(rows, arguments.json)
 
 
 if __name__ == "__main__":

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from torch import nn
 
 from formwright.arch.card import Card
 from formwright.compress.folders import Folders, write_json
 from formwright.compress.job import Job, Started
 from formwright.compress.plan import Plan
 from formwright.compress.trainings import Conduct, Method, teacher
-from formwright.cost import macs
-from formwright.evaluate.context import Context
-from formwright.evaluate.final import as_it_is
+from formwright.cost import macs, params
+from formwright.evaluate.final import test_once
 from formwright.nn.task_model import TaskModel
 from formwright.recipes.eftnas import EFTNAS
+from formwright.search.fronts import hypervolume
 from formwright.study.config import TaskChoice, TrainingChoice
+from formwright.train.device import threads
 from formwright.train.fit import Run
+from formwright.train.judge import judge
 from formwright.train.loop import Saving
+from formwright.train.remembered import remembered
 
 SHARES = (0.75, 0.5, 0.35, 0.25)
 Row = dict[str, Any]
@@ -30,7 +36,11 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Setting:
-    """One task with one seed; `epochs` are those of every arm after the teacher."""
+    """One task with one seed.
+
+    `epochs` are those of every arm after the teacher, `evaluations` what the search of an arm may judge, `many` what
+    the search that it is compared with may. `rates` are those of the teacher, and of everything after it.
+    """
 
     task: str
     data: str | None
@@ -39,7 +49,10 @@ class Setting:
     seed: int
     epochs: float = EFTNAS.epochs
     model: str = ""
-    threads: int = 2
+    threads: int = 1
+    evaluations: int = 150
+    many: int = 1000
+    rates: tuple[float, float] = (EFTNAS.learning_rate, EFTNAS.network_rate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +67,7 @@ class Bench:
         wish = self.setting
         training = TrainingChoice(
             batch=EFTNAS.batch,
-            learning_rate=EFTNAS.learning_rate,
+            learning_rate=wish.rates[0],
             warmup=0.1,
             length=wish.length,
             dropout=EFTNAS.dropout,
@@ -67,10 +80,10 @@ class Bench:
             hours=None,
             teacher_epochs=EFTNAS.teacher_epochs,
             epochs=wish.epochs,
-            evaluations=EFTNAS.evaluations,
+            evaluations=wish.evaluations,
             finetune=0.0,
             training=training,
-            network_rate=EFTNAS.network_rate,
+            network_rate=wish.rates[1],
             between=EFTNAS.between,
             labels=EFTNAS.labels,
             temperature=EFTNAS.temperature,
@@ -100,12 +113,26 @@ class Bench:
     def card(self) -> Card:
         return self.started.begun.card
 
+    @property
+    def metric(self) -> str:
+        return self.started.begun.prepared.task.metric
+
+    def share(self, card: Card) -> float:
+        """Give the MACs of a design as a share of the teacher's."""
+        return self.cost(card) / self.cost(self.card)
+
     def cost(self, card: Card) -> float:
-        return float(macs(card, self.setting.length))
+        return float(macs(card, self.started.length))
 
     @cached_property
     def teacher(self) -> TaskModel:
         return teacher(self.started.begun, self.plan, self.method, self.folders, self.conduct)
+
+    @cached_property
+    def heard(self) -> nn.Module:
+        """Give the teacher with a memory: it is asked once for each row, whatever arms learn from it."""
+        with threads(self.setting.threads):
+            return remembered(self.teacher, self.started.begun.prepared, self.folders.answers)
 
     @property
     def conduct(self) -> Conduct:
@@ -119,13 +146,45 @@ class Bench:
 
         return saved
 
-    def judged(self, model: TaskModel, name: str) -> Row:
-        """Score a model on validation and test, with its share of the teacher's MACs where it has a card."""
-        verdict = as_it_is(model, self.started.begun.prepared, Context(folder=self.out / "final" / name))
-        metric = self.started.begun.prepared.task.metric
-        tested = None if verdict.test is None else verdict.test[metric]
-        share = self.cost(model.transformer.card) / self.cost(self.card)
-        return {"validation": verdict.validation[metric], "test": tested, "macs": share}
+    def validated(self, model: nn.Module) -> float:
+        """Score a model on validation."""
+        prepared = self.started.begun.prepared
+        with threads(1):
+            return judge(model, prepared, prepared.validation)[self.metric]
+
+    def judged(self, model: nn.Module, name: str) -> Row:
+        """Score a model on validation and, once, on test."""
+        prepared, folder = self.started.begun.prepared, self.out / "final" / name
+        with threads(1):
+            tested = test_once(model, prepared, name, folder) if prepared.task.has_test else {}  # type: ignore[arg-type]
+        return {"validation": self.validated(model), "test": tested.get(self.metric)}
+
+    def judged_design(self, model: TaskModel, name: str) -> Row:
+        """Score a model that has a card, and say what it costs."""
+        card = model.transformer.card
+        return self.judged(model, name) | {"macs": self.share(card), "params": params(card)}
+
+    def volume(self, points: Sequence[tuple[float, float]]) -> float:
+        """Give the hypervolume of shares of the MACs and scores, above chance and below the teacher's MACs."""
+        chance = self.started.begun.prepared.task.chance or 0.0
+        return hypervolume(np.array(points), (1.0 + 1e-9, chance), ("min", "max")) if points else 0.0
+
+    def volumes(self, at: Mapping[str, Row]) -> dict[str, float | None]:
+        """Give the hypervolumes of one model for each share: the same number of points for every arm."""
+        rows = [at[f"{share:.0%}"] for share in SHARES if f"{share:.0%}" in at]
+        return {
+            split: self.volume([(row["macs"], row[split]) for row in rows])
+            for split in ("validation", "test")
+            if all(row[split] is not None for row in rows)
+        }
+
+    def claim(self) -> None:
+        """Refuse a folder with results of another setting, which would be taken for those of this one."""
+        path, mine = self.out / "setting.json", asdict(self.setting) | {"threads": None, "data": None}
+        mine = json.loads(json.dumps(mine))
+        if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != mine:
+            raise SystemExit(f"{self.out} holds results of another setting; name another folder with --results")
+        write_json(path, mine)
 
     def kept(self, name: str, compute: Callable[[], Row]) -> Row:
         """Read what an arm came to, or compute it."""

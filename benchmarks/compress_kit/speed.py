@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from compress_kit.bench import Bench, Row
+from compress_kit.searching import Network
 from formwright.arch.card import Card
-from formwright.compress.folders import Folders
-from formwright.evaluate.shared import SharedWeights
 from formwright.nn.deploy import export, open_file
 from formwright.nn.measure import Trial, measure, measure_file
 from formwright.nn.task_model import TaskModel
@@ -22,26 +21,30 @@ BATCHES = (1, 32)
 _ROUNDS = 5
 
 
-def speed(bench: Bench, network: str, at: dict[str, Row]) -> Row:
-    """Measure the teacher and the models at each share in turns, so that a busy moment falls on all of them."""
-    prepared = bench.started.begun.prepared
-    weights = SharedWeights.read(Folders(bench.out / network).network, prepared.task, bench.setting.length)
-    models = {"100%": bench.teacher}
-    models |= {share: weights.extracted(Card.from_json(row["card"])) for share, row in at.items()}
+def speed(bench: Bench, network: Network, at: dict[str, Row]) -> Row:
+    """Measure the teacher and the models at each share in turns, so that a busy moment falls on all of them.
+
+    `yield` is the speed-up against the teacher as a share of what the MACs promise.
+    """
+    models = {"teacher": bench.teacher}
+    models |= {share: network.weights.extracted(Card.from_json(row["card"])) for share, row in at.items()}
     times: dict[str, dict[int, list[float]]] = {share: {batch: [] for batch in BATCHES} for share in models}
     for _ in range(_ROUNDS):
         for share, model in models.items():
             for batch in BATCHES:
-                found = measure(model, batch, bench.setting.length, runs=20, warmup=3, memory=False)
+                found = measure(model, batch, bench.started.length, runs=20, warmup=3, memory=False)
                 times[share][batch].append(found.median_ms)
-    full = bench.cost(bench.card)
-    return {
-        share: {
-            "macs": bench.cost(models[share].transformer.card) / full,
-            **{f"ms at {batch}": float(np.min(times[share][batch])) for batch in BATCHES},
-        }
-        for share in models
-    } | {"int8": eight_bits(bench, models["50%"]) if "50%" in models else None}
+    found_at = {share: _facts(bench, models[share], times[share], times["teacher"]) for share in models}
+    return found_at | {"int8": eight_bits(bench, models["50%"]) if "50%" in models else None}
+
+
+def _facts(bench: Bench, model: TaskModel, times: dict[int, list[float]], full: dict[int, list[float]]) -> Row:
+    share = bench.share(model.transformer.card)
+    found: Row = {"macs": share}
+    for batch in BATCHES:
+        ms, whole = min(times[batch]), min(full[batch])  # of the medians of several rounds
+        found |= {f"ms at {batch}": ms, f"time at {batch}": ms / whole, f"yield at {batch}": share * whole / ms}
+    return found
 
 
 def eight_bits(bench: Bench, model: TaskModel) -> Row:
@@ -50,7 +53,7 @@ def eight_bits(bench: Bench, model: TaskModel) -> Row:
     for name, int8 in (("float", False), ("int8", True)):
         with tempfile.TemporaryDirectory() as folder:
             path = export(model, "onnx", Path(folder), int8=int8).path
-            trial = Trial(length=bench.setting.length, runs=100)
+            trial = Trial(length=bench.started.length, runs=100)
             found[f"{name} ms"] = measure_file(path, model.transformer.card, trial, memory=False).median_ms
             found[f"{name} score"] = _score(bench, path)
     return found

@@ -62,3 +62,10 @@ def test_points_of_a_cloud_are_circles(charts: ModuleType) -> None:
     page = ElementTree.fromstring(charts.chart("t", [cloud], "x", "y"))
     assert len(page.findall(f"{SVG}circle")) == 4  # one of them in the legend
     assert page.find(f"{SVG}polyline") is None
+
+
+def test_values_that_are_all_the_same_are_drawn_in_the_middle(charts: ModuleType) -> None:
+    page = ElementTree.fromstring(charts.chart("t", [charts.Line("a", [0.5], [0.5], dots=True)], "x", "y"))
+    dot = page.find(f"{SVG}circle")
+    assert charts.LEFT < float(dot.attrib["cx"]) < charts.WIDTH - charts.RIGHT
+    assert charts.TOP < float(dot.attrib["cy"]) < charts.HEIGHT - charts.BOTTOM

@@ -121,6 +121,7 @@ def test_parts_may_be_put_in_another_order(order: str, run: Run, tmp_path: Path)
     check(run(*line(tmp_path, "--order", order, "--json")).data, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_process")
 def test_the_hidden_size_may_shrink(run: Run, tmp_path: Path) -> None:
     facts = run(*line(tmp_path, "--hidden", "12,8,8", "--evaluations", 20, "--json")).data
@@ -194,6 +195,7 @@ def test_rows_longer_than_the_model_reads_are_cut(run: Run, tmp_path: Path) -> N
     assert facts["models"][0]["costs"]["macs"] == macs(BERT, 32)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_process")
 def test_a_delivered_model_is_its_own_teacher_when_it_is_compressed_again(run: Run, tmp_path: Path) -> None:
     first = run(*line(tmp_path, "--json")).data["models"][0]
@@ -202,6 +204,7 @@ def test_a_delivered_model_is_its_own_teacher_when_it_is_compressed_again(run: R
     assert again.data["models"][0]["validation"] == first["validation"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_process")
 def test_force_begins_anew_and_keeps_the_record_of_test_openings(run: Run, tmp_path: Path) -> None:
     assert run(*line(tmp_path)).code == 0

@@ -118,3 +118,13 @@ def test_a_terminal_shows_a_bar_and_is_left_clean(
     assert "training: step 25 of 50, loss 1.5000" in shown
     assert shown.endswith("\x1b[2K")  # the line is erased
     assert capsys.readouterr().out == ""
+
+
+def test_a_step_without_a_loss_tells_none() -> None:
+    meter = Meter("measuring", 4)
+    meter.step(0, None)
+    assert meter.line.startswith("measuring: step 1 of 4")
+    assert "loss" not in meter.line
+    meter.step(1, 2.0)
+    meter.step(2, None)
+    assert "loss 2.0000" in meter.line

@@ -127,13 +127,17 @@ def test_a_task_that_the_recipe_cannot_do_is_refused(task: str, run: Run, tmp_pa
 
 def test_recipes_are_listed(run: Run) -> None:
     entries = {entry["name"]: entry for entry in run("list", "recipes", "--json").data["recipes"]}
-    assert entries.keys() == {"flexibert", "autobert-zero"}
+    assert entries.keys() == {"flexibert", "autobert-zero", "evolved-transformer", "eftnas", "nas-bert"}
     assert entries["flexibert"] == {
         "name": "flexibert",
-        "space": "flexibert-nano-s1star",
-        "searcher": "coarse-to-fine",
+        "job": "search",
+        "paper": FLEXIBERT.paper,
+        "needs": FLEXIBERT.needs,
+        "takes": FLEXIBERT.takes,
         "about": FLEXIBERT.about,
     }
+    assert entries["nas-bert"]["job"] == "compress"
+    assert all(all(entry.values()) for entry in entries.values())  # nothing is left unsaid
 
 
 def recipe_line(folder: Path) -> list[str]:

@@ -53,6 +53,17 @@ def test_a_card_as_a_drawing_with_costs_and_digests(run: Run) -> None:
     assert "\x1b" not in done.out  # no colours where there is no terminal
 
 
+@pytest.mark.parametrize("columns", [120, 80, 60, 48])
+def test_formulas_are_printed_whole_at_every_width(columns: int, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for name, formula in (
+        ("autobert-zero-layer-2", "softmax(Q·softplus(Kᵀ) / √d)·(K + Q)"),
+        ("autobert-zero-layer-12", "softmax(Q·(K / √d + V)ᵀ / √d)·V"),
+    ):
+        drawn = [line.partition("│")[2].partition("│")[2] for line in run("show", name).out.splitlines()]
+        assert formula.replace(" ", "") in "".join(drawn).replace(" ", "")
+
+
 def test_an_image_is_not_counted_in_tokens(run: Run, tmp_path: Path) -> None:
     done = run("show", "autoformer-t", "--svg", tmp_path / "drawing.svg")
     assert "counted at 224 x 224 pixels" in done.out

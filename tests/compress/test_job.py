@@ -13,7 +13,7 @@ from formwright.compress.plan import Plan, Speeds
 from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.cost import macs, params
 from formwright.cost.latency_table import LatencyTable, PartTimes
-from formwright.study.config import Config, TrainingChoice
+from formwright.study.config import Config, DistillationChoice, TrainingChoice
 from formwright.study.stop import Stop
 from formwright.supernet.automatic import sub_network
 
@@ -125,10 +125,11 @@ def test_the_study_searches_what_the_job_says(tmp_path: Path) -> None:
     assert (config.stop, config.seed, config.searcher, config.evaluator) == (Stop(trials=9), 7, "nsga2", "shared")
     assert (config.final_steps, config.keep) == (0, 2)
     assert config.targets == {"macs-50pct": f"macs<={0.5 * FULL!r}", "latency_ms-4": "latency_ms<=4.0"}
-    for path in (config.space, config.weights, config.latency_table):
-        assert Path(str(path)).parent == (tmp_path / "out").resolve()
+    assert (config.space, config.weights, config.latency_table) == ("space.json", "super-network", "latency.json")
+    assert config.distillation is None
     tuned = _config(started, tmp_path, Plan(5, 6, 9, 40))
     assert (tuned.final_steps, tuned.training.steps) == (40, 40)
+    assert tuned.distillation == DistillationChoice("models/teacher", 0.1, 2.0)
     plain = job(tmp_path, model=Path(started.job.model)).started()
     assert _config(plain, tmp_path).latency_table is None
     assert Config.from_json(config.to_json()) == config

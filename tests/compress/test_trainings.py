@@ -209,6 +209,7 @@ def test_the_super_network_is_trained_once(started: Started, tmp_path: Path) -> 
     assert len(told) == 6
     assert digest(first) != digest(taught(started, folders))
     assert not folders.checkpoints("network").exists()
+    assert not folders.answers.exists()
 
 
 @pytest.mark.parametrize("at", [0, 3])
@@ -218,6 +219,7 @@ def test_a_super_network_that_was_stopped_is_the_same_in_the_end(at: int, starte
     with pytest.raises(Paused):
         networked(started, cut, conduct(stop=lambda _, step: step == at))
     assert not cut.network.exists()
+    assert cut.answers.is_file()  # the teacher is not asked again
     told: list[str] = []
     assert digest(networked(started, cut, conduct(told))) == digest(wanted)
     assert told == [f"super-network {step}" for step in range(at + 1, 6)]

@@ -19,6 +19,7 @@ from formwright.evaluate.training import Start
 from formwright.nn.heads import SequenceHead
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.task import Task
+from formwright.train.distil import Mix, Teaching
 from formwright.train.fit import Training, fresh_model
 from formwright.train.judge import judge
 from formwright.train.loop import Paused
@@ -102,6 +103,30 @@ def test_a_model_can_be_fine_tuned(tmp_path: Path) -> None:
     again = Final(slow, raised_by(70.0)).verdict(Request(CARD), Context(0, tmp_path))
     assert again.openings == 2
     assert len(list((tmp_path / "runs").iterdir())) == 2
+
+
+class Always(torch.nn.Module):
+    """A teacher that says of every row that it is of the second class."""
+
+    def __init__(self, sure: float) -> None:
+        super().__init__()
+        self.sure = torch.nn.Parameter(torch.tensor([-sure, sure]))
+
+    def forward(self, inputs: torch.Tensor, *_: object) -> torch.Tensor:
+        return self.sure.expand(len(inputs), 2)
+
+
+def test_a_model_learns_from_its_teacher_where_there_is_one(tmp_path: Path) -> None:
+    quick, mix = trainer(learning_rate=1e-2), Mix(labels=0.0, scores=1.0)
+    for sure in (8.0, -8.0):  # in one folder: neither goes on with the other's run
+        taught = Final(quick, teaching=Teaching(Always(sure), mix)).verdict(Request(CARD), Context(0, tmp_path))
+        bias = cast(SequenceHead, taught.model.head).output.bias
+        assert (bias[1] > bias[0]) == (sure > 0)
+    alone = Final(quick).verdict(Request(CARD), Context(0, tmp_path))
+    assert alone.validation["accuracy"] > taught.validation["accuracy"]  # the teacher knows nothing
+    assert len(list((tmp_path / "runs").iterdir())) == 3
+    again = Final(quick, teaching=Teaching(Always(8.0), mix)).verdict(Request(CARD), Context(0, tmp_path))
+    assert again.openings == 3
 
 
 def test_the_test_score_is_that_of_the_model(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from formwright.train.recipe import Recipe
 WHOLE = card(32, 32)
 NARROW = sub_network(WHOLE, ((1, 16), (2, 32)))
 THIN = sub_network(WHOLE, ((1, 8), (1, 8)))
-EAGER = Rules(first=8, growth=1.3)
+EAGER = Rules(first=8, growth=1.3, doubt=0.2)  # there are few rows
 
 
 def network(task: Task = TASK, whole: Card = WHOLE, length: int = 12, steps: int = 60) -> SharedWeights:

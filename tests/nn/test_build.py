@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from formwright.arch.card import Card
 from formwright.arch.check import operations
-from formwright.arch.layers import Branch, Cell, Junction, Stack, TokenEmbedding
+from formwright.arch.layers import Block, Branch, Cell, Junction, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, Convolution, CrossAttention, LightweightConvolution, SeparableConvolution
 from formwright.core.rng import derive
 from formwright.nn.attention import SelfAttention
@@ -139,9 +139,19 @@ def test_fresh_random_designs_run_forward_and_backward_without_nan(family: str) 
 def test_gradients_reach_every_weight_that_is_used(family: str) -> None:
     rng = derive(0, "reach", family)
     for seed in range(10):
-        model = filled(hollow(random_card(rng, family)))
+        model = filled(hollow(random_card(rng, family)), spread=0.15)  # with larger weights gates close for good
         total(model, seed).backward()  # type: ignore[no-untyped-call]
         unused = set(idle(model))
         for name, parameter in model.named_parameters():
             reached = parameter.grad is not None and bool((parameter.grad != 0).any())
             assert reached or name in unused, (name, model.card.to_json())
+
+
+def test_tokens_beside_waves_begin_as_large_as_these() -> None:
+    table = TokenEmbedding(500, 64, positions="sinusoidal", norm=False)
+    card = Card(decoder=Stack(table, (Block(64, Attention(4, 16), (64,)),), causal=True))
+    model = build(card, spread="width")
+    assert isinstance(model, Transformer)
+    assert model.decoder is not None
+    assert 0.9 < float(model.decoder.embedding.tokens(torch.arange(500)).detach().std()) < 1.1
+    assert float(build(card).decoder.embedding.tokens.weight.detach().std()) == pytest.approx(0.02, rel=0.1)  # type: ignore[union-attr]

@@ -61,8 +61,8 @@ def agrees(module: nn.Module, slow: Slow, causal: bool, width: int = 6) -> bool:
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_padding_keeps_the_number_of_tokens(kernel: int) -> None:
     x = torch.ones(1, 5, 1)
-    assert pad_tokens(x, kernel, causal=True)[0, :, 0].tolist() == [0.0] * (kernel - 1) + [1.0] * 5
-    both = pad_tokens(x, kernel, causal=False)[0, :, 0].tolist()
+    assert pad_tokens(x, kernel, Context(causal=True))[0, :, 0].tolist() == [0.0] * (kernel - 1) + [1.0] * 5
+    both = pad_tokens(x, kernel, Context())[0, :, 0].tolist()
     assert both == [0.0] * ((kernel - 1) // 2) + [1.0] * 5 + [0.0] * (kernel // 2)
 
 

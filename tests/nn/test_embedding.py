@@ -54,6 +54,17 @@ def test_without_positions_of_its_own_the_table_stands_alone(positions: str) -> 
     assert torch.equal(module(IDS, Context()), module.tokens.weight[IDS])
 
 
+@torch.no_grad()
+def test_tokens_beside_waves_are_scaled_unless_a_norm_follows() -> None:
+    waves = sinusoidal(torch.arange(4)[None], 6, torch.float64)
+    module = tokens(TokenEmbedding(10, 6, positions="sinusoidal", norm=False))
+    assert close(module(IDS, Context()), module.tokens.weight[IDS] * math.sqrt(6) + waves)
+    normed = tokens(TokenEmbedding(10, 6, positions="sinusoidal"))
+    assert normed.norm is not None
+    total = normed.tokens.weight[IDS] + waves
+    assert close(normed(IDS, Context()), F.layer_norm(total, (6,), normed.norm.weight, normed.norm.bias, 1e-12))
+
+
 @pytest.mark.parametrize("width", [2, 6, 7, 64])
 def test_sinusoidal_positions_follow_the_formula(width: int) -> None:
     result = sinusoidal(torch.arange(40)[None], width, torch.float64)[0]

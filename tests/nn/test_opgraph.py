@@ -67,8 +67,8 @@ def direct(module: OpGraphAttention, formula: Formula, x: Tensor) -> Tensor:
     return result
 
 
-def interpreted(term: Term) -> OpGraphAttention:
-    return filled(OpGraphAttention(OpGraph(HEADS, SIZE, term), WIDTH, 7))
+def interpreted(term: Term, *, eager: bool = False) -> OpGraphAttention:
+    return filled(OpGraphAttention(OpGraph(HEADS, SIZE, term), WIDTH, 7, eager=eager))
 
 
 def test_the_formulas_cover_every_primitive_and_every_shape() -> None:
@@ -108,6 +108,57 @@ def test_every_sentence_of_a_padded_batch_follows_the_formula_alone(term: Term, 
         assert close(result[sentence][real], direct(module, FORMULAS[term], x[sentence][real]), 1e-5)
 
 
+@pytest.mark.parametrize(
+    "term", [STANDARD_ATTENTION, SECOND_LAYER, TWELFTH_LAYER], ids=["standard", "second", "twelfth"]
+)
+@pytest.mark.parametrize("padded", [False, True])
+def test_fused_and_eager_give_equal_outputs_and_gradients(term: Term, padded: bool) -> None:
+    mask = mask_of(LENGTHS, 11)
+    found = []
+    for eager in (False, True):
+        module, x = interpreted(term, eager=eager), normal(4, 11, WIDTH).requires_grad_()
+        result = module(x, Context(mask) if padded else Context())
+        real = result[mask] if padded else result
+        gradients = torch.autograd.grad((real * normal(*real.shape, seed=2)).sum(), [x, *module.parameters()])
+        found.append([real, *gradients])
+    assert all(close(fused, eager, 1e-9) for fused, eager in zip(*found, strict=True))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("eager", [False, True])
+def test_masks_hide_keys_and_not_queries(eager: bool) -> None:
+    module, x, mask = interpreted(STANDARD_ATTENTION, eager=eager), normal(1, 5, WIDTH), mask_of([3], 5)
+    result = module(x, Context(mask))[0]
+    for query in range(5):  # padding attends to what is real, too
+        seen = torch.cat([x[0, :3], x[0, query : query + 1]])
+        letters = {name: module.inputs[name](seen).unflatten(-1, (HEADS, SIZE)).transpose(0, 1) for name in "QKV"}
+        weights = (letters["Q"][:, 3:] @ letters["K"][:, :3].mT / SIZE**0.5).softmax(-1)
+        alone = module.output((weights @ letters["V"][:, :3]).transpose(0, 1).flatten(1))[0]
+        assert close(result[query], alone)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("term", FORMULAS, ids=str)
+def test_what_stands_at_padding_changes_nothing(term: Term) -> None:
+    module, x, mask = interpreted(term), normal(1, 7, WIDTH), mask_of([4], 7)
+    other = torch.cat([x[:, :4], 100 * normal(1, 3, WIDTH, seed=5)], 1)
+    assert close(module(x, Context(mask))[mask], module(other, Context(mask))[mask])
+
+
+@pytest.mark.parametrize(("term", "times"), [(STANDARD_ATTENTION, 1), (SECOND_LAYER, 1), (("neg", "Q"), 0)], ids=str)
+def test_attention_goes_through_the_fused_kernel(term: Term, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, kernel = [], F.scaled_dot_product_attention
+
+    def counted(*arguments: Tensor, **rest: float) -> Tensor:
+        calls.append(1)
+        return kernel(*arguments, **rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("torch.nn.functional.scaled_dot_product_attention", counted)
+    interpreted(term)(normal(1, 3, WIDTH), Context())
+    interpreted(term, eager=True)(normal(1, 3, WIDTH), Context())
+    assert len(calls) == times
+
+
 def test_only_the_letters_that_occur_are_projected() -> None:
     assert list(interpreted(("add", "Q", "P")).inputs) == ["Q", "P"]
     assert list(interpreted(SECOND_LAYER).inputs) == ["Q", "K"]
@@ -122,8 +173,10 @@ def test_equal_parts_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("torch.nn.functional.softsign", softsign)
     part = ("softsign", "Q")
-    interpreted(("add", ("neg", part), ("add", part, ("scale", part))))(normal(1, 3, WIDTH), Context())
-    assert len(calls) == 1
+    for eager in (True, False):
+        term = ("add", ("neg", part), ("add", part, ("scale", part)))
+        interpreted(term, eager=eager)(normal(1, 3, WIDTH), Context())
+    assert len(calls) == 2, "once each time"
 
 
 def test_gradients_are_finite_where_a_distance_is_zero() -> None:

@@ -9,6 +9,8 @@ from selenium.webdriver.common.keys import Keys
 from tests.report.chromium import Browser
 from tests.report.compressed import SPACE as COMPRESSED
 from tests.report.compressed import compressed_log
+from tests.report.invented import SPACE as INVENTED
+from tests.report.invented import invented_log
 from tests.report.studies import SPACE, ask, fail, many_facts, new_log, searched_study, small_study, tell
 from tests.report.test_page import EVIL, hostile_study
 
@@ -253,6 +255,38 @@ def test_drawings_of_widths_can_be_told_from_their_ground(browser: Browser, tmp_
     assert len({ground, *colours}) == 4
     assert contrast(browser.run(fill, "#space text"), ground) > 7
     assert all(contrast(colour, ground) > 3 for colour in colours[:2])
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_search_of_formulas_shows_them_and_its_lives_choose_trials(
+    browser: Browser, tmp_path: Path, width: int, scheme: str
+) -> None:
+    browser.resize(width, 900)
+    browser.prefer(scheme)
+    write_report(invented_log(tmp_path, 7), INVENTED, tmp_path / "report.html")
+    browser.open(tmp_path / "report.html")
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    assert len(browser.all("#formulas tbody tr svg")) == 3
+    born = browser.all("#population .life circle")[0]
+    number = int(browser.run("return arguments[0].parentElement.dataset.trial", born))
+    born.click()
+    browser.wait(lambda: browser.words("#chosen h3").startswith(f"Trial {number} "))
+    ground = browser.run("return getComputedStyle(document.getElementById('operations')).backgroundColor")
+    words = browser.run("return getComputedStyle(document.querySelector('#operations .figure')).fill")
+    assert contrast(words, ground) > 7
+    for cell in browser.all("#operations .cell"):
+        colour = browser.run(PAINTED, cell)
+        assert contrast(words, colour) > 4.5, "numbers can be read on every colour"
+
+
+# a colour that was mixed is told in the unit of its mixing, so it is painted and looked at
+PAINTED = """
+const pen = document.createElement("canvas").getContext("2d");
+pen.fillStyle = getComputedStyle(arguments[0]).fill;
+pen.fillRect(0, 0, 1, 1);
+return `rgb(${[...pen.getImageData(0, 0, 1, 1).data].slice(0, 3).join(", ")})`;
+"""
 
 
 def contrast(one: str, other: str) -> float:

@@ -18,12 +18,18 @@ def test_formulas_stay_whole_where_they_fit() -> None:
     assert wrapped(words, 18) == ["4 heads x 64,", "softmax(Q / √d)·(K", "+ Q)"]
 
 
+def test_long_formulas_are_broken_behind_brackets_and_products() -> None:
+    words = "softsign(euclidean(softmax(P),K))·cosine(Q,softmax(K))"
+    assert wrapped(words, 20, indent=2) == ["softsign(euclidean(", "  softmax(P),K))·", "  cosine(Q,softmax(", "  K))"]
+    assert wrapped("unbreakable", 4) == ["unbr", "eaka", "ble"]
+
+
 def test_too_many_lines_end_in_an_ellipsis() -> None:
     assert wrapped("one two three four", 5, most=2) == ["one", "two …"]
     assert wrapped("", 5) == []
 
 
-@given(st.text("ab x12+/, ", max_size=80), st.integers(4, 40))
+@given(st.text("ab x12+/, (·", max_size=80), st.integers(4, 40))
 def test_lines_fit(words: str, letters: int) -> None:
     assert all(len(line) <= letters for line in wrapped(words, letters, indent=2))
 

@@ -124,6 +124,14 @@ def test_a_level_ends_when_nothing_gets_better() -> None:
     assert reached == [0] * 17 + [1] * 6 + [2] * 3
 
 
+def test_patience_begins_after_the_random_designs_that_were_asked_for() -> None:
+    searcher = quickly(FINE, planned=60, patience=5, searcher="boshnas", options={"initial": 4})
+    history = History()
+    for number in range(10):
+        history = tell(ask(searcher, history, seed=0), number, Observation({"accuracy": 0.5}))
+    assert [searcher.level_of(History(history.trials[:count])) for count in (8, 9)] == [0, 1]
+
+
 def test_when_the_best_are_used_up_other_designs_come() -> None:
     space = small()
     history = run(quickly(space, planned=4, parents=1), Toy(), 60)

@@ -6,6 +6,7 @@ from formwright.core.records import Objective
 from formwright.search import SEARCHERS, make_searcher, option_names
 from formwright.search.evolution import RegularizedEvolution
 from formwright.search.halving import Halving
+from formwright.search.make import trains_in_slices
 from formwright.search.nsga2 import Nsga2
 from formwright.testing.spaces import small
 
@@ -21,6 +22,12 @@ def test_names_are_those_of_the_command_line() -> None:
     assert {"random", "regularized-evolution", "nsga2", "halving", "local", "tpe", "optuna:tpe"} <= set(
         SEARCHERS.names()
     )
+
+
+def test_two_searchers_train_in_slices() -> None:
+    assert {name for name in SEARCHERS.names() if trains_in_slices(name)} == {"halving", "hurdles"}
+    with pytest.raises(UnknownName):
+        trains_in_slices("hurdle")
 
 
 def test_options_and_budgets_reach_the_searcher() -> None:

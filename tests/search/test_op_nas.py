@@ -8,9 +8,11 @@ from numpy.random import default_rng
 
 from formwright.arch.layers import Block
 from formwright.arch.ops import LightweightConvolution, OpGraph
+from formwright.arch.plain import plain_digest
 from formwright.core.errors import IllegalInput
 from formwright.core.records import History, Objective, Observation, Request, Trial
 from formwright.core.rng import derive
+from formwright.search.errors import SpaceExhausted
 from formwright.search.op_nas import OpNas
 from formwright.search.random_search import RandomSearch
 from formwright.search.unseen import Legal, anything
@@ -65,6 +67,19 @@ class TestOpNasOnFormulas(SearcherContract):
             past = History(history.trials[:length])
             asked = [self.make(SPACE, (ACCURACY,)).ask(past, derive(7)) for _ in range(2)]
             assert asked[0] == asked[1]
+
+
+def test_formulas_that_are_equal_by_algebra_are_proposed_once() -> None:
+    space = autobert_zero("one tiny attention", 1, 2, 4, largest=2, kernels=(3,), vocabulary=50)
+    plain = {plain_digest(space.card(design)): design for design in space.enumerate()}
+    assert len(plain) < space.count()
+    requests = [Request(space.card(design), design=design) for design in plain.values()]
+    trials = [Trial(number, one, "finished", Observation({"accuracy": 0.5})) for number, one in enumerate(requests)]
+    searcher = OpNas(space, (ACCURACY,), anything, population=5, parents=2, children=2)
+    asked = searcher.ask(History(tuple(trials[:-1])), derive(0))
+    assert plain_digest(asked.card) == plain_digest(requests[-1].card)  # type: ignore[arg-type]
+    with pytest.raises(SpaceExhausted):
+        searcher.ask(History(tuple(trials)), derive(0))
 
 
 def best(history: History) -> float:

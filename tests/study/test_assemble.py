@@ -128,6 +128,7 @@ def test_files_of_the_users_own_are_found_from_any_folder(tmp_path: Path, monkey
     found = with_whole_paths(quick_config(space="mine.py:SMALL", task=task))
     assert found.space == f"{tmp_path / 'mine.py'}:SMALL"
     assert (found.task.name, found.task.data) == (str(tmp_path / "films.csv"), str(tmp_path / "rows"))
+    assert with_whole_paths(quick_config(space="mine.json")).space == str(tmp_path / "mine.json")
     (tmp_path / "mini-glue" / "sst2").mkdir(parents=True)
     assert with_whole_paths(quick_config()) == quick_config()  # what has a name is no path
 

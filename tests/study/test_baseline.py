@@ -4,8 +4,7 @@ import pytest
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
-from formwright.arch.ops import Attention, Transform
-from formwright.core.errors import IllegalInput
+from formwright.arch.ops import Attention, CrossAttention, Transform
 from formwright.core.rng import derive
 from formwright.cost import params
 from formwright.nn.build import build
@@ -60,7 +59,16 @@ def test_a_plain_design_is_its_own_counterpart() -> None:
     assert plain_design(plain) == plain
 
 
-def test_an_encoder_with_a_decoder_has_none_yet() -> None:
-    space = load_space("hat")
-    with pytest.raises(IllegalInput, match="there is no plain counterpart of an encoder-decoder design yet"):
-        plain_design(space.card(space.sample(derive(0))))
+@pytest.mark.parametrize("name", ["hat", "evolved-transformer-nano"])
+def test_the_counterpart_of_an_encoder_with_a_decoder_attends_to_its_encoder(name: str) -> None:
+    space = load_space(name)
+    card = space.card(space.sample(derive(0)))
+    plain = plain_design(card)
+    assert plain.family == "encoder-decoder"
+    assert params(plain) >= params(card)
+    assert plain.share_embedding == card.share_embedding
+    assert [len(stack.layers) for stack in plain.stacks] == [len(stack.layers) for stack in card.stacks]
+    below, above = (stack.layers[0] for stack in plain.stacks)
+    assert isinstance(below, Block)
+    assert isinstance(above, Block)
+    assert (below.cross, above.cross) == (None, CrossAttention(above.width // 16, 16))

@@ -6,7 +6,7 @@ from tests.study.cases import new_log, run, toy_study
 from formwright.core.records import Budget, Observation, Request
 from formwright.cost import params
 from formwright.search.scores import score
-from formwright.study.candidates import candidates, unmet_targets, within_targets
+from formwright.study.candidates import candidates, failed_targets, unmet_targets, within_targets
 from formwright.study.delivered import UNDELIVERED, Undelivered
 from formwright.study.replay import asked_data
 from formwright.study.study import Study
@@ -146,3 +146,8 @@ def test_a_design_that_cannot_be_delivered_gives_way_to_the_next_best(tmp_path: 
     failed = Undelivered("all", "front", SPACE.card(DESIGNS[0]).digest, "no memory", 0)
     study.log.append("note", "me", {UNDELIVERED: asdict(failed)})
     assert delivered_for(study, all="macs<=100") == [("all", 2)]
+    targets = {"tiny": "macs<=10", "few": "macs<=20", "half": "macs<=50"}
+    lost = Undelivered("few", "front", SPACE.card(DESIGNS[4]).digest, "no memory", 4)
+    study.log.append("note", "me", {UNDELIVERED: asdict(lost)})
+    assert unmet_targets(study, targets) == ["tiny", "few"]
+    assert failed_targets(study, targets) == ["few"]  # for the other there was none from the start

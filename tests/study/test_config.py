@@ -6,7 +6,14 @@ import pytest
 from tests.study.cases import quick_config
 
 from formwright.core.errors import IllegalDesign, IllegalInput
-from formwright.study.config import VERSION, Config, PretrainingChoice, TaskChoice, TrainingChoice
+from formwright.study.config import (
+    VERSION,
+    Config,
+    DistillationChoice,
+    PretrainingChoice,
+    TaskChoice,
+    TrainingChoice,
+)
 from formwright.study.stop import Stop
 
 FULL = Config(
@@ -125,6 +132,7 @@ SHARED = replace(
     targets={"macs-50pct": "macs<=500.0"},
     first=({"layers": [{"heads": 2}]}, {"layers": [{"heads": 4}]}),
     final_steps=0,
+    distillation=DistillationChoice("models/teacher", 0.1, 2.0),
 )
 
 
@@ -136,10 +144,16 @@ def test_a_study_of_sub_networks_survives_json() -> None:
 
 def test_studies_of_earlier_versions_have_no_targets() -> None:
     data = stored()
-    for name in ("weights", "latency_table", "targets", "first"):
+    for name in ("weights", "latency_table", "targets", "first", "distillation"):
         del data[name]
     config = Config.from_json(data)
     assert (config.weights, config.latency_table, config.targets, config.first) == (None, None, {}, ())
+    assert config.distillation is None
+
+
+def test_a_distillation_that_cannot_be_read_is_told() -> None:
+    with pytest.raises(IllegalDesign, match=r"distillation.*has no field 'heat'"):
+        Config.from_json(stored(distillation={"teacher": "models/teacher", "labels": 0.1, "heat": 2.0}))
 
 
 @pytest.mark.parametrize("changes", [{"evaluator": "full"}, {"weights": None}])

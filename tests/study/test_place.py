@@ -6,6 +6,7 @@ import pytest
 from tests.study.cases import quick_config
 
 from formwright.core.errors import FormwrightError, IllegalInput, UnknownName
+from formwright.study.config import DistillationChoice
 from formwright.study.place import CONFIG, DATABASE, create, find, holds_study
 from formwright.study.stop import Stop
 from formwright.study.store import Store, StoreError
@@ -39,6 +40,25 @@ def test_a_folder_may_move(tmp_path: Path) -> None:
     (tmp_path / "mine").rename(tmp_path / "moved")
     with find(str(tmp_path / "moved")).open() as opened:
         assert opened.log.name == "mine"
+
+
+def test_what_a_study_made_is_found_where_its_folder_is_now(tmp_path: Path) -> None:
+    config = quick_config(
+        space="space.json",
+        evaluator="shared",
+        weights="super-network",
+        latency_table="latency.json",
+        distillation=DistillationChoice("models/teacher", 0.1, 2.0),
+    )
+    create(tmp_path / "mine", config)
+    moved = (tmp_path / "mine").rename(tmp_path / "moved")
+    with find(str(moved)).open() as opened:
+        found = opened.config
+    assert (found.space, found.weights) == (str(moved / "space.json"), str(moved / "super-network"))
+    assert found.latency_table == str(moved / "latency.json")
+    assert found.distillation == DistillationChoice(str(moved / "models" / "teacher"), 0.1, 2.0)
+    elsewhere = quick_config(space="/spaces/mine.json", evaluator="shared", weights="/weights/mine")
+    assert elsewhere.seen_from(moved) == elsewhere  # as studies of earlier versions have it
 
 
 def test_a_study_on_a_server_is_found_by_its_folder_and_by_its_url(url: str, tmp_path: Path) -> None:

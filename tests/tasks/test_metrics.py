@@ -6,7 +6,17 @@ from scipy import stats
 from sklearn import metrics as oracle
 
 from formwright.core.errors import IllegalInput, UnknownName
-from formwright.tasks.metrics import METRICS, accuracy, f1, matthews, metric, pearson, perplexity, spearman
+from formwright.tasks.metrics import (
+    METRICS,
+    accuracy,
+    f1,
+    matthews,
+    metric,
+    pearson,
+    perplexity,
+    spearman,
+    without_writing,
+)
 
 
 def rows(element: st.SearchStrategy) -> st.SearchStrategy:
@@ -80,3 +90,9 @@ def test_answers_in_words_have_metrics_too() -> None:
 def test_an_unknown_metric_names_the_nearest() -> None:
     with pytest.raises(UnknownName, match="Nearest: 'matthews'"):
         metric("mathews")
+
+
+def test_metrics_of_written_texts_can_be_left_out() -> None:
+    names = ("perplexity", "bleu", "same-text")
+    assert without_writing(names, ()) == ("perplexity",)
+    assert without_writing(names, ("bleu", "params")) == ("perplexity", "bleu")

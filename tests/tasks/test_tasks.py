@@ -53,8 +53,9 @@ def test_rows_do_not_depend_on_the_process() -> None:
     assert len({run(DIGEST, PYTHONHASHSEED=seed) for seed in ("1", "2")}) == 1
 
 
-def test_real_tasks_are_those_of_glue_and_squad() -> None:
-    assert set(FROM_DATA) == {f"glue/{name}" for name in MINI_GLUE} | {"squad", "squad_v2"}
+def test_real_tasks_are_those_of_glue_and_squad_and_two_corpora() -> None:
+    others = {"squad", "squad_v2", "multi30k", "wikitext-2"}
+    assert set(FROM_DATA) == {f"glue/{name}" for name in MINI_GLUE} | others
 
 
 def table(path: Path, columns: str = "sentence,label") -> Path:

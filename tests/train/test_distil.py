@@ -14,7 +14,7 @@ from formwright.nn.build import build
 from formwright.nn.heads import HeadSpec
 from formwright.nn.task_model import TaskModel
 from formwright.train.batch import Batch
-from formwright.train.distil import Answers, Mix, Student, distilled
+from formwright.train.distil import Answers, Mix, Student, Taught, distilled
 from formwright.train.loop import scores_of, train
 from formwright.train.losses import loss_of
 from formwright.train.recipe import Recipe
@@ -45,6 +45,20 @@ def test_a_student_of_scores_alone_comes_to_answer_as_its_teacher() -> None:
     agreement = (scores_of(student.eval(), batch).argmax(-1) == scores_of(teacher, batch).argmax(-1)).float().mean()
     assert agreement > 0.85
     assert all(torch.equal(before[name], tensor) for name, tensor in teacher.state_dict().items())
+
+
+def test_a_model_is_taught_by_scores_and_answers_alone_when_it_is_judged() -> None:
+    teacher, student = wide(), model(seed=3)
+    learner, batch = Taught(student, teacher), Toy().batch(0)
+    said = scores_of(learner.train(), batch)
+    assert isinstance(said, Answers)
+    assert torch.equal(said.teacher_scores, scores_of(teacher.eval(), batch))
+    assert not said.teacher_scores.requires_grad
+    assert torch.equal(scores_of(learner.eval(), batch), scores_of(student.eval(), batch))
+    assert [name for name, _ in learner.named_parameters()] == [
+        f"model.{name}" for name, _ in student.named_parameters()
+    ]
+    assert next(learner.double()._teacher[0].parameters()).dtype == torch.float64  # the teacher goes along
 
 
 def test_hidden_states_of_other_widths_meet_through_a_projection() -> None:

@@ -2,17 +2,21 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from formwright.cli.compress_sizes import NAS_BERT, Manner, Wishes, compress_sizes, refuse_foreign
 from formwright.cli.conduct import Interrupted
 from formwright.cli.program import call, command_line
 from formwright.core.errors import IllegalInput
 
 
 def compress(
+    context: typer.Context,
     model: Annotated[
         str,
         typer.Argument(
@@ -20,7 +24,15 @@ def compress(
         ),
     ] = "",
     *,
-    task: Annotated[str, typer.Option(help="A task (`formwright list tasks`), or a CSV, TSV or JSON Lines file.")],
+    recipe: Annotated[
+        str, typer.Option(help="eftnas: smaller models for a task. nas-bert: models of several sizes, for any task.")
+    ] = "eftnas",
+    task: Annotated[
+        str, typer.Option(help="A task (`formwright list tasks`), or a CSV, TSV or JSON Lines file; eftnas needs one.")
+    ] = "",
+    sizes: Annotated[
+        str, typer.Option(help="Of nas-bert: the most that each model may have, such as 5M,10M@8ms.")
+    ] = "",
     target: Annotated[
         list[str] | None,
         typer.Option(
@@ -29,7 +41,13 @@ def compress(
         ),
     ] = None,
     data: Annotated[Path | None, typer.Option(help="The folder with the files of a task that is not built in.")] = None,
-    text: Annotated[str, typer.Option(help="Columns of your own file that hold the text, with commas.")] = "",
+    text: Annotated[
+        str,
+        typer.Option(
+            help="Columns of your own file that hold the text, with commas. Of nas-bert: the text to learn from, a "
+            "file or `wikitext` with --data (Python's own prose)."
+        ),
+    ] = "",
     label: Annotated[str, typer.Option(help="Column of your own file that holds the label.")] = "",
     official_dev: Annotated[
         bool, typer.Option("--official-dev", help="Validate on the whole official dev set, and keep no test rows.")
@@ -43,6 +61,11 @@ def compress(
     ] = None,
     epochs: Annotated[
         float | None, typer.Option(min=0.001, help="How often the super-network sees every row (6).")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(min=0, help="Of nas-bert: rounds that drop half (4).")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Of nas-bert: steps of a block in a round (300).")] = None,
+    student_steps: Annotated[
+        int | None, typer.Option(min=1, help="Of nas-bert: steps of each whole student in the end (1000).")
     ] = None,
     evaluations: Annotated[int | None, typer.Option(min=1, help="Sub-networks that the search judges (200).")] = None,
     finetune: Annotated[
@@ -76,8 +99,19 @@ def compress(
 ) -> None:
     """Compress a pretrained encoder for a task: fine-tune it, and deliver the best smaller models inside it.
 
+    With --recipe nas-bert no task is needed: it teaches chains of operations block by block, and delivers encoders of
+    several sizes, to be trained on tasks later.
+
     Ctrl-C saves, and the same command goes on. Nothing that was finished is done again.
     """
+    refuse_foreign(recipe, context)
+    if recipe == NAS_BERT:
+        own = Wishes(model, text, data, sizes, hours, rows, rounds, steps, student_steps, batch, length, learning_rate)
+        with _resumable():
+            compress_sizes(own, Manner(workers, save_every, out, force, as_json), device, seed)
+        return
+    if not task:
+        raise IllegalInput("say what the models are for with --task; `formwright list tasks` lists tasks")
     from formwright.cli.compress_run import Compression
     from formwright.compress.job import Job, usual_folder
     from formwright.compress.plan import ORDERS
@@ -122,8 +156,15 @@ def compress(
     )
     folder = out or usual_folder(model, task)
     run = Compression(job, folder, workers, save_every, force, as_json, command_line(sys.argv[1:]))
-    try:
+    with _resumable():
         run.conduct()
+
+
+@contextmanager
+def _resumable() -> Iterator[None]:
+    """Say how to go on where the user stopped it."""
+    try:
+        yield
     except Interrupted as stopped:
         again = call(*(argument for argument in sys.argv[1:] if argument != "--force"))
         print(f"stopped at {stopped}; everything is saved. This goes on:\n  {again}", file=sys.stderr)

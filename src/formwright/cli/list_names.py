@@ -35,7 +35,7 @@ def list_names(
     if as_json:
         print_json({str(kind): entries})
         return
-    columns = [name for name in entries[0] if name != "name"]
+    columns = [name for name in entries[0] if name not in ("name", "paper")]  # what a recipe is about names its paper
     headings = [">" + name if isinstance(entries[0][name], int) else name for name in columns]
     rows = [[entry["name"], *(_cell(entry[name]) for name in columns)] for entry in entries]
     print_table(["name", *headings], rows)
@@ -105,12 +105,13 @@ def _proxies() -> list[dict[str, Any]]:
 
 
 def _recipes() -> list[dict[str, Any]]:
-    from formwright.recipes import RECIPES
+    from formwright.recipes import COMPRESSIONS, RECIPES
 
-    recipes = {name: RECIPES.get(name) for name in RECIPES.names()}
+    found = {name: RECIPES.get(name).summary for name in RECIPES.names()}
+    found |= {name: COMPRESSIONS.get(name) for name in COMPRESSIONS.names()}
     return [
-        {"name": name, "space": recipe.space, "searcher": recipe.searcher, "about": recipe.about}
-        for name, recipe in recipes.items()
+        {"name": name, "job": one.job, "paper": one.paper, "needs": one.needs, "takes": one.takes, "about": one.about}
+        for name, one in sorted(found.items())
     ]
 
 

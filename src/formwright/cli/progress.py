@@ -25,12 +25,13 @@ class Meter:
     _began: float = field(default_factory=time.monotonic)
     _first: int | None = None
 
-    def step(self, step: int, loss: float) -> None:
-        """Take note of a step and its loss."""
+    def step(self, step: int, loss: float | None) -> None:
+        """Take note of a step and its loss, where it has one."""
         if self._first is None:
             self._first = step
         self.done = step + 1
-        self.loss = loss if self.loss is None else _MEMORY * self.loss + (1 - _MEMORY) * loss
+        if loss is not None:
+            self.loss = loss if self.loss is None else _MEMORY * self.loss + (1 - _MEMORY) * loss
 
     @property
     def seconds_left(self) -> float | None:
@@ -70,7 +71,7 @@ class _Live:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def __call__(self, step: int, loss: float) -> None:
+    def __call__(self, step: int, loss: float | None) -> None:
         self._meter.step(step, loss)
 
 
@@ -88,7 +89,7 @@ class _Lines:
         if self._meter.done:
             print(self._meter.line, file=sys.stderr, flush=True)
 
-    def __call__(self, step: int, loss: float) -> None:
+    def __call__(self, step: int, loss: float | None) -> None:
         self._meter.step(step, loss)
         if time.monotonic() >= self._next:
             print(self._meter.line, file=sys.stderr, flush=True)

@@ -35,15 +35,17 @@ def resume(
     What is said replaces the limit that ended the study; other limits hold as before.
     """
     from formwright.cli.study_run import Wishes, conduct
+    from formwright.compress.resumed import alone_if_compressed
     from formwright.study.extend import extended, noted
     from formwright.study.place import find
 
     place = find(source, folder)
     notes: dict[str, Any] = {}
-    with place.open() as opened:
-        limits = {"trials": trials, "seconds": seconds, "steps": spend_steps, "patience": patience}
-        stop = extended(opened, limits | {"failures": max_failures})
-        if stop != opened.config.stop:
-            notes = noted(stop)
-    command = command_line(sys.argv[1:]) if notes else ""  # else it only goes on as the first one said
-    conduct(place, Wishes(workers, ray, ray_cpus, ray_gpus, baseline, as_json, command, notes))
+    with alone_if_compressed(place):
+        with place.open() as opened:
+            limits = {"trials": trials, "seconds": seconds, "steps": spend_steps, "patience": patience}
+            stop = extended(opened, limits | {"failures": max_failures})
+            if stop != opened.config.stop:
+                notes = noted(stop)
+        command = command_line(sys.argv[1:]) if notes else ""  # else it only goes on as the first one said
+        conduct(place, Wishes(workers, ray, ray_cpus, ray_gpus, baseline, as_json, command, notes))

@@ -105,6 +105,7 @@ def search(
     """
     from formwright.cli.study_run import Wishes, conduct
     from formwright.recipes import RECIPES, Recipe
+    from formwright.search.make import trains_in_slices
     from formwright.study.assemble import DEFAULT_PROXY, find_task, refuse_faulty, with_whole_paths
     from formwright.study.config import Config, TaskChoice
     from formwright.study.place import create
@@ -142,13 +143,14 @@ def search(
         tuple(limit or basis.limits),
         name,
         basis.options_of(name) | _options(option or []),
-        evaluator or ("staged" if name == "halving" else "full"),
+        evaluator or ("staged" if trains_in_slices(name) else "full"),
         tuple(proxy or ()),
         training,
         keep,
         final_steps or 3 * training.steps,
         seed,
         _changed(basis.pretraining, **pretraining, least_overlap=least_overlap, from_scratch=from_scratch or None),
+        first=basis.first_of(space),
     )
     refuse_faulty(config)
     config = with_whole_paths(config)

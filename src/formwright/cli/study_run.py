@@ -118,8 +118,8 @@ def _search(opened: "Opened", wishes: Wishes) -> bool:
 def _deliver(opened: "Opened", wishes: Wishes, wish: "Interruption") -> "list[Delivered]":
     from formwright.cli.delivery_view import showing_delivery
     from formwright.study.assemble import assemble
-    from formwright.study.candidates import candidates, unmet_targets, within_targets
-    from formwright.study.finish import FINAL
+    from formwright.study.candidates import candidates, failed_targets, unmet_targets, within_targets
+    from formwright.study.finish import FINAL, made_before
     from formwright.study.finish_all import deliver_all
 
     study = assemble(opened.config, opened.log, opened.place.folder)
@@ -127,15 +127,19 @@ def _deliver(opened: "Opened", wishes: Wishes, wish: "Interruption") -> "list[De
     chosen = (
         within_targets(study, targets) if targets else candidates(study, opened.config.keep, baseline=wishes.baseline)
     )
-    for name in unmet_targets(study, targets):
-        print(f"nothing is delivered for {name}: no design that was judged has {targets[name]}", file=sys.stderr)
-    if chosen:
-        names, steps = ", ".join(candidate.name for candidate in chosen), opened.config.final_steps
+    missing = [candidate.name for candidate in chosen if made_before(opened, candidate) is None]
+    if missing:
+        names, steps = ", ".join(missing), opened.config.final_steps
         print(f"training {names} for {steps:,} steps" if steps else f"writing {names}", file=sys.stderr, flush=True)
     # what is measured on this machine is measured alone
     workers = 1 if opened.config.evaluator == "shared" else wishes.workers
     with showing_delivery(opened.place.folder / FINAL, opened.config.final_steps):
-        return deliver_all(opened, chosen, workers, wish)
+        models = deliver_all(opened, chosen, workers, wish)
+    for name in unmet_targets(study, targets):
+        limit, failed = targets[name], name in failed_targets(study, targets)
+        why = f"all designs within {limit} failed" if failed else f"no design that was judged has {limit}"
+        print(f"nothing is delivered for {name}: {why}", file=sys.stderr)
+    return models
 
 
 def _write_report(opened: "Opened") -> None:

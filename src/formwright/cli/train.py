@@ -13,6 +13,7 @@ from formwright.cli.train_job import Finished, Job
 from formwright.core.errors import IllegalInput
 
 _PATIENCE, _PRETRAIN_STEPS = 3, 1000
+_LABELS, _HIDDEN = 0.5, 1.0  # weights beside a teacher
 
 
 def train(
@@ -55,6 +56,15 @@ def train(
     next_sentence: Annotated[
         bool, typer.Option("--next-sentence", help="Also learn in pretraining which sentence follows which.")
     ] = False,
+    distil_from: Annotated[
+        Path | None, typer.Option(help="The folder of a model fine-tuned on the task: learn its answers too.")
+    ] = None,
+    distil_labels: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Weight of the labels; the teacher's scores have the rest (0.5).")
+    ] = None,
+    distil_hidden: Annotated[
+        float | None, typer.Option(min=0, help="Weight of the distance from the teacher's last vectors (1).")
+    ] = None,
     test: Annotated[
         bool, typer.Option("--test", help="In the end, open the test rows once; this is recorded.")
     ] = False,
@@ -73,6 +83,8 @@ def train(
         raise IllegalInput("--patience counts judgements; say how often to judge with --judge-every")
     if pretrain_steps is not None and pretrain is None:
         raise IllegalInput("--pretrain-steps is part of pretraining; say on what with --pretrain")
+    if distil_from is None and (distil_labels is not None or distil_hidden is not None):
+        raise IllegalInput("--distil-labels and --distil-hidden weigh a teacher; name one with --distil-from")
     job = Job(
         source=source,
         task=task,
@@ -99,6 +111,9 @@ def train(
         seed=seed,
         device=device,
         threads=threads,
+        distil_from=None if distil_from is None else str(distil_from),
+        distil_labels=_LABELS if distil_labels is None else distil_labels,
+        distil_hidden=_HIDDEN if distil_hidden is None else distil_hidden,
     )
     try:
         finished = job.run(out or job.usual_folder, save_every, test=test, force=force)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from formwright.cli.train_start import Start
     from formwright.tasks.task import Task
+    from formwright.train.distil import Teaching
     from formwright.train.fit import Trained, Training
     from formwright.train.prepare import Prepared
     from formwright.train.recipe import Decay, Recipe
@@ -63,6 +64,9 @@ class Job:
     seed: int
     device: str
     threads: int
+    distil_from: str | None = None
+    distil_labels: float = 0.5
+    distil_hidden: float = 1.0
 
     @property
     def usual_folder(self) -> Path:
@@ -87,19 +91,33 @@ class Job:
         if test:
             _refuse_untestable(task, out)
         self._tell_shorter(start.prepared.length)
-        identity = Identity(asdict(self), start.digests())
+        identity = Identity(self._options, start.digests())
         with gentle_interruption() as wish:
             identity.claim(out, force, kept=OPENINGS)
             check = partial(identity.check, out)
             pretrained = self._pretrained(start, training, out, save_every, wish, check)
             model = start.model(training, pretrained)
             with conducted("training", out / "checkpoints", training.recipe.steps, save_every, wish, check) as run:
-                trained = fit(model, start.prepared, training, run)
+                trained = fit(model, start.prepared, training, run, self._teaching(start))
         check()
         name = f"{start.name}-{identity.digest[:16]}"
         tested = _tested(trained.model, start.prepared, name, out, self.threads) if test else None
         folder = start.save(trained.model, out / "model", trained.metrics, tested)
         return Finished(self._facts(start, training, trained, tested, folder))
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        """Give what decides the run; what is said of a teacher counts only where there is one."""
+        return {
+            name: value for name, value in asdict(self).items() if self.distil_from or not name.startswith("distil")
+        }
+
+    def _teaching(self, start: "Start") -> "Teaching | None":
+        from formwright.train.distil import Mix, Teaching
+
+        if start.teacher is None:
+            return None
+        return Teaching(start.teacher.model(), Mix(self.distil_labels, 1 - self.distil_labels, self.distil_hidden))
 
     def recipe(self, prepared: "Prepared", *, from_scratch: bool) -> "Recipe":
         """Turn the options into a recipe."""

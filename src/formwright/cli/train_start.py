@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,9 @@ from formwright.arch.card import Card
 from formwright.arch.layers import TokenEmbedding
 from formwright.cli.named import NamedCard, find
 from formwright.cli.record import RECORD
+from formwright.cli.train_teacher import Teacher, read_teacher
 from formwright.core.errors import IllegalInput
-from formwright.nn.heads import HeadSpec, head_module
+from formwright.nn.heads import HeadSpec, refuse_head
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.settings import Settings
 from formwright.nn.task_model import TaskModel
@@ -47,6 +48,7 @@ class Start:
     settings: Settings
     imported: "Imported | None" = None
     text: PlainText | None = None
+    teacher: Teacher | None = None
 
     @property
     def from_scratch(self) -> bool:
@@ -70,6 +72,7 @@ class Start:
             "text of pretraining": None if self.text is None else self.text.digest,
             "tokeniser": None if tokeniser is None else tokeniser.digest,
             "weights": None if self.imported is None else weights_digest(self.imported.weights),
+            **({} if self.teacher is None else {"teacher": self.teacher.digest}),
         }
 
     def model(self, training: Training, pretrained: Mapping[str, Any] | None) -> TaskModel:
@@ -111,15 +114,24 @@ def read_task(job: "Job") -> Task:
 
 
 def begin(job: "Job", task: Task) -> Start:
-    """Find the design of a job, and prepare its task for it."""
-    if os.path.isdir(job.source):
-        return _from_folder(job, task)
+    """Find the design of a job, prepare its task for it, and read its teacher where it has one."""
+    teacher = None if job.distil_from is None else read_teacher(job.distil_from, task)
+    start = _from_folder(job, task) if os.path.isdir(job.source) else _from_card(job, task, teacher)
+    if teacher is not None:
+        teacher.refuse_for(start.prepared)
+    return replace(start, teacher=teacher)
+
+
+def _from_card(job: "Job", task: Task, teacher: Teacher | None) -> Start:
     found = find(job.source)
     if not isinstance(found, NamedCard):
         raise IllegalInput(f"{job.source} is a space of designs; train one of them, or a published card")
-    _refuse_head(found.card, head_of(task))
+    refuse_head(found.card, head_of(task))
     text = _pretraining_text(job, found.card, task)
-    tokeniser = None if text is None else _tokeniser(found.card, task, text)
+    if teacher is not None and teacher.tokeniser is not None:
+        tokeniser: Tokeniser | None = teacher.tokeniser  # a design without weights reads whatever its teacher reads
+    else:
+        tokeniser = None if text is None else _tokeniser(found.card, task, text)
     prepared = prepare(task, found.card, job.length, tokeniser)
     return Start(found.name, found.card, prepared, Settings(), text=text)
 
@@ -133,14 +145,10 @@ def _from_folder(job: "Job", task: Task) -> Start:
     if Path(job.source, RECORD).is_file():
         raise IllegalInput(f"{job.source} is the folder of a training run; its model is {Path(job.source, 'model')}")
     imported = from_hf(Path(job.source))
-    _refuse_head(imported.card, head_of(task))
+    refuse_head(imported.card, head_of(task))
     tokeniser = None if task.kind == "image-classification" else read_tokeniser(Path(job.source))
     prepared = prepare(task, imported.card, job.length, tokeniser)
     return Start(Path(job.source).name, imported.card, prepared, imported.settings, imported)
-
-
-def _refuse_head(card: Card, head: HeadSpec) -> None:
-    head_module(card, head, Settings())
 
 
 def _pretraining_text(job: "Job", card: Card, task: Task) -> PlainText | None:
@@ -148,7 +156,7 @@ def _pretraining_text(job: "Job", card: Card, task: Task) -> PlainText | None:
         if job.next_sentence:
             raise IllegalInput("--next-sentence is part of pretraining; say on what with --pretrain")
         return None
-    _refuse_head(card, HeadSpec("masked-lm"))
+    refuse_head(card, HeadSpec("masked-lm"))
     name = "pydoc/masked" if job.pretrain == "pydoc" else job.pretrain
     text = plain_text((task if name == "self" else _other_task(name, job)).search_view().train)
     if job.next_sentence:

@@ -12,10 +12,12 @@ def worker(
     folder: Annotated[Path | None, typer.Option(help="Folder for weights, where the study is named by a URL.")] = None,
 ) -> None:
     """Work on a study in this process until it is over; Ctrl-C leaves the trial to others."""
+    from formwright.compress.resumed import refuse_untrained
     from formwright.study.launch import STOPPED, work_at
     from formwright.study.place import find
 
     place = find(source, folder)
+    refuse_untrained(place)
     print(f"working on {place.name}", file=sys.stderr, flush=True)
     code = work_at(place)
     if code == STOPPED:

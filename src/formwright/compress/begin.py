@@ -63,13 +63,13 @@ def begin(model: str, task: Task, length: int) -> Begun:
     Refuse, before anything is trained, a model or a task that cannot be compressed.
     """
     _refuse_task(task)
-    folder = find_folder(model) if model else _demo()
+    folder = find_folder(model) if model else demo_folder()
     imported = _readable(folder, task)
     groups(imported.card)  # refuses designs that have no heads and channels to leave out
     head_module(imported.card, head_of(task), Settings())
-    _refuse_broken(imported, folder)
+    refuse_broken(imported, folder)
     tokeniser = None if task.kind == "image-classification" else read_tokeniser(folder)
-    _refuse_tokeniser(tokeniser, imported.card, folder)
+    refuse_tokeniser(tokeniser, imported.card, folder)
     prepared = prepare(task, imported.card, length, tokeniser)
     return Begun(folder.name if model else "MiniLM", imported, prepared, head_fits(imported, task))
 
@@ -84,7 +84,8 @@ def _readable(folder: Path, task: Task) -> Imported:
     return from_hf(folder, head=False)
 
 
-def _demo() -> Path:
+def demo_folder() -> Path:
+    """Give the folder of the MiniLM of the extra `demo`."""
     if find_spec(_DEMO) is None:
         raise MissingExtra(_DEMO, "demo")
     return Path(str(files(_DEMO) / "model"))
@@ -98,7 +99,8 @@ def _refuse_task(task: Task) -> None:
         raise IllegalInput(f"the task {task.name} has {len(task.labels)} class{only}: there is nothing to tell apart")
 
 
-def _refuse_broken(imported: Imported, folder: Path) -> None:
+def refuse_broken(imported: Imported, folder: Path) -> None:
+    """Refuse weights that are no numbers."""
     broken = [name for name, tensor in imported.weights.items() if not torch.isfinite(tensor).all()]
     if broken:
         raise IllegalInput(
@@ -107,7 +109,8 @@ def _refuse_broken(imported: Imported, folder: Path) -> None:
         )
 
 
-def _refuse_tokeniser(tokeniser: Tokeniser | None, card: Card, folder: Path) -> None:
+def refuse_tokeniser(tokeniser: Tokeniser | None, card: Card, folder: Path) -> None:
+    """Refuse a tokeniser that gives tokens which the model does not know."""
     table = card.stacks[0].embedding
     if tokeniser is not None and isinstance(table, TokenEmbedding) and tokeniser.size > table.vocabulary:
         raise IllegalInput(

@@ -18,8 +18,8 @@ RECORD = "compress.json"
 
 
 @dataclass(frozen=True)
-class Folders:
-    """Name the places in the folder of a compression."""
+class Places:
+    """Name the places that the folder of every compression has."""
 
     out: Path
 
@@ -27,6 +27,20 @@ class Folders:
     def plan(self) -> Path:
         """Name the file with the numbers of steps that were planned."""
         return self.out / "plan.json"
+
+    @property
+    def latency(self) -> Path:
+        """Name the file with the times that were measured."""
+        return self.out / "latency.json"
+
+    def checkpoints(self, stage: str) -> Path:
+        """Name the folder in which a stage saves how far it is."""
+        return self.out / "checkpoints" / stage
+
+
+@dataclass(frozen=True)
+class Folders(Places):
+    """Name the places in the folder of a compression for a task."""
 
     @property
     def teacher(self) -> Path:
@@ -49,18 +63,18 @@ class Folders:
         return self.out / "space.json"
 
     @property
-    def latency(self) -> Path:
-        """Name the file of the latency table."""
-        return self.out / "latency.json"
-
-    @property
     def network(self) -> Path:
         """Name the folder of the trained super-network."""
         return self.out / "super-network"
 
-    def checkpoints(self, stage: str) -> Path:
-        """Name the folder in which a stage saves how far it is."""
-        return self.out / "checkpoints" / stage
+    @property
+    def answers(self) -> Path:
+        """Name the file with what the teacher says to the training rows."""
+        return self.out / "answers.safetensors"
+
+    def inside(self, path: Path) -> str:
+        """Name a place as seen from the folder, which may be moved."""
+        return str(path.relative_to(self.out))
 
 
 def write(path: Path, content: str | bytes) -> None:

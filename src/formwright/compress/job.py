@@ -18,7 +18,7 @@ from formwright.cost.latency_table import LatencyTable
 from formwright.search import make_searcher
 from formwright.space.zoo.elastic_choices import ElasticChoices
 from formwright.study.assemble import find_task, make_training
-from formwright.study.config import Config, TaskChoice, TrainingChoice
+from formwright.study.config import Config, DistillationChoice, TaskChoice, TrainingChoice
 from formwright.study.stop import Stop
 from formwright.supernet.automatic import MULTIPLE
 from formwright.supernet.parts import groups
@@ -170,7 +170,7 @@ class Started:
     ) -> Config:
         """Give the configuration of the study that searches the sub-networks, `first` those that drew up the space."""
         return Config(
-            space=str(folders.space.resolve()),
+            space=folders.inside(folders.space),
             task=self.job.task,
             objectives=self._objectives(costs),
             stop=Stop(trials=plan.evaluations),
@@ -181,10 +181,13 @@ class Started:
             keep=len(self.targets),
             final_steps=plan.finetune_steps,
             seed=self.job.seed,
-            weights=str(folders.network.resolve()),
-            latency_table=str(folders.latency.resolve()) if self.needs_latency else None,
+            weights=folders.inside(folders.network),
+            latency_table=folders.inside(folders.latency) if self.needs_latency else None,
             targets=kept,
             first=tuple(first),
+            distillation=DistillationChoice(folders.inside(folders.teacher), self.job.labels, self.job.temperature)
+            if plan.finetune_steps
+            else None,
         )
 
     def _objectives(self, costs: Iterable[str]) -> tuple[str, ...]:

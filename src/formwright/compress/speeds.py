@@ -21,7 +21,7 @@ def measured_speeds(begun: Begun, training: Training, smallest: float) -> Speeds
     """Time a few steps of the model, and add up what the stages are made of.
 
     `smallest` is the cost of the smallest sub-network as a share of the model's. A step of the super-network is one of
-    the model, one of the smallest, one of a random one between them, and an answer of the teacher.
+    the model, one of the smallest, one of a random one between them, and at most one answer of the teacher.
     """
     training = replace(training, recipe=replace(training.recipe, steps=_STEPS + 1))
     model = task_model(begun.imported, begun.prepared, training).to(choose_device(training.device))

@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from torch import nn
+
 from formwright.arch.card import Card
 from formwright.compress.begin import Begun
 from formwright.compress.folders import Folders, read_importance, write_importance, write_json
@@ -30,6 +32,7 @@ from formwright.train.imported import task_model
 from formwright.train.loop import train
 from formwright.train.losses import loss_of
 from formwright.train.recipe import Recipe
+from formwright.train.remembered import remembered
 
 Conduct = Callable[[str, Path, int], AbstractContextManager[Run]]  # what is done, where it is saved, in how many steps
 SCORED = 64  # batches that the fine-tuned model is scored on
@@ -66,6 +69,7 @@ def teacher(begun: Begun, plan: Plan, method: Method, folders: Folders, conduct:
             stream, loss = task_stream(begun.prepared, training.recipe), loss_of(begun.prepared.task.kind)
             batches = (stream.batch(step).to(choose_device(training.device)) for step in range(SCORED))
             write_importance(folders.importance, first_order(best, batches, loss, hidden=bool(method.hidden)))
+        folders.answers.unlink(missing_ok=True)  # of a teacher that is no longer there
         save(best, begun, folders.teacher, {"fine-tuned from": begun.name})
         shutil.rmtree(folders.checkpoints("teacher"), ignore_errors=True)
     return read_model(folders.teacher)
@@ -108,12 +112,23 @@ def super_network(
         return
     training = method.training
     recipe = network_recipe(training.recipe, plan.network_steps, method)
-    network = make_network(known, choices, ordering(known, method, folders), method).to(choose_device(training.device))
+    heard = _heard(begun, known, recipe, method, folders)
+    network = make_network(known, choices, ordering(known, method, folders), method, heard)
+    network.to(choose_device(training.device))
     with conduct("super-network", folders.checkpoints("network"), plan.network_steps) as run, threads(training.threads):
         loss = sandwich_loss(begun.prepared.task.kind, method.mix)
         train(network, task_stream(begun.prepared, recipe), loss, recipe, run.saving, run.after_step)
     save(network.model, begun, folders.network, {"super-network of": begun.name})
     shutil.rmtree(folders.checkpoints("network"), ignore_errors=True)
+    folders.answers.unlink(missing_ok=True)
+
+
+def _heard(begun: Begun, known: TaskModel, recipe: Recipe, method: Method, folders: Folders) -> nn.Module:
+    """Give the teacher as the super-network hears it: from memory, where rows are shown more than once."""
+    if recipe.steps * recipe.batch <= len(begun.prepared.train.examples):
+        return known
+    with threads(method.training.threads):
+        return remembered(known.to(choose_device(method.training.device)), begun.prepared, folders.answers)
 
 
 def network_recipe(teacher: Recipe, steps: int, method: Method) -> Recipe:
@@ -121,8 +136,14 @@ def network_recipe(teacher: Recipe, steps: int, method: Method) -> Recipe:
     return replace(teacher, steps=steps, learning_rate=method.network_rate, decay="cosine")
 
 
-def make_network(known: TaskModel, choices: ElasticChoices, importance: Importance, method: Method) -> SuperNetwork:
-    """Make the super-network of a teacher, yet to be trained."""
+def make_network(
+    known: TaskModel,
+    choices: ElasticChoices,
+    importance: Importance,
+    method: Method,
+    heard: nn.Module | None = None,
+) -> SuperNetwork:
+    """Make the super-network of a teacher, yet to be trained; `heard` says in its place what it would say."""
     card, spec = known.transformer.card, known.spec
     start = copy.deepcopy(known)
     weights = reordered(dict(known.named_parameters()), card, importance, spec)
@@ -131,7 +152,7 @@ def make_network(known: TaskModel, choices: ElasticChoices, importance: Importan
         assert start.transformer.encoder is not None
         start.transformer.encoder.embedding.requires_grad_(False)
     sandwich = Sandwich(choices.space, choices.largest, choices.smallest, method.between)
-    return SuperNetwork(start, known, sandwich)
+    return SuperNetwork(start, heard or known, sandwich)
 
 
 def space_scores(method: Method, folders: Folders) -> Importance:

@@ -20,6 +20,7 @@ from formwright.nn.task_model import TaskModel
 from formwright.tasks.task import Task
 from formwright.tasks.test_split import open_test
 from formwright.train.device import threads
+from formwright.train.distil import Teaching
 from formwright.train.fit import Run, fit, fresh_model
 from formwright.train.judge import judge
 from formwright.train.loop import Saving, enough_memory
@@ -85,11 +86,13 @@ def refuse_untestable(task: Task, folder: Path) -> None:
 class Final:
     """Train a chosen card, usually longer than the search did, and test it.
 
-    `start` gives the model that training begins with: one with fresh weights, or one to be fine-tuned.
+    `start` gives the model that training begins with: one with fresh weights, or one to be fine-tuned. Where there is
+    `teaching`, it learns from a teacher as well as from the labels.
     """
 
     trainer: Trainer
     start: Start = fresh_model
+    teaching: Teaching | None = None
 
     def evaluate(self, request: Request, context: Context) -> Observation:
         """Train, judge on validation, and test; test scores are named `test/...`."""
@@ -109,7 +112,7 @@ class Final:
             model = self.start(card, prepared, training)
             name = self._name(model, self.trainer.key(card, prepared, training))
             run = Run(Saving(context.folder / "runs" / name, _SAVE_EVERY), after_step=context.after_step)
-            trained = fit(model, prepared, training, run)
+            trained = fit(model, prepared, training, run, self.teaching)
         steps = len(trained.losses)
         refuse_scores(trained.metrics, steps)  # before the test split is opened for nothing
         spent = Spent(trained.seconds, steps, training_macs(card, prepared, training, steps))
@@ -121,10 +124,11 @@ class Final:
         return Verdict(trained.model, trained.metrics, tested, len(openings(context.folder)), spent)
 
     def _name(self, model: TaskModel, key: str) -> str:
-        """Name a run by its key, and by the weights it starts with where the key does not decide them."""
-        if self.start is fresh_model:
+        """Name a run by its key, and by the weights that it starts with and learns from where the key does not say."""
+        if self.start is fresh_model and self.teaching is None:
             return key
-        return hashlib.sha256(key.encode() + weights_of(model)).hexdigest()[:32]
+        taught = b"" if self.teaching is None else repr(self.teaching.mix).encode() + weights_of(self.teaching.teacher)
+        return hashlib.sha256(key.encode() + weights_of(model) + taught).hexdigest()[:32]
 
 
 def openings(folder: Path) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Judge a model a few rows at a time, and stop once a rival is surely better: most models of a search are worse."""
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,19 +13,18 @@ from formwright.core.rng import derive
 Answers = NDArray[Any]
 Answer = Callable[[NDArray[np.int64]], Answers]  # gives a model's answers to some rows
 Score = Callable[[Answers, Answers], float]  # of answers and what is right, larger being better
+_SPARE = 2  # how many swaps in `1 / doubt` are drawn, so that one of them may do as well
 
 
 @dataclass(frozen=True)
 class Rules:
     """Say how a race is run: rows before the first look, how fast they grow, and when a look decides.
 
-    A look draws `samples` resamples of the rows seen so far. The race is over where the rival is better in all but a
-    share of `doubt` of them.
+    At most a share of `doubt` of the models that are as good as their rival are stopped, over all looks of their race.
     """
 
     first: int = 64
     growth: float = 1.5
-    samples: int = 200
     doubt: float = 0.01
 
 
@@ -47,31 +47,44 @@ def race(answer: Answer, truth: Answers, rival: Answers | None, score: Score, ru
     if rival is None:
         return _whole(order, answer(order))
     found = np.empty(0, truth.dtype)
-    for stop in _looks(len(order), rules):
+    *looks, last = _looks(len(order), rules)
+    for stop in looks:
         found = np.concatenate((found, answer(order[len(found) : stop])))
         seen = order[:stop]
-        if stop < len(order) and _is_beaten(found, rival[seen], truth[seen], score, rules):
+        # every look may err: the doubt of a race is divided among its looks
+        if _is_beaten(found, rival[seen], truth[seen], score, rules.doubt / len(looks)):
             return Ran(seen, found, whole=False)
-    return _whole(order, found)
+    return _whole(order, np.concatenate((found, answer(order[len(found) : last]))))
 
 
-def _looks(rows: int, rules: Rules) -> Iterator[int]:
-    """Yield after how many rows to look; the last time after all of them."""
-    stop = rules.first
+def _looks(rows: int, rules: Rules) -> list[int]:
+    """List after how many rows to look; the last time after all of them."""
+    stops, stop = [], rules.first
     while stop < rows:
-        yield stop
+        stops.append(stop)
         stop = max(stop + 1, round(stop * rules.growth))
-    yield rows
+    return [*stops, rows]
 
 
-def _is_beaten(found: Answers, rival: Answers, truth: Answers, score: Score, rules: Rules) -> bool:
-    """Tell whether the rival is better in nearly all resamples of the rows, drawn in pairs."""
-    if score(rival, truth) <= score(found, truth):
+def _is_beaten(found: Answers, rival: Answers, truth: Answers, score: Score, doubt: float) -> bool:
+    """Tell whether the rival's lead would be as large by chance in at most a share of `doubt` of cases.
+
+    Of two models that are equally good, either might have given the one answer or the other to a row. So answers are
+    swapped row by row at random, which holds for every metric and for however few rows (a paired randomisation test).
+    """
+    lead = score(rival, truth) - score(found, truth)
+    if not lead > 0 or not doubt:
         return False
-    rng = derive(len(truth), "resample")
-    drawn = rng.integers(len(truth), size=(rules.samples, len(truth)))
-    ahead = [score(rival[rows], truth[rows]) > score(found[rows], truth[rows]) for rows in drawn]
-    return float(np.mean(ahead)) >= 1 - rules.doubt
+    swaps = math.ceil(_SPARE / doubt)
+    borne = math.floor(doubt * (swaps + 1)) - 1  # the lead that was found counts as one of them
+    rng = derive(len(truth), "swap")
+    for _ in range(swaps):
+        swapped = rng.random(len(truth)) < 0.5
+        mine, other = np.where(swapped, rival, found), np.where(swapped, found, rival)
+        borne -= score(other, truth) - score(mine, truth) >= lead
+        if borne < 0:  # most races are close, and few swaps show it
+            return False
+    return True
 
 
 def _whole(order: NDArray[np.int64], answers: Answers) -> Ran:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.torch import save
+from torch import nn
 
 from formwright.arch.card import Card
 from formwright.core.errors import EvaluationFailed, IllegalInput
@@ -106,7 +107,7 @@ def write_weights(model: TaskModel, path: Path) -> None:
         raise IllegalInput(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def weights_of(model: TaskModel) -> bytes:
+def weights_of(model: nn.Module) -> bytes:
     """Give the parameters of a model, each once, as the content of a safetensors file."""
     tensors = {name: parameter.detach().contiguous() for name, parameter in model.named_parameters()}
     return save(tensors, {"format": "pt"})

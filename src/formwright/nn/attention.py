@@ -47,6 +47,7 @@ class SelfAttention(nn.Module):
         packed = self.query_key_value(x).unflatten(-1, (self.heads, 3, self.head_width))
         # unbound before it is transposed: the gradient then needs no second copy
         query, key, value = (part.transpose(1, 2) for part in packed.unbind(3))  # (batch, heads, tokens, head_width)
+        key, value = context.joined(key, 2), context.joined(value, 2)
         scale = self.head_width**-0.5
         bias = None  # (batch, heads, queries, keys)
         if self.relative is not None:
@@ -61,7 +62,9 @@ class SelfAttention(nn.Module):
         probability, tokens = self.dropout if self.training else 0.0, query.shape[2]
         values = None if self.relative is None else self.relative.values
         if values is None and not self.eager and _has_kernel(query, bias, probability):
-            if bias is None and context.mask is None:  # the kernel's own causal mask is the fastest
+            if (
+                bias is None and context.mask is None and not context.past
+            ):  # the kernel's own causal mask is the fastest
                 return F.scaled_dot_product_attention(query, key, value, None, probability, context.causal, scale=scale)
             seen = context.visible(tokens, query.device) if bias is None else _sum(bias, context.hidden(tokens, query))
             return F.scaled_dot_product_attention(query, key, value, seen, probability, scale=scale)
@@ -100,9 +103,8 @@ class EncoderAttention(nn.Module):
         self.dropout, self.eager = settings.dropout, settings.eager
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
-        memory = torch.cat(context.memory[-self.layers :], 1) if self.layers > 1 else context.memory[-1]
         query = split_heads(self.query(x), self.heads)
-        packed = self.key_value(memory).unflatten(-1, (self.heads, 2, self.head_width))
+        packed = context.of_memory(lambda: self._packed(context.memory))
         key, value = (part.transpose(1, 2) for part in packed.unbind(3))  # (batch, heads, memory tokens, head_width)
         visible = None
         if context.memory_mask is not None:
@@ -113,3 +115,8 @@ class EncoderAttention(nn.Module):
         hidden = None if visible is None else barred(visible, query)
         weights = _weights(query * self.head_width**-0.5, key, [hidden], probability)
         return self.output(join_heads(weights @ value))
+
+    def _packed(self, memory: tuple[Tensor, ...]) -> Tensor:
+        """Give keys and values of the encoder's tokens: (batch, memory tokens, heads, 2, head_width)."""
+        read = torch.cat(memory[-self.layers :], 1) if self.layers > 1 else memory[-1]
+        return self.key_value(read).unflatten(-1, (self.heads, 2, self.head_width))

@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 from formwright.arch.card import Card
 from formwright.nn.attention import SelfAttention
 from formwright.nn.convolution import DepthwiseSeparable, Lightweight, PlainConvolution
+from formwright.nn.embedding import ScaledTable
 from formwright.nn.heads import HeadSpec
 from formwright.nn.relative import RelativePositions
 from formwright.nn.settings import Settings
@@ -64,10 +65,10 @@ class _Uninitialised(TorchFunctionMode):
 def initialise(model: nn.Module, generator: Generator, spread: Spread = "bert") -> None:
     """Fill a model with fresh weights as BERT does: normal with spread 0.02, biases 0, norms 1.
 
-    With `spread="width"` linear maps keep the size of their input instead, and tables of relative positions have the
-    spread 1 of the keys that they stand beside. In narrow models BERT's 0.02 makes every layer add next to nothing, and
-    attention blind to order: short training leaves that plateau at a step that depends on the seed more than on the
-    design.
+    With `spread="width"` linear maps keep the size of their input instead, tables of relative positions have the spread
+    1 of the keys that they stand beside, and so have tokens beside sinusoidal positions. In narrow models BERT's 0.02
+    makes every layer add next to nothing, and attention blind to order: short training leaves that plateau at a step
+    that depends on the seed more than on the design.
 
     Kernels are spread so that a convolution keeps the size of its input; the bilinear matrix of `wma` scores starts
     near the scaled identity, at which they equal `sdp` scores.
@@ -89,6 +90,8 @@ def _spread(module: nn.Module, name: str, spread: Spread) -> float:
         return float(module.in_features**-0.5)
     if spread == "width" and isinstance(module, RelativePositions) and name == "keys":
         return 1.0
+    if spread == "width" and isinstance(module, ScaledTable):
+        return float(module.embedding_dim**-0.5)
     if name != "kernel":
         return _SPREAD
     if isinstance(module, Lightweight):

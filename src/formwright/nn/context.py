@@ -6,13 +6,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from formwright.nn.cache import Cache
+
 
 class Context:
     """Carry masks and encoder outputs through a stack.
 
     `mask` is (batch, tokens), true where a token is real, or None when all are. `memory` holds the encoder's layer
     outputs, last one last, and `memory_mask` tells which of its tokens are real. `grid` is the (side, class tokens) of
-    an image.
+    an image. With a `cache` the stack reads on: its input are the tokens behind those of the cache, and `mask` is that
+    of all of them.
     """
 
     def __init__(
@@ -23,12 +26,15 @@ class Context:
         memory: tuple[Tensor, ...] = (),
         memory_mask: Tensor | None = None,
         grid: tuple[int, int] | None = None,
+        cache: Cache | None = None,
     ) -> None:
         self.mask = mask
         self.causal = causal
         self.memory = memory
         self.memory_mask = memory_mask
         self.grid = grid
+        self.past = 0 if cache is None else cache.length  # tokens that were read before
+        self._cache, self._asked = cache, 0
         self._shared: dict[Any, Tensor] = {}
 
     def once(self, key: Any, compute: Callable[[], Tensor]) -> Tensor:
@@ -37,11 +43,36 @@ class Context:
             self._shared[key] = compute()
         return self._shared[key]
 
+    @property
+    def reads_on(self) -> bool:
+        """Tell whether tokens may have been read before."""
+        return self._cache is not None
+
+    def whole(self) -> "Context":
+        """Give the context of all tokens at once, those that were read before among them."""
+        return Context(self.mask, causal=self.causal)
+
+    def joined(self, new: Tensor, dimension: int, most: int | None = None) -> Tensor:
+        """Put what belongs to these tokens behind what was kept of those before; the last `most` of all are kept."""
+        if self._cache is None:
+            return new
+        self._asked += 1
+        return self._cache.extended(self._asked - 1, new, dimension, most)
+
+    def of_memory(self, compute: Callable[[], Tensor]) -> Tensor:
+        """Return what `compute` makes of the encoder's outputs, which is the same for every token."""
+        if self._cache is None:
+            return compute()
+        self._asked += 1
+        return self._cache.once(self._asked - 1, compute)
+
     def visible(self, tokens: int, device: torch.device) -> Tensor | None:
-        """Tell which keys a query may see: (batch or 1, 1, queries or 1, keys), or None when all of them."""
+        """Tell which keys the last `tokens` queries may see: (batch or 1, 1, queries or 1, keys), or None when all."""
         if self.mask is None and not self.causal:
             return None
-        return self.once("visible", lambda: self._visible(tokens, device))
+        if not self.past:
+            return self.once("visible", lambda: self._visible(tokens, device))
+        return self.once("visible", lambda: self._visible(tokens + self.past, device)[:, :, -tokens:])
 
     def _visible(self, tokens: int, device: torch.device) -> Tensor:
         keys = None if self.mask is None else self.mask[:, None, None, :]
@@ -65,7 +96,7 @@ class Context:
         mask = self.mask
         if mask is None:
             return x
-        return x * self.once(("real", x.dtype), lambda: mask[:, :, None].to(x.dtype))
+        return x * self.once(("real", x.dtype), lambda: mask[:, self.past :, None].to(x.dtype))
 
     def lengths(self, x: Tensor) -> Tensor:
         """Count the real tokens of each sentence, at least 1, for it is divided by: (batch or 1, 1)."""
@@ -76,8 +107,8 @@ class Context:
     def positions(self, x: Tensor) -> Tensor:
         """Count the tokens of each sentence from 0, padding aside: (batch or 1, tokens)."""
         if self.mask is None:
-            return torch.arange(x.shape[1], device=x.device)[None]
-        return self.once("positions", lambda: (self.mask.long().cumsum(1) - 1).clamp(min=0))
+            return torch.arange(self.past, self.past + x.shape[1], device=x.device)[None]
+        return self.once("positions", lambda: (self.mask.long().cumsum(1) - 1).clamp(min=0)[:, self.past :])
 
 
 def barred(visible: Tensor, like: Tensor) -> Tensor:

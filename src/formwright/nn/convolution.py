@@ -19,15 +19,18 @@ from formwright.nn.context import Context
 from formwright.nn.relative import PositionTerm, softmax
 
 
-def pad_tokens(x: Tensor, kernel: int, causal: bool) -> Tensor:
-    """Put zeros around the tokens of (batch, tokens, channels) so that a convolution keeps their number."""
-    before = kernel - 1 if causal else (kernel - 1) // 2
+def pad_tokens(x: Tensor, kernel: int, context: Context) -> Tensor:
+    """Put zeros, or what was read before, around (batch, tokens, channels) so that a convolution keeps their number."""
+    if context.reads_on:
+        near = context.joined(x, 1, most=kernel - 1)
+        return F.pad(near, (0, 0, kernel - 1 + x.shape[1] - near.shape[1], 0))
+    before = kernel - 1 if context.causal else (kernel - 1) // 2
     return F.pad(x, (0, 0, before, kernel - 1 - before))
 
 
 def depthwise(x: Tensor, kernels: Tensor, context: Context) -> Tensor:
     """Convolve each channel of (batch, tokens, channels) with its own kernel from (channels, kernel)."""
-    padded = pad_tokens(context.real(x), kernels.shape[-1], context.causal)
+    padded = pad_tokens(context.real(x), kernels.shape[-1], context)
     picture = padded[:, None].permute(0, 3, 1, 2)  # one pixel high: for channels that come last torch is faster so
     return F.conv2d(picture, kernels[:, None, None], groups=kernels.shape[0])[:, :, 0].transpose(1, 2)
 
@@ -69,7 +72,7 @@ class PlainConvolution(nn.Module):
     def forward(self, x: Tensor, context: Context) -> Tensor:
         if self.kernel.shape[-1] == 1:
             return F.linear(x, self.kernel[:, :, 0], self.bias)
-        padded = pad_tokens(context.real(x), self.kernel.shape[-1], context.causal)
+        padded = pad_tokens(context.real(x), self.kernel.shape[-1], context)
         return F.conv1d(padded.transpose(1, 2), self.kernel, self.bias).transpose(1, 2)
 
 
@@ -139,6 +142,11 @@ class SpanDynamicConvolution(nn.Module):
         self.output = nn.Linear(inner, output)
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
+        if context.reads_on:  # the kernels of all tokens are one matrix, which is made anew
+            return self._mixed(context.joined(x, 1), context.whole())[:, -x.shape[1] :]
+        return self._mixed(x, context)
+
+    def _mixed(self, x: Tensor, context: Context) -> Tensor:
         query, value = self.query(x), split_heads(context.real(self.value(x)), self.heads)
         kernels = split_heads(self.generator(self.span(x, context) * query), self.heads)
         weights = self._spread(kernels, context)  # (batch, heads, queries, keys)

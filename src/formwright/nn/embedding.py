@@ -32,11 +32,21 @@ class Positions(nn.Module):
     def forward(self, x: Tensor, context: Context) -> Tensor:
         if self.table is not None:
             if context.mask is None:
-                if x.shape[1] > len(self.table):
-                    raise IllegalInput(f"got {x.shape[1]} tokens; the design has positions for {len(self.table)}")
-                return x + self.table[: x.shape[1]]
+                if (last := context.past + x.shape[1]) > len(self.table):
+                    raise IllegalInput(f"got {last} tokens; the design has positions for {len(self.table)}")
+                return x + self.table[context.past : last]
             return x + F.embedding(context.positions(x), self.table)
         return x + sinusoidal(context.positions(x), x.shape[-1], x.dtype) if self.kind == "sinusoidal" else x
+
+
+class ScaledTable(nn.Embedding):
+    """Give vectors times the root of their width, as the Transformer does: beside waves of size 1 they would drown.
+
+    The table itself, by which heads predict tokens, is not scaled.
+    """
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return super().forward(ids) * self.embedding_dim**0.5
 
 
 class Tokens(nn.Module):
@@ -45,7 +55,8 @@ class Tokens(nn.Module):
     def __init__(self, embedding: TokenEmbedding, settings: Settings) -> None:
         super().__init__()
         width = embedding.table_width
-        self.tokens = nn.Embedding(embedding.vocabulary, width)
+        scaled = embedding.positions == "sinusoidal" and not embedding.norm
+        self.tokens = (ScaledTable if scaled else nn.Embedding)(embedding.vocabulary, width)
         self.positions = Positions(embedding.positions, embedding.length, width)
         self.types = nn.Embedding(embedding.types, width) if embedding.types else None
         self.norm = nn.LayerNorm(width, settings.norm_epsilon) if embedding.norm else None

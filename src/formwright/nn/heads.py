@@ -109,13 +109,18 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
 }
 
 
-def head_module(card: Card, spec: HeadSpec, settings: Settings) -> nn.Module:
-    """Build the head of a task; refuse one that the design cannot carry."""
+def refuse_head(card: Card, spec: HeadSpec) -> None:
+    """Refuse a head that the design cannot carry."""
     if card.family not in _FAMILIES[spec.task]:
         fits = " or ".join(_FAMILIES[spec.task])
         raise IllegalInput(f"{spec.task} needs a design of family {fits}; this card is of family {card.family}")
     if spec.labels < 1:
         raise IllegalInput(f"a head needs at least one label, not {spec.labels}")
+
+
+def head_module(card: Card, spec: HeadSpec, settings: Settings) -> nn.Module:
+    """Build the head of a task; refuse one that the design cannot carry."""
+    refuse_head(card, spec)
     kinds = {
         "sequence-classification": SequenceHead,
         "masked-lm": MaskedHead,

@@ -50,6 +50,6 @@ def mixer(operation: Operation, width: int, output: int, memory: int, settings: 
         case GatedLinearUnit():
             return GatedUnit(operation, width, output)
         case OpGraph():
-            return OpGraphAttention(operation, width, output)
+            return OpGraphAttention(operation, width, output, eager=settings.eager)
         case Identity():
             return PassOn()

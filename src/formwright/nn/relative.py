@@ -58,9 +58,10 @@ class RelativePositions(nn.Module):
         self.values = nn.Parameter(torch.empty(shape)) if relative.values else None
 
     def vectors(self, table: Tensor, tokens: int, context: Context) -> Tensor:
-        """Look up the vector between every two tokens: (queries, keys, head_width)."""
+        """Look up the vector between each of these tokens and every key: (queries, keys, head_width)."""
         if self.axes == 1:
-            return table[0][distances(tokens, table.shape[1], context, table.device)]
+            apart = distances(tokens + context.past, table.shape[1], context, table.device)
+            return table[0][apart[context.past :] if context.past else apart]
         vertical, horizontal = grid_distances(tokens, table.shape[1], context, table.device)
         return table[0][vertical] + table[1][horizontal]
 

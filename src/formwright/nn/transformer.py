@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from formwright.arch.card import Card
 from formwright.arch.layers import PatchEmbedding, Stack
 from formwright.core.errors import IllegalInput
+from formwright.nn.cache import Cache
 from formwright.nn.context import Context
 from formwright.nn.embedding import embedding_module
 from formwright.nn.layers import ACTIVATIONS, layer_module
@@ -87,21 +88,45 @@ class Transformer(nn.Module):
         `inputs` are token ids, pixels or frames; `mask` is (batch, tokens), nonzero for real tokens. An
         encoder-decoder reads `inputs` with its encoder and `targets` with its decoder; a decoder alone reads `inputs`.
         """
-        mask = _real(mask)
-        targets_mask = _real(targets_mask)
-        memory: tuple[Tensor, ...] = ()
-        if self.encoder is not None:
-            memory = self.encoder(inputs, Context(mask, causal=self.encoder.causal, grid=self.encoder.grid), types)
-            if self.decoder is None:
-                return Output(memory[-1], memory, pooled=self._pool(memory[-1], mask))
-            if targets is None:
-                raise IllegalInput("an encoder-decoder reads `targets` beside `inputs`; none were given")
-            context = Context(targets_mask, causal=True, memory=memory, memory_mask=mask)
-            layers = self.decoder(targets, context)
-        else:
-            assert self.decoder is not None
-            layers = self.decoder(inputs, Context(mask, causal=True, grid=self.decoder.grid), types)
+        if self.encoder is None:
+            layers = self.decode(inputs, mask, types=types)
+            return Output(layers[-1], layers)
+        memory = self.encode(inputs, mask, types)
+        if self.decoder is None:
+            return Output(memory[-1], memory, pooled=self._pool(memory[-1], _real(mask)))
+        if targets is None:
+            raise IllegalInput("an encoder-decoder reads `targets` beside `inputs`; none were given")
+        layers = self.decode(targets, targets_mask, memory, mask)
         return Output(layers[-1], layers, memory)
+
+    def encode(self, inputs: Tensor, mask: Tensor | None = None, types: Tensor | None = None) -> tuple[Tensor, ...]:
+        """Run the encoder alone, and return the output of every layer."""
+        assert self.encoder is not None
+        return self.encoder(inputs, Context(_real(mask), causal=self.encoder.causal, grid=self.encoder.grid), types)
+
+    def decode(
+        self,
+        targets: Tensor,
+        mask: Tensor | None = None,
+        memory: tuple[Tensor, ...] = (),
+        memory_mask: Tensor | None = None,
+        *,
+        types: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> tuple[Tensor, ...]:
+        """Run the decoder alone, on what `encode` gave where there is an encoder; return the output of every layer.
+
+        With a cache, which is changed, `targets` are the tokens behind those that it holds, and `mask` is of them all;
+        the first that it reads hold a real one in every row.
+        """
+        assert self.decoder is not None
+        context = Context(
+            _real(mask), causal=True, memory=memory, memory_mask=_real(memory_mask), grid=self.decoder.grid, cache=cache
+        )
+        layers = self.decoder(targets, context, types)
+        if cache is not None:
+            cache.length += targets.shape[1]
+        return layers
 
     def _pool(self, hidden: Tensor, mask: Tensor | None) -> Tensor | None:
         if self.pooler is None:

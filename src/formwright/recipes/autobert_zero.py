@@ -31,4 +31,7 @@ AUTOBERT_ZERO = Recipe(
     evaluator="bi-branch",
     pretraining=PretrainingChoice(steps=100, text="task"),
     trials=100,
+    paper="Gao et al. 2022, AutoBERT-Zero",
+    needs="a text task",
+    takes="not measured; 100 designs, each trained for 400 steps",
 )

@@ -22,6 +22,15 @@ paper, and why:
 """
 
 from formwright.compress.defaults import Defaults
+from formwright.recipes.summary import Summary
+
+SUMMARY = Summary(
+    about="smaller fine-tuned encoders inside a pretrained one (EFTNAS, Munoz et al. 2024)",
+    paper="Munoz et al. 2024, EFTNAS",
+    job="compress",
+    needs="a pretrained encoder (MiniLM of the extra `demo`) and a labelled task",
+    takes="as planned and shown first; --hours scales it",
+)
 
 EFTNAS = Defaults(
     configurations=5,

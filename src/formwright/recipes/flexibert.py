@@ -36,4 +36,7 @@ FLEXIBERT = Recipe(
     evaluator="pretrained",
     pretraining=PretrainingChoice(steps=300, text="task", least_overlap=0.8),
     trials=60,
+    paper="Tuli et al. 2022, FlexiBERT",
+    needs="a text task",
+    takes="not measured; 60 designs, each trained for 600 steps",
 )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from formwright.recipes.summary import Summary
 from formwright.study.config import PretrainingChoice, TrainingChoice
 
 
@@ -12,7 +13,8 @@ class Recipe:
     """Name the parts of a method; all of them can be said otherwise when a study is begun.
 
     The parts of the empty recipe are chosen as every study's. `minimise` are costs to lower beside the task's own goal.
-    `trials` is how many designs are evaluated where nothing else ends the search.
+    `trials` is how many designs are evaluated where nothing else ends the search. `first` are designs, as the space
+    writes them, that are judged first. `paper`, `needs` and `takes` are for lists of methods, as `Summary` says.
     """
 
     about: str = ""
@@ -25,7 +27,20 @@ class Recipe:
     minimise: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     trials: int = 30
+    first: tuple[Any, ...] = field(default=(), hash=False)
+    paper: str = ""
+    needs: str = ""
+    takes: str = ""
+
+    @property
+    def summary(self) -> Summary:
+        """Say what a list of methods says of it."""
+        return Summary(self.about, self.paper, "search", self.needs, self.takes)
 
     def options_of(self, searcher: str) -> dict[str, Any]:
         """Give the settings of a searcher: none where it is another one than the recipe's own."""
         return dict(self.options) if searcher == self.searcher else {}
+
+    def first_of(self, space: str) -> tuple[Any, ...]:
+        """Give the designs that are judged first: none where the space is another one than the recipe's own."""
+        return self.first if space == self.space else ()

@@ -8,6 +8,7 @@ from formwright import __version__
 from formwright.core.records import History, Objective, Trial
 from formwright.report.compression import Compression, compression, with_teacher
 from formwright.report.importance import Importance, importance
+from formwright.report.invention import Invention, invention
 from formwright.report.models import FinalModel, commands, final_models, told_apart, undeliverable
 from formwright.report.predictions import Predictions, predictions
 from formwright.report.progress import Progress, progress
@@ -42,6 +43,7 @@ class StudyFacts:
     over: str
     as_of: float | None
     compression: Compression | None = None
+    invention: Invention | None = None
     version: str = __version__
 
     @property
@@ -107,6 +109,7 @@ def study_facts(log: Log, space: Space) -> StudyFacts:
         over=_over(events),
         as_of=events[-1].at if events else None,
         compression=compressed,
+        invention=invention(space, replay.history.finished, objectives, log.config),
     )
 
 

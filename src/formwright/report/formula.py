@@ -47,8 +47,14 @@ def _show(term: Term) -> _Shown:
     return _Shown(f"{operation}({', '.join(_show(operand).text for operand in operands)})", _ATOM)
 
 
+def softplus_operand(term: Term) -> Term | None:
+    """Give x where a term is softplus(x), which is written -logsigmoid(-x); None where it is something else."""
+    return _positive(term[1][1]) if term[0] == "neg" and term[1][0] == "logsigmoid" else None
+
+
 def _negated(operand: Term) -> _Shown:
-    if operand[0] == "logsigmoid" and (positive := _positive(operand[1])) is not None:
+    positive = softplus_operand(("neg", operand))
+    if positive is not None:
         return _Shown(f"softplus({_show(positive).text})", _ATOM)
     return _Shown(f"-{_wrapped(operand, _PRODUCT)}", _QUOTIENT)
 

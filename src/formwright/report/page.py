@@ -1,8 +1,5 @@
 """The page of a study: one HTML file that opens without a server and without a network."""
 
-import base64
-import hashlib
-from importlib.resources import files
 from pathlib import Path
 from string import Template
 
@@ -14,8 +11,10 @@ from formwright.report.markup import join, script_json
 from formwright.report.page_compression import chosen_widths, search_space
 from formwright.report.page_data import page_data
 from formwright.report.page_foot import choices_that_matter, configuration, cost_ledger, failures, footer
+from formwright.report.page_formulas import formulas_of_layers, operation_scores, population_over_time
 from formwright.report.page_head import best_design, header, task_of
 from formwright.report.page_map import map_of_space, predictions_and_outcomes
+from formwright.report.source import asset, script_source
 from formwright.space.space import Space
 from formwright.study.store import Log
 
@@ -45,6 +44,9 @@ def report_html(facts: StudyFacts) -> str:
         "best": best_design(facts),
         "space": search_space(facts),
         "chosen": chosen_widths(facts),
+        "formulas": formulas_of_layers(facts),
+        "population": population_over_time(facts),
+        "operations": operation_scores(facts),
         "map": map_of_space(facts),
         "predictions": predictions_and_outcomes(facts),
         "importance": choices_that_matter(facts),
@@ -53,8 +55,10 @@ def report_html(facts: StudyFacts) -> str:
         "configuration": configuration(facts),
         "footer": footer(facts),
     }
-    parts = {"style": _asset("page.css"), "plotly": plotly, "script": script, "data": script_json(page_data(facts))}
-    return Template(_asset("page.html")).substitute(sections, **parts, scripts=f"{_hash(plotly)} {_hash(script)}")
+    parts = {"style": asset("page.css"), "plotly": plotly, "script": script, "data": script_json(page_data(facts))}
+    return Template(asset("page.html")).substitute(
+        sections, **parts, scripts=f"{script_source(plotly)} {script_source(script)}"
+    )
 
 
 def write_report(log: Log, space: Space, path: Path) -> None:
@@ -63,14 +67,5 @@ def write_report(log: Log, space: Space, path: Path) -> None:
 
 
 def _script() -> str:
-    parts = "\n".join(_asset(name) for name in _SCRIPTS)
+    parts = "\n".join(asset(name) for name in _SCRIPTS)
     return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
-
-
-def _asset(name: str) -> str:
-    return (files("formwright.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _hash(script: str) -> str:
-    """Give the source by which a content security policy knows a script."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

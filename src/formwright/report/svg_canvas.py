@@ -103,15 +103,16 @@ def page(width: float, height: float, title: str, elements: list[str]) -> str:
     return element("svg", body, **attributes) + "\n"
 
 
-def inline(width: float, height: float, label: str, elements: Iterable[str]) -> str:
+def inline(width: float, height: float, label: str, elements: Iterable[str], *, grows: bool = True) -> str:
     """Make a drawing for the inside of a page, which gives it its font and, by classes, colours for light and dark.
 
-    It grows with its place; where that is much smaller, words stay legible and the place has to scroll.
+    It grows with its place, if it may; where that is much smaller, words stay legible and the place has to scroll.
     """
+    most = "" if grows else f";max-width:{number(width)}px"
     attributes: dict[str, str | float] = {
         "viewBox": f"0 0 {number(width)} {number(height)}",
         "class_": "drawn",
-        "style": f"min-width:{number(0.8 * width)}px",
+        "style": f"min-width:{number(0.8 * width)}px{most}",
         "role": "img",
         "aria_label": _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", label),
     }

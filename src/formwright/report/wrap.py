@@ -5,6 +5,7 @@ import textwrap
 
 _GLUE = "\N{NO-BREAK SPACE}"
 _AROUND = re.compile(r" ([+/-]) ")  # the signs of a formula
+_INSIDE = re.compile(r"(?<=[(·])")  # where a formula that is too long may be broken
 _TOGETHER = re.compile(r" (?=x \d)|(?<=\d) (?=heads?\b)|(?<=\bx) (?=\d)|(?<=\bto) (?=\d)|(?<=\bkernel) (?=\d)")
 
 
@@ -12,15 +13,19 @@ def wrapped(words: str, letters: int, indent: int = 0, most: int | None = None) 
     """Break words into lines of so many letters, later ones indented; `most` lines at most, the rest an ellipsis."""
     glued = _TOGETHER.sub(_GLUE, words)
     whole = _AROUND.sub(rf"{_GLUE}\1{_GLUE}", glued)
-    lines = textwrap.wrap(
-        whole if max(map(len, whole.split(" "))) <= letters - indent else glued,
-        letters,
-        subsequent_indent=" " * indent,
-        break_on_hyphens=False,
-        max_lines=most,
-        placeholder=" …",
+    wrapper = _Wrapper(
+        letters, subsequent_indent=" " * indent, break_on_hyphens=False, max_lines=most, placeholder=" …"
     )
+    lines = wrapper.wrap(whole if max(map(len, whole.split(" "))) <= letters - indent else glued)
     return [line.replace(_GLUE, " ") for line in lines]
+
+
+class _Wrapper(textwrap.TextWrapper):
+    def _split(self, text: str) -> list[str]:
+        """Break what fits on no line behind a bracket or a product, before it would be broken anywhere."""
+        room = self.width - len(self.subsequent_indent)
+        chunks = super()._split(text)
+        return [part for chunk in chunks for part in (_INSIDE.split(chunk) if len(chunk) > room else [chunk]) if part]
 
 
 def shortened(words: str, letters: int) -> str:

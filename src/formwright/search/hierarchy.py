@@ -97,11 +97,17 @@ class CoarseToFine:
         ends: list[int] = []
         for planned in self._planned:
             start = ends[-1] if ends else 0
-            early = self._converged(history.trials[start:planned], 0 if ends else initial_for(self.planned))
+            early = self._converged(history.trials[start:planned], 0 if ends else self._initial)
             if early is None and len(history.trials) < planned:
                 break
             ends.append(planned if early is None else start + early)
         return ends
+
+    @property
+    def _initial(self) -> int:
+        """Return how many random designs the first level begins with, which say nothing of convergence."""
+        given = self.options.get("initial")
+        return initial_for(self.planned) if given is None else int(given)
 
     def _converged(self, trials: Sequence[Trial], warmup: int) -> int | None:
         if self.patience is None:

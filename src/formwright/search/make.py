@@ -74,6 +74,11 @@ def option_names(name: str) -> list[str]:
     return [option for option in inspect.signature(SEARCHERS.get(name)).parameters if option not in _GIVEN]
 
 
+def trains_in_slices(name: str) -> bool:
+    """Tell whether the searcher of that name asks for a design again, with more steps each time."""
+    return "min_steps" in option_names(name)
+
+
 def _nothing(trials: int | None, steps: int | None) -> Mapping[str, Any]:
     return {}
 

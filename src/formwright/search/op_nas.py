@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.random import Generator
 
+from formwright.arch.plain import plain_digest
 from formwright.arch.primitives import INPUTS, Term
 from formwright.core.protocols import Design
 from formwright.core.records import Budget, History, Objective, Request, Trial
@@ -36,7 +37,8 @@ class OpNas:
 
     The paper leaves open how a formula is mutated. Here one place of it changes: an operation is replaced (half of the
     time), inserted or omitted, or an input replaced at random; what no longer fits is mended (`space.rewrite`). An
-    operation drawn may be the present one, so that a place whose operation does best is rarely touched.
+    operation drawn may be the present one, so that a place whose operation does best is rarely touched. Designs whose
+    formulas are equal by algebra are one design, which is proposed once.
     """
 
     space: Space
@@ -66,13 +68,14 @@ class OpNas:
         """Return a child of the parent whose turn it is."""
         past = self._past(history)
         if not past or warming_up(history, self.population):
-            return random_unseen(self.space, history, rng, self.legal).request(Budget.full())
+            return random_unseen(self.space, history, rng, self.legal, digest=plain_digest).request(Budget.full())
         best = best_first(score(past, self.objectives), self.parents)
         turn = len(_children(history)) // self.children % self.parents
         parent = past[best[turn % len(best)]]
         priorities = Priorities.of(self.space, past, self.objectives, self.alpha)
         child = partial(self._child, parent.request.design, priorities, rng)
-        return first_unseen(self.space, history, rng, child, self.legal).request(Budget.full(), parent.number)
+        found = first_unseen(self.space, history, rng, child, self.legal, digest=plain_digest)
+        return found.request(Budget.full(), parent.number)
 
     def _past(self, history: History) -> tuple[Trial, ...]:
         """Return the finished trials that were asked for before the present generation began."""

@@ -17,6 +17,7 @@ from formwright.space.part import By
 
 Legal = Callable[[Any], bool]
 Propose = Callable[[], Design]
+Digest = Callable[[Any], str]
 
 TRIES = 100
 MOST_LISTED = 100_000
@@ -39,28 +40,39 @@ def anything(card: Any) -> bool:
     return True
 
 
+def own_digest(card: Any) -> str:
+    """Take cards for the same that are equal to the byte."""
+    return str(card.digest)
+
+
 def first_unseen(
-    space: Space, history: History, rng: Generator, propose: Propose, legal: Legal = anything, tries: int = TRIES
+    space: Space,
+    history: History,
+    rng: Generator,
+    propose: Propose,
+    legal: Legal = anything,
+    tries: int = TRIES,
+    digest: Digest = own_digest,
 ) -> Proposal:
-    """Return the first legal design whose card nobody asked for yet.
+    """Return the first legal design whose card nobody asked for yet; cards of one `digest` are taken for the same.
 
     `propose` is called up to `tries` times, and need not know the space's own constraints. Then the last proposal is
     mutated on and on, then designs are drawn uniformly, and then a space of at most 100,000 designs is listed. Raise
     `SpaceExhausted` when nothing is left and `NoLegalDesign` when nothing legal was found.
     """
-    seen = history.digests
+    seen = {digest(trial.request.card) for trial in history.trials}
     drawn = 0
     refused = 0
     for design in _draws(space, rng, propose, tries):
         drawn += 1
         card = space.card(design)
-        if card.digest in seen:
+        if digest(card) in seen:
             continue
         if legal(card) and (not space.where or space.contains(design)):
             return Proposal(design, card)
         refused += 1
     if listable(space):
-        return _from_list(space, seen, rng, legal)
+        return _from_list(space, seen, rng, legal, digest)
     if not refused:
         raise SpaceExhausted(f"none of {drawn} designs drawn from space {space.name!r} is new.")
     raise NoLegalDesign(
@@ -69,12 +81,19 @@ def first_unseen(
     )
 
 
-def random_unseen(space: Space, history: History, rng: Generator, legal: Legal = anything, by: By = "gene") -> Proposal:
+def random_unseen(
+    space: Space,
+    history: History,
+    rng: Generator,
+    legal: Legal = anything,
+    by: By = "gene",
+    digest: Digest = own_digest,
+) -> Proposal:
     """Return a randomly drawn legal design whose card nobody asked for yet; raise as `first_unseen` does.
 
     Nearly all designs are of the largest depth; drawn `by="gene"`, every depth is as likely as any other.
     """
-    return first_unseen(space, history, rng, lambda: space.sample(rng, by), legal, tries=10 * TRIES)
+    return first_unseen(space, history, rng, lambda: space.sample(rng, by), legal, 10 * TRIES, digest)
 
 
 def _draws(space: Space, rng: Generator, propose: Propose, tries: int) -> Iterator[Design]:
@@ -94,8 +113,9 @@ def _draws(space: Space, rng: Generator, propose: Propose, tries: int) -> Iterat
             continue
 
 
-def _from_list(space: Space, seen: Set[str], rng: Generator, legal: Legal) -> Proposal:
-    left = {card.digest: Proposal(design, card) for design, card in _unseen(space, seen)}
+def _from_list(space: Space, seen: Set[str], rng: Generator, legal: Legal, digest: Digest) -> Proposal:
+    pairs = ((design, space.card(design)) for design in space.enumerate())
+    left = {digest(card): Proposal(design, card) for design, card in pairs if digest(card) not in seen}
     allowed = [proposal for proposal in left.values() if legal(proposal.card)]
     if allowed:
         return allowed[int(rng.integers(len(allowed)))]
@@ -103,11 +123,6 @@ def _from_list(space: Space, seen: Set[str], rng: Generator, legal: Legal) -> Pr
         raise NoLegalDesign(f"none of the {len(left):,} designs of space {space.name!r} is within the limits.")
     within = f" within the limits; {len(left):,} others are not" if left else ""
     raise SpaceExhausted(f"every design of space {space.name!r} has been asked for{within}.")
-
-
-def _unseen(space: Space, seen: Set[str]) -> Iterator[tuple[Design, CardLike]]:
-    pairs = ((design, space.card(design)) for design in space.enumerate())
-    return (pair for pair in pairs if pair[1].digest not in seen)
 
 
 def listable(space: Space) -> bool:

@@ -24,6 +24,8 @@ from formwright.evaluate.shared import Shared, SharedWeights
 from formwright.evaluate.staged import Staged
 from formwright.evaluate.training import Start, Trainer
 from formwright.nn.build import build
+from formwright.nn.heads import refuse_head
+from formwright.nn.hf.load import from_hf
 from formwright.nn.measure import measure
 from formwright.nn.settings import Settings
 from formwright.search import make_searcher
@@ -38,10 +40,12 @@ from formwright.study.stop import Stop
 from formwright.study.study import Study
 from formwright.supernet.branches import Branches
 from formwright.tasks import FROM_DATA, TASKS, load_task
+from formwright.tasks.metrics import without_writing
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.shorten import shortened
 from formwright.tasks.task import Task
-from formwright.train.fit import Training, fresh_model
+from formwright.train.distil import Mix, Teaching
+from formwright.train.fit import Training, fresh_model, head_of
 from formwright.train.prepare import prepare
 from formwright.train.recipe import Decay, Recipe
 
@@ -74,7 +78,10 @@ def refuse_faulty(config: Config) -> None:
             raise IllegalInput(
                 f"no score or cost of this study is called {objective.name!r}: it has {', '.join(known)}"
             )
-    prepare(task, space.card(space.sample(derive(config.seed, "prepare"))), config.training.length)
+    card = space.card(space.sample(derive(config.seed, "prepare")))
+    if config.evaluator != "proxy":
+        refuse_head(card, head_of(task))
+    prepare(task, card, config.training.length)
     limits.refuse_impossible(space, config.seed)
     limits.refuse_far_too_fast(space, config.seed, partial(latency_ms, length=config.training.length))
 
@@ -82,10 +89,9 @@ def refuse_faulty(config: Config) -> None:
 def with_whole_paths(config: Config) -> Config:
     """Give the configuration with the paths of the user's own files made absolute: it may be resumed from anywhere."""
     file, colon, name = config.space.rpartition(":")
-    own = colon and file.endswith(".py")
-    return replace(
-        config, space=f"{Path(file).resolve()}:{name}" if own else config.space, task=whole_task(config.task)
-    )
+    space = f"{Path(file).resolve()}:{name}" if colon and file.endswith(".py") else config.space
+    space = str(Path(space).resolve()) if space.endswith(".json") else space
+    return replace(config, space=space, task=whole_task(config.task))
 
 
 def whole_task(task: TaskChoice) -> TaskChoice:
@@ -131,10 +137,18 @@ def find_task(choice: TaskChoice) -> Task:
 def make_trainer(config: Config, steps: int | None = None) -> Trainer:
     """Make what trains designs, for as many steps as a search does or for another number."""
     task = find_task(config.task)
+    if steps is None:
+        task = _judged_quickly(task, config)
     tokeniser = None
     if config.weights is not None and task.kind != "image-classification":
         tokeniser = read_tokeniser(Path(config.weights))
     return Trainer(task, make_training(config.training, steps), tokeniser)
+
+
+def _judged_quickly(task: Task, config: Config) -> Task:
+    """Give the task with the metrics that a search is for, and those that cost next to nothing beside."""
+    wanted = [Objective.parse(text).name for text in (*config.objectives, *config.limits)]
+    return replace(task, metrics=without_writing(task.metrics, (task.metric, *wanted)))
 
 
 def make_training(choice: TrainingChoice, steps: int | None = None) -> Training:
@@ -232,6 +246,15 @@ def make_final_start(config: Config) -> Start:
     elif config.evaluator != "pretrained":
         return fresh_model
     return make_pretraining(config, config.final_steps).start()
+
+
+def make_teaching(config: Config) -> Teaching | None:
+    """Give the teacher that the designs that are kept learn from in the end, if there is one."""
+    chosen = config.distillation
+    if chosen is None:
+        return None
+    mix = Mix(labels=chosen.labels, scores=1 - chosen.labels, temperature=chosen.temperature)
+    return Teaching(from_hf(Path(chosen.teacher)).model(), mix)
 
 
 def _proxies(config: Config) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Which designs of a study are delivered."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from formwright.arch.card import Card
@@ -32,7 +32,7 @@ def candidates(study: Study, keep: int, *, baseline: bool = True) -> list[Candid
     chosen = [trial for trial in best_of(study.history(), study.objectives) if trial.request.card.digest not in failed]
     role: Role = "front" if len(goals_of(study.objectives)) > 1 else "best"
     found = [Candidate(f"trial-{trial.number}", role, _card(trial), trial.number) for trial in chosen[:keep]]
-    if baseline and found and len(found[0].card.stacks) == 1:
+    if baseline and found:
         plain = plain_design(found[0].card)
         found += [Candidate("baseline", "baseline", plain)] if plain.digest not in failed else []
     return found
@@ -45,20 +45,25 @@ def within_targets(study: Study, targets: Mapping[str, str]) -> list[Candidate]:
     it is the cheapest.
     """
     found: dict[str, Candidate] = {}
-    for name, chosen in _best_within(study, targets).items():
+    for name, chosen in _best_within(study, targets, undelivered(study.log)).items():
         found.setdefault(_card(chosen).digest, Candidate(name, "front", _card(chosen), chosen.number))
     return list(found.values())
 
 
 def unmet_targets(study: Study, targets: Mapping[str, str]) -> list[str]:
-    """Name the targets that no design keeps, so that nothing is delivered for them."""
-    best = _best_within(study, targets)
+    """Name the targets for which nothing is delivered: no design keeps them, or each that does has failed."""
+    best = _best_within(study, targets, undelivered(study.log))
     return [name for name in targets if name not in best]
 
 
-def _best_within(study: Study, targets: Mapping[str, str]) -> dict[str, Trial]:
+def failed_targets(study: Study, targets: Mapping[str, str]) -> list[str]:
+    """Name the targets among them that some design keeps, though none that could be delivered."""
+    kept = _best_within(study, targets, ())
+    return [name for name in unmet_targets(study, targets) if name in kept]
+
+
+def _best_within(study: Study, targets: Mapping[str, str], failed: Collection[str]) -> dict[str, Trial]:
     found: dict[str, Trial] = {}
-    failed = undelivered(study.log)
     trials = [trial for trial in longest(study.history().finished) if trial.request.card.digest not in failed]
     for name, text in targets.items():
         goals = (study.objectives[0], Objective.parse(text))

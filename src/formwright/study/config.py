@@ -1,7 +1,8 @@
 """Everything that is needed to repeat a study, as one value that is plain JSON."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from formwright.core.checks import put
@@ -65,6 +66,15 @@ class PretrainingChoice:
 
 
 @dataclass(frozen=True)
+class DistillationChoice:
+    """Say from which model the designs that are kept learn in the end, and how much the labels weigh beside it."""
+
+    teacher: str
+    labels: float
+    temperature: float
+
+
+@dataclass(frozen=True)
 class Config:
     """Hold a study: what is searched, for what, how, how it is judged, and when it ends.
 
@@ -72,7 +82,8 @@ class Config:
     `final_steps` is how long the designs that are kept are trained in the end. `weights` is the folder of the model
     out of which the evaluator `shared` takes sub-networks, `latency_table` a file by which latency is added up instead
     of measured. `targets` are limits such as `macs<=1e8` by name: for each the best design within it is delivered.
-    `first` are designs, as their space writes them, that are judged before the searcher has its say.
+    `first` are designs, as their space writes them, that are judged before the searcher has its say. `distillation`
+    names the teacher of the last training. Paths of what the study itself made are kept as seen from its folder.
     """
 
     space: str
@@ -93,6 +104,7 @@ class Config:
     latency_table: str | None = None
     targets: Mapping[str, str] = field(default_factory=dict, hash=False)
     first: tuple[Any, ...] = field(default=(), hash=False)
+    distillation: DistillationChoice | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no study can do."""
@@ -105,6 +117,21 @@ class Config:
             told = f"keep must be at least 1 and final_steps {least}, not {self.keep} and {self.final_steps}"
             raise IllegalInput(told)
         put(self, options=dict(self.options), targets=dict(self.targets))
+
+    def seen_from(self, folder: Path) -> "Config":
+        """Give the configuration with the paths of what stands in the study's folder made whole."""
+
+        def whole(path: str | None) -> str | None:
+            return None if path is None else str(folder / path)
+
+        taught = self.distillation
+        return replace(
+            self,
+            space=str(folder / self.space) if self.space.endswith(".json") else self.space,
+            weights=whole(self.weights),
+            latency_table=whole(self.latency_table),
+            distillation=None if taught is None else replace(taught, teacher=str(folder / taught.teacher)),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Give plain JSON data."""
@@ -125,6 +152,8 @@ class Config:
         values.setdefault("pretraining", {})  # studies of earlier versions have none
         for name, kind in _PARTS.items():
             values[name] = _read(kind, values.get(name), name, faults)
+        if values.get("distillation") is not None:
+            values["distillation"] = _read(DistillationChoice, values["distillation"], "distillation", faults)
         config = _read(cls, values, "", faults)
         if faults or config is None:
             raise IllegalDesign(faults, what="configuration of a study")

@@ -1,5 +1,6 @@
 """How one design is delivered: trained longer, tested once, and written as a model that loads."""
 
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -14,7 +15,7 @@ from formwright.evaluate.final import Final, Verdict, as_it_is
 from formwright.evaluate.training import Trainer
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.study.alone import alone_in
-from formwright.study.assemble import make_final_start, make_trainer, shared_weights
+from formwright.study.assemble import make_final_start, make_teaching, make_trainer, shared_weights
 from formwright.study.candidates import Candidate
 from formwright.study.delivered import MODELS, UNDELIVERED, Delivered, Undelivered, delivered, undelivered
 from formwright.study.identity import own_name
@@ -33,21 +34,27 @@ def deliver(opened: Opened, candidate: Candidate, after_step: Callable[[int, flo
     it, where the design cannot be trained that long.
     """
     folder = opened.place.folder / FINAL / candidate.name
-    if (earlier := _kept(opened, candidate)) is not None:
+    if (earlier := made_before(opened, candidate)) is not None:
         return earlier
     with alone_in(folder):
         context = Context(opened.config.seed, folder, after_step=after_step)
-        return _kept(opened, candidate) or _train_and_write(opened, candidate, context)
+        return made_before(opened, candidate) or _train_and_write(opened, candidate, context)
 
 
-def _kept(opened: Opened, candidate: Candidate) -> Delivered | None:
-    """Give the model that was made of a candidate before, if any; raise what was raised before."""
+def made_before(opened: Opened, candidate: Candidate) -> Delivered | None:
+    """Give the model that was made of a candidate before, if any; raise `EvaluationFailed` where that failed.
+
+    A design within several targets is the same model whichever of them it was made for.
+    """
     known = undelivered(opened.log).get(candidate.card.digest)
     if known is not None:
         raise EvaluationFailed(known.reason)
-    earlier = delivered(opened).get(candidate.name)
-    same = earlier is not None and earlier.digest == candidate.card.digest and Path(earlier.path).is_dir()
-    return earlier if same else None
+    models = delivered(opened)
+    earlier = [models[candidate.name]] if candidate.name in models else []
+    if opened.config.targets:
+        earlier += [model for model in models.values() if model.role == candidate.role]
+    same = (one for one in earlier if one.digest == candidate.card.digest and Path(one.path).is_dir())
+    return next(same, None)
 
 
 def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> Delivered:
@@ -56,7 +63,7 @@ def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> 
         verdict = _verdict(opened, candidate, trainer, context)
         folder = _write(opened, candidate, trainer, verdict)
         if not opened.config.final_steps:
-            refuse_another(folder, shared_weights(opened.config), candidate.card)
+            _prove(folder, opened, candidate)
     except EvaluationFailed as error:
         failed = Undelivered(candidate.name, candidate.role, candidate.card.digest, str(error), candidate.trial)
         _note(opened, {UNDELIVERED: asdict(failed)}, began)
@@ -79,10 +86,19 @@ def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> 
 
 def _verdict(opened: Opened, candidate: Candidate, trainer: Trainer, context: Context) -> Verdict:
     if opened.config.final_steps:
-        final = Final(trainer, make_final_start(opened.config))
+        final = Final(trainer, make_final_start(opened.config), make_teaching(opened.config))
         return final.verdict(Request(candidate.card), context, test=trainer.task.has_test)
     network = shared_weights(opened.config)
     return as_it_is(network.extracted(candidate.card), network.prepared, context)
+
+
+def _prove(folder: Path, opened: Opened, candidate: Candidate) -> None:
+    """Leave nothing of a model that is not the sub-network that was judged."""
+    try:
+        refuse_another(folder, shared_weights(opened.config), candidate.card)
+    except EvaluationFailed:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _note(opened: Opened, facts: dict[str, Any], began: float) -> None:

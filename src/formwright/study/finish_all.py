@@ -2,13 +2,13 @@
 
 import multiprocessing
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
 from formwright.core.errors import EvaluationFailed
 from formwright.study.assemble import assemble
-from formwright.study.candidates import Candidate, candidates
+from formwright.study.candidates import Candidate, candidates, within_targets
 from formwright.study.delivered import Delivered
 from formwright.study.finish import FINAL, deliver
 from formwright.study.launch import PAUSE, WorkersDied, end_with_launcher, one_thread_each, without_interruption
@@ -23,23 +23,34 @@ def deliver_all(
     """Deliver several designs, in as many processes at once as there are workers.
 
     A wish to stop, which is looked at all the while, ends in a KeyboardInterrupt. A design whose training fails is
-    noted, said on standard error, and replaced by the next best. Baselines come last.
+    noted, said on standard error, and replaced by the next best: by that within the same target, where there are
+    targets. Baselines come last.
     """
     models: list[Delivered] = []
-    tried: set[str] = set()
+    tried: list[Candidate] = []
     while chosen:
         found = _side_by_side(opened, chosen, workers, wish or Interruption())
         models += [model for model in found if model is not None]
-        tried |= {candidate.name for candidate in chosen}
+        tried += chosen
         lost = [each for each, model in zip(chosen, found, strict=True) if model is None and each.role != "baseline"]
         chosen = _next_best(opened, tried, len(lost)) if lost else []
-    return sorted(models, key=lambda model: model.role == "baseline")
+    return sorted(models, key=lambda model: _place(opened, model))
 
 
-def _next_best(opened: Opened, tried: Collection[str], number: int) -> list[Candidate]:
+def _next_best(opened: Opened, tried: Sequence[Candidate], number: int) -> list[Candidate]:
     study = assemble(opened.config, opened.log, opened.place.folder)
+    if opened.config.targets:
+        cards = {candidate.card.digest for candidate in tried}
+        return [each for each in within_targets(study, opened.config.targets) if each.card.digest not in cards]
+    names = {candidate.name for candidate in tried}
     ranked = candidates(study, len(tried) + number, baseline=False)
-    return [candidate for candidate in ranked if candidate.name not in tried][:number]
+    return [candidate for candidate in ranked if candidate.name not in names][:number]
+
+
+def _place(opened: Opened, model: Delivered) -> tuple[bool, int]:
+    """Put baselines last, and what is made for targets in their order."""
+    targets = list(opened.config.targets)
+    return model.role == "baseline", targets.index(model.name) if model.name in targets else 0
 
 
 def _side_by_side(

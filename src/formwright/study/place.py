@@ -28,7 +28,8 @@ class Place:
         store = Store.open(self.storage)
         try:
             log = store.study(self.name)
-            return Opened(self, store, log, _as_extended(Config.from_json(log.config), log))
+            config = Config.from_json(log.config).seen_from(self.folder)
+            return Opened(self, store, log, _as_extended(config, log))
         except BaseException:
             store.close()
             raise

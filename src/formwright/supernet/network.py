@@ -26,7 +26,7 @@ class SuperNetwork(nn.Module):
     interrupted draws what it would have drawn. The teacher's weights are not changed, but go wherever the network goes.
     """
 
-    def __init__(self, model: TaskModel, teacher: TaskModel, sandwich: Sandwich) -> None:
+    def __init__(self, model: TaskModel, teacher: nn.Module, sandwich: Sandwich) -> None:
         super().__init__()
         self.model = model
         self.sandwich = sandwich

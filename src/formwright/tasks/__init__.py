@@ -5,6 +5,7 @@ from pathlib import Path
 
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.registry import Registry
+from formwright.tasks.corpora import CORPORA, corpus_task
 from formwright.tasks.glue import glue_task
 from formwright.tasks.glue_specs import GLUE
 from formwright.tasks.hub import hub_task
@@ -17,7 +18,7 @@ _HERE = "formwright.tasks"
 MINI_GLUE = ("cola", "sst2", "mrpc", "stsb", "mnli", "rte", "qnli", "qqp", "wnli")
 _SQUAD: dict[str, Version] = {"squad": "1.1", "squad_v2": "2.0"}
 _ALIASES = {"mini-glue/sentiment": "mini-glue/sst2"}  # what a task is about, beside what it is called
-FROM_DATA = (*(f"glue/{name}" for name in GLUE), *_SQUAD)
+FROM_DATA = (*(f"glue/{name}" for name in GLUE), *_SQUAD, *CORPORA)
 
 TASKS: Registry[Task] = Registry(
     "task",
@@ -42,9 +43,10 @@ def load_task(
 ) -> Task:
     """Return the task that a name stands for.
 
-    That is a builtin task; one of `FROM_DATA`, read from the folder `data` or else fetched from the Hugging Face hub; a
-    table or a folder of tables, as in `own_task`; or a dataset `owner/name[:config]` of the hub. `text` and `label`
-    name the columns of the latter two. `official_dev` keeps a given validation set whole, without a test if need be.
+    That is a builtin task; one of `FROM_DATA`, read from the folder `data` or else, but for `CORPORA`, fetched from the
+    Hugging Face hub; a table or a folder of tables, as in `own_task`; or a dataset `owner/name[:config]` of the hub.
+    `text` and `label` name the columns of the latter two. `official_dev` keeps a given validation set whole, without a
+    test if need be.
     """
     name = _ALIASES.get(name, name)
     if name in FROM_DATA:
@@ -63,6 +65,9 @@ def load_task(
 
 
 def _from_data(name: str, data: Path | None, official_dev: bool) -> Task:
+    if name in CORPORA:
+        _refuse(name, official_dev=official_dev)  # their test rows have answers
+        return corpus_task(name, data)
     if name not in _SQUAD:
         return glue_task(name.removeprefix("glue/"), data, official_dev)
     return squad_task(_SQUAD[name], data, official_dev)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from formwright.tasks import FROM_DATA, TASKS
+from formwright.tasks.corpora import CORPORA
 from formwright.tasks.glue_specs import GLUE
 
 
@@ -28,6 +29,9 @@ def _real(name: str) -> Entry:
     spec = GLUE.get(name.removeprefix("glue/"))
     if spec is not None:
         return Entry(name, spec.labelling.kind, spec.metrics[0], "--data DIR, or download", spec.about)
+    if name in CORPORA:
+        corpus = CORPORA[name]
+        return Entry(name, corpus.kind, corpus.metrics[0], "--data DIR", corpus.about)
     about = "find the part of a text that answers a question"
     return Entry(
         name, "span-extraction", "span-f1", "--data DIR", about + (" or see there is none" if "2" in name else "")

@@ -1,6 +1,6 @@
 """How answers are judged: pure functions of predictions and truth, by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from formwright.core.errors import IllegalInput, UnknownName
+from formwright.tasks.bleu import bleu, same_text
 from formwright.tasks.span_metrics import exact_match, span_f1
 
 Values = NDArray[np.float64]
@@ -67,6 +68,7 @@ def perplexity(losses: ArrayLike, weights: ArrayLike) -> float:
     return float(np.exp((values * counts).sum() / counts.sum()))
 
 
+WRITTEN = ("bleu", "same-text")  # metrics of texts that the model has to write first
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
@@ -78,8 +80,15 @@ METRICS: dict[str, Metric] = {
         Metric("perplexity", perplexity, "min"),
         Metric("exact", exact_match),
         Metric("span-f1", span_f1),
+        Metric("bleu", bleu),
+        Metric("same-text", same_text),
     )
 }
+
+
+def without_writing(names: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
+    """Leave out the metrics for which a model writes texts, which takes longer than all others, but for the wanted."""
+    return tuple(name for name in names if name not in WRITTEN or name in wanted)
 
 
 def metric(name: str) -> Metric:

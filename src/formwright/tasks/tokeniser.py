@@ -32,6 +32,9 @@ class Special:
     mask: int | None = None
 
 
+OURS = Special(CLASS, SEPARATOR, PAD, UNKNOWN, MASK)  # as `SPECIAL` orders them
+
+
 @dataclass(frozen=True)
 class Placed:
     """A text in tokens, and the characters (first, behind the last) that each token stands for."""
@@ -89,11 +92,11 @@ class ByLibrary(ABC):
 
 
 @dataclass(frozen=True)
-class WordPiece(ByLibrary):
-    """Cut text into pieces of words, in lower case; the first five tokens are `SPECIAL`."""
+class Trained(ByLibrary):
+    """Hold the tokens of a tokeniser of our own, in their order; the first five are `SPECIAL`."""
 
     vocabulary: tuple[str, ...]
-    special = Special(CLASS, SEPARATOR, PAD, UNKNOWN, MASK)
+    special = OURS
     separators = 1
     types = 2
 
@@ -102,6 +105,11 @@ class WordPiece(ByLibrary):
         """Count the tokens."""
         return len(self.vocabulary)
 
+
+@dataclass(frozen=True)
+class WordPiece(Trained):
+    """Cut text into pieces of words, in lower case."""
+
     @cached_property
     def digest(self) -> str:
         """Give the SHA-256 of the vocabulary, in hexadecimal."""
@@ -109,18 +117,26 @@ class WordPiece(ByLibrary):
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        vocabulary = {token: index for index, token in enumerate(self.vocabulary)}
-        tokenizer = _plain(models.WordPiece(vocabulary, unk_token=SPECIAL[UNKNOWN]))
-        tokenizer.add_special_tokens(list(SPECIAL))
+        tokenizer = _plain(models.WordPiece(numbered(self.vocabulary), unk_token=SPECIAL[UNKNOWN]))
         tokenizer.decoder = decoders.WordPiece(prefix=_INSIDE)
-        # what loads it with a model puts the special tokens around a text that `frame` does
-        ends = ((SPECIAL[place], place) for place in (SEPARATOR, CLASS))
-        tokenizer.post_processor = processors.BertProcessing(*ends)
-        return tokenizer
+        return framed(tokenizer)
+
+
+def numbered(vocabulary: Sequence[str]) -> dict[str, int]:
+    """Give the number of each token of a vocabulary."""
+    return {token: index for index, token in enumerate(vocabulary)}
+
+
+def framed(tokenizer: Tokenizer) -> Tokenizer:
+    """Let a tokenizer of the library put the special tokens around a text that `frame` does."""
+    tokenizer.add_special_tokens(list(SPECIAL))
+    ends = ((SPECIAL[place], place) for place in (SEPARATOR, CLASS))
+    tokenizer.post_processor = processors.BertProcessing(*ends)
+    return tokenizer
 
 
 @dataclass(frozen=True)
-class _Corpus:
+class Corpus:
     """Texts that count as equal when their digests are."""
 
     digest: str
@@ -149,17 +165,21 @@ def train_wordpiece(rows: Rows | SpanRows, size: int = 1_000) -> WordPiece:
     there. The same rows and size give the same tokeniser, in every process; it is kept in memory by the digest of the
     texts.
     """
+    return _train(corpus_of(rows), size)
+
+
+def corpus_of(rows: Rows | SpanRows) -> Corpus:
+    """Gather all texts of some rows."""
     texts = texts_of(rows)
-    digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
-    return _train(_Corpus(digest, texts), size)
+    return Corpus(hashlib.sha256(json.dumps(texts).encode()).hexdigest(), texts)
 
 
 @lru_cache(maxsize=32)
-def _train(corpus: _Corpus, size: int) -> WordPiece:
+def _train(corpus: Corpus, size: int) -> WordPiece:
     tokenizer = _plain(models.WordPiece(unk_token=SPECIAL[UNKNOWN]))
     size = min(size, _MOST)
     # a letter takes two tokens: one where it begins a word, and one inside
-    letters = _commonest_letters(tokenizer, corpus.texts, max(size - len(SPECIAL), 0) // 2)
+    letters = commonest_letters(tokenizer, corpus.texts, max(size - len(SPECIAL), 0) // 2)
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
         initial_alphabet=letters,
@@ -181,7 +201,8 @@ def _plain(model: models.WordPiece) -> Tokenizer:
     return tokenizer
 
 
-def _commonest_letters(tokenizer: Tokenizer, texts: Iterable[str], most: int) -> list[str]:
+def commonest_letters(tokenizer: Tokenizer, texts: Iterable[str], most: int) -> list[str]:
+    """List the commonest letters of texts, as a tokenizer normalises them, in the order of their codes."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(tokenizer.normalizer.normalize_str(text))

@@ -77,5 +77,6 @@ TRANSLATION = Task(
     "seq2seq-lm",
     "perplexity",
     translation_splits,
+    ("perplexity", "same-text"),
     about="simple English into an invented language: other words, other order, agreement",
 )

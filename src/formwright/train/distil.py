@@ -45,6 +45,41 @@ class Answers:
     teacher_hidden: Tensor
 
 
+@dataclass(frozen=True, eq=False)
+class Teaching:
+    """A teacher, and how much of its answers a student is to take."""
+
+    teacher: nn.Module
+    mix: Mix
+
+
+class Taught(nn.Module):
+    """A model that hears its teacher's answer to every batch while it is trained, and answers alone otherwise.
+
+    Scores alone are compared, so that any two models will do that read the same. The teacher's weights are not changed,
+    but go wherever the model is moved.
+    """
+
+    def __init__(self, model: nn.Module, teacher: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        self._teacher = (teacher.eval(),)  # in a tuple: its weights are not the student's to learn or to save
+
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
+        """Move the teacher along: torch does not see it in its tuple."""
+        self._teacher[0]._apply(fn, recurse)
+        return super()._apply(fn, recurse)
+
+    def forward(self, *inputs: Any) -> "Answers | Tensor":
+        """Return what both say, or the model alone where it is judged."""
+        if not self.training:
+            return self.model(*inputs)
+        with torch.no_grad():
+            wanted = self._teacher[0](*inputs)
+        nothing = wanted.new_zeros(())
+        return Answers(self.model(*inputs), wanted, nothing, nothing)
+
+
 class Student(nn.Module):
     """A model that is shown its teacher's answer to every batch; the last hidden states meet through a projection.
 

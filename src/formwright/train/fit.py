@@ -18,6 +18,7 @@ from formwright.tasks.rows import TextRows
 from formwright.tasks.task import Task
 from formwright.train.batch import Stream
 from formwright.train.device import choose_device, threads
+from formwright.train.distil import Student, Taught, Teaching, distilled
 from formwright.train.judge import judge
 from formwright.train.loop import Saving, begin, go_on
 from formwright.train.losses import loss_of
@@ -113,18 +114,33 @@ def with_weights(model: TaskModel, weights: Mapping[str, Tensor]) -> TaskModel:
     return model
 
 
-def fit(model: TaskModel, prepared: Prepared, training: Training, run: Run | None = None) -> Trained:
-    """Train a model on a task and judge it on the validation rows."""
+def fit(
+    model: TaskModel,
+    prepared: Prepared,
+    training: Training,
+    run: Run | None = None,
+    teaching: Teaching | None = None,
+) -> Trained:
+    """Train a model on a task, with a teacher's answers where there is one, and judge it on the validation rows."""
     run = run or Run()
     task, recipe = prepared.task, training.recipe
-    model.to(choose_device(training.device))
+    student = model if teaching is None else _student(model, teaching, recipe.seed)
+    loss = loss_of(task.kind) if teaching is None else distilled(task.kind, teaching.mix)
+    student.to(choose_device(training.device))
     with threads(training.threads):
-        state, seen = begin(model, recipe, run.saving), list[Mapping[str, float]]()
+        state, seen = begin(student, recipe, run.saving), list[Mapping[str, float]]()
         before, watch = len(state.losses), _watch(prepared, training, seen)
         stream = task_stream(prepared, recipe)
-        go_on(state, stream, loss_of(task.kind), run.saving, run.after_step, until=run.until, watch=watch)
+        go_on(state, stream, loss, run.saving, run.after_step, until=run.until, watch=watch)
         metrics = _best_seen(state, seen) or judge(model, prepared, prepared.validation)
         return Trained(model.eval(), state.losses, metrics, state.seconds, before)
+
+
+def _student(model: TaskModel, teaching: Teaching, seed: int) -> Taught | Student:
+    """Let a model hear its teacher's scores, and see its last vectors where these count."""
+    if not teaching.mix.hidden:
+        return Taught(model, teaching.teacher)
+    return Student(model, cast(TaskModel, teaching.teacher), seed)
 
 
 def task_stream(prepared: Prepared, recipe: Recipe) -> Stream:
@@ -144,7 +160,8 @@ def _watch(prepared: Prepared, training: Training, seen: list[Mapping[str, float
     sign = 1 if deciding.direction == "max" else -1
 
     def score(model: nn.Module) -> float:
-        seen.append(judge(model, prepared, prepared.validation))
+        judged = model.model if isinstance(model, Student) else model
+        seen.append(judge(judged, prepared, prepared.validation))
         return sign * seen[-1][deciding.name]
 
     return Watch(score, training.judge_every, training.patience)

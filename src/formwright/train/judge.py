@@ -1,7 +1,7 @@
 """Judge a trained model by the metrics of its task."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -10,7 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from formwright.core.rng import derive
-from formwright.tasks.metrics import metric
+from formwright.nn.task_model import TaskModel
+from formwright.tasks.metrics import WRITTEN, metric
+from formwright.tasks.rows import TranslationRows
 from formwright.tasks.span_decode import decode_spans
 from formwright.tasks.spans import SpanRows
 from formwright.train.batch import Batch
@@ -20,6 +22,7 @@ from formwright.train.losses import IGNORED
 from formwright.train.masking import Masking, masked
 from formwright.train.prepare import Part, Prepared
 from formwright.train.streams import in_order, next_tokens, pictures, sentences, translations
+from formwright.train.written import written
 
 _SIZE = 64  # rows judged at once
 ONE_ANSWER = ("sequence-classification", "image-classification", "regression")  # kinds of tasks
@@ -100,7 +103,16 @@ def _words(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]
         wanted = batch.labels.flatten()
         losses.append(float(F.cross_entropy(found.flatten(0, -2), wanted, ignore_index=IGNORED)))
         weights.append(int((wanted != IGNORED).sum()))
-    return compared(prepared, np.array(losses), np.array(weights))
+    values = np.array(losses), np.array(weights)
+    return {name: metric(name).compute(*values) for name in prepared.task.metrics if name not in WRITTEN}
+
+
+def _translations(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
+    found, wanted = _words(model, prepared, part), [name for name in prepared.task.metrics if name in WRITTEN]
+    if not wanted:
+        return found
+    texts, rows = written(cast(TaskModel, model), prepared, part), cast(TranslationRows, part.rows)
+    return found | {name: metric(name).compute(texts, rows.targets) for name in wanted}
 
 
 def _hidden_words(prepared: Prepared) -> Callable[[Any, NDArray[np.int64]], Batch]:
@@ -127,6 +139,6 @@ _JUDGES: dict[str, Callable[[nn.Module, Prepared, Part], dict[str, float]]] = {
     "regression": _one_each,
     "masked-lm": _words,
     "causal-lm": _words,
-    "seq2seq-lm": _words,
+    "seq2seq-lm": _translations,
     "span-extraction": _spans,
 }

@@ -12,6 +12,7 @@ from formwright.core.remember import remember
 from formwright.tasks.encode import Encoded, Ragged, encode_rows
 from formwright.tasks.rows import ImageRows, PlainText, Rows, TextRows
 from formwright.tasks.spans import SpanRows
+from formwright.tasks.subwords import train_subwords
 from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import Tokeniser, train_wordpiece
 from formwright.tasks.windows import Windows, encode_spans
@@ -68,7 +69,9 @@ def prepare(task: Task, card: Card, length: int, tokeniser: Tokeniser | None = N
         raise IllegalInput(f"the task {task.name} has {has}, but this card reads {reads}")
     if isinstance(embedding, PatchEmbedding):
         return _images(task, embedding)
-    found = tokeniser or train_wordpiece(task.search_view().train, _room(card))
+    # texts that are written have to come back as they were: in upper and lower case, and with their spaces
+    trained = train_subwords if task.kind == "seq2seq-lm" else train_wordpiece
+    found = tokeniser or trained(task.search_view().train, _room(card))
     return _prepared(task, _row_digests(task), _Kept(found.digest, found), *_limits(card, found, length))
 
 

@@ -94,6 +94,23 @@ def _op_graph() -> Card:
     return Card(encoder=Stack(TokenEmbedding(VOCABULARY, 16, length=20), (block,) * 2))
 
 
+def _invented() -> Card:
+    """Build what a search of formulas might find: no layer is a known attention, and all operations are there."""
+    apart = ("neg", ("euclidean", ("scale", "Q"), ("add", "K", "P")))
+    terms = (
+        (
+            "matmul",
+            ("softmax", ("matmul", "Q", ("neg", ("logsigmoid", ("neg", ("transpose", "K")))))),
+            ("add", "K", "Q"),
+        ),
+        ("matmul", ("softmax", apart), ("softsign", "V")),
+        ("matmul", "P", ("cosine", ("transpose", "Q"), ("transpose", "V"))),
+    )
+    mixers = (*(OpGraph(2, 8, term) for term in terms), LightweightConvolution(7, 4))
+    blocks = tuple(Block(16, mixer, (32,)) for mixer in mixers)
+    return Card(encoder=Stack(TokenEmbedding(VOCABULARY, 16, length=20, types=2), blocks))
+
+
 def _translator() -> Card:
     block = Block(16, Attention(2, 8), (32,), "relu", "pre")
     cell = Cell(
@@ -127,6 +144,7 @@ DESIGNS: dict[str, tuple[Card, HeadSpec | None]] = {
     "varied": (_varied(), HeadSpec("sequence-classification", 1)),
     "varied-bare": (_varied(), None),
     "op-graph": (_op_graph(), HeadSpec("masked-lm")),
+    "invented": (_invented(), HeadSpec("sequence-classification", 3)),
     "translator": (_translator(), HeadSpec("seq2seq-lm")),
     "writer": (_writer(), HeadSpec("causal-lm")),
     "viewer": (_viewer(), HeadSpec("sequence-classification", 4)),

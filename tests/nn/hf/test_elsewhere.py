@@ -12,9 +12,11 @@ import torch
 from safetensors.torch import load_file
 from tests.nn.hf.helpers import DESIGNS, lively, outputs
 
+from formwright.nn.generate import Writing, write
 from formwright.nn.hf.fields import AUTO_CLASSES, class_name
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.hf.stock import export_stock
+from formwright.nn.task_model import TaskModel
 
 STOCK = ("bert", "bert-tokens", "bert-spans", "bert-masked", "bert-bare")
 OURS = ("formwright", "__editable__")
@@ -42,6 +44,8 @@ for job in json.load(open("jobs.json")):
             found = model(pixel_values=pixels).logits
         elif job["family"] == "encoder-decoder":
             found = model(ids, attention_mask=mask, decoder_input_ids=ids.flip(1)).logits
+            options = {"decoder_start_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "max_new_tokens": 6}
+            results[job["key"] + "-text"] = model.generate(ids, attention_mask=mask, **options)[:, 1:].contiguous()
         else:
             given = model(ids, attention_mask=mask)
             if "start_logits" in given:
@@ -90,7 +94,7 @@ def test_travelling_code_and_stock_classes_give_the_same_outputs(python: Path, t
 
     ids, mask = tokens(1)
     save_file({"ids": ids, "mask": mask, "pixels": images(1)}, tmp_path / "inputs.safetensors")
-    jobs, wanted = [], {}
+    jobs, wanted, texts = [], {}, {}
     for name, (card, spec) in DESIGNS.items():
         auto = AUTO_CLASSES[class_name(card.family, spec.task if spec else None)]
         for stock in (False, True) if name in STOCK else (False,):
@@ -98,10 +102,16 @@ def test_travelling_code_and_stock_classes_give_the_same_outputs(python: Path, t
             (export_stock if stock else save_pretrained_folder)(model, tmp_path / key)
             jobs.append({"key": key, "folder": key, "auto": auto, "family": card.family, "stock": stock})
             wanted[key] = outputs(model, name)
+            if card.family == "encoder-decoder":
+                assert isinstance(model, TaskModel)
+                texts[f"{key}-text"] = write(model, ids, mask, Writing(begin=1, end=2, length=6))
     (tmp_path / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
     done = run(python, LOADER, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     found = load_file(tmp_path / "results.safetensors")
+    for key, lines in texts.items():
+        assert [row[: row.index(2)] if 2 in row else row for row in found.pop(key).tolist()] == lines, key
+    assert texts
     assert set(found) == set(wanted)
     for key, expected in wanted.items():
         assert (found[key] - expected).abs().max() < 1e-5, key

@@ -11,10 +11,12 @@ from torch.nn import functional as F
 
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import build
+from formwright.nn.generate import Writing, write
 from formwright.nn.hf import models
 from formwright.nn.hf.config import FormwrightConfig
 from formwright.nn.hf.fields import class_name
 from formwright.nn.hf.own import load_folder
+from formwright.nn.task_model import TaskModel
 
 
 def fresh(name: str, **options: Any) -> Any:
@@ -109,6 +111,45 @@ def test_generated_text_is_the_best_next_token_each_time() -> None:
         for _ in range(5):
             ids = torch.cat((ids, plain(ids)[:, -1:].argmax(-1)), 1)
     assert found.tolist() == ids.tolist()
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_translator_generates_what_ours_writes(beams: int) -> None:
+    model, plain = fresh("translator", pad_token_id=0, eos_token_id=2, decoder_start_token_id=1), lively("translator")
+    assert isinstance(plain, TaskModel)
+    ids, mask = tokens(4)
+    options = {"max_new_tokens": 6, "do_sample": False, "num_beams": beams, "attention_mask": mask}
+    found = model.generate(ids, **options)
+    assert found.tolist() == model.generate(ids, use_cache=False, **options).tolist()
+    assert set(found[:, 0].tolist()) == {1}
+    if beams == 1:
+        wanted = write(plain, ids, mask, Writing(begin=1, end=2, length=6))
+        assert [[token for token in row[1:] if token not in (0, 2)] for row in found.tolist()] == [
+            [token for token in row if token != 0] for row in wanted
+        ]
+
+
+def test_a_cache_of_the_writer_goes_on_in_pieces() -> None:
+    model = fresh("writer").eval()
+    ids = tokens(3)[0][:1]
+    with torch.no_grad():
+        whole, first = model(ids), model(ids[:, :5], use_cache=True)
+        second = model(ids[:, 5:], past_key_values=first.past_key_values)
+    assert whole.past_key_values is None
+    assert (torch.cat((first.logits, second.logits), 1) - whole.logits).abs().max() < 1e-5
+
+
+def test_outputs_of_another_encoder_are_refused() -> None:
+    model, (ids, mask) = fresh("translator"), tokens()
+    encoded = model.get_encoder()(ids, mask)
+    with torch.no_grad():
+        expected = model(ids, mask, decoder_input_ids=ids).logits
+        found = model(attention_mask=mask, decoder_input_ids=ids, encoder_outputs=encoded).logits
+    assert torch.equal(found, expected)
+    with pytest.raises(ValueError, match="get_encoder"):
+        model(decoder_input_ids=ids, encoder_outputs=transformers.modeling_outputs.BaseModelOutput(encoded[0]))
+    with pytest.raises(ValueError, match="pass input_ids"):
+        model(decoder_input_ids=ids)
 
 
 def test_another_head_starts_fresh_on_the_same_encoder(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ import transformers
 from tests.nn.hf.test_save import word_tokenizer
 
 from formwright.core.errors import IllegalInput
-from formwright.nn.hf.tokenizers import write_tokenizer
+from formwright.nn.hf.tokenizers import leave_open, token_numbers, write_tokenizer
+from formwright.tasks.rows import PlainText
+from formwright.tasks.tokeniser import train_wordpiece
 
 TEXT = "w5 w6 [MASK] w49 unknown"
 
@@ -51,3 +53,19 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
         write_tokenizer("bert-base", tmp_path, None)
     with pytest.raises(IllegalInput, match=r"cannot copy the tokenizer's .*absent\.json"):
         write_tokenizer([tmp_path / "absent.json"], tmp_path, None)
+
+
+def test_a_tokenizer_left_open_begins_texts_and_does_not_end_them(tmp_path: Path) -> None:
+    trained = train_wordpiece(PlainText(("some words of a text",)), 60)
+    write_tokenizer(trained.tokenizer, tmp_path, None)
+    assert token_numbers(tmp_path) == {
+        f"{role}_token": place for place, role in enumerate(("pad", "unk", "cls", "sep", "mask"))
+    }
+    closed = transformers.AutoTokenizer.from_pretrained(tmp_path)("some words")["input_ids"]
+    leave_open(tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert tokenizer("some words")["input_ids"] == closed[:-1]
+    assert tokenizer("some", "words")["input_ids"] == [*closed[:2], closed[-1], *closed[2:-1]]
+    before = (tmp_path / "tokenizer.json").read_bytes()
+    leave_open(tmp_path)
+    assert (tmp_path / "tokenizer.json").read_bytes() == before

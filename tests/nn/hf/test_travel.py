@@ -15,7 +15,7 @@ from formwright.nn.hf.travel import auto_map, travelling_files, write_code
 
 FILES = travelling_files()
 ALLOWED = {"numpy", "torch", "transformers"} | set(sys.stdlib_module_names)
-SPEAKS_TO_TRANSFORMERS = {"formwright_nn_hf_base.py", "formwright_nn_hf_config.py", "formwright_nn_hf_models.py"}
+SPEAKS_TO_TRANSFORMERS = {f"formwright_nn_hf_{name}.py" for name in ("base", "config", "models", "writers")}
 
 
 def test_transformers_finds_every_file_and_no_other(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 import pytest
 
 from formwright.arch.layers import Cell
-from formwright.cost import params_body
+from formwright.arch.ops import CrossAttention, Identity
+from formwright.cost import params, params_body
 from formwright.space.zoo import load_card
 from formwright.space.zoo.translation import decoder_cell, encoder_cell
 
@@ -43,3 +44,22 @@ def test_encoder_and_decoder_share_their_token_table(name: str) -> None:
     assert card.share_embedding
     assert card.family == "encoder-decoder"
     assert [stack.final_norm for stack in card.stacks] == [True, True]
+
+
+@pytest.mark.parametrize("name", ["transformer-tiny", "evolved-transformer-tiny"])
+def test_tiny_translators_share_one_table(name: str) -> None:
+    card = load_card(name)
+    assert card.family == "encoder-decoder"
+    assert card.share_embedding
+    assert 200_000 < params(card) < 500_000
+
+
+def test_a_writer_has_the_decoders_cell_without_what_attends_to_an_encoder() -> None:
+    card, whole = load_card("evolved-transformer-writer-tiny"), decoder_cell(64, 4)
+    assert card.family == "decoder"
+    (cell,) = card.stacks[0].layers
+    assert isinstance(cell, Cell)
+    left = [branch.operation for junction in cell.junctions for branch in junction.branches]
+    kept = [branch.operation for junction in whole.junctions for branch in junction.branches]
+    trainable = [operation for operation in kept if not isinstance(operation, CrossAttention | Identity)]
+    assert [operation for operation in left if not isinstance(operation, Identity)] == trainable

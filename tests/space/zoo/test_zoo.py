@@ -37,6 +37,8 @@ NAMED_CARDS = [
     "eftnas-s1-sst2",
     "evolved-transformer-base",
     "evolved-transformer-big",
+    "evolved-transformer-tiny",
+    "evolved-transformer-writer-tiny",
     "flexibert-bert-2-256",
     "flexibert-bert-4-128",
     "flexibert-bert-mini",
@@ -55,6 +57,8 @@ NAMED_CARDS = [
     "flexibert-mini-without-second-order",
     "transformer-base",
     "transformer-big",
+    "transformer-tiny",
+    "transformer-writer-tiny",
 ]
 NAMED_SPACES = [
     "autobert-zero",
@@ -174,7 +178,7 @@ def test_no_two_named_cards_are_the_same_design() -> None:
     ("load", "message"),
     [
         (load_space, r"no space called 'flexbert'. Nearest: 'flexibert'. All 20: `formwright list spaces`"),
-        (load_card, r"no card called 'flexbert'. Nearest: 'flexibert-.*All 39: `formwright list cards`"),
+        (load_card, r"no card called 'flexbert'. Nearest: 'flexibert-.*All 43: `formwright list cards`"),
     ],
 )
 def test_unknown_names_have_a_nearest_one(load: Any, message: str) -> None:

@@ -3,6 +3,7 @@
 The modules are those of `formwright.nn`, under the same names, so a checkpoint is the same file in plain torch.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,13 @@ class FormwrightPreTrainedModel(PreTrainedModel):
     def run(
         self, inputs: Tensor, *others: Tensor | None, all_layers: bool | None, options: dict[str, Any]
     ) -> tuple[Output, tuple[Tensor, ...] | None]:
-        """Run the transformer; where wanted, give the outputs of the embedding and of every layer as well.
+        """Run the transformer; where wanted, give the outputs of the embedding and of every layer as well."""
+        return self.watched(lambda: self.transformer(inputs, *others), all_layers=all_layers, options=options)
+
+    def watched(
+        self, run: Callable[[], Output], *, all_layers: bool | None, options: dict[str, Any]
+    ) -> tuple[Output, tuple[Tensor, ...] | None]:
+        """Let `run` run the transformer; where wanted, give the outputs of the embedding and of every layer as well.
 
         `options` are the other arguments of a call; what would change the result elsewhere is refused, not ignored.
         """
@@ -109,12 +116,12 @@ class FormwrightPreTrainedModel(PreTrainedModel):
                 raise ValueError(f"{name} is not supported by {type(self).__name__}")
         wanted = self.config.output_hidden_states if all_layers is None else all_layers
         if not wanted:
-            return self.transformer(inputs, *others), None
+            return run(), None
         stack = self.transformer.decoder if self.transformer.decoder is not None else self.transformer.encoder
         seen: list[Tensor] = []
         hook = stack.embedding.register_forward_hook(lambda _module, _inputs, output: seen.append(output))
         try:
-            output = self.transformer(inputs, *others)
+            output = run()
         finally:
             hook.remove()
         return output, (*seen, *output.layers)

@@ -2,23 +2,18 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor
-from transformers import GenerationMixin
-from transformers.loss.loss_utils import ForMaskedLMLoss
 from transformers.modeling_outputs import (
-    CausalLMOutput,
     ImageClassifierOutput,
     MaskedLMOutput,
     QuestionAnsweringModelOutput,
-    Seq2SeqLMOutput,
     SequenceClassifierOutput,
     TokenClassifierOutput,
 )
 from transformers.utils.generic import can_return_tuple
 
 from formwright.nn.hf.base import FormwrightModel, FormwrightPreTrainedModel
-from formwright.nn.hf.config import FormwrightConfig
+from formwright.nn.hf.writers import FormwrightForCausalLM, FormwrightForSeq2SeqLM
 
 __all__ = [
     "FormwrightForCausalLM",
@@ -59,42 +54,6 @@ class FormwrightForMaskedLM(FormwrightPreTrainedModel):
         if labels is not None:
             loss = self.loss_function(logits, labels, vocab_size=logits.shape[-1], **options)
         return MaskedLMOutput(loss=loss, logits=logits, hidden_states=layers)
-
-
-class FormwrightForCausalLM(FormwrightPreTrainedModel, GenerationMixin):
-    """Predict the next token; `generate` reads the whole text anew for every token."""
-
-    task = "causal-lm"
-
-    def __init__(self, config: FormwrightConfig) -> None:
-        super().__init__(config)
-        self.generation_config.use_cache = False
-
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        labels: Tensor | None = None,
-        output_hidden_states: bool | None = None,
-        **options: Any,
-    ) -> CausalLMOutput:
-        """Return scores over the vocabulary for what follows every token: (batch, tokens, vocabulary)."""
-        output, layers = self.run(
-            input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states, options=options
-        )
-        logits = self.head(output.hidden, self.token_table)
-        loss = None
-        if labels is not None:
-            loss = self.loss_function(logits, labels, vocab_size=logits.shape[-1], **options)
-        return CausalLMOutput(loss=loss, logits=logits, hidden_states=layers)
-
-    def prepare_inputs_for_generation(
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any
-    ) -> dict[str, Tensor | None]:
-        """Choose what `forward` reads while text is being generated."""
-        return {"input_ids": input_ids, "attention_mask": attention_mask}
 
 
 class FormwrightForSequenceClassification(FormwrightPreTrainedModel):
@@ -194,48 +153,3 @@ class FormwrightForQuestionAnswering(FormwrightPreTrainedModel):
         if start_positions is not None and end_positions is not None:
             loss = self.loss_function(start, end, start_positions, end_positions, **options)
         return QuestionAnsweringModelOutput(loss=loss, start_logits=start, end_logits=end, hidden_states=layers)
-
-
-class FormwrightForSeq2SeqLM(FormwrightPreTrainedModel):
-    """Predict the next token of a target text from a source text."""
-
-    task = "seq2seq-lm"
-
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        decoder_input_ids: Tensor | None = None,
-        decoder_attention_mask: Tensor | None = None,
-        labels: Tensor | None = None,
-        output_hidden_states: bool | None = None,
-        **options: Any,
-    ) -> Seq2SeqLMOutput:
-        """Return scores over the vocabulary for what follows every target token.
-
-        Without `decoder_input_ids` the decoder reads `labels`, shifted by one behind `config.decoder_start_token_id`
-        or, where that is not set, behind the padding token.
-        """
-        if decoder_input_ids is None:
-            decoder_input_ids = self._shifted(labels)
-        others = (attention_mask, None, decoder_input_ids, decoder_attention_mask)
-        output, layers = self.run(input_ids, *others, all_layers=output_hidden_states, options=options)
-        logits = self.head(output.hidden, self.token_table)
-        loss = None
-        if labels is not None:  # as for masked tokens: a label stands where its scores do
-            loss = ForMaskedLMLoss(logits, labels, vocab_size=logits.shape[-1], **options)
-        return Seq2SeqLMOutput(
-            loss=loss,
-            logits=logits,
-            decoder_hidden_states=layers,
-            encoder_last_hidden_state=output.memory[-1],
-        )
-
-    def _shifted(self, labels: Tensor | None) -> Tensor:
-        if labels is None:
-            raise ValueError("pass decoder_input_ids, or labels to make them from")
-        padding = self.config.pad_token_id or 0
-        start = getattr(self.config, "decoder_start_token_id", None)
-        first = torch.full_like(labels[:, :1], padding if start is None else start)
-        return torch.cat((first, labels[:, :-1].masked_fill(labels[:, :-1] < 0, padding)), 1)

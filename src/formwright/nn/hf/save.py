@@ -20,7 +20,7 @@ from formwright.nn.hf.files import CONFIG, WEIGHTS, write_json
 from formwright.nn.hf.folders import CARD, whole_folder
 from formwright.nn.hf.own import load_folder
 from formwright.nn.hf.readme import Facts, Provenance, readme
-from formwright.nn.hf.tokenizers import write_tokenizer
+from formwright.nn.hf.tokenizers import describe, leave_open, token_numbers, write_tokenizer
 from formwright.nn.hf.travel import auto_map, write_code
 from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
@@ -28,6 +28,8 @@ from formwright.nn.transformer import Transformer
 __all__ = ["load_folder", "save_pretrained_folder"]
 
 _NAMED = ("sequence-classification", "token-classification")
+GENERATION = "generation_config.json"
+_WRITTEN = 64  # tokens that a model writes where nobody says how many
 _LENGTH = 128  # tokens of a sentence, for counting operations
 
 
@@ -54,13 +56,34 @@ def save_pretrained_folder(
     provenance = Provenance(scores or {}, counted(card) if costs is None else costs, lineage or {})
     with whole_folder(Path(folder), force=force) as part:
         padding = write_tokenizer(tokenizer, part, _length(card)) if tokenizer is not None else None
-        write_json(part / CONFIG, _config(model, labels) | {"pad_token_id": padding})
+        writing = _writing(card, spec, part)
+        config = _config(model, labels) | {"pad_token_id": padding, **writing}
+        write_json(part / CONFIG, config)
+        if writing:
+            most = {"max_new_tokens": min(_WRITTEN, (_length(card) or 2 * _WRITTEN) // 2)}
+            write_json(part / GENERATION, {"pad_token_id": padding, **writing, **most})
         save_tensors(_tensors(model), part / WEIGHTS)
         write_code(part)
         (part / CARD).write_bytes(card.canonical)
         text = readme(card, spec.task if spec else None, auto_class, provenance)
         (part / "README.md").write_text(text, encoding="utf-8")
     return Path(folder)
+
+
+def _writing(card: Card, spec: HeadSpec | None, folder: Path) -> dict[str, int]:
+    """Say with which tokens a model begins and ends what it writes; let its folder's tokenizer give what it reads."""
+    if spec is None or spec.task not in ("causal-lm", "seq2seq-lm"):
+        return {}
+    describe(folder, model_input_names=["input_ids", "attention_mask"])
+    if spec.task == "causal-lm":
+        describe(folder, padding_side="left")  # what is written follows the last token
+        leave_open(folder)
+    numbers = token_numbers(folder, ["cls_token", "sep_token"])
+    if len(numbers) < 2:
+        return {}
+    begin, end = numbers["cls_token"], numbers["sep_token"]
+    start = {"decoder_start_token_id": begin} if card.decoder is not None and card.encoder is not None else {}
+    return {"bos_token_id": begin, "eos_token_id": end, **start}
 
 
 def parts_of(model: TaskModel | Transformer) -> tuple[Card, HeadSpec | None]:

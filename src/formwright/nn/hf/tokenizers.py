@@ -52,12 +52,39 @@ def _copy(files: Iterable[str | Path], folder: Path) -> None:
             raise IllegalInput(f"cannot copy the tokenizer's {file}: {error.strerror or error}") from None
 
 
-def _padding(folder: Path) -> int | None:
+def token_numbers(folder: Path, roles: Iterable[str] = tuple(_ROLES)) -> dict[str, int]:
+    """Give the numbers of the tokens of a folder's tokenizer that have a role, such as `pad_token`."""
     config, tokenizer = folder / "tokenizer_config.json", folder / "tokenizer.json"
     if not (config.is_file() and tokenizer.is_file()):
-        return None
-    name = read_json(config).get("pad_token")
-    if isinstance(name, dict):  # older files describe the token instead of naming it
-        name = name.get("content")
-    added = read_json(tokenizer).get("added_tokens", [])
-    return next((token["id"] for token in added if token.get("content") == name), None)
+        return {}
+    said = read_json(config)
+    names = {role: said.get(role) for role in roles}
+    # older files describe a token instead of naming it
+    named = {role: name.get("content") if isinstance(name, dict) else name for role, name in names.items()}
+    added = {token.get("content"): token["id"] for token in read_json(tokenizer).get("added_tokens", [])}
+    return {role: added[name] for role, name in named.items() if name in added}
+
+
+def describe(folder: Path, **fields: Any) -> None:
+    """Tell transformers more of how a folder's tokenizer is used, where it has one that is described."""
+    path = folder / "tokenizer_config.json"
+    if path.is_file():
+        write_json(path, read_json(path) | fields)
+
+
+def leave_open(folder: Path) -> None:
+    """Let a folder's tokenizer begin a text and not end it, where it frames texts as BERT does: a model goes on."""
+    path = folder / "tokenizer.json"
+    content = read_json(path) if path.is_file() else {}
+    frame = content.get("post_processor")
+    if not isinstance(frame, dict) or frame.get("type") != "BertProcessing":
+        return
+    tokens = {name: {"id": name, "ids": [number], "tokens": [name]} for name, number in (frame["cls"], frame["sep"])}
+    begin, between = ({"SpecialToken": {"id": name, "type_id": 0}} for name in tokens)
+    first, second = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+    template = {"single": [begin, first], "pair": [begin, first, between, second], "special_tokens": tokens}
+    write_json(path, content | {"post_processor": {"type": "TemplateProcessing", **template}})
+
+
+def _padding(folder: Path) -> int | None:
+    return token_numbers(folder, ["pad_token"]).get("pad_token")

@@ -5,59 +5,37 @@ embedding is chosen here from the values that occur among the published models. 
 space for a smaller teacher.
 """
 
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
-from formwright.arch.ops import Attention, Identity, SeparableConvolution
+from formwright.arch.layers import Stack, TokenEmbedding
 from formwright.space.choice import Choice
 from formwright.space.record import Record
 from formwright.space.repeat import Repeat
 from formwright.space.space import Space
 from formwright.space.value import Fields
 from formwright.space.zoo.bert import VOCABULARY
+from formwright.space.zoo.chains import HEAD, OPERATIONS, Menu, candidate
+
+__all__ = [
+    "BLOCK",
+    "BLOCKS",
+    "LAYERS",
+    "NAS_BERT",
+    "PUBLISHED",
+    "WIDTHS",
+    "Menu",
+    "candidate",
+    "candidates",
+    "nas_bert",
+]
 
 WIDTHS = (128, 192, 256, 384, 512)
-OPERATIONS = ("attention", "feed-forward", "separable-3", "separable-5", "separable-7", "identity")
 BLOCKS, LAYERS = 4, 6
-HEAD = 64
-
-
-@dataclass(frozen=True)
-class Menu:
-    """Say what the chains may be made of: widths of blocks and of the token table, and how many layers there are.
-
-    `tokens` says the rest of the embedding: the vocabulary, positions and types.
-    """
-
-    widths: tuple[int, ...]
-    head: int
-    blocks: int
-    layers: int
-    embeddings: tuple[int, ...]
-    tokens: TokenEmbedding
-
-    @property
-    def block(self) -> Record:
-        """Give the part that is one block: its width, and an operation for each layer."""
-        return Record.of(hidden=Choice(self.widths), layers=Repeat(Choice(OPERATIONS), self.layers))
 
 
 PUBLISHED = Menu(WIDTHS, HEAD, BLOCKS, LAYERS, (64, 128, 256, 384, 512), TokenEmbedding(VOCABULARY, 512, types=2))
 BLOCK = PUBLISHED.block
-
-
-@cache
-def candidate(operation: str, width: int, head: int = HEAD) -> Block:
-    """Describe the layer that is one operation at one width, with attention heads of one width."""
-    if operation == "attention":
-        return Block(width, Attention(width // head, head))
-    if operation == "feed-forward":
-        return Block(width, Identity(), (4 * width,))
-    if operation == "identity":
-        return Block(width, Identity())
-    return Block(width, SeparableConvolution(int(operation.removeprefix("separable-"))))
 
 
 def candidates(widths: tuple[int, ...] = WIDTHS) -> tuple[tuple[str, int | None], ...]:

@@ -1,8 +1,11 @@
 """Published translation models: the Transformer (Vaswani et al., 2017), the Evolved Transformer (So et al., 2019).
 
 The Evolved Transformer follows the authors' released model: three encoder cells and four decoder cells, attention
-without biases, norms shared by parallel branches.
+without biases, norms shared by parallel branches. As a language model it is a decoder alone, whose cells lack what
+attends to an encoder. The tiny ones are of our making, for tasks that are learnt in minutes.
 """
+
+from dataclasses import replace
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Branch, Cell, Junction, Layer, Stack, TokenEmbedding
@@ -29,11 +32,28 @@ def _attend(heads: int, width: int) -> CrossAttention:
     return CrossAttention(heads, width // heads, bias=False)
 
 
+def language_model(width: int, layers: tuple[Layer, ...], vocabulary: int = VOCABULARY) -> Card:
+    """Describe a model that predicts the next token: a decoder alone, with the same parts around its layers."""
+    table = TokenEmbedding(vocabulary, width, positions="sinusoidal", norm=False)
+    return Card(decoder=Stack(table, layers, causal=True, final_norm=True))
+
+
+def layer(width: int, heads: int, inner: int | None = None) -> Block:
+    """Describe a layer of the Transformer's encoder, norms before each part; `inner` is four times the width."""
+    return Block(width, _attention(heads, width), (inner or 4 * width,), activation="relu", norm="pre")
+
+
+def attending(below: Block) -> Block:
+    """Describe the layer of a decoder that is made as one of the encoder."""
+    attention = below.mixer
+    assert isinstance(attention, Attention)
+    return replace(below, cross=_attend(attention.heads, below.width))
+
+
 def transformer(width: int, heads: int) -> Card:
-    """Describe the Transformer with six encoder and six decoder layers, norms before each part."""
-    below = Block(width, _attention(heads, width), (4 * width,), activation="relu", norm="pre")
-    above = Block(width, below.mixer, below.feed_forward, "relu", "pre", cross=_attend(heads, width))
-    return model(width, (below,) * 6, (above,) * 6)
+    """Describe the Transformer with six encoder and six decoder layers."""
+    below = layer(width, heads)
+    return model(width, (below,) * 6, (attending(below),) * 6)
 
 
 def _same(state: int, width: int) -> Branch:
@@ -85,6 +105,21 @@ def decoder_cell(d: int, heads: int) -> Cell:
     )
 
 
+def writer_cell(d: int, heads: int) -> Cell:
+    """Describe the published decoder cell without an encoder to attend to, as the authors' code makes it."""
+    return Cell(
+        d,
+        (
+            Junction(Branch(0, _attention(min(2 * heads, 16), d), d, norm=True), _same(0, d)),
+            Junction(_separable(1, 11, 2 * d, activation="relu"), _separable(1, 7, d // 2)),
+            Junction(_separable(2, 7, d), _same(1, d)),
+            Junction(Branch(3, _attention(heads, d), d, norm=True), _same(3, d)),
+            Junction(_dense(4, 4 * d, norm=True, activation="swish")),
+            Junction(_dense(5, d, norm=True), _same(4, d)),
+        ),
+    )
+
+
 def evolved(width: int, heads: int) -> Card:
     """Describe the published Evolved Transformer."""
     return model(width, (encoder_cell(width, heads),) * 3, (decoder_cell(width, heads),) * 4)
@@ -94,3 +129,11 @@ TRANSFORMER_BASE = transformer(512, 8)
 TRANSFORMER_BIG = transformer(1024, 16)
 EVOLVED_BASE = evolved(512, 8)
 EVOLVED_BIG = evolved(1024, 16)
+
+_WIDTH, _HEADS, _WORDS = 64, 4, 2_000
+TRANSFORMER_TINY = model(
+    _WIDTH, (layer(_WIDTH, _HEADS),) * 2, (attending(layer(_WIDTH, _HEADS)),) * 2, vocabulary=_WORDS
+)
+EVOLVED_TINY = model(_WIDTH, (encoder_cell(_WIDTH, _HEADS),), (decoder_cell(_WIDTH, _HEADS),), vocabulary=_WORDS)
+TRANSFORMER_WRITER_TINY = language_model(_WIDTH, (layer(_WIDTH, _HEADS),) * 2, _WORDS)
+EVOLVED_WRITER_TINY = language_model(_WIDTH, (writer_cell(_WIDTH, _HEADS),), _WORDS)

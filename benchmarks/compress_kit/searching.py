@@ -1,0 +1,155 @@
+"""Searches of one trained super-network, counted in whole validations, and sub-networks that nobody searched for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from compress_kit.bench import SHARES, Bench, Row
+from formwright.arch.card import Card
+from formwright.compress.folders import write_json
+from formwright.core.records import History, Objective, Observation, Request, Spent
+from formwright.core.rng import derive
+from formwright.evaluate.combine import Combine
+from formwright.evaluate.context import Context
+from formwright.evaluate.race import Rules
+from formwright.evaluate.shared import STOPPED, Shared, SharedWeights
+from formwright.search import make_searcher
+from formwright.search.first import First
+from formwright.space.zoo.elastic_choices import ElasticChoices
+from formwright.supernet.automatic import Met
+from formwright.testing.loop import ask, tell
+
+RANDOM = 5  # sub-networks drawn for each share
+ENOUGH = 0.98  # of the hypervolume that many validations reach
+_STEPS = 2000  # of a walk to a share of the MACs
+
+
+@dataclass(frozen=True)
+class Network:
+    """A trained super-network, its space, the sub-networks that drew it up, and the folder of all that."""
+
+    weights: SharedWeights
+    choices: ElasticChoices
+    met: tuple[Met, ...]
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Remembering:
+    """Judge a sub-network whole, once: what was judged before, by whichever search and run, is read."""
+
+    evaluator: Shared
+    folder: Path
+
+    def evaluate(self, request: Request, context: Context) -> Observation:
+        path = self.folder / f"{request.card.digest}.json"
+        if not path.is_file():
+            write_json(path, dict(self.evaluator.evaluate(request, context).metrics))
+        return Observation(json.loads(path.read_text(encoding="utf-8")), Spent())
+
+
+def searched(bench: Bench, network: Network, searcher: str, evaluations: int, rules: Rules | None) -> History:
+    """Search a front in one process; without rules every sub-network is judged whole."""
+    space = network.choices.space
+    objectives = (Objective(bench.metric, "max"), Objective("macs", "min"))
+    made = make_searcher(searcher, space, objectives, trials=evaluations)
+    first = First(space, tuple(network.choices.design(one.widths) for one in network.met), made)
+    shared: Any = Shared(network.weights, bench.cost, rules)
+    scores = Remembering(shared, network.folder / "judged") if rules is None else shared
+    evaluator, history = Combine((scores,), {"macs": bench.cost}), History()
+    folder = network.folder / "races"
+    for number in range(evaluations):
+        history = ask(first, history, bench.setting.seed)
+        # whole validations keep no answers: nobody races against them
+        context = Context(folder=None if rules is None else folder, history=history)
+        history = tell(history, number, evaluator.evaluate(history.trials[number].request, context))
+    shutil.rmtree(folder, ignore_errors=True)
+    return history
+
+
+def points_of(bench: Bench, history: History) -> list[tuple[float, float]]:
+    """List MACs as shares of the teacher's, and scores, of all trials."""
+    full, found = bench.cost(bench.card), [trial.observation for trial in history.finished]
+    return [(one.metrics["macs"] / full, one.metrics[bench.metric]) for one in found if one is not None]
+
+
+def curve(bench: Bench, history: History) -> list[tuple[float, float]]:
+    """List, trial after trial, the whole validations so far and the hypervolume of what was judged."""
+    points, rows = points_of(bench, history), len(bench.started.begun.prepared.validation.examples)
+    found, spent = [], 0.0
+    for number, trial in enumerate(history.finished, start=1):
+        assert trial.observation is not None
+        stopped = trial.observation.artifacts.get(STOPPED)
+        spent += 1.0 if stopped is None else int(stopped.split()[0]) / rows
+        found.append((spent, bench.volume(points[:number])))
+    return found
+
+
+def whole_validations(bench: Bench, history: History) -> float:
+    return curve(bench, history)[-1][0]
+
+
+def best_models(bench: Bench, network: Network, history: History, name: str) -> dict[str, Row]:
+    """Test the sub-network that validates best at each share of the MACs."""
+    full, found = bench.cost(bench.card), dict[str, Row]()
+    for share in (1.0, *SHARES):
+        fit = [one for one in history.finished if one.observation.metrics["macs"] <= share * full]  # type: ignore[union-attr]
+        if fit:
+            best = max(fit, key=lambda one: (one.observation.metrics[bench.metric], -one.observation.metrics["macs"]))  # type: ignore[union-attr]
+            card = best.request.card
+            assert isinstance(card, Card)
+            model = network.weights.extracted(card)
+            found[f"{share:.0%}"] = bench.judged_design(model, f"{name}-{share:.0%}") | {"card": card.to_json()}
+    return found
+
+
+def random_models(bench: Bench, network: Network) -> Row:
+    """Judge sub-networks drawn at random just below each share: their mean is what no search would give."""
+    rng, at = derive(bench.setting.seed, "random"), dict[str, Row]()
+    for share in SHARES:
+        drawn = [_drawn(bench, network.choices, share, rng) for _ in range(RANDOM)]
+        rows = [
+            bench.judged_design(network.weights.extracted(card), f"random-{share:.0%}-{number}")
+            for number, card in enumerate(drawn)
+        ]
+        names = [name for name in rows[0] if rows[0][name] is not None]
+        at[f"{share:.0%}"] = {"test": None} | {name: float(np.mean([row[name] for row in rows])) for name in names}
+    return {"at": at, "hypervolume": bench.volumes(at)}
+
+
+def _drawn(bench: Bench, choices: ElasticChoices, share: float, rng: np.random.Generator) -> Card:
+    """Draw a sub-network and change it at random until it costs between nine tenths of a share and the share."""
+    space = choices.space
+    design = space.sample(rng)
+
+    def off(one: Any) -> float:
+        at = bench.share(space.card(one))
+        return max(at - share, 0.9 * share - at, 0.0)
+
+    for _ in range(_STEPS):
+        if not off(design):
+            break
+        child = space.mutate(design, rng)
+        design = child if off(child) < off(design) else design
+    assert not off(design), f"no sub-network costs about {share:.0%}"
+    return space.card(design)
+
+
+def searches(bench: Bench, network: Network, raced: Sequence[Sequence[float]]) -> Row:
+    """Compare the search of an arm, by the curve it left, with one without races and with NSGA-II of many trials."""
+    found: Row = {"linas with races": {"curve": [list(point) for point in raced]}}
+    for name, evaluations in (("linas", bench.setting.evaluations), ("nsga2", bench.setting.many)):
+        found[name] = {"curve": curve(bench, searched(bench, network, name, evaluations, None))}
+    wanted = ENOUGH * found["nsga2"]["curve"][-1][1]
+    for row in found.values():
+        row["hypervolume"] = row["curve"][-1][1]
+        row["validations"] = row["curve"][-1][0]
+        row["validations to 98%"] = next((spent for spent, reached in row["curve"] if reached >= wanted), None)
+    return found

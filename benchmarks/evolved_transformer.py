@@ -1,0 +1,289 @@
+"""The Evolved Transformer's two claims, on a small budget: its cells are better, and hurdles save training steps.
+
+- `cells`: the published cells, one in encoder and decoder each, against the Transformer of two layers each with equally
+  many parameters (64 features, 2,000 tokens), on Multi30k (English to German) and, as decoders alone, on WikiText-2:
+  perplexity and BLEU on the validation rows.
+- `table`: the searcher `hurdles` against the same evolution with short trainings only, with full trainings only, and
+  against asynchronous halving, on a table of trained designs (FlexiBench, or any file that `benchmarks/flexibench.py
+  --pack` wrote): training steps until the design that a search would choose is among the best 1 % of the table, and
+  stays there.
+- `search`: the same four on the nano cells and the generated translation task, with real training: the perplexity after
+  a whole training of what each would choose after a quarter, a half, three quarters and all of the steps.
+
+Run `python benchmarks/evolved_transformer.py --data DIR [--parts cells table search] [--results FILE] [--json FILE]
+[--table FILE] [--seeds N] [--table-seeds N] [--workers N] [--tiny]`. Every finished unit is a line of the results file,
+and is not run again; `--tiny` shows in a minute that all of it runs. Units are single-threaded processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from evolved_kit.cells import DESIGNS, TASKS, measure
+from evolved_kit.races import WAYS, Course, Moment, in_full, race, steps_to
+
+from formwright.core.records import Objective
+from formwright.evaluate.benchmark import Benchmark
+from formwright.evaluate.context import Context
+from formwright.evaluate.flexibench import load_flexibench
+from formwright.evaluate.staged import Staged
+from formwright.evaluate.training import Trainer
+from formwright.search.unseen import anything
+from formwright.space.zoo import load_space
+from formwright.study.assemble import make_training
+from formwright.study.config import TrainingChoice
+from formwright.study.processes import in_processes
+from formwright.tasks import load_task
+from formwright.tasks.metrics import without_writing
+from formwright.tasks.rows import Splits
+from formwright.tasks.shorten import first_rows
+from formwright.tasks.task import Task
+
+Row = dict[str, Any]
+Unit = tuple[str, ...]  # part, what, how, seed
+PARTS = ("cells", "table", "search")
+BEST = 0.01  # share of a table's designs that counts as good
+SHARES = (0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Say how long everything takes; this is part of every row, so that rows of other plans do not count.
+
+    A search of the table may spend the steps of `table_trainings` whole trainings. Where `rows` or `validation` are
+    numbers, designs learn from, or real searches are judged on, the first so many rows.
+    """
+
+    cells: TrainingChoice
+    search: TrainingChoice
+    rungs: tuple[int, ...]
+    population: int
+    search_steps: int
+    table_trainings: int
+    table_population: int
+    rows: int | None = None
+    validation: int | None = None
+
+
+WHOLE = Plan(
+    cells=TrainingChoice(steps=600, batch=64, learning_rate=2e-3, warmup=0.2, length=48),
+    search=TrainingChoice(steps=100, batch=16, length=32),
+    rungs=(25, 50, 100),
+    population=8,
+    search_steps=2_000,
+    table_trainings=100,
+    table_population=20,
+    validation=512,
+)
+TINY = Plan(
+    cells=TrainingChoice(steps=3, batch=8, length=16),
+    search=TrainingChoice(steps=4, batch=8, length=16),
+    rungs=(1, 2, 4),
+    population=3,
+    search_steps=12,
+    table_trainings=4,
+    table_population=4,
+    rows=32,
+    validation=32,
+)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Say where data and table are."""
+
+    data: Path | None
+    table: Path | None
+
+
+def units(parts: Sequence[str], seeds: int, table_seeds: int) -> list[Unit]:
+    """List what is to be run, seed by seed, so that a benchmark that is stopped has some of everything."""
+    found = [("cells", task, design, str(seed)) for seed in range(seeds) for task in TASKS for design in DESIGNS]
+    found += [("table", "table", way, str(seed)) for seed in range(table_seeds) for way in WAYS]
+    found += [("search", "translation", way, str(seed)) for seed in range(seeds) for way in WAYS]
+    return [unit for unit in found if unit[0] in parts]
+
+
+def execute(plan: Plan, sources: Sources, unit: Unit) -> Row:
+    """Run one unit."""
+    part, what, how, seed = unit
+    began = time.process_time()
+    if part == "cells":
+        assert sources.data is not None
+        found = measure(sources.data, plan.cells, (what, how, int(seed)), plan.rows)
+    else:
+        run = on_table if part == "table" else for_real
+        found = run(plan, sources, how, int(seed))
+    return {"unit": list(unit), "plan": asdict(plan), "cpu_s": round(time.process_time() - began, 1), **found}
+
+
+@cache
+def bench(path: Path | None) -> Benchmark:
+    return load_flexibench(path)
+
+
+def on_table(plan: Plan, sources: Sources, way: str, seed: int) -> Row:
+    """Search a table, and say after how many steps the choice is among the best."""
+    table = bench(sources.table)
+    marks = table.table.marks
+    course = Course(table.space, table.objective, table.legal, marks, plan.table_population)
+    steps = plan.table_trainings * marks[-1]
+    moments = race(course, way, table.evaluator(), steps, seed)
+    place = max(1, math.ceil(BEST * len(table.table)))
+    found = steps_to(moments, lambda card: bool(table.ranks[table.row(card)] <= place))
+    last = table.row(moments[-1].chosen)
+    return {
+        "table": table.table.digest[:12],
+        "steps_to_best": found,
+        "steps": steps,
+        "rank": int(table.ranks[last]),
+        "score": float(table.scores()[last]),
+    }
+
+
+def for_real(plan: Plan, _: Sources, way: str, seed: int) -> Row:
+    """Search the nano cells, and train what was chosen in full."""
+    space, task = load_space("evolved-transformer-nano"), load_task("translation")
+    task = replace(task, metrics=without_writing(task.metrics, ()))
+    task = few(task, plan.rows, plan.validation)
+    course = Course(space, Objective("perplexity", "min"), anything, plan.rungs, plan.population, 3)
+    evaluator: Any = Staged(Trainer(task, make_training(plan.search)))
+    with tempfile.TemporaryDirectory() as folder:
+        context = Context(seed, Path(folder))
+        moments = race(course, way, evaluator, plan.search_steps, seed, context)
+        curve = [
+            [share * plan.search_steps, in_full(evaluator, moment, "perplexity", context)]
+            for share in SHARES
+            if (moment := at(moments, share * plan.search_steps)) is not None
+        ]
+    return {"curve": curve}
+
+
+def few(task: Task, train: int | None, validation: int | None) -> Task:
+    """Give the first rows of a task; all of them where no number is given."""
+    view = task.search_view()
+    chosen = (
+        rows if number is None else first_rows(rows, number)
+        for rows, number in ((view.train, train), (view.validation, validation))
+    )
+    return replace(task, splits=partial(Splits, *chosen, None))
+
+
+def at(moments: Sequence[Moment], steps: float) -> Moment | None:
+    """Give the choice after so many steps."""
+    return next((moment for moment in reversed(moments) if moment.steps <= steps), None)
+
+
+def stored(path: Path, plan: Plan) -> list[Row]:
+    """Read the rows of this plan; a last line that was cut short does not count."""
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+    own = json.loads(json.dumps(asdict(plan)))
+    return [row for row in map(json.loads, lines) if row["plan"] == own]
+
+
+def complete(plan: Plan, sources: Sources, wanted: Sequence[Unit], path: Path, workers: int) -> None:
+    """Run the units that are not stored yet, and store them."""
+    if path.exists():
+        os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
+    done = {tuple(row["unit"]) for row in stored(path, plan)}
+    missing = [unit for unit in wanted if unit not in done]
+    began = time.monotonic()
+    with path.open("a", encoding="utf-8") as file:
+        for number, row in enumerate(in_processes(partial(execute, plan, sources), missing, workers), start=1):
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            left = (time.monotonic() - began) / number * (len(missing) - number) / 60
+            print(f"{number} of {len(missing)}: {' '.join(row['unit'])}, {left:.0f} min left", file=sys.stderr)
+
+
+def summary(rows: Sequence[Row]) -> Row:
+    """Gather the rows of each part by what was compared."""
+    return {part: _SUMMARIES[part]([row for row in rows if row["unit"][0] == part]) for part in PARTS}
+
+
+def _cells(rows: Sequence[Row]) -> Row:
+    found: Row = {}
+    for row in sorted(rows, key=lambda row: row["unit"]):
+        _, task, design, _ = row["unit"]
+        entry = found.setdefault(f"{task}, {design}", {"params": row["params"], "scores": {}})
+        for name, value in row["metrics"].items():
+            entry["scores"].setdefault(name, []).append(value)
+    for entry in found.values():
+        entry["mean"] = {name: float(np.mean(values)) for name, values in entry["scores"].items()}
+    return found
+
+
+def _table(rows: Sequence[Row]) -> Row:
+    found = {}
+    for way in WAYS:
+        own = [row for row in rows if row["unit"][2] == way]
+        if own:  # a search that never got there has spent all its steps at least
+            spent = [row["steps"] if row["steps_to_best"] is None else row["steps_to_best"] for row in own]
+            found[way] = {
+                "searches": len(own),
+                "reached": sum(row["steps_to_best"] is not None for row in own) / len(own),
+                "median_steps": float(np.median(spent)),
+                "mean_rank": float(np.mean([row["rank"] for row in own])),
+                "mean_score": float(np.mean([row["score"] for row in own])),
+            }
+    return found
+
+
+def _search(rows: Sequence[Row]) -> Row:
+    """Tell for each way the perplexity in the end, and after which steps it had what the worst way has in the end."""
+    found: Row = {}
+    for seed in sorted({row["unit"][3] for row in rows}):
+        curves = {row["unit"][2]: row["curve"] for row in rows if row["unit"][3] == seed}
+        same = max(curve[-1][1] for curve in curves.values())
+        for way, curve in curves.items():
+            entry = found.setdefault(way, {"perplexity": [], "steps_to_same": []})
+            entry["perplexity"].append(curve[-1][1])
+            entry["steps_to_same"].append(next(steps for steps, value in curve if value <= same))
+    return found
+
+
+_SUMMARIES = {"cells": _cells, "table": _table, "search": _search}
+
+
+def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--data", type=Path, help="the folder that holds multi30k and wikitext-2")
+    parser.add_argument("--table", type=Path, help="a table of scores; without one, the packaged FlexiBench")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--table-seeds", type=int, default=20)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--results", type=Path, default=Path("evolved_transformer.jsonl"))
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--tiny", action="store_true")
+    options = parser.parse_args(given)
+    if "cells" in options.parts and options.data is None:
+        parser.error("the part cells needs --data DIR")
+    return options
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    options = arguments(given)
+    plan = TINY if options.tiny else WHOLE
+    wanted = units(options.parts, options.seeds, options.table_seeds)
+    complete(plan, Sources(options.data, options.table), wanted, options.results, options.workers)
+    text = json.dumps(summary(stored(options.results, plan)), indent=1)
+    print(text)
+    if options.json is not None:
+        options.json.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

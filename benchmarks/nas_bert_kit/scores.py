@@ -1,0 +1,64 @@
+"""Whether the sum of block losses tells good students from bad ones, rounds drop the right ones, and times add up."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from formwright.compress.blockwise.rounds import read_rows
+from formwright.compress.blockwise.sizes import LATENCY, PARAMS
+from formwright.core.rng import derive
+from formwright.nn.latency_table import quick
+from formwright.search.block_choice import Assembly
+from formwright.search.shrinking import bins
+from formwright.space.zoo.chains import Chain, chain_card
+from formwright.supernet.blockwise import given
+from formwright.train.loop import train
+from formwright.train.recipe import Recipe
+from nas_bert_kit.bench import Bench, Row
+
+
+def drawn(bench: Bench, number: int) -> Assembly:
+    """Draw a whole chain: every part of it equally likely among those of its table."""
+    rng = derive(bench.seed, "drawn", number)
+    return bench.blocks.assembly([int(rng.integers(len(table))) for table in bench.blocks.tables])
+
+
+def additive(bench: Bench, number: int) -> Row:
+    """Compare the sum of a chain's losses with how far the whole is from the teacher."""
+    choice = bench.selection.choice(drawn(bench, number), bench.tables, bench.networks)
+    return {"loss": choice.loss, "distance": choice.distance, "params": choice.costs[PARAMS]}
+
+
+def timed(bench: Bench, number: int) -> Row:
+    """Compare the milliseconds of a chain, added up, with those of the whole."""
+    assembly = drawn(bench, number)
+    blocks = [table[place][0] for table, place in zip(bench.tables, assembly.chosen[1:], strict=True)]
+    card = chain_card(bench.selection.started.menu, bench.selection.started.menu.embeddings[assembly.chosen[0]], blocks)
+    length = int(bench.selection.started.held.tokens.lengths.max())
+    return {"added": assembly.costs[LATENCY], "measured": quick(length)(card)}
+
+
+def pairs(bench: Bench, block: int, number: int) -> list[tuple[Chain, Chain]]:
+    """Pair chains that the first round kept with chains that it dropped from the same bin."""
+    rows = read_rows(bench.selection.folders.round(block, 1))
+    costs = [[bench.selection.costs.chain(chain)[name] for name in (PARAMS, LATENCY)] for chain, _ in rows]
+    cells = bins(costs, bench.job.method.bins)
+    found = []
+    for cell in np.unique(cells):
+        here = [row for row, own in zip(rows, cells, strict=True) if own == cell and len(row[0].operations) > 1]
+        stay, gone = ([chain for chain, row in here if row["stays"] is kept] for kept in (True, False))
+        found += list(zip(stay, gone, strict=False))
+    order = derive(bench.seed, "pairs", block).permutation(len(found))
+    return [found[place] for place in order[:number]]
+
+
+def alone(bench: Bench, block: int, chain: Chain, steps: int) -> Row:
+    """Train one chain by itself, from fresh weights, and judge it."""
+    training = bench.selection.training(block)
+    network = training.network()
+    network.alive, network.paths = (chain,), 1
+    method = bench.job.method
+    recipe = Recipe(steps, method.batch, method.learning_rate, decay="cosine", seed=bench.seed)
+    train(network, bench.selection.started.stream(bench.seed), given, recipe)
+    (loss,) = network.losses([chain], bench.selection.started.held_batches(6))
+    return {"loss": loss, "width": chain.width, "operations": list(chain.operations)}

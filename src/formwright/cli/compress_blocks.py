@@ -1,0 +1,140 @@
+"""What `formwright compress --recipe nas-bert` does, stage by stage; each is skipped where its result is there."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from formwright.cli.conduct import Interrupted
+from formwright.cli.output import print_json, print_table
+from formwright.cli.progress import clock, showing
+from formwright.cli.record import Identity
+from formwright.compress.blockwise.assignments import blocks_left, selection_of, students_left
+from formwright.compress.blockwise.costs import PartCosts
+from formwright.compress.blockwise.folders import Folders
+from formwright.compress.blockwise.job import Job, Started
+from formwright.compress.blockwise.page import write_page
+from formwright.compress.blockwise.plan import Plan, Shape, within
+from formwright.compress.blockwise.prepared import prepare, read_times
+from formwright.compress.blockwise.speeds import measured_speeds
+from formwright.compress.blockwise.students import delivered
+from formwright.compress.blockwise.workers import Crew
+from formwright.compress.folders import RECORD, read_json, write_json
+from formwright.cost.operation_times import OperationTimes
+from formwright.nn.latency_table import quick
+from formwright.nn.operation_times import measured_operations, measurements
+from formwright.study.alone import alone_in
+from formwright.train.interrupt import Interruption, gentle_interruption
+from formwright.train.loop import Paused
+
+
+@dataclass(frozen=True)
+class BlockCompression:
+    """A job, where it is done, and how it is shown."""
+
+    job: Job
+    out: Path
+    workers: int
+    save_every: int
+    force: bool
+    as_json: bool
+
+    def conduct(self) -> None:
+        """Do everything that is not done yet, and print what came out."""
+        started = self.job.started()
+        started.refuse()
+        identity = Identity(self.job.options(), started.digests(), RECORD, "compression")
+        identity.refuse(self.out, self.force)
+        folders = Folders(self.out)
+        times = self._times(started, folders)
+        started.refuse_slow(PartCosts(started.menu, times))
+        plan = self._plan(started, folders)  # nothing is written before everything can be done
+        with alone_in(self.out, wait=False):
+            identity.claim(self.out, self.force, kept="")
+            for path, found in ((folders.latency, times), (folders.plan, plan)):
+                if not path.is_file():
+                    write_json(path, found.to_json())
+            with gentle_interruption() as wish, _paused():
+                models, page = self._stages(started, folders, plan, wish)
+        self._print(models, page)
+
+    def _stages(
+        self, started: Started, folders: Folders, plan: Plan, wish: Interruption
+    ) -> tuple[list[dict[str, Any]], Path]:
+        crew = Crew(self.workers, self.save_every, lambda: wish.asked, showing)
+        prepare(started, folders)
+        _refuse_to_go_on(wish, "the fit of the embeddings")
+        crew.do("blocks", blocks_left(started, self.out, plan))
+        _refuse_to_go_on(wish, "the end of the blocks")
+        selection = selection_of(started, self.out, plan)
+        selection.choose()
+        crew.do("students", students_left(started, self.out, plan))
+        models = delivered(selection)
+        return models, write_page(selection, models, self.out / "report.html")
+
+    def _times(self, started: Started, folders: Folders) -> OperationTimes:
+        """Give the times of operations, measured where they are not there yet."""
+        if folders.latency.is_file() and not self.force:
+            return read_times(folders)
+        _tell("measuring operations on this machine")
+        measured = quick(int(started.held.tokens.lengths.max()))
+        with showing("operations", measurements(started.menu)) as tell:
+            return measured_operations(started.menu, measured=measured, after=lambda number: tell(number, None))
+
+    def _plan(self, started: Started, folders: Folders) -> Plan:
+        """Give the plan, made and shown once: a run that goes on keeps to it."""
+        if folders.plan.is_file() and not self.force:
+            return Plan.from_json(read_json(folders.plan))
+        method = self.job.method
+        speeds = measured_speeds(started)
+        shape = Shape(started.menu.blocks, method.rounds, len(started.sizes), self.workers)
+        usual = Plan(method.round_steps, method.student_steps)
+        plan = usual if self.job.hours is None else within(self.job.hours, usual, speeds, shape)
+        seconds = plan.seconds(speeds, shape)
+        done = {
+            "preparation": "projections and embeddings fitted to the teacher",
+            "blocks": f"{shape.blocks} blocks, {method.rounds + 1} times {plan.round_steps:,} steps each",
+            "students": f"{shape.models} students, {plan.student_steps:,} steps each",
+        }
+        for stage, what in done.items():
+            _tell(f"  {stage:<12} {what:<52} about {clock(seconds[stage])}")
+        _tell(f"  {'in all':<12} {'':<52} about {clock(sum(seconds.values()))}")
+        return plan
+
+    def _print(self, models: list[dict[str, Any]], page: Path) -> None:
+        if self.as_json:
+            print_json({"models": models, "report": str(page)})
+            return
+        rows = [
+            (
+                model["name"],
+                f"{model['params']:,}",
+                f"{model['latency_ms']:.2f}",
+                f"{model['chosen']['distance']:.4f}",
+                f"{model['distance']:.4f}",
+                model["path"],
+            )
+            for model in models
+        ]
+        print_table(["model", ">parameters", ">ms", ">distance before", ">after", "folder"], rows)
+        print(f"the page: {page}")
+        print("next: formwright train FOLDER --task TASK --distil-from TEACHER")
+
+
+@contextmanager
+def _paused() -> Iterator[None]:
+    try:
+        yield
+    except Paused as paused:
+        raise Interrupted(str(paused)) from None
+
+
+def _refuse_to_go_on(wish: Interruption, where: str) -> None:
+    if wish.asked:
+        raise Interrupted(where)
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

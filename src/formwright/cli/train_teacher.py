@@ -1,0 +1,91 @@
+"""The fine-tuned teacher of `formwright train --distil-from`, and everything for which it is refused."""
+
+import os
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from formwright.arch.layers import TokenEmbedding
+from formwright.cli.record import RECORD
+from formwright.core.errors import IllegalInput
+from formwright.nn.hf.imported import Imported
+from formwright.nn.hf.load import from_hf
+from formwright.nn.task_model import TaskModel
+from formwright.tasks.pretrained_tokeniser import read_tokeniser
+from formwright.tasks.rows import ImageRows
+from formwright.tasks.task import Task
+from formwright.tasks.tokeniser import Tokeniser, texts_of
+from formwright.train.fit import head_of
+from formwright.train.imported import head_fits
+from formwright.train.prepare import Prepared
+from formwright.train.weights_digest import weights_digest
+
+_COMPARED = 100  # texts that both tokenisers cut, to see whether they cut alike
+
+
+@dataclass(frozen=True, eq=False)
+class Teacher:
+    """A model that answers the task already; `tokeniser` is None for images."""
+
+    folder: Path
+    imported: Imported
+    tokeniser: Tokeniser | None
+
+    @property
+    def digest(self) -> str:
+        """Tell its weights by content."""
+        return weights_digest(self.imported.weights)
+
+    def model(self) -> TaskModel:
+        """Build it, ready to answer."""
+        model = self.imported.model()
+        assert isinstance(model, TaskModel), "a teacher without a head is refused before"
+        return model
+
+    def refuse_for(self, prepared: Prepared) -> None:
+        """Refuse to teach a student that reads other tokens, or more of them."""
+        if prepared.tokeniser is None or self.tokeniser is None:
+            return
+        if not _alike(prepared, self.tokeniser):
+            raise IllegalInput(
+                f"the tokeniser in {self.folder} is another than the student's, so that they read different tokens; "
+                "take a teacher that was fine-tuned from the model that the student came from"
+            )
+        table = self.imported.card.stacks[0].embedding
+        if isinstance(table, TokenEmbedding) and table.length < prepared.length:
+            raise IllegalInput(
+                f"the teacher in {self.folder} reads {table.length} tokens, the student {prepared.length}; "
+                f"give --length {table.length}"
+            )
+
+
+def read_teacher(name: str, task: Task) -> Teacher:
+    """Read the teacher of a task from its folder; refuse one that does not answer the task's very question."""
+    folder = Path(name)
+    if not os.path.isdir(folder):
+        raise IllegalInput(f"--distil-from names the folder of a fine-tuned model, and there is no folder {name}")
+    if (folder / RECORD).is_file():
+        raise IllegalInput(f"{name} is the folder of a training run; its model is {folder / 'model'}")
+    imported = from_hf(folder)
+    if not head_fits(imported, task):
+        raise IllegalInput(f"the model in {name} cannot teach {task.name}: {_why(imported, task)}")
+    return Teacher(folder, imported, None if task.kind == "image-classification" else read_tokeniser(folder))
+
+
+def _why(imported: Imported, task: Task) -> str:
+    wanted = head_of(task)
+    if imported.head is None:
+        return f"it has no head; fine-tune it first with `formwright train FOLDER --task {task.name}`"
+    if imported.head.task != wanted.task:
+        return f"its head is for {imported.head.task}, the task is {task.kind}"
+    if imported.head.labels != wanted.labels:
+        return f"it answers with {imported.head.labels} labels, the task has {wanted.labels}"
+    return f"its labels are {', '.join(imported.labels)}, those of the task {', '.join(task.labels)}"
+
+
+def _alike(prepared: Prepared, other: Tokeniser) -> bool:
+    own, rows = prepared.text_tokeniser, prepared.train.rows
+    assert not isinstance(rows, ImageRows)
+    texts = list(islice(dict.fromkeys(texts_of(rows)), _COMPARED))
+    same_roles = own.special == other.special and own.types == other.types
+    return same_roles and own.size == other.size and own.encode(texts) == other.encode(texts)

@@ -1,0 +1,79 @@
+"""What all blocks share, made once: the times of operations, the bases between blocks, and narrower embeddings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from formwright.compress.blockwise.folders import Folders
+from formwright.compress.blockwise.job import Started
+from formwright.compress.folders import read_json, write, write_json
+from formwright.core.errors import IllegalInput
+from formwright.cost.operation_times import OperationTimes
+from formwright.supernet.bases import Basis, fit_bases, from_tensors, to_tensors
+from formwright.supernet.narrow_embedding import NarrowEmbedding, fit_embedding
+from formwright.train.device import choose_device, threads
+
+_FITTED = 32  # batches of text that bases and embeddings are fitted to
+_HELD = 4  # batches of held-out text that embeddings are judged by
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The bases of all boundaries, and the embeddings by their width."""
+
+    bases: list[Basis]
+    embeddings: Mapping[int, NarrowEmbedding]
+
+    @property
+    def losses(self) -> dict[int, float]:
+        """Give the losses of the embeddings by their width."""
+        return {width: found.loss for width, found in self.embeddings.items()}
+
+
+def prepare(started: Started, folders: Folders) -> Prepared:
+    """Fit bases and embeddings to the teacher, or read what was fitted before."""
+    with threads(1):  # so that it comes to the same with any number of them
+        if not folders.bases.is_file():
+            _fit(started, folders)
+        return read_prepared(folders)
+
+
+def read_prepared(folders: Folders) -> Prepared:
+    """Read what was fitted before."""
+    losses = {int(width): float(loss) for width, loss in read_json(folders.embeddings.with_suffix(".json")).items()}
+    tensors = read_tensors(folders.embeddings)
+    found = {width: NarrowEmbedding(_below(tensors, f"{width}/"), loss) for width, loss in losses.items()}
+    return Prepared(from_tensors(read_tensors(folders.bases)), found)
+
+
+def read_times(folders: Folders) -> OperationTimes:
+    """Read the times of operations that were measured before."""
+    return OperationTimes.from_json(read_json(folders.latency))
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Read tensors that a stage kept."""
+    try:
+        return load(path.read_bytes())
+    except (OSError, SafetensorError) as error:
+        raise IllegalInput(f"cannot read {path}: {error}; use --force to begin anew") from None
+
+
+def _fit(started: Started, folders: Folders) -> None:
+    device, stream = choose_device(started.job.device), started.stream(started.job.seed)
+    batches = [stream.batch(step).to(device) for step in range(_FITTED)]
+    bases = fit_bases(started.teacher, batches, started.ends)
+    held = started.held_batches(_HELD)
+    found = {width: fit_embedding(started.teacher, bases[0], width, batches, held) for width in started.menu.embeddings}
+    named = {f"{width}/{name}": tensor for width, one in found.items() for name, tensor in one.weights.items()}
+    write(folders.embeddings, save({name: tensor.cpu().contiguous() for name, tensor in named.items()}))
+    write_json(folders.embeddings.with_suffix(".json"), {str(width): one.loss for width, one in found.items()})
+    write(folders.bases, save(to_tensors(bases)))  # last: where it is, the others are
+
+
+def _below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,64 @@
+"""How large the delivered models may be: sizes such as `5M`, `8ms`, or `10M@8ms` for both."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from formwright.core.errors import IllegalInput
+
+PARAMS, LATENCY = "params", "latency_ms"
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)(k|m|ms|)", re.IGNORECASE)
+_MILLION = 1e6
+_FACTORS = {"k": 1e3, "m": 1e6, "": 1.0}
+
+
+@dataclass(frozen=True)
+class Size:
+    """The most that a model may have: parameters, milliseconds, or both; `name` is that of the delivered model."""
+
+    name: str
+    limits: Mapping[str, float]
+
+    @classmethod
+    def parse(cls, text: str) -> "Size":
+        """Read `5M`, `800k`, `5000000`, `8ms` or `10M@8ms`."""
+        limits: dict[str, float] = {}
+        for part in text.strip().split("@"):
+            form = _AMOUNT.fullmatch(part)
+            if form is None or not float(form[1]):
+                raise IllegalInput(f"cannot read the size {text!r}; write 5M, 800k, 8ms, or 10M@8ms for both")
+            unit = form[2].lower()
+            cost = LATENCY if unit == "ms" else PARAMS
+            if cost in limits:
+                raise IllegalInput(f"the size {text!r} limits the same twice; write 5M, 8ms, or 10M@8ms for both")
+            limits[cost] = float(form[1]) * _FACTORS.get(unit, 1.0)
+        return cls(text.strip().replace("@", "-").lower(), limits)
+
+
+def parse_sizes(text: str) -> tuple[Size, ...]:
+    """Read sizes with commas between them; each may be named once."""
+    sizes = tuple(Size.parse(part) for part in text.split(",") if part.strip())
+    if not sizes:
+        raise IllegalInput("say how large the models may be, such as --sizes 5M,10M,15M")
+    names = [size.name for size in sizes]
+    if len(set(names)) < len(names):
+        raise IllegalInput(f"--sizes names one size twice: {text}")
+    return sizes
+
+
+def refuse_sizes(sizes: Sequence[Size], cost: str, least: float, most: float) -> None:
+    """Refuse sizes that no chain can meet, or that all keep, and tell the range that can be asked for."""
+    for size in sizes:
+        limit = size.limits.get(cost)
+        if limit is not None and not least <= limit <= most:
+            raise IllegalInput(
+                f"the size {size.name} cannot be met: with this model, sizes reach from {amount(cost, least, up=True)} "
+                f"to {amount(cost, most)}"
+            )
+
+
+def amount(cost: str, value: float, *, up: bool = False) -> str:
+    """Write an amount as a size is written, rounded down or up to what can be asked for."""
+    factor, unit = (1.0, "ms") if cost == LATENCY else (1e6, "M") if value >= _MILLION else (1e3, "k")
+    hundredths = -(-100 * value // factor) if up else 100 * value // factor
+    return f"{hundredths / 100:g}{unit}"

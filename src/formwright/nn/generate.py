@@ -1,0 +1,170 @@
+"""Let a model write: the best next token each time, or the best of several texts that grow side by side."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from formwright.core.errors import IllegalInput
+from formwright.nn.cache import Cache
+from formwright.nn.task_model import TaskModel
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Say how a text is written: the tokens that begin, end and fill it up, its most tokens, and the texts in the race.
+
+    Texts are compared by the logarithm of their probability, divided by ((5 + tokens) / 6) ** `penalty`.
+    """
+
+    begin: int
+    end: int
+    pad: int = 0
+    length: int = 64
+    beams: int = 1
+    penalty: float = 0.6
+
+    def __post_init__(self) -> None:
+        """Refuse what no text can be written with."""
+        if self.length < 1 or self.beams < 1:
+            raise IllegalInput(f"a text needs at least 1 token and 1 beam, not {self.length} and {self.beams}")
+        if not 0 <= self.penalty < math.inf:
+            raise IllegalInput(f"the penalty of length is a number, at least 0, not {self.penalty}")
+
+
+class Reader:
+    """Read tokens one after the other, and score what may follow; a cache makes it faster and changes nothing else."""
+
+    def __init__(
+        self, model: TaskModel, inputs: Tensor | None = None, mask: Tensor | None = None, *, cached: bool = True
+    ) -> None:
+        """Begin to write a translation of `inputs`; without them, a text whose first tokens have the `mask`."""
+        self._model = model
+        self._memory: tuple[Tensor, ...] = () if inputs is None else model.transformer.encode(inputs, mask)
+        self._memory_mask: Tensor | None = None if inputs is None else mask
+        self._mask: Tensor | None = mask if inputs is None else None
+        self._cache = Cache() if cached else None
+        self._tokens: Tensor | None = None
+
+    def read(self, new: Tensor) -> Tensor:
+        """Read the next tokens (rows, tokens), and score what follows the last of them: (rows, vocabulary)."""
+        if self._tokens is not None and self._mask is not None:
+            self._mask = torch.cat((self._mask, torch.ones_like(new, dtype=self._mask.dtype)), 1)
+        self._tokens = new if self._tokens is None else torch.cat((self._tokens, new), 1)
+        layers = self._model.transformer.decode(
+            self._tokens if self._cache is None else new,
+            self._mask,
+            self._memory,
+            self._memory_mask,
+            cache=self._cache,
+        )
+        return self._model.head(layers[-1][:, -1], self._model.token_table).float()
+
+    def choose(self, rows: Tensor) -> None:
+        """Go on with some of the texts, in the order given; one may be chosen more than once."""
+        assert self._tokens is not None
+        self._tokens = self._tokens[rows]
+        self._memory = tuple(layer[rows] for layer in self._memory)
+        self._mask = None if self._mask is None else self._mask[rows]
+        self._memory_mask = None if self._memory_mask is None else self._memory_mask[rows]
+        if self._cache is not None:
+            self._cache.choose(rows)
+
+
+@torch.inference_mode()
+def write(
+    model: TaskModel, inputs: Tensor, mask: Tensor | None, writing: Writing, *, cached: bool = True
+) -> list[list[int]]:
+    """Translate sentences (batch, tokens), or go on with texts where the model is a decoder alone.
+
+    `mask` is nonzero for real tokens; texts that are gone on with are padded on the left. Tokens are returned without
+    those that begin and end a text, and without those that were given.
+    """
+    if model.spec.task not in ("seq2seq-lm", "causal-lm"):
+        raise IllegalInput(f"a model for {model.spec.task} writes no text; seq2seq-lm and causal-lm do")
+    model.eval()
+    if model.transformer.encoder is not None:
+        reader, first = Reader(model, inputs, mask, cached=cached), torch.full_like(inputs[:, :1], writing.begin)
+    else:
+        if mask is not None and not mask[:, -1].all():
+            raise IllegalInput("texts that are gone on with must be padded on the left, not on the right")
+        reader, first = Reader(model, mask=mask, cached=cached), inputs
+    found = _greedy(reader, first, writing) if writing.beams == 1 else beam_search(reader, first, writing)
+    return [_cut(row, writing.end) for row in found.tolist()]
+
+
+def _greedy(reader: Reader, first: Tensor, writing: Writing) -> Tensor:
+    scores, ended, found = reader.read(first), torch.zeros_like(first[:, 0], dtype=torch.bool), []
+    for left in reversed(range(writing.length)):
+        best = scores.argmax(-1).masked_fill(ended, writing.pad)
+        found.append(best)
+        ended = ended | (best == writing.end)
+        if not left or ended.all():
+            break
+        scores = reader.read(best[:, None])
+    return torch.stack(found, 1)
+
+
+def beam_search(reader: Reader, first: Tensor, writing: Writing) -> Tensor:
+    """Return the best of `beams` texts for each row of first tokens: (batch, tokens), filled up behind its end.
+
+    A text that has ended keeps its place among the others until better ones drive it out, so one beam writes the best
+    next token each time, and as many beams as there are texts find the best of all.
+    """
+    batch, beams = len(first), writing.beams
+    follows = reader.read(first).log_softmax(-1)
+    reader.choose(torch.arange(batch, device=first.device).repeat_interleave(beams))
+    race = _Race.started(batch, writing, first.device)
+    follows = follows.repeat_interleave(beams, 0)
+    for left in reversed(range(writing.length)):
+        rows = race.step(follows.unflatten(0, (batch, beams)))
+        if not left or race.ended.all():
+            break
+        reader.choose(rows)
+        follows = reader.read(race.texts[:, :, -1:].flatten(0, 1)).log_softmax(-1)
+    return race.texts[:, 0]
+
+
+@dataclass
+class _Race:
+    """Texts that grow side by side, best first: tokens (batch, beams, tokens), log-probabilities, lengths, ends."""
+
+    writing: Writing
+    texts: Tensor
+    totals: Tensor  # (batch, beams)
+    lengths: Tensor
+    ended: Tensor
+
+    @classmethod
+    def started(cls, batch: int, writing: Writing, device: torch.device) -> "_Race":
+        shape = (batch, writing.beams)
+        totals = torch.full(shape, -math.inf, device=device)
+        totals[:, 0] = 0.0  # all others are the same empty text
+        lengths = torch.zeros(shape, dtype=torch.long, device=device)
+        return cls(writing, lengths[:, :, None][:, :, :0], totals, lengths, lengths.bool())
+
+    def step(self, follows: Tensor) -> Tensor:
+        """Let every text grow by its best tokens, given their log-probabilities (batch, beams, vocabulary).
+
+        Return which rows (batch x beams) the texts that are left come from.
+        """
+        batch, beams, vocabulary = follows.shape
+        stays = torch.full((vocabulary,), -math.inf, device=follows.device)
+        stays[self.writing.pad] = 0.0
+        follows = torch.where(self.ended[:, :, None], stays, follows)
+        totals = self.totals[:, :, None] + follows
+        lengths = self.lengths + ~self.ended
+        shares = totals / ((5 + lengths[:, :, None]) / 6) ** self.writing.penalty
+        best = shares.flatten(1).topk(beams).indices
+        parent, token = best // vocabulary, best % vocabulary
+        self.totals = totals.flatten(1).gather(1, best)
+        self.lengths, ended = lengths.gather(1, parent), self.ended.gather(1, parent)
+        before = self.texts.gather(1, parent[:, :, None].expand(-1, -1, self.texts.shape[-1]))
+        self.texts = torch.cat((before, token[:, :, None]), -1)
+        self.ended = ended | (token == self.writing.end)
+        return (parent + beams * torch.arange(batch, device=parent.device)[:, None]).flatten()
+
+
+def _cut(tokens: list[int], end: int) -> list[int]:
+    return tokens[: tokens.index(end)] if end in tokens else tokens

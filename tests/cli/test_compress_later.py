@@ -1,0 +1,100 @@
+"""What may become of a compression later: called again, moved, gone on with as a study, or with models that fail."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.compressing import everything, line, models, trials
+from tests.cli.conftest import Run
+from tests.cli.test_compress import check
+
+from formwright.cli import compress_run
+from formwright.core.errors import EvaluationFailed
+from formwright.study import finish
+from formwright.study.alone import alone_in
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.usefixtures("one_process")]
+
+
+def stop(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.long
+def test_a_folder_that_was_moved_goes_on_and_one_that_is_not_trained_is_no_study_yet(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(compress_run.Stages, "super_network", stop)
+        assert run(*line(tmp_path)).code == 130
+    for command in ("resume", "worker"):
+        refused = run(command, tmp_path / "out")
+        assert refused.code == 2
+        assert "is not trained yet: go on with the `formwright compress` line that began it" in refused.err
+    (tmp_path / "out").rename(tmp_path / "moved")
+    facts = run(*line(tmp_path, "--json", out="moved")).data
+    check(facts, tmp_path)
+    assert not (tmp_path / "out").exists()
+
+    (tmp_path / "moved").rename(tmp_path / "again")
+    before = everything(tmp_path / "again")
+    again = run(*line(tmp_path, "--json", out="again"))
+    assert models(again.data) == models(facts)
+    assert "writing" not in again.err  # all is there
+    assert everything(tmp_path / "again") == before
+    with alone_in(tmp_path / "again"):
+        refused = run("resume", tmp_path / "again", "--trials", 7)
+    assert refused.code == 2
+    assert f"another process works in {tmp_path / 'again'}; wait for it" in refused.err
+    assert run("resume", tmp_path / "again", "--trials", 7, "--workers", 1).code == 0
+    assert len(trials(tmp_path / "again")) == 7
+
+
+def failing(number: int, failed: list[str]) -> Callable[..., float]:
+    """Prove nothing of the first models, and everything of the others."""
+    prove = finish.refuse_another
+
+    def refuse(folder: Path, network: Any, card: Any) -> float:
+        if len(failed) < number:
+            failed.append(card.digest)
+            raise EvaluationFailed("it differs")
+        return prove(folder, network, card)
+
+    return refuse
+
+
+@pytest.mark.long
+def test_a_model_that_fails_gives_way_to_the_next_best_within_its_target(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed: list[str] = []
+    monkeypatch.setattr(finish, "refuse_another", failing(1, failed))
+    done = run(*line(tmp_path, "--evaluations", 12, "--json"))
+    check(done.data, tmp_path)
+    assert "macs-75pct cannot be delivered: it differs" in done.err
+    names = [model["name"] for model in done.data["models"]]
+    assert names == sorted(names, reverse=True)  # the teacher, and then the larger target first
+    assert failed[0] not in [model["digest"] for model in done.data["models"]]
+    best = max(
+        trial["metrics"]["accuracy"]
+        for trial in trials(tmp_path / "out")
+        if trial["metrics"]["macs"] <= 0.75 * done.data["models"][0]["costs"]["macs"]
+    )
+    assert done.data["models"][1]["validation"]["accuracy"] <= best
+    again = run(*line(tmp_path, "--evaluations", 12, "--json"))
+    assert again.data == done.data
+    assert "writing" not in again.err
+
+
+def test_targets_all_of_whose_models_fail_are_named_and_nothing_is_left_of_them(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed: list[str] = []
+    monkeypatch.setattr(finish, "refuse_another", failing(99, failed))
+    done = run(*line(tmp_path, "--json"))
+    assert [model["name"] for model in done.data["models"]] == ["teacher"]
+    assert len(failed) == len(set(failed)) > 2  # each was tried once
+    for name in ("macs-75pct", "macs-50pct"):
+        assert f"nothing is delivered for {name}: all designs within macs<=" in done.err
+    assert [path.name for path in (tmp_path / "out" / "models").iterdir()] == ["teacher"]

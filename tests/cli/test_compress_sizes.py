@@ -1,0 +1,38 @@
+"""`formwright compress --recipe nas-bert`: its options, and what it refuses before anything is trained."""
+
+from pathlib import Path
+
+import pytest
+from tests.cli.blocks import line
+from tests.cli.compressing import line as by_task
+from tests.cli.conftest import Run
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--task", "mini-glue/sst2"), "--task: only --recipe eftnas has that"),
+        (("--target", "macs=50%", "--order", "l1"), "--target, --order: only --recipe eftnas"),
+        (("--sizes", "5G"), "cannot read the size '5G'"),
+        (("--sizes", "1M"), "sizes reach from"),
+        (("--text", "nowhere.txt"), "cannot read the text nowhere.txt"),
+        (("--text", "wikitext"), "name their folder with --data"),
+        (("--recipe", "nasbert"), "Nearest: 'nas-bert'"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_written(
+    run: Run, tmp_path: Path, options: tuple[str, ...], why: str
+) -> None:
+    done = run(*line(tmp_path, *options))
+    assert (done.code, done.out) == (2, "")
+    assert why in " ".join(done.err.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_other_recipe_has_no_sizes_and_needs_a_task(run: Run, tmp_path: Path) -> None:
+    done = run(*by_task(tmp_path, "--sizes", "5M"))
+    assert done.code == 2
+    assert "--sizes: only --recipe nas-bert has that" in done.err
+    done = run("compress", tmp_path / "bert")
+    assert done.code == 2
+    assert "with --task" in done.err

@@ -1,0 +1,110 @@
+"""`formwright train` of models that write, and what becomes of them in transformers."""
+
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Run
+from tests.cli.training import BOTH, DECODER, ENCODER, QUICK, card_file
+from tests.tasks.test_corpora import DATA, pairs, texts
+
+from formwright.nn.generate import write
+from formwright.nn.hf.own import load_folder
+from formwright.nn.task_model import TaskModel
+from formwright.tasks.pretrained_tokeniser import read_tokeniser
+from formwright.train.written import writing_of
+
+SHORT = (*QUICK, "--steps", 3)
+
+
+@pytest.mark.slow
+def test_a_translator_is_trained_judged_by_what_it_writes_and_generates(run: Run, tmp_path: Path) -> None:
+    import torch
+    import transformers
+
+    out = tmp_path / "out"
+    command = ("train", card_file(tmp_path, BOTH), "--task", "multi30k", "--data", pairs(tmp_path / "multi30k", 8))
+    done = run(*command, *SHORT, "--out", out, "--test", "--json")
+    assert done.code == 0, done.err
+    assert list(done.data["metrics"]) == ["perplexity", "bleu"]
+    assert list(done.data["test"]) == ["perplexity", "bleu"]
+    again = run(*command, *SHORT, "--out", out, "--test", "--json")
+    assert again.data["losses"] == done.data["losses"]
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(out / "model")
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(out / "model").eval()
+    asked = tokenizer(["train dog 0 ä.", "val dog"], padding=True, return_tensors="pt")
+    found = model.generate(**asked, max_new_tokens=9)
+    plain = load_folder(out / "model")
+    assert isinstance(plain, TaskModel)
+    own = write(plain, asked["input_ids"], asked["attention_mask"], writing_of(read_tokeniser(out / "model"), 9))
+    texts = tokenizer.batch_decode(found, skip_special_tokens=True)
+    assert texts == [tokenizer.decode(tokens, skip_special_tokens=True) for tokens in own]
+    assert model.generation_config.decoder_start_token_id == tokenizer.cls_token_id
+    assert model.generation_config.eos_token_id == tokenizer.sep_token_id
+    wanted = model.generate(**asked, max_new_tokens=9, num_beams=4)
+    assert wanted.shape[0] == 2
+    assert torch.equal(wanted[:, 0], found[:, 0])
+
+
+@pytest.mark.slow
+def test_a_writer_is_trained_and_goes_on_with_a_text(run: Run, tmp_path: Path) -> None:
+    import transformers
+
+    out = tmp_path / "out"
+    folder = texts(tmp_path / "wikitext-2")
+    (folder / "train.txt").write_text("Words of train , and more of them .\n" * 20, encoding="utf-8")
+    done = run(
+        *("train", card_file(tmp_path, DECODER), "--task", "wikitext-2", "--data", folder),
+        *(*SHORT, "--out", out, "--json"),
+    )
+    assert done.code == 0, done.err
+    assert list(done.data["metrics"]) == ["perplexity"]
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(out / "model")
+    model = transformers.AutoModelForCausalLM.from_pretrained(out / "model").eval()
+    asked = tokenizer(["words of", "and"], padding=True, return_tensors="pt")
+    assert asked["input_ids"][0, 0] == tokenizer.cls_token_id
+    assert asked["attention_mask"][1].tolist() == sorted(asked["attention_mask"][1].tolist())
+    assert tokenizer.sep_token_id not in asked["input_ids"]
+    options = {"max_new_tokens": 5, "min_new_tokens": 5}
+    found = model.generate(**asked, **options)
+    assert found.shape == (2, asked["input_ids"].shape[1] + 5)
+    assert found.tolist() == model.generate(**asked, use_cache=False, **options).tolist()
+    more = run("train", out / "model", "--task", "wikitext-2", "--data", folder, *SHORT, "--out", tmp_path / "more")
+    assert more.code == 0, more.err
+
+
+@pytest.mark.parametrize(
+    ("card", "task", "told"),
+    [
+        (BOTH, "mini-glue/rte", "sequence-classification needs a design of family encoder or vision"),
+        (ENCODER, "translation", "seq2seq-lm needs a design of family encoder-decoder; this card is of family encoder"),
+        (DECODER, "translation", "seq2seq-lm needs a design of family encoder-decoder; this card is of family decoder"),
+        (BOTH, "pydoc/causal", "causal-lm needs a design of family decoder; this card is of family encoder-decoder"),
+    ],
+)
+def test_a_task_that_a_design_cannot_do_is_refused(
+    run: Run, tmp_path: Path, card: object, task: str, told: str
+) -> None:
+    done = run("train", card_file(tmp_path, card), "--task", task, "--out", tmp_path / "out")  # type: ignore[arg-type]
+    assert done.code == 2
+    assert told in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_corpus_without_its_folder_is_refused(run: Run, tmp_path: Path) -> None:
+    done = run("train", card_file(tmp_path, BOTH), "--task", "multi30k", "--out", tmp_path / "out")
+    assert done.code == 2
+    assert "--data DIR" in done.err
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.long
+def test_published_captions_are_learnt_from(run: Run, tmp_path: Path) -> None:
+    done = run(
+        *("train", "evolved-transformer-tiny", "--task", "multi30k", "--data", DATA, "--rows", 200),
+        *("--steps", 4, "--batch", 16, "--out", tmp_path / "out", "--json"),
+    )
+    assert done.code == 0, done.err
+    assert done.data["metrics"].keys() == {"perplexity", "bleu"}

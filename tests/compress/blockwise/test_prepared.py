@@ -1,0 +1,31 @@
+"""What all blocks share is made once and read again."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tests.compress.blockwise.small import job, prepared
+
+from formwright.compress.blockwise.prepared import prepare, read_prepared, read_tensors, read_times
+from formwright.core.errors import IllegalInput
+
+
+def test_what_was_fitted_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = job(tmp_path).started()
+    selection = prepared(started, tmp_path / "out")
+    monkeypatch.setattr("formwright.compress.blockwise.prepared.fit_bases", None)  # a second fit would fail
+    again = prepare(started, selection.folders)
+    assert again.losses == selection.prepared.losses
+    assert set(again.losses) == set(started.menu.embeddings)
+    assert again.losses[16] == 0.0
+    assert torch.equal(again.bases[1].axes, selection.prepared.bases[1].axes)
+    assert read_times(selection.folders) == selection.costs.times
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    selection = prepared(job(tmp_path).started(), tmp_path / "out")
+    selection.folders.bases.write_bytes(b"damaged")
+    with pytest.raises(IllegalInput, match="--force"):
+        read_prepared(selection.folders)
+    with pytest.raises(IllegalInput, match="cannot read"):
+        read_tensors(tmp_path / "absent")

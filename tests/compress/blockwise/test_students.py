@@ -1,0 +1,49 @@
+"""Students that are delivered: taught as wholes, whatever interrupts them, and written as folders that load."""
+
+from pathlib import Path
+
+import pytest
+
+from formwright.compress.blockwise.choices import Choice, Selection
+from formwright.compress.blockwise.students import StudentTraining
+from formwright.cost import params
+from formwright.nn.hf.load import from_hf
+from formwright.train.fit import Run
+from formwright.train.loop import Saving
+
+pytestmark = pytest.mark.slow
+
+
+def test_models_load_and_are_what_was_chosen(whole: Selection, models: list[dict[str, object]]) -> None:
+    assert [model["name"] for model in models] == ["3k", "6k"]
+    for model in models:
+        imported = from_hf(Path(str(model["path"])))
+        assert imported.head is None
+        assert imported.card.digest == model["digest"]
+        assert params(imported.card) == model["params"]
+        assert imported.tokenizer_files
+    assert not list(whole.folders.out.glob("checkpoints/student-*"))
+
+
+def test_what_was_delivered_is_not_taught_again(
+    whole: Selection, chosen: dict[str, Choice], models: list[dict[str, object]]
+) -> None:
+    for name, choice in chosen.items():
+        saving = Saving(whole.folders.checkpoints(f"student-{name}"), 1)
+        run = Run(saving, after_step=lambda *_: pytest.fail("it was done before"))
+        StudentTraining(whole, name, choice).run(run)
+        assert not saving.folder.exists()
+    assert len(models) == len(chosen)
+
+
+def test_an_interruption_changes_nothing(
+    whole: Selection, chosen: dict[str, Choice], models: list[dict[str, object]]
+) -> None:
+    training = StudentTraining(whole, "3k", chosen["3k"])  # which was paused, as the fixture does with all
+    folder, facts = whole.folders.model("3k"), whole.folders.facts("3k")
+    before = (folder / "model.safetensors").read_bytes()
+    facts.unlink()
+    training.run(Run())
+    assert (folder / "model.safetensors").read_bytes() == before
+    assert facts.is_file()
+    assert models[0]["name"] == "3k"

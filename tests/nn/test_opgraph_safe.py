@@ -1,0 +1,106 @@
+"""Whatever numbers of up to a million enter an op graph, nothing infinite and nothing that is no number leaves it."""
+
+import pytest
+import torch
+from numpy.random import Generator, default_rng
+from tests.nn.helpers import filled, mask_of
+from torch import Tensor
+
+from formwright.arch.ops import OpGraph
+from formwright.arch.primitives import BINARY, UNARY, Term
+from formwright.core.rng import derive
+from formwright.nn.context import Context
+from formwright.nn.opgraph import OpGraphAttention
+from formwright.space import Expressions
+from formwright.space.zoo.autobert_zero import SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER
+
+HEADS, SIZE, WIDTH, TOKENS = 2, 4, 8, 6
+SIZES = (0.0, 1e-30, 1e-6, 1.0, 1e3, 1e6)
+LENGTHS = [6, 4, 1, 0]  # the last sentence is nothing but padding
+
+
+def inputs(rng: Generator, choice: tuple[float, ...]) -> Tensor:
+    """Draw sentences of one size, or of numbers of all sizes; in some all tokens are equal, with no distance."""
+    signs = torch.from_numpy(rng.normal(size=(len(LENGTHS), TOKENS, WIDTH)))
+    sizes = rng.choice(choice, size=signs.shape if rng.random() < 0.5 else ())
+    x = signs * torch.from_numpy(sizes)
+    if rng.random() < 0.2:
+        x = x[:, :1].expand_as(x)
+    return x.float().contiguous()
+
+
+def unsafe(term: Term, rng: Generator, *, eager: bool, padded: bool) -> list[str]:
+    """Name what is not finite after a pass forwards and one backwards."""
+    module = filled(OpGraphAttention(OpGraph(HEADS, SIZE, term), WIDTH, WIDTH, eager=eager), dtype=torch.float32)
+    # what cuts off large numbers stands larger ones still
+    x = inputs(rng, (*SIZES, 1e12) if module.program.grows else SIZES).requires_grad_()
+    result = module(x, Context(mask_of(LENGTHS, TOKENS) if padded else None))
+    result.backward(torch.from_numpy(rng.normal(size=result.shape) * rng.choice(SIZES)).float())
+    found = {"result": result, "input": x.grad}
+    found |= {name: parameter.grad for name, parameter in module.named_parameters()}
+    return [name for name, tensor in found.items() if tensor is not None and not tensor.isfinite().all()]
+
+
+def graphs(number: int, largest: int) -> list[tuple[Term, Generator]]:
+    """Draw graphs of all sizes up to so many operations, with a generator each for what enters it."""
+    part, rngs = Expressions(largest), [derive(0, "safe", index) for index in range(number)]
+    return [(part.sample(rng, "gene"), rng) for rng in rngs]
+
+
+def faults(number: int, largest: int) -> list[str]:
+    return [
+        f"{name} of {term}, {eager=}, {padded=}"
+        for index, (term, rng) in enumerate(graphs(number, largest))
+        for eager, padded in [((index % 2) == 0, (index % 3) != 0)]
+        for name in unsafe(term, rng, eager=eager, padded=padded)
+    ]
+
+
+def test_random_graphs_stand_extreme_inputs() -> None:
+    assert faults(60, 7) == []
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_2000_random_graphs_stand_extreme_inputs() -> None:
+    assert faults(2_000, 12) == []
+
+
+@pytest.mark.parametrize("eager", [True, False])
+@pytest.mark.parametrize(
+    "term", [STANDARD_ATTENTION, SECOND_LAYER, TWELFTH_LAYER], ids=["standard", "second", "twelfth"]
+)
+def test_known_attentions_stand_extreme_inputs(term: Term, eager: bool) -> None:
+    for seed in range(20):
+        assert unsafe(term, default_rng(seed), eager=eager, padded=seed % 2 == 0) == []
+
+
+def chain() -> Term:
+    """Multiply a product by itself until it has the power of 256."""
+    square: Term = ("matmul", "Q", ("transpose", "K"))
+    for _ in range(8):
+        square = ("matmul", square, square)
+    return ("matmul", square, "V")
+
+
+@pytest.mark.parametrize("eager", [True, False])
+def test_the_longest_chains_of_products_do_not_overflow(eager: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert unsafe(chain(), default_rng(3), eager=eager, padded=True) == []
+    for name in ("bounded", "bounded_input"):
+        monkeypatch.setattr(f"formwright.nn.opgraph.{name}", lambda value: value)
+    assert unsafe(chain(), default_rng(3), eager=eager, padded=True) != [], "without bounds they do"
+
+
+def test_the_random_graphs_use_every_primitive() -> None:
+    written = " ".join(str(term) for term, _ in graphs(60, 7))
+    assert all(f"'{name}'" in written for name in (*UNARY, *BINARY))
+
+
+def test_sound_numbers_are_not_cut_off() -> None:
+    module = filled(OpGraphAttention(OpGraph(HEADS, SIZE, ("matmul", "Q", ("matmul", ("transpose", "K"), "V"))), 8, 8))
+    double = torch.randn(1, 5, WIDTH, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 1e3
+    exact = module(double, Context()).detach()
+    single = module.float()(double.float(), Context()).detach()
+    assert exact.abs().max() > 1e7
+    assert torch.allclose(single.double(), exact, rtol=1e-3, atol=1e-3 * float(exact.abs().max()))

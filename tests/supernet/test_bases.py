@@ -1,0 +1,75 @@
+"""Projections between a teacher and narrower students."""
+
+import pytest
+import torch
+from tests.supernet.lessons import ENDS, MENU, WIDTH, bases, batch, teacher
+from torch.nn import functional as F
+
+from formwright.supernet.bases import from_tensors, to_tensors
+from formwright.supernet.teacher_states import states
+
+NARROW = [width for width in MENU.sizes if width < WIDTH]
+
+
+@pytest.mark.parametrize("width", MENU.sizes)
+def test_what_is_widened_and_narrowed_is_what_it_was(width: int) -> None:
+    for basis in bases(teacher()):
+        x = torch.randn(5, width, generator=torch.Generator().manual_seed(0))
+        torch.testing.assert_close(basis.narrow(width)(basis.widen(width)(x)), x, rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(basis.joint(width, width)(x), x, rtol=1e-3, atol=1e-3)
+
+
+def test_a_joint_does_what_both_maps_do() -> None:
+    basis = bases(teacher())[1]
+    x = torch.randn(5, NARROW[0], generator=torch.Generator().manual_seed(0))
+    both = basis.narrow(WIDTH)(basis.widen(NARROW[0])(x))
+    torch.testing.assert_close(basis.joint(NARROW[0], WIDTH)(x), both)
+    assert basis.joint(NARROW[0], NARROW[-1]).weight.shape == (NARROW[-1], NARROW[0])
+
+
+def test_axes_are_those_of_all_boundaries_together() -> None:
+    found = bases(teacher())
+    assert all(torch.equal(one.axes, found[0].axes) for one in found)
+    torch.testing.assert_close(found[0].axes.T @ found[0].axes, torch.eye(WIDTH), atol=1e-5, rtol=0)
+    shares = torch.stack([one.spreads.square() / one.spreads.square().sum() for one in found]).mean(0)
+    assert shares.tolist() == sorted(shares.tolist(), reverse=True)
+
+
+@pytest.mark.parametrize("width", [NARROW[1], WIDTH])
+def test_a_norm_hands_on_what_it_gets(width: int) -> None:
+    model = teacher()
+    basis = bases(model)[1]
+    x = basis.narrow(width)(states(model, batch(9), (1,)).real(0))
+    scale, shift = basis.norm(width)
+    handed_on = scale * F.layer_norm(x, (width,)) + shift
+    lost = float((handed_on - x).square().mean() / x.var())
+    assert lost < 0.5  # of the variance; a fresh norm loses more where the teacher's vectors are not of spread 1
+
+
+def test_wider_students_lose_less_and_the_teachers_width_nothing() -> None:
+    model = teacher()
+    shown = states(model, batch(3), ENDS)
+    for number, basis in enumerate(bases(model)):
+        lost = [
+            float(shown.distance(basis.widen(width)(basis.narrow(width)(shown.hidden[number])), number))
+            for width in MENU.sizes
+        ]
+        assert lost == sorted(lost, reverse=True)
+        assert lost[-1] == 0.0
+        assert 0 < lost[0] < basis.variance
+
+
+def test_a_student_sees_vectors_of_spread_one() -> None:
+    model = teacher()
+    basis = bases(model)[-1]
+    seen = torch.cat([basis.narrow(NARROW[0])(states(model, batch(seed), (2,)).real(0)) for seed in range(20)])
+    torch.testing.assert_close(seen.mean(0), torch.zeros(NARROW[0]), atol=0.02, rtol=0)
+    torch.testing.assert_close(seen.var(0), torch.ones(NARROW[0]), atol=0.05, rtol=0)
+
+
+def test_bases_are_read_as_they_were_written() -> None:
+    found = bases(teacher())
+    again = from_tensors(to_tensors(found))
+    assert len(again) == len(found)
+    assert all(torch.equal(one.axes, other.axes) for one, other in zip(found, again, strict=True))
+    assert [one.variance for one in found] == [other.variance for other in again]
