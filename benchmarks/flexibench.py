@@ -2,11 +2,12 @@
 
 The designs come in one fixed random order, so that any number of the first ones is a uniform sample: each with seed 0,
 and then the first `--seeds-for` of them with the seeds 1 to 4, to know the noise. Each run appends one line to the
-results: validation and test scores after a quarter, half and all of the steps, parameters, MACs and CPU seconds. What
-is there is not run again; a benchmark that was stopped, or killed, goes on. One thread a process.
+results: validation and test scores after half and all of the steps, parameters, MACs and CPU seconds. What is there, or
+in the table that comes with the package, is not run again; a benchmark that was stopped, or killed, goes on. One thread
+a process.
 
-Run `.venv/bin/python benchmarks/flexibench.py [--task T] [--steps 300] [--designs 9312] [--results FILE]`, and then the
-same with `--pack FILE` to write the table that `formwright bench flexi` searches on.
+Run `.venv/bin/python benchmarks/flexibench.py [--designs 9312] [--results FILE]`, and then the same with `--pack FILE`
+to write a table of all runs, those of the package's table among them, for `formwright bench flexi --table FILE`.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from flexibench_kit.latency import latencies, quick
-from flexibench_kit.pack import packed
+from flexibench_kit.pack import packed, unpacked
 
 from formwright.arch.card import Card
-from formwright.core.errors import EvaluationFailed
+from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Objective
 from formwright.core.rng import derive
 from formwright.cost import macs, params
+from formwright.evaluate.flexibench import load_flexibench
 from formwright.evaluate.tabulate import tabulate
 from formwright.evaluate.training import Trainer
 from formwright.space.zoo import load_space
@@ -49,7 +51,7 @@ class Plan:
 
     task: str
     training: TrainingChoice
-    marks: tuple[float, ...] = (0.25, 0.5, 1.0)
+    marks: tuple[float, ...] = (0.5, 1.0)
 
     @property
     def steps(self) -> list[int]:
@@ -104,12 +106,26 @@ def stored(path: Path, plan: Plan) -> list[Row]:
     return [row for row in map(json.loads, lines) if row["settings"] == settings]
 
 
+def tabulated(plan: Plan) -> list[Row]:
+    """Read the runs in the package's table, where they were made by this plan."""
+    try:
+        table = load_flexibench().table
+    except IllegalInput:
+        return []
+    return unpacked(table) if table.facts["settings"] == json.loads(json.dumps(plan.settings)) else []
+
+
+def known(plan: Plan, path: Path) -> list[Row]:
+    """Give all runs of this plan that need not be made again."""
+    return [*tabulated(plan), *stored(path, plan)]
+
+
 def complete(plan: Plan, wanted: list[tuple[int, int]], path: Path, workers: int) -> None:
-    """Make the runs that are not stored yet."""
+    """Make the runs that are not known yet."""
     if path.exists():
         text = path.read_bytes()
         os.truncate(path, text.rfind(b"\n") + 1)  # without a line that was cut short
-    done = {(row["index"], row["seed"]) for row in stored(path, plan)}
+    done = {(row["index"], row["seed"]) for row in known(plan, path)}
     missing = [pair for pair in wanted if pair not in done]
     began = time.monotonic()
     with path.open("a", encoding="utf-8") as file:
@@ -123,7 +139,8 @@ def complete(plan: Plan, wanted: list[tuple[int, int]], path: Path, workers: int
 
 
 def arguments() -> argparse.Namespace:
-    default = TrainingChoice()
+    # chosen on 20 designs and two seeds: longer trainings rank designs more surely, and fewer of them can be afforded
+    default = TrainingChoice(steps=140, batch=48, learning_rate=3e-3)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", default="mini-glue/sst2")
     parser.add_argument("--steps", type=int, default=default.steps)
@@ -164,7 +181,7 @@ def main() -> None:
     training = TrainingChoice(options.steps, options.batch, options.rate, options.warmup, length=options.length)
     plan = Plan(options.task, training, tuple(options.marks))
     if options.pack is not None:
-        pack(plan, options.pack, stored(options.results, plan))
+        pack(plan, options.pack, known(plan, options.results))
         return
     complete(plan, pairs(options.designs, options.seeds_for), options.results, options.workers)
 

@@ -83,15 +83,18 @@ def drawn_fronts(found: dict[str, Kind]) -> str:
 
 def table_of(standing: dict[str, Any]) -> str:
     """Print the standings for reading."""
-    lines = [f"{'method':26} {'final':>7} {'90 % interval':>16} {'test':>7} {'top 0.1 %':>9} {'after':>6} {'CPU s':>6}"]
+    head = ("top 0.1 %", "after", "top 1 %", "after", "CPU s")
+    lines = [f"{'method':26} {'final':>7} {'90 % interval':>16} {'test':>7}" + "".join(f"{name:>10}" for name in head)]
     for name, found in standing.items():
         low, high = found["interval"]
-        after = found["top"]["evaluations"]
-        lines.append(
-            f"{name:26} {found['final']:7.4f} {low:7.4f} {high:8.4f}  {found['test']:7.4f} {found['top']['share']:9.0%}"
-            f" {'-' if after is None else format(after, '.0f'):>6} {found['seconds']:6.1f}"
-        )
+        soon = "".join(f"{found[best]['share']:10.0%}{_after(found[best]):>10}" for best in ("top", "good"))
+        scores = f"{found['final']:7.4f} {low:7.4f} {high:8.4f}  {found['test']:7.4f}"
+        lines.append(f"{name:26} {scores}{soon}{found['seconds']:10.1f}")
     return "\n".join(lines)
+
+
+def _after(best: dict[str, Any]) -> str:
+    return "-" if best["evaluations"] is None else f"{best['evaluations']:.0f}"
 
 
 def arguments() -> argparse.Namespace:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 import formwright
-from formwright.evaluate.score_table import ScoreTable, prefix
+from formwright.evaluate.score_table import PREFIX, ScoreTable, prefix
 from formwright.nn.measure import cpu_name
 
 Row = dict[str, Any]
@@ -50,6 +50,32 @@ def packed(rows: Sequence[Row], facts: Row, seeds: Sequence[int], latency_ms: np
         noise("validation"),
         noise("test"),
     )
+
+
+def unpacked(table: ScoreTable) -> list[Row]:
+    """Give the runs of a table as the rows that `packed` makes it of, with the first digits of their digests."""
+    metric = table.facts["objective"].split(":")[0]
+    seeds = table.facts["seeds"]
+
+    def row(place: int, seed: int, validation: np.ndarray, test: np.ndarray) -> Row:
+        costs = {name: getattr(table, name)[place].item() for name in ("params", "macs", "seconds")}
+        found = {
+            "index": int(table.index[place]),
+            "digest": f"{table.digests[place]:0{PREFIX}x}",
+            "seed": seed,
+            **costs,
+        }
+        if np.isnan(validation).any():
+            return {**found, "failure": "see where the table was made"}
+        return {**found, "validation": {metric: validation.tolist()}, "test": {metric: test.tolist()}}
+
+    first = [row(place, seeds[0], table.validation[place], table.test[place]) for place in range(len(table))]
+    others = [
+        row(int(place), seed, table.noise_validation[number, column], table.noise_test[number, column])
+        for number, place in enumerate(table.noise_rows)
+        for column, seed in enumerate(seeds[1:])
+    ]
+    return first + others
 
 
 def made_with() -> Row:

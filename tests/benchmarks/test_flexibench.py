@@ -62,7 +62,8 @@ def test_further_seeds_come_last(flexibench: ModuleType) -> None:
 
 def test_marks_are_steps(flexibench: ModuleType) -> None:
     plan = flexibench.Plan("toy", TrainingChoice(steps=100))
-    assert plan.steps == [25, 50, 100]
+    assert plan.steps == [50, 100]
+    assert flexibench.Plan("toy", TrainingChoice(steps=100), (0.25, 0.5, 1.0)).steps == [25, 50, 100]
     assert flexibench.Plan("toy", TrainingChoice(steps=1)).steps == [1]
 
 
@@ -105,6 +106,24 @@ def test_packed_runs_are_a_benchmark(flexibench: ModuleType, tmp_path: Path, mon
         expected = float("nan") if index % 2 else 0.5 + index / 1e5
         assert score == pytest.approx(expected, abs=1e-6, nan_ok=True)
     assert benchmark.table.facts["settings"] == plan.settings
+
+
+def test_a_table_is_gone_on_with(flexibench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, calls, plan = tmp_path / "runs.jsonl", list[tuple[int, int]](), a_plan(flexibench)
+    monkeypatch.setattr(flexibench, "execute", counted(calls))
+    monkeypatch.setattr(flexibench, "quick", lambda length: lambda card: 1.0)
+    flexibench.complete(plan, flexibench.pairs(6, 2), path, 1)
+    flexibench.pack(plan, tmp_path / "part.npz", flexibench.known(plan, path))
+    monkeypatch.setattr(flexibench, "load_flexibench", lambda: load_flexibench(tmp_path / "part.npz"))
+    further, expected = tmp_path / "further.jsonl", tmp_path / "whole.npz"
+    flexibench.complete(plan, flexibench.pairs(8, 3), further, 1)
+    assert sorted(calls) == sorted(flexibench.pairs(8, 3))
+    flexibench.pack(plan, tmp_path / "gone on.npz", flexibench.known(plan, further))
+    flexibench.pack(plan, expected, [*flexibench.stored(path, plan), *flexibench.stored(further, plan)])
+    assert (tmp_path / "gone on.npz").read_bytes() == expected.read_bytes()
+    other = a_plan(flexibench, steps=4)
+    monkeypatch.setattr(flexibench, "load_flexibench", lambda: load_flexibench(expected))
+    assert flexibench.known(other, further) == []
 
 
 def test_a_run_trains_and_judges(flexibench: ModuleType) -> None:

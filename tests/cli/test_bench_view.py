@@ -1,4 +1,4 @@
-from formwright.cli.bench_view import _drawn, _headline, _top
+from formwright.cli.bench_view import _drawn, _found, _headline
 
 
 def test_a_curve_is_drawn_from_the_least_to_the_most() -> None:
@@ -9,8 +9,8 @@ def test_a_curve_is_drawn_from_the_least_to_the_most() -> None:
 
 
 def test_how_soon_the_best_was_found() -> None:
-    assert _top({"evaluations": 41.0, "share": 0.9}) == "41, 90%"
-    assert _top({"evaluations": None, "share": 0.25}) == "25%"
+    assert _found({"evaluations": 41.0, "share": 0.9}) == "41, 90%"
+    assert _found({"evaluations": None, "share": 0.25}) == "25%"
 
 
 def test_the_headline_says_what_was_searched() -> None:

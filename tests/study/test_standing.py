@@ -59,6 +59,9 @@ def test_it_is_told_how_soon_one_of_the_best_was_found() -> None:
     assert top["share"] == pytest.approx(2 / 3)
     assert top["evaluations"] == 4
     assert top["interval"] == [2, None]
+    assert found["a"]["good"]["designs"] == 2  # 1 % of 200
+    second = standings(BENCHMARK, [Replay("a", 0, (WORST, ORDER[1]), 0.0)])["a"]
+    assert (second["top"]["share"], second["good"]["share"], second["good"]["evaluations"]) == (0, 1, 2)
     rarely = standings(BENCHMARK, [Replay("a", seed, rows, 0.0) for seed, rows in enumerate((sooner, never, never))])
     assert rarely["a"]["top"]["evaluations"] is None
 

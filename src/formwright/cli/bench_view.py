@@ -21,14 +21,15 @@ def print_standings(facts: dict[str, Any], found: dict[str, dict[str, Any]]) -> 
             f"±{(one['interval'][1] - one['interval'][0]) / 2:.4f}",
             f"{one['test']:.4f}",
             f"{one['rank']:.0f}",
-            _top(one["top"]),
+            _found(one["top"]),
+            _found(one["good"]),
             f"{one['seconds']:.1f}",
             _drawn(one["curve"], min(every), max(every)),
         ]
         for name, one in found.items()
     ]
     typer.echo(_headline(facts))
-    print_table(["method", ">found", ">90 %", ">test", ">rank", ">top 0.1 %", ">s", ">curve"], rows)
+    print_table(["method", ">found", ">90 %", ">test", ">rank", ">top 0.1 %", ">top 1 %", ">s", ">curve"], rows)
 
 
 def _headline(facts: dict[str, Any]) -> str:
@@ -39,10 +40,10 @@ def _headline(facts: dict[str, Any]) -> str:
     return f"{problem}: {designs}, the best {facts['best']:.4f}; {searches}.\n"
 
 
-def _top(top: dict[str, Any]) -> str:
+def _found(best: dict[str, Any]) -> str:
     """Say after how many evaluations one of the best was found, and by which share of the searches."""
-    after = "" if top["evaluations"] is None else f"{top['evaluations']:.0f}, "
-    return f"{after}{top['share']:.0%}"
+    after = "" if best["evaluations"] is None else f"{best['evaluations']:.0f}, "
+    return f"{after}{best['share']:.0%}"
 
 
 def _drawn(curve: Sequence[float], low: float, high: float) -> str:

@@ -13,7 +13,7 @@ from formwright.study.contest import NOTHING, Replay
 Floats = NDArray[np.float64]
 
 RESAMPLES = 2_000
-TOP = 0.001  # the share of designs that count as the best
+TOP, GOOD = 0.001, 0.01  # the shares of designs that count as the best, and as nearly as good
 
 
 def standings(benchmark: Benchmark, replays: Iterable[Replay]) -> dict[str, dict[str, Any]]:
@@ -22,7 +22,8 @@ def standings(benchmark: Benchmark, replays: Iterable[Replay]) -> dict[str, dict
     `curve` is the mean, over the searches, of the validation score of the best design so far after each evaluation;
     `final` is its end, and `interval` holds that with 90 % (bootstrap over the searches). `test` is the test score of
     the same designs. `top` says how often, and after how many evaluations (median; None where fewer than half did), a
-    search had found one of the best 0.1 % of all designs. A search that has found nothing yet has the worst score.
+    search had found one of the best 0.1 % of all designs, and `good` the same of the best 1 %. A search that has found
+    nothing yet has the worst score.
     """
     by_method: dict[str, list[Replay]] = {}
     for found in replays:
@@ -53,7 +54,8 @@ def _standing(benchmark: Benchmark, best: NDArray[np.int64]) -> dict[str, Any]:
         "test": float(test[:, -1].mean()),
         "test_interval": [test_low[0], test_high[0]],
         "rank": float(np.median(_ranks(benchmark)[best[:, -1]])),
-        "top": _top(benchmark, best),
+        "top": _found(benchmark, best, TOP),
+        "good": _found(benchmark, best, GOOD),
     }
 
 
@@ -76,8 +78,9 @@ def _interval(curves: Floats) -> tuple[list[float], list[float]]:
     return low.tolist(), high.tolist()
 
 
-def _top(benchmark: Benchmark, best: NDArray[np.int64]) -> dict[str, Any]:
-    most = max(1, round(TOP * len(benchmark.table)))
+def _found(benchmark: Benchmark, best: NDArray[np.int64], share: float) -> dict[str, Any]:
+    """Say how often and how soon searches had found one of the best designs, of which there are so large a share."""
+    most = max(1, round(share * len(benchmark.table)))
     there = _ranks(benchmark)[best] <= most
     reached = there.any(axis=1)
     needed = np.where(reached, there.argmax(axis=1) + 1, np.inf)
