@@ -2,13 +2,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 from tests.search.smooth import Smooth
 
 from formwright.core.errors import IllegalInput
 from formwright.core.records import History, Objective, Request, Trial
 from formwright.core.rng import derive
-from formwright.search.gp_bo import GpBo, expected_improvement
+from formwright.search.gp_bo import GpBo
 from formwright.search.listing import listing
 from formwright.search.random_search import RandomSearch
 from formwright.search.unseen import Legal, anything
@@ -98,13 +97,6 @@ def test_the_first_designs_are_random() -> None:
         drawn = ask(RandomSearch(small(), GOAL, by="gene"), History(history.trials[:number]), seed=0)
         assert (history.trials[number] == drawn.trials[number]) == (number < 3)
         history = tell(history, number, Toy().evaluate(history.trials[number].request))
-
-
-def test_the_improvement_expected_is_the_mean_of_draws() -> None:
-    mean, deviation = np.array([0.0, 1.0, -2.0]), np.array([1.0, 0.5, 2.0])
-    quantiles = norm.ppf((np.arange(200_000) + 0.5) / 200_000)
-    drawn = np.maximum(mean[:, None] + deviation[:, None] * quantiles - 0.3, 0.0).mean(axis=1)
-    np.testing.assert_allclose(expected_improvement(mean, deviation, 0.3), drawn, atol=1e-4)
 
 
 def test_small_budgets_have_few_random_designs() -> None:

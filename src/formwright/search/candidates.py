@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from formwright.core.records import History, Objective
 from formwright.search.listing import Listing
 from formwright.search.predictors import new_proposals, offspring, points
-from formwright.search.unseen import Proposal
+from formwright.search.unseen import Legal, Proposal, anything
 from formwright.space import Space
 
 Rows = NDArray[np.intp]
@@ -38,10 +38,15 @@ class Candidates:
         return Proposal(self.listed.designs[row], self.listed.cards[row])
 
 
-def unseen(listed: Listing, history: History, more: Sequence[Proposal] = (), rows: Rows | None = None) -> Candidates:
-    """Return the listed designs, or some rows of them, that nobody asked for yet, and more that are not listed."""
+def legal_rows(listed: Listing, legal: Legal) -> Rows:
+    """Return the rows of a listing that are within the limits, each card once; every card is checked."""
+    rows = listed.row.values()
+    return np.array([row for row in rows if legal is anything or legal(listed.cards[row])], dtype=np.intp)
+
+
+def unseen(listed: Listing, history: History, rows: Rows, more: Sequence[Proposal] = ()) -> Candidates:
+    """Return those rows of a listing that nobody asked for yet, and more designs that are not listed."""
     known = listed.row
-    rows = np.array(list(known.values()), dtype=np.intp) if rows is None else rows
     seen = [known[digest] for digest in history.digests if digest in known]
     rows = rows[~np.isin(rows, seen)]
     more = tuple(proposal for proposal in more if proposal.card.digest not in known)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
-from formwright.core.records import History, Objective, Request, Trial
-from formwright.search.candidates import Candidates, near_the_best, unseen
+from formwright.core.records import History, Objective, Request
+from formwright.search.candidates import Candidates
+from formwright.search.expected import expected_improvement
 from formwright.search.gaussian_process import GaussianProcess, fit
-from formwright.search.listing import Coordinates, Listing, listing
+from formwright.search.listing import Coordinates
 from formwright.search.options import among, at_least, check
 from formwright.search.parents import warming_up
-from formwright.search.predictors import INITIAL, first_or_random, initial_for, placed, points, ranked
+from formwright.search.predictors import INITIAL, first_or_random, initial_for, ranked
 from formwright.search.scores import goals_of
-from formwright.search.targets import targets
+from formwright.search.survey import Survey
 from formwright.search.unseen import Legal, Proposal, anything
 from formwright.space import Space
 
@@ -62,17 +63,16 @@ class GpBo:
         return first_or_random(self._promising(history, rng), self.space, history, rng, self.legal)
 
     def _promising(self, history: History, rng: Generator) -> Iterator[Proposal]:
-        if warming_up(history, self.initial):
+        seen = None if warming_up(history, self.initial) else self._survey.look(history, rng)
+        if seen is None:
             return
-        listed = listing(self.space, self.coordinates)
-        trials = placed(history.finished, listed.row)
-        candidates = unseen(listed, history, near_the_best(self.space, listed, history, self.objectives, rng))
-        if len(trials) < 2 or not len(candidates.points):
-            return
-        process = fit(_points(listed, trials), targets(trials, self.objectives))
-        process = process.believe(_points(listed, placed(history.pending, listed.row)))
-        worth, mean = self._worth(process, candidates)
-        yield from map(candidates.proposal, ranked(worth, rng, second=mean))
+        process = fit(seen.points, seen.scores).believe(seen.pending)
+        worth, mean = self._worth(process, seen.candidates)
+        yield from map(seen.candidates.proposal, ranked(worth, rng, second=mean))
+
+    @cached_property
+    def _survey(self) -> Survey:
+        return Survey(self.space, self.objectives, self.legal, self.coordinates)
 
     def _worth(self, process: GaussianProcess, candidates: Candidates) -> tuple[Floats, Floats]:
         mean, deviation = process.predict(candidates.points)
@@ -80,15 +80,3 @@ class GpBo:
             return mean + BOUND * deviation, mean
         best = process.predict(process.points)[0].max()
         return expected_improvement(mean, deviation, float(best)), mean
-
-
-def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats:
-    """Return by how much a normal variable exceeds `best` on average, counting 0 where it does not."""
-    standard = (mean - best) / deviation
-    density = np.exp(-0.5 * np.square(standard)) / np.sqrt(2.0 * np.pi)
-    improvement: Floats = deviation * (standard * ndtr(standard) + density)
-    return improvement
-
-
-def _points(listed: Listing, trials: list[Trial]) -> Floats:
-    return points(listed.points_of, [trial.request for trial in trials])

@@ -28,6 +28,7 @@ SEARCHERS: Registry[Callable[..., Searcher]] = Registry(
         "local": f"{_HERE}.local:LocalSearch",
         "reinforce": f"{_HERE}.reinforce:Reinforce",
         "gp-bo": f"{_HERE}.gp_bo:GpBo",
+        "forest": f"{_HERE}.forest:Forest",
         "bananas": f"{_HERE}.bananas:Bananas",
         "boshnas": f"{_HERE}.boshnas.searcher:Boshnas",
         "coarse-to-fine": f"{_HERE}.hierarchy:CoarseToFine",

@@ -17,12 +17,14 @@ _VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "first-order": {"second_order": False},
         "homoscedastic": {"heteroscedastic": False},
         "exhaustive": {"acquire": "exhaustive"},
+        "one-hot-eager": {"coordinates": "one-hot", "alpha": 0.0, "beta": 0.0},
     },
     "gp-bo": {
         "one-hot": {"coordinates": "one-hot"},
         "ordered": {"coordinates": "transformer2vec-ordered"},
         "ucb": {"acquisition": "ucb"},
     },
+    "forest": {"ordered": {"coordinates": "transformer2vec-ordered"}},
     "bananas": {"one-hot": {"coordinates": "one-hot"}, "transformer2vec": {"coordinates": "transformer2vec"}},
 }
 

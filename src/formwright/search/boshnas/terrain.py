@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from formwright.core.records import History, Request
 from formwright.search.boshnas.parameters import Floats
-from formwright.search.candidates import Candidates, Rows, unseen
+from formwright.search.candidates import Candidates, Rows, legal_rows, unseen
 from formwright.search.listing import Listing
 from formwright.search.predictors import points
-from formwright.search.unseen import Legal, Proposal, anything
+from formwright.search.unseen import Legal, Proposal
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +31,9 @@ class Terrain:
     @classmethod
     def of(cls, listed: Listing, legal: Legal) -> Terrain:
         """Survey a listing; every card of it is checked once."""
-        rows = list(listed.row.values())
-        if legal is not anything:
-            rows = [row for row in rows if legal(listed.cards[row])]
         centre = listed.points.mean(axis=0)
         deviation = float(np.sqrt(np.mean((listed.points - centre) ** 2)))
-        return cls(listed, np.array(rows, dtype=np.intp), centre, deviation or 1.0)
+        return cls(listed, legal_rows(listed, legal), centre, deviation or 1.0)
 
     def place(self, asked: Sequence[Request | Proposal]) -> Floats:
         """Return the scaled points of what was asked for, or may be."""
@@ -44,7 +41,7 @@ class Terrain:
 
     def candidates(self, history: History, more: Sequence[Proposal] = ()) -> Candidates:
         """Return the designs that nobody asked for yet, and more that are not listed."""
-        found = unseen(self.listed, history, more, self.rows)
+        found = unseen(self.listed, history, self.rows, more)
         return replace(found, points=self._scaled(found.points))
 
     def _scaled(self, places: Floats) -> Floats:
