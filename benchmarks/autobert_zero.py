@@ -2,14 +2,15 @@
 
 `sharing`: pretraining from weights that random designs share against fresh ones, in steps to the same loss; and how
 short scores, inherited and from scratch, rank designs against long training from scratch. `searches`: OP-NAS, also with
-alpha = 0, against random search and evolution at equal evaluations, and what the designs found are worth after long
-training. `designs`: the design found, twice as deep, and the published pattern against attentions alone, convolutions
-alone, other orders of kernels and a BERT as large; and how alike tokens become. `real`: the design found against a BERT
-as large, pretrained on WikiText-2, on SST-2 and CoLA. Parts run what they need of others. Every run is a line of
-`--results`, and is not run again; searches and real trainings that were killed go on where they were.
+alpha = 0, alpha = 1 and without priorities, against random search and evolution at equal evaluations, and what the
+designs found are worth after long training. `designs`: the design found, twice as deep, and the published pattern
+against attentions alone, convolutions alone, other orders of kernels and a BERT as large; and how alike tokens become.
+`real`: the design found against a BERT as large, pretrained on WikiText-2, on SST-2 and CoLA. Parts run what they need
+of others. Every run is a line of `--results`, and is not run again; searches and real trainings that were killed go on
+where they were, in the folder beside that file.
 
 Run `.venv/bin/python benchmarks/autobert_zero.py --data DIR [--parts sharing searches designs real] [--seeds 0 1 2]
-[--trials 16] [--workers 2] [--results FILE] [--json FILE] [--figures DIR] [--tiny]`; `--data` holds `glue` and
+[--trials 24] [--workers 2] [--results FILE] [--json FILE] [--figures DIR] [--tiny]`; `--data` holds `glue` and
 `wikitext-2`.
 """
 

@@ -2,17 +2,20 @@
 
 For each task and seed a teacher is fine-tuned, which all arms share:
 `front` is what `formwright compress` does, beside sub-networks of the same super-network drawn at random;
-`orders` puts parts in order by movement, by L1 or not at all, before and after training;
+`orders` puts parts in order by movement, by L1 or not at all, before and after training, in one and the same space;
 `spaces` replaces Algorithm 1 by a grid of equal steps, and has 3 or 7 widths a layer;
 `others` are Torch-Pruning (magnitude and Taylor) and fewer layers at half the MACs, distilled for as many steps as the
 super-network; `fronts` are the same rivals at each share of the MACs, in as many steps for all shares together;
 `searches` compares searches of one super-network by whole validations; `speed` measures what was found.
 Hypervolumes are those of one model for each share, for every arm. Everything that is done is kept in `--results`, and
-not done again; several processes may work there, each at a task and seed of its own.
+not done again; several processes may work there, each at an arm of its own. In the end the mean and the range of all
+seeds that are kept are printed. `--ablation-epochs 2 --ablation-evaluations 60` shortens orders and spaces, and adds a
+usual arm of that length to compare them with.
 
 Run `.venv/bin/python benchmarks/compress.py --data DIR [--tasks glue/sst2 glue/rte glue/cola] [--seeds 0 1 2]
-[--parts front ...] [--results DIR] [--json FILE]`. `--figures DIR` draws the front of each task from what is kept, and
-computes nothing. `--quick` runs every part on a tiny model. Torch-Pruning comes with `pip install torch-pruning`.
+[--parts front ...] [--rivals fewer-layers ...] [--results DIR] [--json FILE]`. `--figures DIR` draws the front of each
+task from what is kept, and computes nothing. `--quick` runs every part on a tiny model. Torch-Pruning comes with
+`pip install torch-pruning`.
 """
 
 from __future__ import annotations
@@ -20,61 +23,19 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from compress_kit.arms import PARTS, arms
 from compress_kit.bench import Bench, Row, Setting
 from compress_kit.figures import front, kept_results
-from compress_kit.networks import Arm, run, trained, untrained
-from compress_kit.others import HALF, RIVALS, rival, rival_front
+from compress_kit.others import NEED_PRUNING, RIVALS
 from compress_kit.quick import quick
-from compress_kit.searching import random_models, searches
-from compress_kit.speed import speed
+from compress_kit.summary import lines, summary
 
-from formwright.study.alone import alone_in
-
-PARTS = ("front", "others", "searches", "fronts", "orders", "spaces", "speed")
-NEED_NETWORK, NEED_PRUNING = {"front", "searches", "speed"}, {"others", "fronts"}
-ROWS, LENGTHS = {"glue/sst2": 8000}, {"glue/sst2": 32, "glue/cola": 32, "glue/rte": 128}
-USUAL = Arm()
-ORDERS = (Arm(order="movement"), Arm(order="l1"), Arm(order="none"))
-SPACES = (Arm(space="grid"), Arm(configurations=3), Arm(configurations=7))
-
-
-def arms(bench: Bench, parts: Sequence[str]) -> dict[str, Row]:
-    """Compute what is not there yet."""
-    found = {"teacher": bench.kept("teacher", lambda: bench.judged_design(bench.teacher, "teacher"))}
-    networks = [USUAL] if NEED_NETWORK & set(parts) else []
-    networks += [*ORDERS] if "orders" in parts else []
-    networks += [*SPACES] if "spaces" in parts else []
-    for arm in networks:
-        found[arm.name] = bench.kept(arm.name, lambda arm=arm: run(bench, arm))  # type: ignore[misc]
-    if "front" in parts:
-        found["random"] = bench.kept("random", lambda: random_models(bench, trained(bench, USUAL)))
-    if "orders" in parts:
-        found["untrained"] = bench.kept("untrained", lambda: untrained(bench))
-    found |= _rivals(bench, parts)
-    if "searches" in parts:
-        raced = found[USUAL.name]["curve"]
-        found["searches"] = bench.kept("searches", lambda: searches(bench, trained(bench, USUAL), raced))
-    if "speed" in parts:
-        at = found[USUAL.name]["at"]
-        found["speed"] = bench.kept("speed", lambda: speed(bench, trained(bench, USUAL), at))
-    return found
-
-
-def _rivals(bench: Bench, parts: Sequence[str]) -> dict[str, Row]:
-    found: dict[str, Row] = {}
-    steps = bench.plan.network_steps
-    for name in RIVALS:
-        if "others" in parts:
-            arm = f"{name}-{HALF:.0%}-{steps}"
-            found[name] = bench.kept(arm, lambda name=name: rival(bench, name, HALF, steps))  # type: ignore[misc]
-        if "fronts" in parts:
-            arm = f"front-{name}"
-            found[arm] = bench.kept(arm, lambda name=name: rival_front(bench, name))  # type: ignore[misc]
-    return found
+ROWS, LENGTHS = {"glue/sst2": 8000}, {"glue/sst2": 32, "glue/cola": 32}  # the others have 64 tokens
 
 
 def told(task: str, seed: int, found: dict[str, Row]) -> None:
@@ -104,18 +65,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.figures:
         _draw(options.results, options.tasks, options.figures)
         return
-    if NEED_PRUNING & set(options.parts) and find_spec("torch_pruning") is None:
-        raise SystemExit("the parts others and fronts need Torch-Pruning: pip install torch-pruning")
+    missing = [name for name in options.rivals if name in NEED_PRUNING and find_spec("torch_pruning") is None]
+    if missing and {"others", "fronts"} & set(options.parts):
+        raise SystemExit(
+            f"{', '.join(missing)} need Torch-Pruning: pip install torch-pruning, or leave them out with "
+            "--rivals fewer-layers"
+        )
     found: dict[str, Any] = {}
     for setting in _settings(options):
-        out = options.results / setting.task.replace("/", "-") / f"seed-{setting.seed}"
-        with alone_in(out):  # which waits for another process there
-            bench, key = Bench(setting, out), f"{setting.task} {setting.seed}"
-            bench.claim()
-            found[key] = arms(bench, options.parts)
-        told(setting.task, setting.seed, found[key])
+        bench = Bench(setting, options.results / _folder(setting.task) / f"seed-{setting.seed}")
+        bench.claim()
+        found[f"{setting.task} {setting.seed}"] = rows = arms(bench, options.parts, options.rivals)
+        told(setting.task, setting.seed, rows)
+    tasks = list(dict.fromkeys(setting.task for setting in _settings(options)))
+    found["summary"] = {task: summary(kept_results(options.results / _folder(task))) for task in tasks}
+    for task in tasks:
+        print(f"{task}, all seeds that are kept:", *lines(found["summary"][task]), sep="\n")
     if options.json:
         options.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+
+
+def _folder(task: str) -> str:
+    return task.replace("/", "-")
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -124,8 +95,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--tasks", nargs="+", default=["glue/sst2", "glue/rte", "glue/cola"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--rivals", nargs="+", choices=list(RIVALS), default=list(RIVALS))
+    parser.add_argument("--teacher-epochs", type=float, default=Setting.teacher_epochs)
     parser.add_argument("--epochs", type=float, default=Setting.epochs, help="of the super-network and of every rival")
     parser.add_argument("--evaluations", type=int, default=Setting.evaluations)
+    parser.add_argument("--ablation-epochs", type=float, help="of orders and spaces, and of a usual arm beside them")
+    parser.add_argument("--ablation-evaluations", type=int, help="of the same arms")
     parser.add_argument("--threads", type=int, default=Setting.threads)
     parser.add_argument("--results", type=Path, default=Path("compress-benchmark"))
     parser.add_argument("--json", type=Path)
@@ -135,8 +110,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _settings(options: argparse.Namespace) -> list[Setting]:
+    ablation = None
+    if options.ablation_epochs or options.ablation_evaluations:
+        ablation = (options.ablation_epochs or options.epochs, options.ablation_evaluations or options.evaluations)
     if options.quick:
-        return [quick(options.results)]
+        return [replace(quick(options.results), ablation=ablation)]
     data = None if options.data is None else str(options.data)
     return [
         Setting(
@@ -148,6 +126,8 @@ def _settings(options: argparse.Namespace) -> list[Setting]:
             options.epochs,
             threads=options.threads,
             evaluations=options.evaluations,
+            teacher_epochs=options.teacher_epochs,
+            ablation=ablation,
         )
         for task in options.tasks
         for seed in options.seeds
@@ -157,7 +137,7 @@ def _settings(options: argparse.Namespace) -> list[Setting]:
 def _draw(results: Path, tasks: Sequence[str], figures: Path) -> None:
     """Draw the front of each task that has results: the first as front.svg, the others with their names."""
     for number, task in enumerate(tasks):
-        seeds = kept_results(results / task.replace("/", "-"))
+        seeds = kept_results(results / _folder(task))
         if seeds:
             path = figures / ("front.svg" if number == 0 else f"front-{task.rpartition('/')[2]}.svg")
             path.write_text(front(task, seeds), encoding="utf-8")

@@ -8,11 +8,12 @@
   --pack` wrote): training steps until the design that a search would choose is among the best 1 % of the table, and
   stays there.
 - `search`: the same four on the nano cells and the generated translation task, with real training: the perplexity after
-  a whole training of what each would choose after a quarter, a half, three quarters and all of the steps.
+  a whole training of what each would choose after every tenth of the steps.
 
 Run `python benchmarks/evolved_transformer.py --data DIR [--parts cells table search] [--results FILE] [--json FILE]
 [--table FILE] [--seeds N] [--table-seeds N] [--workers N] [--tiny]`. Every finished unit is a line of the results file,
-and is not run again; `--tiny` shows in a minute that all of it runs. Units are single-threaded processes.
+and is not run again while the plan of its part is the same; what failed is a line too. `--tiny` shows in a minute that
+all of it runs. Units are single-threaded processes.
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from evolved_kit.cells import DESIGNS, TASKS, measure
 from evolved_kit.races import WAYS, Course, Moment, in_full, race, steps_to
+from evolved_kit.summaries import PARTS, Row, summary
 
+from formwright.core.errors import EvaluationFailed
 from formwright.core.records import Objective
 from formwright.evaluate.benchmark import Benchmark
 from formwright.evaluate.context import Context
@@ -51,16 +53,20 @@ from formwright.tasks.rows import Splits
 from formwright.tasks.shorten import first_rows
 from formwright.tasks.task import Task
 
-Row = dict[str, Any]
 Unit = tuple[str, ...]  # part, what, how, seed
-PARTS = ("cells", "table", "search")
 BEST = 0.01  # share of a table's designs that counts as good
-SHARES = (0.25, 0.5, 0.75, 1.0)
+SHARES = tuple(tenths / 10 for tenths in range(1, 11))
+# what each part depends on: rows that were made with other values of these do not count
+OWN = {
+    "cells": ("cells", "rows"),
+    "table": ("table_trainings", "table_population"),
+    "search": ("search", "rungs", "population", "search_steps", "rows", "validation"),
+}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Say how long everything takes; this is part of every row, so that rows of other plans do not count.
+    """Say how long everything takes.
 
     A search of the table may spend the steps of `table_trainings` whole trainings. Where `rows` or `validation` are
     numbers, designs learn from, or real searches are judged on, the first so many rows.
@@ -120,13 +126,33 @@ def execute(plan: Plan, sources: Sources, unit: Unit) -> Row:
     """Run one unit."""
     part, what, how, seed = unit
     began = time.process_time()
+    try:
+        found = _found(plan, sources, (part, what, how), int(seed))
+    except EvaluationFailed as failure:  # it would fail again: that is what was found
+        found = {"failed": str(failure)}
+    return {
+        "unit": list(unit),
+        "plan": own_plan(plan, sources, part),
+        "cpu_s": round(time.process_time() - began, 1),
+        **found,
+    }
+
+
+def own_plan(plan: Plan, sources: Sources, part: str) -> Row:
+    """Give what the rows of a part depend on, as JSON has it: its share of the plan, and the table's content."""
+    own = {name: value for name, value in asdict(plan).items() if name in OWN[part]}
+    if part == "table":
+        own["table"] = bench(sources.table).table.digest
+    found: Row = json.loads(json.dumps(own))
+    return found
+
+
+def _found(plan: Plan, sources: Sources, unit: tuple[str, str, str], seed: int) -> Row:
+    part, what, how = unit
     if part == "cells":
         assert sources.data is not None
-        found = measure(sources.data, plan.cells, (what, how, int(seed)), plan.rows)
-    else:
-        run = on_table if part == "table" else for_real
-        found = run(plan, sources, how, int(seed))
-    return {"unit": list(unit), "plan": asdict(plan), "cpu_s": round(time.process_time() - began, 1), **found}
+        return measure(sources.data, plan.cells, (what, how, seed), plan.rows)
+    return on_table(plan, sources, how, seed) if part == "table" else for_real(plan, sources, how, seed)
 
 
 @cache
@@ -145,7 +171,6 @@ def on_table(plan: Plan, sources: Sources, way: str, seed: int) -> Row:
     found = steps_to(moments, lambda card: bool(table.ranks[table.row(card)] <= place))
     last = table.row(moments[-1].chosen)
     return {
-        "table": table.table.digest[:12],
         "steps_to_best": found,
         "steps": steps,
         "rank": int(table.ranks[last]),
@@ -163,12 +188,10 @@ def for_real(plan: Plan, _: Sources, way: str, seed: int) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         context = Context(seed, Path(folder))
         moments = race(course, way, evaluator, plan.search_steps, seed, context)
-        curve = [
-            [share * plan.search_steps, in_full(evaluator, moment, "perplexity", context)]
-            for share in SHARES
-            if (moment := at(moments, share * plan.search_steps)) is not None
-        ]
-    return {"curve": curve}
+        chosen = {steps: at(moments, steps) for steps in (share * plan.search_steps for share in SHARES)}
+        cards = {moment.chosen.digest: moment.chosen for moment in chosen.values() if moment is not None}
+        scores = {name: in_full(evaluator, card, "perplexity", context) for name, card in cards.items()}
+    return {"curve": [[steps, scores[one.chosen.digest]] for steps, one in chosen.items() if one is not None]}
 
 
 def few(task: Task, train: int | None, validation: int | None) -> Task:
@@ -186,18 +209,22 @@ def at(moments: Sequence[Moment], steps: float) -> Moment | None:
     return next((moment for moment in reversed(moments) if moment.steps <= steps), None)
 
 
-def stored(path: Path, plan: Plan) -> list[Row]:
-    """Read the rows of this plan; a last line that was cut short does not count."""
+def stored(path: Path, plans: Mapping[str, Row]) -> list[Row]:
+    """Read the rows of these parts that were made by these plans; a last line that was cut short does not count."""
     lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
-    own = json.loads(json.dumps(asdict(plan)))
-    return [row for row in map(json.loads, lines) if row["plan"] == own]
+    return [row for row in map(json.loads, lines) if plans.get(row["unit"][0]) == row["plan"]]
+
+
+def plans_of(plan: Plan, sources: Sources, wanted: Sequence[Unit]) -> dict[str, Row]:
+    """Give the plan of each part that is wanted."""
+    return {part: own_plan(plan, sources, part) for part in {unit[0] for unit in wanted}}
 
 
 def complete(plan: Plan, sources: Sources, wanted: Sequence[Unit], path: Path, workers: int) -> None:
     """Run the units that are not stored yet, and store them."""
     if path.exists():
         os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
-    done = {tuple(row["unit"]) for row in stored(path, plan)}
+    done = {tuple(row["unit"]) for row in stored(path, plans_of(plan, sources, wanted))}
     missing = [unit for unit in wanted if unit not in done]
     began = time.monotonic()
     with path.open("a", encoding="utf-8") as file:
@@ -206,55 +233,6 @@ def complete(plan: Plan, sources: Sources, wanted: Sequence[Unit], path: Path, w
             file.flush()
             left = (time.monotonic() - began) / number * (len(missing) - number) / 60
             print(f"{number} of {len(missing)}: {' '.join(row['unit'])}, {left:.0f} min left", file=sys.stderr)
-
-
-def summary(rows: Sequence[Row]) -> Row:
-    """Gather the rows of each part by what was compared."""
-    return {part: _SUMMARIES[part]([row for row in rows if row["unit"][0] == part]) for part in PARTS}
-
-
-def _cells(rows: Sequence[Row]) -> Row:
-    found: Row = {}
-    for row in sorted(rows, key=lambda row: row["unit"]):
-        _, task, design, _ = row["unit"]
-        entry = found.setdefault(f"{task}, {design}", {"params": row["params"], "scores": {}})
-        for name, value in row["metrics"].items():
-            entry["scores"].setdefault(name, []).append(value)
-    for entry in found.values():
-        entry["mean"] = {name: float(np.mean(values)) for name, values in entry["scores"].items()}
-    return found
-
-
-def _table(rows: Sequence[Row]) -> Row:
-    found = {}
-    for way in WAYS:
-        own = [row for row in rows if row["unit"][2] == way]
-        if own:  # a search that never got there has spent all its steps at least
-            spent = [row["steps"] if row["steps_to_best"] is None else row["steps_to_best"] for row in own]
-            found[way] = {
-                "searches": len(own),
-                "reached": sum(row["steps_to_best"] is not None for row in own) / len(own),
-                "median_steps": float(np.median(spent)),
-                "mean_rank": float(np.mean([row["rank"] for row in own])),
-                "mean_score": float(np.mean([row["score"] for row in own])),
-            }
-    return found
-
-
-def _search(rows: Sequence[Row]) -> Row:
-    """Tell for each way the perplexity in the end, and after which steps it had what the worst way has in the end."""
-    found: Row = {}
-    for seed in sorted({row["unit"][3] for row in rows}):
-        curves = {row["unit"][2]: row["curve"] for row in rows if row["unit"][3] == seed}
-        same = max(curve[-1][1] for curve in curves.values())
-        for way, curve in curves.items():
-            entry = found.setdefault(way, {"perplexity": [], "steps_to_same": []})
-            entry["perplexity"].append(curve[-1][1])
-            entry["steps_to_same"].append(next(steps for steps, value in curve if value <= same))
-    return found
-
-
-_SUMMARIES = {"cells": _cells, "table": _table, "search": _search}
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -278,8 +256,9 @@ def main(given: Sequence[str] | None = None) -> None:
     options = arguments(given)
     plan = TINY if options.tiny else WHOLE
     wanted = units(options.parts, options.seeds, options.table_seeds)
-    complete(plan, Sources(options.data, options.table), wanted, options.results, options.workers)
-    text = json.dumps(summary(stored(options.results, plan)), indent=1)
+    sources = Sources(options.data, options.table)
+    complete(plan, sources, wanted, options.results, options.workers)
+    text = json.dumps(summary(stored(options.results, plans_of(plan, sources, wanted))), indent=1)
     print(text)
     if options.json is not None:
         options.json.write_text(text + "\n", encoding="utf-8")

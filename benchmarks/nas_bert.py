@@ -2,10 +2,11 @@
 
 `tau` draws whole chains from the tables and compares the sum of their losses with their distance from the teacher;
 `survivors` trains chains that the first round kept, and chains that it dropped from the same bin, alone and equally
-long; `latency` compares milliseconds that were added up with measured ones; `tasks` teaches the found chains, and a
-chain of BERT's shape of at most their size, equally long on the same text, and fine-tunes all of them on each task with
-the answers of the fine-tuned teacher. Arms `found-fresh` and `bert` begin with fresh layers, `found` with those of its
-blocks. Every result is a line of `--results`, and is not computed again.
+long; `latency` compares milliseconds that were added up with measured ones; `tasks` teaches a chain of BERT's shape
+within each size, and the best that is found with at most its parameters, equally long on the same text, and fine-tunes
+all of them on each task with the answers of the fine-tuned teacher. Arms `found-fresh` and `bert` begin with fresh
+layers, `found` with those of its blocks. Every result is a line of `--results`, and is not computed again for the same
+compression and effort.
 
 Run `.venv/bin/python benchmarks/nas_bert.py DIR --data GLUE [--parts tau ...] [--seeds 0 1 2] [--results FILE]`, where
 DIR is what `formwright compress --recipe nas-bert --out DIR` delivered.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from nas_bert_kit.students import ARMS, Effort, Lesson
 from scipy.stats import kendalltau
 
 from formwright.core.rng import derive
+from formwright.tasks import FROM_DATA
 from formwright.train.device import threads
 
 PARTS = ("tau", "survivors", "latency", "tasks")
@@ -57,7 +60,7 @@ def latency(bench: Bench, number: int) -> None:
 
 
 def _drawn(bench: Bench, part: str, number: int, compute: Callable[[Bench, int], Row]) -> list[Row]:
-    return [bench.results.kept(part, f"{bench.seed}/{one}", partial(compute, bench, one)) for one in range(number)]
+    return [bench.results.kept(part, f"{bench.mark()}/{one}", partial(compute, bench, one)) for one in range(number)]
 
 
 def survivors(bench: Bench, number: int, steps: int) -> None:
@@ -67,24 +70,25 @@ def survivors(bench: Bench, number: int, steps: int) -> None:
         for place, pair in enumerate(pairs(bench, block, number)):
             losses = []
             for name, chain in zip(("stayed", "dropped"), pair, strict=True):
-                key = f"{bench.seed}/{block}/{place}/{name}"
+                key = f"{bench.mark({'steps': steps})}/{block}/{place}/{name}"
                 compute = partial(alone, bench, block, chain, steps)
                 losses.append(bench.results.kept("survivors", key, compute)["loss"])
             wins.append(losses[0] < losses[1])
     print(f"survivors: of {len(wins)} pairs of one bin, the one that stayed was better in {np.mean(wins):.0%}")
 
 
-def tasks(bench: Bench, data: Path, names: Sequence[str], effort: Effort) -> None:
+def tasks(bench: Bench, data: Path | None, names: Sequence[str], effort: Effort) -> None:
     """Fine-tune found chains and chains of BERT's shape on tasks."""
+    mark = bench.mark(asdict(effort))
     for name in names:
         lesson = Lesson(bench, name, data, effort)
-        found = bench.results.kept("tasks", f"{bench.seed}/{name}/teacher", lambda lesson=lesson: lesson.teacher[1])  # type: ignore[misc]
+        found = bench.results.kept("tasks", f"{mark}/{name}/teacher", lambda lesson=lesson: lesson.teacher[1])  # type: ignore[misc]
         print(name, "teacher", f"{found['score']:.4f}")
-        for size, choice in bench.selection.choose().items():
+        for size in bench.selection.started.sizes:
             for arm in ARMS:
-                compute = partial(lesson.fine_tuned, size, arm, choice)
-                found = bench.results.kept("tasks", f"{bench.seed}/{name}/{size}/{arm}", compute)
-                print(name, size, arm, f"{found['score']:.4f}", f"{found['params']:,}")
+                compute = partial(lesson.fine_tuned, size.name, arm)
+                found = bench.results.kept("tasks", f"{mark}/{name}/{size.name}/{arm}", compute)
+                print(name, size.name, arm, f"{found['score']:.4f}", f"{found['params']:,}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -103,6 +107,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--length", type=int, default=48)
     chosen = parser.parse_args(arguments)
+    lacking = [name for name in chosen.tasks if name in FROM_DATA and chosen.data is None]
+    if "tasks" in chosen.parts and lacking:
+        parser.error(f"the part tasks reads {', '.join(lacking)} from files: name their folder with --data DIR")
     with threads(1):
         for seed in chosen.seeds:
             bench = Bench(chosen.out, Results(chosen.results), seed)

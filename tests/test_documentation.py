@@ -35,7 +35,10 @@ def sizes() -> dict[str, str]:
     return dict(re.findall(r"^\| `([\w-]+)` \| ([^|]*\d[^|]*) \|", read("docs/spaces.md"), re.MULTILINE))
 
 
-PROGRAMS = ["README.md", *(f"docs/{name}.md" for name in ("models", "spaces", "studies", "training"))]
+PROGRAMS = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("models", "spaces", "studies", "training", "methods/autobert_zero")),
+]
 
 
 @pytest.mark.parametrize("page", PROGRAMS)

@@ -31,8 +31,9 @@ def searches(curves: dict[str, list[list[float]]]) -> str:
 
 
 def uniformity(measured: dict[str, dict[str, list[float]]], which: str, title: str) -> str:
-    """Draw one measure over the layers, for each design."""
-    lines = [Line(name, list(range(1, 1 + len(found[which]))), found[which]) for name, found in measured.items()]
+    """Draw one measure over the layers, for each design that has it."""
+    there = {name: found[which] for name, found in measured.items() if found}
+    lines = [Line(name, list(range(1, 1 + len(found))), found) for name, found in there.items()]
     return chart(title, lines, "layer", title.lower())
 
 

@@ -18,6 +18,9 @@ PARTS = ("sharing", "searches", "designs", "real")
 # CPU seconds of a step, and of all that a training takes beside its steps; measured on a busy machine of two cores
 PRETRAINING, TUNING, JUDGING, REAL = 0.05, 0.034, 1.8, 0.088
 COMPARED = 10  # designs of the part `designs`, or two more, each in twice the depth
+APART = (
+    100  # between the seeds of a search and those of long trainings: the same weights and rows would flatter a score
+)
 
 
 def arms_of(parts: Iterable[str]) -> list[str]:
@@ -46,7 +49,7 @@ def ranked_trials(setting: Setting, results: Results, seed: int) -> list[tuple[R
 
 def ranked(setting: Setting, results: Results, seeds: Sequence[int]) -> list[Job]:
     pairs = [(one, seed) for seed in seeds for one, _ in ranked_trials(setting, results, seed)]
-    return [Job.of("long", Card.from_json(one["card"]), seed) for one, seed in pairs]
+    return [Job.of("long", Card.from_json(one["card"]), APART + seed) for one, seed in pairs]
 
 
 def best_card(results: Results, arm: str, seed: int) -> Card:
@@ -56,7 +59,12 @@ def best_card(results: Results, arm: str, seed: int) -> Card:
 
 def retrained(setting: Setting, results: Results, arms: Iterable[str], seeds: Sequence[int]) -> list[Job]:
     cards = [best_card(results, arm, seed) for arm in arms for seed in seeds]
-    return [Job.of("long", card, seed) for card in cards for seed in range(setting.retrained)]
+    return [Job.of("long", card, seed) for card in cards for seed in seeds_again(setting)]
+
+
+def seeds_again(setting: Setting) -> range:
+    """Give the seeds with which found designs are trained again."""
+    return range(APART, APART + setting.retrained)
 
 
 def found_card(setting: Setting, results: Results, seeds: Sequence[int]) -> Card:
@@ -64,7 +72,7 @@ def found_card(setting: Setting, results: Results, seeds: Sequence[int]) -> Card
     rows = results.rows()
 
     def worth(card: Card) -> float:
-        jobs = [Job.of("long", card, seed) for seed in range(setting.retrained)]
+        jobs = [Job.of("long", card, seed) for seed in seeds_again(setting)]
         return float(np.mean([rows[job.key].get("validation", 0.0) for job in jobs]))
 
     return max((best_card(results, OP_NAS, seed) for seed in seeds), key=worth)

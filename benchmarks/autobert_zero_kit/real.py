@@ -72,12 +72,17 @@ def tokeniser(data: Path, words: int, most: int | None, vocabulary: int) -> Word
     return train_wordpiece(wikitext(data, words, most), vocabulary)
 
 
+def place_of(setting: Setting, folder: Path, job: Job) -> Path:
+    """Name the folder of what a training leaves to go on from; other settings have others."""
+    return folder / f"real-{setting.digest('real')}-{job.name}-{job.seed}"
+
+
 def judged(setting: Setting, folder: Path, data: Path, job: Job) -> Row:
     """Pretrain a design and fine-tune it on each task; what was killed goes on, and what is finished is cleared."""
     real, card = setting.real, job.design
     text = wikitext(data, real.words, real.texts)
     cut = tokeniser(data, real.words, real.texts, real.vocabulary)
-    place = folder / f"real-{job.name}-{job.seed}"
+    place = place_of(setting, folder, job)
     training = real.training(real.steps.pretraining)
     training = replace(training, recipe=replace(training.recipe, seed=job.seed))
     weights, losses = pretrain(card, text, cut, training, Run(Saving(place / "pretraining", _SAVE_EVERY)))

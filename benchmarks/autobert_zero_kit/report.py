@@ -11,7 +11,7 @@ import numpy as np
 
 from autobert_zero_kit import figures, plan
 from autobert_zero_kit.runs import Job, Results, Row
-from autobert_zero_kit.searches import ARMS
+from autobert_zero_kit.searches import ARMS, OP_NAS
 from autobert_zero_kit.summary import (
     Floats,
     best_so_far,
@@ -67,6 +67,7 @@ class Report:
             found[arm] = {
                 "curve": np.mean(self._best(arm), axis=0).tolist(),
                 "in_search": mean_interval([best_trial(row)["score"] for row in rows]),
+                "unlike_op_nas": [self._unlike_op_nas(arm, seed) for seed in self.seeds],
                 "found_after": [best_trial(row)["number"] + 1 for row in rows],
                 "failed": sum("failure" in trial for row in rows for trial in row["trials"]),
                 "validation": mean_interval([_mean(own, "validation") for own in again]),
@@ -92,11 +93,11 @@ class Report:
         cards, tasks = plan.for_real(self.results.setting, self._found), self.results.setting.real.tasks
         rows = {name: self._of("real", card, self.seeds) for name, card in cards.items()}
         found: dict[str, Any] = {
-            name: {"params": params(cards[name]), "loss": mean_interval([row["loss"] for row in own])}
+            name: {"params": params(cards[name]), "loss": [row.get("loss") for row in own]}
             for name, own in rows.items()
         }
         for task in tasks:
-            scores = {name: [row[task] for row in own] for name, own in rows.items()}
+            scores = {name: [row.get(task, 0.0) for row in own] for name, own in rows.items()}
             for name, each in scores.items():
                 found[name][task] = _told(each)
             found[f"{task}, better by"] = differences(scores, {"found, BERT as large": "found"})
@@ -122,7 +123,7 @@ class Report:
 
     @property
     def _retrained(self) -> range:
-        return range(self.results.setting.retrained)
+        return plan.seeds_again(self.results.setting)
 
     @cached_property
     def _found(self) -> Card:
@@ -143,12 +144,18 @@ class Report:
         rows = [self._rows["search", arm, seed] for seed in self.seeds]
         return [best_so_far([trial.get("score") for trial in row["trials"]]) for row in rows]
 
+    def _unlike_op_nas(self, arm: str, seed: int) -> int:
+        """Count the trials of a search that had another design than the one of OP-NAS with the same number."""
+        own, others = ([trial["card"] for trial in self._rows["search", one, seed]["trials"]] for one in (arm, OP_NAS))
+        return sum(card != other for card, other in zip(own, others, strict=True))
+
     def _ranked(self) -> list[Floats]:
         """Give, for each seed, a row (inherited, scratch, long) for each design; a long training that failed has 0."""
         groups = []
         for seed in self.seeds:
             pairs = plan.ranked_trials(self.results.setting, self.results, seed)
-            long = [self._long(Card.from_json(one["card"]), [seed])[0].get("validation", 0.0) for one, _ in pairs]
+            own = [plan.APART + seed]
+            long = [self._long(Card.from_json(one["card"]), own)[0].get("validation", 0.0) for one, _ in pairs]
             groups.append(
                 [(one["score"], other["score"], last) for (one, other), last in zip(pairs, long, strict=True)]
             )
@@ -164,5 +171,8 @@ def _mean(rows: Sequence[Row], name: str) -> float:
 
 
 def _alike(rows: Sequence[Row]) -> dict[str, list[float]]:
+    """Give both measures, in the mean over the trainings that did not fail; nothing where all did."""
     whole = [row for row in rows if "failure" not in row]
+    if not whole:
+        return {}
     return {name: np.mean([row[name] for row in whole], axis=0).tolist() for name in ("residual", "cosine")}

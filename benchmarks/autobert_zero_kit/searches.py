@@ -30,12 +30,15 @@ class Arm:
 
 
 RANDOM, RANDOM_SHARED, OP_NAS = "random", "random, shared", "OP-NAS, shared"
+ALPHA_0, ALPHA_1 = "OP-NAS with alpha = 0, shared", "OP-NAS with alpha = 1, shared"
 ARMS = {
     RANDOM: Arm("random", {"by": "gene"}, shared=False),  # drawn as the first designs of the other searches are
     RANDOM_SHARED: Arm("random", {"by": "gene"}),
     "evolution, shared": Arm("regularized-evolution"),
     OP_NAS: Arm("op-nas"),
-    "OP-NAS with alpha = 0, shared": Arm("op-nas", {"alpha": 0.0}),
+    "OP-NAS without priorities, shared": Arm("op-nas", {"guided": False}),  # evolution differs in more than these
+    ALPHA_0: Arm("op-nas", {"alpha": 0.0}),
+    ALPHA_1: Arm("op-nas", {"alpha": 1.0}),
 }
 
 
@@ -43,7 +46,7 @@ ARMS = {
 def opened(setting: Setting, folder: Path, name: str, seed: int) -> Iterator[Study]:
     """Open the study of an arm, new or begun."""
     arm, nano, space = ARMS[name], setting.nano, nano_space()
-    place = folder / f"searches-{setting.digest}" / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
+    place = folder / f"searches-{setting.digest('search')}" / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
     place.mkdir(parents=True, exist_ok=True)
     goals = (Objective(nano.seen.metric, metric(nano.seen.metric).direction),)
     searcher = make_searcher(

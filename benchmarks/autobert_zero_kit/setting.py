@@ -21,12 +21,22 @@ from formwright.tasks.task import Task
 from formwright.train.fit import Training
 
 LAYERS, HEADS, HEAD_WIDTH, LARGEST, VOCABULARY = 2, 4, 16, 9, 1_000
+LENGTH = 64
 RATE = 3e-3  # with few steps, designs can be told apart sooner than at 0.002, the rate of studies
 
 
 def nano_space(layers: int = LAYERS) -> Space:
     """Give the space: that of the recipe with half as many layers, so that a design is trained in seconds."""
     return autobert_zero("autobert-zero-bench", layers, HEADS, HEAD_WIDTH, LARGEST, KERNELS[:-1], VOCABULARY)
+
+
+_SEARCH = ("task", "trials", "short", "batch")
+# what of the setting decides each kind of runs; a change of anything else leaves them as they are
+_DECIDES = {
+    "search": _SEARCH,
+    "long": ("task", "long", "rows", "batch"),
+    "curve": (*_SEARCH, "curve", "look", "rows"),  # it begins with what a search left
+}
 
 
 @dataclass(frozen=True)
@@ -49,9 +59,9 @@ class Nano:
     """
 
     task: str = "mini-glue/wnli"
-    trials: int = 16
+    trials: int = 24
     short: Steps = Steps(40, 120)
-    long: Steps = Steps(60, 240)
+    long: Steps = Steps(120, 480)
     curve: int = 120
     look: int = 10
     rows: int = 256
@@ -62,7 +72,7 @@ class Nano:
         return load_task(self.task)
 
     def training(self, steps: int, decay: str = "linear") -> Training:
-        return make_training(TrainingChoice(steps, self.batch, RATE, decay=decay, length=64))
+        return make_training(TrainingChoice(steps, self.batch, RATE, decay=decay, length=LENGTH))
 
     def trainer(self, steps: Steps) -> Trainer:
         return Trainer(self.seen, self.training(steps.tuning))
@@ -102,19 +112,25 @@ class Setting:
 
     nano: Nano = field(default_factory=Nano)
     real: Real = field(default_factory=Real)
-    ranked: int = 10  # of each search, those whose order is compared with that of long trainings
-    curves: int = 3  # designs for each seed
+    ranked: int = 12  # of each search, those whose order is compared with that of long trainings
+    curves: int = 4  # designs for each seed
     retrained: int = 2  # seeds for every design that a search found
 
     def facts(self, kind: str) -> dict[str, Any]:
         """Give, as JSON data, what decides the results of one kind of runs."""
-        data: dict[str, Any] = json.loads(json.dumps(asdict(self.real if kind == "real" else self.nano)))
+        if kind == "real":
+            facts = asdict(self.real)
+        else:
+            nano, space = asdict(self.nano), (LAYERS, HEADS, HEAD_WIDTH, LARGEST, VOCABULARY)
+            # a long training is named by its design, and so does not depend on the space
+            facts = {name: nano[name] for name in _DECIDES[kind]} | {"rate": RATE, "length": LENGTH}
+            facts |= {} if kind == "long" else {"space": space}
+        data: dict[str, Any] = json.loads(json.dumps(facts))
         return data
 
-    @property
-    def digest(self) -> str:
-        """Name what decides the results of searches."""
-        return hashlib.sha256(json.dumps(self.facts("search"), sort_keys=True).encode()).hexdigest()[:8]
+    def digest(self, kind: str) -> str:
+        """Name what decides the results of one kind of runs."""
+        return hashlib.sha256(json.dumps(self.facts(kind), sort_keys=True).encode()).hexdigest()[:8]
 
 
 def tiny() -> Setting:

@@ -15,13 +15,15 @@ from autobert_zero_kit.searches import RANDOM_SHARED, opened
 from autobert_zero_kit.setting import Nano, Setting, nano_space
 from autobert_zero_kit.uniformity import uniformity
 from formwright.arch.card import Card
-from formwright.core.records import Request
+from formwright.core.errors import IllegalInput
+from formwright.core.records import History, Request
 from formwright.core.rng import derive
 from formwright.cost import params
 from formwright.evaluate.context import Context
 from formwright.evaluate.final import Final
 from formwright.nn.build import build
 from formwright.nn.task_model import TaskModel
+from formwright.study.study import Study
 from formwright.supernet.branch_store import taken
 from formwright.supernet.branches import HEAD
 from formwright.supernet.kernels import to_train
@@ -78,11 +80,21 @@ def compared(setting: Setting, folder: Path, job: Job) -> Row:
     fresh = build(card, training.settings, HEAD, job.seed, training.spread)
     assert isinstance(fresh, TaskModel)
     with opened(setting, folder, RANDOM_SHARED, job.seed) as study:
-        context = Context(job.seed, study.folder, study.history())
-        store = nano.evaluator(shared=True).store(context)
+        store = nano.evaluator(shared=True).store(Context(job.seed, study.folder, whole_history(study, nano.trials)))
     ready = to_train(card, taken(store, card), HEAD, training.settings)
     losses = {"scratch": _losses(nano, card, fresh, job.seed), "inherited": _losses(nano, card, ready, job.seed)}
     return {"marks": list(range(0, nano.curve + 1, nano.look)), **losses, "designs": store.version}
+
+
+def whole_history(study: Study, trials: int) -> History:
+    """Give the trials of a finished search; refuse one whose files are gone, which would pass for fresh weights."""
+    history = study.history()
+    if len(history.trials) < trials or history.pending:
+        raise IllegalInput(
+            f"the results say that the search {study.log.name!r} is done, but {study.folder} has {len(history.trials)} "
+            f"of its {trials} trials: put that folder back, or delete the line of this search from the results"
+        )
+    return history
 
 
 def _losses(nano: Nano, card: Card, model: TaskModel, seed: int) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,13 +16,16 @@ from torch import nn
 from formwright.arch.card import Card
 from formwright.compress.folders import Folders, write_json
 from formwright.compress.job import Job, Started
+from formwright.compress.method import Method
 from formwright.compress.plan import Plan
-from formwright.compress.trainings import Conduct, Method, teacher
+from formwright.compress.trainings import Conduct, teacher
+from formwright.core.errors import IllegalInput
 from formwright.cost import macs, params
 from formwright.evaluate.final import test_once
 from formwright.nn.task_model import TaskModel
 from formwright.recipes.eftnas import EFTNAS
 from formwright.search.fronts import hypervolume
+from formwright.study.alone import alone_in
 from formwright.study.config import TaskChoice, TrainingChoice
 from formwright.train.device import threads
 from formwright.train.fit import Run
@@ -34,12 +37,17 @@ SHARES = (0.75, 0.5, 0.35, 0.25)
 Row = dict[str, Any]
 
 
+class Held(Exception):
+    """Say that an arm cannot be had now: another process computes it."""
+
+
 @dataclass(frozen=True)
 class Setting:
     """One task with one seed.
 
     `epochs` are those of every arm after the teacher, `evaluations` what the search of an arm may judge, `many` what
-    the search that it is compared with may. `rates` are those of the teacher, and of everything after it.
+    the search that it is compared with may. `rates` are those of the teacher, and of everything after it. `ablation`
+    are the epochs and the evaluations of arms that are compared with each other alone, where these are fewer.
     """
 
     task: str
@@ -53,6 +61,8 @@ class Setting:
     evaluations: int = 150
     many: int = 1000
     rates: tuple[float, float] = (EFTNAS.learning_rate, EFTNAS.network_rate)
+    teacher_epochs: float = EFTNAS.teacher_epochs
+    ablation: tuple[float, int] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +88,7 @@ class Bench:
             targets=tuple(f"macs={share:.0%}" for share in SHARES),
             configurations=EFTNAS.configurations,
             hours=None,
-            teacher_epochs=EFTNAS.teacher_epochs,
+            teacher_epochs=wish.teacher_epochs,
             epochs=wish.epochs,
             evaluations=wish.evaluations,
             finetune=0.0,
@@ -103,7 +113,12 @@ class Bench:
 
     @cached_property
     def plan(self) -> Plan:
-        return self.started.plan(lambda: None, 1)  # type: ignore[arg-type, return-value]
+        return self.plan_of(self.setting.epochs)
+
+    def plan_of(self, epochs: float) -> Plan:
+        """Give the plan of an arm that sees every row so often."""
+        started = replace(self.started, job=replace(self.started.job, epochs=epochs))
+        return started.plan(lambda: None, 1)  # type: ignore[arg-type, return-value]
 
     @property
     def method(self) -> Method:
@@ -126,13 +141,15 @@ class Bench:
 
     @cached_property
     def teacher(self) -> TaskModel:
-        return teacher(self.started.begun, self.plan, self.method, self.folders, self.conduct)
+        with self._alone("teacher-training"):
+            return teacher(self.started.begun, self.plan, self.method, self.folders, self.conduct)
 
     @cached_property
     def heard(self) -> nn.Module:
         """Give the teacher with a memory: it is asked once for each row, whatever arms learn from it."""
-        with threads(self.setting.threads):
-            return remembered(self.teacher, self.started.begun.prepared, self.folders.answers)
+        known = self.teacher
+        with self._alone("teacher-answers"), threads(self.setting.threads):
+            return remembered(known, self.started.begun.prepared, self.folders.answers)
 
     @property
     def conduct(self) -> Conduct:
@@ -180,21 +197,37 @@ class Bench:
 
     def claim(self) -> None:
         """Refuse a folder with results of another setting, which would be taken for those of this one."""
-        path, mine = self.out / "setting.json", asdict(self.setting) | {"threads": None, "data": None}
+        path, mine = self.out / "setting.json", asdict(self.setting) | {"threads": None, "data": None, "ablation": None}
         mine = json.loads(json.dumps(mine))
         if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != mine:
             raise SystemExit(f"{self.out} holds results of another setting; name another folder with --results")
         write_json(path, mine)
 
-    def kept(self, name: str, compute: Callable[[], Row]) -> Row:
-        """Read what an arm came to, or compute it."""
-        path = self.out / "arms" / f"{name}.json"
-        if path.is_file():
-            return json.loads(path.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
-        print(f"  {self.setting.task} seed {self.setting.seed}: {name}", flush=True)
-        found = compute()
-        write_json(path, found)
+    def kept(self, name: str, compute: Callable[[], Row], *, wait: bool = True) -> Row:
+        """Read what an arm came to, or compute it; one that another process computes is waited for.
+
+        Without `wait` it is refused: `Held`.
+        """
+        if (known := self._known(name)) is not None:
+            return known
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._alone(name, wait=wait))
+            except IllegalInput as error:
+                raise Held(name) from error
+            if (known := self._known(name)) is not None:
+                return known
+            print(f"  {self.setting.task} seed {self.setting.seed}: {name}", flush=True)
+            found = compute()
+            write_json(self.out / "arms" / f"{name}.json", found)
         return found
+
+    def _known(self, name: str) -> Row | None:
+        path = self.out / "arms" / f"{name}.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+    def _alone(self, name: str, *, wait: bool = True) -> AbstractContextManager[None]:
+        return alone_in(self.out / "locks" / name, wait=wait)
 
     def otherwise(self, **changes: Any) -> Method:
         """Give the method with something changed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,8 @@ from compress_kit.bench import SHARES, Bench, Row
 from compress_kit.searching import Network, best_models, curve, points_of, searched, whole_validations
 from formwright.arch.card import Card
 from formwright.compress.folders import Folders
-from formwright.compress.trainings import MARGIN, make_network, ordering, space_scores, super_network
+from formwright.compress.space import MARGIN, ordering, space_scores
+from formwright.compress.trainings import make_network, super_network
 from formwright.evaluate.race import Rules
 from formwright.evaluate.shared import SharedWeights
 from formwright.space.zoo.elastic_choices import ElasticChoices
@@ -22,15 +24,20 @@ from formwright.supernet.automatic import MULTIPLE, Met, Thresholds, automatic, 
 
 @dataclass(frozen=True)
 class Arm:
-    """A super-network: how its parts are ordered, how its space is made, and with how many widths a layer."""
+    """A super-network: how its parts are ordered, how its space is made, and with how many widths a layer.
+
+    `length` are the epochs and the evaluations, where these are not the setting's.
+    """
 
     order: str = "first-order"
     space: str = "automatic"
     configurations: int = 5
+    length: tuple[float, int] | None = None
 
     @property
     def name(self) -> str:
-        return f"network-{self.order}-{self.space}-{self.configurations}"
+        length = "" if self.length is None else f"-{self.length[0]:g}-epochs-{self.length[1]}"
+        return f"network-{self.order}-{self.space}-{self.configurations}{length}"
 
 
 def run(bench: Bench, arm: Arm) -> Row:
@@ -38,7 +45,8 @@ def run(bench: Bench, arm: Arm) -> Row:
     began = time.perf_counter()
     network = trained(bench, arm)
     seconds = time.perf_counter() - began
-    history = searched(bench, network, "linas", bench.setting.evaluations, Rules())
+    evaluations = bench.setting.evaluations if arm.length is None else arm.length[1]
+    history = searched(bench, network, "linas", evaluations, Rules())
     at = best_models(bench, network, history, arm.name)
     return {
         "front": points_of(bench, history),
@@ -62,31 +70,41 @@ def trained(bench: Bench, arm: Arm) -> Network:
         for name in ("importance", "movement", "answers"):
             shutil.copy(getattr(bench.folders, name), getattr(folders, name))
         method = bench.otherwise(order=arm.order, configurations=arm.configurations)
-        super_network(bench.started.begun, bench.teacher, choices, bench.plan, method, folders, bench.conduct)
+        plan = bench.plan if arm.length is None else bench.plan_of(arm.length[0])
+        super_network(bench.started.begun, bench.teacher, choices, plan, method, folders, bench.conduct)
     task, length = bench.started.begun.prepared.task, bench.started.length
     return Network(SharedWeights.read(folders.network, task, length), choices, tuple(met), folders.out)
 
 
 def _space_of(bench: Bench, arm: Arm) -> tuple[ElasticChoices, list[Met]]:
-    """Make the space: drawn up by importance, or a grid of equal steps with as many widths for every layer."""
+    """Make the space: drawn up by importance, or a grid of equal steps with as many widths for every layer.
+
+    Importance is of first order whatever the order of the parts is, so that arms of orders differ in nothing else.
+    """
     _ = bench.teacher
-    full = bench.cost(bench.card)
     if arm.space == "grid":
-        return _grid(bench, arm.configurations), []
-    scores = space_scores(bench.otherwise(order=arm.order), bench.folders)
-    goals = targets_between(MARGIN * min(SHARES) * full, full, arm.configurations)
+        return grid(bench.card, arm.configurations, bench.cost)
+    scores = space_scores(bench.otherwise(order="first-order"), bench.folders)
+    (reach,) = bench.started.reaches({"macs": bench.cost})
+    goals = targets_between(reach.low, reach.high, arm.configurations)
     return automatic(Thresholds(bench.card, scores, bench.cost), goals, whole=True)
 
 
-def _grid(bench: Bench, number: int) -> ElasticChoices:
-    """Let every layer have the same widths, at equal steps down to what the lowest target leaves."""
-    assert bench.card.encoder is not None
-    layers = len(bench.card.encoder.layers)
-    heads, channels = _full(bench.card)
-    shares = np.linspace(MARGIN * min(SHARES), 1, number)
-    counts = tuple(sorted({max(1, round(share * heads)) for share in shares}))
-    widths = tuple(sorted({-(-round(share * channels) // MULTIPLE) * MULTIPLE for share in shares}))
-    return ElasticChoices(bench.card, (counts,) * layers, (widths,) * layers)
+def grid(card: Card, number: int, cost: Callable[[Card], float]) -> tuple[ElasticChoices, list[Met]]:
+    """Let every layer have the same widths, at equal steps down to what the lowest target leaves.
+
+    The sub-networks that are as wide everywhere come with it, as the cuts do with the space of importance.
+    """
+    assert card.encoder is not None
+    layers, (heads, channels) = len(card.encoder.layers), _full(card)
+    even = [
+        (max(1, round(share * heads)), -(-round(share * channels) // MULTIPLE) * MULTIPLE)
+        for share in np.linspace(MARGIN * min(SHARES), 1, number)
+    ]
+    counts, widths = (tuple(sorted(set(some))) for some in zip(*even, strict=True))
+    costs = [cost(sub_network(card, (one,) * layers)) for one in even]
+    met = [Met(spent, spent, (one,) * layers, "macs") for one, spent in zip(even, costs, strict=True)]
+    return ElasticChoices(card, (counts,) * layers, (widths,) * layers), met
 
 
 def _full(card: Card) -> tuple[int, int]:
@@ -100,10 +118,10 @@ def untrained(bench: Bench) -> Row:
     known, found = bench.teacher, {}
     heads, channels = _full(bench.card)
     layers = len(bench.card.encoder.layers)  # type: ignore[union-attr]
-    grid = _grid(bench, 5)
+    choices, _ = grid(bench.card, 5, bench.cost)
     for order in ("first-order", "movement", "l1", "none"):
         method = bench.otherwise(order=order)
-        network = make_network(known, grid, ordering(known, method, bench.folders), method).eval()
+        network = make_network(known, choices, ordering(known, method, bench.folders), method).eval()
         for share in (0.9, 0.75, 0.5, 0.25):
             card = sub_network(bench.card, ((max(1, round(share * heads)), round(share * channels)),) * layers)
             found[f"{order} {share:.0%}"] = bench.validated(network.extracted(card))

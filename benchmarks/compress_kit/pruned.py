@@ -15,7 +15,7 @@ from compress_kit.bench import Bench
 from formwright.nn.hf.stock import export_stock
 from formwright.train.fit import task_stream
 
-_HALVINGS = 8
+_HALVINGS, _MOST = 8, 0.95  # of the interval of ratios, and its upper end
 _BATCHES = 8  # whose gradients Taylor scores weights by
 
 
@@ -41,23 +41,28 @@ class Pruned:
 
 
 def pruned_to(bench: Bench, kind: str, share: float) -> Pruned:
-    """Find by bisection the lowest ratio that leaves at most a share of the MACs."""
+    """Prune the teacher by the lowest ratio that leaves at most a share of the MACs."""
+    ratio = bench.kept(f"ratio-{share:.0%}", lambda: {"ratio": _ratio(bench, share)})["ratio"]
     stock = _stock(bench)
     full, length = stock_macs(stock, bench.started.length), bench.started.length
     gradients = _gradients(bench, stock) if kind == "taylor" else {}
-    low, high, best = 0.0, 0.95, None
+    for name, parameter in stock.named_parameters():
+        parameter.grad = gradients.get(name)
+    _prune(bench, stock, kind, ratio)
+    return Pruned(Stock(stock), ratio, stock_macs(stock, length) / full)
+
+
+def _ratio(bench: Bench, share: float) -> float:
+    """Find the ratio by bisection: every layer loses the same one, so that what is left is the same for every kind."""
+    stock, length = _stock(bench), bench.started.length
+    wanted = share * stock_macs(stock, length)
+    low, high = 0.0, _MOST
     for _ in range(_HALVINGS):
-        ratio = (low + high) / 2
-        model = copy.deepcopy(stock)
-        for name, parameter in model.named_parameters():
-            parameter.grad = gradients[name].clone() if name in gradients else None
-        _prune(bench, model, kind, ratio)
-        left = stock_macs(model, length) / full
-        if left <= share and (best is None or left >= best.share):
-            best = Pruned(Stock(model), ratio, left)
-        low, high = (ratio, high) if left > share else (low, ratio)
-    assert best is not None, f"no ratio leaves {share:.0%} of the MACs"
-    return best
+        ratio, model = (low + high) / 2, copy.deepcopy(stock)
+        _prune(bench, model, "magnitude", ratio)
+        low, high = (ratio, high) if stock_macs(model, length) > wanted else (low, ratio)
+    assert high < _MOST, f"no ratio leaves {share:.0%} of the MACs"
+    return high  # the last one that left no more
 
 
 def _stock(bench: Bench) -> Any:

@@ -70,7 +70,8 @@ def race(
     searcher, trials, reached = course.searcher(way), list[Trial](), dict[str, int]()
     spent, moments = 0, list[Moment]()
     while spent < steps:
-        request = searcher.ask(History(tuple(trials)), derive(seed, way, len(trials)))
+        # not by the way: those that evolve begin with the same designs, and are compared pair by pair
+        request = searcher.ask(History(tuple(trials)), derive(seed, len(trials)))
         wanted = request.budget.steps or course.rungs[-1]
         spent += wanted - reached.get(request.card.digest, 0)
         reached[request.card.digest] = wanted
@@ -119,6 +120,9 @@ def steps_to(moments: Sequence[Moment], good: Callable[[CardLike], bool]) -> int
     return found
 
 
-def in_full(evaluator: Evaluator, moment: Moment, name: str, context: Context) -> float:
-    """Give the score of a choice after a whole training."""
-    return evaluator.evaluate(Request(moment.chosen, Budget.full()), context).metrics[name]
+def in_full(evaluator: Evaluator, chosen: CardLike, name: str, context: Context) -> float | None:
+    """Give the score of a choice after a whole training; None where that fails."""
+    try:
+        return evaluator.evaluate(Request(chosen, Budget.full()), context).metrics[name]
+    except EvaluationFailed:
+        return None

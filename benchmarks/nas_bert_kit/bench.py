@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -72,11 +73,24 @@ class Bench:
 
     @cached_property
     def job(self) -> Job:
-        """Read the job off the record of the compression."""
+        """Read the job off the record of the compression; its sizes are those that were chosen for."""
         told = read_json(self.out / RECORD)
-        numbers = {field.name: told[field.name] for field in fields(Method) if field.name != "menu"}
-        own = {field.name: told[field.name] for field in fields(Job) if field.name != "method"}
-        return Job(**own, method=replace(NAS_BERT, **numbers))
+        numbers = {field.name: told[field.name] for field in fields(Method) if field.name in told}
+        own = {field.name: told[field.name] for field in fields(Job) if field.name in told}
+        sizes = ",".join(read_json(Folders(self.out).choices))
+        return Job(**{**own, "sizes": sizes}, method=replace(NAS_BERT, **numbers))
+
+    def mark(self, effort: Mapping[str, Any] | None = None) -> str:
+        """Name the compression, the seed, and how much is done: rows of another compression or effort do not count."""
+        told = [read_json(self.out / RECORD), read_json(Folders(self.out).plan), dict(effort or {})]
+        digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        return f"{digest[:12]}/{self.seed}"
+
+    def kept(self, name: str, effort: Mapping[str, Any]) -> Path:
+        """Name a file of weights beside the results, in a folder of the same compression, seed and effort."""
+        path = self.results.path.with_suffix("") / self.mark(effort).replace("/", "-") / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
 
     @cached_property
     def tables(self) -> list[list[tuple[Chain, float]]]:

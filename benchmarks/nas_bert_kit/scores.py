@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from formwright.compress.blockwise.rounds import read_rows
+from formwright.compress.blockwise.rows import read_rows
 from formwright.compress.blockwise.sizes import LATENCY, PARAMS
 from formwright.core.rng import derive
 from formwright.nn.latency_table import quick

@@ -1,28 +1,30 @@
-"""Found chains against chains of BERT's shape and the same size, taught and fine-tuned alike."""
+"""Found chains against chains of BERT's shape that are as large or larger, taught and fine-tuned alike."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save
 
-from formwright.compress.blockwise.choices import Choice
-from formwright.compress.blockwise.sizes import PARAMS
+from formwright.compress.blockwise.sizes import PARAMS, Size
 from formwright.core.files import write_whole
-from formwright.cost import params
+from formwright.cost import params, params_body
 from formwright.nn.build import initialise
+from formwright.nn.latency_table import quick
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Transformer
-from formwright.space.zoo.chains import Chain, chain_card
-from formwright.supernet.blockwise import given
+from formwright.space.zoo.chains import Chain, Menu, chain_card
+from formwright.supernet.blockwise import fill_norms, given
 from formwright.tasks import load_task
 from formwright.tasks.shorten import shortened
 from formwright.train.distil import Mix, Teaching
 from formwright.train.fit import Training, fit, fresh_model, with_weights
 from formwright.train.imported import task_model
+from formwright.train.judge import judge
 from formwright.train.loop import train
 from formwright.train.prepare import Prepared, prepare
 from formwright.train.recipe import Recipe
@@ -42,36 +44,63 @@ class Effort:
     length: int
 
 
-def of_berts_shape(bench: Bench, limit: float) -> tuple[int, tuple[Chain, ...]]:
-    """Give the largest chain within a limit that alternates attention and feed-forward layers of one width."""
-    menu = bench.selection.started.menu
+Whole = tuple[int, tuple[Chain, ...]]  # the width of the token table, and the blocks
+
+
+def of_berts_shape(menu: Menu, limit: float) -> Whole:
+    """Give the chain of alternating attention and feed-forward layers of one width that a limit has most room for.
+
+    The largest body comes first, and then the largest total: a wide token table above a narrow body is no rival.
+    """
     alternating = tuple(("attention", "feed-forward")[place % 2] for place in range(menu.layers))
     every = [(table, (Chain(width, alternating),) * menu.blocks) for table in menu.embeddings for width in menu.widths]
-    sizes = {one: params(chain_card(menu, *one)) for one in every}
-    kept = [one for one in every if sizes[one] <= limit] or [min(every, key=sizes.__getitem__)]
-    return max(kept, key=sizes.__getitem__)
+    cards = {one: chain_card(menu, *one) for one in every}
+    kept = [one for one in every if params(cards[one]) <= limit]
+    if not kept:
+        return min(every, key=lambda one: params(cards[one]))
+    return max(kept, key=lambda one: (params_body(cards[one]), params(cards[one])))
 
 
-def taught(bench: Bench, size: str, arm: str, choice: Choice, steps: int) -> Transformer:
-    """Give a student that was taught on text: the found chain with its blocks' weights or fresh ones, or BERT's shape.
+@cache
+def rivals(bench: Bench, name: str) -> tuple[Whole, Whole]:
+    """Give the chain of BERT's shape within a size, and the best that is found with at most its parameters."""
+    started = bench.selection.started
+    limit = Size.parse(name).limits.get(PARAMS) or bench.selection.chosen()[name].costs[PARAMS]
+    plain = of_berts_shape(started.menu, limit)
+    within = Size(name, {PARAMS: params(chain_card(started.menu, *plain))})
+    few = bench.selection.compared(within, bench.blocks, bench.tables, bench.networks, quick(started.longest))
+    return plain, (few[0].table, few[0].blocks)
 
-    What is fresh keeps the fitted embedding and the joints. Its weights are kept beside the results.
+
+def taught(bench: Bench, name: str, whole: Whole, steps: int, *, fresh: bool) -> Transformer:
+    """Give a student that was taught on text, with the weights of its blocks or fresh ones; it is kept by its name.
+
+    What is fresh begins as blocks begin, and keeps the fitted embedding and the joints.
     """
-    table, blocks = of_berts_shape(bench, choice.costs[PARAMS]) if arm == "bert" else (choice.table, choice.blocks)
-    student = bench.selection.student(table, blocks, bench.networks)
-    path = bench.results.path.with_suffix("") / f"{bench.seed}-{size}-{arm}-{steps}.safetensors"
+    student = bench.selection.student(*whole, bench.networks)
+    path = bench.kept(f"{name}.safetensors", {"steps": steps})
     if path.is_file():
         student.model.load_state_dict(load_file(path))
         return student.model
-    if arm != "found":
-        assert student.model.encoder is not None
-        initialise(student.model.encoder.layers, torch.Generator().manual_seed(bench.seed), "width")
+    if fresh:
+        _begin_anew(student.model, whole[1], bench)
     method = bench.job.method
     recipe = Recipe(steps, method.batch, method.student_rate, decay="cosine", seed=bench.seed)
     train(student, bench.selection.started.stream(bench.seed), given, recipe)
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, save(student.model.state_dict()))
     return student.model
+
+
+def _begin_anew(model: Transformer, blocks: Sequence[Chain], bench: Bench) -> None:
+    assert model.encoder is not None
+    initialise(model.encoder.layers, torch.Generator().manual_seed(bench.seed), "bert")
+    norms = [
+        basis.norm(block.width)
+        for block, basis in zip(blocks, bench.selection.prepared.bases[1:], strict=True)
+        for _ in block.operations
+    ]
+    for layer, norm in zip(model.encoder.layers, norms, strict=True):
+        fill_norms(layer, *norm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +109,7 @@ class Lesson:
 
     bench: Bench
     task: str
-    data: Path
+    data: Path | None
     effort: Effort
 
     @cached_property
@@ -91,19 +120,28 @@ class Lesson:
 
     @cached_property
     def teacher(self) -> tuple[Teaching, Row]:
-        """Fine-tune the teacher, and tell its score."""
-        training = self._training(_TEACHERS_RATE)
+        """Fine-tune the teacher, or read it where that was done before, and tell its score."""
+        training, name = self._training(_TEACHERS_RATE), self.task.replace("/", "-")
         model = task_model(self.bench.selection.started.imported, self.prepared, training)
-        found = fit(model, self.prepared, training)
-        return Teaching(found.model, Mix(0.5, 0.5, 1.0)), {"score": found.metrics[self.prepared.task.metric]}
+        # the text on which students are taught is nothing to the teacher
+        path = self.bench.kept(f"teacher-{Path(name).stem}.safetensors", asdict(replace(self.effort, steps=0)))
+        if path.is_file():
+            model.load_state_dict(load_file(path))
+            metrics: Mapping[str, float] = judge(model.eval(), self.prepared, self.prepared.validation)
+        else:
+            metrics = fit(model, self.prepared, training).metrics
+            write_whole(path, save(model.state_dict()))
+        return Teaching(model, Mix(0.5, 0.5, 1.0)), {"score": metrics[self.prepared.task.metric]}
 
-    def fine_tuned(self, size: str, arm: str, choice: Choice) -> Row:
+    def fine_tuned(self, size: str, arm: str) -> Row:
         """Fine-tune a student with the teacher's help, and judge it on validation."""
-        student = taught(self.bench, size, arm, choice, self.effort.steps)
+        plain, found = rivals(self.bench, size)
+        whole = plain if arm == "bert" else found
+        student = taught(self.bench, f"{size}-{arm}", whole, self.effort.steps, fresh=arm != "found")
         training = self._training(_STUDENTS_RATE)
         model = with_weights(fresh_model(student.card, self.prepared, training), student.state_dict())
-        found = fit(model, self.prepared, training, teaching=self.teacher[0])
-        return {"score": found.metrics[self.prepared.task.metric], "params": params(student.card)}
+        trained = fit(model, self.prepared, training, teaching=self.teacher[0])
+        return {"score": trained.metrics[self.prepared.task.metric], "params": params(student.card)}
 
     def _training(self, rate: float) -> Training:
         batch = self.bench.job.method.batch

@@ -12,12 +12,12 @@ import pytest
 import torch
 from tests.evaluate.toy import TASK
 
-from formwright.core.errors import EvaluationFailed
+from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.cost import params
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 DATA = Path(__file__).parents[2] / "../shared/data"
-pytestmark = pytest.mark.slow  # it imports torch
+slow = pytest.mark.slow  # it imports torch
 
 
 @pytest.fixture
@@ -42,6 +42,7 @@ def mixers(card: Any) -> list[str]:
     return [block.mixer.TYPE for block in card.encoder.layers]
 
 
+@slow
 def test_variants_have_the_layers_of_the_nearest_other_kind(kit: Any) -> None:
     variants, card = kit("variants"), found_design(kit)
     layers = card.encoder.layers
@@ -53,6 +54,7 @@ def test_variants_have_the_layers_of_the_nearest_other_kind(kit: Any) -> None:
     assert variants.attention_only(variants.attention_only(card)) is None
 
 
+@slow
 def test_a_bert_is_as_large_as_a_design(kit: Any) -> None:
     card = found_design(kit)
     bert = kit("variants").bert_like(card)
@@ -60,6 +62,7 @@ def test_a_bert_is_as_large_as_a_design(kit: Any) -> None:
     assert params(bert) == pytest.approx(params(card), rel=0.005)
 
 
+@slow
 def test_kernels_are_put_in_another_order(kit: Any) -> None:
     variants, card = kit("variants"), found_design(kit)
     assert variants.kernels_of(card) == (31, 5)
@@ -70,11 +73,13 @@ def test_kernels_are_put_in_another_order(kit: Any) -> None:
     assert not variants.is_descending((5, 31))
 
 
+@slow
 def test_every_comparison_names_designs_that_are_trained(kit: Any) -> None:
     report, names = kit("report"), kit("variants").comparisons(kit("setting").nano_space(4), found_design(kit)).keys()
     assert set(report.AGAINST) | set(report.AGAINST.values()) | set(report.UNIFORM) <= names
 
 
+@slow
 def test_tau_and_steps_saved(kit: Any) -> None:
     summary = kit("summary")
     assert summary.kendall([1, 2, 3], [1, 3, 2]) == pytest.approx(1 / 3)
@@ -87,6 +92,7 @@ def test_tau_and_steps_saved(kit: Any) -> None:
     assert summary.saved({**row, "inherited": [3.0, 2.5, 2.5]}) == 0.0
 
 
+@slow
 def test_rankings_have_intervals_around_them(kit: Any) -> None:
     long = np.arange(12.0)
     perfect = np.stack([long, long[::-1], long], axis=1)
@@ -99,6 +105,7 @@ def test_rankings_have_intervals_around_them(kit: Any) -> None:
     assert low < mean == 1.5 < high
 
 
+@slow
 def test_searches_are_summed_up_by_their_best_trial(kit: Any) -> None:
     summary = kit("summary")
     assert summary.best_so_far([None, 0.5, 0.4, 0.7]) == [0.0, 0.5, 0.5, 0.7]
@@ -108,6 +115,7 @@ def test_searches_are_summed_up_by_their_best_trial(kit: Any) -> None:
     assert better == {"a against b": [1.0, 1.0, 1.0]}
 
 
+@slow
 def test_equal_tokens_have_no_residual_and_different_ones_do(kit: Any) -> None:
     uniformity = kit("uniformity")
     same = torch.ones(5, 1) * torch.tensor([1.0, -2.0, 3.0])
@@ -117,11 +125,13 @@ def test_equal_tokens_have_no_residual_and_different_ones_do(kit: Any) -> None:
     assert uniformity.relative_residual(torch.tensor([[1.0, 0.0], [-1.0, 0.0]])) == pytest.approx(1.0)
 
 
+@slow
 def test_text_is_cut_into_rows_of_equal_length(kit: Any) -> None:
     lines = [" = Heading = \n", "\n", " a b c d e \n", "f\n"]
     assert kit("real").rows_of(lines, 2) == ["a b", "c d"]
 
 
+@slow
 def test_real_designs_are_wider_and_of_equal_size(kit: Any) -> None:
     real, setting = kit("real"), kit("setting").Real(width=128)
     found = real.contestants(setting, found_design(kit), found_design(kit))
@@ -130,6 +140,7 @@ def test_real_designs_are_wider_and_of_equal_size(kit: Any) -> None:
     assert params(found["found, BERT as large"]) == pytest.approx(params(found["found"]), rel=0.005)
 
 
+@slow
 def test_runs_that_are_there_are_not_run_again(kit: Any, tmp_path: Path) -> None:
     runs, setting = kit("runs"), kit("setting").tiny()
     results, calls = runs.Results(tmp_path / "runs.jsonl", setting), []
@@ -149,20 +160,85 @@ def test_runs_that_are_there_are_not_run_again(kit: Any, tmp_path: Path) -> None
     rows = results.rows()
     assert rows["long", "good", 1]["score"] == 1.0
     assert rows["long", "bad", 0]["failure"] == "it diverged"
-    other = replace(setting, nano=replace(setting.nano, trials=7))
-    assert runs.Results(results.path, other).missing([first]) == [first]
+    for changes, kept in (({"trials": 7, "curve": 9}, True), ({"batch": 7}, False)):
+        other = runs.Results(results.path, replace(setting, nano=replace(setting.nano, **changes)))
+        assert other.missing([first]) == ([] if kept else [first])
 
 
+@slow
+def test_runs_are_kept_unless_what_decides_them_changes(kit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = kit("setting")
+    setting = module.Setting()
+
+    def changed(**nano: Any) -> set[str]:
+        other = replace(setting, nano=replace(setting.nano, **nano))
+        return {kind for kind in ("search", "long", "curve", "real") if other.digest(kind) != setting.digest(kind)}
+
+    assert changed(long=module.Steps(1, 1)) == {"long"}
+    assert changed(curve=7) == {"curve"}
+    assert changed(short=module.Steps(1, 1)) == changed(trials=7) == {"search", "curve"}
+    assert changed(batch=7) == {"search", "long", "curve"}
+    before = {kind: setting.digest(kind) for kind in ("search", "long", "curve", "real")}
+    for name, value, expected in (("LAYERS", 3, {"search", "curve"}), ("RATE", 1e-3, {"search", "long", "curve"})):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, value)
+            assert {kind for kind in before if setting.digest(kind) != before[kind]} == expected
+
+
+@slow
+def test_a_real_training_goes_on_from_what_the_same_settings_left(kit: Any, tmp_path: Path) -> None:
+    real, setting = kit("real"), kit("setting").Setting()
+    job, other = kit("runs").Job("real", "found", 0), replace(setting, real=replace(setting.real, rate=1.0))
+    same = replace(setting, nano=replace(setting.nano, trials=7))
+    assert real.place_of(same, tmp_path, job) == real.place_of(setting, tmp_path, job)
+    assert real.place_of(other, tmp_path, job) != real.place_of(setting, tmp_path, job)
+
+
+@slow
+def test_a_search_whose_files_are_gone_is_not_taken_for_fresh_weights(
+    kit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = kit("setting").tiny()
+    monkeypatch.setattr(kit("setting"), "load_task", lambda name: TASK)
+    with pytest.raises(IllegalInput, match=r"'random, shared' is done, but .* has 0 of its 5 trials: put that folder"):
+        kit("trainings").compared(setting, tmp_path, kit("runs").Job("curve", "0", 0))
+
+
+@slow
+def test_designs_are_trained_long_with_other_seeds_than_in_the_search(kit: Any, tmp_path: Path) -> None:
+    plan, runs, setting = kit("plan"), kit("runs"), kit("setting").tiny()
+    card = found_design(kit).to_json()
+    results = runs.Results(tmp_path / "runs.jsonl", setting)
+    trials = [{"number": number, "card": card, "score": 0.5} for number in range(2)]
+    results.complete(plan.searches(["sharing", "designs"], [0, 1]), lambda job: {"trials": trials}, workers=1)
+    jobs = [*plan.ranked(setting, results, [0, 1]), *plan.retrained(setting, results, ["OP-NAS, shared"], [0, 1])]
+    assert {job.kind for job in jobs} == {"long"}
+    assert {job.seed for job in jobs} == {100, 101}
+
+
+@slow
+def test_designs_of_which_every_training_failed_have_no_uniformity(kit: Any) -> None:
+    one, lost = {"residual": [0.5, 0.25], "cosine": [0.1, 0.3]}, {"failure": "it diverged"}
+    alike = kit("report")._alike
+    assert alike([one, lost]) == one
+    assert alike([lost, lost]) == {}
+    drawn = kit("figures").uniformity({"found": one, "published": {}}, "cosine", "Cosine")
+    assert "found" in drawn
+    assert "published" not in drawn
+
+
+@slow
 def test_parts_run_what_they_need_and_no_more(kit: Any) -> None:
     plan, setting = kit("plan"), kit("setting").Setting()
     assert plan.arms_of(["sharing"]) == ["random", "random, shared"]
     assert plan.arms_of(["real"]) == ["OP-NAS, shared"]
-    assert len(plan.searches(plan.PARTS, [0, 1, 2])) == 15
+    assert len(plan.searches(plan.PARTS, [0, 1, 2])) == 21
     expected = plan.estimate(setting, plan.PARTS, [0, 1, 2])
-    assert sum(minutes for part, minutes in expected.items() if part != "real") <= 60
+    assert sum(minutes for part, minutes in expected.items() if part != "real") <= 130
     assert expected["real"] <= 40
 
 
+@slow
 @pytest.mark.long
 @pytest.mark.timeout(300)  # it takes a quarter of a minute, and on a busy machine more
 def test_the_parts_on_a_builtin_task_run_from_end_to_end(
@@ -181,6 +257,8 @@ def test_the_parts_on_a_builtin_task_run_from_end_to_end(
     found = json.loads(file.read_text(encoding="utf-8"))
     assert found["sharing"]["tau"]["designs"] == 3
     assert len(found["searches"]["OP-NAS, shared"]["curve"]) == 5
+    assert found["searches"]["OP-NAS, shared"]["unlike_op_nas"] == [0]
+    assert found["searches"]["random, shared"]["unlike_op_nas"] != [0]
     assert len(found["designs"]["uniformity"]["found"]["cosine"]) == 4
     assert len(list((tmp_path / "figures").glob("*.svg"))) == 5
 

@@ -9,6 +9,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import torch
+from tests.compress.tiny import BERT, LENGTH
+
+from formwright.cost import macs
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -41,7 +45,7 @@ def keep(folder: Path, **arms: Any) -> None:
 def test_the_front_is_drawn_from_what_is_kept(
     compress: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    usual = compress.USUAL.name
+    usual = sys.modules["compress_kit.arms"].USUAL.name
     for seed, score in ((0, 0.8), (1, 0.6)):
         teacher = {"validation": 0.9, "test": 0.9}
         keep(
@@ -66,11 +70,12 @@ def test_without_torch_pruning_its_line_is_told_and_other_parts_run(
 ) -> None:
     monkeypatch.setattr(compress, "find_spec", lambda _: None)
     for part in ("others", "fronts"):
-        with pytest.raises(SystemExit, match="need Torch-Pruning: pip install torch-pruning"):
+        with pytest.raises(SystemExit, match="need Torch-Pruning: pip install torch-pruning, or leave them out with"):
             compress.main(["--quick", "--parts", part, "--results", str(tmp_path)])
     assert not list(tmp_path.iterdir())
     monkeypatch.setattr(compress, "_settings", lambda _: [])
     compress.main(["--quick", "--parts", "front", "speed", "--results", str(tmp_path)])
+    compress.main(["--quick", "--parts", "others", "--rivals", "fewer-layers", "--results", str(tmp_path)])
 
 
 @pytest.mark.slow
@@ -79,9 +84,116 @@ def test_results_of_another_setting_are_left_alone(tmp_path: Path) -> None:
     kit = sys.modules["compress_kit.bench"]
     setting = kit.Setting("glue/sst2", "data", 8000, 32, 0)
     kit.Bench(setting, tmp_path).claim()
-    kit.Bench(replace(setting, data="moved", threads=2), tmp_path).claim()  # which change no result
+    same = replace(setting, data="moved", threads=2, ablation=(2, 60))  # which change no result of the same name
+    kit.Bench(same, tmp_path).claim()
     with pytest.raises(SystemExit, match="holds results of another setting; name another folder with --results"):
         kit.Bench(replace(setting, epochs=2), tmp_path).claim()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compress")
+def test_an_arm_that_another_process_is_at_is_left_to_it_and_waited_for(tmp_path: Path) -> None:
+    kit, kept = sys.modules["compress_kit.bench"], list[str]()
+    bench = kit.Bench(kit.Setting("glue/sst2", None, None, 32, 0), tmp_path)
+
+    def compute() -> dict[str, Any]:
+        kept.append("computed")
+        return {"score": 1}
+
+    with bench._alone("mine"), pytest.raises(kit.Held):
+        bench.kept("mine", compute, wait=False)
+    with bench._alone("mine"):
+        assert bench.kept("other", compute, wait=False) == {"score": 1}
+    assert bench.kept("mine", compute) == bench.kept("mine", compute, wait=False) == {"score": 1}
+    assert len(kept) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compress")
+def test_what_others_hold_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    kit, order = sys.modules["compress_kit.arms"], list[tuple[str, bool]]()
+
+    class Busy:
+        def kept(self, name: str, _: object, *, wait: bool = True) -> dict[str, Any]:
+            order.append((name, wait))
+            if name == "first" and not wait:
+                raise sys.modules["compress_kit.bench"].Held(name)
+            return {}
+
+    listed = [kit.Work(name, name, dict) for name in ("first", "second")]
+    monkeypatch.setattr(kit, "works", lambda *_: listed)
+    assert list(kit.arms(Busy(), [], [])) == ["teacher", "first", "second"]
+    assert order == [("teacher", True), ("first", False), ("second", False), ("first", True)]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compress")
+def test_shorter_arms_have_a_usual_one_of_their_length(tmp_path: Path) -> None:
+    kit, bench = sys.modules["compress_kit.arms"], sys.modules["compress_kit.bench"]
+    setting = bench.Setting("glue/sst2", None, None, 32, 0)
+    whole = [arm.name for arm in kit.networks(bench.Bench(setting, tmp_path), ["front", "orders", "spaces"])]
+    assert len(set(whole)) == len(whole) == 7
+    short = bench.Bench(replace(setting, ablation=(2, 60)), tmp_path)
+    names = [arm.name for arm in kit.networks(short, ["front", "orders", "spaces"])]
+    assert names == [whole[0], *(f"{name}-2-epochs-60" for name in whole)]
+    assert [arm.name for arm in kit.networks(short, ["front"])] == whole[:1]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compress")
+def test_the_grid_brings_the_sub_networks_that_are_as_wide_everywhere() -> None:
+    kit = sys.modules["compress_kit.networks"]
+    choices, met = kit.grid(BERT, 5, lambda card: float(macs(card, LENGTH)))
+    assert len(met) == 5
+    assert met[-1].cost == macs(BERT, LENGTH)
+    for one in met:
+        assert len(set(one.widths)) == 1
+        assert macs(choices.space.card(choices.design(one.widths)), LENGTH) == one.cost
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compress")
+def test_seeds_are_summed_up_by_mean_and_range() -> None:
+    kit = sys.modules["compress_kit.summary"]
+    seeds = [
+        {"teacher": {"validation": 0.9, "test": None}, "a": {"at": {"50%": {"validation": score, "test": 0.5}}}}
+        for score in (0.6, 0.8)
+    ]
+    seeds[0]["a"]["hypervolume"] = {"validation": 0.25}
+    seeds[1]["searches"] = {"nsga2": {"hypervolume": 0.3}}
+    found = kit.summary(seeds)
+    assert found["a"] == {
+        "50% validation": [0.6, 0.8],
+        "50% test": [0.5, 0.5],
+        "hypervolume validation": [0.25],
+    }
+    assert kit.lines(found)[0] == "  teacher validation: 0.9000 (0.9000 to 0.9000; seeds: 2)"
+    assert "  a 50% validation: 0.7000 (0.6000 to 0.8000; seeds: 2)" in kit.lines(found)
+    assert "searches" not in found
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.usefixtures("compress")
+def test_the_ratio_of_a_share_is_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a pruner that narrows every feed-forward layer by the ratio, whatever the kind."""
+    kit, bench = sys.modules["compress_kit.pruned"], sys.modules["compress_kit.bench"]
+    pruned: list[str] = []
+
+    def prune(_: Any, model: Any, kind: str, ratio: float) -> None:
+        pruned.append(kind)
+        for layer in model.bert.encoder.layer:
+            left = round((1 - ratio) * layer.intermediate.dense.out_features)
+            layer.intermediate.dense = torch.nn.Linear(layer.intermediate.dense.in_features, left)
+            layer.output.dense = torch.nn.Linear(left, layer.output.dense.out_features)
+
+    monkeypatch.setattr(kit, "_prune", prune)
+    setting = replace(sys.modules["compress_kit.quick"].quick(tmp_path), teacher_epochs=0.1)
+    found = bench.Bench(setting, tmp_path / "seed")
+    magnitude, taylor = (kit.pruned_to(found, kind, 0.5) for kind in ("magnitude", "taylor"))
+    assert magnitude.ratio == taylor.ratio
+    assert 0.45 < magnitude.share == taylor.share <= 0.5
+    assert pruned == ["magnitude"] * kit._HALVINGS + ["magnitude", "taylor"]
 
 
 @pytest.mark.slow
@@ -90,19 +202,23 @@ def test_results_of_another_setting_are_left_alone(tmp_path: Path) -> None:
 def test_every_part_runs_and_nothing_is_done_twice(
     compress: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(compress, "ORDERS", compress.ORDERS[:1])  # the others differ in a word
-    monkeypatch.setattr(compress, "SPACES", compress.SPACES[:1])
+    kit = sys.modules["compress_kit.arms"]
+    monkeypatch.setattr(kit, "ORDERS", kit.ORDERS[:1])  # the others differ in a word
+    monkeypatch.setattr(kit, "SPACES", kit.SPACES[:1])
     able = find_spec("torch_pruning") is not None  # which is no need of ours
-    parts = [part for part in compress.PARTS if able or part not in compress.NEED_PRUNING]
-    arguments = ["--quick", "--results", str(tmp_path), "--json", str(tmp_path / "found.json"), "--parts", *parts]
+    names = [name for name in compress.RIVALS if able or name not in compress.NEED_PRUNING]
+    arguments = ["--quick", "--results", str(tmp_path), "--json", str(tmp_path / "found.json"), "--rivals", *names]
+    arguments += ["--ablation-epochs", "0.5", "--ablation-evaluations", "6"]
     compress.main(arguments)
     found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["mini-glue/sst2 0"]
-    names = [name for name in sys.modules["compress_kit.others"].RIVALS if able]
     check_rivals(found, names)
-    check_points(found, [compress.USUAL.name, "random", *(f"front-{name}" for name in names)])
+    check_points(found, [kit.USUAL.name, "random", *(f"front-{name}" for name in names)])
+    short = [name for name in found if name.endswith("-0.5-epochs-6")]
+    assert {len(found[name]["front"]) for name in short} == {6}
+    assert len(short) == 3  # the usual one, an order and a space
     check_searches(found)
     assert found["teacher"]["macs"] == 1.0
-    assert found[compress.USUAL.name]["hypervolume"]["validation"] > 0
+    assert found[kit.USUAL.name]["hypervolume"]["validation"] > 0
     assert len(found["untrained"]["scores"]) == 16
     assert found["speed"].keys() >= {"teacher", "50%", "int8"}
     assert found["speed"]["teacher"]["yield at 32"] == 1.0

@@ -1,6 +1,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -8,11 +9,15 @@ import pytest
 from tests.evaluate.fake_table import fake_benchmark
 from tests.tasks.test_corpora import pairs, texts
 
-from formwright.core.errors import IllegalInput
+from formwright.core.errors import EvaluationFailed, IllegalInput
+from formwright.core.records import Observation, Request
 from formwright.cost import params
+from formwright.evaluate.benchmark import Benchmark
+from formwright.evaluate.context import Context
 from formwright.search.unseen import anything
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
+SCORES = ("validation", "test", "noise_validation", "noise_test")  # one for each mark
 
 
 @pytest.fixture
@@ -55,6 +60,92 @@ def test_rungs_that_grow_unevenly_are_refused(script: ModuleType) -> None:
     assert script.Course(table.space, table.objective, anything, (7,)).searcher("hurdles").rungs == (7,)
 
 
+@dataclass(frozen=True)
+class Noting:
+    """Look scores up, and note whose."""
+
+    table: Benchmark
+    digests: list[str]
+
+    def evaluate(self, request: Request, context: Context) -> Observation:
+        self.digests.append(request.card.digest)
+        return self.table.evaluator().evaluate(request, context)
+
+
+def two_marks() -> Benchmark:
+    """Give a table whose designs were judged half-way and at the end: there is one hurdle."""
+    table = fake_benchmark().table
+    scores = {name: getattr(table, name)[..., 1:] for name in SCORES}
+    facts = {**table.facts, "marks": table.facts["marks"][1:]}
+    return Benchmark(replace(table, facts=facts, **scores), fake_benchmark().space)
+
+
+@pytest.mark.slow
+def test_a_table_with_two_marks_has_one_hurdle(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = two_marks()
+    assert table.table.marks == (10, 20)
+    monkeypatch.setattr(script, "bench", lambda _: table)
+    course = script.Course(table.space, table.objective, table.legal, table.table.marks)
+    assert {way: course.searcher(way).rungs for way in script.WAYS} == {
+        "hurdles": (10, 20), "fixed-short": (10,), "fixed-full": (20,), "halving": (10, 20),
+    }  # fmt: skip
+    for way in script.WAYS:
+        row = script.execute(script.TINY, script.Sources(None, None), ("table", "table", way, "0"))
+        assert row["steps"] == script.TINY.table_trainings * 20
+        assert 1 <= row["rank"] <= len(table.table)
+
+
+@pytest.mark.slow
+def test_evolutions_of_one_seed_begin_with_the_same_designs(script: ModuleType) -> None:
+    from evolved_kit.races import race
+
+    table, asked = fake_benchmark(), {way: list[str]() for way in script.WAYS}
+    course = script.Course(table.space, table.objective, table.legal, table.table.marks, 6, 2)
+    for way in script.WAYS:
+        race(course, way, Noting(table, asked[way]), 400, seed=3)
+    assert asked["hurdles"][:6] == asked["fixed-short"][:6] == asked["fixed-full"][:6]
+    assert len({*asked["hurdles"][:6]}) == 6
+
+
+def test_a_part_is_run_again_only_where_its_own_plan_changed(script: ModuleType, tmp_path: Path) -> None:
+    sources, path, wanted = script.Sources(None, None), tmp_path / "rows.jsonl", [("cells",), ("search",)]
+    plans = script.plans_of(script.WHOLE, sources, wanted)
+    path.write_text("".join(json.dumps({"unit": [part], "plan": plans[part]}) + "\n" for part in plans))
+    assert len(script.stored(path, plans)) == 2
+    longer = replace(script.WHOLE, cells=replace(script.WHOLE.cells, steps=7))
+    assert [row["unit"] for row in script.stored(path, script.plans_of(longer, sources, wanted))] == [["search"]]
+    fewer = replace(script.WHOLE, validation=7)
+    assert [row["unit"] for row in script.stored(path, script.plans_of(fewer, sources, wanted))] == [["cells"]]
+    shared = {name for names in script.OWN.values() for name in names}
+    assert shared == {field.name for field in fields(script.Plan)}  # nothing that decides is left out
+
+
+def test_rows_of_another_table_do_not_count(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = []
+    for table in (fake_benchmark(), two_marks()):
+        monkeypatch.setattr(script, "bench", lambda _, table=table: table)
+        plans.append(script.own_plan(script.WHOLE, script.Sources(None, None), "table"))
+    assert plans[0] != plans[1]
+
+
+def test_what_fails_is_recorded(script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from evolved_kit.races import in_full
+
+    class Failing:
+        """Fail, as designs that diverge do."""
+
+        def evaluate(self, *_: object) -> None:
+            raise EvaluationFailed("the loss is nan")
+
+    assert in_full(Failing(), fake_benchmark().space.card, "perplexity", Context(0)) is None
+    monkeypatch.setattr(script, "measure", Failing().evaluate)
+    row = script.execute(script.TINY, script.Sources(tmp_path, None), ("cells", "multi30k", "evolved", "0"))
+    assert row["failed"] == "the loss is nan"
+    assert script.summary([row]) == {
+        "cells": {}, "table": {}, "search": {}, "failed": {"cells multi30k evolved 0": "the loss is nan"},
+    }  # fmt: skip
+
+
 def test_a_choice_counts_from_when_it_stays_good(script: ModuleType) -> None:
     moments = [script.Moment(steps, card, 1) for steps, card in ((1, "good"), (3, "bad"), (7, "good"), (9, "better"))]
     assert script.steps_to(moments, lambda card: card != "bad") == 7
@@ -82,6 +173,10 @@ def test_searches_are_compared_at_what_the_worst_has_found(script: ModuleType) -
     found = script.summary(rows)["search"]
     assert found["hurdles"] == {"perplexity": [3.0], "steps_to_same": [10]}
     assert found["halving"] == {"perplexity": [5.0], "steps_to_same": [20]}
+    rows.append({"unit": ["search", "translation", "fixed-short", "0"], "curve": [[10, None], [20, None]]})
+    again = script.summary(rows)["search"]
+    assert again["fixed-short"] == {"perplexity": [None], "steps_to_same": [None]}
+    assert {way: again[way] for way in found} == found  # a failure is not what the others are compared with
 
 
 @pytest.mark.slow

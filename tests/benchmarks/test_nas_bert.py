@@ -2,15 +2,23 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+import torch
 from tests.cli.blocks import line
 from tests.cli.training import table
 from tests.compress.blockwise.small import pretended
+from tests.space.zoo.test_chains import teacher
 
 from formwright.cli.app import main
+from formwright.compress.blockwise.folders import Folders
+from formwright.compress.folders import write_json
+from formwright.cost import params, params_body
+from formwright.space.zoo.chains import Chain, chain_card, scaled
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -44,13 +52,49 @@ def test_a_correlation_lies_in_its_interval(benchmark: ModuleType) -> None:
     assert found > 0.5
 
 
+def test_berts_shape_has_the_largest_body_and_then_the_largest_table(benchmark: ModuleType) -> None:
+    from nas_bert_kit.students import of_berts_shape
+
+    menu = scaled(teacher(384, 6))
+    for limit in (3e6, 5e6, 10e6, 15e6):
+        table, blocks = of_berts_shape(menu, limit)
+        size, body = params(chain_card(menu, table, blocks)), params_body(chain_card(menu, table, blocks))
+        assert size <= limit
+        assert blocks[0].operations == ("attention", "feed-forward") * 2
+        wider = [width for width in menu.widths if width > blocks[0].width]
+        narrowest = (chain_card(menu, menu.embeddings[0], [Chain(width, blocks[0].operations)] * 3) for width in wider)
+        assert all(params(card) > limit and params_body(card) > body for card in narrowest)
+        beside = [params(chain_card(menu, other, blocks)) for other in menu.embeddings]
+        assert size == max(one for one in beside if one <= limit)
+    assert of_berts_shape(menu, 1.0) == (menu.embeddings[0], (Chain(menu.widths[0], blocks[0].operations),) * 3)
+
+
+def test_data_that_would_be_downloaded_is_asked_for(
+    benchmark: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        benchmark.main([str(tmp_path), "--parts", "tasks", "--tasks", "glue/rte"])
+    assert "the part tasks reads glue/rte from files: name their folder with --data DIR" in capsys.readouterr().err
+
+
+def test_rows_of_another_compression_or_effort_do_not_count(benchmark: ModuleType, tmp_path: Path) -> None:
+    bench = benchmark.Bench(tmp_path, benchmark.Results(tmp_path / "results.jsonl"), 0)
+    write_json(tmp_path / "compress.json", {"rounds": 1})
+    write_json(Folders(tmp_path).plan, {"round_steps": 4})
+    marks = [bench.mark(), bench.mark({"steps": 2}), bench.mark({"steps": 3}), replace(bench, seed=1).mark()]
+    write_json(tmp_path / "compress.json", {"rounds": 2})
+    assert len({*marks, bench.mark()}) == 5
+    assert bench.kept("a.safetensors", {"steps": 2}) != bench.kept("a.safetensors", {"steps": 3})
+
+
 @pytest.mark.slow
 @pytest.mark.long
 def test_every_part_runs_and_goes_on(
     benchmark: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("formwright.cli.compress_blocks.quick", lambda *_: pretended)
-    monkeypatch.setattr("nas_bert_kit.scores.quick", lambda *_: pretended)
+    for part in ("scores", "students"):
+        monkeypatch.setattr(f"nas_bert_kit.{part}.quick", lambda *_: pretended)
     with pytest.raises(SystemExit):
         main(line(tmp_path))
     task = tmp_path / "mine.csv"
@@ -66,3 +110,28 @@ def test_every_part_runs_and_goes_on(
     assert capsys.readouterr().out == first
     assert "over 5 students" in first
     assert all(f"{size} {arm} " in first for size in ("3k", "6k") for arm in ("found", "found-fresh", "bert"))
+    rows = {row["key"].split("/", 2)[2]: row for row in benchmark.Results(tmp_path / "results.jsonl").rows("tasks")}
+    for size, most in (("3k", 3000), ("6k", 6000)):
+        found, fresh, plain = (rows[f"{task}/{size}/{arm}"]["params"] for arm in ("found", "found-fresh", "bert"))
+        assert found == fresh <= plain <= most
+    bench = benchmark.Bench(tmp_path / "out", benchmark.Results(tmp_path / "results.jsonl"), 0)
+    check_fresh(bench)
+
+
+def check_fresh(bench: Any) -> None:
+    """See that a fresh student begins as blocks begin: with BERT's small weights, and norms for its teacher's size."""
+    from nas_bert_kit.students import _begin_anew, rivals
+
+    (table, blocks), _ = rivals(bench, "6k")
+    model = bench.selection.student(table, blocks, bench.networks).model
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    _begin_anew(model, blocks, bench)
+    changed = {name.split(".")[1] for name, tensor in model.state_dict().items() if not tensor.equal(before[name])}
+    assert changed == {"layers"}  # the embedding and the joints stay
+    untaught = bench.selection.training(0).network().layer(blocks[0].width, 0, "attention").state_dict()
+    fresh = model.encoder.layers[0].state_dict()
+    for name, tensor in untaught.items():
+        if "norm" in name:
+            assert torch.equal(tensor, fresh[name])
+        elif tensor.ndim > 1:
+            assert fresh[name].std() == pytest.approx(float(tensor.std()), rel=0.5)

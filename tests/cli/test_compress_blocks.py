@@ -1,5 +1,6 @@
 """Block-wise compressions by the command: they deliver, go on after kills, and their models are trained on."""
 
+import json
 import os
 import signal
 import subprocess
@@ -48,11 +49,29 @@ def test_models_of_several_sizes_are_delivered_and_trained_on(run: Run, tmp_path
     assert "steps each" not in again.err
     other = run(*line(tmp_path, "--seed", 1))
     assert (other.code, "seed 0" in other.err) == (2, True)
+    tables = [path.read_bytes() for path in sorted((tmp_path / "out" / "blocks").glob("*/*"))]
+    later = run(*line(tmp_path, "--json", sizes="5k,3k"))
+    assert later.code == 0, later.err
+    assert [model["name"] for model in later.data["models"]] == ["5k", "3k"]
+    assert later.data["models"][1] == done.data["models"][0]
+    assert [path.read_bytes() for path in sorted((tmp_path / "out" / "blocks").glob("*/*"))] == tables
+    assert all(name in Path(done.data["report"]).read_text(encoding="utf-8") for name in ("3k", "5k", "6k"))
     trained = _on_task(run, tmp_path, Path(done.data["models"][0]["path"]), "student")
     teacher = _on_task(run, tmp_path, tmp_path / "bert", "teacher")
     taught = _on_task(run, tmp_path, Path(done.data["models"][0]["path"]), "taught", "--distil-from", teacher)
     assert trained.is_dir()
     assert taught.is_dir()
+
+
+def test_a_model_that_is_slower_than_asked_for_is_told_of(run: Run, tmp_path: Path) -> None:
+    done = run(*line(tmp_path, "--json"))
+    facts = Folders(tmp_path / "out").facts("6k")
+    plain = json.loads(facts.read_text(encoding="utf-8"))
+    facts.write_text(json.dumps({**plain, "latency_ms": 9.5, "exceeded": ["latency_ms"]}), encoding="utf-8")
+    again = run(*line(tmp_path))
+    assert (done.code, again.code) == (0, 0)
+    assert "6k takes 9.50 ms as a whole, more than was asked for" in " ".join(again.out.split())
+    assert "3k takes" not in again.out
 
 
 def _on_task(run: Run, folder: Path, model: Path, out: str, *options: object) -> Path:
@@ -71,7 +90,7 @@ STAGES: dict[str, Callable[[Path], bool]] = {
     "first block": has_checkpoint("block-0"),
     "second block": has_checkpoint("block-1"),
     "chosen": lambda out: Folders(out).choices.is_file(),
-    "student": has_checkpoint("student-3k"),
+    "student": has_checkpoint("student-3k@60"),
     "delivered": lambda out: Folders(out).facts("3k").is_file(),
 }
 

@@ -11,8 +11,10 @@ from tests.cli.test_compress import check
 
 from formwright.cli import compress_run
 from formwright.core.errors import EvaluationFailed
+from formwright.cost import macs
 from formwright.study import finish
 from formwright.study.alone import alone_in
+from formwright.study.place import find
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.usefixtures("one_process")]
 
@@ -49,6 +51,35 @@ def test_a_folder_that_was_moved_goes_on_and_one_that_is_not_trained_is_no_study
     assert f"another process works in {tmp_path / 'again'}; wait for it" in refused.err
     assert run("resume", tmp_path / "again", "--trials", 7, "--workers", 1).code == 0
     assert len(trials(tmp_path / "again")) == 7
+
+
+def test_a_machine_with_other_processors_goes_on(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = line(tmp_path, "--json")
+    place = words.index("--threads")
+    del words[place : place + 2]
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(compress_run.Stages, "super_network", stop)
+        assert run(*words).code == 130
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    check(run(*words).data, tmp_path)
+    refused = run(*words, "--threads", 3)
+    assert refused.code == 2
+    assert "other options (threads 1)" in refused.err
+
+
+def test_a_model_that_is_measured_beyond_its_target_is_delivered_and_that_is_said(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compress_run, "quick", lambda length: lambda card: macs(card, length) / 1e4)
+    monkeypatch.setattr(finish, "measured_costs", lambda *_: {"macs": 1.0, "latency_ms": 1234.5})
+    done = run(*line(tmp_path, "--target", "latency_ms=6"))
+    assert "latency_ms-6 is missed: latency_ms-6 was measured at latency_ms 1234, above the 6 that" in done.out
+    folder = tmp_path / "out" / "models" / "latency_ms-6"
+    assert "&lt;=6.0, which was exceeded when it was measured" in (folder / "README.md").read_text(encoding="utf-8")
+    with find(str(tmp_path / "out")).open() as opened:
+        notes = [event.data for event in opened.log.read() if event.kind == "note"]
+    assert [note["exceeded"] for note in notes if "exceeded" in note] == ["latency_ms<=6.0"]
 
 
 def failing(number: int, failed: list[str]) -> Callable[..., float]:

@@ -79,6 +79,16 @@ def test_tasks_say_what_they_need(run: Run) -> None:
     assert entries["squad"]["rows"] == "--data DIR"
 
 
+def test_recipes_name_their_papers(run: Run) -> None:
+    entries = run("list", "recipes", "--json").data["recipes"]
+    table = " ".join(run("list", "recipes").out.split())
+    assert "paper" in table
+    assert {"So et al. 2019, The Evolved Transformer", "Xu et al. 2021, NAS-BERT"} <= {one["paper"] for one in entries}
+    for entry in entries:
+        assert entry["job"] in ("search", "compress")
+        assert entry["paper"]
+
+
 def test_what_cannot_be_listed_is_refused_with_what_can(run: Run) -> None:
     done = run("list", "spaecs")
     assert (done.code, done.out) == (2, "")

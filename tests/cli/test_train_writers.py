@@ -7,6 +7,7 @@ from tests.cli.conftest import Run
 from tests.cli.training import BOTH, DECODER, ENCODER, QUICK, card_file
 from tests.tasks.test_corpora import DATA, pairs, texts
 
+from formwright.evaluate.final import openings
 from formwright.nn.generate import write
 from formwright.nn.hf.own import load_folder
 from formwright.nn.task_model import TaskModel
@@ -29,6 +30,10 @@ def test_a_translator_is_trained_judged_by_what_it_writes_and_generates(run: Run
     assert list(done.data["test"]) == ["perplexity", "bleu"]
     again = run(*command, *SHORT, "--out", out, "--test", "--json")
     assert again.data["losses"] == done.data["losses"]
+    beamed = run(*command, *SHORT, "--out", out, "--test", "--beams", 3, "--json")
+    assert beamed.data["losses"] == done.data["losses"]  # the same run, judged otherwise
+    assert (done.data["beams"], beamed.data["beams"]) == (1, 3)
+    assert [len(one["name"].split("-3-beams")) for one in openings(out)] == [1, 2]
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(out / "model")
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(out / "model").eval()
@@ -89,6 +94,14 @@ def test_a_task_that_a_design_cannot_do_is_refused(
     done = run("train", card_file(tmp_path, card), "--task", task, "--out", tmp_path / "out")  # type: ignore[arg-type]
     assert done.code == 2
     assert told in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_beams_are_refused_where_nothing_is_written(run: Run, tmp_path: Path) -> None:
+    command = ("train", card_file(tmp_path, DECODER), "--task", "pydoc/causal", "--beams", 2, "--out", tmp_path / "out")
+    done = run(*command, *SHORT)
+    assert done.code == 2
+    assert "pydoc/causal is judged by perplexity, for which nothing is written; leave --beams out" in done.err
     assert not (tmp_path / "out").exists()
 
 

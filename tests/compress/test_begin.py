@@ -140,6 +140,26 @@ def test_a_tokeniser_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         begin(str(folder), TASK, LENGTH)
 
 
+@pytest.mark.parametrize("key", ["pad_token_id", "cls_token_id", "sep_token_id"])
+def test_a_tokeniser_that_numbers_special_tokens_otherwise_is_refused(key: str, tmp_path: Path) -> None:
+    folder = bert(tmp_path)
+    own = tokeniser().special
+    wanted = {"pad_token_id": own.pad, "cls_token_id": own.begin, "sep_token_id": own.separator}[key]
+    assert begin(str(change(folder, **{key: wanted})), TASK, LENGTH).name == "bert"
+    assert begin(str(change(folder, **{key: None})), TASK, LENGTH).name == "bert"
+    with pytest.raises(
+        IllegalInput, match=f"does not fit the model: config.json has {key} 77, and the tokeniser {wanted}"
+    ):
+        begin(str(change(folder, **{key: 77})), TASK, LENGTH)
+
+
+def test_rows_that_are_all_of_one_class_are_refused(tmp_path: Path) -> None:
+    """Though the task has two."""
+    task = replace(TASK, splits=one_class)
+    with pytest.raises(IllegalInput, match=r"rows of .* that are trained on are all of one class \(\w+\).*more rows"):
+        begin(str(bert(tmp_path)), task, LENGTH)
+
+
 def test_a_model_without_a_tokeniser_is_refused(tmp_path: Path) -> None:
     with pytest.raises(IllegalInput, match=r"holds neither tokenizer\.json nor vocab\.txt, so there is no tokeniser"):
         begin(str(bert(tmp_path, tokenizer=None)), TASK, LENGTH)

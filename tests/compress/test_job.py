@@ -1,23 +1,30 @@
 """What follows from a user's wishes, before anything is trained."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.compress.tiny import BERT, CHANNELS, HEADS, LENGTH, bert, job
+from tests.compress.tiny import BERT, CHANNELS, HEADS, LENGTH, bert, job, tokeniser
 
+from formwright.arch.layers import TokenEmbedding
 from formwright.compress.folders import Folders
-from formwright.compress.job import smallest_share, usual_folder
+from formwright.compress.job import usual_folder
 from formwright.compress.plan import Plan, Speeds
+from formwright.compress.space import low_end
 from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.cost import macs, params
 from formwright.cost.latency_table import LatencyTable, PartTimes
+from formwright.nn.build import build
+from formwright.nn.heads import HeadSpec
+from formwright.nn.hf.save import save_pretrained_folder
 from formwright.study.config import Config, DistillationChoice, TrainingChoice
 from formwright.study.stop import Stop
 from formwright.supernet.automatic import sub_network
 
 FULL = float(macs(BERT, LENGTH))
+LEAST = float(macs(sub_network(BERT, ((1, 16),) * 2), LENGTH))
 TABLE = LatencyTable(
     {
         16: PartTimes(1.0, {0: 0.0, HEADS: 1.0}, {0: 0.0, CHANNELS: 1.0}),
@@ -25,6 +32,20 @@ TABLE = LatencyTable(
     }
 )
 STEPS = 5  # of an epoch: 80 rows in batches of 16
+
+
+SPEEDS = Speeds(
+    teacher=1.0,
+    scoring=5.0,
+    judging=1.0,
+    network=1.5,
+    answer=0.5,
+    answers=5.0,
+    validation=1.0,
+    delivery=10.0,
+    alone=1.0,
+    start=2.0,
+)
 
 
 def never() -> Speeds:
@@ -53,13 +74,18 @@ def test_targets_become_limits_and_the_space_reaches_from_the_lowest_to_the_mode
         "params-60pct": f"params<={0.6 * params(BERT)!r}",
         "macs-70pct": f"macs<={0.7 * FULL!r}",
     }
-    assert started.lowest(costs) == 0.5 * FULL
-    assert started.highest(costs) == FULL
+    first, second = started.reaches(costs)
+    assert (first.name, first.low, first.high) == ("macs", low_end(LEAST, 0.5 * FULL), FULL)
+    least = params(sub_network(BERT, ((1, 16),) * 2))
+    assert (second.name, second.low) == ("params", low_end(least, 0.6 * params(BERT)))
+    assert started.smallest_share(costs) == min(first.low / FULL, second.low / params(BERT))
+    assert started.told_above(costs) == []
 
 
 def test_the_largest_sub_network_may_be_the_highest_target(tmp_path: Path) -> None:
     started = job(tmp_path, targets=("macs=50%", "macs=70%"), whole=False).started()
-    assert started.highest(started.costs(None)) == pytest.approx(0.7 * FULL)
+    (reach,) = started.reaches(started.costs(None))
+    assert reach.high == pytest.approx(0.7 * FULL)
 
 
 @pytest.mark.parametrize(("hidden", "size"), [((), None), ((8, 12), 8)])
@@ -107,7 +133,7 @@ def test_without_hours_the_epochs_count(tmp_path: Path) -> None:
 
 
 def test_hours_scale_the_stages(tmp_path: Path) -> None:
-    speeds = Speeds(1.0, 2.0, 1.0, 10.0)
+    speeds = SPEEDS
     started = job(tmp_path, hours=0.1, teacher_epochs=20.0, epochs=60.0, evaluations=100).started()
     found = started.plan(lambda: speeds, 1)
     assert sum(found.seconds(speeds, 1, 2).values()) <= 360
@@ -156,6 +182,17 @@ def test_what_a_late_stage_would_refuse_is_refused_at_once(changes: dict[str, An
         job(tmp_path, **changes).started()
 
 
+def test_a_hidden_size_that_cannot_change_is_refused_at_once(tmp_path: Path) -> None:
+    assert BERT.encoder is not None
+    assert isinstance(BERT.encoder.embedding, TokenEmbedding)
+    fixed = replace(BERT.encoder.embedding, positions="sinusoidal")
+    card = replace(BERT, encoder=replace(BERT.encoder, embedding=fixed))
+    folder = save_pretrained_folder(build(card, seed=0), tmp_path / "fixed", tokenizer=tokeniser().tokenizer)
+    assert job(tmp_path, model=folder).started().begun.card == card
+    with pytest.raises(IllegalInput, match="sinusoidal positions stand in a fixed order, so the hidden size cannot"):
+        job(tmp_path, model=folder, hidden=(8,)).started()
+
+
 @pytest.mark.parametrize(
     ("model", "task", "folder"),
     [
@@ -169,6 +206,18 @@ def test_a_compression_has_a_usual_folder(model: str, task: str, folder: str) ->
     assert usual_folder(model, task) == Path(folder)
 
 
-def test_the_smallest_sub_network_lies_below_the_lowest_target() -> None:
-    assert smallest_share(50.0, 100.0) == pytest.approx(0.4)
-    assert smallest_share(200.0, 100.0) == 1.0
+def test_a_target_above_the_model_limits_to_the_model(tmp_path: Path) -> None:
+    started = job(tmp_path, targets=("macs=1e12", "latency_ms=9"), whole=False).started()
+    costs = started.costs(TABLE)
+    assert started.limits(costs) == {"macs-1e+12": f"macs<={FULL!r}", "latency_ms-9": "latency_ms<=5.0"}
+    assert [reach.high for reach in started.reaches(costs)] == [FULL, 5.0]
+    assert [line.split()[2] for line in started.told_above(costs)] == ["macs", "latency_ms"]
+
+
+def test_a_model_that_answers_the_task_is_not_planned_to_be_fine_tuned(tmp_path: Path) -> None:
+    folder = bert(tmp_path, "known", HeadSpec("sequence-classification", 2), labels=("no", "yes"))
+    for hours in (None, 1.0):
+        known = job(tmp_path, model=folder, hours=hours).started()
+        assert known.plan(lambda: SPEEDS, 1).teacher_steps == 0
+    moved = job(tmp_path, model=folder, order="movement").started()
+    assert moved.plan(never, 1).teacher_steps == STEPS

@@ -37,6 +37,16 @@ def test_the_teacher_and_the_space_are_noted_once(stages: Callable[..., Made], t
     assert [one["cost"] for one in facts["targets"]] == [met.cost for met in made[3]]
 
 
+def test_targets_of_several_costs_are_noted_apart(stages: Callable[..., Made]) -> None:
+    made = stages(targets=("macs=75%", "params=90%"))
+    place = placed(made)
+    made[0].note(place, made[1], made[2], made[3])
+    with place.open() as opened:
+        facts = next(event.data["compress"] for event in opened.log.read() if "compress" in event.data)
+    assert len(facts["targets"]) == 3
+    assert [(one["measure"], one["cost"]) for one in facts["further"]] == [("params", made[3][-1].cost)]
+
+
 def test_hidden_sizes_are_noted(stages: Callable[..., Made]) -> None:
     made = stages(hidden=(8,))
     place = placed(made)

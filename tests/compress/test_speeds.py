@@ -1,19 +1,27 @@
 """How fast this machine is, found without changing what is to be trained."""
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from tests.compress.tiny import job
 
+from formwright.compress import speeds as module
 from formwright.compress.speeds import measured_speeds
+from formwright.compress.trainings import SCORED
+from formwright.train.loop import scores_of
 
 
 def test_all_stages_are_timed_and_nothing_is_changed(tmp_path: Path) -> None:
     started = job(tmp_path).started()
     before, threads = started.begun.digests(), torch.get_num_threads()
     found = measured_speeds(started.begun, started.training, 0.4)
-    assert min(found.teacher, found.network, found.validation, found.delivery) > 0
+    assert min(asdict(found).values()) > 0
+    assert found.scoring == SCORED * found.teacher
+    assert found.judging > found.validation  # of a sub-network
+    assert found.answers == pytest.approx(5 * found.answer)  # 80 rows in batches of 16
     assert found.network > found.teacher  # several sub-networks, and an answer of the teacher
     assert started.begun.digests() == before
     assert torch.get_num_threads() == threads
@@ -29,3 +37,19 @@ def test_smaller_sub_networks_take_less(scored: bool, tmp_path: Path, monkeypatc
     assert whole.teacher == small.teacher == 1.0
     assert whole.network - small.network == pytest.approx(0.8 + 0.4)
     assert small.validation == pytest.approx(0.6 * whole.validation)
+    assert whole.alone - small.alone == pytest.approx(0.4)
+
+
+def test_what_the_study_does_is_timed_with_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[int] = []
+
+    def noted(*given: Any) -> torch.Tensor:
+        used.append(torch.get_num_threads())
+        return scores_of(*given)
+
+    monkeypatch.setattr(module, "scores_of", noted)
+    started = job(tmp_path, threads=2).started()
+    measured_speeds(started.begun, started.training, 0.4)
+    assert set(used) == {1, 2}
+    assert used[0] == 2
+    assert used[-1] == 1

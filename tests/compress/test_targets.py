@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formwright.compress.targets import USUAL, Range, Target, limits
+from formwright.compress.targets import USUAL, Range, Target, limits, told_above
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Objective
 
@@ -86,8 +86,14 @@ def told(text: str, reach: Range) -> str:
 def test_a_target_that_cannot_be_met_is_refused_with_the_range_that_can() -> None:
     expected = "the target macs 20 (10.0% of the model's) cannot be met: sub-networks of this model reach from "
     assert told("macs=10%", Range(50.0, 200.0)) == f"{expected}50 (25%) to 200"
-    assert "macs 201 (100.5% of the model's) cannot be met" in told("macs=201", Range(50.0, 200.0))
     assert limits([Target.parse("macs=50")], {"macs": Range(50.0, 200.0)}) == {"macs-50": "macs<=50.0"}
+
+
+def test_a_target_above_the_model_is_met_by_all_and_that_is_said() -> None:
+    targets, ranges = [Target.parse(text) for text in ("macs=201", "macs=200", "macs=100%")], {"macs": Range(50, 200)}
+    assert [float(limit.removeprefix("macs<=")) for limit in limits(targets, ranges).values()] == [200.0] * 3
+    (line,) = told_above(targets, ranges)
+    assert line.startswith("the target macs 201 lies above the model's own 200: every sub-network meets it")
 
 
 @given(least=st.floats(1, 99), full=st.floats(100, 1e9))

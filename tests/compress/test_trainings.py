@@ -8,25 +8,16 @@ import numpy as np
 import pytest
 import torch
 from tests.cli.training import table
-from tests.compress.tiny import BERT, LENGTH, bert, job
+from tests.compress.tiny import BERT, bert, job
 
 from formwright.compress import trainings
 from formwright.compress.folders import Folders, read_importance
 from formwright.compress.job import Started
 from formwright.compress.models import read_model
 from formwright.compress.plan import ORDERS, Order, Plan
-from formwright.compress.trainings import (
-    MARGIN,
-    Conduct,
-    make_network,
-    ordering,
-    search_space,
-    space_scores,
-    super_network,
-    teacher,
-)
+from formwright.compress.space import ordering, search_space, space_scores
+from formwright.compress.trainings import Conduct, is_trained, make_network, super_network, teacher
 from formwright.core.errors import IllegalInput
-from formwright.cost import macs
 from formwright.nn.heads import HeadSpec
 from formwright.nn.task_model import TaskModel
 from formwright.space.zoo.elastic_choices import ElasticChoices
@@ -71,9 +62,7 @@ def taught(started: Started, folders: Folders, how: Conduct | None = None, plan:
 
 
 def drawn(started: Started, folders: Folders) -> ElasticChoices:
-    costs = started.costs(None)
-    ends = started.lowest(costs), started.highest(costs)
-    return search_space(BERT, ends, costs["macs"], started.method, folders)[0]
+    return search_space(BERT, started.reaches(started.costs(None)), started.method, folders)[0]
 
 
 def test_the_teacher_is_trained_once_and_read_afterwards(started: Started, tmp_path: Path) -> None:
@@ -131,6 +120,7 @@ def test_a_model_that_answers_the_task_stays_its_own_teacher(order: Order, tmp_p
     folder = bert(tmp_path, "known", HeadSpec("sequence-classification", 2), labels=("no", "yes"))
     started = job(tmp_path, model=folder, order=order).started()
     assert started.begun.is_finetuned
+    assert is_trained(started.begun, order) == (order == "movement")
     folders, told = Folders(tmp_path / "out"), list[str]()
     known = taught(started, folders, conduct(told))
     assert digest(known) == weights_digest(started.begun.imported.weights)
@@ -146,33 +136,6 @@ def test_the_hidden_size_is_scored_where_it_may_shrink(tmp_path: Path) -> None:
     assert found.hidden is not None
     assert (len(found.hidden), found.pooled is not None) == (16, True)
     assert drawn(started, folders).hidden == (8, 16)
-
-
-def test_the_space_is_drawn_up_once_from_below_the_lowest_target(started: Started, tmp_path: Path) -> None:
-    folders = Folders(tmp_path / "out")
-    taught(started, folders)
-    costs = started.costs(None)
-    ends = started.lowest(costs), started.highest(costs)
-    choices, met = search_space(BERT, ends, costs["macs"], started.method, folders)
-    assert [one.target for one in met] == pytest.approx(np.linspace(MARGIN * ends[0], ends[1], 3).tolist())
-    assert choices.largest == BERT
-    assert macs(choices.smallest, LENGTH) <= met[0].cost
-    content = folders.space.read_bytes()
-    assert search_space(BERT, ends, costs["macs"], started.method, folders) == (choices, met)
-    assert folders.space.read_bytes() == content
-
-
-def test_a_smaller_space_ends_at_the_highest_target(tmp_path: Path) -> None:
-    whole = job(tmp_path).started()
-    folders = Folders(tmp_path / "out")
-    taught(whole, folders)
-    smaller = job(tmp_path, model=Path(whole.job.model), whole=False).started()
-    other = Folders(tmp_path / "smaller")
-    other.out.mkdir()
-    other.importance.write_bytes(folders.importance.read_bytes())
-    assert drawn(whole, folders).largest == BERT
-    largest = macs(drawn(smaller, other).largest, LENGTH) / macs(BERT, LENGTH)
-    assert largest < 0.9
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -210,6 +173,17 @@ def test_the_super_network_is_trained_once(started: Started, tmp_path: Path) -> 
     assert digest(first) != digest(taught(started, folders))
     assert not folders.checkpoints("network").exists()
     assert not folders.answers.exists()
+
+
+def test_checkpoints_that_a_kill_left_behind_a_finished_stage_are_removed(started: Started, tmp_path: Path) -> None:
+    folders = Folders(tmp_path / "out")
+    networked(started, folders)
+    left = [folders.checkpoints("teacher"), folders.checkpoints("network")]
+    for folder in left:
+        (folder / "step-6").mkdir(parents=True)
+    folders.answers.touch()
+    networked(started, folders)
+    assert not any(folder.exists() for folder in (*left, folders.answers))
 
 
 @pytest.mark.parametrize("at", [0, 3])

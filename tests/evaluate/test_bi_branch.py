@@ -1,6 +1,7 @@
 """Brief training from shared weights."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,35 @@ def test_a_study_repeats_itself_and_depends_on_its_seed(tmp_path: Path) -> None:
     # files are named by their content
     assert [found.artifacts for found in one] == [found.artifacts for found in again]
     assert one[0].artifacts[BRANCHES] != other[0].artifacts[BRANCHES]
+
+
+def test_lost_files_of_earlier_trials_are_made_again(tmp_path: Path) -> None:
+    designs = (FIRST, SECOND, THIRD)
+    found = study(tmp_path, *designs)
+    paths = [tmp_path / one.artifacts[BRANCHES] for one in found]
+    contents = [path.read_bytes() for path in paths]
+    context = Context(0, tmp_path, history(*map(finished, range(3), designs, found)))
+    before = evaluator().store(context)
+    for path in (paths[0], paths[2]):
+        path.unlink()
+    paths[2].write_bytes(contents[2][:-9])
+    assert same(evaluator().store(context), before)
+    assert [path.read_bytes() for path in paths] == contents
+
+
+def test_a_lost_file_that_cannot_be_made_again_is_told(tmp_path: Path) -> None:
+    first, second = study(tmp_path, FIRST, SECOND)
+    # as if both had been under way together: nobody can tell from the history what the second one began with
+    alone = replace(second, artifacts={**second.artifacts, VERSION: "0"})
+    context = Context(0, tmp_path, history(finished(0, FIRST, first), finished(1, SECOND, alone)))
+    (tmp_path / second.artifacts[BRANCHES]).unlink()
+    with pytest.raises(EvaluationFailed, match=r"weights that trial 1 left: there is no .*put the file back"):
+        evaluator().store(context)
+    # other weights came out: of another machine, or here of a longer pretraining
+    context = Context(0, tmp_path, history(finished(0, FIRST, first), finished(1, SECOND, second)))
+    with pytest.raises(EvaluationFailed, match="weights that trial 1 left: there is no"):
+        evaluator(pretraining=pretraining(STEPS + 1)).store(context)
+    assert len(list(tmp_path.rglob("*.safetensors"))) == 1
 
 
 def test_later_trials_fill_in_other_words(tmp_path: Path) -> None:

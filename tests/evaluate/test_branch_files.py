@@ -1,6 +1,7 @@
 """The store that follows from the files of finished trials."""
 
 import errno
+import os
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from torch import Tensor
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import History, Observation, Request, Trial
 from formwright.evaluate import branch_files
-from formwright.evaluate.branch_files import BRANCHES, keep, store_after
+from formwright.evaluate.branch_files import BRANCHES, is_whole, keep, put_back, store_after
 from formwright.supernet.branch_store import Store, returned, taken, written
 
 START = store()
@@ -116,6 +117,7 @@ def test_of_overwritten_tensors_nothing_is_read(tmp_path: Path, monkeypatch: pyt
 def test_a_damaged_file_is_noticed(damage: str, tmp_path: Path) -> None:
     one, _ = trial(tmp_path, 3)
     after(tmp_path, one)
+    assert is_whole(one, tmp_path)
     assert one.observation is not None
     path = tmp_path / one.observation.artifacts[BRANCHES]
     content = bytearray(path.read_bytes())
@@ -125,8 +127,29 @@ def test_a_damaged_file_is_noticed(damage: str, tmp_path: Path) -> None:
         path.mkdir()
     elif damage != "gone":
         path.write_bytes({"cut short": content[:200], "emptied": b"", "one bit": content}[damage])
-    with pytest.raises(EvaluationFailed, match=r"from the weights that trial 3 left: .*safetensors"):
+    assert not is_whole(one, tmp_path)
+    told = rf"from the weights that trial 3 left: {'there is no' if damage == 'gone' else '.*safetensors is damaged'}"
+    with pytest.raises(EvaluationFailed, match=f"{told}.*put the file back from a copy of the study, then resume it"):
         after(tmp_path, one)
+
+
+def test_a_file_is_put_back_with_what_it_held_and_nothing_else(tmp_path: Path) -> None:
+    one, weights = trial(tmp_path, 0)
+    assert one.observation is not None
+    path = tmp_path / one.observation.artifacts[BRANCHES]
+    content = path.read_bytes()
+    path.write_bytes(b"what a fault of the disk left")
+    put_back(one, written(CARDS[0], changed(weights)), tmp_path)
+    assert (path.read_bytes(), len(files(tmp_path))) == (b"what a fault of the disk left", 1)
+    put_back(one, written(CARDS[0], weights), tmp_path)
+    assert path.read_bytes() == content
+
+
+def test_a_file_is_on_the_disk_before_its_name_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")))
+    name = keep(written(CARDS[0], taken(START, CARDS[0])), tmp_path)
+    assert synced == [str(tmp_path / name), str(tmp_path / BRANCHES)]
 
 
 def test_a_full_disk_is_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,13 @@
+from importlib.resources import as_file, files
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.evaluate.fake_table import fake_table
 
 from formwright.core.errors import IllegalInput, UnknownName
+from formwright.core.rng import derive
+from formwright.cost import params
 from formwright.evaluate import flexibench
 from formwright.evaluate.flexibench import load_flexibench
 from formwright.testing.spaces import tiny
@@ -26,3 +30,32 @@ def test_where_the_table_is_missing_it_is_said_how_to_make_it(monkeypatch: pytes
     monkeypatch.setattr(flexibench, "_FILE", "absent.npz")
     with pytest.raises(IllegalInput, match=r"lacks absent\.npz; make one with benchmarks/flexibench\.py --pack"):
         load_flexibench()
+
+
+def test_the_table_of_the_package_is_a_fair_sample_of_its_space() -> None:
+    found = load_flexibench()
+    table = found.table
+    with as_file(files("formwright.evaluate") / "tables" / "flexibench.npz") as path:
+        assert path.stat().st_size < 5_000_000
+    designs = list(found.space.enumerate())
+    assert (found.space.name, len(designs), table.facts["designs"]) == ("flexibert-nano", 9_312, 9_312)
+    # whatever is in it was taken from the head of one fixed random order
+    first = derive(0, "flexibench", "order").permutation(len(designs))[: len(table)]
+    assert len(table) >= 2_000
+    assert table.index.tolist() == sorted(first.tolist())
+    for row in range(0, len(table), 50):
+        card = found.space.card(designs[table.index[row]])
+        assert found.row(card) == row
+        assert found.costs(row)["params"] == params(card)
+
+
+def test_scores_of_the_package_tell_designs_apart() -> None:
+    found = load_flexibench()
+    scores = found.scores()
+    assert 0.45 < np.nanmin(scores) < 0.6 < np.nanmedian(scores) < np.nanmax(scores) <= 0.96
+    for split in ("validation", "test"):
+        noise = found.noise(split)
+        assert noise.designs >= 40
+        assert noise.seeds == 5
+        assert noise.between_seeds < noise.between_designs
+    assert np.corrcoef(scores, found.scores("test"))[0, 1] > 0.9

@@ -10,6 +10,7 @@ from formwright.arch.ops import OpGraph
 from formwright.arch.primitives import BINARY, UNARY, Term, shape_of
 from formwright.nn.context import Context
 from formwright.nn.opgraph import OpGraphAttention
+from formwright.nn.primitives import widest
 from formwright.space.zoo.autobert_zero import SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER
 
 Formula = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -192,3 +193,8 @@ def test_distances_between_near_vectors_are_exact_in_single_precision() -> None:
     x = 3.0 + 1e-3 * normal(1, 6, WIDTH, dtype=torch.float32)
     expected = filled(interpreted(("matmul", ("euclidean", "Q", "Q"), "V")))(x.double(), Context())
     assert close(module(x, Context()).double(), expected, 1e-5)
+
+
+def test_devices_without_doubles_get_single_precision() -> None:
+    found = {name: widest(torch.device(name)) for name in ("cpu", "cuda", "mps")}
+    assert found == {"cpu": torch.float64, "cuda": torch.float64, "mps": torch.float32}

@@ -14,7 +14,8 @@ from formwright.evaluate.staged import Staged
 from formwright.recipes.evolved_transformer import EVOLVED_TRANSFORMER
 from formwright.search.first import First
 from formwright.search.hurdles import Hurdles
-from formwright.space.zoo.evolved_transformer import NANO, SMALL, transformer
+from formwright.space import Space
+from formwright.space.zoo.evolved_transformer import NANO, PUBLISHED, SMALL, SPACE, Menu, transformer
 from formwright.study.assemble import assemble, make_trainer, refuse_faulty
 
 
@@ -47,9 +48,11 @@ def test_the_search_begins_with_the_transformer(tmp_path: Path) -> None:
     assert request.budget == Budget.full()
 
 
-def test_another_space_begins_with_designs_of_its_own() -> None:
-    assert EVOLVED_TRANSFORMER.first_of("evolved-transformer") == ()
-    assert EVOLVED_TRANSFORMER.first_of("evolved-transformer-nano") == EVOLVED_TRANSFORMER.first
+@pytest.mark.parametrize(("space", "menu"), [(NANO, SMALL), (SPACE, PUBLISHED)])
+def test_each_space_begins_with_its_own_transformer(space: Space, menu: Menu) -> None:
+    (first,) = EVOLVED_TRANSFORMER.first_of(space.name)
+    assert space.card(space.from_json(first)) == space.card(transformer(menu))
+    assert EVOLVED_TRANSFORMER.first_of("flexibert") == ()
 
 
 def test_a_task_that_is_not_written_is_refused() -> None:

@@ -14,3 +14,10 @@ def test_options_are_for_its_own_searcher_alone() -> None:
     assert recipe.options_of("random") == {}
     recipe.options_of("nsga2")["population"] = 9
     assert recipe.options == {"population": 8}
+
+
+def test_first_designs_are_those_of_the_space_that_is_searched() -> None:
+    recipe = Recipe(space="small", first={"small": ({"layers": 1},), "large": ({"layers": 9},)})
+    assert recipe.first_of("small") == ({"layers": 1},)
+    assert recipe.first_of("large") == ({"layers": 9},)
+    assert recipe.first_of("other") == ()

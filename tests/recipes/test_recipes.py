@@ -25,7 +25,7 @@ def study(recipe: Recipe, task: str = "mini-glue/rte") -> Config:
         recipe.evaluator,
         training=recipe.training,
         pretraining=recipe.pretraining,
-        first=recipe.first,
+        first=recipe.first_of(recipe.space),
     )
 
 

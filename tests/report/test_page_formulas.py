@@ -75,6 +75,20 @@ def test_the_population_says_how_many_have_children(facts: StudyFacts) -> None:
     assert page.count("data-trial") == COUNT
 
 
+def test_other_searches_are_not_said_to_go_by_it(facts: StudyFacts) -> None:
+    children, by_scores = "which are those that have children", "The search draws operations by these scores."
+    assert facts.invention is not None
+    assert children in population_over_time(facts)
+    assert by_scores in operation_scores(facts)
+    lives = tuple(replace(life, parent=None) for life in facts.invention.population.lives)
+    population = replace(facts.invention.population, lives=lives)
+    random = replace(facts, invention=replace(facts.invention, population=population, breeds=False, guided=False))
+    assert children not in population_over_time(random)
+    assert "parent" not in read(population_over_time(random)).words
+    assert by_scores not in operation_scores(random)
+    assert "The search did not go by these scores." in operation_scores(random)
+
+
 def test_operations_are_those_of_the_formulas(facts: StudyFacts) -> None:
     assert facts.invention is not None
     layers = [layer for row in facts.trials for layer in row.card.stacks[0].layers if isinstance(layer, Block)]

@@ -82,6 +82,13 @@ def test_formulas_that_are_equal_by_algebra_are_proposed_once() -> None:
         searcher.ask(History(tuple(trials)), derive(0))
 
 
+def test_formulas_with_other_letters_are_proposed_once() -> None:
+    one, twin = (("matmul", ("softmax", ("matmul", name, ("transpose", "K"))), "V") for name in ("Q", "P"))
+    first, second = (SPACE.card(Fields.of(layers=(Case("attention", term),) * 3)) for term in (one, twin))
+    assert first.digest != second.digest
+    assert plain_digest(first) == plain_digest(second)
+
+
 def best(history: History) -> float:
     return max(trial.observation.metrics["accuracy"] for trial in history.finished if trial.observation)
 
@@ -193,6 +200,31 @@ def test_kernels_are_drawn_by_merit_in_their_own_layer() -> None:
     assert last.most_common(1)[0][0] == 3
 
 
+def test_unguided_kernels_are_equally_likely_and_guided_ones_are_not() -> None:
+    def convolutions(*kernels: int) -> tuple[Case, ...]:
+        return tuple(Case("convolution", kernel) for kernel in kernels)
+
+    history = told((convolutions(5, 5, 5), 0.9), *((convolutions(3, 3, kernel), 0.1) for kernel in (3, 5, 7)))
+
+    def share_of_5(guided: bool) -> float:
+        searcher = OpNas(SPACE, (ACCURACY,), anything, population=4, parents=1, children=1, guided=guided)
+        asked = [_layers(searcher.ask(history, default_rng(seed))) for seed in range(200)]
+        changed = [layer.value for layers in asked for layer in layers if layer.tag == "convolution"]
+        return sum(kernel == 5 for kernel in changed) / len(changed)
+
+    assert share_of_5(guided=True) > share_of_5(guided=False) + 0.02
+
+
+def test_more_exploration_leads_elsewhere() -> None:
+    def asked(alpha: float) -> list[str]:
+        searcher = OpNas(SPACE, (ACCURACY,), anything, 6, 3, 2, alpha=alpha)
+        return [trial.request.card.digest for trial in run(searcher, Scores(), 24).trials]
+
+    none, little, much = asked(0.0), asked(0.3), asked(3.0)
+    assert none[:6] == little[:6] == much[:6]
+    assert len({tuple(none), tuple(little), tuple(much)}) == 3
+
+
 def test_the_first_designs_are_random_and_failed_ones_are_replaced() -> None:
     searcher, history = OpNas(small(), (ACCURACY, PARAMS), anything, 4, 2, 1), History()
     for number in range(6):
@@ -203,7 +235,8 @@ def test_the_first_designs_are_random_and_failed_ones_are_replaced() -> None:
 
 
 def test_small_budgets_have_small_generations() -> None:
-    assert OpNas.for_budget(None, None) == {"population": 100, "parents": 5, "children": 5}
+    # a study that ends by time may be over before a hundred trials
+    assert OpNas.for_budget(None, None) == {"population": 20, "parents": 5, "children": 2}
     assert OpNas.for_budget(760, None) == {"population": 100, "parents": 5, "children": 5}
     assert OpNas.for_budget(100, None) == {"population": 20, "parents": 5, "children": 2}
     assert OpNas.for_budget(1, None) == {"population": 4, "parents": 2, "children": 1}
@@ -212,3 +245,5 @@ def test_small_budgets_have_small_generations() -> None:
 def test_all_faults_are_told_at_once() -> None:
     with pytest.raises(IllegalInput, match=r"population is 0.*children is 1\.5.*alpha is -1"):
         OpNas(small(), (ACCURACY,), anything, 0, 5, 1.5, -1)  # type: ignore[arg-type]
+    with pytest.raises(IllegalInput, match="guided is 'no'; it must be True or False"):
+        OpNas(small(), (ACCURACY,), anything, guided="no")  # type: ignore[arg-type]

@@ -43,7 +43,7 @@ def test_bounds_are_those_of_the_equation() -> None:
 
 
 def test_a_table_computed_by_hand() -> None:
-    table = operation_scores(SPACE, [WORSE, BETTER], GOAL, alpha=0.5)
+    table = operation_scores(SPACE, [WORSE, BETTER], GOAL, alpha=0.05)  # half of the standard deviation
     assert table.operations == OPERATIONS
     assert table.scores.shape == table.counts.shape == (2, 10)
     add, neg = OPERATIONS.index("add"), OPERATIONS.index("neg")
@@ -99,6 +99,32 @@ def test_draws_follow_the_softmax() -> None:
     assert shares(scores) == pytest.approx(dict(enumerate(expected)), abs=0.03)
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.5, 0.7), (0.68, 0.7), (50.0, 70.0)])
+def test_bounds_are_in_the_order_of_raw_scores(low: float, high: float) -> None:
+    trials = [trial(0, low, SUM, 3), trial(1, high, ("scale", SUM), 3), trial(2, low, ("neg", SUM), 3)]
+    trials += [trial(3 + number, high, ("scale", SUM), 3) for number in range(5)]
+    for alpha in (0.01, 0.3):
+        scores = Priorities.of(SPACE, trials, GOAL, alpha).of_operations(1)
+        raw = upper_bounds([high if name == "scale" else low for name in ("scale", "neg")], [6, 1], alpha)
+        scale, neg = (scores[OPERATIONS.index(name)] for name in ("scale", "neg"))
+        spread = np.std([one.observation.metrics["accuracy"] for one in trials if one.observation])
+        assert (scale - neg) * spread == pytest.approx(raw[0] - raw[1])
+
+
+def test_where_only_the_order_of_trials_counts_alpha_is_in_its_unit() -> None:
+    goals = (*GOAL, Objective.parse("accuracy>=0.6"))  # which one of the trials breaks
+    table = operation_scores(SPACE, [WORSE, BETTER], goals, alpha=0.5)
+    add = OPERATIONS.index("add")
+    assert table.scores[0, add] == pytest.approx(1 / 3 + 0.5 * np.sqrt(2 * np.log(3) / 3))
+
+
+def test_scores_that_differ_by_rounding_do_not_make_exploration_endless() -> None:
+    trials = [trial(number, 0.1, SUM, 3) for number in range(3)]  # whose computed deviation is 1.4e-17
+    assert np.std([0.1] * 3) > 0
+    scores = Priorities.of(SPACE, trials, GOAL, 0.5).of_operations(0)
+    assert np.ptp(scores) < 1.0
+
+
 def test_an_order_holds_every_index_once() -> None:
     assert sorted(draw_order(np.array([3.0, -2.0, 0.0, 0.0]), default_rng(1))) == [0, 1, 2, 3]
 
@@ -119,7 +145,7 @@ def test_without_exploration_better_means_likelier_and_nothing_else() -> None:
     assert drawn["add"] / drawn["cosine"] == pytest.approx(np.exp(scores["add"] - scores["cosine"]), rel=0.3)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.01, 1.0])
+@pytest.mark.parametrize("alpha", [0.0, 0.01, 0.4])
 def test_what_was_never_tried_is_not_starved(alpha: float) -> None:
     scores = dict(zip(OPERATIONS, first_place(alpha), strict=True))
     drawn = dict(zip(OPERATIONS, shares(list(scores.values())).values(), strict=True))

@@ -254,6 +254,37 @@ def test_designs_without_such_branches_are_refused_before_the_study_begins() -> 
         refuse_faulty(sharing(space="flexibert-nano"))
 
 
+OWN_SPACE = """
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.ops import LightweightConvolution
+from formwright.space import Choice, Record, Repeat, Space
+
+def card(design):
+    layers = tuple(Block(16, LightweightConvolution(kernel, 2), (32,)) for kernel in design.layers)
+    return Card(encoder=Stack(TokenEmbedding(100, 16, types=2), layers))
+
+mine = Space("mine", Record.of(layers=Repeat(Choice({kernels}), {depths})), card)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kernels", "depths", "told"),
+    [
+        ("(3, 5)", "(2, 3)", "two designs of this space have 2 and 3 layers"),
+        ("(3, 4)", "2", "the kernel 4 of layer . is not in the centre of one of 65"),
+    ],
+)
+def test_designs_that_cannot_share_weights_are_refused_unless_they_need_not(
+    kernels: str, depths: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "own.py").write_text(OWN_SPACE.format(kernels=kernels, depths=depths), encoding="utf-8")
+    config = sharing(space=f"{tmp_path / 'own.py'}:mine")
+    with pytest.raises(IllegalInput, match=told):
+        refuse_faulty(config)
+    refuse_faulty(replace(config, pretraining=PretrainingChoice(from_scratch=True)))
+
+
 def test_the_final_training_of_designs_that_shared_weights_begins_with_their_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

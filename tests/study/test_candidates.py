@@ -6,7 +6,7 @@ from tests.study.cases import new_log, run, toy_study
 from formwright.core.records import Budget, Observation, Request
 from formwright.cost import params
 from formwright.search.scores import score
-from formwright.study.candidates import candidates, failed_targets, unmet_targets, within_targets
+from formwright.study.candidates import best_digests, candidates, failed_targets, unmet_targets, within_targets
 from formwright.study.delivered import UNDELIVERED, Undelivered
 from formwright.study.replay import asked_data
 from formwright.study.study import Study
@@ -122,7 +122,10 @@ def test_of_equally_good_designs_the_cheapest_is_kept(tmp_path: Path) -> None:
 
 def test_a_design_that_is_the_best_for_two_targets_is_kept_once(tmp_path: Path) -> None:
     study = told(tmp_path, *PAIRS, objectives=GOALS)
-    assert delivered_for(study, wide="macs<=95", same="macs<=90", small="macs<=30") == [("wide", 0), ("small", 4)]
+    targets = {"wide": "macs<=95", "same": "macs<=90", "small": "macs<=30", "none": "macs<=1"}
+    assert delivered_for(study, **targets) == [("wide", 0), ("small", 4)]
+    digests = [SPACE.card(DESIGNS[number]).digest for number in (0, 0, 4)]
+    assert best_digests(study, targets) == dict(zip(targets, digests, strict=False))
 
 
 def test_targets_may_be_of_several_costs_and_scores_may_be_lowered(tmp_path: Path) -> None:

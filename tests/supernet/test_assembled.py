@@ -9,7 +9,7 @@ from formwright.cost import params
 from formwright.nn.settings import Settings
 from formwright.space.zoo.chains import Chain
 from formwright.supernet.assembled import Taught, assembled
-from formwright.supernet.blockwise import BlockNetwork, Lesson, chain_weights, given
+from formwright.supernet.blockwise import BlockNetwork, Lesson, chain_weights, given, real_tokens
 from formwright.supernet.narrow_embedding import fit_embedding
 from formwright.supernet.teacher_states import states
 from formwright.train.loop import train
@@ -76,5 +76,8 @@ def test_the_distance_is_that_of_the_last_block() -> None:
     losses = taught.losses(shown)
     assert len(losses) == 2
     assert taught.distance([shown]) == pytest.approx(float(losses[-1]))
+    more = batch(6, rows=1)
+    both = torch.cat([torch.tensor([float(taught.losses(one)[-1])]).expand(real_tokens(one)) for one in (shown, more)])
+    assert taught.distance([shown, more]) == pytest.approx(float(both.mean()))  # every token alike
     mean = float(taught(shown.inputs, shown.mask, shown.types))
     assert mean == pytest.approx(float(sum(losses)) / 2)

@@ -8,7 +8,7 @@ from tests.supernet.test_reorder import random_importance
 from formwright.arch.card import Card
 from formwright.arch.layers import Block
 from formwright.core.errors import IllegalInput
-from formwright.cost import macs
+from formwright.cost import macs, params
 from formwright.supernet.automatic import Met, Thresholds, Widths, automatic, sub_network, targets_between
 from formwright.supernet.importance import Importance, uniform
 
@@ -82,6 +82,19 @@ def test_the_space_is_the_union_of_what_was_found() -> None:
     assert choices.heads == tuple(tuple(sorted({heads for heads, _ in layer})) for layer in layers)
     assert choices.feed_forward == tuple(tuple(sorted({wide for _, wide in layer})) for layer in layers)
     assert max(met.cost for met in found) < cost(card())
+
+
+def test_what_other_costs_found_is_in_the_space_too() -> None:
+    wanted = targets_between(0.6 * cost(card()), 0.9 * cost(card()), 2)
+    few = Thresholds(card(), random_importance(0), lambda one: float(params(one)), 4, "params").nearest(
+        0.5 * params(card())
+    )
+    choices, found = automatic(thresholds(), wanted, whole=True, further=[few])
+    assert found[-1] == few
+    assert few.measure == "params"
+    assert choices.space.card(choices.design(few.widths)) == sub_network(card(), few.widths)
+    without, _ = automatic(thresholds(), wanted, whole=True)
+    assert params(choices.smallest) < params(without.smallest)
 
 
 def test_the_largest_can_be_the_model_itself() -> None:

@@ -29,10 +29,14 @@ class Sentences:
 
 
 def test_chains_that_begin_alike_are_judged_as_one_by_one() -> None:
-    found, held = network(), batches(2, first=50)
+    found, held = network(), [batch(50, rows=2), batch(51, rows=9), batch(52, padded=False)]
+    tokens = [int(held[0].mask.sum()), int(held[1].mask.sum()), held[2].inputs.numel()]  # type: ignore[union-attr]
+    assert len({*tokens}) == 3
     with torch.no_grad():
         expected = [
-            sum(float(found.loss(chain, found.shown(shown))) for shown in held) / len(held) for chain in CHAINS[::7]
+            sum(own * float(found.loss(chain, found.shown(shown))) for own, shown in zip(tokens, held, strict=True))
+            / sum(tokens)
+            for chain in CHAINS[::7]
         ]
     assert found.losses(CHAINS[::7], held) == pytest.approx(expected, rel=1e-5)
     backwards = found.losses(CHAINS[::7][::-1], held)

@@ -14,6 +14,12 @@ from formwright.space.zoo.autobert_zero import LAYER_2, LAYER_12
 from formwright.supernet.branches import LARGEST, Branches, shared_names
 
 
+def wider(design: Card) -> Card:
+    assert design.encoder is not None
+    layers = tuple(replace(layer, feed_forward=(128,)) for layer in design.encoder.layers)  # type: ignore[type-var]
+    return replace(design, encoder=replace(design.encoder, layers=layers))
+
+
 def mixers(design: Card) -> list[object]:
     assert design.encoder is not None
     return [layer.mixer for layer in design.encoder.layers]  # type: ignore[union-attr]
@@ -76,3 +82,21 @@ def test_layers_of_other_kinds_are_refused() -> None:
 def test_designs_of_another_depth_are_refused() -> None:
     with pytest.raises(IllegalInput, match="the design has 3 layers, but weights are shared in 2"):
         Branches.of(card(QK, 3)).around(card(QK, 3, 3))
+
+
+def test_samples_of_a_space_have_branches_in_common() -> None:
+    assert Branches.common_to([card(QK, 3), card(5, QP)]) == Branches.of(card(QK, 3))
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (card(QK, 3, 3), "two designs of this space have 2 and 3 layers: .*; choose another evaluator"),
+        (wider(card(QK, 3)), "two designs of this space have layers of different sizes"),
+        (card(QK, 4), "the kernel 4 of layer 1 is not in the centre of one of 9: .*; leave such kernels out"),
+        (card(11, QK), "the kernel 11 of layer 0 is not in the centre of one of 9"),
+    ],
+)
+def test_a_space_whose_designs_cannot_share_is_refused(other: Card, told: str) -> None:
+    with pytest.raises(IllegalInput, match=told):
+        Branches.common_to([card(QK, 3), card(5, QP), other], 9)

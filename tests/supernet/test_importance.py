@@ -4,7 +4,7 @@ import torch
 from tests.supernet.small import BERT, CHANNELS, HEADS, LAYERS, SPANS, SPEC, VIT, card, inputs_of, model, sentences
 from torch.nn import functional as F
 
-from formwright.supernet.importance import Watched, magnitude, uniform
+from formwright.supernet.importance import Watched, _exact, magnitude, uniform
 
 
 def loss(trained: torch.nn.Module, seed: int) -> torch.Tensor:
@@ -108,3 +108,17 @@ def test_orders_fall_and_equal_scores_stay_as_they_stand() -> None:
     found = magnitude(dict(model().named_parameters()), card())
     for scores, order in zip(found.scores, found.orders(), strict=True):
         assert np.all(np.diff(scores[order.numpy()]) <= 0)
+
+
+def test_scores_are_summed_up_on_the_device_of_the_weights() -> None:
+    """Seen with the device that computes nothing, which no number can come to from another."""
+    trained = model().to("meta")
+    watched = Watched(trained, hidden=True)
+    tokens, mask = (one.to("meta") for one in sentences())
+    watched(tokens, mask).sum().backward()
+    assert {buffer.device.type for name, buffer in watched.named_buffers() if name.startswith("scores_")} == {"meta"}
+
+
+def test_apples_devices_sum_up_what_they_can() -> None:
+    assert _exact(torch.device("mps")) == torch.float32
+    assert _exact(torch.device("cuda")) == _exact(torch.device("cpu")) == torch.float64

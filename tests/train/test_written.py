@@ -1,7 +1,8 @@
 import pytest
 import torch
-from tests.train.cases import BOTH, LENGTH, few
+from tests.train.cases import BOTH, ENCODER, LENGTH, few
 
+from formwright.core.errors import IllegalInput
 from formwright.nn.build import build
 from formwright.nn.generate import write
 from formwright.nn.heads import HeadSpec
@@ -10,7 +11,7 @@ from formwright.tasks.rows import TranslationRows
 from formwright.train import judge as judge_module
 from formwright.train.judge import judge
 from formwright.train.prepare import Prepared, prepare
-from formwright.train.written import writing_of, written
+from formwright.train.written import with_beams, writing_of, written
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,27 @@ def test_every_row_has_its_own_translation_in_its_own_place(prepared: Prepared, 
         (alone,) = write(model, tokens, None, writing_of(tokeniser, prepared.length))
         assert found[row] == tokeniser.decode(alone)
     assert len(set(found)) > 1
+
+
+def test_texts_are_written_with_as_many_beams_as_wished(prepared: Prepared, model: TaskModel) -> None:
+    plain, tokeniser = written(model, prepared, prepared.validation), prepared.text_tokeniser
+    wished = with_beams(prepared, 4)
+    found = written(model, wished, wished.validation)
+    assert found != plain
+    for row in (0, 7):
+        tokens = torch.from_numpy(prepared.validation.examples.tokens[row].astype("int64"))[None]  # type: ignore[union-attr]
+        (alone,) = write(model, tokens, None, writing_of(tokeniser, prepared.length, 4))
+        assert found[row] == tokeniser.decode(alone)
+    assert wished.part(prepared.validation.rows).examples.tokens.lengths.tolist() == (  # type: ignore[union-attr]
+        prepared.validation.examples.tokens.lengths.tolist()  # type: ignore[union-attr]
+    )
+    assert with_beams(prepared, 1) is prepared
+
+
+def test_beams_are_refused_where_nothing_is_written() -> None:
+    found = prepare(few("mini-glue/sst2", 40), ENCODER, LENGTH)
+    with pytest.raises(IllegalInput, match=r"judged by accuracy, for which nothing is written; leave --beams out"):
+        with_beams(found, 2)
 
 
 def test_texts_are_judged_where_the_task_asks_for_it(

@@ -1,5 +1,6 @@
 """`formwright compress`: from a pretrained encoder to smaller fine-tuned models that load."""
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -63,7 +64,7 @@ def compress(
         float | None, typer.Option(min=0.001, help="How often the super-network sees every row (6).")
     ] = None,
     rounds: Annotated[int | None, typer.Option(min=0, help="Of nas-bert: rounds that drop half (4).")] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Of nas-bert: steps of a block in a round (300).")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Of nas-bert: steps of a block in a round (200).")] = None,
     student_steps: Annotated[
         int | None, typer.Option(min=1, help="Of nas-bert: steps of each whole student in the end (1000).")
     ] = None,
@@ -88,7 +89,8 @@ def compress(
     network_rate: Annotated[float | None, typer.Option(help="Highest rate of the super-network (0.0001).")] = None,
     workers: Annotated[int, typer.Option(min=1, max=1000, help="Processes that search, one thread each.")] = 2,
     threads: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Threads that train (as many as there are processors).")
+        int | None,
+        typer.Option(min=1, max=1024, help="Threads that train (as many as processors)."),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     save_every: Annotated[int, typer.Option(min=1, help="Steps between checkpoints.")] = 100,
@@ -124,6 +126,7 @@ def compress(
         raise IllegalInput(f"--order is {', '.join(ORDERS)}, not {order!r}")
     columns = tuple(part.strip() for part in text.split(",") if part.strip())
     choice = TaskChoice(task, None if data is None else str(data), official_dev, columns, label, rows)
+    folder = out or usual_folder(model, task)
     job = Job(
         model=str(Path(model).resolve()) if model and os.path.isdir(model) else model,
         task=whole_task(choice),
@@ -150,11 +153,10 @@ def compress(
         hidden=_sizes(hidden),
         searcher=searcher or EFTNAS.searcher,
         options={},
-        threads=threads or os.cpu_count() or 1,
+        threads=threads or _threads_of(folder, force) or os.cpu_count() or 1,
         device=device,
         seed=seed,
     )
-    folder = out or usual_folder(model, task)
     run = Compression(job, folder, workers, save_every, force, as_json, command_line(sys.argv[1:]))
     with _resumable():
         run.conduct()
@@ -169,6 +171,17 @@ def _resumable() -> Iterator[None]:
         again = call(*(argument for argument in sys.argv[1:] if argument != "--force"))
         print(f"stopped at {stopped}; everything is saved. This goes on:\n  {again}", file=sys.stderr)
         raise KeyboardInterrupt from None
+
+
+def _threads_of(folder: Path, force: bool) -> int | None:
+    """Give the threads that a compression began with; on a machine with other processors it goes on with as many."""
+    from formwright.compress.folders import RECORD
+
+    try:
+        kept = json.loads((folder / RECORD).read_bytes())["threads"]
+    except (OSError, ValueError, KeyError, TypeError):  # nothing began here, or what did is refused later
+        return None
+    return kept if isinstance(kept, int) and not force else None
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,31 +63,35 @@ class BlockCompression:
     def _stages(
         self, started: Started, folders: Folders, plan: Plan, wish: Interruption
     ) -> tuple[list[dict[str, Any]], Path]:
-        crew = Crew(self.workers, self.save_every, lambda: wish.asked, showing)
+        crew, measured = Crew(self.workers, self.save_every, lambda: wish.asked, showing), quick(started.longest)
         prepare(started, folders)
         _refuse_to_go_on(wish, "the fit of the embeddings")
         crew.do("blocks", blocks_left(started, self.out, plan))
         _refuse_to_go_on(wish, "the end of the blocks")
         selection = selection_of(started, self.out, plan)
-        selection.choose()
+        selection.choose(measured)
         crew.do("students", students_left(started, self.out, plan))
-        models = delivered(selection)
-        return models, write_page(selection, models, self.out / "report.html")
+        models = delivered(selection, measured)
+        page = write_page(selection, models, self.out / "report.html")
+        named = {model["name"]: model for model in models}
+        return [named[size.name] for size in started.sizes], page
 
     def _times(self, started: Started, folders: Folders) -> OperationTimes:
         """Give the times of operations, measured where they are not there yet."""
         if folders.latency.is_file() and not self.force:
             return read_times(folders)
         _tell("measuring operations on this machine")
-        measured = quick(int(started.held.tokens.lengths.max()))
         with showing("operations", measurements(started.menu)) as tell:
-            return measured_operations(started.menu, measured=measured, after=lambda number: tell(number, None))
+            return measured_operations(
+                started.menu, measured=quick(started.longest), after=lambda number: tell(number, None)
+            )
 
     def _plan(self, started: Started, folders: Folders) -> Plan:
-        """Give the plan, made and shown once: a run that goes on keeps to it."""
-        if folders.plan.is_file() and not self.force:
-            return Plan.from_json(read_json(folders.plan))
+        """Give the plan, made and shown once: a run that goes on keeps to it, but for what students are taught."""
         method = self.job.method
+        if folders.plan.is_file() and not self.force:
+            kept = Plan.from_json(read_json(folders.plan))
+            return kept if self.job.hours is not None else replace(kept, student_steps=method.student_steps)
         speeds = measured_speeds(started)
         shape = Shape(started.menu.blocks, method.rounds, len(started.sizes), self.workers)
         usual = Plan(method.round_steps, method.student_steps)
@@ -119,6 +123,12 @@ class BlockCompression:
             for model in models
         ]
         print_table(["model", ">parameters", ">ms", ">distance before", ">after", "folder"], rows)
+        for model in models:
+            if model.get("exceeded"):
+                print(
+                    f"{model['name']} takes {model['latency_ms']:.2f} ms as a whole, more than was asked for: measure "
+                    "it again when the machine is idle (formwright measure FOLDER), or ask for fewer milliseconds"
+                )
         print(f"the page: {page}")
         print("next: formwright train FOLDER --task TASK --distil-from TEACHER")
 

@@ -1,5 +1,6 @@
 """What `formwright compress` does, stage by stage; every stage is skipped where its result is there."""
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -14,8 +15,9 @@ from formwright.cli.progress import clock
 from formwright.cli.record import Identity
 from formwright.cli.study_run import Wishes, search_and_deliver
 from formwright.compress.folders import RECORD, Folders, read_json, write_json
-from formwright.compress.job import Job, Started, smallest_share
+from formwright.compress.job import Job, Started
 from formwright.compress.plan import Plan, Speeds
+from formwright.compress.remarks import closeness, remarks
 from formwright.compress.speeds import measured_speeds
 from formwright.compress.stages import Stages
 from formwright.cost.latency_table import LatencyTable
@@ -51,8 +53,10 @@ class Compression:
         table = self._table(started, folders)
         costs = started.costs(table)
         kept = started.limits(costs)
-        share = smallest_share(started.lowest(costs), next(iter(costs.values()))(started.begun.card))
-        plan = self._plan(started, folders, share)  # nothing is written before everything can be done
+        for line in started.told_above(costs):
+            _tell(line)
+        # nothing is written before everything can be done
+        plan = self._plan(started, folders, started.smallest_share(costs))
         with alone_in(self.out, wait=False):
             identity.claim(self.out, self.force, kept=FINAL)  # where it is recorded that test rows were opened
             if table is not None and not folders.latency.is_file():
@@ -78,14 +82,21 @@ class Compression:
         if folders.plan.is_file() and not self.force:
             return Plan.from_json(read_json(folders.plan))
         speeds = measured_speeds(started.begun, started.training, share)
-        plan = started.plan(lambda: speeds, self.workers)
+        plan = started.plan(lambda: speeds, self._side_by_side)
         self._show(started, plan, speeds)
         return plan
 
+    @property
+    def _side_by_side(self) -> int:
+        """Count the workers that really work at once."""
+        return min(self.workers, os.cpu_count() or 1)
+
     def _show(self, started: Started, plan: Plan, speeds: Speeds) -> None:
-        seconds = plan.seconds(speeds, self.workers, len(started.targets))
+        seconds = plan.seconds(speeds, self._side_by_side, len(started.targets))
+        name = started.begun.name
+        tuned = f"{plan.teacher_steps:,} steps of fine-tuning {name}, its parts scored"
         done = {
-            "teacher": f"{plan.teacher_steps:,} steps of fine-tuning {started.begun.name}, its parts scored",
+            "teacher": tuned if plan.teacher_steps else f"{name} answers the task already; its parts scored",
             "super-network": f"{plan.network_steps:,} steps of all sub-networks",
             "search": f"{plan.evaluations:,} sub-networks judged",
             "delivery": f"{len(started.targets)} models written, measured and tested",
@@ -103,7 +114,8 @@ class Compression:
 
         known = stages.teacher(conduct)
         choices, met = stages.search_space()
-        _tell(f"the search space has {choices.count:.3g} sub-networks")
+        for line in (f"the search space has {choices.count:.3g} sub-networks", *closeness(met)):
+            _tell(line)
         place = stages.place(choices, met, kept)
         stages.note(place, known, choices, met)
         stages.super_network(known, choices, conduct)
@@ -117,10 +129,13 @@ class Compression:
             models, page = search_and_deliver(place, wishes)
         except KeyboardInterrupt:
             raise Interrupted("the search") from None
+        said = remarks(place)
         if self.as_json:
-            print_json({"models": [asdict(model) for model in models], "report": str(page)})
-        else:
-            _print(models, page, started)
+            print_json({"models": [asdict(model) for model in models], "remarks": said, "report": str(page)})
+            return
+        _print(models, page, started)
+        for line in said:
+            print(line)
 
 
 def _print(models: "list[Delivered]", page: Path, started: Started) -> None:

@@ -35,7 +35,9 @@ def list_names(
     if as_json:
         print_json({str(kind): entries})
         return
-    columns = [name for name in entries[0] if name not in ("name", "paper")]  # what a recipe is about names its paper
+    if "paper" in entries[0]:  # it has a column of its own, and need not be named again
+        entries = [{**entry, "about": entry["about"].partition(" (")[0]} for entry in entries]
+    columns = [name for name in entries[0] if name != "name"]
     headings = [">" + name if isinstance(entries[0][name], int) else name for name in columns]
     rows = [[entry["name"], *(_cell(entry[name]) for name in columns)] for entry in entries]
     print_table(["name", *headings], rows)

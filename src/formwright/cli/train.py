@@ -65,6 +65,9 @@ def train(
     distil_hidden: Annotated[
         float | None, typer.Option(min=0, help="Weight of the distance from the teacher's last vectors (1).")
     ] = None,
+    beams: Annotated[
+        int, typer.Option(min=1, max=1024, help="Texts in the race when a model that writes is judged.")
+    ] = 1,
     test: Annotated[
         bool, typer.Option("--test", help="In the end, open the test rows once; this is recorded.")
     ] = False,
@@ -114,6 +117,7 @@ def train(
         distil_from=None if distil_from is None else str(distil_from),
         distil_labels=_LABELS if distil_labels is None else distil_labels,
         distil_hidden=_HIDDEN if distil_hidden is None else distil_hidden,
+        beams=beams,
     )
     try:
         finished = job.run(out or job.usual_folder, save_every, test=test, force=force)

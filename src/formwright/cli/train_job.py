@@ -37,7 +37,10 @@ class Finished:
 
 @dataclass(frozen=True)
 class Job:
-    """Hold everything that decides what a run comes to. Two runs with equal jobs are one run."""
+    """Hold everything that decides what a run comes to. Two runs with equal jobs are one run.
+
+    `beams` decides only how a model is judged that writes; a run that is finished can be judged with others.
+    """
 
     source: str
     task: str
@@ -67,6 +70,7 @@ class Job:
     distil_from: str | None = None
     distil_labels: float = 0.5
     distil_hidden: float = 1.0
+    beams: int = 1
 
     @property
     def usual_folder(self) -> Path:
@@ -81,12 +85,14 @@ class Job:
         from formwright.evaluate.final import RECORD as OPENINGS
         from formwright.train.device import choose_device
         from formwright.train.fit import fit
+        from formwright.train.written import with_beams
 
         for name in (self.source, self.task, str(out)):
             _refuse_half_letters(name)
         choose_device(self.device)
         task = read_task(self)
         start = begin(self, task)
+        start = replace(start, prepared=with_beams(start.prepared, self.beams))
         training = self._training(start)
         if test:
             _refuse_untestable(task, out)
@@ -100,16 +106,18 @@ class Job:
             with conducted("training", out / "checkpoints", training.recipe.steps, save_every, wish, check) as run:
                 trained = fit(model, start.prepared, training, run, self._teaching(start))
         check()
-        name = f"{start.name}-{identity.digest[:16]}"
+        name = f"{start.name}-{identity.digest[:16]}" + (f"-{self.beams}-beams" if self.beams > 1 else "")
         tested = _tested(trained.model, start.prepared, name, out, self.threads) if test else None
         folder = start.save(trained.model, out / "model", trained.metrics, tested)
         return Finished(self._facts(start, training, trained, tested, folder))
 
     @property
     def _options(self) -> dict[str, Any]:
-        """Give what decides the run; what is said of a teacher counts only where there is one."""
+        """Give what decides what is learnt; what is said of a teacher counts only where there is one."""
         return {
-            name: value for name, value in asdict(self).items() if self.distil_from or not name.startswith("distil")
+            name: value
+            for name, value in asdict(self).items()
+            if name != "beams" and (self.distil_from or not name.startswith("distil"))
         }
 
     def _teaching(self, start: "Start") -> "Teaching | None":
@@ -217,6 +225,7 @@ class Job:
             "losses": trained.losses,
             "metrics": dict(trained.metrics),
             "test": tested,
+            "beams": self.beams,
             "chance": start.prepared.task.chance,
             "padding": start.padding(training.recipe),
             "recipe": asdict(training.recipe),

@@ -7,13 +7,14 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from formwright.arch.card import Card
 from formwright.arch.layers import TokenEmbedding
 from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.nn.heads import head_module
-from formwright.nn.hf.files import find_folder
+from formwright.nn.hf.files import CONFIG, find_folder, read_json
 from formwright.nn.hf.imported import Imported
 from formwright.nn.hf.load import from_hf
 from formwright.nn.settings import Settings
@@ -71,6 +72,7 @@ def begin(model: str, task: Task, length: int) -> Begun:
     tokeniser = None if task.kind == "image-classification" else read_tokeniser(folder)
     refuse_tokeniser(tokeniser, imported.card, folder)
     prepared = prepare(task, imported.card, length, tokeniser)
+    _refuse_one_class(prepared)
     return Begun(folder.name if model else "MiniLM", imported, prepared, head_fits(imported, task))
 
 
@@ -99,6 +101,18 @@ def _refuse_task(task: Task) -> None:
         raise IllegalInput(f"the task {task.name} has {len(task.labels)} class{only}: there is nothing to tell apart")
 
 
+def _refuse_one_class(prepared: Prepared) -> None:
+    """Refuse rows that all have the same label: the first of a sorted file may."""
+    labels = prepared.train.examples.labels
+    if not prepared.task.kind.endswith("classification") or labels is None or len(np.unique(labels)) > 1:
+        return
+    only = prepared.task.labels[int(labels[0])]
+    raise IllegalInput(
+        f"the {len(labels):,} rows of {prepared.task.name} that are trained on are all of one class ({only}): there is "
+        "nothing to tell apart. Train on more rows, or shuffle them"
+    )
+
+
 def refuse_broken(imported: Imported, folder: Path) -> None:
     """Refuse weights that are no numbers."""
     broken = [name for name, tensor in imported.weights.items() if not torch.isfinite(tensor).all()]
@@ -110,10 +124,24 @@ def refuse_broken(imported: Imported, folder: Path) -> None:
 
 
 def refuse_tokeniser(tokeniser: Tokeniser | None, card: Card, folder: Path) -> None:
-    """Refuse a tokeniser that gives tokens which the model does not know."""
+    """Refuse a tokeniser that gives tokens which the model does not know, or knows as others."""
     table = card.stacks[0].embedding
-    if tokeniser is not None and isinstance(table, TokenEmbedding) and tokeniser.size > table.vocabulary:
+    if tokeniser is None:
+        return
+    if isinstance(table, TokenEmbedding) and tokeniser.size > table.vocabulary:
         raise IllegalInput(
             f"the tokeniser in {folder} does not fit the model: it has {tokeniser.size:,} tokens, and the model knows "
             f"{table.vocabulary:,}. Put the files of the tokeniser there that the model was trained with"
         )
+    said = read_json(folder / CONFIG)
+    for key, own in _special_ids(tokeniser).items():
+        if own is not None and isinstance(said.get(key), int) and said[key] != own:
+            raise IllegalInput(
+                f"the tokeniser in {folder} does not fit the model: config.json has {key} {said[key]}, and the "
+                f"tokeniser {own}. Put the files of the tokeniser there that the model was trained with"
+            )
+
+
+def _special_ids(tokeniser: Tokeniser) -> dict[str, int | None]:
+    special = tokeniser.special
+    return {"pad_token_id": special.pad, "cls_token_id": special.begin, "sep_token_id": special.separator}

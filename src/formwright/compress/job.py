@@ -9,9 +9,11 @@ from typing import Any
 from formwright.arch.card import Card
 from formwright.compress.begin import Begun, begin
 from formwright.compress.folders import Folders
+from formwright.compress.method import Method
 from formwright.compress.plan import Bounds, Order, Plan, Speeds, within
-from formwright.compress.targets import LATENCY, Range, Target, limits
-from formwright.compress.trainings import MARGIN, Method, network_recipe
+from formwright.compress.space import Reach, low_end
+from formwright.compress.targets import LATENCY, Range, Target, limits, told_above
+from formwright.compress.trainings import is_trained, network_recipe
 from formwright.core.records import Objective
 from formwright.cost import COSTS
 from formwright.cost.latency_table import LatencyTable
@@ -21,12 +23,14 @@ from formwright.study.assemble import find_task, make_training
 from formwright.study.config import Config, DistillationChoice, TaskChoice, TrainingChoice
 from formwright.study.stop import Stop
 from formwright.supernet.automatic import MULTIPLE
+from formwright.supernet.hidden import stream_groups
 from formwright.supernet.parts import groups
 from formwright.tasks.metrics import metric
 from formwright.train.distil import Mix
-from formwright.train.fit import Training
+from formwright.train.fit import Training, head_of
 from formwright.train.streams import Shuffled, lengths_of
 
+Costs = Mapping[str, Callable[[Card], float]]
 _MOST_EPOCHS, _MOST_EVALUATIONS = 20, 1000  # EFTNAS's own
 _LEAST = Plan(teacher_steps=20, network_steps=40, evaluations=30)
 
@@ -87,6 +91,8 @@ class Started:
     def refuse(self) -> None:
         """Refuse, before anything is trained, what a later stage would refuse."""
         network_recipe(self.training.recipe, 1, self.method)
+        if self.job.hidden:
+            stream_groups(self.begun.card, head_of(self.begun.prepared.task))  # refuses what it cannot run through
         goals = [Objective.parse(text) for text in self._objectives(target.cost for target in self.targets)]
         space, trials = self._ends.space, self.job.evaluations
         make_searcher(self.job.searcher, space, goals, trials=trials, steps=1, **self.job.options)
@@ -130,34 +136,50 @@ class Started:
         names = dict.fromkeys(target.cost for target in self.targets)
         return {name: table if name == LATENCY and table is not None else counted(name) for name in names}
 
-    def limits(self, costs: Mapping[str, Callable[[Card], float]]) -> dict[str, str]:
+    def limits(self, costs: Costs) -> dict[str, str]:
         """Give the targets as limits by name; refuse those that no sub-network can meet."""
+        return limits(self.targets, self._ranges(costs))
+
+    def told_above(self, costs: Costs) -> list[str]:
+        """Say which targets ask for nothing, since they lie above what the model costs."""
+        return told_above(self.targets, self._ranges(costs))
+
+    def reaches(self, costs: Costs) -> list[Reach]:
+        """Say from where to where the space is drawn up, by each cost that a target names, the first one first.
+
+        It begins below the lowest target, and ends at the model or, where that shall not be, at the highest target.
+        """
+        least, found = replace(self._ends, hidden=()).smallest, []
+        for name, cost in costs.items():
+            full = cost(self.begun.card)
+            amounts = [target.of(full) for target in self.targets if target.cost == name]
+            high = full if self.job.whole else max(amounts)
+            found.append(Reach(name, cost, low_end(cost(least), min(amounts)), high))
+        return found
+
+    def smallest_share(self, costs: Costs) -> float:
+        """Give the cost of the smallest sub-network as a share of the model's."""
+        return min(reach.low / reach.cost(self.begun.card) for reach in self.reaches(costs))
+
+    def _ranges(self, costs: Costs) -> dict[str, Range]:
         least, card = self._ends.smallest, self.begun.card
-        return limits(self.targets, {name: Range(cost(least), cost(card)) for name, cost in costs.items()})
-
-    def lowest(self, costs: Mapping[str, Callable[[Card], float]]) -> float:
-        """Give the lowest target in the cost that the space is drawn up by, the first that is named."""
-        return min(self._amounts(costs))
-
-    def highest(self, costs: Mapping[str, Callable[[Card], float]]) -> float:
-        """Give the highest cost that the space is drawn up at: the model's, or the highest target."""
-        return next(iter(costs.values()))(self.begun.card) if self.job.whole else max(self._amounts(costs))
-
-    def _amounts(self, costs: Mapping[str, Callable[[Card], float]]) -> list[float]:
-        name, cost = next(iter(costs.items()))
-        return [target.of(cost(self.begun.card)) for target in self.targets if target.cost == name]
+        return {name: Range(cost(least), cost(card)) for name, cost in costs.items()}
 
     def plan(self, speeds: Callable[[], Speeds], workers: int) -> Plan:
         """Say how much each stage does: as the epochs say, or as much as the hours allow."""
         usual = Plan(
-            self._steps(self.job.teacher_epochs),
+            self._steps(self.job.teacher_epochs) if is_trained(self.begun, self.job.order) else 0,
             self._steps(self.job.epochs),
             self.job.evaluations,
             self._steps(self.job.finetune) if self.job.finetune else 0,
         )
         if self.job.hours is None:
             return usual
-        least = replace(_LEAST, finetune_steps=min(usual.finetune_steps, 1))
+        least = replace(
+            _LEAST,
+            teacher_steps=min(usual.teacher_steps, _LEAST.teacher_steps),
+            finetune_steps=min(usual.finetune_steps, 1),
+        )
         most = Plan(usual.teacher_steps, self._steps(_MOST_EPOCHS), _MOST_EVALUATIONS, usual.finetune_steps)
         return within(self.job.hours, usual, Bounds(least, most), speeds(), workers, len(self.targets))
 
@@ -197,11 +219,6 @@ class Started:
 
 def _least_and_all(least: int, members: int) -> tuple[int, ...]:
     return tuple(sorted({min(least, members), members}))
-
-
-def smallest_share(lowest: float, full: float) -> float:
-    """Give the cost of the smallest sub-network as a share of the model's."""
-    return min(1.0, MARGIN * lowest / full)
 
 
 def usual_folder(model: str, task: str) -> Path:

@@ -47,7 +47,10 @@ def note_teacher(place: Place, begun: Begun, known: TaskModel, length: int) -> N
 
 
 def note_space(place: Place, begun: Begun, choices: ElasticChoices, met: Sequence[Met], cost: str) -> None:
-    """Note once what the sub-networks may be, how closely the targets were met, and the teacher that was noted."""
+    """Note once what the sub-networks may be, how closely the targets were met, and the teacher that was noted.
+
+    Targets in other costs than the one that is named stand by themselves, as `further`.
+    """
     card = choices.card
     assert card.encoder is not None
     facts = {
@@ -60,7 +63,8 @@ def note_space(place: Place, begun: Begun, choices: ElasticChoices, met: Sequenc
             "channels": [list(one) for one in choices.feed_forward],
             "hidden": list(choices.hidden) or [card.output_width],
         },
-        "targets": [{"target": one.target, "cost": one.cost} for one in met],
+        "targets": [{"target": one.target, "cost": one.cost} for one in met if one.measure == cost],
+        "further": [asdict(one) for one in met if one.measure != cost],
     }
     with place.open() as opened:
         if not any(NOTE in event.data for event in opened.log.read() if event.kind == "note"):

@@ -15,12 +15,24 @@ _HALVINGS = 50  # of the interval in which the scale of a plan is looked for
 
 @dataclass(frozen=True)
 class Speeds:
-    """Seconds of one step of the teacher, of one of the super-network, of one validation, and of one delivery."""
+    """Seconds that the pieces of a compression take.
+
+    Of the teacher: one step, the scoring of its parts, and its judging. Of the super-network: one step, one batch of
+    the teacher's answers, and those to all rows, which are asked for but once. Of a sub-network: one validation in a
+    process of one thread. Of a delivered model: writing, measuring and testing it, and one step where it is trained
+    alone. `start` is what processes take to begin.
+    """
 
     teacher: float
+    scoring: float
+    judging: float
     network: float
+    answer: float
+    answers: float
     validation: float
     delivery: float
+    alone: float
+    start: float
 
 
 @dataclass(frozen=True)
@@ -34,11 +46,12 @@ class Plan:
 
     def seconds(self, speeds: Speeds, workers: int, models: int) -> dict[str, float]:
         """Estimate how long each stage takes."""
+        heard = min(self.network_steps * speeds.answer, speeds.answers)
         return {
-            "teacher": self.teacher_steps * speeds.teacher,
-            "super-network": self.network_steps * speeds.network,
-            "search": self.evaluations * speeds.validation / workers,
-            "delivery": models * (speeds.delivery + self.finetune_steps * speeds.teacher),
+            "teacher": self.teacher_steps * speeds.teacher + speeds.scoring + speeds.judging + speeds.delivery,
+            "super-network": self.network_steps * speeds.network + heard + speeds.judging,
+            "search": speeds.start + self.evaluations * speeds.validation / workers,
+            "delivery": speeds.start + models * (speeds.delivery + self.finetune_steps * speeds.alone),
         }
 
     def to_json(self) -> dict[str, int]:
@@ -77,7 +90,7 @@ def within(hours: float, usual: Plan, bounds: Bounds, speeds: Speeds, workers: i
         middle = (low + high) / 2
         low, high = (middle, high) if taken(_scaled(usual, middle, bounds)) <= budget else (low, middle)
     plan = _scaled(usual, low, bounds)
-    left = int((budget - taken(plan)) / speeds.network)
+    left = int((budget - taken(plan)) / (speeds.network + speeds.answer))
     steps = min(bounds.most.network_steps, plan.network_steps + max(left, 0))
     return replace(plan, network_steps=max(plan.network_steps, steps))
 

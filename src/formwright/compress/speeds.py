@@ -4,25 +4,53 @@ import time
 from dataclasses import replace
 
 import torch
+from torch import nn
 
 from formwright.compress.begin import Begun
 from formwright.compress.plan import Speeds
+from formwright.compress.trainings import SCORED
+from formwright.train.batch import Batch
 from formwright.train.device import choose_device, threads
 from formwright.train.fit import Training, task_stream
 from formwright.train.imported import task_model
+from formwright.train.judge import batch_of
 from formwright.train.loop import begin, go_on, scores_of
 from formwright.train.losses import loss_of
+from formwright.train.streams import in_order
 
 _STEPS = 3  # timed, after one that is not
-_DELIVERY = 20.0  # seconds: measuring, exporting and writing a model hardly depend on its size
+_ROWS = 64  # that are judged at once
+_DELIVERY = 15.0  # seconds: measuring, exporting and writing a model hardly depend on its size
+_START = 10.0  # seconds until processes have imported what they need and have read their model
+_JUDGED = 3  # times that a delivered model answers as many rows as validation has: there, on test, and to be proved
 
 
 def measured_speeds(begun: Begun, training: Training, smallest: float) -> Speeds:
     """Time a few steps of the model, and add up what the stages are made of.
 
     `smallest` is the cost of the smallest sub-network as a share of the model's. A step of the super-network is one of
-    the model, one of the smallest, one of a random one between them, and at most one answer of the teacher.
+    the model, one of the smallest, and one of a random one between them. What processes of the study do is timed as
+    they do it: with one thread.
     """
+    step, answer = _step_and_answer(begun, training)
+    alone, asked = (step, answer) if training.threads == 1 else _step_and_answer(begun, replace(training, threads=1))
+    judging, middle = _judging_seconds(begun, training), (1 + smallest) / 2
+    return Speeds(
+        teacher=step,
+        scoring=SCORED * step,
+        judging=judging,
+        network=step * (1 + middle + smallest),
+        answer=answer,
+        answers=answer * len(begun.prepared.train.examples) / training.recipe.batch,
+        validation=middle * judging,
+        delivery=_DELIVERY + _JUDGED * middle * judging,
+        alone=alone * middle + asked,
+        start=_START,
+    )
+
+
+def _step_and_answer(begun: Begun, training: Training) -> tuple[float, float]:
+    """Time a step of training, and what the model says to a batch."""
     training = replace(training, recipe=replace(training.recipe, steps=_STEPS + 1))
     model = task_model(begun.imported, begun.prepared, training).to(choose_device(training.device))
     stream, loss = task_stream(begun.prepared, training.recipe), loss_of(begun.prepared.task.kind)
@@ -32,23 +60,28 @@ def measured_speeds(begun: Begun, training: Training, smallest: float) -> Speeds
         before = state.seconds
         go_on(state, stream, loss)
         step = (state.seconds - before) / _STEPS
-        answer = _answer_seconds(model, stream)
-    middle = (1 + smallest) / 2
-    rows = len(begun.prepared.validation.examples)
-    return Speeds(
-        teacher=step,
-        network=step * (1 + middle + smallest) + answer,
-        validation=middle * answer * rows / training.recipe.batch,
-        delivery=_DELIVERY,
-    )
+        return step, _answer_seconds(model, [stream.batch(number) for number in range(_STEPS)])
 
 
-def _answer_seconds(model: torch.nn.Module, stream: object) -> float:
+def _judging_seconds(begun: Begun, training: Training) -> float:
+    """Time a validation as workers do it: on the processor, by batches from the shortest rows to the longest."""
+    prepared = begun.prepared
+    model = task_model(begun.imported, prepared, training)
+    batches = list(in_order(prepared.validation.examples, _ROWS))
+    places = sorted({int(share * len(batches)) for share in (1 / 6, 1 / 2, 5 / 6)})
+    some = [batch_of(prepared, prepared.validation, batches[place]) for place in places]
+    with threads(1):
+        return _answer_seconds(model, some) * len(batches)
+
+
+def _answer_seconds(model: nn.Module, batches: list[Batch]) -> float:
+    """Give the mean of some batches, after one that is not timed."""
     device = next(model.parameters()).device
     model.eval()
-    batches = [stream.batch(step).to(device) for step in range(_STEPS)]  # type: ignore[attr-defined]
+    there = [batch.to(device) for batch in batches]
     with torch.inference_mode():
+        scores_of(model, there[0])
         began = time.perf_counter()
-        for batch in batches:
+        for batch in there:
             scores_of(model, batch)
-        return (time.perf_counter() - began) / _STEPS
+        return (time.perf_counter() - began) / len(there)

@@ -8,7 +8,8 @@ from formwright.compress.folders import RECORD, Folders
 from formwright.compress.job import Started
 from formwright.compress.notes import note_space, note_teacher
 from formwright.compress.plan import Plan
-from formwright.compress.trainings import Conduct, search_space, super_network, teacher
+from formwright.compress.space import search_space
+from formwright.compress.trainings import Conduct, super_network, teacher
 from formwright.nn.task_model import TaskModel
 from formwright.space.zoo.elastic_choices import ElasticChoices
 from formwright.study.place import Place, create, find, holds_study
@@ -30,9 +31,8 @@ class Stages:
 
     def search_space(self) -> tuple[ElasticChoices, list[Met]]:
         """Let the model draw up its space."""
-        ends = self.started.lowest(self.costs), self.started.highest(self.costs)
-        cost = next(iter(self.costs.values()))
-        return search_space(self.started.begun.card, ends, cost, self.started.method, self.folders)
+        reaches = self.started.reaches(self.costs)
+        return search_space(self.started.begun.card, reaches, self.started.method, self.folders)
 
     def place(self, choices: ElasticChoices, met: Sequence[Met], limits: Mapping[str, str]) -> Place:
         """Make the study of the search, or find the one that was made before."""

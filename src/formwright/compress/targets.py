@@ -47,8 +47,12 @@ class Target:
         return f"{self.cost}-{self.amount:g}{'pct' if self.is_share else ''}"
 
     def of(self, full: float) -> float:
-        """Give the amount, where the given model costs so much."""
-        return self.amount / 100 * full if self.is_share else self.amount
+        """Give the amount, where the given model costs so much: never more than that, which no sub-network exceeds."""
+        return self.amount / 100 * full if self.is_share else min(self.amount, full)
+
+    def lies_above(self, full: float) -> bool:
+        """Tell whether every sub-network of a model that costs so much meets it."""
+        return not self.is_share and self.amount > full
 
 
 @dataclass(frozen=True)
@@ -60,12 +64,15 @@ class Range:
 
 
 def limits(targets: Sequence[Target], ranges: Mapping[str, Range]) -> dict[str, str]:
-    """Give the targets as limits by name; refuse one that no sub-network can meet, and tell the range that can."""
+    """Give the targets as limits by name; refuse one that no sub-network can meet, and tell the range that can.
+
+    One above the given model's own cost is met by all of them, and limits to that cost; `told_above` says so.
+    """
     found: dict[str, str] = {}
     for target in targets:
         reach = ranges[target.cost]
         amount = target.of(reach.full)
-        if not reach.least <= amount <= reach.full:
+        if amount < reach.least:
             share = f" ({amount / reach.full:.1%} of the model's)"
             least = math.ceil(1000 * reach.least / reach.full) / 10  # what is told can be asked for
             raise IllegalInput(
@@ -74,3 +81,13 @@ def limits(targets: Sequence[Target], ranges: Mapping[str, Range]) -> dict[str, 
             )
         found[target.name] = f"{target.cost}<={amount!r}"
     return found
+
+
+def told_above(targets: Sequence[Target], ranges: Mapping[str, Range]) -> list[str]:
+    """Say of each target above the given model's own cost that it asks for nothing."""
+    return [
+        f"the target {target.cost} {target.amount:.4g} lies above the model's own {ranges[target.cost].full:.4g}: "
+        "every sub-network meets it, so that the best of all is delivered for it"
+        for target in targets
+        if target.lies_above(ranges[target.cost].full)
+    ]

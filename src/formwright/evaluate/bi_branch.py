@@ -8,9 +8,9 @@ import torch
 
 from formwright.arch.card import Card
 from formwright.core.errors import EvaluationFailed, IllegalInput
-from formwright.core.records import Observation, Request, Spent
+from formwright.core.records import History, Observation, Request, Spent, Trial
 from formwright.core.rng import derive
-from formwright.evaluate.branch_files import BRANCHES, keep, store_after
+from formwright.evaluate.branch_files import BRANCHES, is_whole, keep, put_back, sharing, store_after
 from formwright.evaluate.context import Context
 from formwright.evaluate.pretrained import PRETRAINED, Pretraining, after_pretraining, refuse_without_words
 from formwright.evaluate.training import OUTSIDE, Trainer, card_of
@@ -37,6 +37,9 @@ class BiBranch:
 
     Every pretraining hides other words, drawn by the study's seed and the version of the store, for a store that saw
     the same ones again and again would learn them by heart. Fine-tuning is the same for all.
+
+    A file of an earlier trial that is damaged or gone is made again by pretraining its card once more, where the
+    history tells what that began with: always in a study that one worker did.
 
     With `from_scratch` nothing is shared: every card is pretrained from fresh weights, for as many steps.
     """
@@ -71,9 +74,24 @@ class BiBranch:
 
     def store(self, context: Context) -> Store:
         """Give the shared weights that an evaluation in this context starts from."""
+        for trial in sharing(context.history):
+            if not is_whole(trial, _folder(context)):
+                self._mend(trial, context)
         training = self.pretraining.training
         first = fresh(self.branches, context.seed, training.settings, training.spread)
         return store_after(first, context.history, _folder(context))
+
+    def _mend(self, trial: Trial, context: Context) -> None:
+        """Pretrain the card of a trial again if that can give the weights it left; what cannot is told by the store."""
+        assert trial.observation is not None
+        before = [one for one in context.history.trials if one.number < trial.number]
+        earlier = replace(context, history=History(tuple(before)))
+        if str(len(sharing(earlier.history))) != trial.observation.artifacts.get(VERSION):
+            return  # some of them were under way beside it, and nobody here knows which
+        card = card_of(trial.request)
+        prepared = prepare(self.trainer.task, card, self.trainer.training.length, self.trainer.tokeniser)
+        learnt = self._learnt(self.store(earlier), card, prepared, earlier)
+        put_back(trial, written(card, learnt), _folder(context))
 
     def _learnt(self, store: Store, card: Card, prepared: Prepared, context: Context) -> Weights:
         """Pretrain a card from a store and give all weights that it took, trained."""

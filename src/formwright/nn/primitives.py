@@ -40,6 +40,11 @@ def _bounded(value: Tensor, power: float) -> Tensor:
     return value
 
 
+def widest(device: torch.device) -> torch.dtype:
+    """Give the most precise numbers that a device has: Apple's have no doubles."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 def attend(queries: Tensor, keys: Tensor, values: Tensor, scale: float, context: Context) -> Tensor:
     """Compute softmax(queries · keysᵀ x scale) · values with torch's fused kernel."""
     visible = context.visible(queries.shape[2], queries.device)
@@ -73,7 +78,8 @@ def _cosine(values: list[Tensor], shapes: tuple[Shape, ...], context: Context) -
 
 def _euclidean(values: list[Tensor], shapes: tuple[Shape, ...], context: Context) -> Tensor:
     # Doubles, because the squares of near vectors cancel: in single precision a distance of 0 would come out as noise.
-    left, right = (_real(value.double(), shape, 1, context) for value, shape in zip(values, shapes, strict=True))
+    wide = [value.to(widest(value.device)) for value in values]
+    left, right = (_real(value, shape, 1, context) for value, shape in zip(wide, shapes, strict=True))
     squares = left.square().sum(-1)[..., :, None] + right.square().sum(-1)[..., None, :]
     return (squares - 2 * left @ right.transpose(-1, -2)).clamp(min=_SMALLEST).sqrt().to(values[0].dtype)
 

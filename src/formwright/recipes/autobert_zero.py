@@ -11,8 +11,9 @@
 - There are 100 trials, not 760. The first population is a fifth of them, and children are fewer where it is small; with
   500 trials and more both are the paper's: 100, and five children of each of the best five.
 - A formula has at most 9 operations (12 in the published sizes); the paper has no bound.
-- Operation scores are standardised before the softmax, which otherwise tells accuracies hardly apart. How a formula is
-  mutated the paper leaves open: one place changes, and what no longer fits is mended.
+- Operation scores are standardised before the softmax, which otherwise tells accuracies hardly apart, and the weight of
+  exploration with them. How a formula is mutated the paper leaves open: one place changes, and what no longer fits is
+  mended. Formulas that are equal by algebra, or but for the letters of their inputs, are tried once.
 - Shared weights are those after pretraining. A child writes them back after its trial, not after a round, and
   overwrites what it used; of children trained side by side the one with the higher number wins. The paper says neither.
 - Kernels are seen through their matrices before the softmax of a lightweight convolution. The stored kernel is 65 long

@@ -10,15 +10,15 @@
   tasks want more (`--steps`).
 - There are 100 trials, each of them a slice; population and batches are a fifth of these. With 500 trials and more both
   are the 100 of the authors' experiment.
-- The plain Transformer is one design among the first, trained in full, and the others are random; the paper's first
-  population is made of the Transformer.
+- The plain Transformer is one design among the first, in the nano space and in the published one, trained in full,
+  and the others are random; the paper's first population is made of the Transformer.
 - Nobody dies of age: a child takes the place of the least fit of a second sample, as in the authors' released code.
 - Sizes are not held within a range; `--limit "params<=3e5"` does that.
 - Delivered models are trained from scratch for 324 steps.
 """
 
 from formwright.recipes.recipe import Recipe
-from formwright.space.zoo.evolved_transformer import NANO, SMALL, transformer
+from formwright.space.zoo.evolved_transformer import NANO, PUBLISHED, SMALL, SPACE, transformer
 from formwright.study.config import TrainingChoice
 
 EVOLVED_TRANSFORMER = Recipe(
@@ -31,5 +31,5 @@ EVOLVED_TRANSFORMER = Recipe(
     paper="So et al. 2019, The Evolved Transformer",
     needs="a task of translation, such as `translation`, or `multi30k` with its files",
     takes="not measured; 100 slices of 12 to 72 steps",
-    first=(NANO.to_json(transformer(SMALL)),),
+    first={space.name: (space.to_json(transformer(menu)),) for space, menu in ((NANO, SMALL), (SPACE, PUBLISHED))},
 )

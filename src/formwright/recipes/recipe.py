@@ -13,8 +13,9 @@ class Recipe:
     """Name the parts of a method; all of them can be said otherwise when a study is begun.
 
     The parts of the empty recipe are chosen as every study's. `minimise` are costs to lower beside the task's own goal.
-    `trials` is how many designs are evaluated where nothing else ends the search. `first` are designs, as the space
-    writes them, that are judged first. `paper`, `needs` and `takes` are for lists of methods, as `Summary` says.
+    `trials` is how many designs are evaluated where nothing else ends the search. `first` are, by the name of a space,
+    designs as that space writes them, that are judged first. `paper`, `needs` and `takes` are for lists of methods, as
+    `Summary` says.
     """
 
     about: str = ""
@@ -27,7 +28,7 @@ class Recipe:
     minimise: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     trials: int = 30
-    first: tuple[Any, ...] = field(default=(), hash=False)
+    first: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
     paper: str = ""
     needs: str = ""
     takes: str = ""
@@ -42,5 +43,5 @@ class Recipe:
         return dict(self.options) if searcher == self.searcher else {}
 
     def first_of(self, space: str) -> tuple[Any, ...]:
-        """Give the designs that are judged first: none where the space is another one than the recipe's own."""
-        return self.first if space == self.space else ()
+        """Give the designs that are judged first: none in a space that the recipe says nothing of."""
+        return self.first.get(space, ())

@@ -22,6 +22,8 @@ _ABOUT_FORMULAS = (
     "that it sees."
 )
 
+_LOOKING_BACK = "The search did not go by these scores."
+
 
 def formulas_of_layers(facts: StudyFacts) -> Markup:
     """Write every layer of the delivered designs, or of the best one so far; nothing for studies without formulas."""
@@ -40,9 +42,11 @@ def population_over_time(facts: StudyFacts) -> Markup:
     if facts.invention is None:
         return join()
     found, goal = facts.invention.population, facts.goals[0]
+    who = ", which are those that have children" if facts.invention.breeds else ""
+    born = any(life.parent is not None for life in found.lives)
     about = (
-        f"A line is a design, at the height of its score and as long as it was among the best {found.most}, which are "
-        "those that have children; a thin line comes from its parent. Dots are trials that were never among them."
+        f"A line is a design, at the height of its score and as long as it was among the best {found.most}{who}. "
+        f"{'A thin line comes from its parent. ' if born else ''}Dots are trials that were never among them."
     )
     drawing = draw_population(found, goal.name, larger_is_better=goal.direction == "max")
     return _figure("population", "Population over time", about, drawing)
@@ -55,8 +59,8 @@ def operation_scores(facts: StudyFacts) -> Markup:
     about = (
         "How well designs did that have an operation at a place of a formula, counted in the order of computation: the "
         "mean score, in standard deviations above or below that of all trials, with an allowance for what was tried "
-        "seldom. Below it stands in how many formulas it was tried. The search draws operations by these scores."
-    )
+        "seldom. Below it stands in how many formulas it was tried. "
+    ) + ("The search draws operations by these scores." if facts.invention.guided else _LOOKING_BACK)
     return _figure("operations", "Operations at their places", about, draw_operations(facts.invention.operations))
 
 

@@ -13,7 +13,7 @@ from formwright.arch.primitives import INPUTS, Term
 from formwright.core.protocols import Design
 from formwright.core.records import Budget, History, Objective, Request, Trial
 from formwright.search.fronts import best_first
-from formwright.search.options import at_least, check, not_negative
+from formwright.search.options import at_least, check, not_negative, yes_or_no
 from formwright.search.parents import breeding, warming_up
 from formwright.search.priorities import ALPHA, OPERATIONS, Priorities, draw_order
 from formwright.search.scores import goals_of, score
@@ -33,12 +33,13 @@ class OpNas:
     The first `population` designs are random. A child takes a structural choice of its parent, such as that between
     attention and convolution in one layer, anew at random. Then it changes one formula or one other choice: the
     operation at a place, or the option, is drawn from the softmax of upper confidence bounds (`priorities`) with the
-    exploration weight `alpha`. Parents and bounds change once a generation, when all children have been proposed.
+    exploration weight `alpha`, in the unit of the score. Unless `guided`, all are equally likely, and nothing else is
+    different. Parents and bounds change once a generation, when all children have been proposed.
 
     The paper leaves open how a formula is mutated. Here one place of it changes: an operation is replaced (half of the
     time), inserted or omitted, or an input replaced at random; what no longer fits is mended (`space.rewrite`). An
     operation drawn may be the present one, so that a place whose operation does best is rarely touched. Designs whose
-    formulas are equal by algebra are one design, which is proposed once.
+    formulas are equal by algebra, or but for the letters of their inputs, are one design, which is proposed once.
     """
 
     space: Space
@@ -48,16 +49,20 @@ class OpNas:
     parents: int = 5
     children: int = 5
     alpha: float = ALPHA
+    guided: bool = True
 
     def __post_init__(self) -> None:
         goals_of(self.objectives)
         whole = at_least(1, population=self.population, parents=self.parents, children=self.children)
-        check(whole + not_negative(alpha=self.alpha))
+        check(whole + not_negative(alpha=self.alpha) + yes_or_no(guided=self.guided))
 
     @staticmethod
     def for_budget(trials: int | None, steps: int | None) -> dict[str, int]:
-        """Return a population that leaves four fifths of a small budget to evolution, and generations to match."""
-        population = 100 if trials is None else min(100, max(4, trials // 5))
+        """Return a population that leaves four fifths of a small budget to evolution, and generations to match.
+
+        A study that ends by time or for lack of progress may be short: it is taken for one of a hundred trials.
+        """
+        population = 20 if trials is None else min(100, max(4, trials // 5))
         return {
             "population": population,
             "parents": min(5, max(2, population // 4)),
@@ -72,7 +77,8 @@ class OpNas:
         best = best_first(score(past, self.objectives), self.parents)
         turn = len(_children(history)) // self.children % self.parents
         parent = past[best[turn % len(best)]]
-        priorities = Priorities.of(self.space, past, self.objectives, self.alpha)
+        told = past if self.guided else ()
+        priorities = Priorities.of(self.space, told, self.objectives, self.alpha)
         child = partial(self._child, parent.request.design, priorities, rng)
         found = first_unseen(self.space, history, rng, child, self.legal, digest=plain_digest)
         return found.request(Budget.full(), parent.number)

@@ -2,8 +2,9 @@
 
 Equation 3 of AutoBERT-Zero (Gao et al., 2022): u = mean + alpha sqrt(2 log N / n), where the mean is over the scores
 of all that had the operation at its place, n is how many they were and N how many had any operation there. Scores are
-standardised over the trials, for the softmax over the bounds hardly tells raw accuracies apart. What has never been
-tried counts as tried once, with the best mean of its place.
+standardised over the trials, for the softmax over the bounds hardly tells raw accuracies apart. Alpha is in the unit of
+raw scores, as in the paper, and divided by the same number as they are: the order of the bounds is the equation's. What
+has never been tried counts as tried once, with the best mean of its place.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from formwright.arch.primitives import BINARY, UNARY
 from formwright.core.records import Objective, Trial
+from formwright.search.scores import score
 from formwright.search.targets import targets
 from formwright.space import Space
 from formwright.space.gene import Gene
@@ -27,6 +29,7 @@ from formwright.space.term_gene import TermGene
 Floats = NDArray[np.float64]
 OPERATIONS = (*UNARY, *BINARY)
 ALPHA = 0.01  # the paper's confidence value c
+_EQUAL = 1e-9  # scores that differ by a smaller share of themselves differ by rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +50,8 @@ class Priorities:
     """Know the scores of all trials that had an operation at a place of a term, or an option in a gene.
 
     A place of a term is the same in all terms of a design: the length of terms changes, so that there is one
-    distribution for each place up to the longest. Other genes have one of their own each.
+    distribution for each place up to the longest. Other genes have one of their own each. Without trials nothing is
+    preferred. `alpha` is in the unit of the scores seen.
     """
 
     seen: dict[Hashable, dict[Any, list[float]]]
@@ -55,13 +59,16 @@ class Priorities:
 
     @classmethod
     def of(cls, space: Space, trials: Sequence[Trial], objectives: Sequence[Objective], alpha: float) -> Priorities:
-        """Read the priorities from finished trials of the space."""
+        """Read the priorities from finished trials of the space; `alpha` is in the unit of their first goal.
+
+        Where several goals or broken limits let only the order of trials count, it is in standard deviations.
+        """
         seen: dict[Hashable, dict[Any, list[float]]] = defaultdict(lambda: defaultdict(list))
-        for trial, score in zip(trials, targets(trials, objectives).tolist(), strict=True):
+        for trial, target in zip(trials, targets(trials, objectives).tolist(), strict=True):
             for gene in space.genes(trial.request.design):
                 for place, option in _taken(gene):
-                    seen[place][option].append(score)
-        return cls(seen, alpha)
+                    seen[place][option].append(target)
+        return cls(seen, alpha / _unit(trials, objectives))
 
     @property
     def places(self) -> int:
@@ -111,6 +118,15 @@ def operation_scores(
     ).reshape(-1, len(OPERATIONS))
     scores = [priorities.of_operations(place) for place in range(priorities.places)]
     return OperationTable(OPERATIONS, np.array(scores).reshape(counts.shape), counts)
+
+
+def _unit(trials: Sequence[Trial], objectives: Sequence[Objective]) -> float:
+    """Return what scores were divided by to be standardised; 1 where all are equal, or only their order counts."""
+    scores = score(trials, objectives)
+    if scores.values.shape[1] > 1 or scores.violations.any() or not len(trials):
+        return 1.0
+    spread = float(scores.values.std())
+    return spread if spread > _EQUAL * float(np.abs(scores.values).max()) else 1.0
 
 
 def _taken(gene: Gene) -> Iterator[tuple[Hashable, Any]]:

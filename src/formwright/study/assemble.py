@@ -50,6 +50,7 @@ from formwright.train.prepare import prepare
 from formwright.train.recipe import Decay, Recipe
 
 _REMEMBERED = 256  # cards whose latency is known
+_SAMPLED = 20  # designs of a space that are looked at before it is searched with shared weights
 DEFAULT_PROXY = "synflow"
 
 
@@ -191,12 +192,19 @@ def _scores(config: Config) -> Evaluator:
         inherited = Inherited(trainer, config.pretraining.least_overlap, distance=distance)
         return cast(Evaluator, Pretrained(inherited, make_pretraining(config, config.training.steps)))
     if config.evaluator == "bi-branch":
-        space = find_space(config.space)
-        branches = Branches.of(space.card(space.sample(derive(config.seed, "branches"))))
         pretraining = make_pretraining(config, config.training.steps)
-        return cast(Evaluator, BiBranch(trainer, pretraining, branches, config.pretraining.from_scratch))
+        return cast(Evaluator, BiBranch(trainer, pretraining, _branches(config), config.pretraining.from_scratch))
     kinds: dict[str, Any] = {"full": Full, "staged": Staged, "inherited": Inherited}
     return cast(Evaluator, kinds[config.evaluator](trainer))
+
+
+def _branches(config: Config) -> Branches:
+    """Give the two branches of the study's space; what cannot share weights is refused, not tried trial by trial."""
+    space = find_space(config.space)
+    designs = [space.sample(derive(config.seed, "branches", turn), "gene") for turn in range(_SAMPLED)]
+    if config.pretraining.from_scratch:  # nothing is shared, and any design may be beside any other
+        return Branches.of(space.card(designs[0]))
+    return Branches.common_to([space.card(design) for design in designs])
 
 
 def shared_weights(config: Config) -> SharedWeights:

@@ -50,6 +50,11 @@ def within_targets(study: Study, targets: Mapping[str, str]) -> list[Candidate]:
     return list(found.values())
 
 
+def best_digests(study: Study, targets: Mapping[str, str]) -> dict[str, str]:
+    """Give for each target the digest of the design that is delivered for it; none where nothing is."""
+    return {name: _card(chosen).digest for name, chosen in _best_within(study, targets, undelivered(study.log)).items()}
+
+
 def unmet_targets(study: Study, targets: Mapping[str, str]) -> list[str]:
     """Name the targets for which nothing is delivered: no design keeps them, or each that does has failed."""
     best = _best_within(study, targets, undelivered(study.log))

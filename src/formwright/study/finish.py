@@ -2,18 +2,18 @@
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from formwright.core.errors import EvaluationFailed
-from formwright.core.records import Request
-from formwright.cost import params
+from formwright.core.records import Objective, Request
+from formwright.cost import input_size, params
 from formwright.evaluate.context import Context
 from formwright.evaluate.final import Final, Verdict, as_it_is
 from formwright.evaluate.training import Trainer
-from formwright.nn.hf.save import save_pretrained_folder
+from formwright.nn.hf.save import counted, save_pretrained_folder
 from formwright.study.alone import alone_in
 from formwright.study.assemble import make_final_start, make_teaching, make_trainer, shared_weights
 from formwright.study.candidates import Candidate
@@ -25,6 +25,7 @@ from formwright.study.proof import refuse_another
 from formwright.train.prepare import prepare
 
 FINAL = "final"  # the folder of the trainings
+EXCEEDED = "exceeded"  # in the note of a model: the target that it missed when it was measured
 
 
 def deliver(opened: Opened, candidate: Candidate, after_step: Callable[[int, float], None] | None = None) -> Delivered:
@@ -61,7 +62,9 @@ def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> 
     began, trainer = time.perf_counter(), make_trainer(opened.config, opened.config.final_steps or None)
     try:
         verdict = _verdict(opened, candidate, trainer, context)
-        folder = _write(opened, candidate, trainer, verdict)
+        verdict.model.cpu().eval()
+        costs = _measured(opened, verdict)
+        folder = _write(opened, candidate, trainer, verdict, costs)
         if not opened.config.final_steps:
             _prove(folder, opened, candidate)
     except EvaluationFailed as error:
@@ -78,10 +81,23 @@ def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> 
         dict(verdict.validation),
         None if verdict.test is None else dict(verdict.test),
         candidate.trial,
-        measured_costs(verdict.model, opened.config.training.length) if opened.config.evaluator == "shared" else {},
+        costs,
     )
-    _note(opened, {"model": asdict(found)}, began)
+    limit = opened.config.targets.get(candidate.name)
+    missed = {} if limit is None or not exceeds(costs, limit) else {EXCEEDED: limit}
+    _note(opened, {"model": asdict(found), **missed}, began)
     return found
+
+
+def _measured(opened: Opened, verdict: Verdict) -> dict[str, float]:
+    shared = opened.config.evaluator == "shared"
+    return measured_costs(verdict.model, opened.config.training.length) if shared else {}
+
+
+def exceeds(costs: Mapping[str, float], limit: str) -> bool:
+    """Tell whether what was measured of a model lies beyond a limit, which the sum of its parts may have kept."""
+    wanted = Objective.parse(limit)
+    return wanted.name in costs and not wanted.meets(costs[wanted.name])
 
 
 def _verdict(opened: Opened, candidate: Candidate, trainer: Trainer, context: Context) -> Verdict:
@@ -105,25 +121,46 @@ def _note(opened: Opened, facts: dict[str, Any], began: float) -> None:
     opened.log.append("note", own_name(), {**facts, "spent": {"seconds": time.perf_counter() - began}})
 
 
-def _write(opened: Opened, candidate: Candidate, trainer: Trainer, verdict: Verdict) -> Path:
+def _write(
+    opened: Opened, candidate: Candidate, trainer: Trainer, verdict: Verdict, measured: Mapping[str, float]
+) -> Path:
     scores = {f"validation {name}": value for name, value in verdict.validation.items()}
     scores |= {f"test {name}": value for name, value in (verdict.test or {}).items()}
     task = without_folder(trainer.task.name)
+    length = opened.config.training.length
     tokeniser = prepare(trainer.task, candidate.card, trainer.training.length, trainer.tokeniser).tokeniser
     return save_pretrained_folder(
-        verdict.model.cpu().eval(),
+        verdict.model,
         opened.place.folder / MODELS / candidate.name,
         tokenizer=None if tokeniser is None else tokeniser.tokenizer,
         labels=trainer.task.labels if verdict.model.spec.labels > 1 else (),
         scores={f"{task} {name}": value for name, value in scores.items()},
+        costs={**counted(candidate.card), **_as_told(measured, input_size(candidate.card, length))},
         lineage={
             "space": without_folder(opened.config.space),
             "searcher": opened.config.searcher,
             "trial": candidate.trial,
             "task": task,
+            **_target(opened.config.targets.get(candidate.name), measured),
         },
         force=True,
     )
+
+
+def _as_told(measured: Mapping[str, float], size: str) -> dict[str, str]:
+    """Name the milliseconds of one row of a size as a reader of the model card understands them."""
+    ways = {"latency_ms": "torch", "onnx_ms": "ONNX Runtime", "int8_ms": "ONNX Runtime in 8 bits"}
+    return {
+        f"milliseconds of one row at {size} in {way}, one thread": f"{measured[name]:.2f}"
+        for name, way in ways.items()
+        if name in measured
+    }
+
+
+def _target(limit: str | None, measured: Mapping[str, float]) -> dict[str, str]:
+    if limit is None:
+        return {}
+    return {"target": f"{limit}, which was exceeded when it was measured" if exceeds(measured, limit) else limit}
 
 
 def without_folder(name: str) -> str:

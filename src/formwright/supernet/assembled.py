@@ -11,6 +11,7 @@ from formwright.nn.settings import Settings
 from formwright.nn.transformer import Transformer
 from formwright.space.zoo.chains import Chain, Menu, chain_card
 from formwright.supernet.bases import Affine, Basis
+from formwright.supernet.blockwise import real_tokens
 from formwright.supernet.teacher_states import states
 from formwright.train.batch import Batch
 
@@ -84,10 +85,13 @@ class Taught(nn.Module):
 
     @torch.inference_mode()
     def distance(self, batches: Iterable[Batch]) -> float:
-        """Tell how far the student's last vectors are from the teacher's, as a share of their variance."""
+        """Tell how far the student's last vectors are from the teacher's, as a share of their variance.
+
+        Every real token counts alike, whatever the length of its batch.
+        """
         self.eval()
-        losses = [float(self.losses(batch)[-1]) for batch in batches]
-        return sum(losses) / len(losses)
+        found = [(float(self.losses(batch)[-1]), real_tokens(batch)) for batch in batches]
+        return sum(loss * tokens for loss, tokens in found) / sum(tokens for _, tokens in found)
 
 
 @torch.no_grad()

@@ -24,11 +24,12 @@ Widths = tuple[tuple[int, int], ...]  # heads and channels of each layer
 
 @dataclass(frozen=True)
 class Met:
-    """A wanted cost, and what the nearest sub-network costs."""
+    """A wanted cost, and what the nearest sub-network costs; `measure` is the name of the cost."""
 
     target: float
     cost: float
     widths: Widths
+    measure: str = "cost"
 
     @property
     def off(self) -> float:
@@ -41,12 +42,14 @@ class Thresholds:
     """The sub-networks that a threshold on importance leaves, one for each threshold that makes a difference.
 
     Keeping more parts never costs less, so the one nearest to a cost is found by bisection, which always ends.
+    `measure` names the cost in what is found.
     """
 
     card: Card
     importance: Importance
     cost: Callable[[Card], float]
     multiple: int = MULTIPLE
+    measure: str = "cost"
 
     @cached_property
     def _sorted(self) -> np.ndarray:
@@ -73,7 +76,7 @@ class Thresholds:
         at = bisect_left(range(len(self._sorted) + 1), target, key=self._cost_of)
         near = [kept for kept in (at - 1, at) if 0 <= kept <= len(self._sorted)]
         best = min(near, key=lambda kept: abs(self._cost_of(kept) - target))
-        return Met(target, self._cost_of(best), self.widths(best))
+        return Met(target, self._cost_of(best), self.widths(best), self.measure)
 
     def _cost_of(self, kept: int) -> float:
         return self.cost(sub_network(self.card, self.widths(kept)))
@@ -105,15 +108,21 @@ def targets_between(low: float, high: float, number: int) -> list[float]:
 
 
 def automatic(
-    thresholds: Thresholds, targets: Sequence[float], *, whole: bool, hidden: Sequence[int] = ()
+    thresholds: Thresholds,
+    targets: Sequence[float],
+    *,
+    whole: bool,
+    hidden: Sequence[int] = (),
+    further: Sequence[Met] = (),
 ) -> tuple[ElasticChoices, list[Met]]:
     """Draw up the space: every layer may have the widths that it has in one of the sub-networks nearest to the targets.
 
     With `whole`, the largest sub-network is the model itself; else it is the one of the highest target. `hidden` lists
     hidden sizes to choose from beside; the targets are met at the model's own, which `whole` adds to the list.
+    `further` are sub-networks found by other costs, whose widths may be had as well; they stand last in the answer.
     """
     card = thresholds.card
-    found = [thresholds.nearest(target) for target in targets]
+    found = [*(thresholds.nearest(target) for target in targets), *further]
     chosen = [met.widths for met in found] + ([_full(card)] if whole else [])
     layers = list(zip(*chosen, strict=True))
     heads = tuple(tuple(sorted({one for one, _ in layer})) for layer in layers)

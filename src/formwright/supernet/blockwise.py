@@ -61,7 +61,7 @@ class BlockNetwork(nn.Module):
         # small weights: every layer begins by handing on what it gets, and a teacher's block changes that only so much
         initialise(self.layers, torch.Generator().manual_seed(seed), "bert")
         for name, layer in self.layers.items():
-            _fill_norms(layer, *lesson.bases[1].norm(int(name.partition("-")[0])))
+            fill_norms(layer, *lesson.bases[1].norm(int(name.partition("-")[0])))
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         """Move the teacher along: torch does not see it in its tuple."""
@@ -91,17 +91,18 @@ class BlockNetwork(nn.Module):
 
     @torch.inference_mode()
     def losses(self, chains: Sequence[Chain], batches: Iterable[Batch]) -> list[float]:
-        """Judge chains on some batches; what several of them begin with is computed once."""
+        """Judge chains on some batches, every real token alike; what several of them begin with is computed once."""
         self.eval()
         order = sorted(range(len(chains)), key=chains.__getitem__)
-        sums, number = [0.0] * len(chains), 0
+        sums, tokens = [0.0] * len(chains), 0
         for batch in batches:
-            shown, number = self.shown(batch), number + 1
+            shown, own = self.shown(batch), real_tokens(batch)
+            tokens += own
             for width, members in groupby(order, key=lambda one: chains[one].width):
                 paths = [(chains[one].operations, one) for one in members]
                 for one, loss in self._walk(self._maps[width][0](shown.hidden[0]), 0, width, paths, shown):
-                    sums[one] += loss
-        return [total / number for total in sums]
+                    sums[one] += own * loss
+        return [total / tokens for total in sums]
 
     def _walk(
         self, x: Tensor, place: int, width: int, paths: Sequence[tuple[tuple[str, ...], int]], shown: States
@@ -123,6 +124,11 @@ def given(loss: Tensor, _: Batch) -> Tensor:
     return loss
 
 
+def real_tokens(batch: Batch) -> int:
+    """Count the tokens of a batch that are no padding."""
+    return batch.inputs.numel() if batch.mask is None else int(batch.mask.sum())
+
+
 def chain_weights(network: BlockNetwork, chain: Chain) -> list[dict[str, Tensor]]:
     """Give the weights of a chain's layers, in their order."""
     layers = [network.layer(chain.width, place, operation) for place, operation in enumerate(chain.operations)]
@@ -136,7 +142,8 @@ def _ends(bases: tuple[Basis, Basis], width: int) -> tuple[Map, Map]:
 
 
 @torch.no_grad()
-def _fill_norms(layer: nn.Module, scale: float, shift: float) -> None:
+def fill_norms(layer: nn.Module, scale: float, shift: float) -> None:
+    """Let the norms of a layer begin with one scale and one shift for all features."""
     for module in layer.modules():
         if isinstance(module, nn.LayerNorm):
             module.weight.fill_(scale)

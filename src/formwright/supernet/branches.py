@@ -24,6 +24,9 @@ HEAD = HeadSpec("masked-lm")  # designs share what they learn of words, not what
 _ALL_INPUTS: Term = ("add", ("add", "Q", "K"), ("add", "V", "P"))  # any term would do that has all projections
 
 
+_INSTEAD = "designs of a space share weights where all have the same layers but for formulas and odd kernels"
+
+
 @dataclass(frozen=True)
 class Branches:
     """Two designs that hold, in each layer, all that a design may take of that branch."""
@@ -39,6 +42,18 @@ class Branches:
             _with_layers(card, [_attention(block) for block in blocks]),
             _with_layers(card, [_convolution(block, largest) for block in blocks]),
         )
+
+    @classmethod
+    def common_to(cls, cards: Sequence[Card], largest: int = LARGEST) -> "Branches":
+        """Give the branches that samples of a space have in common; raise `IllegalInput` where one has others."""
+        found = cls.of(cards[0], largest)
+        for card in cards:
+            _refuse_kernels(card, largest)
+            if cls.of(card, largest) != found:
+                depths = sorted({len(_blocks(one)) for one in (cards[0], card)})
+                told = f"{depths[0]} and {depths[1]} layers" if len(depths) > 1 else "layers of different sizes"
+                raise IllegalInput(f"two designs of this space have {told}: {_INSTEAD}; choose another evaluator")
+        return found
 
     def around(self, card: Card) -> Card:
         """Give the design that holds, in each layer, all of the branch that this layer of `card` belongs to."""
@@ -78,6 +93,14 @@ def _block(layer: Layer, place: int) -> Block:
         f"layer {place} is of the kind {kind}; weights are shared in two branches where every layer is an op-graph "
         "or a lightweight-convolution, as in the space autobert-zero"
     )
+
+
+def _refuse_kernels(card: Card, largest: int) -> None:
+    for place, block in enumerate(_blocks(card)):
+        kernel = block.mixer.kernel if isinstance(block.mixer, LightweightConvolution) else largest
+        if kernel > largest or (largest - kernel) % 2:
+            told = f"the kernel {kernel} of layer {place} is not in the centre of one of {largest}"
+            raise IllegalInput(f"{told}: {_INSTEAD}; leave such kernels out, or choose another evaluator")
 
 
 def _branch(block: Block) -> Branch:

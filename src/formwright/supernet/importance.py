@@ -97,7 +97,8 @@ class Watched(nn.Module):
         self._groups = [*groups(card), *(stream_groups(card, model.spec) if hidden else ())]
         parameters = dict(model.named_parameters())
         for number, group in enumerate(self._groups):
-            self.register_buffer(f"scores_{number}", torch.zeros(group.members, dtype=torch.float64))
+            device = parameters[group.weights[0].name].device
+            self.register_buffer(f"scores_{number}", torch.zeros(group.members, dtype=_exact(device), device=device))
             for piece in group.weights:
                 self._watch(number, piece, parameters[piece.name])
 
@@ -130,12 +131,18 @@ def _importance(scored: Sequence[Group], found: Sequence[Floats]) -> Importance:
     return Importance(layers, through.get("hidden"), through.get("pooled"))
 
 
+def _exact(device: torch.device) -> torch.dtype:
+    """Give the most exact numbers of a device."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 def _counts(parts: list[Tensor]) -> int:
     return sum(part.shape[1] for part in parts)
 
 
 def _mean(sums: list[Tensor], count: int) -> Floats:
-    total: Floats = torch.stack([part.detach().to(torch.float64) for part in sums]).sum(0).cpu().numpy() / count
+    # to the processor first: Apple's devices know no doubles
+    total: Floats = torch.stack([part.detach().cpu().to(torch.float64) for part in sums]).sum(0).numpy() / count
     return total
 
 

@@ -32,7 +32,7 @@ class Piece:
     def taken(self, tensor: Tensor, order: Tensor) -> Tensor:
         """Put the members into another order."""
         places = (order[:, None] * self.size + torch.arange(self.size)).flatten()
-        return tensor.index_select(self.axis, places)
+        return tensor.index_select(self.axis, places.to(tensor.device))
 
 
 @dataclass(frozen=True)

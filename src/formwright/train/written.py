@@ -1,9 +1,13 @@
 """What a trained model writes: its translations of a task's rows."""
 
+from dataclasses import dataclass, fields
+
 import numpy as np
 
+from formwright.core.errors import IllegalInput
 from formwright.nn.generate import Writing, write
 from formwright.nn.task_model import TaskModel
+from formwright.tasks.metrics import WRITTEN
 from formwright.tasks.tokeniser import Tokeniser
 from formwright.train.prepare import Part, Prepared
 from formwright.train.streams import in_order, translations
@@ -17,8 +21,28 @@ def writing_of(tokeniser: Tokeniser, length: int, beams: int = 1) -> Writing:
     return Writing(special.begin, special.separator, special.pad or 0, length, beams)
 
 
-def written(model: TaskModel, prepared: Prepared, part: Part, beams: int = 1) -> list[str]:
-    """Translate rows of a task, and return the texts in the order of the rows."""
+@dataclass(frozen=True, eq=False)
+class Beamed(Prepared):
+    """A task for which models write with several beams when they are judged; elsewhere it is like any other."""
+
+    beams: int = 1
+
+
+def with_beams(prepared: Prepared, beams: int) -> Prepared:
+    """Let models write with so many beams; refuse that for a task without texts to write."""
+    if beams == 1:
+        return prepared
+    if not any(name in WRITTEN for name in prepared.task.metrics):
+        judged = " and ".join(prepared.task.metrics)
+        raise IllegalInput(
+            f"{prepared.task.name} is judged by {judged}, for which nothing is written; leave --beams out"
+        )
+    return Beamed(**{field.name: getattr(prepared, field.name) for field in fields(Prepared)}, beams=beams)
+
+
+def written(model: TaskModel, prepared: Prepared, part: Part) -> list[str]:
+    """Translate rows of a task, with one beam unless `with_beams` said otherwise, in the order of the rows."""
+    beams = prepared.beams if isinstance(prepared, Beamed) else 1
     tokeniser, device = prepared.text_tokeniser, next(model.parameters()).device
     texts = np.empty(len(part.examples), object)
     for rows in in_order(part.examples, _SIZE):

@@ -1,7 +1,7 @@
 """A compression whose blocks are trained, for the tests of what comes after."""
 
 import pytest
-from tests.compress.blockwise.small import job, prepared
+from tests.compress.blockwise.small import PLAN, job, prepared, pretended
 
 from formwright.compress.blockwise.choices import Choice, Selection
 from formwright.compress.blockwise.students import StudentTraining, delivered
@@ -22,7 +22,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Selection:
 @pytest.fixture(scope="session")
 def chosen(whole: Selection) -> dict[str, Choice]:
     """Give what is chosen for each size."""
-    return whole.choose()
+    return whole.choose(pretended)
 
 
 @pytest.fixture(scope="session")
@@ -34,9 +34,12 @@ def models(whole: Selection, chosen: dict[str, Choice]) -> list[dict[str, object
             raise Paused
 
     for name, choice in chosen.items():
-        saving, training = Saving(whole.folders.checkpoints(f"student-{name}"), 1), StudentTraining(whole, name, choice)
+        saving, training = (
+            Saving(whole.folders.student(name, PLAN.student_steps), 1),
+            StudentTraining(whole, name, choice),
+        )
         with pytest.raises(Paused):
             training.run(Run(saving, after_step=pause))
         assert not whole.folders.facts(name).exists()
         training.run(Run(saving))
-    return delivered(whole)
+    return delivered(whole, pretended)

@@ -10,6 +10,7 @@ from tests.compress.blockwise.small import job, pretended
 from tests.compress.tiny import vit
 
 from formwright.compress.blockwise.costs import PartCosts, untimed
+from formwright.compress.blockwise.sizes import PARAMS
 from formwright.core.errors import IllegalInput
 from formwright.nn.operation_times import measured_operations
 
@@ -18,9 +19,16 @@ def test_a_job_travels_to_other_processes_and_into_files(tmp_path: Path) -> None
     found = job(tmp_path)
     assert pickle.loads(pickle.dumps(found)) == found
     options = json.loads(json.dumps(found.options()))
-    assert options["sizes"] == "3k,6k"
     assert options["rounds"] == 2
-    assert "menu" not in options
+    assert options["seed"] == 0
+    assert not {"menu", "method"} & set(options)
+
+
+def test_trained_blocks_serve_other_sizes_and_longer_lessons(tmp_path: Path) -> None:
+    found = job(tmp_path)
+    other = replace(found, sizes="4k", method=replace(found.method, student_steps=7))
+    assert other.options() == found.options()
+    assert replace(found, method=replace(found.method, round_steps=7)).options() != found.options()
 
 
 def test_the_teacher_is_divided_into_blocks(tmp_path: Path) -> None:
@@ -45,6 +53,10 @@ def test_held_out_batches_are_spread_over_the_lengths(tmp_path: Path) -> None:
     assert len(found) == 4
     assert lengths == sorted(lengths)
     assert lengths[0] < lengths[-1]
+    every = [batch.inputs.shape[1] for batch in started.held_batches(10**6)]
+    assert len(every) > 8
+    assert lengths == [every[int((place + 0.5) * len(every) / 4)] for place in range(4)]
+    assert lengths[0] > every[0]  # not the headings of a few words
 
 
 @pytest.mark.parametrize("sizes", ["100", "1M", "3k,9000000"])
@@ -67,8 +79,11 @@ def test_limits_that_only_exclude_each_other_are_refused(tmp_path: Path) -> None
     started.refuse()
     times = untimed(started.menu).times
     slow = {key: 5.0 if key[1] < 16 else 0.1 for key in times.operations}  # only the widest is fast
-    with pytest.raises(IllegalInput, match=r"no assembly of blocks keeps params <= 500 .* and latency_ms <= 1"):
-        started.refuse_slow(PartCosts(started.menu, replace(times, operations=slow)))
+    costs = PartCosts(started.menu, replace(times, operations=slow))
+    most = costs.extremes(PARAMS)[1]
+    told = rf"no assembly of blocks keeps params <= 500 \(they have [\d,]+ to {most:,}, .* and latency_ms <= 1"
+    with pytest.raises(IllegalInput, match=told):
+        started.refuse_slow(costs)
 
 
 def test_models_that_cannot_teach_are_refused(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.compress.blockwise.small import job, prepared
 
-from formwright.compress.blockwise.prepared import prepare, read_prepared, read_tensors, read_times
+from formwright.compress.blockwise.prepared import can_be_read, prepare, read_prepared, read_tensors, read_times
 from formwright.core.errors import IllegalInput
 
 
@@ -22,10 +22,27 @@ def test_what_was_fitted_is_read_again(tmp_path: Path, monkeypatch: pytest.Monke
     assert read_times(selection.folders) == selection.costs.times
 
 
-def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["bases.safetensors", "embeddings.safetensors", "embeddings.json"])
+@pytest.mark.parametrize("damaged", [None, b"damaged", b"[]"])
+def test_what_is_missing_or_damaged_is_fitted_anew(tmp_path: Path, name: str, damaged: bytes | None) -> None:
+    started = job(tmp_path).started()
+    selection = prepared(started, tmp_path / "out")
+    path = selection.folders.out / name
+    before = path.read_bytes()
+    path.unlink()
+    if damaged is not None:
+        path.write_bytes(damaged)
+    again = prepare(started, selection.folders)
+    assert path.read_bytes() == before
+    assert again.losses == selection.prepared.losses
+
+
+def test_a_damaged_file_is_refused_where_it_is_only_read(tmp_path: Path) -> None:
     selection = prepared(job(tmp_path).started(), tmp_path / "out")
     selection.folders.bases.write_bytes(b"damaged")
-    with pytest.raises(IllegalInput, match="--force"):
+    with pytest.raises(IllegalInput, match="remove it, and its stage is done anew"):
         read_prepared(selection.folders)
     with pytest.raises(IllegalInput, match="cannot read"):
         read_tensors(tmp_path / "absent")
+    assert not can_be_read(selection.folders.bases)
+    assert can_be_read(selection.folders.embeddings)

@@ -1,18 +1,24 @@
 """The training of a block: rounds that drop the worse half, and a resume that comes to the same."""
 
 import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from math import inf, nan
 from pathlib import Path
 
 import pytest
 from tests.compress.blockwise.small import PLAN, job, prepared
 
 from formwright.compress.blockwise.choices import Selection
+from formwright.compress.blockwise.folders import Folders
 from formwright.compress.blockwise.prepared import read_tensors
-from formwright.compress.blockwise.rounds import begun_with, read_rows, restored
-from formwright.core.errors import IllegalInput
+from formwright.compress.blockwise.rounds import begun_with, restored
+from formwright.compress.blockwise.rows import read_rows
 from formwright.space.zoo.chains import REAL, Chain
+from formwright.supernet.blockwise import BlockNetwork
+from formwright.train.batch import Batch
 from formwright.train.fit import Run
-from formwright.train.loop import Paused, Saving
+from formwright.train.loop import Diverged, Paused, Saving
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +78,8 @@ def test_a_paused_block_comes_to_the_same(whole: Selection, tmp_path: Path, step
     training.run(Run(saving, after_step=lambda *_: pytest.fail("it was done before")))
 
 
-def test_a_round_that_was_removed_is_noticed(whole: Selection, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", [None, b"{"])
+def test_a_block_whose_round_was_lost_is_trained_anew(whole: Selection, tmp_path: Path, damaged: bytes | None) -> None:
     selection = prepared(
         job(tmp_path, model=whole.started.job.model, text=whole.started.job.text).started(), tmp_path / "o"
     )
@@ -84,9 +91,55 @@ def test_a_round_that_was_removed_is_noticed(whole: Selection, tmp_path: Path) -
 
     with pytest.raises(Paused):
         training.run(Run(saving, after_step=pause))
-    shutil.rmtree(selection.folders.round(0, 1).parent)
-    with pytest.raises(IllegalInput, match=r"round-1\.json is missing.*--force"):
-        training.run(Run(saving))
+    path = selection.folders.round(0, 1)
+    path.unlink()
+    if damaged is not None:
+        path.write_bytes(damaged)
+    done: list[int] = []
+    training.run(Run(saving, after_step=lambda number, _: done.append(number)))
+    assert done == list(range(training.steps))
+    assert selection.folders.table(0).read_bytes() == whole.folders.table(0).read_bytes()
+
+
+@pytest.mark.parametrize("path", [Folders.table, Folders.weights])
+def test_a_finished_block_whose_file_was_damaged_is_trained_anew_alone(
+    whole: Selection, tmp_path: Path, path: Callable[[Folders, int], Path]
+) -> None:
+    shutil.copytree(whole.folders.out, tmp_path / "o")
+    folders = Folders(tmp_path / "o")
+    before = path(folders, 0).read_bytes()
+    path(folders, 0).write_bytes(before[:-9])
+    done: list[int] = []
+    for block in range(2):
+        training = replace(whole, folders=folders).training(block)
+        training.run(Run(after_step=lambda *_, block=block: done.append(block)))  # type: ignore[misc]
+    assert done == [0] * training.steps
+    assert path(folders, 0).read_bytes() == before
+
+
+def test_chains_whose_loss_is_no_number_are_dropped(
+    whole: Selection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    selection = prepared(
+        job(tmp_path, model=whole.started.job.model, text=whole.started.job.text).started(), tmp_path / "o"
+    )
+    judge = BlockNetwork.losses
+    lost = ("attention",)
+
+    def losses(network: BlockNetwork, alive: Sequence[Chain], batches: Iterable[Batch]) -> list[float]:
+        found = judge(network, alive, batches)
+        return [nan if chain.operations == lost else loss for chain, loss in zip(alive, found, strict=True)]
+
+    monkeypatch.setattr(BlockNetwork, "losses", losses)
+    selection.training(0).run(Run())
+    first = read_rows(selection.folders.round(0, 1))
+    assert [(row["loss"], row["stays"]) for chain, row in first if chain.operations == lost] == [(None, False)] * 5
+    left = [chain for chain, _ in read_rows(selection.folders.table(0))]
+    assert left
+    assert not any(chain.operations == lost for chain in left)
+    monkeypatch.setattr(BlockNetwork, "losses", lambda _, alive, __: [inf] * len(alive))
+    with pytest.raises(Diverged, match=r"no chain of block 1 answers .* lower --learning-rate \(0\.003\)"):
+        selection.training(1).run(Run())
 
 
 def test_a_block_begins_with_all_lengths_evenly() -> None:

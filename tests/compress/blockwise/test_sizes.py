@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formwright.compress.blockwise.sizes import LATENCY, PARAMS, Size, amount, parse_sizes, refuse_sizes
+from formwright.compress.blockwise.sizes import LATENCY, PARAMS, Size, amount, exceeded, parse_sizes, refuse_sizes
 from formwright.core.errors import IllegalInput
 
 
@@ -21,6 +21,14 @@ from formwright.core.errors import IllegalInput
 )
 def test_sizes_are_read(text: str, limits: dict[str, float], name: str) -> None:
     assert Size.parse(text) == Size(name, limits)
+    assert Size.parse(name) == Size(name, limits)  # a folder's name says what was asked for
+
+
+def test_limits_that_are_not_kept_are_named() -> None:
+    size = Size.parse("10M@8ms")
+    assert exceeded(size, {PARAMS: 1e7, LATENCY: 8.0}) == []
+    assert exceeded(size, {PARAMS: 1e7 + 1, LATENCY: 8.1}) == [PARAMS, LATENCY]
+    assert exceeded(size, {LATENCY: 9.0}) == [LATENCY]
 
 
 @pytest.mark.parametrize("text", ["", "M", "5G", "-5M", "0M", "5M@5M", "8ms@9ms", "5M@", "5M 10M", "nan"])

@@ -1,11 +1,15 @@
 """Students that are delivered: taught as wholes, whatever interrupts them, and written as folders that load."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.compress.blockwise.small import PLAN
 
 from formwright.compress.blockwise.choices import Choice, Selection
-from formwright.compress.blockwise.students import StudentTraining
+from formwright.compress.blockwise.folders import Folders
+from formwright.compress.blockwise.students import StudentTraining, delivered
+from formwright.compress.folders import write_json
 from formwright.cost import params
 from formwright.nn.hf.load import from_hf
 from formwright.train.fit import Run
@@ -29,7 +33,7 @@ def test_what_was_delivered_is_not_taught_again(
     whole: Selection, chosen: dict[str, Choice], models: list[dict[str, object]]
 ) -> None:
     for name, choice in chosen.items():
-        saving = Saving(whole.folders.checkpoints(f"student-{name}"), 1)
+        saving = Saving(whole.folders.student(name, PLAN.student_steps), 1)
         run = Run(saving, after_step=lambda *_: pytest.fail("it was done before"))
         StudentTraining(whole, name, choice).run(run)
         assert not saving.folder.exists()
@@ -47,3 +51,20 @@ def test_an_interruption_changes_nothing(
     assert (folder / "model.safetensors").read_bytes() == before
     assert facts.is_file()
     assert models[0]["name"] == "3k"
+
+
+def test_delivered_models_are_measured_as_operations_are_and_held_to_their_limits(
+    whole: Selection, models: list[dict[str, object]], tmp_path: Path
+) -> None:
+    assert [model["exceeded"] for model in models] == [[], []]
+    folders = Folders(tmp_path / "out")
+    for name, facts in zip(("3k", "6k-1ms"), models, strict=True):
+        plain = {key: value for key, value in facts.items() if key not in ("latency_ms", "exceeded")}
+        write_json(folders.facts(name), {**plain, "name": name})
+    times = iter((1.5, 1.3, 1.4, 1.2, 1.6, 1.7))  # in turns
+    found = delivered(replace(whole, folders=folders), lambda _: next(times))
+    assert [(model["name"], model["latency_ms"], model["exceeded"]) for model in found] == [
+        ("3k", 1.4, []),
+        ("6k-1ms", 1.2, ["latency_ms"]),
+    ]
+    assert delivered(replace(whole, folders=folders), lambda _: pytest.fail("it was measured before")) == found

@@ -23,15 +23,16 @@ def test_a_tenth_of_an_own_file_is_held_out(tmp_path: Path) -> None:
     assert not set(found.learned.texts) & set(found.held.texts)
 
 
+@pytest.mark.parametrize("name", ["wikitext", "wikitext-2"])
 @pytest.mark.parametrize("folder", ["", "wikitext-2"])
 @pytest.mark.parametrize("packed", [False, True])
-def test_wikitext_is_found_in_its_folder(tmp_path: Path, folder: str, packed: bool) -> None:
+def test_wikitext_is_found_in_its_folder(tmp_path: Path, name: str, folder: str, packed: bool) -> None:
     (tmp_path / folder).mkdir(exist_ok=True)
     for part in ("train", "valid"):
         content = "\n".join(f" = Heading = \n the {part} paragraph number {number}" for number in range(30)).encode()
-        name = f"{part}.txt{'.gz' if packed else ''}"
-        (tmp_path / folder / name).write_bytes(gzip.compress(content) if packed else content)
-    found = read_text("wikitext", tmp_path, 64)
+        file = f"{part}.txt{'.gz' if packed else ''}"
+        (tmp_path / folder / file).write_bytes(gzip.compress(content) if packed else content)
+    found = read_text(name, tmp_path, 64)
     assert "the train paragraph number 7" in found.learned.texts
     assert "the valid paragraph number 7" in found.held.texts
 

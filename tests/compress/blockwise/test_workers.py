@@ -1,5 +1,6 @@
 """Trainings in processes: all are done, shown together, stopped between two steps, and faults are told."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ class Counting:
     name: str
     steps: int = 5
     fails: bool = False
+    dies: int = 0  # processes that begin it
 
     @property
     def saved(self) -> Path:
@@ -31,6 +33,10 @@ class Counting:
         if self.fails:
             raise IllegalInput("this cannot be counted")
         self.saved.mkdir(exist_ok=True)
+        begun = self.folder / f"begun-{self.name}"
+        begun.write_text(begun.read_text() + "." if begun.exists() else ".")
+        if len(begun.read_text()) <= self.dies:
+            os._exit(9)
         for step in range(len(list(self.saved.iterdir())), self.steps):
             (self.saved / str(step)).touch()
             assert run.after_step is not None
@@ -76,3 +82,17 @@ def test_processes_do_all_and_faults_are_told(tmp_path: Path, capfd: pytest.Capt
     with pytest.raises(WorkersDied, match="message stands above"):
         crew(2, told).do("counting", [Counting(tmp_path, "d", fails=True)])
     assert "this cannot be counted" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_work_of_a_process_that_dies_is_gone_on_with(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works = [Counting(tmp_path, "a", dies=1), Counting(tmp_path, "b")]
+    crew(2, []).do("counting", works)
+    assert counted(tmp_path) == 10
+    assert capfd.readouterr().err.count("a training process died (exit code 9); another one goes on") == 1
+    monkeypatch.setattr("formwright.compress.blockwise.workers._BORNE", 1)
+    with pytest.raises(WorkersDied, match="died 2 times, the last with exit code 9"):
+        crew(2, []).do("counting", [Counting(tmp_path, "c", dies=5)])

@@ -11,7 +11,8 @@ from formwright.compress.blockwise.job import Job, Started
 from formwright.compress.blockwise.plan import Plan
 from formwright.compress.blockwise.prepared import read_prepared, read_times
 from formwright.compress.blockwise.rounds import steps_of_block
-from formwright.compress.blockwise.students import StudentTraining
+from formwright.compress.blockwise.rows import is_trained
+from formwright.compress.blockwise.students import StudentTraining, is_delivered
 from formwright.train.fit import Run
 
 
@@ -33,7 +34,10 @@ class Assignment:
     @property
     def saved(self) -> Path:
         """Name the folder in which the training saves how far it is."""
-        return Folders(self.out).checkpoints(f"{self.kind}-{self.name}")
+        folders = Folders(self.out)
+        if self.kind == "student":
+            return folders.student(self.name, self.plan.student_steps)
+        return folders.checkpoints(f"block-{self.name}")
 
     def run(self, run: Run) -> None:
         """Do what is not done yet of the training."""
@@ -41,7 +45,7 @@ class Assignment:
         if self.kind == "block":
             selection.training(int(self.name)).run(run)
         else:
-            StudentTraining(selection, self.name, selection.choose()[self.name]).run(run)
+            StudentTraining(selection, self.name, selection.chosen()[self.name]).run(run)
 
 
 def selection_of(started: Started, out: Path, plan: Plan) -> Selection:
@@ -52,11 +56,11 @@ def selection_of(started: Started, out: Path, plan: Plan) -> Selection:
 
 def blocks_left(started: Started, out: Path, plan: Plan) -> list[Assignment]:
     """List the blocks that are not trained yet."""
-    numbers = [number for number in range(started.menu.blocks) if not Folders(out).table(number).is_file()]
+    numbers = [number for number in range(started.menu.blocks) if not is_trained(Folders(out), number)]
     return [Assignment(started.job, out, plan, "block", str(number)) for number in numbers]
 
 
 def students_left(started: Started, out: Path, plan: Plan) -> list[Assignment]:
-    """List the sizes that are not delivered yet."""
-    names = [size.name for size in started.sizes if not Folders(out).facts(size.name).is_file()]
+    """List the sizes that are not delivered yet, or were taught for another number of steps."""
+    names = [size.name for size in started.sizes if not is_delivered(Folders(out), size.name, plan.student_steps)]
     return [Assignment(started.job, out, plan, "student", name) for name in names]

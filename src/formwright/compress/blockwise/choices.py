@@ -1,25 +1,30 @@
 """What is chosen for each size: the best by the sum of block losses, put together and compared with the teacher."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from formwright.arch.card import Card
 from formwright.compress.blockwise.costs import PartCosts, blocks_of
 from formwright.compress.blockwise.folders import Folders
 from formwright.compress.blockwise.job import Started
 from formwright.compress.blockwise.plan import Plan
 from formwright.compress.blockwise.prepared import Prepared, read_tensors
-from formwright.compress.blockwise.rounds import BlockTraining, read_rows, restored
-from formwright.compress.blockwise.sizes import Size
+from formwright.compress.blockwise.rounds import BlockTraining, restored
+from formwright.compress.blockwise.rows import read_rows
+from formwright.compress.blockwise.sizes import LATENCY, Size, exceeded
 from formwright.compress.folders import read_json, write_json
+from formwright.core.errors import IllegalInput
+from formwright.nn.latency_table import Measured
 from formwright.nn.settings import Settings
 from formwright.search.block_choice import Assembly, Blocks
-from formwright.space.zoo.chains import Chain
+from formwright.space.zoo.chains import Chain, chain_card
 from formwright.supernet.assembled import Taught, assembled
 from formwright.supernet.blockwise import BlockNetwork, chain_weights
 from formwright.train.device import choose_device, threads
 
 _HELD = 8  # batches of held-out text that whole students are compared on
+_TURNS = 3  # each design in every one, so that a busy moment of the machine does not fall on one of them alone
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,7 @@ class Choice:
     """A whole chain: the width of its token table, its blocks, and what is known of it.
 
     `loss` is the sum of the losses of its parts, `distance` how far the whole is from the teacher on held-out text.
+    `measured_ms` is how long the whole takes, where that is limited; `costs` has the sum of its parts.
     """
 
     table: int
@@ -34,12 +40,13 @@ class Choice:
     loss: float
     costs: dict[str, float]
     distance: float
+    measured_ms: float | None = None
 
     @classmethod
     def from_json(cls, data: Any) -> "Choice":
         """Read what `asdict` gave."""
         blocks = tuple(Chain(block["width"], tuple(block["operations"])) for block in data["blocks"])
-        return cls(data["table"], blocks, data["loss"], data["costs"], data["distance"])
+        return cls(data["table"], blocks, data["loss"], data["costs"], data["distance"], data.get("measured_ms"))
 
 
 @dataclass(frozen=True)
@@ -52,17 +59,34 @@ class Selection:
     prepared: Prepared
     folders: Folders
 
-    def choose(self) -> dict[str, Choice]:
-        """Choose the best for each size and write all that were compared, or read what was chosen before."""
-        if not self.folders.choices.is_file():
+    def choose(self, measured: Measured) -> dict[str, Choice]:
+        """Choose the best for each size and write all that were compared; what was chosen before stays.
+
+        Where milliseconds are limited, the few that are compared are measured too, and those within come first.
+        """
+        known = self._known()
+        missing = [size for size in self.started.sizes if size.name not in known]
+        if missing:
             with threads(1):
                 networks, tables = self.networks(), self.tables()
                 blocks = blocks_of(self.costs, self.prepared.losses, tables)
-                found = {size.name: self._checked(size, blocks, tables, networks) for size in self.started.sizes}
+                found = {size.name: self.compared(size, blocks, tables, networks, measured) for size in missing}
             plain = {name: [asdict(one) for one in compared] for name, compared in found.items()}
-            write_json(self.folders.choices, plain)
+            write_json(self.folders.choices, known | plain)
+        return self.chosen()
+
+    def chosen(self) -> dict[str, Choice]:
+        """Read what was chosen for the sizes of this job."""
         read = read_json(self.folders.choices)
-        return {name: Choice.from_json(compared[0]) for name, compared in read.items()}
+        return {size.name: Choice.from_json(read[size.name][0]) for size in self.started.sizes}
+
+    def _known(self) -> dict[str, Any]:
+        """Read what was compared before; nothing where that is missing or damaged."""
+        try:
+            read = read_json(self.folders.choices)
+        except IllegalInput:
+            return {}
+        return read if isinstance(read, dict) else {}
 
     def training(self, block: int) -> BlockTraining:
         """Give the training of a block."""
@@ -90,18 +114,21 @@ class Selection:
         model.to(choose_device(self.started.job.device))
         return Taught(model, blocks, self.started.teacher, self.started.ends, self.prepared.bases)
 
-    def _checked(
+    def compared(
         self,
         size: Size,
         blocks: Blocks,
         tables: Sequence[Sequence[tuple[Chain, float]]],
         networks: Sequence[BlockNetwork],
+        measured: Measured,
     ) -> list[Choice]:
-        """Compare the best few with the teacher, and give them, the nearest first."""
-        found = [
-            self.choice(one, tables, networks) for one in blocks.best(size.limits, self.started.job.method.checked)
-        ]
-        return sorted(found, key=lambda one: one.distance)
+        """Compare the best few with the teacher: those within the limits as measured first, and the nearest of them."""
+        few = blocks.best(size.limits, self.started.job.method.checked)
+        found = [self.choice(one, tables, networks) for one in few]
+        if LATENCY in size.limits:
+            times = least_of(measured, [chain_card(self.started.menu, one.table, one.blocks) for one in found])
+            found = [replace(one, measured_ms=time) for one, time in zip(found, times, strict=True)]
+        return sorted(found, key=lambda one: (bool(exceeded(size, _measured(one))), one.distance))
 
     def choice(
         self,
@@ -114,3 +141,13 @@ class Selection:
         blocks = tuple(rows[place][0] for rows, place in zip(tables, assembly.chosen[1:], strict=True))
         distance = self.student(table, blocks, networks).distance(self.started.held_batches(_HELD))
         return Choice(table, blocks, assembly.loss, dict(assembly.costs), distance)
+
+
+def least_of(measured: Measured, cards: Sequence[Card]) -> list[float]:
+    """Measure designs in turns, as the times of operations are measured, and give the least time of each."""
+    turns = [[measured(card) for card in cards] for _ in range(_TURNS)]
+    return [min(times) for times in zip(*turns, strict=True)]
+
+
+def _measured(choice: Choice) -> dict[str, float]:
+    return {} if choice.measured_ms is None else {LATENCY: choice.measured_ms}

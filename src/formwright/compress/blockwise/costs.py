@@ -48,6 +48,12 @@ class PartCosts:
         """List the chains of one operation, which no round of shrinking drops, with no loss."""
         return [(Chain(width, (operation,)), 0.0) for width in self.menu.widths for operation in REAL]
 
+    @property
+    def ends(self) -> list[tuple[Chain, float]]:
+        """List the shortest and the longest chains of one kind of operation, between which all others cost."""
+        longest = [(Chain(one.width, one.operations * self.menu.layers), loss) for one, loss in self.shortest]
+        return self.shortest if self.menu.layers == 1 else self.shortest + longest
+
     def extremes(self, cost: str) -> tuple[float, float]:
         """Give the least and the most that a whole chain may cost."""
         return self._extreme(cost, 1), self._extreme(cost, -1)

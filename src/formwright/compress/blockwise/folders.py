@@ -38,9 +38,18 @@ class Folders(Places):
         """Name the file with the weights of the chains that were left; it is written before the table."""
         return self.out / "blocks" / str(block) / "weights.safetensors"
 
+    def student(self, name: str, steps: int) -> Path:
+        """Name the folder in which a student that is taught for so many steps saves how far it is."""
+        return self.checkpoints(f"student-{name}@{steps}")
+
     def model(self, name: str) -> Path:
         """Name the folder of a delivered model."""
         return self.out / MODELS / name
+
+    @property
+    def delivered(self) -> list[Path]:
+        """List the files that say what each delivered model is and costs."""
+        return sorted((self.out / MODELS).glob("*.json"))
 
     def facts(self, name: str) -> Path:
         """Name the file that says what a delivered model is and costs."""

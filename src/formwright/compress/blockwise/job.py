@@ -67,10 +67,15 @@ class Job:
         return Started(self, name, sizes, imported, teacher.to(device), menu, tokeniser, read, held, digests)
 
     def options(self) -> dict[str, Any]:
-        """Give everything as JSON data, by which a later run is known to be the same."""
+        """Give as JSON data what decides how blocks are trained, by which a later run is known to be the same.
+
+        Sizes and the steps of students are left out: trained blocks serve every size.
+        """
         own = asdict(self)
-        method = {name: value for name, value in own.pop("method").items() if name != "menu"}
-        return {**own, **method}
+        found = {**own, **own["method"]}
+        return {
+            name: value for name, value in found.items() if name not in ("menu", "method", "sizes", "student_steps")
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,19 +111,24 @@ class Started:
     def refuse_slow(self, costs: PartCosts) -> None:
         """Refuse, before anything is trained, milliseconds that no chain keeps, alone or beside its size."""
         refuse_sizes(self.sizes, LATENCY, *costs.extremes(LATENCY))
-        shortest = blocks_of(costs, dict.fromkeys(self.menu.embeddings, 0.0), [costs.shortest] * self.menu.blocks)
+        ends = blocks_of(costs, dict.fromkeys(self.menu.embeddings, 0.0), [costs.ends] * self.menu.blocks)
         for size in self.sizes:
-            shortest.best(size.limits)
+            ends.best(size.limits)
+
+    @property
+    def longest(self) -> int:
+        """Count the tokens of the longest held-out piece, which is what is measured."""
+        return int(self.held.tokens.lengths.max())
 
     def stream(self, seed: int) -> Plain:
         """Give the batches to learn from, in an order of their own for each seed."""
         return Plain(self.learned, Shuffled(self.learned.tokens.lengths, self.job.method.batch, seed))
 
     def held_batches(self, number: int) -> Sequence[Batch]:
-        """Give so many batches of held-out text, spread over all lengths of its pieces."""
+        """Give so many batches of held-out text: the middle one of each of as many equal parts, the shortest first."""
         found = self._held
         step = max(len(found) / number, 1.0)
-        return [found[int(place * step)] for place in range(min(number, len(found)))]
+        return [found[int((place + 0.5) * step)] for place in range(min(number, len(found)))]
 
     @cached_property
     def _held(self) -> list[Batch]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor
 
@@ -35,15 +35,17 @@ class Prepared:
 
 
 def prepare(started: Started, folders: Folders) -> Prepared:
-    """Fit bases and embeddings to the teacher, or read what was fitted before."""
-    with threads(1):  # so that it comes to the same with any number of them
-        if not folders.bases.is_file():
+    """Fit bases and embeddings to the teacher, or read what was fitted before where all of it can be read."""
+    with threads(1):  # so that it comes to the same with any number of them, and whenever it is done anew
+        try:
+            return read_prepared(folders)
+        except (IllegalInput, AttributeError, KeyError, TypeError, ValueError):
             _fit(started, folders)
-        return read_prepared(folders)
+            return read_prepared(folders)
 
 
 def read_prepared(folders: Folders) -> Prepared:
-    """Read what was fitted before."""
+    """Read what was fitted before; fail where a file of it is missing or damaged."""
     losses = {int(width): float(loss) for width, loss in read_json(folders.embeddings.with_suffix(".json")).items()}
     tensors = read_tensors(folders.embeddings)
     found = {width: NarrowEmbedding(_below(tensors, f"{width}/"), loss) for width, loss in losses.items()}
@@ -60,7 +62,16 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load(path.read_bytes())
     except (OSError, SafetensorError) as error:
-        raise IllegalInput(f"cannot read {path}: {error}; use --force to begin anew") from None
+        raise IllegalInput(f"cannot read {path}: {error}; remove it, and its stage is done anew") from None
+
+
+def can_be_read(path: Path) -> bool:
+    """Tell whether tensors that a stage kept are there and whole, without reading all of them."""
+    try:
+        with safe_open(path, "pt"):
+            return True
+    except (OSError, SafetensorError):
+        return False
 
 
 def _fit(started: Started, folders: Folders) -> None:
@@ -72,7 +83,7 @@ def _fit(started: Started, folders: Folders) -> None:
     named = {f"{width}/{name}": tensor for width, one in found.items() for name, tensor in one.weights.items()}
     write(folders.embeddings, save({name: tensor.cpu().contiguous() for name, tensor in named.items()}))
     write_json(folders.embeddings.with_suffix(".json"), {str(width): one.loss for width, one in found.items()})
-    write(folders.bases, save(to_tensors(bases)))  # last: where it is, the others are
+    write(folders.bases, save(to_tensors(bases)))
 
 
 def _below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from formwright.compress.blockwise.costs import PartCosts
 from formwright.compress.blockwise.folders import Folders
 from formwright.compress.blockwise.job import Job, Started
 from formwright.compress.blockwise.plan import Plan
+from formwright.compress.blockwise.rows import is_trained, plain_row, read_rows, rows_or_none
 from formwright.compress.blockwise.sizes import LATENCY, PARAMS
-from formwright.compress.folders import read_json, write, write_json
-from formwright.core.errors import IllegalInput
+from formwright.compress.folders import write, write_json
 from formwright.core.rng import derive
 from formwright.search.shrinking import bins, survivors
 from formwright.space.zoo.chains import Chain, chains
@@ -23,11 +24,11 @@ from formwright.supernet.bases import Basis
 from formwright.supernet.blockwise import BlockNetwork, Lesson, given
 from formwright.train.device import choose_device, threads
 from formwright.train.fit import Run
-from formwright.train.loop import begin, go_on
+from formwright.train.loop import Diverged, begin, go_on
 from formwright.train.recipe import Recipe
 from formwright.train.state import State
 
-_JUDGED, _RATED = 2, 6  # batches of held-out text: in a round, and for the table at the end
+JUDGED, _RATED = 3, 6  # batches of held-out text: in a round, and for the table at the end
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,10 @@ class BlockTraining:
 
     def run(self, run: Run) -> None:
         """Train the block and write its table; go on where an earlier run was stopped."""
-        if self.folders.table(self.block).is_file():
+        if is_trained(self.folders, self.block):
             return
-        network = self.network()
         with threads(1):  # the sum of floats depends on their number
-            state = begin(network, self.recipe, run.saving)
+            network, state = self._begun(run)
             for number in range(1, self.started.job.method.rounds + 2):
                 self._train(state, number, run)
                 if number <= self.started.job.method.rounds:
@@ -78,39 +78,62 @@ class BlockTraining:
     def _seed(self) -> int:
         return int(derive(self.started.job.seed, "block", self.block).integers(1 << 31))
 
+    def _begun(self, run: Run) -> tuple[BlockNetwork, State]:
+        """Begin where an earlier run was stopped, or anew where it is not known any more which chains were left."""
+        network = self.network()
+        state = begin(network, self.recipe, run.saving)
+        past = range(1, min(self.started.job.method.rounds, (len(state.losses) - 1) // self.plan.round_steps) + 1)
+        if all(rows_or_none(self.folders.round(self.block, number)) is not None for number in past):
+            return network, state
+        for folder in (self.folders.table(self.block).parent, self._checkpoints):
+            shutil.rmtree(folder, ignore_errors=True)
+        network = self.network()
+        return network, begin(network, self.recipe, run.saving)
+
+    @property
+    def _checkpoints(self) -> Path:
+        return self.folders.checkpoints(f"block-{self.block}")
+
     def _train(self, state: State, number: int, run: Run) -> None:
         until = number * self.plan.round_steps
-        later = self.folders.round(self.block, number)
-        if len(state.losses) > until and not later.is_file():
-            raise IllegalInput(
-                f"{later} is missing, though block {self.block} was trained on; use --force to begin anew"
-            )
         go_on(state, self.started.stream(self._seed), given, run.saving, run.after_step, until=until)
 
     def _shrunk(self, network: BlockNetwork, number: int) -> tuple[Chain, ...]:
         """Judge the chains and drop the worse half of each bin, or read who stayed when that was done before."""
         path = self.folders.round(self.block, number)
-        if not path.is_file():
-            losses = network.losses(network.alive, self.started.held_batches(_JUDGED))
+        if rows_or_none(path) is None:
+            losses = network.losses(network.alive, self.started.held_batches(JUDGED))
             stays = self._stays(network.alive, losses)
             judged = zip(network.alive, losses, stays, strict=True)
-            write_json(path, [{**_plain(chain), "loss": loss, "stays": bool(kept)} for chain, loss, kept in judged])
+            write_json(path, [{**plain_row(chain, loss), "stays": bool(kept)} for chain, loss, kept in judged])
         return tuple(chain for chain, row in read_rows(path) if row["stays"])
 
     def _stays(self, alive: Sequence[Chain], losses: Sequence[float]) -> Any:
-        method = self.started.job.method
+        method, finite = self.started.job.method, self._finite(losses)
         costs = np.array([[self.costs.chain(chain)[name] for name in (PARAMS, LATENCY)] for chain in alive])
-        stays = survivors(losses, bins(costs, method.bins), method.least)
+        stays = survivors(np.where(finite, losses, np.inf), bins(costs, method.bins), method.least)
         # the shortest stay, so that a size that could be met in the beginning still can
-        return stays | np.array([len(chain.operations) == 1 for chain in alive])
+        return (stays | np.array([len(chain.operations) == 1 for chain in alive])) & finite
+
+    def _finite(self, losses: Sequence[float]) -> Any:
+        """Tell which losses are numbers: chains without one are of no use, however few are left."""
+        finite = np.isfinite(losses)
+        if not finite.any():
+            rate = self.started.job.method.learning_rate
+            raise Diverged(
+                f"no chain of block {self.block} answers with numbers any more; lower --learning-rate ({rate:g}), and "
+                "use --force to begin anew"
+            )
+        return finite
 
     def _finish(self, network: BlockNetwork) -> None:
         losses = network.losses(network.alive, self.started.held_batches(_RATED))
-        path = self.folders.weights(self.block)
-        write(path, save(_weights(network)))
-        rows = [{**_plain(chain), "loss": loss} for chain, loss in zip(network.alive, losses, strict=True)]
-        write_json(self.folders.table(self.block), rows)
-        shutil.rmtree(self.folders.checkpoints(f"block-{self.block}"), ignore_errors=True)
+        judged = zip(network.alive, losses, self._finite(losses), strict=True)
+        left = [(chain, loss) for chain, loss, finite in judged if finite]
+        network.alive = tuple(chain for chain, _ in left)
+        write(self.folders.weights(self.block), save(_weights(network)))
+        write_json(self.folders.table(self.block), [plain_row(*one) for one in left])
+        shutil.rmtree(self._checkpoints, ignore_errors=True)
 
 
 def steps_of_block(job: Job, plan: Plan) -> int:
@@ -135,14 +158,6 @@ def begun_with(found: list[Chain], most: int, seed: int) -> list[Chain]:
     return sorted(chain for _, chain in sorted(ranked, key=lambda one: one[0])[:most])
 
 
-def read_rows(path: Any) -> list[tuple[Chain, dict[str, Any]]]:
-    """Read the chains of a round or of a table, and what is told of each."""
-    try:
-        return [(Chain(row["width"], tuple(row["operations"])), row) for row in read_json(path)]
-    except (KeyError, TypeError) as error:
-        raise IllegalInput(f"cannot read {path}: {error}; use --force to begin anew") from None
-
-
 def restored(training: BlockTraining, weights: dict[str, Tensor], alive: Sequence[Chain]) -> BlockNetwork:
     """Give a trained block again; what no chain that is left uses has fresh weights."""
     network = training.network()
@@ -160,7 +175,3 @@ def _weights(network: BlockNetwork) -> dict[str, Tensor]:
     }
     tensors = network.state_dict().items()
     return {name: tensor.cpu().contiguous() for name, tensor in tensors if name[: name.index(".", 7) + 1] in used}
-
-
-def _plain(chain: Chain) -> dict[str, Any]:
-    return {"width": chain.width, "operations": list(chain.operations)}

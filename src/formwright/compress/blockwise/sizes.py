@@ -14,16 +14,19 @@ _FACTORS = {"k": 1e3, "m": 1e6, "": 1.0}
 
 @dataclass(frozen=True)
 class Size:
-    """The most that a model may have: parameters, milliseconds, or both; `name` is that of the delivered model."""
+    """The most that a model may have: parameters, milliseconds, or both; `name` is that of the delivered model.
+
+    A name reads as the same size again.
+    """
 
     name: str
     limits: Mapping[str, float]
 
     @classmethod
     def parse(cls, text: str) -> "Size":
-        """Read `5M`, `800k`, `5000000`, `8ms` or `10M@8ms`."""
+        """Read `5M`, `800k`, `5000000`, `8ms` or `10M@8ms`, or a name such as `10m-8ms`."""
         limits: dict[str, float] = {}
-        for part in text.strip().split("@"):
+        for part in re.split("[@-]", text.strip()):
             form = _AMOUNT.fullmatch(part)
             if form is None or not float(form[1]):
                 raise IllegalInput(f"cannot read the size {text!r}; write 5M, 800k, 8ms, or 10M@8ms for both")
@@ -44,6 +47,11 @@ def parse_sizes(text: str) -> tuple[Size, ...]:
     if len(set(names)) < len(names):
         raise IllegalInput(f"--sizes names one size twice: {text}")
     return sizes
+
+
+def exceeded(size: Size, costs: Mapping[str, float]) -> list[str]:
+    """Name the limits of a size that are not kept; what is not known is not counted."""
+    return [name for name, limit in size.limits.items() if costs.get(name, limit) > limit]
 
 
 def refuse_sizes(sizes: Sequence[Size], cost: str, least: float, most: float) -> None:

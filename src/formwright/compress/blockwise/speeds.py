@@ -7,6 +7,7 @@ import torch
 
 from formwright.compress.blockwise.job import Started
 from formwright.compress.blockwise.plan import Speeds
+from formwright.compress.blockwise.rounds import JUDGED
 from formwright.nn.build import build
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Transformer
@@ -21,7 +22,6 @@ from formwright.train.recipe import Recipe
 
 _STEPS = 2  # timed, after one that is not
 _PREPARED = 100  # answers of the teacher that bases and embeddings take
-_BATCHES = 2  # that chains are judged on
 _TOGETHER = 2.0  # rounds judge half as many chains each time: twice the first round in all
 _SHARED = 0.4  # of a chain's layers have to be computed for it alone
 
@@ -40,7 +40,7 @@ def measured_speeds(started: Started) -> Speeds:
         judged = _seconds(lambda: network.losses(alive[:: max(len(alive) // 10, 1)], [batch])) - answer
         student = _step_seconds(started, _student(started, basis))
     number = min(method.candidates, len(alive))
-    judging = _TOGETHER * max(judged, 0.0) / 10 * number * _SHARED * _BATCHES / (method.rounds + 1)
+    judging = _TOGETHER * max(judged, 0.0) / 10 * number * _SHARED * JUDGED / (method.rounds + 1)
     return Speeds(step, judging, student, _PREPARED * answer)
 
 

@@ -4,12 +4,16 @@ import shutil
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from formwright.compress.blockwise.choices import Choice, Selection
+from formwright.compress.blockwise.choices import Choice, Selection, least_of
+from formwright.compress.blockwise.folders import Folders
+from formwright.compress.blockwise.sizes import LATENCY, PARAMS, Size, exceeded
 from formwright.compress.folders import read_json, write_json
+from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.cost import macs, params
 from formwright.nn.hf.save import save_pretrained_folder
-from formwright.nn.measure import measure
+from formwright.nn.latency_table import Measured
+from formwright.space.zoo.chains import chain_card
 from formwright.supernet.assembled import Taught
 from formwright.supernet.blockwise import given
 from formwright.train.device import threads
@@ -18,7 +22,6 @@ from formwright.train.loop import train
 from formwright.train.recipe import Recipe
 
 _HELD = 8  # batches of held-out text
-_RUNS = 30
 
 
 @dataclass(frozen=True)
@@ -32,14 +35,15 @@ class StudentTraining:
     def run(self, run: Run) -> None:
         """Teach the student as a whole and write it; go on where an earlier run was stopped."""
         folders = self.selection.folders
-        if folders.facts(self.name).is_file():
+        if is_delivered(folders, self.name, self.selection.plan.student_steps):
             return
         student = self.selection.student(self.choice.table, self.choice.blocks, self.selection.networks())
         with threads(1):
             train(student, self.selection.started.stream(self._seed), given, self.recipe, run.saving, run.after_step)
             distance = student.distance(self.selection.started.held_batches(_HELD))
         self._write(student, distance)
-        shutil.rmtree(folders.checkpoints(f"student-{self.name}"), ignore_errors=True)
+        for folder in folders.student(self.name, 0).parent.glob(f"student-{self.name}@*"):
+            shutil.rmtree(folder, ignore_errors=True)
 
     @property
     def recipe(self) -> Recipe:
@@ -53,12 +57,7 @@ class StudentTraining:
 
     def _write(self, student: Taught, distance: float) -> None:
         started, folders, model = self.selection.started, self.selection.folders, student.model.cpu().eval()
-        length = started.held.tokens.lengths.max()
-        costs = {
-            "params": params(model.card),
-            "macs": macs(model.card, int(length)),
-            "latency_ms": measure(model, length=int(length), runs=_RUNS, memory=False).median_ms,
-        }
+        costs = {PARAMS: params(model.card), "macs": macs(model.card, started.longest)}
         save_pretrained_folder(
             model,
             folders.model(self.name),
@@ -72,6 +71,26 @@ class StudentTraining:
         write_json(folders.facts(self.name), facts | chosen)
 
 
-def delivered(selection: Selection) -> list[dict[str, Any]]:
-    """Read what was delivered, in the order of the sizes."""
-    return [read_json(selection.folders.facts(size.name)) for size in selection.started.sizes]
+def is_delivered(folders: Folders, name: str, steps: int) -> bool:
+    """Tell whether a size was delivered, taught for so many steps."""
+    try:
+        return bool(read_json(folders.facts(name))["steps"] == steps)
+    except (IllegalInput, KeyError, TypeError):
+        return False
+
+
+def delivered(selection: Selection, measured: Measured) -> list[dict[str, Any]]:
+    """Read all that was delivered, the smallest first, each with its milliseconds and the limits that it exceeds.
+
+    What was not measured yet is measured now, when nothing is trained beside it.
+    """
+    folders, menu = selection.folders, selection.started.menu
+    found = [read_json(path) for path in folders.delivered]
+    new = [facts for facts in found if LATENCY not in facts]
+    chosen = [Choice.from_json(facts["chosen"]) for facts in new]
+    times = least_of(measured, [chain_card(menu, choice.table, choice.blocks) for choice in chosen])
+    for facts, time in zip(new, times, strict=True):
+        facts[LATENCY] = time
+        facts["exceeded"] = exceeded(Size.parse(facts["name"]), facts)
+        write_json(folders.facts(facts["name"]), facts)
+    return sorted(found, key=lambda facts: (facts[PARAMS], facts["name"]))

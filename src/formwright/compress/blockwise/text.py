@@ -8,7 +8,7 @@ from formwright.core.errors import IllegalInput
 from formwright.tasks.pydoc import pydoc_splits
 from formwright.tasks.rows import PlainText
 
-WIKITEXT = "wikitext"
+WIKITEXT = ("wikitext", "wikitext-2")  # the second is the name of the task
 _FEWEST_WORDS = 3  # headings and empty lines teach nothing
 _WORDS_A_TOKEN = 0.75
 _HELD = 10  # one piece of so many is held out where the text has no validation part of its own
@@ -26,10 +26,10 @@ class Text:
 def read_text(name: str, data: Path | None, length: int) -> Text:
     """Read a text by its name, in pieces of about `length` tokens at most.
 
-    Nothing stands for the prose of Python's reference, `wikitext` for the files of WikiText-2 in the folder `data`, and
-    everything else for a file of text in UTF-8, of which a tenth is held out.
+    Nothing stands for the prose of Python's reference, `wikitext` or `wikitext-2` for the files of WikiText-2 in the
+    folder `data`, and everything else for a file of text in UTF-8, of which a tenth is held out.
     """
-    if name == WIKITEXT:
+    if name in WIKITEXT:
         return Text(*(_checked(_pieces(_part(data, part), length), name) for part in ("train", "valid")))
     if data is not None:
         raise IllegalInput("--data is the folder of --text wikitext; other texts need none")

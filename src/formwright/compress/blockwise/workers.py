@@ -18,6 +18,7 @@ from formwright.train.fit import Run
 from formwright.train.loop import Paused, Saving
 
 Tell = Callable[[int, float], None]
+_BORNE = 10  # deaths of processes, after which something must be wrong
 
 
 class Work(Protocol):
@@ -53,29 +54,68 @@ class Crew:
                 self._in_processes(what, works, board)
 
     def _in_processes(self, what: str, works: Sequence[Work], board: "_Board") -> None:
-        context = multiprocessing.get_context("spawn")
-        stop = context.Event()
-        waiting, running = list(enumerate(works)), list[BaseProcess]()
-        stopped = False
+        team = _Team(works, self.save_every, board)
         try:
-            while running or (waiting and not stop.is_set()):
-                while waiting and len(running) < self.workers and not stop.is_set():
-                    number, work = waiting.pop(0)
-                    arguments = (work, self.save_every, board.steps, board.losses, number, stop)
-                    running.append(context.Process(target=_work_and_exit, args=arguments, name="formwright worker"))
-                    with deaf():
-                        running[-1].start()
+            while team.running or (team.waiting and not team.stop.is_set()):
+                while team.waiting and len(team.running) < self.workers and not team.stop.is_set():
+                    team.hire()
                 time.sleep(PAUSE)
                 board.show()
                 if self.asked():
-                    stop.set()
-                stopped |= _judged(running)
+                    team.stop.set()
+                team.part()
         finally:
-            for process in running:
+            for process in team.running:
                 process.terminate()
                 process.join()
-        if stopped or waiting:
+        if team.stopped or team.waiting:
             raise Paused(f"step {board.done:,} of {sum(work.steps for work in works):,} of {what}")
+
+
+class _Team:
+    """Processes, each with the number of its training; the training of one that dies is given to another."""
+
+    def __init__(self, works: Sequence[Work], every: int, board: "_Board") -> None:
+        self._context = multiprocessing.get_context("spawn")
+        self._works, self._every, self._board = works, every, board
+        self.stop: Any = self._context.Event()
+        self.waiting = list(range(len(works)))
+        self.running: dict[BaseProcess, int] = {}
+        self.stopped = False
+        self._deaths = 0
+
+    def hire(self) -> None:
+        """Start a process for the next training."""
+        number = self.waiting.pop(0)
+        board = self._board
+        arguments = (self._works[number], self._every, board.steps, board.losses, number, self.stop)
+        process = self._context.Process(target=_work_and_exit, args=arguments, name="formwright worker")
+        with deaf():
+            process.start()
+        self.running[process] = number
+
+    def part(self) -> None:
+        """Part with processes that have ended; raise where one met an error, or too many died."""
+        for process in [process for process in self.running if not process.is_alive()]:
+            number = self.running.pop(process)
+            process.join()
+            if process.exitcode == FAULTY:
+                raise WorkersDied("a training could not go on; its message stands above")
+            self.stopped |= process.exitcode == STOPPED
+            if process.exitcode not in (0, STOPPED):
+                self._replace(number, process.exitcode)
+
+    def _replace(self, number: int, code: int | None) -> None:
+        self._deaths += 1
+        if self._deaths > _BORNE:
+            raise WorkersDied(
+                f"training processes died {self._deaths} times, the last with exit code {code}; is memory short? The "
+                "same command goes on"
+            )
+        self.waiting.insert(0, number)
+        if not self.stop.is_set():
+            told = f"a training process died (exit code {code}); another one goes on with its work"
+            print(told, file=sys.stderr, flush=True)
 
 
 class _Board:
@@ -131,17 +171,3 @@ def _work_and_exit(work: Work, every: int, steps: Any, losses: Any, number: int,
     except FormwrightError as error:
         print(f"formwright: {error}", file=sys.stderr, flush=True)
         sys.exit(FAULTY)
-
-
-def _judged(running: list[BaseProcess]) -> bool:
-    """Part with processes that have ended; tell whether one of them was stopped, and raise where one died."""
-    stopped = False
-    for process in [process for process in running if not process.is_alive()]:
-        running.remove(process)
-        process.join()
-        if process.exitcode == FAULTY:
-            raise WorkersDied("a training could not go on; its message stands above")
-        if process.exitcode not in (0, STOPPED):
-            raise WorkersDied(f"a training process died (exit code {process.exitcode}); the same command goes on")
-        stopped |= process.exitcode == STOPPED
-    return stopped

@@ -1,0 +1,51 @@
+"""What is to be said of the delivered models beside their numbers: whose folder they share, and what they missed."""
+
+from formwright.core.records import Objective
+from formwright.study.assemble import assemble
+from formwright.study.candidates import best_digests
+from formwright.study.delivered import Delivered, delivered
+from formwright.study.finish import exceeds
+from formwright.study.place import Place
+from formwright.supernet.automatic import Met
+
+
+def remarks(place: Place) -> list[str]:
+    """Say which targets share a model, and which models took longer, once measured, than their target allows."""
+    with place.open() as opened:
+        targets = opened.config.targets
+        best = best_digests(assemble(opened.config, opened.log, place.folder), targets)
+        models = [model for model in delivered(opened).values() if model.role == "front"]
+    found = {name: _model_for(name, digest, models) for name, digest in best.items()}
+    known = {name: model for name, model in found.items() if model is not None}
+    shared = [_shared(name, model) for name, model in known.items() if model.name != name]
+    missed = [_missed(name, model, targets[name]) for name, model in known.items()]
+    return shared + [line for line in missed if line]
+
+
+def _model_for(name: str, digest: str, models: list[Delivered]) -> Delivered | None:
+    """Find the model of a design: the one of the target's own name, or else the one of another."""
+    same = [model for model in models if model.digest == digest]
+    return next((model for model in same if model.name == name), same[0] if same else None)
+
+
+def _shared(name: str, model: Delivered) -> str:
+    return f"{name} is the model {model.name}, the best within both: it is in {model.path}"
+
+
+def _missed(name: str, model: Delivered, limit: str) -> str:
+    if not exceeds(model.costs, limit):
+        return ""
+    wanted = Objective.parse(limit)
+    return (
+        f"{name} is missed: {model.name} was measured at {wanted.name} {model.costs[wanted.name]:.4g}, above the "
+        f"{wanted.bound:.4g} that the sum of its parts keeps to. If the machine was busy, measure it again with "
+        "`formwright measure`; if not, give a lower target"
+    )
+
+
+def closeness(met: list[Met]) -> list[str]:
+    """Say at which costs the space was drawn up, and how close sub-networks came to them."""
+    by_cost: dict[str, list[str]] = {}
+    for one in met:
+        by_cost.setdefault(one.measure, []).append(f"{one.target:.4g} ({100 * one.off:+.1f} %)")
+    return [f"drawn up at {name} {', '.join(said)}" for name, said in by_cost.items()]
