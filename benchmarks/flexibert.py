@@ -29,14 +29,24 @@ from formwright.study.methods import find_methods
 from formwright.study.standing import standings
 
 EVALUATIONS = 100
-SHOWN = ("random", "regularized-evolution", "reinforce", "gp-bo", "bananas", "tpe", "boshnas", "boshnas/one-hot")
+SHOWN = (
+    "random",
+    "regularized-evolution",
+    "reinforce",
+    "gp-bo",
+    "bananas",
+    "tpe",
+    "boshnas",
+    "boshnas/one-hot",
+    "forest",
+)
 METHODS = (
     *SHOWN,
     "gp-bo/one-hot",
-    "gp-bo/ordered",
     "bananas/one-hot",
     "bananas/transformer2vec",
     "boshnas/ordered",
+    "boshnas/one-hot-eager",
     "boshnas/nearest",
     "boshnas/exhaustive",
     "boshnas/first-order",

@@ -32,7 +32,10 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What a search sees of a task, in arrays; `tokeniser` is None for images."""
+    """What a search sees of a task, in arrays; `tokeniser` is None for images.
+
+    `beams` says how many texts are in the race when a model that writes is judged.
+    """
 
     task: Task
     tokeniser: Tokeniser | None
@@ -40,6 +43,7 @@ class Prepared:
     types: int
     train: Part
     validation: Part
+    beams: int = 1
 
     @property
     def digests(self) -> tuple[str, str, str | None]:
@@ -114,8 +118,8 @@ def _row_digests(task: Task) -> tuple[str, str]:
 def _prepared(task: Task, _: tuple[str, str], kept: _Kept, length: int, types: int) -> Prepared:
     """Encode what was not encoded before; tasks of the same files are equal even where a file has changed meanwhile."""
     view = task.search_view()
-    parts = [_part(rows, kept.tokeniser, length, types) for rows in (view.train, view.validation)]
-    return Prepared(task, kept.tokeniser, length, types, *parts)
+    train, validation = (_part(rows, kept.tokeniser, length, types) for rows in (view.train, view.validation))
+    return Prepared(task, kept.tokeniser, length, types, train, validation)
 
 
 def _part(rows: Rows | SpanRows, tokeniser: Tokeniser | None, length: int, types: int) -> Part:

@@ -1,6 +1,6 @@
 """What a trained model writes: its translations of a task's rows."""
 
-from dataclasses import dataclass, fields
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,13 +21,6 @@ def writing_of(tokeniser: Tokeniser, length: int, beams: int = 1) -> Writing:
     return Writing(special.begin, special.separator, special.pad or 0, length, beams)
 
 
-@dataclass(frozen=True, eq=False)
-class Beamed(Prepared):
-    """A task for which models write with several beams when they are judged; elsewhere it is like any other."""
-
-    beams: int = 1
-
-
 def with_beams(prepared: Prepared, beams: int) -> Prepared:
     """Let models write with so many beams; refuse that for a task without texts to write."""
     if beams == 1:
@@ -37,16 +30,15 @@ def with_beams(prepared: Prepared, beams: int) -> Prepared:
         raise IllegalInput(
             f"{prepared.task.name} is judged by {judged}, for which nothing is written; leave --beams out"
         )
-    return Beamed(**{field.name: getattr(prepared, field.name) for field in fields(Prepared)}, beams=beams)
+    return replace(prepared, beams=beams)
 
 
 def written(model: TaskModel, prepared: Prepared, part: Part) -> list[str]:
-    """Translate rows of a task, with one beam unless `with_beams` said otherwise, in the order of the rows."""
-    beams = prepared.beams if isinstance(prepared, Beamed) else 1
+    """Translate rows of a task with its number of beams, and return the texts in the order of the rows."""
     tokeniser, device = prepared.text_tokeniser, next(model.parameters()).device
     texts = np.empty(len(part.examples), object)
     for rows in in_order(part.examples, _SIZE):
         batch = translations(part.examples, rows).to(device)  # type: ignore[arg-type]
-        found = write(model, batch.inputs, batch.mask, writing_of(tokeniser, prepared.length, beams))
+        found = write(model, batch.inputs, batch.mask, writing_of(tokeniser, prepared.length, prepared.beams))
         texts[rows] = [tokeniser.decode(tokens) for tokens in found]
     return list(texts)

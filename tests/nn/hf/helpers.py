@@ -172,6 +172,17 @@ def outputs(model: TaskModel | Transformer, name: str, seed: int = 1) -> Tensor:
     return result if result.dim() == 2 or family == "encoder-decoder" else result[mask.bool()]
 
 
+def assert_same(found: TaskModel | Transformer, expected: TaskModel | Transformer, name: str) -> None:
+    """Compare two models: every weight to the last bit, and what they say to the rounding of a processor.
+
+    The last digit of a product may depend on where in memory a weight lies.
+    """
+    theirs = expected.state_dict()
+    assert list(found.state_dict()) == list(theirs)
+    assert all(torch.equal(tensor, theirs[key]) for key, tensor in found.state_dict().items())
+    torch.testing.assert_close(outputs(found, name), outputs(expected, name), rtol=1e-6, atol=1e-5)
+
+
 @torch.no_grad()
 def hf_outputs(model: Any, name: str, seed: int = 1) -> Tensor:
     """Run a model of transformers on the same batch as `outputs` does."""

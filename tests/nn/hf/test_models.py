@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from tests.nn.hf.helpers import DESIGNS, VOCABULARY, hf_outputs, images, lively, outputs, tokens
+from tests.nn.hf.helpers import DESIGNS, VOCABULARY, assert_same, hf_outputs, images, lively, outputs, tokens
 from torch.nn import functional as F
 
 from formwright.core.errors import IllegalInput
@@ -39,7 +39,7 @@ def test_weights_have_the_names_of_the_plain_model(name: str) -> None:
 def test_saving_from_transformers_gives_a_folder_of_ours(name: str, tmp_path: Path) -> None:
     model = fresh(name)
     model.save_pretrained(tmp_path / "model")
-    assert torch.equal(outputs(load_folder(tmp_path / "model"), name), outputs(lively(name), name))
+    assert_same(load_folder(tmp_path / "model"), lively(name), name)
     assert (tmp_path / "model" / "formwright_nn_hf_models.py").is_file()
     assert model.config.auto_map["AutoModel"] == "formwright_nn_hf_models.FormwrightModel"
 

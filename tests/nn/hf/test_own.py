@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.nn.hf.helpers import DESIGNS, lively, outputs
+from tests.nn.hf.helpers import DESIGNS, assert_same, lively, outputs
 
 from formwright.core.errors import FormwrightError, IllegalDesign, IllegalInput
 from formwright.nn.hf.load import from_hf
@@ -24,8 +24,7 @@ def test_reading_back_gives_the_same_model(name: str, tmp_path: Path) -> None:
     again = load_folder(tmp_path / "model")
     assert type(again) is type(model)
     assert not again.training
-    assert list(again.state_dict()) == list(model.state_dict())
-    assert torch.equal(outputs(again, name), outputs(model, name))
+    assert_same(again, model, name)
     other = lively(name, seed=1)
     assert not torch.allclose(outputs(other, name), outputs(model, name), atol=1e-3)
 
