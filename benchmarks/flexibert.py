@@ -81,12 +81,15 @@ def curves(standing: dict[str, Any], benchmark: Benchmark) -> str:
 
 
 def drawn_fronts(found: dict[str, Kind]) -> str:
-    """Draw both kinds, and the front of each: chosen by validation, shown by validation."""
-    lines = [Line(f"{name} designs", kind.params / 1e3, kind.validation, dots=True) for name, kind in found.items()]
+    """Draw the better designs of both kinds, and the front of each: chosen by validation, shown by validation."""
+    lowest = float(np.quantile(np.concatenate([kind.validation for kind in found.values()]), 0.3))
+    lines = []
+    for name, kind in found.items():
+        shown = kind.validation >= lowest
+        lines.append(Line(f"{name} designs", kind.params[shown] / 1e3, kind.validation[shown], dots=True))
     for name, kind in found.items():
         front = kind.front()
         lines.append(Line(f"front of the {name}", kind.params[front] / 1e3, kind.validation[front]))
-    lowest = float(np.quantile(np.concatenate([kind.validation for kind in found.values()]), 0.3))
     title = "Mixed designs and designs of equal layers"
     return chart(title, lines, "thousand parameters", "validation score", y_from=lowest, log_x=True)
 

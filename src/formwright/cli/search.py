@@ -131,7 +131,7 @@ def search(
     found = find_task(chosen)
     own = f"{(proxy or [DEFAULT_PROXY])[0]}:max" if evaluator == "proxy" else _own_goal(found)
     objectives = _objectives(own, maximise or [], minimise or list(basis.minimise))
-    name = searcher or basis.searcher or ("nsga2" if len(objectives) > 1 else "regularized-evolution")
+    name = searcher or basis.searcher or ("nsga2" if len(objectives) > 1 else "forest")
     training = _changed(
         basis.training, steps=steps, batch=batch, learning_rate=learning_rate, length=length, dropout=dropout
     )
