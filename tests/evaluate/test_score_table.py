@@ -60,11 +60,24 @@ def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
             read_score_table(path)
 
 
+class Touching:
+    """Make a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
 def test_a_pickle_is_never_loaded(tmp_path: Path) -> None:
-    path = tmp_path / "table.npz"
-    np.savez(path, facts=np.array([{"a": 1}], object))
-    with pytest.raises(IllegalInput, match="allow_pickle"):
+    path, mark = tmp_path / "table.npz", tmp_path / "was here"
+    np.savez(path, facts=np.array([Touching(mark)], object))
+    with pytest.raises(IllegalInput, match="it is no table that"):
         read_score_table(path)
+    assert not mark.exists()
+    np.load(path, allow_pickle=True)["facts"]  # which this would
+    assert mark.exists()
 
 
 def test_prefixes_are_those_of_the_digits() -> None:

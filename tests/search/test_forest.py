@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.search.smooth import Smooth
@@ -10,7 +12,7 @@ from formwright.search.random_search import RandomSearch
 from formwright.search.unseen import Legal, anything
 from formwright.space import Space
 from formwright.space.zoo import load_space
-from formwright.testing.loop import ask, tell
+from formwright.testing.loop import ask, run, tell
 from formwright.testing.objective import Toy
 from formwright.testing.searcher_contract import ACCURACY, SearcherContract
 from formwright.testing.spaces import small
@@ -37,7 +39,7 @@ def test_it_beats_random_search() -> None:
     assert np.mean(modelled) < 0.5 * np.mean(drawn)
 
 
-def test_it_finds_nearly_the_best_of_a_small_space() -> None:
+def test_it_beats_random_search_in_a_small_space() -> None:
     problem = Smooth(small())
     found = [problem.better(Forest(small(), GOAL, initial=8), 40, seed) for seed in range(2)]
     drawn = [problem.better(RandomSearch(small(), GOAL), 40, seed) for seed in range(8)]
@@ -53,6 +55,19 @@ def test_a_forest_learns_what_choices_do_together() -> None:
     assert found.mean(axis=0) == pytest.approx([1, 1, -1], abs=0.5)
     assert np.array_equal(found, grown(points, scores, queries, 20, derive(1)))
     assert not np.array_equal(found, grown(points, scores, queries, 20, derive(2)))
+
+
+def test_pending_trials_are_believed_to_end_as_expected() -> None:
+    searcher = Forest(small(), GOAL, initial=4)
+    history = run(searcher, Smooth(small()), 12)
+    differ = []
+    for length in range(6, 12):
+        pending = History(
+            (*history.trials[:length], replace(history.trials[length], state="pending", observation=None))
+        )
+        failed = tell(pending, length, "out of memory")
+        differ.append(searcher.ask(pending, derive(1)) != searcher.ask(failed, derive(1)))
+    assert any(differ)  # a failed trial is neither asked for again nor believed
 
 
 def test_the_first_designs_are_random() -> None:

@@ -27,12 +27,14 @@ NAMES = (
     "local",
     "reinforce",
     "gp-bo",
+    "forest",
     "bananas",
     "boshnas",
 )
 # those that fit a model look at a space that is quickly listed, by points that need no fit of their own
 MODELLED: dict[str, dict[str, Any]] = {
     "gp-bo": {"coordinates": "one-hot"},
+    "forest": {"trees": 6},
     "bananas": {"coordinates": "path"},
     "boshnas": {"coordinates": "one-hot"},
 }

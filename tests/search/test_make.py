@@ -6,9 +6,9 @@ from formwright.core.records import Objective
 from formwright.search import SEARCHERS, make_searcher, option_names
 from formwright.search.evolution import RegularizedEvolution
 from formwright.search.halving import Halving
-from formwright.search.make import trains_in_slices
+from formwright.search.make import trains_in_slices, usual_searcher
 from formwright.search.nsga2 import Nsga2
-from formwright.testing.spaces import small
+from formwright.testing.spaces import large, small
 
 GOAL = (Objective.parse("accuracy:max"),)
 
@@ -70,3 +70,9 @@ def test_all_faults_of_the_options_are_told_at_once() -> None:
 def test_an_unknown_searcher_has_a_nearest_name() -> None:
     with pytest.raises(UnknownName, match="Nearest: 'regularized-evolution'"):
         make_searcher("regevo", small(), GOAL)
+
+
+def test_the_usual_searcher_depends_on_goals_and_space() -> None:
+    assert usual_searcher(small(), 1) == "forest"
+    assert usual_searcher(large(), 1) == "regularized-evolution"
+    assert usual_searcher(small(), 2) == usual_searcher(large(), 3) == "nsga2"

@@ -105,10 +105,11 @@ def search(
     """
     from formwright.cli.study_run import Wishes, conduct
     from formwright.recipes import RECIPES, Recipe
-    from formwright.search.make import trains_in_slices
+    from formwright.search.make import trains_in_slices, usual_searcher
     from formwright.study.assemble import DEFAULT_PROXY, find_task, refuse_faulty, with_whole_paths
     from formwright.study.config import Config, TaskChoice
     from formwright.study.place import create
+    from formwright.study.spaces import find_space
     from formwright.study.stop import Stop
 
     basis = RECIPES.get(recipe) if recipe else Recipe()
@@ -131,7 +132,7 @@ def search(
     found = find_task(chosen)
     own = f"{(proxy or [DEFAULT_PROXY])[0]}:max" if evaluator == "proxy" else _own_goal(found)
     objectives = _objectives(own, maximise or [], minimise or list(basis.minimise))
-    name = searcher or basis.searcher or ("nsga2" if len(objectives) > 1 else "forest")
+    name = searcher or basis.searcher or usual_searcher(find_space(space), len(objectives))
     training = _changed(
         basis.training, steps=steps, batch=batch, learning_rate=learning_rate, length=length, dropout=dropout
     )

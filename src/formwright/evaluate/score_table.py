@@ -95,7 +95,15 @@ def read_score_table(path: Path) -> ScoreTable:
             facts = json.loads(arrays["facts"].tobytes())
             return ScoreTable(facts, **{name: arrays[name] for name in _arrays()})
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise IllegalInput(f"cannot read the table of scores {path}: {error}") from None
+        raise IllegalInput(f"cannot read the table of scores {path}: {_why(error)}") from None
+
+
+def _why(error: Exception) -> str:
+    """Say what is wrong with a file; what numpy says of those that are no archives leads astray."""
+    if isinstance(error, IllegalInput):
+        return str(error)
+    strange = "it is no table that benchmarks/flexibench.py --pack wrote, or it is damaged"
+    return error.strerror if isinstance(error, OSError) and error.strerror else strange
 
 
 def prefix(digest: str) -> int:

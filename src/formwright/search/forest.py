@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.random import Generator
@@ -18,7 +18,7 @@ from formwright.search.options import among, at_least, check
 from formwright.search.parents import warming_up
 from formwright.search.predictors import INITIAL, first_or_random, initial_for, ranked
 from formwright.search.scores import goals_of
-from formwright.search.survey import Survey
+from formwright.search.survey import Seen, Survey
 from formwright.search.unseen import Legal, Proposal, anything
 from formwright.space import Space
 
@@ -37,8 +37,8 @@ class Forest:
     will score. Trees tell which choices matter and how they act together, where distances between points count all
     choices alike; so they are at home on one-hot coordinates.
 
-    Differs from SMAC: every proposal follows the forest, where SMAC draws every second one at random; pending trials
-    are only not proposed again.
+    Differs from SMAC: every proposal follows the forest, where SMAC draws every second one at random. Pending trials
+    are believed to score what the forest expects of them. Proposals depend on the version of scikit-learn.
     """
 
     space: Space
@@ -68,21 +68,30 @@ class Forest:
         seen = None if warming_up(history, self.initial) else self._survey.look(history, rng)
         if seen is None:
             return
-        found = grown(seen.points, seen.scores, seen.candidates.points.astype(np.float32), self.trees, rng)
+        points, scores = self._believed(seen, rng)
+        found = grown(points, scores, seen.candidates.points, self.trees, rng)
         mean, deviation = found.mean(axis=0), np.maximum(found.std(axis=0), LEAST_DEVIATION)
         worth = expected_improvement(mean, deviation, float(seen.scores.max()))
         yield from map(seen.candidates.proposal, ranked(worth, rng, second=mean))
+
+    def _believed(self, seen: Seen, rng: Generator) -> tuple[Floats, Floats]:
+        """Return the points and scores to learn from, those of pending trials as if they had ended as expected."""
+        if not len(seen.pending):
+            return seen.points, seen.scores
+        expected = grown(seen.points, seen.scores, seen.pending, self.trees, rng).mean(axis=0)
+        return np.concatenate([seen.points, seen.pending]), np.concatenate([seen.scores, expected])
 
     @cached_property
     def _survey(self) -> Survey:
         return Survey(self.space, self.objectives, self.legal, self.coordinates)
 
 
-def grown(points: Floats, scores: Floats, queries: NDArray[np.float32], trees: int, rng: Generator) -> Floats:
+def grown(points: Floats, scores: Floats, queries: NDArray[np.floating[Any]], trees: int, rng: Generator) -> Floats:
     """Grow a forest on scores, and return what each of its trees predicts for each query: (trees, queries)."""
     from sklearn.ensemble import RandomForestRegressor  # noqa: PLC0415  a second, and wanted by this searcher alone
 
     state = int(rng.integers(2**31))
     forest = RandomForestRegressor(trees, min_samples_leaf=LEAST_LEAF, max_features=SHARE, random_state=state, n_jobs=1)
     forest.fit(points, scores)
-    return np.stack([tree.tree_.predict(queries)[:, 0] for tree in forest.estimators_])
+    asked = queries.astype(np.float32)  # what trees compare by
+    return np.stack([tree.tree_.predict(asked)[:, 0] for tree in forest.estimators_])

@@ -8,7 +8,7 @@ from formwright.core.errors import IllegalInput, nearest
 from formwright.core.protocols import Searcher
 from formwright.core.records import Objective
 from formwright.core.registry import Registry
-from formwright.search.unseen import Legal, anything
+from formwright.search.unseen import Legal, anything, listable
 from formwright.space import Space
 
 _HERE = "formwright.search"
@@ -73,6 +73,13 @@ def make_searcher(
 def option_names(name: str) -> list[str]:
     """List the options that the searcher of that name takes."""
     return [option for option in inspect.signature(SEARCHERS.get(name)).parameters if option not in _GIVEN]
+
+
+def usual_searcher(space: Space, goals: int) -> str:
+    """Name the searcher for so many goals: what did best where we compared, on spaces whose designs can be listed."""
+    if goals > 1:
+        return "nsga2"
+    return "forest" if listable(space) else "regularized-evolution"
 
 
 def trains_in_slices(name: str) -> bool:
