@@ -117,15 +117,8 @@ def search(
     if not space:
         raise IllegalInput("name a space (`formwright list spaces`), or a --recipe (`formwright list recipes`)")
     evaluator = evaluator or basis.evaluator
-    if proxy and evaluator != "proxy":
-        raise IllegalInput(f"--proxy {proxy[0]} goes with --evaluator proxy")
     pretraining = {"steps": pretrain_steps, "text": pretrain_text or None}
-    if evaluator not in ("pretrained", "bi-branch") and any(value is not None for value in pretraining.values()):
-        raise IllegalInput("--pretrain-steps and --pretrain-text go with --evaluator pretrained or bi-branch")
-    if evaluator != "pretrained" and least_overlap is not None:
-        raise IllegalInput("--least-overlap goes with --evaluator pretrained")
-    if evaluator != "bi-branch" and from_scratch:
-        raise IllegalInput("--from-scratch goes with --evaluator bi-branch")
+    _refuse_misplaced(evaluator, proxy or [], pretraining, least_overlap, from_scratch)
     if (trials, seconds, spend_steps, patience) == (None,) * 4:
         trials = basis.trials
     chosen = TaskChoice(task, None if data is None else str(data), official_dev, tuple(_words(text)), label, rows)
@@ -159,6 +152,24 @@ def search(
     place = create(folder, config, storage)
     command = command_line(sys.argv[1:])
     conduct(place, Wishes(workers, ray, ray_cpus, ray_gpus, baseline=baseline, as_json=as_json, command=command))
+
+
+def _refuse_misplaced(
+    evaluator: str,
+    proxy: list[str],
+    pretraining: dict[str, Any],
+    least_overlap: float | None,
+    from_scratch: bool,
+) -> None:
+    """Refuse options that the evaluator would not heed."""
+    if proxy and evaluator != "proxy":
+        raise IllegalInput(f"--proxy {proxy[0]} goes with --evaluator proxy")
+    if evaluator not in ("pretrained", "bi-branch") and any(value is not None for value in pretraining.values()):
+        raise IllegalInput("--pretrain-steps and --pretrain-text go with --evaluator pretrained or bi-branch")
+    if evaluator != "pretrained" and least_overlap is not None:
+        raise IllegalInput("--least-overlap goes with --evaluator pretrained")
+    if evaluator != "bi-branch" and from_scratch:
+        raise IllegalInput("--from-scratch goes with --evaluator bi-branch")
 
 
 def _changed(parts: T, **given: Any) -> T:

@@ -15,7 +15,6 @@ from formwright.core.records import History, Objective, Request
 from formwright.search.expected import expected_improvement
 from formwright.search.listing import Coordinates
 from formwright.search.options import among, at_least, check
-from formwright.search.parents import warming_up
 from formwright.search.predictors import INITIAL, first_or_random, initial_for, ranked
 from formwright.search.scores import goals_of
 from formwright.search.survey import Seen, Survey
@@ -65,7 +64,7 @@ class Forest:
         return first_or_random(self._promising(history, rng), self.space, history, rng, self.legal)
 
     def _promising(self, history: History, rng: Generator) -> Iterator[Proposal]:
-        seen = None if warming_up(history, self.initial) else self._survey.look(history, rng)
+        seen = self._survey.look(history, rng)
         if seen is None:
             return
         points, scores = self._believed(seen, rng)
@@ -83,7 +82,7 @@ class Forest:
 
     @cached_property
     def _survey(self) -> Survey:
-        return Survey(self.space, self.objectives, self.legal, self.coordinates)
+        return Survey(self.space, self.objectives, self.legal, self.coordinates, self.initial)
 
 
 def grown(points: Floats, scores: Floats, queries: NDArray[np.floating[Any]], trees: int, rng: Generator) -> Floats:

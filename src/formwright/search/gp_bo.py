@@ -17,7 +17,6 @@ from formwright.search.expected import expected_improvement
 from formwright.search.gaussian_process import GaussianProcess, fit
 from formwright.search.listing import Coordinates
 from formwright.search.options import among, at_least, check
-from formwright.search.parents import warming_up
 from formwright.search.predictors import INITIAL, first_or_random, initial_for, ranked
 from formwright.search.scores import goals_of
 from formwright.search.survey import Survey
@@ -63,7 +62,7 @@ class GpBo:
         return first_or_random(self._promising(history, rng), self.space, history, rng, self.legal)
 
     def _promising(self, history: History, rng: Generator) -> Iterator[Proposal]:
-        seen = None if warming_up(history, self.initial) else self._survey.look(history, rng)
+        seen = self._survey.look(history, rng)
         if seen is None:
             return
         process = fit(seen.points, seen.scores).believe(seen.pending)
@@ -72,7 +71,7 @@ class GpBo:
 
     @cached_property
     def _survey(self) -> Survey:
-        return Survey(self.space, self.objectives, self.legal, self.coordinates)
+        return Survey(self.space, self.objectives, self.legal, self.coordinates, self.initial)
 
     def _worth(self, process: GaussianProcess, candidates: Candidates) -> tuple[Floats, Floats]:
         mean, deviation = process.predict(candidates.points)

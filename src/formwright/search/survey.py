@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from formwright.core.records import History, Objective, Trial
 from formwright.search.candidates import Candidates, Rows, legal_rows, near_the_best, unseen
 from formwright.search.listing import Listing, listing
+from formwright.search.parents import warming_up
 from formwright.search.predictors import placed, points
 from formwright.search.targets import targets
 from formwright.search.unseen import Legal
@@ -35,18 +36,21 @@ class Seen:
 
 @dataclass(frozen=True)
 class Survey:
-    """Look at a space through points of its designs, as a searcher that models the score does."""
+    """Look at a space through points of its designs, as a searcher does that models scores after `initial` trials."""
 
     space: Space
     objectives: tuple[Objective, ...]
     legal: Legal
     coordinates: str
+    initial: int
 
     def look(self, history: History, rng: Generator) -> Seen | None:
         """Return what a history has shown and left to try; None where there is too little to learn from, or nothing.
 
         Candidates are all legal listed designs, and mutants of the best ones where a space is too large to list.
         """
+        if warming_up(history, self.initial):
+            return None
         listed = self._listed
         trials = placed(history.finished, listed.row)
         near = near_the_best(self.space, listed, history, self.objectives, rng)
