@@ -56,6 +56,12 @@ def test_all_methods_but_slow_and_absent_ones_take_part(run: Run, table: Path, m
     assert done.err == "left out, because slow or not installed: gp\n"
 
 
+def test_more_evaluations_than_the_table_has_designs_are_refused(run: Run, table: Path) -> None:
+    done = run("bench", "flexi", "--methods", "random", "--evaluations", 201, "--table", table)
+    assert done.code == 2
+    assert "the table has 200 designs" in done.err
+
+
 def test_an_unknown_method_is_a_users_error_with_the_nearest_name(run: Run, table: Path) -> None:
     done = run("bench", "flexi", "--methods", "random,loca", "--table", table)
     assert (done.code, done.out) == (2, "")

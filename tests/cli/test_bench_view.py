@@ -25,6 +25,6 @@ def test_the_headline_says_what_was_searched() -> None:
         "runs": 50,
         "evaluations": 100,
     }
-    whole = "t, accuracy:max after 300 steps: all 9,312 designs of s, the best 0.9000; 50 searches of 100 evaluations"
+    whole = "t, accuracy:max after 300 steps: all 9,312 designs of s, the best 0.9000; for each method 50 x 100"
     assert _headline(facts).startswith(whole)
     assert "2,000 of the 9,312 designs of s" in _headline({**facts, "tabulated": 2000})

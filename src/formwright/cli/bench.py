@@ -12,6 +12,7 @@ import typer
 from formwright.cli.bench_view import print_standings
 from formwright.cli.output import print_json
 from formwright.cli.progress import clock
+from formwright.core.errors import IllegalInput
 
 if TYPE_CHECKING:
     from formwright.evaluate.benchmark import Benchmark
@@ -46,6 +47,7 @@ def bench(
 
     load = partial(load_flexibench, table)
     benchmark = load()
+    _refuse_more_than_there_are(evaluations, len(benchmark.table))
     contest = Contest(load, _chosen(methods, benchmark), runs, evaluations)
     found = standings(benchmark, list(_replays(contest, benchmark, workers, results)))
     facts = {"benchmark": str(name), **_facts(benchmark), "runs": runs, "evaluations": evaluations}
@@ -53,6 +55,11 @@ def bench(
         print_json({**facts, "methods": found})
     else:
         print_standings(facts, found)
+
+
+def _refuse_more_than_there_are(evaluations: int, designs: int) -> None:
+    if evaluations > designs:
+        raise IllegalInput(f"--evaluations {evaluations:,}: the table has {designs:,} designs; ask for at most so many")
 
 
 def _chosen(names: str, benchmark: "Benchmark") -> list["Method"]:

@@ -36,7 +36,7 @@ def _headline(facts: dict[str, Any]) -> str:
     some = f"{facts['tabulated']:,} of the" if facts["tabulated"] < facts["designs"] else "all"
     designs = f"{some} {facts['designs']:,} designs of {facts['space']}"
     problem = f"{facts['task']}, {facts['objective']} after {facts['steps']} steps"
-    searches = f"{facts['runs']} searches of {facts['evaluations']} evaluations each"
+    searches = f"for each method {facts['runs']} x {facts['evaluations']} evaluations"
     return f"{problem}: {designs}, the best {facts['best']:.4f}; {searches}.\n"
 
 
