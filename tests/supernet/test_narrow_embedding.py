@@ -8,7 +8,9 @@ from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import Attention
 from formwright.supernet.bases import fit_bases
+from formwright.supernet.blockwise import real_tokens
 from formwright.supernet.narrow_embedding import fit_embedding
+from formwright.train.batch import Batch
 
 
 def test_the_teachers_own_width_is_the_teachers_own_embedding() -> None:
@@ -50,3 +52,16 @@ def test_tables_have_the_shapes_of_the_student() -> None:
         "norm.weight": (4,),
         "norm.bias": (4,),
     }
+
+
+def test_every_real_token_of_the_held_out_text_counts_alike() -> None:
+    model = teacher()
+    basis = fit_bases(model, batches(10), ENDS)[0]
+    long, short = batches(1, 70)[0], batches(1, 71)[0]
+    short = Batch(short.inputs[:1, :3], short.targets, None, None)
+    short_alone, long_alone, both = (
+        fit_embedding(model, basis, 4, batches(10), held).loss for held in ([short], [long], [short, long])
+    )
+    own, others = real_tokens(short), real_tokens(long)
+    assert short_alone != pytest.approx(long_alone)
+    assert both == pytest.approx((own * short_alone + others * long_alone) / (own + others))

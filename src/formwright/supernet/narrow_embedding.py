@@ -114,10 +114,12 @@ def _fit_norm(module: Tokens, mapped: Tensor, wanted: Tensor) -> None:
 
 @torch.no_grad()
 def _loss(teacher: Transformer, basis: Basis, width: int, module: Tokens, batches: Iterable[Batch]) -> float:
-    widen, losses = basis.widen(width), []
+    widen, squares, tokens = basis.widen(width), 0.0, 0
     for batch in batches:
         shown = states(teacher, batch, (0,))
         context = Context(None if shown.context.mask is None else shown.context.mask.cpu())
         found = module(batch.inputs.cpu(), context, None if batch.types is None else batch.types.cpu())
-        losses.append(float(shown.distance(widen(found).to(shown.hidden[0].device), 0)))
-    return sum(losses) / len(losses) / basis.variance
+        own = len(shown.real(0))  # every real token counts alike, whatever the length of its batch
+        squares += own * float(shown.distance(widen(found).to(shown.hidden[0].device), 0))
+        tokens += own
+    return squares / tokens / basis.variance
