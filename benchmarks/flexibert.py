@@ -29,6 +29,7 @@ from formwright.study.methods import find_methods
 from formwright.study.standing import standings
 
 EVALUATIONS = 100
+EARLY = 30  # evaluations, after which scores still differ by more than the luck of the rows
 SHOWN = (
     "random",
     "regularized-evolution",
@@ -95,15 +96,30 @@ def drawn_fronts(found: dict[str, Kind]) -> str:
 
 
 def table_of(standing: dict[str, Any]) -> str:
-    """Print the standings for reading."""
-    head = ("top 0.1 %", "after", "top 1 %", "after", "CPU s")
-    lines = [f"{'method':26} {'final':>7} {'90 % interval':>16} {'test':>7}" + "".join(f"{name:>10}" for name in head)]
+    """Print the standings as a table in Markdown."""
+    head = (
+        f"{EARLY} evaluations: test",
+        f"{EVALUATIONS}: validation",
+        f"{EVALUATIONS}: test",
+        *(f"best {next(iter(standing.values()))[best]['designs']} designs, after" for best in ("top", "good")),
+        "CPU s a search",
+    )
+    lines = [" | ".join(("| method", *head)) + " |", "|---" * (len(head) + 1) + "|"]
     for name, found in standing.items():
-        low, high = found["interval"]
-        soon = "".join(f"{found[best]['share']:10.0%}{_after(found[best]):>10}" for best in ("top", "good"))
-        scores = f"{found['final']:7.4f} {low:7.4f} {high:8.4f}  {found['test']:7.4f}"
-        lines.append(f"{name:26} {scores}{soon}{found['seconds']:10.1f}")
+        early = (found[key][EARLY - 1] for key in ("test_curve", "test_curve_low", "test_curve_high"))
+        cells = (
+            _with_interval(*early),
+            _with_interval(found["final"], *found["interval"]),
+            _with_interval(found["test"], *found["test_interval"]),
+            *(f"{found[best]['share']:.0%}, {_after(found[best])}" for best in ("top", "good")),
+            f"{found['seconds']:.1f}",
+        )
+        lines.append(" | ".join((f"| {name}", *cells)) + " |")
     return "\n".join(lines)
+
+
+def _with_interval(mean: float, low: float, high: float) -> str:
+    return f"{mean:.4f} [{low:.4f}, {high:.4f}]"
 
 
 def _after(best: dict[str, Any]) -> str:

@@ -22,7 +22,8 @@ def test_a_curve_is_the_mean_of_the_searches() -> None:
         [SCORES[WORST], (SCORES[5] + SCORES[WORST]) / 2, (SCORES[BEST] + SCORES[5]) / 2]
     )
     assert found["final"] == found["curve"][-1]
-    assert found["test"] == pytest.approx((TEST[BEST] + TEST[5]) / 2)
+    assert found["test"] == found["test_curve"][-1] == pytest.approx((TEST[BEST] + TEST[5]) / 2)
+    assert found["test_curve"][0] == pytest.approx(TEST[WORST])
     assert (found["runs"], found["seconds"]) == (2, 2.0)
     assert found["rank"] == (1 + BENCHMARK.ranks[5]) / 2
 
@@ -37,6 +38,7 @@ def test_intervals_hold_the_mean_and_are_narrower_for_more_searches() -> None:
         low, high = found["interval"]
         assert low < found["final"] < high
         assert (found["curve_low"][-1], found["curve_high"][-1]) == (low, high)
+        assert [found["test_curve_low"][-1], found["test_curve_high"][-1]] == found["test_interval"]
     widths = [found["interval"][1] - found["interval"][0] for found in (few, many)]
     assert widths[1] < widths[0] / 2
     # as wide as 90 % of a normal distribution with the error of the mean

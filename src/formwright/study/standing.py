@@ -21,7 +21,7 @@ def standings(benchmark: Benchmark, replays: Iterable[Replay]) -> dict[str, dict
 
     `curve` is the mean, over the searches, of the validation score of the best design so far after each evaluation;
     `final` is its end, and `interval` holds that with 90 % (bootstrap over the searches). `test` is the test score of
-    the same designs. `top` says how often, and after how many evaluations (median; None where fewer than half did), a
+    the same designs, with a curve of its own. `top` says how often, and after how many evaluations (median; None where fewer than half did), a
     search had found one of the best 0.1 % of all designs, and `good` the same of the best 1 %. A search that has found
     nothing yet has the worst score.
     """
@@ -43,7 +43,7 @@ def _seed(found: Replay) -> int:
 def _standing(benchmark: Benchmark, best: NDArray[np.int64]) -> dict[str, Any]:
     validation, test = (_scores(benchmark, split)[best] for split in ("validation", "test"))  # (searches, evaluations)
     low, high = _interval(validation)
-    test_low, test_high = _interval(test[:, -1:])
+    test_low, test_high = _interval(test)
     return {
         "runs": len(best),
         "final": float(validation[:, -1].mean()),
@@ -52,7 +52,10 @@ def _standing(benchmark: Benchmark, best: NDArray[np.int64]) -> dict[str, Any]:
         "curve_low": low,
         "curve_high": high,
         "test": float(test[:, -1].mean()),
-        "test_interval": [test_low[0], test_high[0]],
+        "test_interval": [test_low[-1], test_high[-1]],
+        "test_curve": test.mean(axis=0).tolist(),
+        "test_curve_low": test_low,
+        "test_curve_high": test_high,
         "rank": float(np.median(_ranks(benchmark)[best[:, -1]])),
         "top": _found(benchmark, best, TOP),
         "good": _found(benchmark, best, GOOD),
