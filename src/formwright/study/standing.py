@@ -21,9 +21,9 @@ def standings(benchmark: Benchmark, replays: Iterable[Replay]) -> dict[str, dict
 
     `curve` is the mean, over the searches, of the validation score of the best design so far after each evaluation;
     `final` is its end, and `interval` holds that with 90 % (bootstrap over the searches). `test` is the test score of
-    the same designs, with a curve of its own. `top` says how often, and after how many evaluations (median; None where fewer than half did), a
-    search had found one of the best 0.1 % of all designs, and `good` the same of the best 1 %. A search that has found
-    nothing yet has the worst score.
+    the same designs, with a curve of its own. `top` says how often, and after how many evaluations (median; None where
+    fewer than half did), a search had found one of the best 0.1 % of all designs, and `good` the same of the best 1 %.
+    A search that has found nothing yet has the worst score.
     """
     by_method: dict[str, list[Replay]] = {}
     for found in replays:
