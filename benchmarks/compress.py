@@ -15,7 +15,7 @@ usual arm of that length to compare them with.
 Run `.venv/bin/python benchmarks/compress.py --data DIR [--tasks glue/sst2 glue/rte glue/cola] [--seeds 0 1 2]
 [--parts front ...] [--rivals fewer-layers ...] [--results DIR] [--json FILE]`. `--figures DIR` draws the front of each
 task from what is kept, and computes nothing. `--quick` runs every part on a tiny model. Torch-Pruning comes with
-`pip install torch-pruning`.
+`pip install -c constraints.txt -r benchmarks/requirements.txt`.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     missing = [name for name in options.rivals if name in NEED_PRUNING and find_spec("torch_pruning") is None]
     if missing and {"others", "fronts"} & set(options.parts):
         raise SystemExit(
-            f"{', '.join(missing)} need Torch-Pruning: pip install torch-pruning, or leave them out with "
-            "--rivals fewer-layers"
+            f"{', '.join(missing)} need Torch-Pruning: pip install -c constraints.txt -r benchmarks/requirements.txt, "
+            "or leave them out with --rivals fewer-layers"
         )
     found: dict[str, Any] = {}
     for setting in _settings(options):

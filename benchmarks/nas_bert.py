@@ -5,90 +5,91 @@
 long; `latency` compares milliseconds that were added up with measured ones; `tasks` teaches a chain of BERT's shape
 within each size, and the best that is found with at most its parameters, equally long on the same text, and fine-tunes
 all of them on each task with the answers of the fine-tuned teacher. Arms `found-fresh` and `bert` begin with fresh
-layers, `found` with those of its blocks. Every result is a line of `--results`, and is not computed again for the same
-compression and effort.
+layers, `found` with those of its blocks; all are taught and fine-tuned for the same steps, rows and rates. Every result
+is a line of `--results`, and is not computed again for the same compression and effort. Tables in Markdown are printed
+when all is there, and `--json` keeps the facts behind them.
 
-Run `.venv/bin/python benchmarks/nas_bert.py DIR --data GLUE [--parts tau ...] [--seeds 0 1 2] [--results FILE]`, where
-DIR is what `formwright compress --recipe nas-bert --out DIR` delivered.
+Run `.venv/bin/python benchmarks/nas_bert.py DIR --data GLUE [--parts tau ...] [--seeds 0 1 2] [--results FILE] [--json
+FILE]`, where DIR is what `formwright compress --recipe nas-bert --out DIR` delivered.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 from nas_bert_kit.bench import Bench, Results, Row
 from nas_bert_kit.scores import additive, alone, pairs, timed
 from nas_bert_kit.students import ARMS, Effort, Lesson
-from scipy.stats import kendalltau
+from nas_bert_kit.summary import Facts, added_up, markdown, ordered, won
 
-from formwright.core.rng import derive
 from formwright.tasks import FROM_DATA
 from formwright.train.device import threads
 
 PARTS = ("tau", "survivors", "latency", "tasks")
 TASKS = ("glue/sst2", "glue/cola", "glue/rte")
-_DRAWS = 1000  # of the bootstrap
 
 
-def correlation(rows: Sequence[Row], first: str, second: str) -> tuple[float, float, float]:
-    """Give Kendall's tau of two columns, and the middle 95 % of its bootstrap."""
-    pair = np.array([[row[first], row[second]] for row in rows])
-    rng = derive(0, "bootstrap")
-    drawn = (pair[rng.integers(len(pair), size=len(pair))] for _ in range(_DRAWS))
-    low, high = np.nanquantile([kendalltau(*sample.T).statistic for sample in drawn], (0.025, 0.975))
-    return float(kendalltau(*pair.T).statistic), float(low), float(high)
-
-
-def tau(bench: Bench, number: int) -> None:
+def tau(bench: Bench, number: int) -> Facts:
     """Order whole students by the sum of their blocks' losses."""
-    rows = _drawn(bench, "tau", number, additive)
-    found, low, high = correlation(rows, "loss", "distance")
-    print(f"tau of the sum of losses and the distance over {len(rows)} students: {found:.3f} ({low:.3f} to {high:.3f})")
+    return ordered(_drawn(bench, "tau", number, additive))
 
 
-def latency(bench: Bench, number: int) -> None:
+def latency(bench: Bench, number: int) -> Facts:
     """Compare sums of milliseconds with measured ones."""
-    rows = _drawn(bench, "latency", number, timed)
-    off = np.mean([abs(row["added"] / row["measured"] - 1) for row in rows])
-    found, low, high = correlation(rows, "added", "measured")
-    print(f"latency of {len(rows)} students: off by {off:.1%} in the mean, tau {found:.3f} ({low:.3f} to {high:.3f})")
+    return added_up(_drawn(bench, "latency", number, timed))
 
 
 def _drawn(bench: Bench, part: str, number: int, compute: Callable[[Bench, int], Row]) -> list[Row]:
     return [bench.results.kept(part, f"{bench.mark()}/{one}", partial(compute, bench, one)) for one in range(number)]
 
 
-def survivors(bench: Bench, number: int, steps: int) -> None:
+def survivors(bench: Bench, number: int, steps: int) -> Facts:
     """Train chains that stayed and chains that were dropped, equally long."""
-    wins = []
+    found = []
     for block in range(bench.selection.started.menu.blocks):
         for place, pair in enumerate(pairs(bench, block, number)):
-            losses = []
+            rows = []
             for name, chain in zip(("stayed", "dropped"), pair, strict=True):
                 key = f"{bench.mark({'steps': steps})}/{block}/{place}/{name}"
-                compute = partial(alone, bench, block, chain, steps)
-                losses.append(bench.results.kept("survivors", key, compute)["loss"])
-            wins.append(losses[0] < losses[1])
-    print(f"survivors: of {len(wins)} pairs of one bin, the one that stayed was better in {np.mean(wins):.0%}")
+                rows.append(bench.results.kept("survivors", key, partial(alone, bench, block, chain, steps)))
+            found.append((rows[0], rows[1]))
+    return won(found)
 
 
-def tasks(bench: Bench, data: Path | None, names: Sequence[str], effort: Effort) -> None:
-    """Fine-tune found chains and chains of BERT's shape on tasks."""
-    mark = bench.mark(asdict(effort))
-    for name in names:
-        lesson = Lesson(bench, name, data, effort)
-        found = bench.results.kept("tasks", f"{mark}/{name}/teacher", lambda lesson=lesson: lesson.teacher[1])  # type: ignore[misc]
-        print(name, "teacher", f"{found['score']:.4f}")
+def tasks(benches: Sequence[Bench], data: Path | None, name: str, effort: Effort) -> Facts:
+    """Fine-tune found chains and chains of BERT's shape on a task, once for each seed."""
+    teacher, sizes = list[float](), dict[str, Facts]()
+    for bench in benches:
+        mark, lesson, kept = bench.mark(asdict(effort)), Lesson(bench, name, data, effort), bench.results.kept
+        teacher.append(kept("tasks", f"{mark}/{name}/teacher", lambda lesson=lesson: lesson.teacher[1])["score"])  # type: ignore[misc]
         for size in bench.selection.started.sizes:
             for arm in ARMS:
-                compute = partial(lesson.fine_tuned, size.name, arm)
-                found = bench.results.kept("tasks", f"{mark}/{name}/{size.name}/{arm}", compute)
-                print(name, size.name, arm, f"{found['score']:.4f}", f"{found['params']:,}")
+                row = kept("tasks", f"{mark}/{name}/{size.name}/{arm}", partial(lesson.fine_tuned, size.name, arm))
+                entry = sizes.setdefault(size.name, {}).setdefault(arm, {"params": row["params"], "scores": []})
+                entry["scores"].append(row["score"])
+    return {"teacher": teacher, "sizes": sizes}
+
+
+def complete(chosen: argparse.Namespace) -> dict[str, Any]:
+    """Compute what is not there yet, and give the facts of all parts."""
+    benches = [Bench(chosen.out, Results(chosen.results), seed) for seed in chosen.seeds]
+    found: dict[str, Any] = {"seeds": chosen.seeds}
+    if "tau" in chosen.parts:
+        found["tau"] = [tau(bench, chosen.students) for bench in benches]
+    if "latency" in chosen.parts:
+        found["latency"] = [latency(bench, chosen.students) for bench in benches]
+    if "survivors" in chosen.parts:
+        found["survivors"] = [survivors(bench, chosen.pairs, chosen.steps) for bench in benches]
+    if "tasks" in chosen.parts:
+        effort = Effort(chosen.steps, chosen.epochs, chosen.rows, chosen.length)
+        found["tasks"] = {name: tasks(benches, chosen.data, name, effort) for name in chosen.tasks}
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -98,8 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--tasks", nargs="+", default=TASKS)
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--results", type=Path, default=Path("nas_bert.jsonl"))
+    parser.add_argument("--json", type=Path)
     parser.add_argument("--students", type=int, default=60)
     parser.add_argument("--pairs", type=int, default=8)
     parser.add_argument("--steps", type=int, default=200)
@@ -111,17 +113,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if "tasks" in chosen.parts and lacking:
         parser.error(f"the part tasks reads {', '.join(lacking)} from files: name their folder with --data DIR")
     with threads(1):
-        for seed in chosen.seeds:
-            bench = Bench(chosen.out, Results(chosen.results), seed)
-            if "tau" in chosen.parts:
-                tau(bench, chosen.students)
-            if "latency" in chosen.parts:
-                latency(bench, chosen.students)
-            if "survivors" in chosen.parts:
-                survivors(bench, chosen.pairs, chosen.steps)
-            if "tasks" in chosen.parts:
-                effort = Effort(chosen.steps, chosen.epochs, chosen.rows, chosen.length)
-                tasks(bench, chosen.data, chosen.tasks, effort)
+        found = complete(chosen)
+    print(markdown(found))
+    if chosen.json:
+        chosen.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -41,6 +42,7 @@ class Results:
             cut_short = self.path.is_file() and not self.path.read_bytes().endswith(b"\n")  # by a kill
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(("\n" if cut_short else "") + json.dumps(found) + "\n")
+            print(part, key, file=sys.stderr, flush=True)
         return found
 
     def rows(self, part: str) -> list[Row]:

@@ -1,5 +1,6 @@
 """The benchmark of NAS-BERT: its results are kept line by line, and its parts run on a tiny compression."""
 
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -46,10 +47,35 @@ def test_results_are_computed_once_and_a_cut_line_is_passed_over(benchmark: Modu
 
 
 def test_a_correlation_lies_in_its_interval(benchmark: ModuleType) -> None:
+    from nas_bert_kit.summary import correlation
+
     rows = [{"a": number, "b": number + 3 * (number % 2)} for number in range(20)]
-    found, low, high = benchmark.correlation(rows, "a", "b")
+    found, low, high = correlation(rows, "a", "b")
     assert low <= found <= high <= 1
     assert found > 0.5
+
+
+def test_tables_tell_means_ranges_and_the_gap_of_each_size(benchmark: ModuleType) -> None:
+    def arms(*scores: float) -> dict[str, Any]:
+        names = ("found", "found-fresh", "bert")
+        return {
+            name: {"params": 1000, "scores": [score, score + 0.2]} for name, score in zip(names, scores, strict=True)
+        }
+
+    sizes = {"3k": arms(0.8, 0.7, 0.6), "6k": arms(0.9, 0.9, 0.9)}
+    facts = {task: {"teacher": [0.9, 0.92], "sizes": sizes} for task in ("sst2", "rte")}
+    lines = benchmark.markdown({"seeds": [0, 1], "tasks": facts}).splitlines()
+    assert len({line.count("|") for line in lines[2:8]}) == 1  # one table
+    assert "| 0.9100 (0.9000 to 0.9200) | 3k | 1,000 and 1,000 | 0.9000 (0.8000 to 1.0000) |" in lines[4]
+    assert lines[4].endswith("| +0.2000 (+0.2000 to +0.2000) | +0.1000 (+0.1000 to +0.1000) |")
+    assert lines[-2:] == ["| 3k | +0.2000 | +0.1000 |", "| 6k | +0.0000 | +0.0000 |"]
+
+
+def test_survivors_are_compared_pair_by_pair(benchmark: ModuleType) -> None:
+    from nas_bert_kit.summary import won
+
+    pairs = [({"loss": 1.0}, {"loss": 2.0}), ({"loss": 3.0}, {"loss": 2.5}), ({"loss": 2.0}, {"loss": 4.5})]
+    assert won(pairs) == {"pairs": 3, "better": pytest.approx(2 / 3), "loss_stayed": 2.0, "loss_dropped": 3.0}
 
 
 def test_berts_shape_has_the_largest_body_and_then_the_largest_table(benchmark: ModuleType) -> None:
@@ -102,14 +128,18 @@ def test_every_part_runs_and_goes_on(
     capsys.readouterr()
     options = [str(tmp_path / "out"), "--results", str(tmp_path / "results.jsonl"), "--students", "5", "--pairs", "1"]
     options += ["--steps", "2", "--tasks", str(task), "--epochs", "0.3", "--rows", "40", "--length", "12"]
+    options += ["--seeds", "0", "--json", str(tmp_path / "facts.json")]
     benchmark.main(options)
     first = capsys.readouterr().out
     for place in ("scores.train", "students.train", "students.fit"):
         monkeypatch.setattr(f"nas_bert_kit.{place}", lambda *_: pytest.fail("it was computed before"))
     benchmark.main(options)
     assert capsys.readouterr().out == first
-    assert "over 5 students" in first
-    assert all(f"{size} {arm} " in first for size in ("3k", "6k") for arm in ("found", "found-fresh", "bert"))
+    assert first.count("| 0 | 5 |") == 2  # tau and latency
+    assert all(f"| {size} |" in first for size in ("3k", "6k"))
+    facts = json.loads((tmp_path / "facts.json").read_text(encoding="utf-8"))
+    assert facts.keys() == {"seeds", "tau", "latency", "survivors", "tasks"}
+    assert facts["tasks"][str(task)]["sizes"].keys() == {"3k", "6k"}
     rows = {row["key"].split("/", 2)[2]: row for row in benchmark.Results(tmp_path / "results.jsonl").rows("tasks")}
     for size, most in (("3k", 3000), ("6k", 6000)):
         found, fresh, plain = (rows[f"{task}/{size}/{arm}"]["params"] for arm in ("found", "found-fresh", "bert"))

@@ -1,6 +1,7 @@
 """What cannot be compressed: exit 2, a message that says what to do, and nothing half-written."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -174,20 +175,34 @@ def test_what_has_changed_since_is_told(run: Run, tmp_path: Path, monkeypatch: p
     assert told in " ".join(done.err.split())
 
 
+def stop(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
 def test_hours_that_are_told_to_be_enough_are_enough(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing of the first attempt is in the way of the second."""
     monkeypatch.setattr(
-        compress_run, "measured_speeds", lambda *_: Speeds(0.1, 2.0, 0.2, 0.3, 0.1, 1.0, 0.2, 20.0, 0.1, 5.0)
+        compress_run, "measured_speeds", lambda *_: Speeds(0.1, 0.2, 0.3, 0.1, 1.0, 0.2, 20.0, 0.1, 5.0, rows=20)
     )
     refused = run(*line(tmp_path, "--hours", 0.01))
     needed = refused.err.split("the least takes about ")[1].split(";")[0]
-
-    def stop(*_: Any) -> None:
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(compress_run.Stages, "teacher", stop)
     assert run(*line(tmp_path, "--hours", needed)).code == 130
     assert (tmp_path / "out" / "plan.json").is_file()
+
+
+def test_a_machine_that_is_busy_now_is_no_reason_to_refuse(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speeds = Speeds(1.0, 2.0, 3.0, 1.0, 10.0, 2.0, 200.0, 1.0, 50.0, rows=20, slowed=10.0)
+    monkeypatch.setattr(compress_run, "measured_speeds", lambda *_: speeds)
+    monkeypatch.setattr(compress_run.Stages, "teacher", stop)
+    done = run(*line(tmp_path, "--hours", 0.05))
+    assert done.code == 130
+    total, alone = re.findall(r"about (\d+):(\d\d)", done.err)[-2:]
+    assert 60 * int(total[0]) + int(total[1]) == pytest.approx(10 * (60 * int(alone[0]) + int(alone[1])), abs=10)
+    assert "the machine is busy: alone on it, all that takes about" in done.err
+    assert "The least is planned." in done.err
 
 
 def test_help_names_the_options(run: Run) -> None:

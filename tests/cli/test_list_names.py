@@ -89,6 +89,16 @@ def test_recipes_name_their_papers(run: Run) -> None:
         assert entry["paper"]
 
 
+@pytest.mark.parametrize("columns", [80, 120])
+def test_no_word_of_a_recipe_is_cut(run: Run, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = run("list", "recipes", "--json").data["recipes"]
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = run("list", "recipes").out.splitlines()
+    assert max(map(len, lines)) <= columns
+    told = {word for entry in entries for name in ("name", "paper", "needs", "takes") for word in entry[name].split()}
+    assert told <= set(" ".join(lines).split())
+
+
 def test_what_cannot_be_listed_is_refused_with_what_can(run: Run) -> None:
     done = run("list", "spaecs")
     assert (done.code, done.out) == (2, "")

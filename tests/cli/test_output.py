@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from formwright.cli.output import console, large, print_json, print_json_with, print_table
+from formwright.cli.output import console, large, print_entries, print_json, print_json_with, print_table
 from formwright.core.files import write_whole
 
 
@@ -126,3 +126,35 @@ def test_a_link_stays_a_link_and_a_device_a_device(tmp_path: Path) -> None:
     assert os.read(reader, 100) == b"drawing"
     os.close(reader)
     assert pipe.is_fifo()
+
+
+ENTRIES = [
+    ("autobert-zero", "Gao et al. 2022, AutoBERT-Zero", "1,000"),
+    ("eftnas", "some words that do not fit into one line of a narrow terminal", "20"),
+]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_entries_are_a_table_with_whole_words_or_stand_below_each_other(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    print_entries(["name", "about", ">count"], ENTRIES)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert {word for entry in ENTRIES for text in entry for word in text.split()} <= set(" ".join(lines).split())
+    assert lines[0].split() == ["name", "about", "count"]
+
+
+def test_entries_of_a_very_narrow_terminal_stand_below_each_other(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "36")
+    print_entries(["name", "about", ">count"], ENTRIES[:1])
+    assert capsys.readouterr().out.splitlines() == [
+        "autobert-zero",
+        "  about  Gao et al. 2022,",
+        "         AutoBERT-Zero",
+        "  count  1,000",
+        "",
+    ]

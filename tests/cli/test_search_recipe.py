@@ -71,6 +71,12 @@ def test_what_is_said_comes_before_the_recipe(configured: Configure) -> None:
     assert config["objectives"] == ["accuracy:max", "params:min"]
 
 
+def test_a_setting_of_the_searcher_of_each_level_leaves_the_others_as_they_are(configured: Configure) -> None:
+    options = configured("--option", 'options={"coordinates": "one-hot"}')["searcher"]["options"]
+    assert options == {**FLEXIBERT.options, "options": {"acquire": "gobi-nearest", "coordinates": "one-hot"}}
+    assert "options" not in configured("--option", "searcher=random")["searcher"]["options"]
+
+
 def test_another_searcher_has_its_own_options(configured: Configure) -> None:
     config = configured("--searcher", "regularized-evolution", "--option", "population=4", "--evaluator", "full")
     assert config["searcher"] == {"name": "regularized-evolution", "options": {"population": 4}}
@@ -82,7 +88,9 @@ def test_designs_that_share_weights_can_be_told_how(configured: Configure) -> No
     assert (config["space"], config["searcher"]["name"]) == ("autobert-zero-nano", "op-nas")
     assert config["evaluator"]["name"] == "bi-branch"
     assert (config["pretraining"]["steps"], config["pretraining"]["from_scratch"]) == (9, True)
-    assert configured("--recipe", "autobert-zero")["pretraining"]["from_scratch"] is False
+    plain = configured("--recipe", "autobert-zero")
+    assert (plain["pretraining"]["from_scratch"], plain["final_weights"]) == (False, "fresh")
+    assert configured("--recipe", "autobert-zero", "--final-weights", "store")["final_weights"] == "store"
 
 
 def test_another_end_of_the_search_replaces_the_number_of_trials(configured: Configure) -> None:
@@ -99,6 +107,10 @@ def test_another_end_of_the_search_replaces_the_number_of_trials(configured: Con
         (["flexibert-nano", "--least-overlap", "0.5"], "--least-overlap goes with --evaluator pretrained"),
         (["flexibert-nano", "--from-scratch"], "--from-scratch goes with --evaluator bi-branch"),
         (["--recipe", "autobert-zero", "--least-overlap", "0.5"], "--least-overlap goes with --evaluator pretrained"),
+        (["flexibert-nano", "--final-weights", "store"], "--final-weights store goes with --evaluator bi-branch"),
+        (["--recipe", "flexibert", "--final-weights", "store"], "--final-weights store goes with --evaluator bi"),
+        (["--recipe", "autobert-zero", "--final-weights", "store", "--from-scratch"], "and without --from-scratch"),
+        (["--recipe", "autobert-zero", "--final-weights", "best"], "no final weights called 'best'"),
         (["flexibert-nano", "--evaluator", "bi-branch"], "layer 0 is of the kind"),
         (["flexibert-nano", "--evaluator", "pretrained", "--pretrain-text", "books"], "no text called 'books'"),
         (
@@ -107,6 +119,9 @@ def test_another_end_of_the_search_replaces_the_number_of_trials(configured: Con
         ),
         (["--recipe", "flexibert", "--proxy", "synflow"], "--proxy synflow goes with --evaluator proxy"),
         (["--recipe", "flexibert", "--option", "levels=2"], "levels is 2; it must be a list of objects"),
+        (["--recipe", "flexibert", "--option", "tolerance=little"], "tolerance is 'little'; it must be a number"),
+        (["--recipe", "flexibert", "--option", "searcher=5"], "searcher is 5; it must be the name"),
+        (["--recipe", "flexibert", "--option", "coordinates=one-hot"], 'set options={"coordinates": VALUE}'),
         (["nas-bert", "--recipe", "flexibert"], "no list of space 'nas-bert' is called 'layers"),
     ],
 )

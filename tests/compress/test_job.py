@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.compress.tiny import BERT, CHANNELS, HEADS, LENGTH, bert, job, tokeniser
+from tests.compress.tiny import BERT, CHANNELS, HEADS, LENGTH, bert, job, squad, tokeniser
 
 from formwright.arch.layers import TokenEmbedding
 from formwright.compress.folders import Folders
+from formwright.compress.job import _LEAST as LEAST_PLAN
 from formwright.compress.job import usual_folder
 from formwright.compress.plan import Plan, Speeds
 from formwright.compress.space import low_end
@@ -19,7 +20,7 @@ from formwright.cost.latency_table import LatencyTable, PartTimes
 from formwright.nn.build import build
 from formwright.nn.heads import HeadSpec
 from formwright.nn.hf.save import save_pretrained_folder
-from formwright.study.config import Config, DistillationChoice, TrainingChoice
+from formwright.study.config import Config, DistillationChoice, TaskChoice, TrainingChoice
 from formwright.study.stop import Stop
 from formwright.supernet.automatic import sub_network
 
@@ -36,15 +37,15 @@ STEPS = 5  # of an epoch: 80 rows in batches of 16
 
 SPEEDS = Speeds(
     teacher=1.0,
-    scoring=5.0,
     judging=1.0,
     network=1.5,
     answer=0.5,
     answers=5.0,
     validation=1.0,
-    delivery=10.0,
+    writing=7.0,
     alone=1.0,
     start=2.0,
+    rows=10,
 )
 
 
@@ -137,11 +138,35 @@ def test_hours_scale_the_stages(tmp_path: Path) -> None:
     started = job(tmp_path, hours=0.1, teacher_epochs=20.0, epochs=60.0, evaluations=100).started()
     found = started.plan(lambda: speeds, 1)
     assert sum(found.seconds(speeds, 1, 2).values()) <= 360
-    assert 20 <= found.teacher_steps < 100
-    assert 40 <= found.network_steps <= 20 * STEPS
+    assert 40 <= found.teacher_steps < 100
+    assert 60 <= found.network_steps <= 20 * STEPS
     assert 30 <= found.evaluations < 100
     with pytest.raises(IllegalInput, match="hours are too few"):
         job(tmp_path, model=Path(started.job.model), hours=0.01).started().plan(lambda: speeds, 1)
+
+
+def test_a_short_search_judges_by_some_of_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = job(tmp_path, hours=0.1, teacher_epochs=20.0, epochs=60.0).started()
+    rows = len(started.begun.prepared.validation.examples)
+    found = started.plan(lambda: SPEEDS, 1)
+    assert found.judged == rows  # which are few anyway
+    assert _config(started, tmp_path, found).judged_rows is None
+    monkeypatch.setattr("formwright.compress.job._LEAST", replace(LEAST_PLAN, judged=4))
+    found = started.plan(lambda: SPEEDS, 1)
+    assert 4 <= found.judged < rows
+    assert 16 <= found.scored < 64
+    assert _config(started, tmp_path, found).judged_rows == found.judged
+    assert _config(started, tmp_path, Plan(1, 1, 9)).judged_rows is None
+    long = job(tmp_path, model=Path(started.job.model), hours=10.0).started().plan(lambda: SPEEDS, 1)
+    assert (long.judged, long.scored) == (rows, 64)
+
+
+def test_spans_are_judged_by_all_rows_however_few_hours_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("formwright.compress.job._LEAST", replace(LEAST_PLAN, judged=4))
+    started = job(tmp_path, task=TaskChoice("squad", data=str(squad(tmp_path))), hours=0.1, epochs=60.0).started()
+    assert started.plan(lambda: SPEEDS, 1).judged == len(started.begun.prepared.validation.examples)
 
 
 def test_the_study_searches_what_the_job_says(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Starting from a relative's weights."""
 
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,11 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.evaluate.toy import SCORED, TASK, card, finished, history, trainer
+from tests.evaluate.toy import SCORED, TABLE, TASK, card, finished, history, trainer
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import Attention
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Observation, Request, Trial
 from formwright.evaluate.context import Context
@@ -178,6 +180,15 @@ def test_weights_that_cannot_be_read_fail_the_evaluation(damage: str, tmp_path: 
         path.write_bytes(content[:200] if damage == "cut short" else b"")
     with pytest.raises(EvaluationFailed, match=r"cannot inherit from trial 4: cannot read .*safetensors"):
         relative(Inherited(trainer(**STILL)), tmp_path, [old], 32, 32)
+
+
+def test_a_trial_that_has_nothing_to_give_is_no_relative(tmp_path: Path) -> None:
+    trials = [train(tmp_path, 0, 32, 32)]
+    wider = Card(encoder=Stack(replace(TABLE, width=32), (Block(32, Attention(2, 16), (32,)),)))
+    request, context = Request(wider), Context(0, tmp_path, history(*trials))
+    assert "relative" not in Inherited(trainer(**STILL), 0).evaluate(request, context).artifacts
+    # an embedding is something to give
+    assert relative(Inherited(trainer(**STILL), 0), tmp_path, trials, 16, 16) == "0"
 
 
 def test_it_is_deterministic(tmp_path: Path) -> None:

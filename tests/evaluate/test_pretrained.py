@@ -1,5 +1,6 @@
 """Fine-tuning after pretraining, or from a relative's weights."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,15 @@ from formwright.core.records import Observation, Request
 from formwright.evaluate.context import Context
 from formwright.evaluate.full import Full
 from formwright.evaluate.inherited import Inherited
-from formwright.evaluate.pretrained import PRETRAINED, Pretrained, Pretraining, refuse_without_words
+from formwright.evaluate.pretrained import LOST, PRETRAINED, Pretrained, Pretraining, refuse_without_words
 from formwright.evaluate.training import WEIGHTS, training_macs
+from formwright.nn.build import build
+from formwright.nn.heads import HeadSpec
+from formwright.nn.task_model import TaskModel
 from formwright.tasks import load_task
 from formwright.tasks.rows import PlainText
 from formwright.train.fit import Training
+from formwright.train.loop import Paused
 from formwright.train.prepare import prepare
 from formwright.train.pretrain import plain_text, pretrain
 from formwright.train.recipe import Recipe
@@ -65,6 +70,28 @@ def test_without_a_relative_a_card_is_pretrained_first(text: PlainText | None, t
     )
 
 
+def test_a_pretraining_with_a_folder_goes_on_where_it_was_left(tmp_path: Path) -> None:
+    design, kept, told = card(32), replace(pretraining(), folder=tmp_path), list[int]()
+    prepared = prepare(TASK, design, 12)
+
+    def pause(step: int, _: float) -> None:
+        if step == 1:
+            raise Paused
+
+    with pytest.raises(Paused):
+        kept.learnt(design, prepared, 3, pause)
+    found = kept.learnt(design, prepared, 3, lambda step, _: told.append(step))
+    assert told == [2, 3]
+    assert all(found[name].equal(tensor) for name, tensor in expected(design, 3).items())
+    # another seed, design or beginning is another run
+    kept.learnt(design, prepared, 4)
+    kept.learnt(card(16), prepared, 3)
+    model = build(design, head=HeadSpec("masked-lm"), seed=9)
+    assert isinstance(model, TaskModel)
+    kept.learnt(design, prepared, 3, model=model)
+    assert len(list(tmp_path.iterdir())) == 4
+
+
 def test_a_relative_spares_pretraining(tmp_path: Path) -> None:
     deep = evaluator().evaluate(Request(card(32, 16, 32, 32)), Context(0, tmp_path))
     trials = history(finished(0, card(32, 16, 32, 32), deep))
@@ -84,6 +111,20 @@ def test_a_relative_that_shares_too_little_does_not(tmp_path: Path) -> None:
     request = Request(card(32, 32, 32, 32))  # three layers of four
     assert PRETRAINED in evaluator(0.8).evaluate(request, context).artifacts
     assert evaluator(0.75).evaluate(request, context).artifacts["relative"] == "0"
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut short"])
+def test_a_card_is_pretrained_where_the_weights_of_its_relative_are_lost(damage: str, tmp_path: Path) -> None:
+    old = evaluator().evaluate(Request(card(32, 16, 32, 32)), Context(0, tmp_path))
+    path = tmp_path / old.artifacts[WEIGHTS]
+    path.unlink() if damage == "gone" else path.write_bytes(path.read_bytes()[:-100])
+    context = Context(0, tmp_path, history(finished(7, card(32, 16, 32, 32), old)))
+    found = evaluator(**STILL).evaluate(Request(card(32, 16)), context)
+    assert (found.artifacts[PRETRAINED], found.artifacts[LOST]) == (str(STEPS), "7")
+    assert "relative" not in found.artifacts
+    alone = evaluator(**STILL).evaluate(Request(card(32, 16)), Context(0, tmp_path))
+    assert (found.metrics, found.spent.steps) == (alone.metrics, alone.spent.steps)
+    assert LOST not in alone.artifacts
 
 
 def test_what_was_spent_is_the_sum_of_both(tmp_path: Path) -> None:

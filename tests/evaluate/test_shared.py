@@ -23,7 +23,7 @@ from formwright.nn.task_model import TaskModel
 from formwright.supernet.automatic import sub_network
 from formwright.tasks.task import Task
 from formwright.train.fit import Training, fit, fresh_model
-from formwright.train.judge import judge
+from formwright.train.judge import answers, judge, truths
 from formwright.train.prepare import prepare
 from formwright.train.recipe import Recipe
 
@@ -71,6 +71,22 @@ def test_without_rivals_the_score_is_that_of_the_extracted_model(
     assert found.artifacts == {}  # there is no folder to keep them in
     assert (found.spent.steps, found.spent.seconds > 0) == (0, True)
     assert found.spent.macs > 0
+
+
+def test_some_rows_count_the_same_for_all(trained: SharedWeights, tmp_path: Path) -> None:
+    few = replace(shared(trained), most=10)
+    found = few.evaluate(Request(NARROW), Context(folder=tmp_path))
+    prepared, rows = trained.prepared, few._rows
+    assert len(set(rows.tolist())) == 10
+    given = answers(trained.extracted(NARROW), prepared, prepared.validation, rows)
+    assert found.metrics["accuracy"] == float((given == truths(prepared.validation)[rows]).mean())
+    assert np.load(tmp_path / found.artifacts[ANSWERS], allow_pickle=False).tolist() == given.tolist()
+    whole = shared(trained).evaluate(Request(NARROW), Context())
+    assert found.spent.macs == pytest.approx(whole.spent.macs * 10 / len(prepared.validation.examples))
+    assert replace(few, most=10**6).evaluate(Request(NARROW), Context()).metrics == whole.metrics
+    context = Context(folder=tmp_path, history=history(finished(7, NARROW, found)))
+    beaten = Shared(lost(trained), params, Rules(first=4, growth=1.3, doubt=0.3), most=10)
+    assert beaten.evaluate(Request(WHOLE), context).artifacts[STOPPED].endswith(" of 10 rows")
 
 
 def test_sub_networks_differ_and_the_largest_is_the_network_itself(trained: SharedWeights) -> None:

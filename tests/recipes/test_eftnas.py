@@ -2,8 +2,7 @@
 
 import pytest
 
-from formwright.compress.plan import ORDERS
-from formwright.compress.trainings import SCORED
+from formwright.compress.plan import ORDERS, SCORED
 from formwright.recipes import eftnas
 from formwright.recipes.eftnas import EFTNAS
 from formwright.search import SEARCHERS

@@ -1,5 +1,6 @@
 """A study that searched the sub-networks of an encoder, as the tests of its page need it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,11 @@ def card_of(number: int) -> Card:
     return SPACE.card(SPACE.sample(derive(0, "design", number)))
 
 
-def compressed_log(folder: Path, count: int = 6, delivered: int = 3, **note: Any) -> Log:
+def compressed_log(
+    folder: Path, count: int = 6, delivered: int = 3, asked: Mapping[str, str] | None = None, **note: Any
+) -> Log:
     """Write a study of trials that are all on the front, too few for a map, with delivered models and the teacher."""
-    log = new_log(folder, objectives=["accuracy:max", "macs:min"])
+    log = new_log(folder, objectives=["accuracy:max", "macs:min"], targets=asked or {})
     log.append("note", WORKER, {"compress": note_of(**note)})
     for number in range(count):
         design = SPACE.sample(derive(0, "design", number))

@@ -13,6 +13,7 @@ from formwright.report.page_blocks import blocks_html, write_blocks
 FRAMED = (
     "return [...document.querySelectorAll('.cell.chosen')].map((cell) => cell.dataset.block + ':' + cell.dataset.cell)"
 )
+CUT_OFF = "return [...document.querySelectorAll('figure')].filter((one) => one.scrollWidth > one.clientWidth)"
 MOVE = """
 const slider = document.getElementById("size");
 slider.value = arguments[0];
@@ -56,6 +57,9 @@ def test_the_slider_frames_what_a_size_chooses(browser: Browser, tmp_path: Path)
     ]
     browser.run(MOVE, 0)
     assert browser.words("#limit") == "2,000,000"
+    for width in (1040, 1100, 1280):
+        browser.resize(width, 800)
+        assert browser.run(CUT_OFF) == []
     browser.resize(400, 800)
     assert browser.run("return document.documentElement.scrollWidth") <= 400
     assert browser.complaints() == []

@@ -43,7 +43,7 @@ def test_the_space_is_counted_and_listed(facts: StudyFacts) -> None:
 
 def test_targets_are_shown_with_how_closely_they_were_met(facts: StudyFacts) -> None:
     words = read(search_space(facts)).words
-    assert "Target, macsOf the teacherNearest sub-networkDifference" in words
+    assert "Aimed at, macsOf the teacherNearest sub-networkDifference" in words
     assert "50 %" in words
     assert "+2.0 %" in words
     assert "-4.0 %" in words
@@ -53,11 +53,11 @@ def test_targets_may_be_milliseconds_or_missing(tmp_path: Path) -> None:
     for name in ("timed", "bare"):
         (tmp_path / name).mkdir()
     timed = compressed_facts(tmp_path / "timed", cost="latency_ms", targets=[{"target": 3.95, "cost": 4.0}])
-    assert "Target, latency" in search_space(timed)
+    assert "Aimed at, latency" in search_space(timed)
     assert "3.95 ms50 %4.00 ms+1.3 %" in read(search_space(timed)).words
     assert "latency 3.25 ms" in chosen_widths(timed)
     assert "40 % of the teacher" in chosen_widths(timed)
-    assert "Target" not in search_space(compressed_facts(tmp_path / "bare", targets=[]))
+    assert "Aimed at" not in search_space(compressed_facts(tmp_path / "bare", targets=[]))
 
 
 def test_several_hidden_sizes_are_said(tmp_path: Path) -> None:

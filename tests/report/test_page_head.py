@@ -28,6 +28,8 @@ def test_the_header_names_task_space_goals_and_command(facts: StudyFacts) -> Non
     assert "formwright search --seed 0Copy" in words
     assert "still running" in words
     assert "ended: 40 trials" in read(header(replace(facts, over="40 trials"))).words
+    few = replace(facts, config={**facts.config, "judged_rows": 1512})
+    assert ("judged by" in words, "judged by 1,512 rows" in read(header(few)).words) == (False, True)
 
 
 def test_without_a_command_there_is_nothing_to_copy(facts: StudyFacts) -> None:
@@ -65,3 +67,12 @@ def test_costs_of_models_are_further_columns(tmp_path: Path, facts: StudyFacts) 
 )
 def test_the_name_of_the_task(config: dict[str, object], name: str) -> None:
     assert task_of(config) == name
+
+
+def test_models_that_were_not_trained_alone_have_no_steps(tmp_path: Path) -> None:
+    facts = compressed_facts(tmp_path)
+    assert ("Steps" in models_table(facts), "Final models" in models_table(facts)) == (True, True)
+    still = replace(facts, models=tuple(replace(model, steps=0) for model in facts.models))
+    assert ("Steps" in models_table(still), "Delivered models" in models_table(still)) == (False, True)
+    rows = models_table(still).split("<tr>")
+    assert len({row.count("</td>") + row.count("</th>") for row in rows[1:]}) == 1

@@ -1,5 +1,5 @@
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -59,6 +59,7 @@ def test_choices_are_those_of_brute_force(problem: tuple[Blocks, dict[str, float
         with pytest.raises(IllegalInput, match="no assembly of blocks keeps"):
             blocks.best(limits, top)
         return
+    blocks.refuse(limits)
     found = blocks.best(limits, top)
     assert [assembly.loss for assembly in found] == [assembly.loss for assembly in expected]
     assert len({assembly.chosen for assembly in found}) == len(found)
@@ -121,16 +122,25 @@ def test_fewer_than_wanted_may_be_left() -> None:
     assert [assembly.chosen for assembly in blocks.best({}, 10)] == [(1, 0), (0, 0)]
 
 
-def test_limits_that_cannot_be_met_are_refused_with_what_can() -> None:
+def test_limits_on_many_equal_candidates_are_looked_at_without_listing_them() -> None:
+    same = tuple(one(0.0, 1_000 * width, 1.0, width) for width in range(1, 51))
+    blocks = Blocks((same,) * 5, projection)  # 312 million assemblies
+    blocks.refuse({"params": 20_000, "latency_ms": 6.0})
+    with pytest.raises(IllegalInput, match=r"no assembly of blocks keeps params <= 4,999 \(they have 5,000 to"):
+        blocks.refuse({"params": 4_999})
+
+
+@pytest.mark.parametrize("ask", [Blocks.best, Blocks.refuse])
+def test_limits_that_cannot_be_met_are_refused_with_what_can(ask: Callable[..., object]) -> None:
     fast, small = one(0.5, 2_000, 1.5), one(0.25, 1_000, 4.0)
     blocks = Blocks(((fast, small), (fast, small)))
     with pytest.raises(IllegalInput) as caught:
-        blocks.best({"params": 1_500})
+        ask(blocks, {"params": 1_500})
     assert str(caught.value) == (
         "no assembly of blocks keeps params <= 1,500 (they have 2,000 to 4,000). Raise a limit."
     )
     with pytest.raises(IllegalInput) as caught:
-        blocks.best({"params": 2_500, "latency_ms": 5.5})
+        ask(blocks, {"params": 2_500, "latency_ms": 5.5})
     assert str(caught.value) == (
         "no assembly of blocks keeps params <= 2,500 (they have 2,000 to 4,000, at least 3,000 within the other limits)"
         " and latency_ms <= 5.5 (they have 3 to 8, at least 8 within the other limits). Raise a limit."

@@ -115,6 +115,17 @@ def test_neighbours_widen_the_choices() -> None:
     assert 1 == sizes[0] < sizes[1] < space.count()
 
 
+def test_neighbours_are_within_the_limits() -> None:
+    def deep(card: Any) -> bool:
+        return len(card.encoder.layers) == 2
+
+    searcher = CoarseToFine(small(), (ACCURACY,), deep, searcher="random", planned=4)
+    coarse = searcher._narrowed(0, [])
+    design = next(design for design in coarse.enumerate() if len(design["layers"]) == 2)
+    (near,) = searcher._near(design, coarse)  # the nearest of all has the first of the two layers alone
+    assert len(near["layers"]) == 2
+
+
 def test_a_level_ends_when_nothing_gets_better() -> None:
     searcher, history = quickly(FINE, planned=60, patience=5), History()
     for number in range(25):
@@ -166,6 +177,13 @@ def test_it_is_made_by_its_name_for_the_planned_trials() -> None:
         ({"levels": []}, IllegalInput, r"levels is \[\]"),
         ({"parents": 0}, IllegalInput, "parents is 0"),
         ({"patience": 0}, IllegalInput, "patience is 0"),
+        ({"tolerance": "little"}, IllegalInput, "tolerance is 'little'; it must be a number, at least 0"),
+        ({"tolerance": float("nan")}, IllegalInput, "tolerance is nan"),
+        ({"tolerance": -1}, IllegalInput, "tolerance is -1"),
+        ({"levels": [{"layers": 2}, {"layer": 2}]}, IllegalInput, "no list of space 'small' is called 'layer'"),
+        ({"searcher": 5}, IllegalInput, "searcher is 5; it must be the name"),
+        ({"searcher": ["random"]}, IllegalInput, r"searcher is \['random'\]; it must be the name"),
+        ({"searcher": "halving"}, IllegalInput, "searcher is 'halving', which trains a design bit by bit"),
         ({"searcher": "coarse-to-fine"}, IllegalInput, "it must be the one that searches each level"),
         ({"searcher": "regevo"}, UnknownName, "regevo"),
         ({"options": {"colour": "red"}}, IllegalInput, "the searcher 'boshnas' has no option 'colour'"),

@@ -70,6 +70,7 @@ def test_any_of_several_goals_may_be_bettered_and_limits_must_be_kept() -> None:
         ("layers", None, {}, "levels is 'layers'"),
         ([{"layers": 0}], None, {}, "levels is"),
         ([{"layers": "two"}], None, {}, "levels is"),
+        ([{"layers": True}], None, {}, "levels is"),
         ([{}, {}], [1.0], {}, "a list of 2 numbers above 0"),
         ([{}, {}], [1.0, 0.0], {}, "a list of 2 numbers above 0"),
         ([{}], None, ["k1"], r"options is \['k1'\]"),
@@ -77,9 +78,19 @@ def test_any_of_several_goals_may_be_bettered_and_limits_must_be_kept() -> None:
     ],
 )
 def test_faults_are_told(levels: object, shares: object, options: object, fault: str) -> None:
-    (sentence,) = faults_of(levels, shares, options)
+    (sentence,) = faults_of(levels, shares, options, small())
     assert re.search(fault, sentence)
 
 
 def test_what_is_right_has_no_faults() -> None:
-    assert faults_of([{"layers": 2}, {}], (1, 0.5), {"k1": 0.3}) == []
+    assert faults_of([{"layers": 2}, {}], (1, 0.5), {"k1": 0.3}, small()) == []
+
+
+def test_levels_of_another_space_are_told_by_all_their_names() -> None:
+    *names, advice = faults_of([{"layer": 2}, {"blocks": 3}, {"layers": 2, "layer": 1}], None, {}, small())
+    assert names == [
+        "no list of space 'small' is called 'layer'. Nearest: 'layers'.",
+        "no list of space 'small' is called 'blocks'.",
+    ]
+    assert advice.startswith("It has: layers. ")
+    assert "levels=null" in advice

@@ -67,6 +67,14 @@ def test_all_faults_of_the_options_are_told_at_once() -> None:
     assert "population is 0" in message
 
 
+def test_an_option_of_the_searcher_inside_is_told_where_it_belongs() -> None:
+    told = r"no option 'coordinates'. 'boshnas', which it asks, has it: set options={\"coordinates\": VALUE}"
+    with pytest.raises(IllegalInput, match=told):
+        make_searcher("coarse-to-fine", small(), GOAL, coordinates="one-hot")
+    with pytest.raises(IllegalInput, match=r"no option 'coordinates'\. It has: levels"):
+        make_searcher("coarse-to-fine", small(), GOAL, searcher="random", coordinates="one-hot")
+
+
 def test_an_unknown_searcher_has_a_nearest_name() -> None:
     with pytest.raises(UnknownName, match="Nearest: 'regularized-evolution'"):
         make_searcher("regevo", small(), GOAL)

@@ -18,10 +18,9 @@ from formwright.evaluate.combine import Combine
 from formwright.evaluate.context import Context
 from formwright.evaluate.full import Full
 from formwright.evaluate.inherited import Inherited
-from formwright.evaluate.pretrained import Pretrained, Pretraining
+from formwright.evaluate.pretrained import Pretrained
 from formwright.evaluate.shared import Shared
 from formwright.evaluate.staged import Staged
-from formwright.nn.build import build
 from formwright.nn.heads import HeadSpec
 from formwright.search.evolution import RegularizedEvolution
 from formwright.search.halving import Halving
@@ -33,7 +32,6 @@ from formwright.study.assemble import (
     find_task,
     latency_of,
     make_evaluator,
-    make_final_start,
     make_pretraining,
     make_trainer,
     make_training,
@@ -42,6 +40,7 @@ from formwright.study.assemble import (
     with_whole_paths,
 )
 from formwright.study.config import Config, PretrainingChoice, TaskChoice, TrainingChoice
+from formwright.study.final_start import make_final_start
 from formwright.study.limits import LATENCY
 from formwright.study.place import create, find
 from formwright.study.stop import Stop
@@ -49,7 +48,6 @@ from formwright.study.study import Study
 from formwright.supernet.automatic import sub_network
 from formwright.supernet.branches import Branches
 from formwright.tasks.pydoc import pydoc_splits
-from formwright.train.fit import fresh_model
 from formwright.train.prepare import prepare
 
 SPACE = load_space("flexibert-nano")
@@ -215,19 +213,6 @@ def test_designs_are_pretrained_where_the_evaluator_says_so(tmp_path: Path) -> N
     assert make_pretraining(replace(config, pretraining=PretrainingChoice()), 5).text is None
 
 
-def test_the_final_training_begins_as_those_of_the_search_do() -> None:
-    config = quick_config(evaluator="pretrained", pretraining=PretrainingChoice(40), final_steps=15)
-    assert make_pretraining(config, config.final_steps).training.recipe.steps == 120  # three times as long as well
-    assert make_final_start(quick_config()) is fresh_model
-    prepared = prepare(find_task(config.task), CARD, 16)
-    training = make_training(config.training)
-    quick = replace(config, pretraining=PretrainingChoice(1))
-    pretrained, fresh = (start(CARD, prepared, training) for start in (make_final_start(quick), fresh_model))
-    weights = [model.transformer.encoder.embedding.tokens.weight for model in (pretrained, fresh)]
-    assert not weights[0].equal(weights[1])
-    assert pretrained.head.output.weight.equal(fresh.head.output.weight)  # type: ignore[operator, union-attr]
-
-
 def sharing(**changes: Any) -> Config:
     """Give a study whose designs share weights in two branches."""
     values = {"space": "autobert-zero-nano", "evaluator": "bi-branch", "proxies": (), "objectives": ("accuracy:max",)}
@@ -283,23 +268,6 @@ def test_designs_that_cannot_share_weights_are_refused_unless_they_need_not(
     with pytest.raises(IllegalInput, match=told):
         refuse_faulty(config)
     refuse_faulty(replace(config, pretraining=PretrainingChoice(from_scratch=True)))
-
-
-def test_the_final_training_of_designs_that_shared_weights_begins_with_their_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    steps: list[int] = []
-
-    def learnt(self: Pretraining, card: Card, *_: Any) -> dict[str, Any]:
-        steps.append(self.training.recipe.steps)
-        return dict(build(card).state_dict())
-
-    monkeypatch.setattr(Pretraining, "learnt", learnt)
-    config = sharing(final_steps=15, pretraining=PretrainingChoice(2))
-    space = load_space(config.space)
-    card = space.card(space.sample(derive(0)))
-    make_final_start(config)(card, prepare(find_task(config.task), card, 16), make_training(config.training))
-    assert steps == [15]  # as many as fine-tune it, not three times those of a trial
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from formwright.study.candidates import best_digests, candidates, failed_targets
 from formwright.study.delivered import UNDELIVERED, Undelivered
 from formwright.study.replay import asked_data
 from formwright.study.study import Study
+from formwright.study.too_slow import TRIES, Miss, note_of
 from formwright.testing.spaces import small
 
 SPACE = small()
@@ -154,3 +155,59 @@ def test_a_design_that_cannot_be_delivered_gives_way_to_the_next_best(tmp_path: 
     study.log.append("note", "me", {UNDELIVERED: asdict(lost)})
     assert unmet_targets(study, targets) == ["tiny", "few"]
     assert failed_targets(study, targets) == ["few"]  # for the other there was none from the start
+
+
+TIMED = [
+    ({"accuracy": score, "latency_ms": ms}, None) for score, ms in ((0.9, 7.9), (0.8, 7.7), (0.7, 7.0), (0.6, 4.0))
+]
+
+
+def miss(study: Study, trial: int, measured: float, name: str = "eight") -> None:
+    digest = SPACE.card(DESIGNS[trial]).digest
+    study.log.append("note", "me", note_of([Miss(name, digest, trial, measured)]))
+
+
+def next_for(study: Study, limit: str = "latency_ms<=8") -> tuple[int | None, tuple[str, ...]]:
+    (found,) = within_targets(study, {"eight": limit})
+    return found.trial, found.keeps
+
+
+def test_a_design_that_was_measured_beyond_its_target_gives_way_to_one_that_should_keep_it(tmp_path: Path) -> None:
+    study = told(tmp_path, *TIMED, objectives=("accuracy:max", "latency_ms:min"))
+    assert next_for(study) == (0, ("eight",))
+    miss(study, 0, 1.1 * 7.9)  # then so is the next best, if parts add up as badly
+    assert next_for(study) == (2, ("eight",))
+    assert delivered_for(study, six="latency_ms<=7.9", eight="latency_ms<=8") == [("six", 0), ("eight", 2)]
+    miss(study, 2, 8.05)  # no design is expected to keep it, but for the last
+    assert next_for(study) == (3, ("eight",))
+
+
+def test_where_none_is_expected_to_keep_a_target_the_cheapest_is_tried(tmp_path: Path) -> None:
+    study = told(tmp_path, *TIMED, objectives=("accuracy:max", "latency_ms:min"))
+    miss(study, 0, 30.0)
+    assert next_for(study) == (3, ("eight",))
+
+
+def test_where_none_keeps_a_target_the_fastest_is_delivered_all_the_same(tmp_path: Path) -> None:
+    study = told(tmp_path, *TIMED, objectives=("accuracy:max", "latency_ms:min"))
+    for trial, measured in enumerate((9.0, 8.2, 8.1, 8.4)):
+        miss(study, trial, measured)
+    assert next_for(study) == (2, ())
+    assert best_digests(study, {"eight": "latency_ms<=8"}) == {"eight": SPACE.card(DESIGNS[2]).digest}
+
+
+def test_not_all_of_many_designs_are_tried(tmp_path: Path) -> None:
+    trials = [({"accuracy": 0.9 - number / 100, "latency_ms": 7.0}, None) for number in range(TRIES + 2)]
+    study = told(tmp_path, *trials, objectives=("accuracy:max", "latency_ms:min"))
+    for number in range(TRIES):
+        assert next_for(study) == (number, ("eight",))
+        miss(study, number, 8.9 - number / 10)
+    assert next_for(study) == (TRIES - 1, ())
+
+
+def test_a_design_is_to_keep_every_target_it_is_the_best_for(tmp_path: Path) -> None:
+    study = told(tmp_path, *TIMED, objectives=("accuracy:max", "latency_ms:min"))
+    targets = {"nine": "latency_ms<=9", "eight": "latency_ms<=8"}
+    assert [found.keeps for found in within_targets(study, targets)] == [("nine", "eight")]
+    miss(study, 0, 8.5)
+    assert [(found.name, found.trial) for found in within_targets(study, targets)] == [("nine", 0), ("eight", 2)]

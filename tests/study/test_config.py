@@ -124,6 +124,34 @@ def test_a_pretraining_that_cannot_be_is_refused(choice: dict[str, Any], message
         PretrainingChoice(**choice)
 
 
+def test_final_weights_survive_json_and_older_studies_begin_with_fresh_ones() -> None:
+    config = quick_config(evaluator="bi-branch", final_weights="store")
+    data = json.loads(json.dumps(config.to_json()))
+    assert Config.from_json(data) == config
+    del data["final_weights"]  # which studies of earlier versions do not know
+    assert Config.from_json(data) == replace(config, final_weights="fresh")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"final_weights": "stor"}, "no final weights called 'stor'; there are fresh and store"),
+        ({"evaluator": "pretrained", "final_weights": "store"}, "need trials that leave one"),
+        (
+            {
+                "evaluator": "bi-branch",
+                "pretraining": PretrainingChoice(from_scratch=True),
+                "final_weights": "store",
+            },
+            "unless it trains every design from scratch",
+        ),
+    ],
+)
+def test_final_weights_that_are_not_there_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(IllegalInput, match=message):
+        quick_config(**change)
+
+
 SHARED = replace(
     FULL,
     evaluator="shared",
@@ -160,6 +188,17 @@ def test_a_distillation_that_cannot_be_read_is_told() -> None:
 def test_shared_weights_and_their_evaluator_belong_together(changes: dict[str, Any]) -> None:
     with pytest.raises(IllegalInput, match="the evaluator shared, and no other, needs the folder of a super-network"):
         replace(SHARED, **{"final_steps": 1, **changes})
+
+
+def test_sub_networks_alone_may_be_judged_by_some_rows() -> None:
+    some = replace(SHARED, judged_rows=512)
+    assert Config.from_json(json.loads(json.dumps(some.to_json()))).judged_rows == 512
+    earlier = some.to_json()
+    del earlier["judged_rows"]
+    assert Config.from_json(earlier).judged_rows is None
+    for config, rows in ((SHARED, 0), (FULL, 512)):
+        with pytest.raises(IllegalInput, match="judged_rows is a number of rows, at least 1, and the evaluator shared"):
+            replace(config, judged_rows=rows)
 
 
 def test_only_sub_networks_need_no_training_in_the_end() -> None:

@@ -39,7 +39,20 @@ def test_a_line_that_was_cut_short_is_forgotten(tmp_path: Path) -> None:
     assert file.read() == [FIRST, SECOND]
 
 
-@pytest.mark.parametrize("text", ["no JSON\n", "{}\n", "[1]\n", '{"table": "a", "method": "random"}\n'])
+@pytest.mark.parametrize("kept", [0, 1, 5, 20])
+def test_a_first_line_that_was_cut_short_is_forgotten(kept: int, tmp_path: Path) -> None:
+    file = ContestFile(tmp_path / "runs.jsonl", "a")
+    list(file.keep(iter([FIRST])))
+    file.path.write_bytes(file.path.read_bytes()[:kept])
+    assert file.read() == []
+    list(file.keep(iter([SECOND])))
+    assert file.read() == [SECOND]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["no JSON\n", "{}\n", "[1]\n", '{"table": "a", "method": "random"}\n', "one line of my notes", '{"tables": 3}'],
+)
 def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_text(text)

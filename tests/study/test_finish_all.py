@@ -1,19 +1,25 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.study.cases import own_rows
+from tests.study.test_candidates import TIMED, told
 
 from formwright.core.rng import derive
 from formwright.space.zoo import load_space
+from formwright.study import finish_all
 from formwright.study.assemble import assemble
-from formwright.study.candidates import Candidate, candidates
+from formwright.study.candidates import Candidate, candidates, within_targets
 from formwright.study.config import TrainingChoice
-from formwright.study.delivered import Undelivered, delivered, undelivered
+from formwright.study.delivered import Delivered, Undelivered, delivered, undelivered
 from formwright.study.finish_all import deliver_all
+from formwright.study.in_time import refuse_slow
 from formwright.study.launch import work_at
 from formwright.study.place import Opened, create
+from formwright.study.too_slow import TooSlow
 from formwright.train.interrupt import Interruption
 
 
@@ -89,3 +95,31 @@ def test_where_one_fails_the_others_are_delivered(opened: Opened) -> None:
     models = deliver_all(opened, [Candidate("baseline", "baseline", third.card), first], 1)
     assert [model.name for model in models] == [second.name, "baseline"]
     assert [candidate.name for candidate in candidates(study, 2, baseline=False)] == [second.name, third.name]
+
+
+def test_what_is_too_slow_for_one_target_is_delivered_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, times = told(tmp_path, *TIMED, objectives=("accuracy:max", "latency_ms:min")), {0: 8.5, 2: 7.5}
+    targets = {"nine": "latency_ms<=9", "eight": "latency_ms<=8"}
+    opened: Any = SimpleNamespace(log=study.log, config=SimpleNamespace(targets=targets))
+    opened.place = SimpleNamespace(folder=tmp_path)
+    rounds: list[list[tuple[str, int | None]]] = []
+
+    def one(each: Candidate) -> Delivered | None:
+        costs = {"latency_ms": times[each.trial or 0]}
+        try:
+            refuse_slow(opened, each, costs)
+        except TooSlow:
+            return None
+        return Delivered(each.name, each.role, each.card.digest, "", 1, 0, {}, None, each.trial, costs)
+
+    def made(_: Any, chosen: list[Candidate], *__: Any) -> list[Delivered | None]:
+        rounds.append([(each.name, each.trial) for each in chosen])
+        return [one(each) for each in chosen]
+
+    monkeypatch.setattr(finish_all, "_side_by_side", made)
+    monkeypatch.setattr(finish_all, "assemble", lambda *_: study)
+    models = deliver_all(opened, within_targets(study, targets), 1)
+    assert rounds == [[("nine", 0)], [("nine", 0), ("eight", 2)]]
+    assert [(model.name, model.trial) for model in models] == [("nine", 0), ("eight", 2)]

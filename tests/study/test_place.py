@@ -141,6 +141,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
         ('{"name": "mine"}', "cannot read .*'storage'"),
         ('{"name": "mine", "storage": 3}', "cannot read .*'storage'"),
         ('{"name": null, "storage": null}', "cannot read .*'name'"),
+        ('{"architectures": ["FormwrightModel"]}', "holds a model, not a study: `formwright measure"),
     ],
 )
 def test_what_is_no_study_is_refused(content: str | None, told: str, tmp_path: Path) -> None:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from formwright.study.delivered import Delivered
 
 
+_BUSY = 1.3  # times that a step takes longer than alone, from which on it is said
+
+
 @dataclass(frozen=True)
 class Compression:
     """A job, where it is done, and how it is shown."""
@@ -94,17 +97,23 @@ class Compression:
     def _show(self, started: Started, plan: Plan, speeds: Speeds) -> None:
         seconds = plan.seconds(speeds, self._side_by_side, len(started.targets))
         name = started.begun.name
-        tuned = f"{plan.teacher_steps:,} steps of fine-tuning {name}, its parts scored"
+        tuned = f"{plan.teacher_steps:,} steps of fine-tuning {name}"
+        tuned = tuned if plan.teacher_steps else f"{name} answers the task already"
+        some = f" by {plan.judged:,} of {speeds.rows:,} rows" if plan.judged < speeds.rows else ""
         done = {
-            "teacher": tuned if plan.teacher_steps else f"{name} answers the task already; its parts scored",
+            "teacher": f"{tuned}, its parts scored on {plan.scored} batches",
             "super-network": f"{plan.network_steps:,} steps of all sub-networks",
-            "search": f"{plan.evaluations:,} sub-networks judged",
+            "search": f"{plan.evaluations:,} sub-networks judged{some}",
             "delivery": f"{len(started.targets)} models written, measured and tested",
         }
         width = max(map(len, done.values()))
         for stage, what in done.items():
             _tell(f"  {stage:<14} {what:<{width}}  about {clock(seconds[stage])}")
-        _tell(f"  {'in all':<14} {'':<{width}}  about {clock(sum(seconds.values()))}")
+        total = sum(seconds.values())
+        _tell(f"  {'in all':<14} {'':<{width}}  about {clock(total)}")
+        if speeds.slowed > _BUSY:
+            over = " The least is planned." if self.job.hours and total > 3600 * self.job.hours else ""
+            _tell(f"the machine is busy: alone on it, all that takes about {clock(total / speeds.slowed)}.{over}")
 
     def _train(self, stages: Stages, kept: dict[str, str], wish: Interruption, check: Callable[[], None]) -> Place:
         """Do the stages up to the trained super-network, and give the study that searches it."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from formwright.cli.output import large, print_json, print_table
+from formwright.cli.output import large, print_entries, print_json
 
 
 class Kind(StrEnum):
@@ -40,7 +40,7 @@ def list_names(
     columns = [name for name in entries[0] if name != "name"]
     headings = [">" + name if isinstance(entries[0][name], int) else name for name in columns]
     rows = [[entry["name"], *(_cell(entry[name]) for name in columns)] for entry in entries]
-    print_table(["name", *headings], rows)
+    print_entries(["name", *headings], rows)
 
 
 def _cell(item: Any) -> str:

@@ -4,13 +4,15 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from textwrap import indent
+from textwrap import fill, indent
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console, JustifyMethod
+
+_BETWEEN = 2  # columns of the terminal that a table leaves free between two of its own
 
 
 def print_json(data: Any) -> None:
@@ -45,10 +47,38 @@ def console() -> "Console":
     return Console(highlight=False, soft_wrap=False)
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def print_entries(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table as `print_table` does; where the terminal is too narrow for its words, one entry below the other.
+
+    A column that is narrower than a word of it would cut the word.
+    """
+    headings = [column.lstrip(">") for column in columns]
+    measures = [len if column.startswith(">") or not place else _longest_word for place, column in enumerate(columns)]
+    widths = [max(map(measures[place], cells)) for place, cells in enumerate(zip(headings, *rows, strict=True))]
+    if sum(widths) + _BETWEEN * len(widths) <= console().width:
+        print_table(columns, rows, widths)
+        return
+    for name, *values in rows:
+        typer.echo(name)
+        for heading, value in zip(headings[1:], values, strict=True):
+            typer.echo(_entry(heading, value, max(map(len, headings[1:]))))
+        typer.echo()
+
+
+def _longest_word(text: str) -> int:
+    return max(map(len, text.split()), default=0)
+
+
+def _entry(heading: str, value: str, room: int) -> str:
+    first = f"  {heading:<{room}}  "
+    width = max(console().width, len(first) + _longest_word(value))
+    return fill(value, width, initial_indent=first, subsequent_indent=" " * len(first), break_on_hyphens=False)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int] | None = None) -> None:
     """Print rows under headings; a column whose heading starts with `>` holds numbers and stands to the right.
 
-    Where the terminal is narrow, words are wrapped; names and numbers are never cut.
+    Where the terminal is narrow, words are wrapped; names and numbers are never cut. `widths` are the least of columns.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -59,7 +89,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for index, column in enumerate(columns):
         justify: JustifyMethod = "right" if column.startswith(">") else "left"
         whole = index == 0 or column.startswith(">")
-        least = max((row[index].cell_len for row in cells), default=0) if whole else None
+        least = None if widths is None else widths[index]
+        if whole:
+            least = max((row[index].cell_len for row in cells), default=0)
         heading = Text(column.lstrip(">"))
         table.add_column(heading, justify=justify, no_wrap=whole, min_width=least, overflow="fold")
     for row in cells:

@@ -81,6 +81,12 @@ def search(
     final_steps: Annotated[
         int | None, typer.Option(min=1, help="Training steps of the delivered models (three times --steps).")
     ] = None,
+    final_weights: Annotated[
+        str,
+        typer.Option(
+            help="What these begin with: fresh weights, or the store that trials of --evaluator bi-branch shared."
+        ),
+    ] = "fresh",
     baseline: Annotated[
         bool, typer.Option("--baseline/--no-baseline", help="Also train a plain design of no smaller size.")
     ] = True,
@@ -118,7 +124,7 @@ def search(
         raise IllegalInput("name a space (`formwright list spaces`), or a --recipe (`formwright list recipes`)")
     evaluator = evaluator or basis.evaluator
     pretraining = {"steps": pretrain_steps, "text": pretrain_text or None}
-    _refuse_misplaced(evaluator, proxy or [], pretraining, least_overlap, from_scratch)
+    _refuse_misplaced(evaluator, proxy or [], pretraining, least_overlap, from_scratch, final_weights)
     if (trials, seconds, spend_steps, patience) == (None,) * 4:
         trials = basis.trials
     chosen = TaskChoice(task, None if data is None else str(data), official_dev, tuple(_words(text)), label, rows)
@@ -136,7 +142,7 @@ def search(
         Stop(trials, seconds, spend_steps, patience, max_failures),
         tuple(limit or basis.limits),
         name,
-        basis.options_of(name) | _options(option or []),
+        basis.options_of(name, _options(option or [])),
         evaluator or ("staged" if trains_in_slices(name) else "full"),
         tuple(proxy or ()),
         training,
@@ -145,6 +151,7 @@ def search(
         seed,
         _changed(basis.pretraining, **pretraining, least_overlap=least_overlap, from_scratch=from_scratch or None),
         first=basis.first_of(space),
+        final_weights=final_weights,
     )
     refuse_faulty(config)
     config = with_whole_paths(config)
@@ -160,6 +167,7 @@ def _refuse_misplaced(
     pretraining: dict[str, Any],
     least_overlap: float | None,
     from_scratch: bool,
+    final_weights: str,
 ) -> None:
     """Refuse options that the evaluator would not heed."""
     if proxy and evaluator != "proxy":
@@ -170,6 +178,8 @@ def _refuse_misplaced(
         raise IllegalInput("--least-overlap goes with --evaluator pretrained")
     if evaluator != "bi-branch" and from_scratch:
         raise IllegalInput("--from-scratch goes with --evaluator bi-branch")
+    if final_weights == "store" and (evaluator != "bi-branch" or from_scratch):
+        raise IllegalInput("--final-weights store goes with --evaluator bi-branch, and without --from-scratch")
 
 
 def _changed(parts: T, **given: Any) -> T:

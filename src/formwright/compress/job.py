@@ -28,11 +28,12 @@ from formwright.supernet.parts import groups
 from formwright.tasks.metrics import metric
 from formwright.train.distil import Mix
 from formwright.train.fit import Training, head_of
+from formwright.train.judge import ONE_ANSWER
 from formwright.train.streams import Shuffled, lengths_of
 
 Costs = Mapping[str, Callable[[Card], float]]
 _MOST_EPOCHS, _MOST_EVALUATIONS = 20, 1000  # EFTNAS's own
-_LEAST = Plan(teacher_steps=20, network_steps=40, evaluations=30)
+_LEAST = Plan(teacher_steps=40, network_steps=60, evaluations=30, scored=16, judged=512)
 
 
 @dataclass(frozen=True)
@@ -175,13 +176,20 @@ class Started:
         )
         if self.job.hours is None:
             return usual
+        usual = replace(usual, judged=len(self.begun.prepared.validation.examples))
+        return within(self.job.hours, usual, self._bounds(usual), speeds(), workers, len(self.targets))
+
+    def _bounds(self, usual: Plan) -> Bounds:
+        """Say what is worth doing at least and at most in each stage."""
+        single = self.begun.prepared.task.kind in ONE_ANSWER  # others are judged by all their rows together
         least = replace(
             _LEAST,
             teacher_steps=min(usual.teacher_steps, _LEAST.teacher_steps),
             finetune_steps=min(usual.finetune_steps, 1),
+            judged=min(usual.judged, _LEAST.judged) if single else usual.judged,
         )
-        most = Plan(usual.teacher_steps, self._steps(_MOST_EPOCHS), _MOST_EVALUATIONS, usual.finetune_steps)
-        return within(self.job.hours, usual, Bounds(least, most), speeds(), workers, len(self.targets))
+        most = replace(usual, network_steps=self._steps(_MOST_EPOCHS), evaluations=_MOST_EVALUATIONS)
+        return Bounds(least, most)
 
     def _steps(self, epochs: float) -> int:
         lengths = lengths_of(self.begun.prepared.train.examples)
@@ -210,6 +218,7 @@ class Started:
             distillation=DistillationChoice(folders.inside(folders.teacher), self.job.labels, self.job.temperature)
             if plan.finetune_steps
             else None,
+            judged_rows=plan.judged if plan.judged < len(self.begun.prepared.validation.examples) else None,
         )
 
     def _objectives(self, costs: Iterable[str]) -> tuple[str, ...]:

@@ -4,21 +4,22 @@ from formwright.core.records import Objective
 from formwright.study.assemble import assemble
 from formwright.study.candidates import best_digests
 from formwright.study.delivered import Delivered, delivered
-from formwright.study.finish import exceeds
 from formwright.study.place import Place
+from formwright.study.too_slow import exceeds, misses
 from formwright.supernet.automatic import Met
 
 
 def remarks(place: Place) -> list[str]:
-    """Say which targets share a model, and which models took longer, once measured, than their target allows."""
+    """Say which targets share a model, and where designs took longer, once measured, than their target allows."""
     with place.open() as opened:
         targets = opened.config.targets
         best = best_digests(assemble(opened.config, opened.log, place.folder), targets)
         models = [model for model in delivered(opened).values() if model.role == "front"]
+        tried = {name: len(found) for name, found in misses(opened.log.read()).items()}
     found = {name: _model_for(name, digest, models) for name, digest in best.items()}
     known = {name: model for name, model in found.items() if model is not None}
     shared = [_shared(name, model) for name, model in known.items() if model.name != name]
-    missed = [_missed(name, model, targets[name]) for name, model in known.items()]
+    missed = [_missed(name, model, targets[name], tried.get(name, 0)) for name, model in known.items()]
     return shared + [line for line in missed if line]
 
 
@@ -32,13 +33,15 @@ def _shared(name: str, model: Delivered) -> str:
     return f"{name} is the model {model.name}, the best within both: it is in {model.path}"
 
 
-def _missed(name: str, model: Delivered, limit: str) -> str:
-    if not exceeds(model.costs, limit):
-        return ""
+def _missed(name: str, model: Delivered, limit: str, tried: int) -> str:
     wanted = Objective.parse(limit)
+    if not exceeds(model.costs, limit):
+        others = "1 other design was" if tried == 1 else f"{tried} other designs were"
+        return f"{name} is kept by {model.name}: {others} measured beyond it" if tried else ""
+    fastest = f", the fastest of {tried} designs that were tried," if tried > 1 else ""
     return (
-        f"{name} is missed: {model.name} was measured at {wanted.name} {model.costs[wanted.name]:.4g}, above the "
-        f"{wanted.bound:.4g} that the sum of its parts keeps to. If the machine was busy, measure it again with "
+        f"{name} is missed: {model.name}{fastest} was measured at {wanted.name} {model.costs[wanted.name]:.4g}, above "
+        f"the {wanted.bound:.4g} that the sum of its parts keeps to. If the machine was busy, measure it again with "
         "`formwright measure`; if not, give a lower target"
     )
 

@@ -33,7 +33,6 @@ from formwright.train.recipe import Recipe
 from formwright.train.remembered import remembered
 
 Conduct = Callable[[str, Path, int], AbstractContextManager[Run]]  # what is done, where it is saved, in how many steps
-SCORED = 64  # batches that the fine-tuned model is scored on
 
 
 def teacher(begun: Begun, plan: Plan, method: Method, folders: Folders, conduct: Conduct) -> TaskModel:
@@ -43,7 +42,7 @@ def teacher(begun: Begun, plan: Plan, method: Method, folders: Folders, conduct:
     """
     if not folders.teacher.is_dir():
         best = _best_teacher(begun, plan, method, folders, conduct)
-        _score(best, begun, method, folders)
+        _score(best, begun, plan.scored, method, folders)
         folders.answers.unlink(missing_ok=True)  # of a teacher that is no longer there
         save(best, begun, folders.teacher, {"fine-tuned from": begun.name})
     shutil.rmtree(folders.checkpoints("teacher"), ignore_errors=True)  # also what a kill after writing left
@@ -64,11 +63,11 @@ def _best_teacher(begun: Begun, plan: Plan, method: Method, folders: Folders, co
     return task_model(begun.imported, begun.prepared, method.training).to(choose_device(method.training.device))
 
 
-def _score(model: TaskModel, begun: Begun, method: Method, folders: Folders) -> None:
+def _score(model: TaskModel, begun: Begun, number: int, method: Method, folders: Folders) -> None:
     training = method.training
     with threads(training.threads):
         stream, loss = task_stream(begun.prepared, training.recipe), loss_of(begun.prepared.task.kind)
-        batches = (stream.batch(step).to(choose_device(training.device)) for step in range(SCORED))
+        batches = (stream.batch(step).to(choose_device(training.device)) for step in range(number))
         write_importance(folders.importance, first_order(model, batches, loss, hidden=bool(method.hidden)))
 
 

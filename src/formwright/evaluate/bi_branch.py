@@ -67,7 +67,7 @@ class BiBranch:
             return with_weights(fresh_model(card, prepared, training), _of_transformer(learnt))
 
         found = self.trainer.observe(request, replace(context, folder=None), start)
-        more = self.pretraining.spent(card, prepared, _seed(store, context))
+        more = self.pretraining.spent(card, prepared, seed_of_words(store, context))
         spent = Spent(time.perf_counter() - began, found.spent.steps + more.steps, found.spent.macs + more.macs)
         left = {BRANCHES: keep(written(card, learnt), folder), VERSION: str(store.version)}
         return Observation(found.metrics, spent, {**left, PRETRAINED: str(more.steps)})
@@ -96,7 +96,7 @@ class BiBranch:
     def _learnt(self, store: Store, card: Card, prepared: Prepared, context: Context) -> Weights:
         """Pretrain a card from a store and give all weights that it took, trained."""
         model = to_train(card, taken(store, card), HEAD, self.pretraining.training.settings)
-        self.pretraining.learnt(card, prepared, _seed(store, context), context.after_step, model)
+        self.pretraining.learnt(card, prepared, seed_of_words(store, context), context.after_step, model)
         weights = weights_of(model)
         for name, tensor in weights.items():
             if not bool(torch.isfinite(tensor).all()):
@@ -110,7 +110,8 @@ def _folder(context: Context) -> Path:
     return context.folder
 
 
-def _seed(store: Store, context: Context) -> int:
+def seed_of_words(store: Store, context: Context) -> int:
+    """Give the seed of the words that a pretraining from a store hides: another one for every version of it."""
     return int(derive(context.seed, "shared weights", store.version).integers(1 << 62))
 
 

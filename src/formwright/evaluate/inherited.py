@@ -21,14 +21,22 @@ from formwright.train.fit import Training, head_of, start_at_mean
 from formwright.train.prepare import Prepared
 
 
+class WeightsLost(EvaluationFailed):
+    """Say that the weights of a relative, which has a `number`, cannot be read any more."""
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(f"cannot inherit from trial {number}: {reason}")
+        self.number = number
+
+
 @dataclass(frozen=True)
 class Inherited:
     """Score a card by training it from the weights of the finished trial that it shares most with.
 
     Only trials whose weights were kept count, and only when the overlap fraction is at least `least`; otherwise
-    training starts fresh. Weights that were kept and cannot be read fail the evaluation. `rule` is how weights are
-    carried, as in `formwright.nn.inherit`. The observation says in its artifact `relative` which trial gave the
-    weights.
+    training starts fresh. So it does where a trial has nothing to give: no layer, and another embedding. Weights that
+    were kept and cannot be read fail the evaluation. `rule` is how weights are carried, as in `formwright.nn.inherit`.
+    The observation says in its artifact `relative` which trial gave the weights.
 
     Of trials that share equally much, the nearest gives its weights where a `distance` of two cards, the new one and
     that of a trial, is given; a trial at an infinite distance counts as no relative at all. With the distances of
@@ -80,10 +88,14 @@ class Inherited:
         near = [
             (share, -self._distance(card, other), trial.number == parent, trial.number, trial)
             for share, trial, other in shares
-            if share >= self.least
+            if share >= self.least and (share or self._gives_without_layers(card, other))
         ]
         related = [entry for entry in near if entry[1] > -math.inf]
         return max(related, key=lambda entry: entry[:4])[4] if related else None
+
+    def _gives_without_layers(self, card: Card, other: Card) -> bool:
+        """Tell whether a card that shares no layer, which a `least` of 0 lets through, has weights to give."""
+        return self.rule == "slice" or other.stacks[0].embedding == card.stacks[0].embedding
 
     def _distance(self, card: Card, other: Card) -> float:
         return self.distance(card, other) if self.distance is not None else 0.0
@@ -95,4 +107,4 @@ def _weights(trial: Trial, folder: Path) -> Mapping[str, Tensor]:
     try:
         return load_file(path)
     except (OSError, SafetensorError) as error:
-        raise EvaluationFailed(f"cannot inherit from trial {trial.number}: cannot read {path}: {error}") from None
+        raise WeightsLost(trial.number, f"cannot read {path}: {error}") from None

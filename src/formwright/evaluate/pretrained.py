@@ -1,7 +1,10 @@
 """Pretrain a card before it is fine-tuned, unless a relative can spare it that."""
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from torch import Tensor
 
@@ -9,16 +12,19 @@ from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Observation, Request, Spent
 from formwright.evaluate.context import Context
-from formwright.evaluate.inherited import Inherited
-from formwright.evaluate.training import Start, Trainer, card_of, macs_of_steps
+from formwright.evaluate.inherited import Inherited, WeightsLost
+from formwright.evaluate.training import Start, Trainer, card_of, macs_of_steps, weights_of
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.rows import PlainText
 from formwright.tasks.task import Task
 from formwright.train.fit import Run, Training, fresh_model, with_weights
+from formwright.train.loop import Saving
 from formwright.train.prepare import Prepared, encode_for, prepare
 from formwright.train.pretrain import plain_text, pretrain
 
 PRETRAINED = "pretrained"  # the name of the artifact
+LOST = "lost"  # and of the one that names a relative whose weights could not be read
+_SAVE_EVERY = 500  # steps
 _WITHOUT = ("image-classification", "causal-lm", "seq2seq-lm")  # tasks of models that do not fill in words
 
 
@@ -26,11 +32,13 @@ _WITHOUT = ("image-classification", "causal-lm", "seq2seq-lm")  # tasks of model
 class Pretraining:
     """Say how cards learn to fill in hidden words of a text before they learn a task.
 
-    Without a text it is that of the task's own training rows. Its words are cut by the task's tokeniser.
+    Without a text it is that of the task's own training rows. Its words are cut by the task's tokeniser. Where there is
+    a folder, a pretraining that was interrupted goes on from the checkpoint it left there.
     """
 
     training: Training
     text: PlainText | None = None
+    folder: Path | None = None
 
     def start(self, after_step: Callable[[int, float], None] | None = None) -> Start:
         """Give the function that pretrains a card and puts the head of a task on it, with the seed of that training."""
@@ -50,8 +58,13 @@ class Pretraining:
         model: TaskModel | None = None,
     ) -> Mapping[str, Tensor]:
         """Pretrain a card and give the weights of its transformer; a `model` to begin with is trained in place."""
-        run, text = Run(after_step=after_step), self._text(prepared)
-        return pretrain(card, text, prepared.text_tokeniser, self._seeded(seed), run, model=model)[0]
+        text, training = self._text(prepared), self._seeded(seed)
+        saving = None
+        if self.folder is not None:
+            begun = b"" if model is None else weights_of(model)
+            saving = Saving(self.folder / _key(card, prepared, text, training, begun), _SAVE_EVERY)
+        run = Run(saving, after_step=after_step)
+        return pretrain(card, text, prepared.text_tokeniser, training, run, model=model)[0]
 
     def spent(self, card: Card, prepared: Prepared, seed: int) -> Spent:
         """Account for the steps of pretraining a card; the seconds are those of the evaluation it is a part of."""
@@ -66,6 +79,12 @@ class Pretraining:
         return replace(self.training, recipe=replace(self.training.recipe, seed=seed))
 
 
+def _key(card: Card, prepared: Prepared, text: PlainText, training: Training, begun: bytes) -> str:
+    """Name a pretraining by everything that decides it: a checkpoint of another one is not gone on with."""
+    facts = json.dumps((card.digest, prepared.digests, text.digest, asdict(training)), sort_keys=True)
+    return hashlib.sha256(facts.encode() + begun).hexdigest()[:32]
+
+
 @dataclass(frozen=True)
 class Pretrained:
     """Score a card by fine-tuning it, from the weights of a relative or else after pretraining it.
@@ -73,7 +92,8 @@ class Pretrained:
     A relative is a finished trial as in `Inherited`: at least a share of the card's layers, counted from the input, are
     layers of the relative too. This is how FlexiBERT (Tuli et al. 2022, section 3.3.3) evaluates a design. The artifact
     `relative` says which trial gave the weights, or else `pretrained` after how many steps of pretraining the card was
-    fine-tuned. What was spent is the sum of both, and so are the seconds.
+    fine-tuned. What was spent is the sum of both, and so are the seconds. A card is pretrained too where the weights of
+    its relative cannot be read, which the artifact `lost` then names.
     """
 
     inherited: Inherited
@@ -89,8 +109,13 @@ class Pretrained:
 
     def evaluate(self, request: Request, context: Context) -> Observation:
         """Train the card of a request and judge it on validation."""
-        found = self.inherited.transferred(request, context)
-        return found or after_pretraining(self._trainer, self.pretraining, request, context)
+        lost: dict[str, str] = {}
+        try:
+            found = self.inherited.transferred(request, context)
+        except WeightsLost as error:  # a damaged file costs the time of pretraining, not every design that is related
+            found, lost = None, {LOST: str(error.number)}
+        found = found or after_pretraining(self._trainer, self.pretraining, request, context)
+        return replace(found, artifacts={**found.artifacts, **lost})
 
 
 def after_pretraining(trainer: Trainer, pretraining: Pretraining, request: Request, context: Context) -> Observation:

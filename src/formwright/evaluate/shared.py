@@ -4,14 +4,17 @@ import io
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.core.files import write_whole
 from formwright.core.records import Observation, Request, Spent, Trial
+from formwright.core.rng import derive
 from formwright.cost import macs
 from formwright.evaluate.context import Context
 from formwright.evaluate.race import Answers, Ran, Rules, race
@@ -70,13 +73,26 @@ class Shared:
 
     A rival is the best finished trial that costs no more, by `cost` and by each of the `others`. One that is beaten is
     scored by what it is behind on the rows that both have answered. Tasks without one answer for each row are judged
-    whole, and so is everything where no answers are kept: without a folder.
+    whole, and so is everything where no answers are kept: without a folder. Otherwise `most` is the number of rows that
+    count at most; they are the same for all.
     """
 
     network: SharedWeights
     cost: Callable[[Card], float]
     rules: Rules | None = field(default_factory=Rules)
     others: tuple[Callable[[Card], float], ...] = ()
+    most: int | None = None
+
+    @cached_property
+    def _rows(self) -> NDArray[np.int64]:
+        """Give the numbers of the validation rows that count."""
+        order = derive(0, "judged").permutation(len(self.network.prepared.validation.examples))
+        return np.sort(order[: self.most])
+
+    @property
+    def _truths(self) -> Answers:
+        found: Answers = truths(self.network.prepared.validation)[self._rows]
+        return found
 
     def evaluate(self, request: Request, context: Context) -> Observation:
         """Judge the sub-network of a request."""
@@ -99,8 +115,8 @@ class Shared:
         sign = 1 if deciding.direction == "max" else -1
         against = None if rival is None else _read_answers(rival, context)
         return race(
-            lambda rows: answers(model, prepared, prepared.validation, rows),
-            truths(prepared.validation),
+            lambda rows: answers(model, prepared, prepared.validation, self._rows[rows]),
+            self._truths,
             against,
             lambda found, truth: sign * deciding.compute(found, truth),
             self.rules,
@@ -109,7 +125,7 @@ class Shared:
     def _scored(
         self, ran: Ran, rival: Trial | None, card: Card, context: Context
     ) -> tuple[Mapping[str, float], dict[str, str]]:
-        prepared, truth = self.network.prepared, truths(self.network.prepared.validation)
+        prepared, truth = self.network.prepared, self._truths
         found = compared(prepared, ran.answers, truth[ran.rows])
         if ran.whole:
             return found, _kept(ran.answers, card, context)

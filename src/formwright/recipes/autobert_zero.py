@@ -18,8 +18,8 @@
   overwrites what it used; of children trained side by side the one with the higher number wins. The paper says neither.
 - Kernels are seen through their matrices before the softmax of a lightweight convolution. The stored kernel is 65 long
   in the nano sizes too.
-- Delivered models begin with fresh weights and are pretrained for as many steps as they are fine-tuned. The paper also
-  shows one that was initialised from the shared weights.
+- Delivered models are pretrained for as many steps as they are fine-tuned, not for 40 epochs before 3. They begin with
+  fresh weights, as AutoBERT-Zero does, or with `--final-weights store` with the shared ones, as AutoBERT-Zero*.
 """
 
 from formwright.recipes.recipe import Recipe

@@ -27,7 +27,6 @@ FLEXIBERT = Recipe(
     space="flexibert-nano-s1star",
     searcher="coarse-to-fine",
     options={
-        "levels": [{"layers": 2, "layers.feed_forward": 3}, {"layers.feed_forward": 3}, {}],
         "searcher": "boshnas",
         "options": {"acquire": "gobi-nearest"},
         "patience": 5,

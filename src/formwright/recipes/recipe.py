@@ -38,9 +38,19 @@ class Recipe:
         """Say what a list of methods says of it."""
         return Summary(self.about, self.paper, "search", self.needs, self.takes)
 
-    def options_of(self, searcher: str) -> dict[str, Any]:
-        """Give the settings of a searcher: none where it is another one than the recipe's own."""
-        return dict(self.options) if searcher == self.searcher else {}
+    def options_of(self, searcher: str, said: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Give the settings of a searcher, those that are said before the recipe's own.
+
+        A searcher that is not the recipe's own has none of its settings. The same goes for one inside it: its `options`
+        are replaced one by one, or all of them where what is said names another `searcher`.
+        """
+        own, said = dict(self.options) if searcher == self.searcher else {}, dict(said or {})
+        inner, others = own.get("options"), said.get("options")
+        if said.get("searcher", own.get("searcher")) != own.get("searcher"):
+            own.pop("options", None)
+        elif isinstance(inner, Mapping) and isinstance(others, Mapping):
+            said["options"] = {**inner, **others}
+        return own | said
 
     def first_of(self, space: str) -> tuple[Any, ...]:
         """Give the designs that are judged first: none in a space that the recipe says nothing of."""

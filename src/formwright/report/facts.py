@@ -14,6 +14,7 @@ from formwright.report.predictions import Predictions, predictions
 from formwright.report.progress import Progress, progress
 from formwright.report.rows import TrialRow, trial_rows
 from formwright.report.space_map import SpaceMap, space_map
+from formwright.report.targets import AskedTarget, asked_targets
 from formwright.search.fronts import best_of, front, longest
 from formwright.search.scores import goals_of
 from formwright.space.space import Space
@@ -44,6 +45,7 @@ class StudyFacts:
     as_of: float | None
     compression: Compression | None = None
     invention: Invention | None = None
+    targets: tuple[AskedTarget, ...] = ()
     version: str = __version__
 
     @property
@@ -90,6 +92,8 @@ def study_facts(log: Log, space: Space) -> StudyFacts:
     failed, ranked = undeliverable(events), best_of(replay.history, objectives)
     ordered = [trial for trial in ranked if trial.request.card.digest not in failed] or ranked
     compressed, models = compression(events), final_models(events)
+    targets = asked_targets(log.config, replay.history, events, models)
+    wanted = _wanted(ordered, objectives, log.config) | {one.digest for one in targets if one.digest is not None}
     leading, steps = front(replay.history, objectives), progress(_comparable(rows, replay.history), goal)
     marked = {trial.number for trial in (*ordered[:1], *leading)} | {int(number) for number, _ in steps.by_number}
     return StudyFacts(
@@ -104,12 +108,13 @@ def study_facts(log: Log, space: Space) -> StudyFacts:
         importance=importance(space, replay.history.finished, goal),
         space_map=space_map(space, replay.history.trials, marked),
         predictions=predictions(space, replay.history.finished, objectives),
-        models=with_teacher(told_apart(models, _wanted(ordered, objectives, log.config)), compressed),
+        models=with_teacher(told_apart(models, wanted), compressed),
         command=commands(events),
         over=_over(events),
         as_of=events[-1].at if events else None,
         compression=compressed,
         invention=invention(space, replay.history.finished, objectives, log.config),
+        targets=targets,
     )
 
 

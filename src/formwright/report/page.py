@@ -14,6 +14,7 @@ from formwright.report.page_foot import choices_that_matter, configuration, cost
 from formwright.report.page_formulas import formulas_of_layers, operation_scores, population_over_time
 from formwright.report.page_head import best_design, header, task_of
 from formwright.report.page_map import map_of_space, predictions_and_outcomes
+from formwright.report.page_targets import asked_and_met
 from formwright.report.source import asset, script_source
 from formwright.space.space import Space
 from formwright.study.store import Log
@@ -41,6 +42,7 @@ def report_html(facts: StudyFacts) -> str:
     sections = {
         "title": join(f"{task_of(facts.config)} \N{MIDDLE DOT} {facts.name}"),
         "header": header(facts),
+        "targets": asked_and_met(facts),
         "best": best_design(facts),
         "space": search_space(facts),
         "chosen": chosen_widths(facts),

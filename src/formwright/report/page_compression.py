@@ -70,11 +70,11 @@ def _as_numbers(found: Compression) -> Markup:
 def _targets(found: Compression) -> Markup:
     if not found.targets:
         return join()
-    heads = (f"Target, {found.cost.removesuffix('_ms')}", "Of the teacher", "Nearest sub-network", "Difference")
+    heads = (f"Aimed at, {found.cost.removesuffix('_ms')}", "Of the teacher", "Nearest sub-network", "Difference")
     top = tag("tr", *(tag("th", head, class_="number") for head in heads))
     rows = [_target(found, target) for target in found.targets]
     table = tag("table", tag("thead", top), tag("tbody", *rows), class_="targets")
-    return join(tag("h3", "How closely the targets were met"), tag("div", table, class_="scroll", tabindex=0))
+    return join(tag("h3", "Costs at which the space was drawn up"), tag("div", table, class_="scroll", tabindex=0))
 
 
 def _target(found: Compression, target: Target) -> Markup:

@@ -50,11 +50,12 @@ def models_table(facts: StudyFacts) -> Markup:
     costs = list(dict.fromkeys(name for model in facts.models for name in model.costs if name != "params"))
     heads = [f"{split} {name}" for name in names for split in ("validation", "test")]
     first = [tag("th", head) for head in ("Model", "Role")]
-    heads += ["Parameters", *(name.removesuffix("_ms") for name in costs), "Steps"]
+    trained = any(model.steps for model in facts.models)
+    heads += ["Parameters", *(name.removesuffix("_ms") for name in costs), *(["Steps"] if trained else [])]
     top = tag("tr", *first, *(tag("th", head, class_="number") for head in heads))
-    rows = [_model_row(model, names, costs) for model in facts.models]
+    rows = [_model_row(model, names, costs, trained) for model in facts.models]
     table = tag("table", tag("thead", top), tag("tbody", *rows))
-    title = "Final models, trained to the end" if any(model.steps for model in facts.models) else "Delivered models"
+    title = "Final models, trained to the end" if trained else "Delivered models"
     return join(tag("h3", title), tag("div", table, class_="scroll", tabindex=0))
 
 
@@ -64,10 +65,11 @@ def task_of(config: Mapping[str, Any]) -> str:
     return _text(task.get("name") if isinstance(task, Mapping) else task)
 
 
-def _model_row(model: FinalModel, names: list[str], costs: list[str]) -> Markup:
+def _model_row(model: FinalModel, names: list[str], costs: list[str], trained: bool) -> Markup:
     scores = [figure(split.get(name), name) for name in names for split in (model.validation, model.test)]
     counted = [figure(model.costs.get(name), name) for name in costs]
-    cells = [*scores, figure(model.params, "params"), *counted, figure(model.steps, "steps")]
+    cells = [*scores, figure(model.params, "params"), *counted]
+    cells += [figure(model.steps, "steps")] if trained else []
     place = tag("small", model.path) if model.path else ""
     name = tag("td", tag("b", model.name), place, class_="name")
     role = tag("td", tag("span", model.role, class_=f"badge {'best' if model.role == 'best' else ''}"))
@@ -90,7 +92,9 @@ def _chips(facts: StudyFacts) -> Markup:
     limits = [_limit(limit) for limit in facts.limits]
     searcher = facts.config.get("searcher")
     name = _text(searcher.get("name") if isinstance(searcher, Mapping) else searcher)
-    words = [*goals, *limits, f"searcher {name}", f"seed {_text(facts.config.get('seed'))}"]
+    rows = facts.config.get("judged_rows")
+    judged = [f"judged by {rows:,} rows"] if isinstance(rows, int) else []
+    words = [*goals, *limits, *judged, f"searcher {name}", f"seed {_text(facts.config.get('seed'))}"]
     state = f"ended: {facts.over}" if facts.over else "still running"
     live = tag("li", state, class_="over" if facts.over else "running")
     return tag("ul", live, *(tag("li", word) for word in words), class_="chips")

@@ -11,6 +11,7 @@ from formwright.report.words import describe_branch
 
 BRANCH, RADIUS = 16, 8  # the height of a branch, and half that of a circle
 _LEAST_ROW, _EDGE = 66, 10
+_APART = 18  # between the words of two junctions
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Plan:
     @cached_property
     def rows(self) -> tuple[float, ...]:
         """Give the y where each junction's row starts, and the end of the last."""
-        heights = [max(_LEAST_ROW, 10 + LINE * len(words_of(self.column, item, 1))) for item in self.cell.junctions]
+        heights = [max(_LEAST_ROW, _APART + LINE * len(words_of(self.column, item, 1))) for item in self.cell.junctions]
         return tuple(self.top + HEADER - 4 + sum(heights[:index]) for index in range(len(heights) + 1))
 
     def state(self, index: int) -> float:

@@ -86,7 +86,8 @@ def _step_path(plan: Plan, index: int, x: float, top: float) -> str:
 def _lane_path(plan: Plan, wire: Wire, x: float, top: float) -> str:
     start, lane, turn = plan.state(wire.state), plan.lane(wire), 5 * wire.side
     down = f"H{number(lane - turn)}q{number(turn)},0 {number(turn)},5V{number(top - 15)}"
-    return f"M{point(plan.column.centre, start)}{down}q0,5 {number(-turn)},5H{number(x)}V{number(top)}"
+    back = f"q0,5 {number(-turn)},5H{number(x + turn)}q{number(-turn)},0 {number(-turn)},5V{number(top)}"
+    return f"M{point(plan.column.centre, start)}{down}{back}"
 
 
 def _join(plan: Plan, index: int, junction: Junction) -> list[str]:

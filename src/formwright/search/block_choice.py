@@ -14,7 +14,7 @@ from math import inf, isfinite
 import numpy as np
 
 from formwright.core.errors import IllegalInput
-from formwright.search.block_paths import Floats, Level, Paths
+from formwright.search.block_paths import Floats, Indices, Level, Paths
 from formwright.search.block_program import Program
 
 Joint = Callable[[int, int, int], Mapping[str, float]]
@@ -101,16 +101,37 @@ class Blocks:
             raise IllegalInput(self._unmet(limits))
         return found
 
+    def refuse(self, limits: Mapping[str, float]) -> None:
+        """Raise `IllegalInput` with what can be met where no assembly keeps the limits, within the solver's tolerance.
+
+        Nothing is listed, so candidates may all have the same loss: `best` would list all assemblies, millions of them.
+        """
+        self._check(limits, top=1)
+        program = Program(self._levels(tuple(limits)), np.array([*limits.values()], dtype=np.float64))
+        if program.choice(program.losses) is None:
+            raise IllegalInput(self._unmet(limits))
+
     def _listed(self, paths: Paths, limits: Mapping[str, float], top: int) -> list[Assembly]:
         """List all assemblies up to a loss, and raise that until there are enough of them, or no others."""
         extent = (paths.highest - paths.lowest) / 1_000
         while True:
             loss = paths.lowest + extent
-            assemblies = [self.assembly(chosen) for chosen in paths.up_to(loss)]
-            kept = [one for one in assemblies if one.loss <= loss and one.keeps(limits)]
+            kept = self._kept(paths.up_to(loss), loss, limits, top)
             if len(kept) >= top or loss > paths.highest:
-                return sorted(kept, key=lambda one: one.loss)[:top]
+                return sorted(kept, key=lambda one: one.loss)
             extent = 2 * extent + 1e-9 * (1 + abs(loss))
+
+    def _kept(self, paths: Indices, loss: float, limits: Mapping[str, float], top: int) -> list[Assembly]:
+        """Put the best of some choices together until `top` of them keep the limits; most are beyond the loss."""
+        columns = zip(self.tables, paths.T, strict=True)
+        losses = sum((np.array([one.loss for one in table])[column] for table, column in columns), np.zeros(len(paths)))
+        kept = list[Assembly]()
+        for place in np.argsort(losses, kind="stable"):
+            if losses[place] > loss or len(kept) == top:
+                break
+            assembly = self.assembly(paths[place])
+            kept += [assembly] if assembly.keeps(limits) else []
+        return kept
 
     def _check(self, limits: Mapping[str, float], top: int) -> None:
         unknown = [name for name in limits if name not in self.names]

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any
 
 from numpy.random import Generator
 
-from formwright.core.errors import IllegalInput
 from formwright.core.protocols import Searcher
 from formwright.core.records import History, Objective, Request, Trial
 from formwright.search.errors import NoLegalDesign, SpaceExhausted
 from formwright.search.levels import Level, converged, faults_of, usual_levels
 from formwright.search.listing import listing
-from formwright.search.make import make_searcher
+from formwright.search.make import make_searcher, trains_in_slices
 from formwright.search.neighbours import neighbours
-from formwright.search.options import at_least, check
+from formwright.search.options import at_least, check, not_negative
 from formwright.search.predictors import elite, initial_for
 from formwright.search.scores import goals_of
 from formwright.search.unseen import Legal, anything
@@ -35,7 +34,7 @@ class CoarseToFine:
     Each of the `levels` says how many neighbouring members of a list are equal, by the list's name: `{"layers": 2}`.
     Without any, the lists in the space's own tree are freed from the outer to the inner, pairs of equal members first.
     From the second level on, a choice may take what it holds, at the same depth, in one of the `parents` best designs
-    so far or in one of the `neighbours` designs nearest to each of these.
+    so far or in one of the `neighbours` designs within the limits nearest to each of these.
 
     A level ends when its share of the `planned` trials is used up (`shares`, by default equal ones), when no design is
     left or, with a `patience`, when so many finished trials did not better any goal by more than `tolerance`; the
@@ -61,10 +60,10 @@ class CoarseToFine:
         check(
             at_least(1, planned=self.planned, parents=self.parents, **given)
             + at_least(0, neighbours=self.neighbours)
-            + faults_of(self._levels, self.shares, self.options)
+            + not_negative(tolerance=self.tolerance)
+            + faults_of(self._levels, self.shares, self.options, self.space)
+            + _faults_of_searcher(self.searcher)
         )
-        if self.searcher == OWN_NAME:
-            raise IllegalInput(f"searcher is {OWN_NAME!r} itself; it must be the one that searches each level.")
         self._searcher(0, self._narrowed(0, []))  # so that what is wrong with its options is told now
 
     @staticmethod
@@ -125,7 +124,9 @@ class CoarseToFine:
             return []
         listed, card = listing(space), space.card(design)
         found = neighbours(listed, card, listed.points_of([design], [card])[0])
-        return [listed.designs[neighbour.row] for neighbour in found[: self.neighbours]]
+        # of one beyond the limits, the next level would hold choices that nobody may take
+        legal = (neighbour.row for neighbour in found if self.legal(listed.cards[neighbour.row]))
+        return [listed.designs[row] for row in islice(legal, self.neighbours)]
 
     def _narrowed(self, level: int, designs: Sequence[Any]) -> Space:
         return narrowed(self.space, f"{self.space.name}, level {level + 1}", self._levels[level], designs)
@@ -152,6 +153,17 @@ class CoarseToFine:
     @cached_property
     def _levels(self) -> Sequence[Level]:
         return self.levels if self.levels is not None else usual_levels(self.space)
+
+
+def _faults_of_searcher(name: object) -> list[str]:
+    """List what is wrong with the searcher of each level; a name that nobody knows raises `UnknownName`."""
+    if not isinstance(name, str):
+        return [f"searcher is {name!r}; it must be the name of the one that searches each level."]
+    if name == OWN_NAME:
+        return [f"searcher is {OWN_NAME!r} itself; it must be the one that searches each level."]
+    if trains_in_slices(name):  # it would count every slice as a trial of the level, and not know the study's steps
+        return [f"searcher is {name!r}, which trains a design bit by bit; that of a level trains each design once."]
+    return []
 
 
 def _is_used_up(space: Space, history: History) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from formwright.core.errors import nearest
 from formwright.core.records import Objective, Trial
 from formwright.search.scores import goals_of, score
 from formwright.space import Space, lists_of
@@ -31,8 +32,8 @@ def usual_levels(space: Space) -> tuple[Level, ...]:
     return tuple(levels) if levels else ({},)
 
 
-def faults_of(levels: object, shares: object, options: object) -> list[str]:
-    """List a sentence for each fault of the levels, of their shares of the trials and of their searcher's options."""
+def faults_of(levels: object, shares: object, options: object, space: Space) -> list[str]:
+    """List what is wrong with the levels of a space, their shares of the trials or their searcher's options."""
     if not isinstance(options, Mapping) or not options.keys().isdisjoint(_THE_STUDYS):
         return [f"options is {options!r}; it must be an object with settings of the searcher of each level."]
     if not (isinstance(levels, Sequence) and levels and all(map(_is_level, levels))):
@@ -41,7 +42,19 @@ def faults_of(levels: object, shares: object, options: object) -> list[str]:
         isinstance(shares, Sequence) and len(shares) == len(levels) and all(map(_is_share, shares))
     ):
         return [f"shares is {shares!r}; it must be a list of {len(levels)} numbers above 0, one for each level."]
-    return []
+    return _strange(levels, space)
+
+
+def _strange(levels: Sequence[Level], space: Space) -> list[str]:
+    """List the names that are no list of the space, of all levels: a study would meet the last one after hours."""
+    known = sorted(found.name for found in lists_of(space.root))
+    faults = []
+    for name in dict.fromkeys(name for level in levels for name in level if name not in known):
+        close = nearest(name, known)
+        hint = f" Nearest: {close[0]!r}." if close else ""
+        faults.append(f"no list of space {space.name!r} is called {name!r}.{hint}")
+    told = f"It has: {', '.join(known) or 'none'}. Leave levels out (levels=null) for the usual ones of a space."
+    return [*faults, told] if faults else []
 
 
 def converged(
@@ -67,7 +80,11 @@ def converged(
 
 
 def _is_level(level: object) -> bool:
-    return isinstance(level, Mapping) and all(isinstance(tied, int) and tied >= 1 for tied in level.values())
+    return isinstance(level, Mapping) and all(_is_whole(tied) and tied >= 1 for tied in level.values())
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_share(share: object) -> bool:

@@ -1,6 +1,7 @@
 """Searchers by name, for the command line and for files."""
 
 import inspect
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -58,7 +59,7 @@ def make_searcher(
     """
     kind = SEARCHERS.get(name)
     known = option_names(name)
-    faults = [_unknown(name, option, known) for option in options if option not in known]
+    faults = [_unknown(name, option, known, _inner(kind, options)) for option in options if option not in known]
     scaled = getattr(kind, "for_budget", _nothing)(trials, steps)
     given = {option: value for option, value in options.items() if option in known}
     try:
@@ -91,7 +92,17 @@ def _nothing(trials: int | None, steps: int | None) -> Mapping[str, Any]:
     return {}
 
 
-def _unknown(name: str, option: str, known: Sequence[str]) -> str:
+def _inner(kind: Callable[..., Searcher], options: Mapping[str, Any]) -> str | None:
+    """Name the searcher that a searcher of that kind asks, if it asks one."""
+    own = inspect.signature(kind).parameters.get("searcher")
+    name = None if own is None else options.get("searcher", own.default)
+    return name if isinstance(name, str) and name in SEARCHERS.names() else None
+
+
+def _unknown(name: str, option: str, known: Sequence[str], inner: str | None) -> str:
+    if inner is not None and option in option_names(inner):
+        told = f"{inner!r}, which it asks, has it: set options={{{json.dumps(option)}: VALUE}}"
+        return f"the searcher {name!r} has no option {option!r}. {told}."
     close = nearest(option, known)
     hint = f" Nearest: {close[0]!r}." if close else ""
     return f"the searcher {name!r} has no option {option!r}.{hint} It has: {', '.join(known) or 'none'}."

@@ -22,7 +22,7 @@ from formwright.evaluate.inherited import Inherited
 from formwright.evaluate.pretrained import Pretrained, Pretraining
 from formwright.evaluate.shared import Shared, SharedWeights
 from formwright.evaluate.staged import Staged
-from formwright.evaluate.training import Start, Trainer
+from formwright.evaluate.training import Trainer
 from formwright.nn.build import build
 from formwright.nn.heads import refuse_head
 from formwright.nn.hf.load import from_hf
@@ -45,7 +45,7 @@ from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.shorten import shortened
 from formwright.tasks.task import Task
 from formwright.train.distil import Mix, Teaching
-from formwright.train.fit import Training, fresh_model, head_of
+from formwright.train.fit import Training, head_of
 from formwright.train.prepare import prepare
 from formwright.train.recipe import Decay, Recipe
 
@@ -184,7 +184,7 @@ def _scores(config: Config) -> Evaluator:
         return ByProxy(_proxies(config))
     if config.evaluator == "shared":
         first, *others = _raced_costs(config)
-        return cast(Evaluator, Shared(shared_weights(config), first, others=tuple(others)))
+        return cast(Evaluator, Shared(shared_weights(config), first, others=tuple(others), most=config.judged_rows))
     trainer = make_trainer(config)
     if config.evaluator == "pretrained":
         # every trained design is a neighbour: the nearest hundred hardly ever share enough layers, counted whole
@@ -192,10 +192,15 @@ def _scores(config: Config) -> Evaluator:
         inherited = Inherited(trainer, config.pretraining.least_overlap, distance=distance)
         return cast(Evaluator, Pretrained(inherited, make_pretraining(config, config.training.steps)))
     if config.evaluator == "bi-branch":
-        pretraining = make_pretraining(config, config.training.steps)
-        return cast(Evaluator, BiBranch(trainer, pretraining, _branches(config), config.pretraining.from_scratch))
+        return cast(Evaluator, make_bi_branch(config))
     kinds: dict[str, Any] = {"full": Full, "staged": Staged, "inherited": Inherited}
     return cast(Evaluator, kinds[config.evaluator](trainer))
+
+
+def make_bi_branch(config: Config) -> BiBranch:
+    """Make the evaluator of designs that share weights in two branches; it knows the weights they share."""
+    pretraining = make_pretraining(config, config.training.steps)
+    return BiBranch(make_trainer(config), pretraining, _branches(config), config.pretraining.from_scratch)
 
 
 def _branches(config: Config) -> Branches:
@@ -238,22 +243,6 @@ def make_pretraining(config: Config, steps: int) -> Pretraining:
     training = make_training(config.training, max(1, round(share * config.pretraining.steps)))
     pydoc = config.pretraining.text == "pydoc"
     return Pretraining(training, load_task("pydoc/masked").search_view().train if pydoc else None)
-
-
-def make_final_start(config: Config) -> Start:
-    """Give what the final training of a design begins with: fresh weights, pretrained ones, or those it has already.
-
-    Designs that share weights are pretrained alone in the end, for as many steps as they are fine-tuned: the few steps
-    of a trial are enough only because other trials have pretrained its weights before.
-    """
-    if config.evaluator == "shared":
-        network = shared_weights(config)
-        return lambda card, _, __: network.extracted(card)
-    if config.evaluator == "bi-branch":
-        config = replace(config, pretraining=replace(config.pretraining, steps=config.training.steps))
-    elif config.evaluator != "pretrained":
-        return fresh_model
-    return make_pretraining(config, config.final_steps).start()
 
 
 def make_teaching(config: Config) -> Teaching | None:

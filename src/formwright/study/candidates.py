@@ -1,25 +1,31 @@
 """Which designs of a study are delivered."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
 
 from formwright.arch.card import Card
-from formwright.core.records import Objective, Trial
+from formwright.core.records import History, Objective, Trial
 from formwright.search.fronts import best_of, longest
 from formwright.search.scores import goals_of, score
 from formwright.study.baseline import plain_design
 from formwright.study.delivered import Role, undelivered
 from formwright.study.study import Study
+from formwright.study.too_slow import TRIES, Miss, misses
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A design to deliver, what to call it, and why it was chosen."""
+    """A design to deliver, what to call it, and why it was chosen.
+
+    `keeps` names the targets that it has to keep when it is measured, or else another design is tried for them.
+    """
 
     name: str
     role: Role
     card: Card
     trial: int | None = None
+    keeps: tuple[str, ...] = ()
 
 
 def candidates(study: Study, keep: int, *, baseline: bool = True) -> list[Candidate]:
@@ -42,11 +48,14 @@ def within_targets(study: Study, targets: Mapping[str, str]) -> list[Candidate]:
     """Choose for each target, a limit such as `macs<=1e8` under a name, the best design that keeps it.
 
     A design that is the best for several targets is delivered once, under the name of the first. Of equally good ones
-    it is the cheapest.
+    it is the cheapest. One that was measured beyond a target has to keep it no more: it is the last resort.
     """
     found: dict[str, Candidate] = {}
+    tried = misses(study.log.read())
     for name, chosen in _best_within(study, targets, undelivered(study.log)).items():
-        found.setdefault(_card(chosen).digest, Candidate(name, "front", _card(chosen), chosen.number))
+        digest = _card(chosen).digest
+        one = found.get(digest, Candidate(name, "front", _card(chosen), chosen.number))
+        found[digest] = one if digest in tried.get(name, ()) else replace(one, keeps=(*one.keeps, name))
     return list(found.values())
 
 
@@ -68,16 +77,49 @@ def failed_targets(study: Study, targets: Mapping[str, str]) -> list[str]:
 
 
 def _best_within(study: Study, targets: Mapping[str, str], failed: Collection[str]) -> dict[str, Trial]:
-    found: dict[str, Trial] = {}
-    trials = [trial for trial in longest(study.history().finished) if trial.request.card.digest not in failed]
-    for name, text in targets.items():
-        goals = (study.objectives[0], Objective.parse(text))
-        scores = score(trials, goals)
-        kept = [index for index in range(len(trials)) if not scores.violations[index]]
-        if kept:
-            best = min(kept, key=lambda index: (scores.values[index, 0], _cost(trials[index], goals[1])))
-            found[name] = trials[best]
-    return found
+    return best_within(study.history(), study.objectives[0], targets, failed, misses(study.log.read()))
+
+
+def best_within(
+    history: History,
+    goal: Objective,
+    targets: Mapping[str, str],
+    failed: Collection[str],
+    missed: Mapping[str, Mapping[str, Miss]],
+) -> dict[str, Trial]:
+    """Choose for each target the trial of the design to deliver; none where there is none.
+
+    `failed` are the digests of designs that cannot be delivered, `missed` those measured beyond a target, by its name.
+    """
+    trials = [trial for trial in longest(history.finished) if trial.request.card.digest not in failed]
+    chosen = {
+        name: _next(_ranked(trials, goal, Objective.parse(text)), Objective.parse(text), missed.get(name, {}))
+        for name, text in targets.items()
+    }
+    return {name: trial for name, trial in chosen.items() if trial is not None}
+
+
+def _ranked(trials: Sequence[Trial], goal: Objective, limit: Objective) -> list[Trial]:
+    """Give the trials within a limit, the best first, and the cheapest of equally good ones."""
+    scores = score(trials, (goal, limit))
+    kept = [index for index in range(len(trials)) if not scores.violations[index]]
+    kept.sort(key=lambda index: (scores.values[index, 0], _cost(trials[index], limit)))
+    return [trials[index] for index in kept]
+
+
+def _next(ranked: Sequence[Trial], limit: Objective, missed: Mapping[str, Miss]) -> Trial | None:
+    """Choose the best design or, where some were measured beyond the limit, the next one to try.
+
+    That is the best of those that keep the limit if the sum of their parts is as far off as it was so far or, without
+    any, the cheapest. After enough tries it is the one that was measured to be the fastest.
+    """
+    slow = [trial for trial in ranked if _card(trial).digest in missed]
+    left = [trial for trial in ranked if _card(trial).digest not in missed]
+    if slow and (not left or len(missed) >= TRIES):
+        return min(slow, key=lambda trial: missed[_card(trial).digest].measured)
+    off = median(missed[_card(trial).digest].measured / _cost(trial, limit) for trial in slow) if slow else 1.0
+    promising = [trial for trial in left if limit.meets(off * _cost(trial, limit))]
+    return promising[0] if promising else min(left, key=lambda trial: _cost(trial, limit), default=None)
 
 
 def _cost(trial: Trial, limit: Objective) -> float:

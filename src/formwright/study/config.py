@@ -12,6 +12,7 @@ from formwright.study.stop import Stop
 VERSION = 1
 EVALUATORS = ("full", "staged", "inherited", "pretrained", "bi-branch", "proxy", "shared")
 TEXTS = ("task", "pydoc")
+FINAL_WEIGHTS = ("fresh", "store")
 T = TypeVar("T")
 
 
@@ -79,11 +80,15 @@ class Config:
     """Hold a study: what is searched, for what, how, how it is judged, and when it ends.
 
     `objectives` are goals such as `accuracy:max`, `limits` bounds such as `params<=5e6`. `options` are the searcher's.
-    `final_steps` is how long the designs that are kept are trained in the end. `weights` is the folder of the model
-    out of which the evaluator `shared` takes sub-networks, `latency_table` a file by which latency is added up instead
-    of measured. `targets` are limits such as `macs<=1e8` by name: for each the best design within it is delivered.
+    `final_steps` is how long the designs that are kept are trained in the end, `final_weights` what that begins with:
+    `fresh` weights, or the `store` of those that the trials of the evaluator `bi-branch` shared. `weights` is the
+    folder of the model out of which the evaluator `shared` takes sub-networks, `latency_table` a file by which latency
+    is added up instead of measured. `targets` are limits such as `macs<=1e8` by name: for each the best design within
+    it is delivered.
     `first` are designs, as their space writes them, that are judged before the searcher has its say. `distillation`
-    names the teacher of the last training. Paths of what the study itself made are kept as seen from its folder.
+    names the teacher of the last training. `judged_rows` are the rows of validation, chosen at random, that the
+    evaluator `shared` judges by; without a number all. Paths of what the study itself made are kept as seen from its
+    folder.
     """
 
     space: str
@@ -105,6 +110,8 @@ class Config:
     targets: Mapping[str, str] = field(default_factory=dict, hash=False)
     first: tuple[Any, ...] = field(default=(), hash=False)
     distillation: DistillationChoice | None = None
+    final_weights: str = "fresh"
+    judged_rows: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no study can do."""
@@ -116,7 +123,21 @@ class Config:
         if self.keep < 1 or self.final_steps < least:
             told = f"keep must be at least 1 and final_steps {least}, not {self.keep} and {self.final_steps}"
             raise IllegalInput(told)
+        if self.judged_rows is not None and (self.judged_rows < 1 or self.evaluator != "shared"):
+            raise IllegalInput("judged_rows is a number of rows, at least 1, and the evaluator shared alone knows it")
+        self._refuse_final_weights()
         put(self, options=dict(self.options), targets=dict(self.targets))
+
+    def _refuse_final_weights(self) -> None:
+        """Refuse to begin with what is not there."""
+        if self.final_weights not in FINAL_WEIGHTS:
+            told = " and ".join(FINAL_WEIGHTS)
+            raise IllegalInput(f"there are no final weights called {self.final_weights!r}; there are {told}")
+        if self.final_weights == "store" and (self.evaluator != "bi-branch" or self.pretraining.from_scratch):
+            raise IllegalInput(
+                "final weights from the store need trials that leave one: those of the evaluator bi-branch, unless it "
+                "trains every design from scratch"
+            )
 
     def seen_from(self, folder: Path) -> "Config":
         """Give the configuration with the paths of what stands in the study's folder made whole."""

@@ -9,6 +9,8 @@ from pathlib import Path
 from formwright.core.errors import IllegalInput
 from formwright.study.contest import Replay
 
+_BEGINS = '{"table": '  # every line of ours
+
 
 @dataclass(frozen=True)
 class ContestFile:
@@ -25,7 +27,9 @@ class ContestFile:
         if not self.path.exists():
             return []
         try:
-            lines = [json.loads(line) for line in self.path.read_text(encoding="utf-8").split("\n")[:-1]]
+            *whole, rest = self.path.read_text(encoding="utf-8").split("\n")
+            _refuse_anothers(rest)
+            lines = [json.loads(line) for line in whole]
             return [Replay.from_json(line) for line in lines if line["table"] == self.table]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise IllegalInput(f"{self.path} is no file of searches: {error}") from None
@@ -41,6 +45,12 @@ class ContestFile:
                     yield found
         except OSError as error:
             raise IllegalInput(f"cannot write {self.path}: {error.strerror or error}") from None
+
+
+def _refuse_anothers(rest: str) -> None:
+    """Refuse a last line without an end that no search of ours can have begun: `keep` would cut it off."""
+    if not (rest.startswith(_BEGINS) or _BEGINS.startswith(rest)):
+        raise ValueError(f"it ends with {rest[:40]!r}")
 
 
 def _begin_on_a_line(path: Path) -> None:

@@ -8,20 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from formwright.core.errors import EvaluationFailed
-from formwright.core.records import Objective, Request
+from formwright.core.records import Request
 from formwright.cost import input_size, params
 from formwright.evaluate.context import Context
 from formwright.evaluate.final import Final, Verdict, as_it_is
 from formwright.evaluate.training import Trainer
 from formwright.nn.hf.save import counted, save_pretrained_folder
 from formwright.study.alone import alone_in
-from formwright.study.assemble import make_final_start, make_teaching, make_trainer, shared_weights
+from formwright.study.assemble import make_teaching, make_trainer, shared_weights
 from formwright.study.candidates import Candidate
 from formwright.study.delivered import MODELS, UNDELIVERED, Delivered, Undelivered, delivered, undelivered
+from formwright.study.final_start import final_start, from_store
 from formwright.study.identity import own_name
+from formwright.study.in_time import measured_in_time, refuse_slow
 from formwright.study.measured import measured_costs
 from formwright.study.place import Opened
 from formwright.study.proof import refuse_another
+from formwright.study.too_slow import exceeds, misses
 from formwright.train.prepare import prepare
 
 FINAL = "final"  # the folder of the trainings
@@ -32,10 +35,11 @@ def deliver(opened: Opened, candidate: Candidate, after_step: Callable[[int, flo
     """Train a design as long as the configuration says, test it, and write it; what was delivered before is kept.
 
     Where another process delivers the same one, wait for it and return what it made. Raise `EvaluationFailed`, and note
-    it, where the design cannot be trained that long.
+    it, where the design cannot be trained that long, or misses a target that it has to keep when it is measured.
     """
     folder = opened.place.folder / FINAL / candidate.name
     if (earlier := made_before(opened, candidate)) is not None:
+        refuse_slow(opened, candidate, earlier.costs)
         return earlier
     with alone_in(folder):
         context = Context(opened.config.seed, folder, after_step=after_step)
@@ -60,10 +64,11 @@ def made_before(opened: Opened, candidate: Candidate) -> Delivered | None:
 
 def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> Delivered:
     began, trainer = time.perf_counter(), make_trainer(opened.config, opened.config.final_steps or None)
+    latency_ms = measured_in_time(opened, candidate)  # before it is trained and tested in vain
     try:
         verdict = _verdict(opened, candidate, trainer, context)
         verdict.model.cpu().eval()
-        costs = _measured(opened, verdict)
+        costs = _measured(opened, verdict, latency_ms)
         folder = _write(opened, candidate, trainer, verdict, costs)
         if not opened.config.final_steps:
             _prove(folder, opened, candidate)
@@ -89,20 +94,16 @@ def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> 
     return found
 
 
-def _measured(opened: Opened, verdict: Verdict) -> dict[str, float]:
+def _measured(opened: Opened, verdict: Verdict, latency_ms: float | None) -> dict[str, float]:
     shared = opened.config.evaluator == "shared"
-    return measured_costs(verdict.model, opened.config.training.length) if shared else {}
-
-
-def exceeds(costs: Mapping[str, float], limit: str) -> bool:
-    """Tell whether what was measured of a model lies beyond a limit, which the sum of its parts may have kept."""
-    wanted = Objective.parse(limit)
-    return wanted.name in costs and not wanted.meets(costs[wanted.name])
+    return measured_costs(verdict.model, opened.config.training.length, latency_ms) if shared else {}
 
 
 def _verdict(opened: Opened, candidate: Candidate, trainer: Trainer, context: Context) -> Verdict:
     if opened.config.final_steps:
-        final = Final(trainer, make_final_start(opened.config), make_teaching(opened.config))
+        assert context.folder is not None
+        start = final_start(opened, candidate, context.folder)
+        final = Final(trainer, start, make_teaching(opened.config))
         return final.verdict(Request(candidate.card), context, test=trainer.task.has_test)
     network = shared_weights(opened.config)
     return as_it_is(network.extracted(candidate.card), network.prepared, context)
@@ -141,7 +142,8 @@ def _write(
             "searcher": opened.config.searcher,
             "trial": candidate.trial,
             "task": task,
-            **_target(opened.config.targets.get(candidate.name), measured),
+            **_began(opened, candidate),
+            **_target(opened, candidate.name, measured),
         },
         force=True,
     )
@@ -157,10 +159,20 @@ def _as_told(measured: Mapping[str, float], size: str) -> dict[str, str]:
     }
 
 
-def _target(limit: str | None, measured: Mapping[str, float]) -> dict[str, str]:
+def _began(opened: Opened, candidate: Candidate) -> dict[str, str]:
+    """Tell where a model that was not begun with fresh weights has them from."""
+    return {"began with": "the weights that the trials shared"} if from_store(opened, candidate) else {}
+
+
+def _target(opened: Opened, name: str, measured: Mapping[str, float]) -> dict[str, str]:
+    """Say what the model was made for, and how many designs were tried for it that were measured beyond it."""
+    limit, tried = opened.config.targets.get(name), len(misses(opened.log.read()).get(name, ()))
     if limit is None:
         return {}
-    return {"target": f"{limit}, which was exceeded when it was measured" if exceeds(measured, limit) else limit}
+    fastest = f", the fastest of {tried} designs that were tried" if tried > 1 else ""
+    if exceeds(measured, limit):
+        return {"target": f"{limit}, which was exceeded when it was measured{fastest}"}
+    return {"target": f"{limit}, kept when measured after {tried} that were not" if tried else limit}
 
 
 def without_folder(name: str) -> str:

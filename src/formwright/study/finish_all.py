@@ -14,6 +14,7 @@ from formwright.study.finish import FINAL, deliver
 from formwright.study.launch import PAUSE, WorkersDied, end_with_launcher, one_thread_each, without_interruption
 from formwright.study.place import Opened, Place
 from formwright.study.steps import step_writer
+from formwright.study.too_slow import TooSlow
 from formwright.train.interrupt import Interruption
 
 
@@ -24,24 +25,26 @@ def deliver_all(
 
     A wish to stop, which is looked at all the while, ends in a KeyboardInterrupt. A design whose training fails is
     noted, said on standard error, and replaced by the next best: by that within the same target, where there are
-    targets. Baselines come last.
+    targets. So is one that is measured beyond its target, a few times. Baselines come last.
     """
-    models: list[Delivered] = []
+    models: dict[str, Delivered] = {}
     tried: list[Candidate] = []
     while chosen:
         found = _side_by_side(opened, chosen, workers, wish or Interruption())
-        models += [model for model in found if model is not None]
+        models |= {model.name: model for model in found if model is not None}
         tried += chosen
         lost = [each for each, model in zip(chosen, found, strict=True) if model is None and each.role != "baseline"]
         chosen = _next_best(opened, tried, len(lost)) if lost else []
-    return sorted(models, key=lambda model: _place(opened, model))
+    return sorted(models.values(), key=lambda model: _place(opened, model))
 
 
 def _next_best(opened: Opened, tried: Sequence[Candidate], number: int) -> list[Candidate]:
     study = assemble(opened.config, opened.log, opened.place.folder)
     if opened.config.targets:
-        cards = {candidate.card.digest for candidate in tried}
-        return [each for each in within_targets(study, opened.config.targets) if each.card.digest not in cards]
+        # what was too slow for one target may do for others
+        before = {(candidate.card.digest, candidate.keeps) for candidate in tried}
+        within = within_targets(study, opened.config.targets)
+        return [each for each in within if (each.card.digest, each.keeps) not in before]
     names = {candidate.name for candidate in tried}
     ranked = candidates(study, len(tried) + number, baseline=False)
     return [candidate for candidate in ranked if candidate.name not in names][:number]
@@ -90,6 +93,9 @@ def _deliver_at(place: Place, candidate: Candidate) -> Delivered | None:
     with place.open() as opened:
         try:
             return deliver(opened, candidate, step_writer(place.folder / FINAL / candidate.name))
+        except TooSlow as error:
+            print(f"{candidate.name}: {error}; another design is tried", file=sys.stderr, flush=True)
+            return None
         except EvaluationFailed as error:
             print(f"{candidate.name} cannot be delivered: {error}", file=sys.stderr, flush=True)
             return None

@@ -141,6 +141,9 @@ def _read(folder: Path) -> dict[str, Any]:
     match facts:
         case {"storage": str() | None as storage, "name": str(name)}:
             return {"storage": storage, "name": name}
+        case {"architectures": _}:  # of Hugging Face, which uses the same name
+            told = f"`formwright measure {folder}` tells of it, and the folder of its study shows the design"
+            raise IllegalInput(f"{folder} holds a model, not a study: {told}")
     needed = "that of a study has a 'storage', text or null, and a 'name'"
     raise IllegalInput(f"cannot read {path}: {needed}{_way_out(folder)}")
 

@@ -113,7 +113,7 @@ class Started:
         refuse_sizes(self.sizes, LATENCY, *costs.extremes(LATENCY))
         ends = blocks_of(costs, dict.fromkeys(self.menu.embeddings, 0.0), [costs.ends] * self.menu.blocks)
         for size in self.sizes:
-            ends.best(size.limits)
+            ends.refuse(size.limits)
 
     @property
     def longest(self) -> int:
