@@ -122,7 +122,7 @@ def test_another_end_of_the_search_replaces_the_number_of_trials(configured: Con
         (["--recipe", "flexibert", "--option", "tolerance=little"], "tolerance is 'little'; it must be a number"),
         (["--recipe", "flexibert", "--option", "searcher=5"], "searcher is 5; it must be the name"),
         (["--recipe", "flexibert", "--option", "coordinates=one-hot"], 'set options={"coordinates": VALUE}'),
-        (["nas-bert", "--recipe", "flexibert"], "no list of space 'nas-bert' is called 'layers"),
+        (["--recipe", "flexibert", "--option", 'levels=[{}, {"layer": 2}]'], "is called 'layer'. Nearest: 'layers'"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options: list[str], told: str, run: Run, tmp_path: Path) -> None:
