@@ -53,9 +53,10 @@ def test_the_noise_of_the_package_is_what_the_documentation_says() -> None:
     found = load_flexibench()
     scores = found.scores()
     assert 0.45 < np.nanmin(scores) < 0.6 < np.nanmedian(scores) < np.nanmax(scores) <= 0.96
-    assert np.corrcoef(scores, found.scores("test"))[0, 1] > 0.9
+    assert np.corrcoef(scores, found.scores("test"))[0, 1] > 0.99
     noise = found.noise()
-    assert (noise.designs, noise.seeds) == (40, 5)
-    # one training says less of a design than of its seed
-    assert noise.between_seeds == pytest.approx(0.088, abs=5e-4)
-    assert noise.between_designs == pytest.approx(0.075, abs=5e-4)
+    assert noise.designs >= 40
+    assert noise.seeds == 5
+    # one training says more of a design than of its seed, but not by much
+    assert noise.between_seeds == pytest.approx(0.046, abs=5e-4)
+    assert noise.between_designs == pytest.approx(0.060, abs=5e-4)
