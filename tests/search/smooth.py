@@ -1,15 +1,16 @@
 """A smooth problem over any space: every gene counts, and so does every pair of genes."""
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from formwright.core.protocols import Searcher
-from formwright.core.records import Observation, Request
+from formwright.core.records import History, Observation, Request
 from formwright.core.rng import derive
 from formwright.space import Space
-from formwright.testing.loop import run
+from formwright.testing.loop import run, tell
 
 
 class Smooth:
@@ -37,3 +38,15 @@ class Smooth:
         history = run(searcher, self, trials, seed)
         best = max(trial.observation.metrics["accuracy"] for trial in history.finished if trial.observation)
         return float((self.sorted > best + 1e-9).mean())
+
+    def asks_otherwise_for_pending(self, searcher: Searcher) -> bool:
+        """Tell whether a pending trial ever leads to another request than one that has failed."""
+        history = run(searcher, self, 12)
+        differ = []
+        for length in range(6, 12):
+            pending = History(
+                (*history.trials[:length], replace(history.trials[length], state="pending", observation=None))
+            )
+            failed = tell(pending, length, "out of memory")
+            differ.append(searcher.ask(pending, derive(1)) != searcher.ask(failed, derive(1)))
+        return any(differ)

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from tests.search.smooth import Smooth
@@ -69,15 +67,8 @@ def test_a_space_too_large_to_list_is_searched_beyond_the_pool() -> None:
 def test_pending_trials_are_believed() -> None:
     space = small()
     searcher = GpBo(space, GOAL, coordinates="one-hot", initial=4)
-    history = run(searcher, Smooth(space), 12)
-    differ = []
-    for length in range(6, 12):
-        pending = History(
-            (*history.trials[:length], replace(history.trials[length], state="pending", observation=None))
-        )
-        failed = tell(pending, length, "out of memory")
-        differ.append(searcher.ask(pending, derive(1)) != searcher.ask(failed, derive(1)))
-    assert any(differ)  # a failed trial is neither asked for again nor believed
+    # a failed trial is neither asked for again nor believed
+    assert Smooth(space).asks_otherwise_for_pending(searcher)
 
 
 def test_a_listed_card_without_a_design_is_learnt_from() -> None:
