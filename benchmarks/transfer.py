@@ -102,14 +102,23 @@ def spared(threshold: float, searches: int = 20) -> float:
     """Return the share of random designs, one after the other, that find a neighbour among those before them."""
     shares = []
     for seed in range(searches):
-        rng = derive(seed, "searched")
-        cards = [PAIRS.card(PAIRS.sample(rng, "gene")) for _ in range(SEARCHED)]
+        cards = drawn(seed)
         found = [
             any(overlap_fraction(card, other) >= threshold for other in cards[:index])
             for index, card in enumerate(cards)
         ]
         shares.append(np.mean(found))
     return float(np.mean(shares))
+
+
+def drawn(seed: int, number: int = SEARCHED) -> list[Card]:
+    """Draw different random designs; a search asks for none twice."""
+    rng = derive(seed, "searched")
+    cards: dict[str, Card] = {}
+    while len(cards) < number:
+        card = PAIRS.card(PAIRS.sample(rng, "gene"))
+        cards.setdefault(card.digest, card)
+    return list(cards.values())
 
 
 def summary(rows: Sequence[Row]) -> Row:

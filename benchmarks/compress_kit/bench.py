@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors.torch import save
 from torch import nn
 
 from formwright.arch.card import Card
@@ -170,10 +172,11 @@ class Bench:
             return judge(model, prepared, prepared.validation)[self.metric]
 
     def judged(self, model: nn.Module, name: str) -> Row:
-        """Score a model on validation and, once, on test."""
+        """Score a model on validation and, once, on test: other weights of the same name are another model."""
         prepared, folder = self.started.begun.prepared, self.out / "final" / name
+        label = f"{name} {_digest(model)}"
         with threads(1):
-            tested = test_once(model, prepared, name, folder) if prepared.task.has_test else {}  # type: ignore[arg-type]
+            tested = test_once(model, prepared, label, folder) if prepared.task.has_test else {}  # type: ignore[arg-type]
         return {"validation": self.validated(model), "test": tested.get(self.metric)}
 
     def judged_design(self, model: TaskModel, name: str) -> Row:
@@ -232,3 +235,7 @@ class Bench:
     def otherwise(self, **changes: Any) -> Method:
         """Give the method with something changed."""
         return replace(self.method, **changes)
+
+
+def _digest(model: nn.Module) -> str:
+    return hashlib.sha256(save({name: one.contiguous() for name, one in model.state_dict().items()})).hexdigest()[:16]

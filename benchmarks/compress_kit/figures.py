@@ -23,8 +23,11 @@ Kept = Mapping[str, Any]
 
 
 def kept_results(folder: Path) -> list[Kept]:
-    """Read the arms of every seed of a task that has a teacher."""
+    """Read the arms of every seed of a task that has a teacher; refuse seeds of different settings."""
     seeds = sorted(path.parent for path in folder.glob("seed-*/arms") if (path / "teacher.json").is_file())
+    settings = [json.loads((seed / "setting.json").read_text(encoding="utf-8")) | {"seed": None} for seed in seeds]
+    if any(one != settings[0] for one in settings):
+        raise SystemExit(f"{folder} holds seeds of different settings, whose mean says nothing")
     return [
         {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((seed / "arms").glob("*.json"))}
         for seed in seeds

@@ -31,10 +31,13 @@ def lines(found: Mapping[str, Mapping[str, Sequence[float]]]) -> list[str]:
 
 
 def _numbers(row: Kept) -> dict[str, float]:
-    """Pick the scores of an arm: of its one model, of those at each share, and their hypervolumes."""
+    """Pick the numbers of an arm: scores of its models with their hypervolumes, or what it measured by name."""
     found = {split: row.get(split) for split in _SPLITS}
     for share, one in row.get("at", {}).items():
         found |= {f"{share} {split}": one.get(split) for split in _SPLITS}
     volumes = row.get("hypervolume")
     found |= {f"hypervolume {split}": volumes.get(split) for split in _SPLITS} if isinstance(volumes, Mapping) else {}
+    for name, one in row.items():
+        if name not in {"at", "hypervolume"} and isinstance(one, Mapping):
+            found |= {f"{name} {what}": value for what, value in one.items() if isinstance(value, int | float)}
     return {name: float(value) for name, value in found.items() if value is not None}

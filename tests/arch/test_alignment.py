@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.arch.random_cards import random_card
+from tests.arch.whole_space import seconds_for_all_pairs
 
 from formwright.arch.alignment import Alignment
 from formwright.arch.card import Card
@@ -112,3 +113,9 @@ def test_only_equal_layers_are_at_distance_0() -> None:
     matrix = Alignment.of(cards).between(cards, cards)
     assert len(cards) == 20
     assert (matrix + np.eye(len(cards)) > 0).all()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_all_pairs_of_the_whole_space_take_less_than_a_minute() -> None:
+    assert seconds_for_all_pairs(Alignment) < 60

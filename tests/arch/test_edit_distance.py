@@ -5,6 +5,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from tests.arch.whole_space import seconds_for_all_pairs
 
 from formwright.arch.block_order import BlockOrder
 from formwright.arch.card import Card
@@ -100,3 +101,8 @@ def test_whole_space_has_as_many_places_as_collections_of_blocks() -> None:
     landmarks = measure.between(cards, cards[::97])
     assert len(cards) == 9312
     assert len(collections) == len(np.unique(landmarks, axis=0)) == 3096
+
+
+@pytest.mark.slow
+def test_all_pairs_of_the_whole_space_take_less_than_ten_seconds() -> None:
+    assert seconds_for_all_pairs(EditDistance) < 10

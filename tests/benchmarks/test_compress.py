@@ -52,6 +52,7 @@ def test_the_front_is_drawn_from_what_is_kept(
             tmp_path / "glue-sst2" / f"seed-{seed}",
             **{"teacher": teacher, usual: {"at": at(compress, score)}, "front-fewer-layers": {"at": at(compress, 0.5)}},
         )
+        settled(tmp_path / "glue-sst2" / f"seed-{seed}", seed=seed, epochs=6)
     compress.main(["--figures", str(tmp_path), "--results", str(tmp_path)])
     assert capsys.readouterr().out == f"{tmp_path / 'front.svg'}\n"  # other tasks have no results
     page = ElementTree.fromstring((tmp_path / "front.svg").read_text(encoding="utf-8"))
@@ -62,6 +63,14 @@ def test_the_front_is_drawn_from_what_is_kept(
     assert len(page.findall(f"{SVG}polyline")) == 3
     band = page.findall(f"{SVG}polygon")[0]
     assert len({point.split(",")[1] for point in band.attrib["points"].split()}) == 8  # the seeds differ at each share
+    settled(tmp_path / "glue-sst2" / "seed-1", seed=1, epochs=2)
+    with pytest.raises(SystemExit, match="different settings"):
+        compress.main(["--figures", str(tmp_path), "--results", str(tmp_path)])
+
+
+def settled(folder: Path, **setting: int) -> None:
+    """Leave the setting of a seed where the benchmark does."""
+    (folder / "setting.json").write_text(json.dumps(setting), encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -162,7 +171,7 @@ def test_seeds_are_summed_up_by_mean_and_range() -> None:
         for score in (0.6, 0.8)
     ]
     seeds[0]["a"]["hypervolume"] = {"validation": 0.25}
-    seeds[1]["searches"] = {"nsga2": {"hypervolume": 0.3}}
+    seeds[1]["searches"] = {"nsga2": {"hypervolume": 0.3, "curve": [[1, 0.3]], "validations to 98%": None}}
     found = kit.summary(seeds)
     assert found["a"] == {
         "50% validation": [0.6, 0.8],
@@ -171,7 +180,7 @@ def test_seeds_are_summed_up_by_mean_and_range() -> None:
     }
     assert kit.lines(found)[0] == "  teacher validation: 0.9000 (0.9000 to 0.9000; seeds: 2)"
     assert "  a 50% validation: 0.7000 (0.6000 to 0.8000; seeds: 2)" in kit.lines(found)
-    assert "searches" not in found
+    assert found["searches"] == {"nsga2 hypervolume": [0.3]}
 
 
 @pytest.mark.slow

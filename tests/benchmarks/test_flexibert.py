@@ -1,25 +1,49 @@
+import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.evaluate.fake_table import fake_benchmark
 
 from formwright.space.zoo import load_space
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
+METHODS = ("random", "regularized-evolution")
 
 
 @pytest.fixture
-def fronts(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """Import the script as Python runs it, its folder first on the path; it has few methods and a fake table."""
     monkeypatch.syspath_prepend(str(FOLDER))
+    import flexibert
+
+    monkeypatch.setattr(flexibert, "METHODS", METHODS)
+    monkeypatch.setattr(flexibert, "load_flexibench", lambda path: fake_benchmark())
+    yield flexibert
+    ours = ("flexibert", "charts")
+    for name in [name for name in sys.modules if name in ours or name.startswith("flexibert_kit")]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def fronts(script: ModuleType) -> ModuleType:
     from flexibert_kit import fronts
 
-    yield fronts
-    for name in [name for name in sys.modules if name.startswith("flexibert_kit")]:
-        del sys.modules[name]
+    return fronts
+
+
+@pytest.fixture
+def surrogate(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    from flexibert_kit import surrogate
+
+    monkeypatch.setattr(surrogate, "COORDINATES", ("one-hot",))
+    monkeypatch.setattr(surrogate, "OBSERVATIONS", (20,))
+    return surrogate
 
 
 def kind(fronts: ModuleType, params: Any, validation: Any, test: Any = None) -> Any:
@@ -58,3 +82,60 @@ def test_more_designs_do_not_win_by_their_number(fronts: ModuleType, monkeypatch
     assert found["all"]["best mixed"] > found["all"]["best uniform"] + 0.5
     low, _, high = found["equally many (5 %, median, 95 %)"]["mixed minus uniform at its size"]
     assert low < 0 < high
+
+
+def test_a_contest_prints_draws_and_keeps_what_was_found(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = ["--results", str(tmp_path / "rows"), "--json", str(tmp_path / "json"), "--figures", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["flexibert", "--parts", "contest", "--runs", "2", "--workers", "1", *files])
+    script.main()
+    printed, rows = capsys.readouterr().out, (tmp_path / "rows").read_text(encoding="utf-8")
+    found = json.loads((tmp_path / "json").read_text(encoding="utf-8"))
+    assert (found["designs"], found["runs"], set(found["methods"])) == (200, 2, set(METHODS))
+    assert [len(one["curve"]) for one in found["methods"].values()] == [100, 100]
+    assert (tmp_path / "flexibert-contest.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert len(rows.splitlines()) == 4
+    script.main()  # every search is there already
+    assert (tmp_path / "rows").read_text(encoding="utf-8") == rows
+    assert capsys.readouterr().out == printed
+
+
+def test_standings_are_printed_as_a_table_in_markdown(script: ModuleType) -> None:
+    curve = [0.5] * 29 + [0.8] + [0.9] * 70
+    found = {
+        **dict.fromkeys(("test_curve", "test_curve_low", "test_curve_high"), curve),
+        **{"final": 0.95, "interval": [0.94, 0.96], "test": 0.91, "test_interval": [0.9, 0.92], "seconds": 1.26},
+        "top": {"designs": 1, "share": 0.25, "evaluations": None},
+        "good": {"designs": 2, "share": 1.0, "evaluations": 20.0},
+    }
+    head, rule, row = script.table_of({"mine": found}).splitlines()
+    assert head == (
+        "| method | 30 evaluations: test | 100: validation | 100: test"
+        " | best 1 designs, after | best 2 designs, after | CPU s a search |"
+    )
+    assert rule == "|---" * 7 + "|"
+    assert row == (
+        "| mine | 0.8000 [0.8000, 0.8000] | 0.9500 [0.9400, 0.9600] | 0.9100 [0.9000, 0.9200]"
+        " | 25%, - | 100%, 20 | 1.3 |"
+    )
+
+
+def test_the_surrogate_is_judged_on_designs_it_has_not_seen(surrogate: ModuleType) -> None:
+    found = surrogate.judged(fake_benchmark(), repeats=1)
+    noisy, plain = (found[f"one-hot, 20 observations, {kind}"] for kind in ("heteroscedastic", "homoscedastic"))
+    assert 0.2 < noisy["tau"] < 1
+    # only the first expects noise, so that its intervals are the wider ones
+    assert plain["within the 90 % interval"] < noisy["within the 90 % interval"] <= 1
+    for name in surrogate.CLIMBS:
+        below = noisy[f"{name}: below it, in deviations"]
+        assert noisy[f"{name}: finds the highest"] == (below == 0)
+        assert below >= 0
+
+
+def test_designs_whose_training_failed_are_not_learnt_from(surrogate: ModuleType) -> None:
+    whole = fake_benchmark()
+    validation = whole.table.validation.copy()
+    validation[::2] = np.nan
+    found = surrogate.judged(replace(whole, table=replace(whole.table, validation=validation)), repeats=1)
+    assert all(np.isfinite(list(figures.values())).all() for figures in found.values())

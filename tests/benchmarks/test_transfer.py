@@ -29,6 +29,20 @@ def test_pairs_share_what_they_should(transfer: ModuleType) -> None:
         assert all(query != neighbour for query, neighbour in pairs)
 
 
+def test_a_search_asks_for_no_design_twice(transfer: ModuleType) -> None:
+    for seed in range(3):
+        cards = transfer.drawn(seed)
+        assert len(cards) == len({card.digest for card in cards}) == transfer.SEARCHED
+    assert transfer.drawn(0) == transfer.drawn(0) != transfer.drawn(1)
+
+
+def test_what_is_spared_is_counted_among_different_designs(
+    transfer: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "drawn", lambda seed: list(transfer.pair(0.75, 0)))
+    assert [transfer.spared(threshold, searches=1) for threshold in (0.7, 0.8)] == [0.5, 0.0]
+
+
 def test_a_lower_threshold_spares_more(transfer: ModuleType) -> None:
     high, low = (transfer.spared(threshold, searches=2) for threshold in (0.8, 0.5))
     assert 0 < high < low < 1

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,6 +84,16 @@ def test_kept_searches_are_not_made_again(
     assert len((tmp_path / "runs").read_text().splitlines()) == 3
     monkeypatch.setattr("formwright.study.contest.replay", None)  # whoever searches fails
     assert run(*call).data == first
+
+
+def test_kept_rows_that_the_table_lacks_are_a_users_error(run: Run, table: Path, tmp_path: Path) -> None:
+    line = ("bench", "flexi", "--methods", "random", *HERE, "--table", table, "--results", tmp_path / "runs")
+    assert run(*line).code == 0
+    kept = (tmp_path / "runs").read_text(encoding="utf-8")
+    (tmp_path / "runs").write_text(re.sub(r'"best": \[\d+', '"best": [200', kept), encoding="utf-8")
+    done = run(*line)
+    assert (done.code, done.out) == (2, "")
+    assert "runs is no file of searches: line 1: the row 200 is beyond the 200 rows of the table" in done.err
 
 
 def test_how_far_it_is_is_told_now_and_then(

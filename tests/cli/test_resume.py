@@ -93,7 +93,7 @@ def test_a_study_that_ended_by_time_goes_on_to_a_number_of_trials(tmp_path: Path
     line = ("resume", place.folder, "--workers", 1, "--no-baseline")
     extended = facts(*line, "--trials", 3, "--max-failures", 0)
     assert [trial["state"] for trial in extended["trials"]] == ["finished"] * 3
-    stop = {"trials": 3, "seconds": None, "steps": None, "patience": None, "failures": 0}
+    stop = {"trials": 3, "seconds": None, "steps": None, "patience": None, "tolerance": 0.0, "failures": 0}
     assert extended["config"]["stop"] == stop
     again = facts(*line, "--spend-steps", 100, "--patience", 1)
     assert len(again["trials"]) >= 3

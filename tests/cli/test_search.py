@@ -134,11 +134,12 @@ def refused(run: Run, folder: Path, *options: object, out: str = "study") -> str
     ("options", "told"),
     [
         (["--searcher", "regevo"], "no searcher called 'regevo'. Nearest: 'regularized-evolution'"),
-        (["--option", "tres=3"], "has no option 'tres'. Nearest: 'trees'"),
+        (["--option", "alpa=0.3"], "has no option 'alpa'. Nearest: 'alpha'"),
         (["--option", "population"], "--option is NAME=VALUE, not 'population'"),
         (["--option", "=3"], "--option is NAME=VALUE, not '=3'"),
-        (["--option", "trees=0"], "trees is 0"),
-        (["--option", "trees=many"], "trees is 'many'"),
+        (["--option", "initial=0"], "initial is 0"),
+        (["--option", "initial=many"], "initial is 'many'"),
+        (["--tolerance", "0.1"], "--tolerance says what --patience takes for no better"),
         (["--evaluator", "fulll"], "no evaluator is called 'fulll'"),
         (["--evaluator", "proxy", "--proxy", "sinflow"], "sinflow"),
         (["--proxy", "synflow"], "--proxy synflow goes with --evaluator proxy"),
@@ -171,6 +172,16 @@ def test_an_unknown_space_is_refused(space: str, told: str, run: Run, tmp_path: 
     done = run(line[0], space, *line[2:])
     assert (done.code, done.out) == (2, "")
     assert told in done.err
+
+
+def test_a_space_that_builds_nothing_is_refused(run: Run, tmp_path: Path) -> None:
+    lines = ("from dataclasses import replace", "from formwright.testing.spaces import tiny")
+    (tmp_path / "own.py").write_text("\n".join([*lines, "MINE = replace(tiny(), build=lambda design: 1 / 0)"]))
+    line = search_line(tmp_path)
+    done = run(line[0], f"{tmp_path / 'own.py'}:MINE", *line[2:])
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("formwright: the `build` of space 'tiny' failed for the design")
+    assert not (tmp_path / "study").exists()
 
 
 def test_an_unknown_task_is_refused(run: Run, tmp_path: Path) -> None:

@@ -145,6 +145,14 @@ def test_hours_scale_the_stages(tmp_path: Path) -> None:
         job(tmp_path, model=Path(started.job.model), hours=0.01).started().plan(lambda: speeds, 1)
 
 
+def test_a_hastened_teacher_with_few_steps_has_a_higher_rate(tmp_path: Path) -> None:
+    usual = job(tmp_path, teacher_epochs=4.0).started()
+    hastened = replace(usual, job=replace(usual.job, hastened=True)).method
+    assert usual.method.teacher_rate(1) == hastened.teacher_rate(4 * STEPS) == hastened.teacher_rate(9 * STEPS) == 1e-3
+    assert hastened.teacher_rate(STEPS) == pytest.approx(2e-3)
+    assert hastened.teacher_rate(1) < 4.01e-3
+
+
 def test_a_short_search_judges_by_some_of_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = job(tmp_path, hours=0.1, teacher_epochs=20.0, epochs=60.0).started()
     rows = len(started.begun.prepared.validation.examples)
@@ -234,7 +242,7 @@ def test_a_compression_has_a_usual_folder(model: str, task: str, folder: str) ->
 def test_a_target_above_the_model_limits_to_the_model(tmp_path: Path) -> None:
     started = job(tmp_path, targets=("macs=1e12", "latency_ms=9"), whole=False).started()
     costs = started.costs(TABLE)
-    assert started.limits(costs) == {"macs-1e+12": f"macs<={FULL!r}", "latency_ms-9": "latency_ms<=5.0"}
+    assert started.limits(costs) == {"macs-1000000000000": f"macs<={FULL!r}", "latency_ms-9": "latency_ms<=5.0"}
     assert [reach.high for reach in started.reaches(costs)] == [FULL, 5.0]
     assert [line.split()[2] for line in started.told_above(costs)] == ["macs", "latency_ms"]
 

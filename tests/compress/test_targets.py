@@ -18,8 +18,8 @@ from formwright.core.records import Objective
         (" macs = 12.5 % ", Target("macs", 12.5, True), "macs-12.5pct"),
         ("latency_ms=8", Target("latency_ms", 8.0), "latency_ms-8"),
         ("latency_ms=100%", Target("latency_ms", 100.0, True), "latency_ms-100pct"),
-        ("params=1e7", Target("params", 1e7), "params-1e+07"),
-        ("params-body=2E6", Target("params-body", 2e6), "params-body-2e+06"),
+        ("params=1e7", Target("params", 1e7), "params-10000000"),
+        ("params-body=2E6", Target("params-body", 2e6), "params-body-2000000"),
     ],
 )
 def test_a_target_is_a_share_or_an_amount(text: str, target: Target, name: str) -> None:

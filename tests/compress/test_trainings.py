@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,6 +128,24 @@ def test_a_model_that_answers_the_task_stays_its_own_teacher(order: Order, tmp_p
     assert digest(known) == weights_digest(started.begun.imported.weights)
     assert len(told) == (6 if order == "movement" else 0)  # only to see where its weights move
     assert any(scores.any() for scores in space_scores(started.method, folders).scores)
+
+
+def test_a_hastened_teacher_is_trained_at_its_higher_rate(
+    started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates: list[float] = []
+
+    def watched(*given: Any) -> list[float]:
+        rates.append(given[3].learning_rate)
+        return train(*given)
+
+    train = trainings.train
+    monkeypatch.setattr(trainings, "train", watched)
+    hurried = replace(started, job=replace(started.job, hastened=True, teacher_epochs=4.0))
+    taught(started, Folders(tmp_path / "usual"))
+    taught(hurried, Folders(tmp_path / "hurried"))
+    assert rates == [1e-3, hurried.method.teacher_rate(6)]
+    assert rates[0] < rates[1]
 
 
 def test_the_hidden_size_is_scored_where_it_may_shrink(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ import pickle
 import pytest
 
 from formwright.core.errors import (
+    BuildFailed,
     Fault,
     FormwrightError,
     IllegalDesign,
@@ -18,6 +19,7 @@ ERRORS = [
     (UnknownName("searcher", "regevo", SEARCHERS), LookupError),
     (IllegalDesign([Fault("layers[3].heads", "is 12")], what="space"), ValueError),
     (IllegalInput("bad"), ValueError),
+    (BuildFailed("no card"), RuntimeError),
     (NotCountable("too large"), ValueError),
     (MissingExtra("ray", "ray"), ImportError),
 ]

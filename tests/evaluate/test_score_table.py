@@ -1,3 +1,4 @@
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ import pytest
 from tests.evaluate.fake_table import MARKS, fake_table
 
 from formwright.core.errors import IllegalInput
+from formwright.core.rng import derive
 from formwright.evaluate.score_table import ScoreTable, prefix, read_score_table
 from formwright.testing.spaces import small
 
@@ -58,6 +60,19 @@ def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(IllegalInput, match="cannot read the table of scores"):
             read_score_table(path)
+
+
+def test_a_damaged_table_is_refused_wherever_the_damage_is(tmp_path: Path) -> None:
+    path = tmp_path / "table.npz"
+    TABLE.write(path)
+    whole, rng = path.read_bytes(), derive(0, "damage")
+    for begin in rng.integers(len(whole) - 8, size=100):
+        path.write_bytes(whole[:begin] + rng.bytes(8) + whole[begin + 8 :])
+        with suppress(IllegalInput):  # a date may be damaged, and nobody is hurt
+            read_score_table(path)
+    path.write_bytes(whole.replace(b"\x08\x00", b"\x63\x00"))  # an unknown way to compress
+    with pytest.raises(IllegalInput, match="or it is damaged"):
+        read_score_table(path)
 
 
 class Touching:

@@ -36,7 +36,7 @@ MIXERS: dict[str, Mixer] = {
     "dct": Transform("dct"),
     "dft, relative": Transform("dft", RelativeAttention(2, 8, 9)),
     "dct, relative": Transform("dct", RelativeAttention(4, 4, 5)),
-    "dynamic 3": DynamicConvolution(3, 2, 8),
+    "dynamic 9": DynamicConvolution(9, 2, 8),
     "dynamic 4, relative": DynamicConvolution(4, 2, 4, Relative(9)),
     "separable 3": SeparableConvolution(3),
     "separable 6": SeparableConvolution(6, stacked=3),

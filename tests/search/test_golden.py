@@ -30,20 +30,23 @@ NAMES = (
     "forest",
     "bananas",
     "boshnas",
+    "boshnas/defaults",
 )
-# those that fit a model look at a space that is quickly listed, by points that need no fit of their own
+# those that fit a model look at a space quickly listed, all but the last by points that need no fit of their own
 MODELLED: dict[str, dict[str, Any]] = {
     "gp-bo": {"coordinates": "one-hot"},
     "forest": {"trees": 6},
     "bananas": {"coordinates": "path"},
     "boshnas": {"coordinates": "one-hot"},
+    "boshnas/defaults": {},
 }
 
 
 def proposals(name: str) -> list[list[object]]:
     """List the digest, steps and parent of each proposal."""
     space = small() if name in MODELLED else large()
-    searcher = make_searcher(name, space, (ACCURACY, PARAMS), trials=20, steps=27, **MODELLED.get(name, {}))
+    options = {"trials": 20, "steps": 27, **MODELLED.get(name, {})}
+    searcher = make_searcher(name.partition("/")[0], space, (ACCURACY, PARAMS), **options)
     requests = outline(run(searcher, Toy(), 20))
     return [[request.card.digest[:16], request.budget.steps, request.parent] for request in requests]
 

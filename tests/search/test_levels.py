@@ -53,6 +53,11 @@ def test_a_gain_within_the_tolerance_is_none() -> None:
 def test_warming_up_and_failures_do_not_count() -> None:
     assert converged(trials(0.5, 0.4, 0.4, 0.4), ACCURACY, 2, 1e-4, warmup=2) == 4
     assert converged(trials(0.5, None, None, 0.4, None), ACCURACY, 2, 1e-4) is None
+    # two failed random designs are replaced by two more, so that patience begins with the fifth trial
+    assert converged(trials(None, 0.5, None, 0.4, 0.4), ACCURACY, 2, 1e-4, warmup=2) is None
+    assert converged(trials(None, 0.5, None, 0.4, 0.4, 0.4), ACCURACY, 2, 1e-4, warmup=2) == 6
+    pending = [Trial(0, Request(CARD)), *trials(0.5, 0.4, 0.4)]
+    assert converged(pending, ACCURACY, 2, 1e-4, warmup=2) == 4  # what is under way is replaced by nothing
 
 
 def test_any_of_several_goals_may_be_bettered_and_limits_must_be_kept() -> None:

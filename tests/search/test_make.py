@@ -1,5 +1,8 @@
 import pytest
 
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.protocols import Searcher
 from formwright.core.records import Objective
@@ -8,6 +11,7 @@ from formwright.search.evolution import RegularizedEvolution
 from formwright.search.halving import Halving
 from formwright.search.make import trains_in_slices, usual_searcher
 from formwright.search.nsga2 import Nsga2
+from formwright.space import Choice, Fields, Record, Space
 from formwright.testing.spaces import large, small
 
 GOAL = (Objective.parse("accuracy:max"),)
@@ -81,6 +85,16 @@ def test_an_unknown_searcher_has_a_nearest_name() -> None:
 
 
 def test_the_usual_searcher_depends_on_goals_and_space() -> None:
-    assert usual_searcher(small(), 1) == "forest"
+    assert usual_searcher(small(), 1) == "boshnas"
+    assert usual_searcher(_vocabularies(), 1) == "forest"
     assert usual_searcher(large(), 1) == "regularized-evolution"
     assert usual_searcher(small(), 2) == usual_searcher(large(), 3) == "nsga2"
+
+
+def _vocabularies() -> Space:
+    """Return a space whose designs all have the same layers."""
+
+    def build(design: Fields) -> Card:
+        return Card(encoder=Stack(TokenEmbedding(design["vocabulary"], 8), (Block(8, Attention(2, 4), (16,)),)))
+
+    return Space("vocabularies", Record.of(vocabulary=Choice((50, 100, 200))), build)

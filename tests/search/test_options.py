@@ -28,9 +28,15 @@ def test_numbers_from_0_pass(value: float) -> None:
     assert not_negative(k1=value) == []
 
 
-@pytest.mark.parametrize("value", [-0.1, float("inf"), float("nan"), True, "1", None])
-def test_what_is_no_finite_number_from_0_has_a_fault(value: object) -> None:
-    assert not_negative(k1=value) == [f"k1 is {value!r}; it must be a number, at least 0."]
+@pytest.mark.parametrize("value", [-0.1, 1_000_000, 1e300, float("inf"), float("nan"), True, "1", None])
+def test_what_is_no_number_from_0_has_a_fault(value: object) -> None:
+    assert not_negative(k1=value) == [f"k1 is {value!r}; it must be a number, at least 0 and below 1,000,000."]
+
+
+def test_a_number_of_many_digits_is_refused_briefly() -> None:
+    for faults in (not_negative(k1=10**400), share(k1=10**400)):
+        assert len(faults) == 1
+        assert len(faults[0]) < 120
 
 
 def test_only_true_and_false_are_yes_and_no() -> None:

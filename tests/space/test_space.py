@@ -1,10 +1,11 @@
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.random import default_rng
 
-from formwright.core.errors import Fault, IllegalDesign, IllegalInput, NotCountable
+from formwright.core.errors import BuildFailed, Fault, IllegalDesign, IllegalInput, NotCountable
 from formwright.space import Case, Choice, Fields, Record, Repeat, Space, Switch
 
 LAYER = Record.of(heads=Choice((2, 4)), mixer=Switch.of(sa=Choice(("sdp", "wma")), identity=Record.of()))
@@ -134,3 +135,30 @@ def test_vectors_of_the_wrong_shape_and_unknown_ways_to_sample_are_refused() -> 
 def test_spaces_with_equal_parts_are_equal_values() -> None:
     assert Space("tiny", Record.of(x=Choice((1,))), as_card) == Space("tiny", Record.of(x=Choice((1,))), as_card)
     assert hash(SPACE) == hash(Space("tiny", ROOT, as_card))
+
+
+def only_narrow(design: Any) -> Any:
+    return 1 / 0 if design.hidden == 256 else design
+
+
+@pytest.mark.parametrize("space", [Space("mine", ROOT, only_narrow), replace(WIDE, name="mine", build=only_narrow)])
+def test_what_build_raises_is_told_with_the_design(space: Space) -> None:
+    told = r"the `build` of space 'mine' failed for the design .*256.*: ZeroDivisionError: division by zero$"
+    with pytest.raises(BuildFailed, match=told) as caught:
+        [space.card(design) for design in space.enumerate()]
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_a_long_design_is_shortened_in_the_message() -> None:
+    space = Space("long", Repeat(Choice((0, 1)), times=400), lambda design: design.absent)
+    with pytest.raises(BuildFailed, match=r"0, 0\.\.\.: AttributeError") as caught:
+        space.card((0,) * 400)
+    assert len(str(caught.value)) < 400
+
+
+def test_what_build_refuses_itself_is_left_as_it_is() -> None:
+    def build(design: Any) -> Any:
+        raise IllegalInput("no")
+
+    with pytest.raises(IllegalInput, match=r"^no$"):
+        Space("mine", ROOT, build).card(next(ROOT.enumerate()))

@@ -8,7 +8,7 @@ from tests.compress.tiny import BERT, bert, tokeniser
 from tests.study.cases import new_log, own_rows, quick_config
 
 from formwright.arch.card import Card
-from formwright.core.errors import FormwrightError, IllegalInput, UnknownName
+from formwright.core.errors import BuildFailed, FormwrightError, IllegalInput, UnknownName
 from formwright.core.records import History, Objective, Request
 from formwright.core.rng import derive
 from formwright.cost import macs, params
@@ -268,6 +268,13 @@ def test_designs_that_cannot_share_weights_are_refused_unless_they_need_not(
     with pytest.raises(IllegalInput, match=told):
         refuse_faulty(config)
     refuse_faulty(replace(config, pretraining=PretrainingChoice(from_scratch=True)))
+
+
+def test_a_design_that_cannot_be_built_is_told_before_the_study_begins(tmp_path: Path) -> None:
+    text = OWN_SPACE.format(kernels="range(3, 63)", depths="1").replace("kernel, 2)", "kernel // (kernel != 41), 2)")
+    (tmp_path / "own.py").write_text(text, encoding="utf-8")
+    with pytest.raises(BuildFailed, match=r"of space 'mine' failed for the design .*41.*: ZeroDivisionError"):
+        refuse_faulty(own_rows(tmp_path, space=f"{tmp_path / 'own.py'}:mine"))
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,8 @@ from formwright.nn.hf.save import load_folder
 from formwright.nn.task_model import TaskModel
 from formwright.space.zoo import load_space
 from formwright.study.candidates import Candidate
-from formwright.study.delivered import card_of_model, delivered
-from formwright.study.finish import deliver
+from formwright.study.delivered import Delivered, card_of_model, delivered
+from formwright.study.finish import deliver, made_before
 from formwright.study.place import Opened, create, find
 
 
@@ -24,6 +25,16 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
 def candidate() -> Candidate:
     space = load_space("flexibert-nano")
     return Candidate("trial-7", "best", space.card(space.sample(derive(4))), 7)
+
+
+def test_a_folder_that_was_emptied_is_no_delivered_model(opened: Opened) -> None:
+    model = Delivered("trial-7", "best", candidate().card.digest, "", 1, 5, {"accuracy": 0.5}, None, 7)
+    opened.log.append("note", "me", {"model": asdict(model)})
+    folder = Path(delivered(opened)["trial-7"].path)
+    folder.mkdir(parents=True)
+    assert made_before(opened, candidate()) is None
+    (folder / "config.json").touch()
+    assert made_before(opened, candidate()) == delivered(opened)["trial-7"]
 
 
 @pytest.mark.slow

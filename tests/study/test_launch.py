@@ -29,6 +29,16 @@ from formwright.study.place import find
 if __name__ == "__main__":
     run_workers(find(sys.argv[1]), 2, lambda: None)
 """
+FAULTY_SPACE = """
+from dataclasses import replace
+from formwright.testing.spaces import tiny
+
+def build(design):
+    return 1 / 0 if design == LAST else tiny().build(design)
+
+LAST = list(tiny().enumerate())[-1]
+MINE = replace(tiny(), build=build)
+"""
 ENDLESS = 5000
 
 
@@ -88,6 +98,17 @@ def test_a_worker_in_this_process(tmp_path: Path) -> None:
 def test_a_study_that_nobody_can_work_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert work_at(place_of(tmp_path, 3, space="absent")) == FAULTY
     assert capsys.readouterr().err.startswith("formwright: no space called 'absent'")
+
+
+def test_a_design_that_cannot_be_built_is_told_and_meets_every_worker(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own.py").write_text(FAULTY_SPACE, encoding="utf-8")
+    place = place_of(tmp_path, 20, space=f"{tmp_path / 'own.py'}:MINE", searcher="boshnas")
+    assert work_at(place) == FAULTY
+    told = capsys.readouterr().err
+    assert told.startswith("formwright: the `build` of space 'tiny' failed for the design ")
+    assert told.endswith(": ZeroDivisionError: division by zero\n")
 
 
 @pytest.mark.slow

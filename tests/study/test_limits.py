@@ -1,11 +1,15 @@
+import re
+
 import pytest
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.cost import macs, params
+from formwright.space import Choice, Record, Space
+from formwright.space.zoo import load_space
 from formwright.study.limits import Limits, cost
-from formwright.testing.spaces import small, tiny
+from formwright.testing.spaces import large, layered, small, tiny
 
 CARDS = [small().card(design) for design in small().enumerate()]
 
@@ -99,3 +103,29 @@ def test_nothing_is_measured_without_a_limit_on_it() -> None:
 def test_limits_that_exclude_each_other_are_refused_together() -> None:
     with pytest.raises(IllegalInput, match=r"params<=10\.0 and macs>=1000000000000\.0 .* params [\d,]+, macs [\d,]+"):
         Limits.parse(["params<=10", "macs>=1e12"], 16).refuse_impossible(small(), int(derive(0).integers(9)))
+
+
+def test_all_designs_are_looked_at_where_they_can_be_listed() -> None:
+    Limits.parse(["params<=160772", "params>=160772"], 16).refuse_impossible(load_space("flexibert-nano"), 0)
+
+
+def test_a_space_too_large_to_list_is_searched_downhill() -> None:
+    least = layered("least", (4,), (16,), ())
+    smallest = min(params(least.card(design)) for design in least.enumerate())
+    with pytest.raises(IllegalInput, match=r"no design of large with params<=10\.0 was found; the nearest has params"):
+        Limits.parse(["params<=10"], 16).refuse_impossible(large(), 0)
+    Limits.parse([f"params<={smallest}"], 16).refuse_impossible(large(), 0)
+
+
+def test_a_cost_with_two_limits_is_told_once() -> None:
+    with pytest.raises(IllegalInput, match=r"was found; the nearest has params [\d,]+\. Loosen"):
+        Limits.parse(["params<=10", "params>=5"], 16).refuse_impossible(small(), 0)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_the_only_design_of_a_space_is_the_nearest(listed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("formwright.study.limits.listable", lambda space: listed)
+    only = Space("only", Record.of(depth=Choice((1,))), lambda design: CARDS[0])
+    told = f"no design of only with params<=10.0 was found; the nearest has params {params(CARDS[0]):,}."
+    with pytest.raises(IllegalInput, match=re.escape(told)):
+        Limits.parse(["params<=10"], 16).refuse_impossible(only, 0)

@@ -29,6 +29,14 @@ def test_progress_with_one_goal(values: tuple[float, ...], since: int) -> None:
     assert since_progress(scored(*values), ACCURACY) == since
 
 
+@pytest.mark.parametrize(
+    ("values", "since"), [((0.5, 0.75, 0.8, 0.85), 2), ((0.5, 0.75, 0.8, 0.95), 0), ((0.5, 0.6, 0.6), 2)]
+)
+def test_what_is_hardly_better_is_no_progress(values: tuple[float, ...], since: int) -> None:
+    assert since_progress(scored(*values), ACCURACY, 0.125) == since
+    assert since_progress(scored(*values), ACCURACY) < max(since, 1)
+
+
 def test_progress_of_a_goal_that_is_lowered() -> None:
     assert since_progress(scored(3.0, 1.0, 2.0), [Objective.parse("accuracy:min")]) == 1
 
@@ -79,6 +87,12 @@ def test_whatever_comes_first_ends_a_study() -> None:
     assert reason({"failed": 9}, trials=9, failures=1) is None  # those of earlier runs are forgiven
 
 
+def test_patience_ends_a_study_that_hardly_gets_better() -> None:
+    slow, ledger = scored(0.5, 0.501, 0.502), Ledger(3, 0, 0, Spent(), 0.0)
+    assert Stop(patience=2).reason(slow, ledger, ACCURACY) is None
+    assert Stop(patience=2, tolerance=0.01).reason(slow, ledger, ACCURACY) == "no better design in 2 trials"
+
+
 def test_every_limit_that_is_reached_is_named() -> None:
     past, told = scored(3.0, 1.0, 2.0), Ledger(3, 0, 0, Spent(steps=50), 2.5)
     assert Stop(3, 2.5, 50, 2).reached(past, told, ACCURACY) == ("trials", "seconds", "steps", "patience")
@@ -110,6 +124,8 @@ def test_pending_trials_count_as_trials() -> None:
         ({"seconds": float("nan")}, "seconds"),
         ({"trials": 2.5}, "trials"),
         ({"trials": 2, "failures": -1}, "failures"),
+        ({"patience": 2, "tolerance": -0.1}, "tolerance must be at least 0"),
+        ({"patience": 2, "tolerance": float("nan")}, "tolerance"),
     ],
 )
 def test_a_search_without_a_sensible_end_is_refused(limits: dict[str, Any], told: str) -> None:

@@ -61,6 +61,14 @@ def test_a_model_is_taught_by_scores_and_answers_alone_when_it_is_judged() -> No
     assert next(learner.double()._teacher[0].parameters()).dtype == torch.float64  # the teacher goes along
 
 
+@pytest.mark.parametrize("kind", [Taught, Student])
+def test_a_model_that_was_judged_before_is_taught_with_dropout_again(kind: type[Taught] | type[Student]) -> None:
+    student, modes = model().eval(), []
+    learner = kind(student, wide())
+    train(learner, Toy(), distilled(KIND, Mix()), Recipe(steps=2), after_step=lambda *_: modes.append(student.training))
+    assert modes == [True, True]
+
+
 def test_hidden_states_of_other_widths_meet_through_a_projection() -> None:
     learner = Student(model(), wide())
     assert learner.projection is not None

@@ -32,7 +32,7 @@ from formwright.arch.forms import (
 )
 from formwright.arch.primitives import INPUTS, Term, inputs_of
 
-_cached = lru_cache(maxsize=1 << 14)
+_cached = lru_cache(maxsize=1 << 16)
 
 
 class _Summand(NamedTuple):

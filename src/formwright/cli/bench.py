@@ -79,7 +79,7 @@ def _replays(contest: "Contest", benchmark: "Benchmark", workers: int, results: 
 
     if results is None:
         return _told(contest.replays(workers), 0, len(contest.methods) * contest.runs)
-    file = ContestFile(results, benchmark.table.digest)
+    file = ContestFile(results, benchmark.table.digest, len(benchmark.table))
     known = contest.known(file.read())
     made = file.keep(contest.replays(workers, known))
     return iter([*known, *_told(made, len(known), len(contest.methods) * contest.runs)])

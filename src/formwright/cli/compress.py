@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ from formwright.cli.compress_sizes import NAS_BERT, Manner, Wishes, compress_siz
 from formwright.cli.conduct import Interrupted
 from formwright.cli.program import call, command_line
 from formwright.core.errors import IllegalInput
+
+if TYPE_CHECKING:
+    from formwright.study.config import TrainingChoice
 
 
 def compress(
@@ -85,7 +88,9 @@ def compress(
     searcher: Annotated[str, typer.Option(help="linas, nsga2, or another method of `formwright list searchers`.")] = "",
     batch: Annotated[int | None, typer.Option(min=1, help="Rows in a batch (32).")] = None,
     length: Annotated[int, typer.Option(min=8, help="Most tokens in a row.")] = 64,
-    learning_rate: Annotated[float | None, typer.Option(help="Highest rate of the teacher (0.00005).")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Highest rate of the teacher (0.00005; more where --hours leaves few steps).")
+    ] = None,
     network_rate: Annotated[float | None, typer.Option(help="Highest rate of the super-network (0.0001).")] = None,
     workers: Annotated[int, typer.Option(min=1, max=1000, help="Processes that search, one thread each.")] = 2,
     threads: Annotated[
@@ -120,7 +125,7 @@ def compress(
     from formwright.compress.targets import USUAL
     from formwright.recipes.eftnas import EFTNAS
     from formwright.study.assemble import whole_task
-    from formwright.study.config import TaskChoice, TrainingChoice
+    from formwright.study.config import TaskChoice
 
     if order not in ORDERS:
         raise IllegalInput(f"--order is {', '.join(ORDERS)}, not {order!r}")
@@ -137,13 +142,7 @@ def compress(
         epochs=epochs or EFTNAS.epochs,
         evaluations=evaluations or EFTNAS.evaluations,
         finetune=finetune,
-        training=TrainingChoice(
-            batch=batch or EFTNAS.batch,
-            learning_rate=EFTNAS.learning_rate if learning_rate is None else learning_rate,
-            warmup=0.1,
-            length=length,
-            dropout=EFTNAS.dropout,
-        ),
+        training=_training(batch, learning_rate, length),
         network_rate=EFTNAS.network_rate if network_rate is None else network_rate,
         between=EFTNAS.between,
         labels=EFTNAS.labels,
@@ -156,10 +155,22 @@ def compress(
         threads=threads or _threads_of(folder, force) or os.cpu_count() or 1,
         device=device,
         seed=seed,
+        hastened=hours is not None and learning_rate is None,
     )
     run = Compression(job, folder, workers, save_every, force, as_json, command_line(sys.argv[1:]))
     with _resumable():
         run.conduct()
+
+
+def _training(batch: int | None, learning_rate: float | None, length: int) -> "TrainingChoice":
+    """Give the training of the teacher: the recipe's, but for what the user said."""
+    from formwright.recipes.eftnas import EFTNAS
+    from formwright.study.config import TrainingChoice
+
+    rate = EFTNAS.learning_rate if learning_rate is None else learning_rate
+    return TrainingChoice(
+        batch=batch or EFTNAS.batch, learning_rate=rate, warmup=0.1, length=length, dropout=EFTNAS.dropout
+    )
 
 
 @contextmanager

@@ -97,7 +97,8 @@ class Compression:
     def _show(self, started: Started, plan: Plan, speeds: Speeds) -> None:
         seconds = plan.seconds(speeds, self._side_by_side, len(started.targets))
         name = started.begun.name
-        tuned = f"{plan.teacher_steps:,} steps of fine-tuning {name}"
+        rate = started.method.teacher_rate(plan.teacher_steps or 1)
+        tuned = f"{plan.teacher_steps:,} steps of fine-tuning {name} at a rate of {rate:.2g}"
         tuned = tuned if plan.teacher_steps else f"{name} answers the task already"
         some = f" by {plan.judged:,} of {speeds.rows:,} rows" if plan.judged < speeds.rows else ""
         done = {

@@ -69,6 +69,9 @@ def search(
     seconds: Annotated[float | None, typer.Option(min=0.001, help="Stop after so many seconds.")] = None,
     spend_steps: Annotated[int | None, typer.Option(min=1, help="Stop after so many training steps in all.")] = None,
     patience: Annotated[int | None, typer.Option(min=1, help="Stop after so many trials without a better one.")] = None,
+    tolerance: Annotated[
+        float, typer.Option(min=0, help="What --patience takes for no better: a score that is higher by no more.")
+    ] = 0.0,
     max_failures: Annotated[
         int, typer.Option(min=0, help="Stop when more trials than this have failed, in one run.")
     ] = 20,
@@ -125,6 +128,7 @@ def search(
     evaluator = evaluator or basis.evaluator
     pretraining = {"steps": pretrain_steps, "text": pretrain_text or None}
     _refuse_misplaced(evaluator, proxy or [], pretraining, least_overlap, from_scratch, final_weights)
+    _refuse_idle_tolerance(tolerance, patience)
     if (trials, seconds, spend_steps, patience) == (None,) * 4:
         trials = basis.trials
     chosen = TaskChoice(task, None if data is None else str(data), official_dev, tuple(_words(text)), label, rows)
@@ -139,7 +143,7 @@ def search(
         space,
         chosen,
         objectives,
-        Stop(trials, seconds, spend_steps, patience, max_failures),
+        Stop(trials, seconds, spend_steps, patience, max_failures, tolerance),
         tuple(limit or basis.limits),
         name,
         basis.options_of(name, _options(option or [])),
@@ -159,6 +163,11 @@ def search(
     place = create(folder, config, storage)
     command = command_line(sys.argv[1:])
     conduct(place, Wishes(workers, ray, ray_cpus, ray_gpus, baseline=baseline, as_json=as_json, command=command))
+
+
+def _refuse_idle_tolerance(tolerance: float, patience: int | None) -> None:
+    if tolerance and patience is None:
+        raise IllegalInput("--tolerance says what --patience takes for no better; give a --patience too")
 
 
 def _refuse_misplaced(

@@ -38,7 +38,10 @@ _LEAST = Plan(teacher_steps=40, network_steps=60, evaluations=30, scored=16, jud
 
 @dataclass(frozen=True)
 class Job:
-    """Everything that decides what a compression comes to, but for what `hours` make of it on this machine."""
+    """Everything that decides what a compression comes to, but for what `hours` make of it on this machine.
+
+    One that is `hastened` fine-tunes the teacher at a higher rate where the hours leave it fewer steps.
+    """
 
     model: str
     task: TaskChoice
@@ -62,6 +65,7 @@ class Job:
     threads: int
     device: str
     seed: int
+    hastened: bool = False
 
     def started(self) -> "Started":
         """Read model and task; refuse what cannot be compressed."""
@@ -126,7 +130,8 @@ class Started:
     @property
     def method(self) -> Method:
         """Say how the stages are done, in the model's own settings."""
-        return replace(self.job.method, training=self.training)
+        usual = self._steps(self.job.teacher_epochs) if self.job.hastened else None
+        return replace(self.job.method, training=self.training, usual_steps=usual)
 
     def costs(self, table: LatencyTable | None) -> dict[str, Callable[[Card], float]]:
         """Give the costs that the targets name, the first of them first."""

@@ -44,7 +44,7 @@ class Target:
     @property
     def name(self) -> str:
         """Name the model that is delivered for it."""
-        return f"{self.cost}-{self.amount:g}{'pct' if self.is_share else ''}"
+        return f"{self.cost}-{self.amount:.15g}{'pct' if self.is_share else ''}"
 
     def of(self, full: float) -> float:
         """Give the amount, where the given model costs so much: never more than that, which no sub-network exceeds."""

@@ -56,8 +56,9 @@ def is_trained(begun: Begun, order: Order) -> bool:
 
 def _best_teacher(begun: Begun, plan: Plan, method: Method, folders: Folders, conduct: Conduct) -> TaskModel:
     if is_trained(begun, method.order):
-        training = replace(method.training, recipe=replace(method.training.recipe, steps=plan.teacher_steps))
-        moved = _finetuned(begun, training, method, folders, conduct)
+        steps = plan.teacher_steps
+        recipe = replace(method.training.recipe, steps=steps, learning_rate=method.teacher_rate(steps))
+        moved = _finetuned(begun, replace(method.training, recipe=recipe), method, folders, conduct)
         if not begun.is_finetuned:
             return moved
     return task_model(begun.imported, begun.prepared, method.training).to(choose_device(method.training.device))

@@ -71,6 +71,10 @@ class EvaluationFailed(FormwrightError):
     """Say why a design could not be scored; a study records the reason and goes on."""
 
 
+class BuildFailed(FormwrightError, RuntimeError):
+    """Say for which design the `build` of a space failed, and how: other designs do not make up for a faulty space."""
+
+
 class NotCountable(FormwrightError, ValueError):
     """Say that a space cannot be counted exactly, and how to estimate its size instead."""
 

@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -18,6 +19,11 @@ from formwright.core.files import write_whole
 PREFIX = 16  # hexadecimal digits of a digest that are kept; they tell any designs apart
 
 _FACTS = ("space", "task", "objective", "marks", "seeds")  # what a table must say of itself
+# what numpy and zipfile raise of files that are no tables, or damaged; RuntimeError where one seems to be encrypted
+_DAMAGED = (
+    *(OSError, EOFError, ValueError, KeyError, TypeError, AttributeError),
+    *(RuntimeError, zipfile.BadZipFile, zlib.error),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +100,7 @@ def read_score_table(path: Path) -> ScoreTable:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             facts = json.loads(arrays["facts"].tobytes())
             return ScoreTable(facts, **{name: arrays[name] for name in _arrays()})
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except _DAMAGED as error:
         raise IllegalInput(f"cannot read the table of scores {path}: {_why(error)}") from None
 
 

@@ -12,9 +12,9 @@
   paper says: of two or four layers, four fifths are all of them. So only designs of two layers can be spared
   pretraining, by one of four layers that begins with the same two, and these are hardly ever among the nearest 100. The
   authors' code counts tensors instead, where more designs qualify. A lower `--least-overlap` spares more.
-- A level ends as in the paper, when five trials change the best score by no more than 1e-4, but at the latest when its
-  third of the trials is used up. The paper does not say how many designs a level is made of: here the best five of
-  those before, and one neighbour of each.
+- A level ends as in the paper, when five trials change the best score by no more than 1e-4, but the first at the latest
+  after one third of all trials and the second after two thirds; the last goes on to the end of the study. The paper
+  does not say how many designs a level is made of: here the best five of those before, and one neighbour of each.
 - The first designs are random; the paper begins with twelve of its uniform designs. The surrogate learns from the
   trials of all levels, by their points in the embedding of the present one.
 """
@@ -37,5 +37,5 @@ FLEXIBERT = Recipe(
     trials=60,
     paper="Tuli et al. 2022, FlexiBERT",
     needs="a text task",
-    takes="not measured; 60 designs, each trained for 600 steps",
+    takes="11 minutes for 60 designs with `--workers 2` on two cores",
 )

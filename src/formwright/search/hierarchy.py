@@ -36,9 +36,10 @@ class CoarseToFine:
     From the second level on, a choice may take what it holds, at the same depth, in one of the `parents` best designs
     so far or in one of the `neighbours` designs within the limits nearest to each of these.
 
-    A level ends when its share of the `planned` trials is used up (`shares`, by default equal ones), when no design is
-    left or, with a `patience`, when so many finished trials did not better any goal by more than `tolerance`; the
-    paper's criterion is five trials and 1e-4. The searcher sees the trials of all levels.
+    A level ends when as many of the `planned` trials were asked for as its share and those of the levels before it add
+    up to (`shares`, by default equal ones: three levels end after one third and two thirds of the trials, and the last
+    one never), when no design is left or, with a `patience`, when so many finished trials did not better any goal by
+    more than `tolerance`; the paper's criterion is five trials and 1e-4. The searcher sees the trials of all levels.
     """
 
     space: Space

@@ -62,18 +62,19 @@ def converged(
 ) -> int | None:
     """Return after how many trials the last `patience` finished ones had bettered no goal by more than `tolerance`.
 
-    The first `warmup` trials are not counted, and neither are pending and failed ones; a trial beyond a limit betters
-    nothing. None means that this has not happened.
+    The first `warmup` trials that did not fail are not counted, and neither are pending and failed ones; a trial beyond
+    a limit betters nothing. None means that this has not happened.
     """
-    best, stale = np.full(len(goals_of(objectives)), np.inf), 0
+    best, stale, alive = np.full(len(goals_of(objectives)), np.inf), 0, 0
     for number, trial in enumerate(trials):
+        alive += trial.state != "failed"  # a searcher replaces failed random designs by further ones
         if trial.state != "finished":
             continue
         found = score([trial], objectives)
         values = found.values[0] if not found.violations[0] else np.full_like(best, np.inf)
         better = bool((values < best - tolerance).any())
         best = np.minimum(best, values)
-        stale = 0 if better or number < warmup else stale + 1
+        stale = 0 if better or alive <= warmup else stale + 1
         if stale >= patience:
             return number + 1
     return None

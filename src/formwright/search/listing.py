@@ -25,6 +25,7 @@ Coordinates = Literal["transformer2vec", "transformer2vec-ordered", "one-hot"]
 Place = Callable[[Sequence[Any], Sequence[Card]], Floats]
 
 POOL = 4_096
+_FEW = 32
 _DISTANCES: dict[str, type[Distance]] = {"transformer2vec": EditDistance, "transformer2vec-ordered": Alignment}
 
 
@@ -64,6 +65,13 @@ def listing(space: Space, coordinates: str = "transformer2vec") -> Listing:
         known = " or ".join(map(repr, get_args(Coordinates)))
         raise IllegalInput(f"coordinates is {coordinates!r}; it must be {known}.")
     return _listing(space, coordinates)
+
+
+def differ_in_layers(space: Space) -> bool:
+    """Tell whether designs of a space, as far as a few draws show, have different layers: embeddings see only those."""
+    rng = derive(0, "layers", space.name)
+    cards = [space.card(space.sample(rng, "gene")) for _ in range(_FEW)]
+    return bool(EditDistance.of(cards).between(cards[:1], cards).any())
 
 
 @lru_cache(maxsize=8)

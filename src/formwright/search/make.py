@@ -9,6 +9,7 @@ from formwright.core.errors import IllegalInput, nearest
 from formwright.core.protocols import Searcher
 from formwright.core.records import Objective
 from formwright.core.registry import Registry
+from formwright.search.listing import differ_in_layers
 from formwright.search.unseen import Legal, anything, listable
 from formwright.space import Space
 
@@ -80,7 +81,9 @@ def usual_searcher(space: Space, goals: int) -> str:
     """Name the searcher for so many goals: what did best where we compared, on spaces whose designs can be listed."""
     if goals > 1:
         return "nsga2"
-    return "forest" if listable(space) else "regularized-evolution"
+    if not listable(space):
+        return "regularized-evolution"
+    return "boshnas" if differ_in_layers(space) else "forest"
 
 
 def trains_in_slices(name: str) -> bool:

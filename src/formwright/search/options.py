@@ -1,9 +1,11 @@
 """Checks of the options of searchers: each lists what is wrong, so that all faults can be told at once."""
 
-import math
 from collections.abc import Sequence
+from reprlib import repr as shown  # a number of 400 digits would fill the screen
 
 from formwright.core.errors import IllegalInput
+
+_LARGEST = 1_000_000  # beyond any sensible weight, and far from where single precision ends
 
 
 def at_least(least: int, **options: object) -> list[str]:
@@ -18,18 +20,18 @@ def at_least(least: int, **options: object) -> list[str]:
 def share(**options: object) -> list[str]:
     """List a sentence for each option that is not a number from 0 to 1."""
     return [
-        f"{name} is {value!r}; it must be a number from 0 to 1."
+        f"{name} is {shown(value)}; it must be a number from 0 to 1."
         for name, value in options.items()
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1
     ]
 
 
 def not_negative(**options: object) -> list[str]:
-    """List a sentence for each option that is not a finite number from 0."""
+    """List a sentence for each option that is not a number from 0, below a million."""
     return [
-        f"{name} is {value!r}; it must be a number, at least 0."
+        f"{name} is {shown(value)}; it must be a number, at least 0 and below {_LARGEST:,}."
         for name, value in options.items()
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _LARGEST
     ]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from formwright.core.errors import Fault, IllegalDesign, IllegalInput, NotCountable
+from formwright.core.errors import BuildFailed, Fault, FormwrightError, IllegalDesign, IllegalInput, NotCountable
 from formwright.space import moves
 from formwright.space.constraint import Constraint, Estimate, estimate_share
 from formwright.space.gene import Gene
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 TRIES = 1_000
 MOST_LISTED = 1_000_000
+_SHOWN = 200  # letters of a design in a message
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,16 @@ class Space:
         return list(self.root.genes(design))
 
     def card(self, design: Any) -> Card:
-        """Build the card of a design of this space."""
-        return self.build(design)
+        """Build the card of a design of this space; raise `BuildFailed` where `build` raises what is no refusal."""
+        try:
+            return self.build(design)
+        except FormwrightError:
+            raise
+        except Exception as error:  # whatever a space of the user's own does wrong
+            shown = repr(design)
+            shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+            told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise BuildFailed(f"the `build` of space {self.name!r} failed for the design {shown}: {told}") from error
 
     @property
     def width(self) -> int:
@@ -128,7 +137,7 @@ class Space:
     def _broken(self, design: Any) -> list[Constraint]:
         if not self.where:
             return []
-        card = self.build(design)
+        card = self.card(design)
         return [constraint for constraint in self.where if not constraint.holds(card)]
 
     def _allowed(self, design: Any) -> bool:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,6 +32,7 @@ from formwright.nn.settings import Settings
 from formwright.search import make_searcher
 from formwright.search.first import First
 from formwright.search.neighbours import Nearness
+from formwright.search.unseen import listable
 from formwright.space.space import Space
 from formwright.study.config import Config, TaskChoice, TrainingChoice
 from formwright.study.limits import ALWAYS, LATENCY, Limits, cost
@@ -50,6 +52,7 @@ from formwright.train.prepare import prepare
 from formwright.train.recipe import Decay, Recipe
 
 _REMEMBERED = 256  # cards whose latency is known
+_BUILT = 10_000  # designs that are built before a study begins, where all can be listed
 _SAMPLED = 20  # designs of a space that are looked at before it is searched with shared weights
 DEFAULT_PROXY = "synflow"
 
@@ -83,8 +86,16 @@ def refuse_faulty(config: Config) -> None:
     if config.evaluator != "proxy":
         refuse_head(card, head_of(task))
     prepare(task, card, config.training.length)
+    _build_all(space)
     limits.refuse_impossible(space, config.seed)
     limits.refuse_far_too_fast(space, config.seed, partial(latency_ms, length=config.training.length))
+
+
+def _build_all(space: Space) -> None:
+    """Build the designs of a space that searchers list: what cannot be built is told before workers start."""
+    if listable(space):
+        for design in islice(space.enumerate(), _BUILT):
+            space.card(design)
 
 
 def with_whole_paths(config: Config) -> Config:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
-from formwright.core.errors import EvaluationFailed
+from formwright.core.checks import finite, natural, stored_fields
+from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.protocols import Searcher
 from formwright.core.records import History, Request, Trial
 from formwright.core.rng import derive
@@ -34,8 +35,16 @@ class Replay:
 
     @classmethod
     def from_json(cls, data: Any) -> "Replay":
-        """Read plain JSON data, which `dataclasses.asdict` gives."""
-        return cls(data["method"], data["seed"], tuple(data["best"]), data["seconds"])
+        """Read plain JSON data, which `dataclasses.asdict` gives; raise `IllegalInput` where it is none."""
+        stored_fields(cls, data)
+        if not isinstance(data["method"], str) or not isinstance(data["best"], list | tuple):
+            raise IllegalInput("method must be a name, and best a list of rows")
+        best = tuple(map(_row, data["best"]))
+        return cls(data["method"], natural("seed", data["seed"]), best, finite("seconds", data["seconds"]))
+
+
+def _row(value: object) -> int:
+    return NOTHING if type(value) is int and value == NOTHING else natural("a row", value)
 
 
 def replay(benchmark: Benchmark, method: Method, seed: int, evaluations: int) -> Replay:

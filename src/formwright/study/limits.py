@@ -1,7 +1,12 @@
 """Limits of a study: those known from the card alone, those that are measured, and those on scores."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from numpy.random import Generator
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
@@ -9,6 +14,7 @@ from formwright.core.records import Objective
 from formwright.core.rng import derive
 from formwright.cost import COSTS
 from formwright.search.scores import violation
+from formwright.search.unseen import listable
 from formwright.space.space import Space
 
 LATENCY = "latency_ms"
@@ -63,23 +69,22 @@ class Limits:
         return refusal
 
     def refuse_impossible(self, space: Space, seed: int) -> None:
-        """Look for a design that keeps the cheap limits; where none is found, say what the nearest one costs."""
+        """Look for a design that keeps the cheap limits; where none is found, say what the nearest one costs.
+
+        All designs are looked at where they can be listed.
+        """
         if not self.cheap:
             return
         rng = derive(seed, "feasible")
-        draws = [space.sample(rng) for _ in range(_SAMPLES)]
-        if any(self.legal(space.card(design)) for design in draws):
+        found = chain([space.sample(rng)], space.enumerate()) if listable(space) else self._downhill(space, rng)
+        card = space.card(self._nearest(space, found))
+        if self.legal(card):
             return
-        best = min(draws, key=lambda design: self._broken(space.card(design)))
-        for _ in range(_STEPS):  # downhill from the nearest draw
-            best = min((best, *(space.mutate(best, rng) for _ in range(5))), key=lambda d: self._broken(space.card(d)))
-            if self.legal(space.card(best)):
-                return
-        card = space.card(best)
-        found = ", ".join(f"{limit.name} {cost(card, limit.name, self.length):,.0f}" for limit in self.cheap)
+        names = dict.fromkeys(limit.name for limit in self.cheap)  # a cost may have two limits
+        costs = ", ".join(f"{name} {cost(card, name, self.length):,.0f}" for name in names)
         wanted = " and ".join(map(str, self.cheap))
         raise IllegalInput(
-            f"no design of {space.name} with {wanted} was found; the nearest has {found}. Loosen the limit"
+            f"no design of {space.name} with {wanted} was found; the nearest has {costs}. Loosen the limit"
         )
 
     def refuse_far_too_fast(self, space: Space, seed: int, measure: Callable[[Card], float]) -> None:
@@ -100,6 +105,30 @@ class Limits:
                 raise IllegalInput(
                     f"no design of {space.name} with {limit} is to be expected; {found}. Loosen the limit"
                 )
+
+    def _nearest(self, space: Space, designs: Iterable[Any]) -> Any:
+        """Give the first design that keeps the cheap limits, or else the one that breaks them least."""
+        nearest, least = None, math.inf
+        for design in designs:
+            broken = self._broken(space.card(design))
+            if nearest is None or broken < least:
+                nearest, least = design, broken
+            if not broken:
+                break
+        return nearest
+
+    def _downhill(self, space: Space, rng: Generator) -> Iterator[Any]:
+        """Draw designs, and then mutate the nearest on and on."""
+        draws = [space.sample(rng) for _ in range(_SAMPLES)]
+        yield from draws
+        best = self._nearest(space, draws)
+        for _ in range(_STEPS):
+            try:
+                others = [space.mutate(best, rng) for _ in range(5)]
+            except IllegalInput:  # a constrained space finds no move from here
+                return
+            yield from others
+            best = self._nearest(space, (best, *others))
 
     def _broken(self, card: Card) -> float:
         return sum(violation(limit, cost(card, limit.name, self.length)) for limit in self.cheap)

@@ -17,8 +17,8 @@ from formwright.study.ledger import Ledger
 class Stop:
     """Stop after so many trials, seconds, training steps, or finished trials without a better one.
 
-    `failures` is how many failed trials are borne in one run, from its beginning or resumption on. Whatever comes first
-    counts; at least one limit must be given.
+    A trial is better where a goal is by more than `tolerance`. `failures` is how many failed trials are borne in one
+    run, from its beginning or resumption on. Whatever comes first counts; at least one limit must be given.
     """
 
     trials: int | None = None
@@ -26,6 +26,7 @@ class Stop:
     steps: int | None = None
     patience: int | None = None
     failures: int = 20
+    tolerance: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse a search without an end."""
@@ -38,6 +39,8 @@ class Stop:
         if self.seconds is not None and finite("seconds", self.seconds) <= 0:
             raise IllegalInput(f"seconds must be above 0, not {self.seconds}")
         natural("failures", self.failures)
+        if finite("tolerance", self.tolerance) < 0:
+            raise IllegalInput(f"tolerance must be at least 0, not {self.tolerance}")
 
     def reason(self, history: History, ledger: Ledger, objectives: Sequence[Objective]) -> str | None:
         """Say why no further trial is to be asked for; None while the search goes on."""
@@ -56,13 +59,14 @@ class Stop:
             yield "seconds", f"{self.seconds:g} seconds"
         if self.steps is not None and ledger.spent.steps >= self.steps:
             yield "steps", f"{self.steps} training steps"
-        if self.patience is not None and since_progress(history, objectives) >= self.patience:
+        if self.patience is not None and since_progress(history, objectives, self.tolerance) >= self.patience:
             yield "patience", f"no better design in {self.patience} trials"
 
 
-def since_progress(history: History, objectives: Sequence[Objective]) -> int:
+def since_progress(history: History, objectives: Sequence[Objective], tolerance: float = 0.0) -> int:
     """Count the finished trials since the last one that no earlier trial was at least as good as in every goal.
 
+    An earlier trial that is worse by no more than `tolerance` is as good.
     Only trials at the largest budget so far count: the score after a few steps says little beside that after many.
     """
     trials = longest(history.finished)
@@ -71,8 +75,9 @@ def since_progress(history: History, objectives: Sequence[Objective]) -> int:
     scores = score(trials, objectives)
     # a violated limit counts before the goals do; a row is better when it is smaller in some column
     points = np.column_stack((scores.violations, np.where(scores.violations[:, None] > 0, 0.0, scores.values)))
+    margins = np.array([0.0] + [tolerance] * (points.shape[1] - 1))  # none for limits
     for last in range(len(points) - 1, -1, -1):
-        at_least_as_good = (points[:last] <= points[last]).all(axis=1)
+        at_least_as_good = (points[:last] <= points[last] + margins).all(axis=1)
         if not at_least_as_good.any():
             return len(points) - 1 - last
     return len(points)

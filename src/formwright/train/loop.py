@@ -144,8 +144,7 @@ def _step(state: State, stream: Stream, loss: Loss) -> None:
 
 
 def _update(state: State, stream: Stream, loss: Loss, step: int) -> float:
-    if not state.model.training:
-        state.model.train()
+    state.model.train()  # always: a part of it may have been judged meanwhile, which the whole does not show
     device = state.parameters[0].device
     state.optimiser.zero_grad(set_to_none=True)
     total, parts = 0.0, state.recipe.accumulate

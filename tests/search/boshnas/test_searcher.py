@@ -1,18 +1,23 @@
 import sys
+import time
 from collections.abc import Callable
 from subprocess import run as run_process
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.search.smooth import Smooth
 
 from formwright.core.errors import IllegalInput
-from formwright.core.records import History, Objective, Request, Trial
+from formwright.core.records import History, Objective, Observation, Request, Trial
 from formwright.core.rng import derive
+from formwright.cost import params
 from formwright.search import make_searcher
 from formwright.search.boshnas import searcher as module
-from formwright.search.boshnas.searcher import Boshnas
-from formwright.search.listing import listing
+from formwright.search.boshnas.gobi import Ascent
+from formwright.search.boshnas.searcher import Acquire, Boshnas
+from formwright.search.boshnas.terrain import Terrain
+from formwright.search.listing import Coordinates, listing
 from formwright.search.random_search import RandomSearch
 from formwright.search.unseen import Legal, anything, random_unseen
 from formwright.space import Space
@@ -23,6 +28,13 @@ from formwright.testing.searcher_contract import ACCURACY, SearcherContract
 from formwright.testing.spaces import large, small
 
 GOAL = (ACCURACY,)
+
+
+class Sized:
+    """Score cards that the toy problem does not know: the smaller, the better."""
+
+    def evaluate(self, request: Request, context: Any = None) -> Observation:
+        return Observation({"accuracy": -float(params(request.card))})
 
 
 class TestBoshnas(SearcherContract):
@@ -40,6 +52,14 @@ class TestExhaustive(SearcherContract):
         return Boshnas(
             space, objectives, legal, initial=4, coordinates="one-hot", acquire="exhaustive", heteroscedastic=False
         )
+
+
+@pytest.mark.slow
+class TestDefaults(SearcherContract):
+    trials = 16  # twelve are random
+
+    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> Boshnas:
+        return Boshnas(space, objectives, legal)
 
 
 def test_it_begins_with_random_designs() -> None:
@@ -88,6 +108,35 @@ def test_options_change_what_is_asked_for() -> None:
         assert any(first != second for first, second in asked), change
 
 
+@pytest.mark.parametrize(("acquire", "name"), [("gobi", "climb"), ("gobi-nearest", "climb_to_nearest")])
+@pytest.mark.parametrize("second_order", [True, False])
+def test_the_ascent_has_the_order_asked_for(
+    acquire: Acquire, name: str, second_order: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Ascent] = []
+    monkeypatch.setattr(module, "fit", lambda *_: None)
+    monkeypatch.setattr(module, name, lambda bound, points, ascent, rng: given.append(ascent) or [0])
+    searcher = Boshnas(
+        small(), GOAL, alpha=0.0, beta=0.0, second_order=second_order, coordinates="one-hot", acquire=acquire
+    )
+    searcher.ask(run(RandomSearch(small(), GOAL), Toy(), 12), derive(0))
+    assert given == [Ascent(second_order)]
+
+
+@pytest.mark.parametrize("coordinates", ["transformer2vec", "transformer2vec-ordered", "one-hot"])
+def test_designs_are_learnt_from_and_looked_for_by_the_coordinates_asked_for(
+    coordinates: Coordinates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[np.ndarray] = []
+    monkeypatch.setattr(module, "fit", lambda x, *_: given.append(x))
+    monkeypatch.setattr(module, "climb", lambda bound, points, *_: given.append(points) or [0])
+    history = run(RandomSearch(small(), GOAL), Toy(), 12)
+    Boshnas(small(), GOAL, alpha=0.0, beta=0.0, coordinates=coordinates).ask(history, derive(0))
+    terrain = Terrain.of(listing(small(), coordinates), anything)
+    assert np.array_equal(given[0], terrain.place([trial.request for trial in history.trials]))
+    assert np.array_equal(given[1], terrain.candidates(history).points)
+
+
 def test_every_way_to_look_for_the_highest_bound_works() -> None:
     space = small()
     history = run(RandomSearch(space, GOAL), Toy(), 12)
@@ -112,6 +161,19 @@ def test_a_space_too_large_to_list_is_searched_near_its_best_designs() -> None:
     history = run(Boshnas(space, GOAL, initial=6, alpha=0.0, beta=0.0, coordinates="one-hot"), Toy(), 9)
     assert len(set(history.digests)) == 9
     assert any(trial.request.card.digest not in listing(space, "one-hot").row for trial in history.trials[6:])
+    assert all(space.contains(trial.request.design) for trial in history.trials)
+
+
+@pytest.mark.slow
+def test_a_published_space_too_large_to_list_is_searched_by_its_embedding(monkeypatch: pytest.MonkeyPatch) -> None:
+    climbed: list[int] = []
+    climb = module.climb
+    monkeypatch.setattr(module, "climb", lambda *given: climbed.append(1) or climb(*given))
+    space = load_space("flexibert-s1star")
+    searcher = Boshnas(space, GOAL, alpha=0.0, beta=0.0)
+    history = run(searcher, Sized(), searcher.initial + 3)
+    assert len(climbed) == 3
+    assert len(history.digests) == searcher.initial + 3
     assert all(space.contains(trial.request.design) for trial in history.trials)
 
 
@@ -155,6 +217,18 @@ def test_it_needs_no_torch() -> None:
 
 
 @pytest.mark.slow
+def test_a_proposal_takes_less_than_two_seconds_after_100_of_9312_designs() -> None:
+    space = load_space("flexibert-nano")
+    searcher = Boshnas(space, GOAL, alpha=0.0, beta=0.0)
+    history = run(RandomSearch(space, GOAL), Smooth(space), 100)
+    searcher.ask(history, derive(0))  # the first proposal also embeds the space
+    started = time.process_time()
+    searcher.ask(history, derive(1))
+    assert time.process_time() - started < 2
+    assert len(listing(space).points) == 9_312
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_it_beats_random_search() -> None:
     space = load_space("flexibert-nano")
@@ -162,3 +236,15 @@ def test_it_beats_random_search() -> None:
     ours = [problem.better(Boshnas(space, GOAL, coordinates="one-hot"), 40, seed) for seed in range(2)]
     theirs = [problem.better(RandomSearch(space, GOAL), 40, seed) for seed in range(6)]
     assert np.mean(ours) < 0.3 * np.mean(theirs)
+
+
+def test_pending_trials_are_learnt_from_as_if_they_had_ended_as_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted: list[int] = []
+    fit = module.fit
+    monkeypatch.setattr(module, "fit", lambda x, *rest: fitted.append(len(x)) or fit(x, *rest))
+    searcher = Boshnas(small(), (ACCURACY,), initial=4, alpha=0.0, beta=0.0)
+    history = run(searcher, Toy(), 6)
+    fitted.clear()
+    searcher.ask(history, derive(0))
+    searcher.ask(ask(searcher, history, seed=0), derive(0))
+    assert fitted == [6, 6, 6, 7]  # alone, to ask for the pending one, and twice beside it

@@ -37,7 +37,8 @@ class Boshnas:
     """Take the design with the highest mean + `k1` aleatoric + `k2` epistemic uncertainty, after `initial` random ones.
 
     With probability `alpha` the most uncertain design is taken instead, with probability `beta` a random one. The paper
-    stops where the best score changes by less than 1e-4 for five trials: that is a study's `patience`.
+    stops where the best score changes by less than 1e-4 for five trials: `--patience 5 --tolerance 1e-4` of a study.
+    Pending trials are learnt from as if they had ended as expected, so that several workers do not try the same.
 
     `acquire` says how the highest bound is looked for. `gobi` ascends it from random designs by second-order steps (by
     gradients alone without `second_order`) and takes the best of the designs near the way and near its end.
@@ -89,7 +90,8 @@ class Boshnas:
         candidates = self._terrain.candidates(history, near)
         if len(trials) < FEWEST or not len(candidates.points):
             return
-        bound = UpperBound(self._fit(trials, candidates.points, rng), self.k1, self.k2)
+        pending = placed(history.pending, listed.row)
+        bound = UpperBound(self._fit(trials, pending, candidates.points, rng), self.k1, self.k2)
         order = most_uncertain if draw >= 1 - self.alpha - self.beta else self._highest
         yield from map(candidates.proposal, order(bound, candidates.points, rng))
 
@@ -103,11 +105,16 @@ class Boshnas:
             case _:
                 return highest(bound, points, rng)
 
-    def _fit(self, trials: Sequence[Trial], points: Floats, rng: Generator) -> Surrogate:
+    def _fit(self, trials: Sequence[Trial], pending: Sequence[Trial], points: Floats, rng: Generator) -> Surrogate:
         x = self._terrain.place([trial.request for trial in trials])
         y = targets(trials, self.objectives).astype(np.float32)
         others = points[rng.integers(len(points), size=OTHERS)]
-        return fit(x, y, others, rng, self.heteroscedastic)
+        found = fit(x, y, others, rng, self.heteroscedastic)
+        if not pending:
+            return found
+        more = self._terrain.place([trial.request for trial in pending])
+        expected = found.predict(more).mean
+        return fit(np.concatenate([x, more]), np.concatenate([y, expected]), others, rng, self.heteroscedastic)
 
     @cached_property
     def _terrain(self) -> Terrain:
