@@ -1,12 +1,14 @@
 """EFTNAS's claims on real tasks: smaller models out of one super-network, against what a user would pick instead.
 
 For each task and seed a teacher is fine-tuned, which all arms share:
-`front` is what `formwright compress` does, beside sub-networks of the same super-network drawn at random;
+`front` is what `formwright compress` does, beside sub-networks of the same super-network drawn at random and those
+with the best validation scores, which the command does not believe without doubt;
 `orders` puts parts in order by movement, by L1 or not at all, before and after training, in one and the same space;
 `spaces` replaces Algorithm 1 by a grid of equal steps, and has 3 or 7 widths a layer;
 `others` are Torch-Pruning (magnitude and Taylor) and fewer layers at half the MACs, distilled for as many steps as the
 super-network; `fronts` are the same rivals at each share of the MACs, in as many steps for all shares together;
 `searches` compares searches of one super-network by whole validations; `speed` measures what was found.
+Where a task has more training rows than are learned from, models are judged on further ones too.
 Hypervolumes are those of one model for each share, for every arm. Everything that is done is kept in `--results`, and
 not done again; several processes may work there, each at an arm of its own. In the end the mean and the range of all
 seeds that are kept are printed. `--ablation-epochs 2 --ablation-evaluations 60` shortens orders and spaces, and adds a
@@ -29,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from compress_kit.arms import PARTS, arms
-from compress_kit.bench import Bench, Row, Setting
+from compress_kit.bench import SPLITS, Bench, Row, Setting
 from compress_kit.figures import front, kept_results
 from compress_kit.others import NEED_PRUNING, RIVALS
 from compress_kit.quick import quick
@@ -41,7 +43,8 @@ ROWS, LENGTHS = {"glue/sst2": 8000}, {"glue/sst2": 32, "glue/cola": 32}  # the o
 def told(task: str, seed: int, found: dict[str, Row]) -> None:
     """Print scores on validation and test, and hypervolumes of both."""
     print(f"{task} seed {seed}: teacher {_scores(found['teacher'])}")
-    for name, row in found.items():
+    by_score = {f"{name}, by score": row["by score"] for name, row in found.items() if "by score" in row}
+    for name, row in (found | by_score).items():
         for share, one in row.get("at", {}).items():
             print(f"  {name} at {share} ({one['macs']:.1%}): {_scores(one)}")
         if "hypervolume" in row:
@@ -57,7 +60,7 @@ def told(task: str, seed: int, found: dict[str, Row]) -> None:
 
 
 def _scores(row: Row) -> str:
-    return f"{row['validation']:.4f} validation" + ("" if row["test"] is None else f", {row['test']:.4f} test")
+    return ", ".join(f"{row[split]:.4f} {split}" for split in SPLITS if row.get(split) is not None)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,13 +29,16 @@ from formwright.recipes.eftnas import EFTNAS
 from formwright.search.fronts import hypervolume
 from formwright.study.alone import alone_in
 from formwright.study.config import TaskChoice, TrainingChoice
+from formwright.tasks import load_task
 from formwright.train.device import threads
 from formwright.train.fit import Run
 from formwright.train.judge import judge
 from formwright.train.loop import Saving
+from formwright.train.prepare import Part
 from formwright.train.remembered import remembered
 
 SHARES = (0.75, 0.5, 0.35, 0.25)
+SPLITS = ("validation", "test", "further")
 Row = dict[str, Any]
 
 
@@ -49,7 +52,9 @@ class Setting:
 
     `epochs` are those of every arm after the teacher, `evaluations` what the search of an arm may judge, `many` what
     the search that it is compared with may. `rates` are those of the teacher, and of everything after it. `ablation`
-    are the epochs and the evaluations of arms that are compared with each other alone, where these are fewer.
+    are the epochs and the evaluations of arms that are compared with each other alone, where these are fewer. Where
+    the task has more training rows than `rows`, models are judged on so many `further` ones too: they tell more models
+    apart than the few test rows.
     """
 
     task: str
@@ -65,6 +70,7 @@ class Setting:
     rates: tuple[float, float] = (EFTNAS.learning_rate, EFTNAS.network_rate)
     teacher_epochs: float = EFTNAS.teacher_epochs
     ablation: tuple[float, int] | None = None
+    further: int = 2500
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,19 +171,35 @@ class Bench:
 
         return saved
 
+    @cached_property
+    def further(self) -> Part | None:
+        """Encode training rows that nobody learns from; None where all are learned from."""
+        first, number = self.setting.rows, self.setting.further
+        rows = load_task(self.setting.task, self.setting.data and Path(self.setting.data)).search_view().train
+        if first is None or not number or len(rows) <= first:
+            return None
+        behind = {field.name: getattr(rows, field.name)[first : first + number] for field in fields(rows)}
+        return self.started.begun.prepared.part(replace(rows, **behind))
+
     def validated(self, model: nn.Module) -> float:
         """Score a model on validation."""
-        prepared = self.started.begun.prepared
+        return self._score(model, self.started.begun.prepared.validation)
+
+    def _score(self, model: nn.Module, part: Part) -> float:
         with threads(1):
-            return judge(model, prepared, prepared.validation)[self.metric]
+            return judge(model, self.started.begun.prepared, part)[self.metric]
 
     def judged(self, model: nn.Module, name: str) -> Row:
-        """Score a model on validation and, once, on test: other weights of the same name are another model."""
+        """Score a model on validation, on further rows and, once, on test.
+
+        Other weights of the same name are another model.
+        """
         prepared, folder = self.started.begun.prepared, self.out / "final" / name
         label = f"{name} {_digest(model)}"
         with threads(1):
             tested = test_once(model, prepared, label, folder) if prepared.task.has_test else {}  # type: ignore[arg-type]
-        return {"validation": self.validated(model), "test": tested.get(self.metric)}
+        further = None if self.further is None else self._score(model, self.further)
+        return {"validation": self.validated(model), "test": tested.get(self.metric), "further": further}
 
     def judged_design(self, model: TaskModel, name: str) -> Row:
         """Score a model that has a card, and say what it costs."""
@@ -194,8 +216,8 @@ class Bench:
         rows = [at[f"{share:.0%}"] for share in SHARES if f"{share:.0%}" in at]
         return {
             split: self.volume([(row["macs"], row[split]) for row in rows])
-            for split in ("validation", "test")
-            if all(row[split] is not None for row in rows)
+            for split in SPLITS
+            if all(row.get(split) is not None for row in rows)
         }
 
     def claim(self) -> None:

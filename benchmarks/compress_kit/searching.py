@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from compress_kit.bench import SHARES, Bench, Row
+from compress_kit.bench import SHARES, SPLITS, Bench, Row
 from formwright.arch.card import Card
 from formwright.compress.folders import write_json
-from formwright.core.records import History, Objective, Observation, Request, Spent
+from formwright.core.records import History, Objective, Observation, Request, Spent, Trial
 from formwright.core.rng import derive
 from formwright.evaluate.combine import Combine
 from formwright.evaluate.context import Context
@@ -23,6 +23,7 @@ from formwright.evaluate.shared import STOPPED, Shared, SharedWeights
 from formwright.search import make_searcher
 from formwright.search.first import First
 from formwright.space.zoo.elastic_choices import ElasticChoices
+from formwright.study.candidates import best_within
 from formwright.supernet.automatic import Met
 from formwright.testing.loop import ask, tell
 
@@ -97,18 +98,31 @@ def whole_validations(bench: Bench, history: History) -> float:
     return curve(bench, history)[-1][0]
 
 
-def best_models(bench: Bench, network: Network, history: History, name: str) -> dict[str, Row]:
-    """Test the sub-network that validates best at each share of the MACs."""
-    full, found = bench.cost(bench.card), dict[str, Row]()
-    for share in (1.0, *SHARES):
-        fit = [one for one in history.finished if one.observation.metrics["macs"] <= share * full]  # type: ignore[union-attr]
-        if fit:
-            best = max(fit, key=lambda one: (one.observation.metrics[bench.metric], -one.observation.metrics["macs"]))  # type: ignore[union-attr]
-            card = best.request.card
-            assert isinstance(card, Card)
+def best_models(bench: Bench, network: Network, history: History, name: str) -> tuple[dict[str, Row], dict[str, Row]]:
+    """Test what would be delivered for each share of the MACs, and what has the best score there; each model once."""
+    full, goal = bench.cost(bench.card), Objective(bench.metric, "max")
+    targets = {f"{share:.0%}": f"macs<={share * full}" for share in (1.0, *SHARES)}
+    delivered = best_within(network.choices.space, history, goal, targets, (), {})
+    known: dict[str, Row] = {}
+
+    def tested(share: str, trial: Trial) -> Row:
+        card = trial.request.card
+        assert isinstance(card, Card)
+        if card.digest not in known:
             model = network.weights.extracted(card)
-            found[f"{share:.0%}"] = bench.judged_design(model, f"{name}-{share:.0%}") | {"card": card.to_json()}
-    return found
+            known[card.digest] = bench.judged_design(model, f"{name}-{share}") | {"card": card.to_json()}
+        return known[card.digest]
+
+    believed = {share: tested(share, trial) for share, trial in delivered.items()}
+    luckiest = {share: _best_score(bench, history, Objective.parse(targets[share])) for share in believed}
+    return believed, {share: tested(f"{share}-by-score", trial) for share, trial in luckiest.items()}
+
+
+def _best_score(bench: Bench, history: History, limit: Objective) -> Trial:
+    """Give the trial that validates best within a limit; the cheapest of several."""
+    found = {trial.number: trial.observation.metrics for trial in history.finished if trial.observation is not None}
+    fit = [trial for trial in history.finished if limit.meets(found[trial.number]["macs"])]
+    return max(fit, key=lambda trial: (found[trial.number][bench.metric], -found[trial.number]["macs"]))
 
 
 def random_models(bench: Bench, network: Network) -> Row:
@@ -121,7 +135,9 @@ def random_models(bench: Bench, network: Network) -> Row:
             for number, card in enumerate(drawn)
         ]
         names = [name for name in rows[0] if rows[0][name] is not None]
-        at[f"{share:.0%}"] = {"test": None} | {name: float(np.mean([row[name] for row in rows])) for name in names}
+        at[f"{share:.0%}"] = dict.fromkeys(SPLITS) | {
+            name: float(np.mean([row[name] for row in rows])) for name in names
+        }
     return {"at": at, "hypervolume": bench.volumes(at)}
 
 
