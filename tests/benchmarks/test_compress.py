@@ -171,12 +171,14 @@ def test_seeds_are_summed_up_by_mean_and_range() -> None:
         for score in (0.6, 0.8)
     ]
     seeds[0]["a"]["hypervolume"] = {"validation": 0.25}
+    seeds[0]["a"]["by score"] = {"at": {"50%": {"further": 0.7}}}
     seeds[1]["searches"] = {"nsga2": {"hypervolume": 0.3, "curve": [[1, 0.3]], "validations to 98%": None}}
     found = kit.summary(seeds)
     assert found["a"] == {
         "50% validation": [0.6, 0.8],
         "50% test": [0.5, 0.5],
         "hypervolume validation": [0.25],
+        "by score 50% further": [0.7],
     }
     assert kit.lines(found)[0] == "  teacher validation: 0.9000 (0.9000 to 0.9000; seeds: 2)"
     assert "  a 50% validation: 0.7000 (0.6000 to 0.8000; seeds: 2)" in kit.lines(found)
@@ -228,6 +230,9 @@ def test_every_part_runs_and_nothing_is_done_twice(
     assert {len(found[name]["front"]) for name in short} == {6}
     assert len(short) == 3  # the usual one, an order and a space
     check_searches(found)
+    usual = found[kit.USUAL.name]
+    assert usual["by score"]["hypervolume"].keys() == usual["hypervolume"].keys()
+    assert all(usual["by score"]["at"][at]["validation"] >= row["validation"] for at, row in usual["at"].items())
     assert found["teacher"]["macs"] == 1.0
     assert found[kit.USUAL.name]["hypervolume"]["validation"] > 0
     assert len(found["untrained"]["scores"]) == 16
@@ -254,11 +259,11 @@ def check_points(found: dict[str, Any], names: list[str]) -> None:
     """See that hypervolumes are of a model for each share, and that each keeps to its share."""
     for name in names:
         row = found[name]
-        assert row["hypervolume"].keys() == {"validation", "test"}
+        assert row["hypervolume"].keys() == {"validation", "test", "further"}
         assert row["at"].keys() - {"100%"} == {"75%", "50%", "35%", "25%"}
         for share, one in row["at"].items():
             assert one["macs"] <= 1.01 * float(share.rstrip("%")) / 100
-            assert {"validation", "test", "params"} <= one.keys()
+            assert {"validation", "test", "further", "params"} <= one.keys()
 
 
 def check_searches(found: dict[str, Any]) -> None:
