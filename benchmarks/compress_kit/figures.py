@@ -19,6 +19,7 @@ ARMS = {
     "front-torch-pruning-taylor": "Torch-Pruning, Taylor",
     "front-fewer-layers": "fewer layers",
 }
+_SCORES = {"test": "test score", "further": "score on further rows"}
 Kept = Mapping[str, Any]
 
 
@@ -34,8 +35,12 @@ def kept_results(folder: Path) -> list[Kept]:
     ]
 
 
-def front(task: str, seeds: Sequence[Kept], split: str = "test") -> str:
-    """Draw scores over MACs: the mean of the seeds, with a band from the worst to the best of them."""
+def front(task: str, seeds: Sequence[Kept]) -> str:
+    """Draw scores over MACs: the mean of the seeds, with a band from the worst to the best of them.
+
+    Where all seeds were judged on further rows, scores are of these: there are more of them than test rows.
+    """
+    split = "further" if all(seed["teacher"].get("further") is not None for seed in seeds) else "test"
     lines = [_teacher([seed["teacher"][split] for seed in seeds])]
     for arm, name in ARMS.items():
         rows = [seed[arm]["at"] for seed in seeds if arm in seed]
@@ -45,7 +50,7 @@ def front(task: str, seeds: Sequence[Kept], split: str = "test") -> str:
     lowest = min(min([*line.y, *line.low]) for line in lines)
     edge = min(lowest, 0.9 * lines[0].y[0])  # differences of a point shall not look like a gulf
     title = f"Smaller models for {task}, {number}"
-    return chart(title, lines, "MACs, % of the teacher's", f"{split} score", y_from=edge)
+    return chart(title, lines, "MACs, % of the teacher's", _SCORES[split], y_from=edge)
 
 
 def _teacher(scores: Sequence[float]) -> Line:

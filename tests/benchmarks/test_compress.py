@@ -63,9 +63,22 @@ def test_the_front_is_drawn_from_what_is_kept(
     assert len(page.findall(f"{SVG}polyline")) == 3
     band = page.findall(f"{SVG}polygon")[0]
     assert len({point.split(",")[1] for point in band.attrib["points"].split()}) == 8  # the seeds differ at each share
+    assert "test score" in words
     settled(tmp_path / "glue-sst2" / "seed-1", seed=1, epochs=2)
     with pytest.raises(SystemExit, match="different settings"):
         compress.main(["--figures", str(tmp_path), "--results", str(tmp_path)])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compress")
+def test_the_front_is_drawn_on_further_rows_where_all_were_judged_on_them() -> None:
+    draw = sys.modules["compress_kit.figures"].front
+    teacher = {"test": 0.9, "further": 0.8}
+    row = {"at": {"50%": {"macs": 0.4, "test": 0.7, "further": 0.75}}}
+    seed = {"teacher": teacher, "random": row}
+    page = draw("glue/sst2", [seed, seed])
+    assert "score on further rows" in page
+    assert "test score" in draw("glue/sst2", [seed, {"teacher": {"test": 0.9}, "random": row}])
 
 
 def settled(folder: Path, **setting: int) -> None:
