@@ -18,6 +18,11 @@ def test_formulas_stay_whole_where_they_fit() -> None:
     assert wrapped(words, 18) == ["4 heads x 64,", "softmax(Q / √d)·(K", "+ Q)"]
 
 
+def test_operands_of_one_operation_stay_together_where_they_fit() -> None:
+    words = "4 heads x 16, euclidean(Q, K)·K - (K + Q + Q)"
+    assert wrapped(words, 36, indent=4) == ["4 heads x 16,", "    euclidean(Q, K)·K - (K + Q + Q)"]
+
+
 def test_long_formulas_are_broken_behind_brackets_and_products() -> None:
     words = "softsign(euclidean(softmax(P),K))·cosine(Q,softmax(K))"
     assert wrapped(words, 20, indent=2) == ["softsign(euclidean(", "  softmax(P),K))·", "  cosine(Q,softmax(", "  K))"]

@@ -12,12 +12,21 @@ _TOGETHER = re.compile(r" (?=x \d)|(?<=\d) (?=heads?\b)|(?<=\bx) (?=\d)|(?<=\bto
 def wrapped(words: str, letters: int, indent: int = 0, most: int | None = None) -> list[str]:
     """Break words into lines of so many letters, later ones indented; `most` lines at most, the rest an ellipsis."""
     glued = _TOGETHER.sub(_GLUE, words)
-    whole = _AROUND.sub(rf"{_GLUE}\1{_GLUE}", glued)
+    whole = _with_operands(_AROUND.sub(rf"{_GLUE}\1{_GLUE}", glued))
     wrapper = _Wrapper(
         letters, subsequent_indent=" " * indent, break_on_hyphens=False, max_lines=most, placeholder=" …"
     )
     lines = wrapper.wrap(whole if max(map(len, whole.split(" "))) <= letters - indent else glued)
     return [line.replace(_GLUE, " ") for line in lines]
+
+
+def _with_operands(words: str) -> str:
+    """Glue together what stands in brackets, such as the two operands of a distance."""
+    depth, letters = 0, []
+    for letter in words:
+        depth += (letter == "(") - (letter == ")")
+        letters.append(_GLUE if letter == " " and depth > 0 else letter)
+    return "".join(letters)
 
 
 class _Wrapper(textwrap.TextWrapper):
