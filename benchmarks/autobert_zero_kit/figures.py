@@ -17,8 +17,8 @@ def losses(rows: list[Row]) -> str:
 
 
 def ranks(points: np.ndarray) -> str:
-    """Draw short scores over long ones; `points` has a row (inherited, scratch, long) for each design."""
-    inherited, scratch, long = points.T.tolist()
+    """Draw short scores over long ones; `points` has a row of `RANKED` for each design."""
+    inherited, scratch, _, long = points.T.tolist()
     lines = [Line("short, inherited", long, inherited, dots=True), Line("short, scratch", long, scratch, dots=True)]
     return chart("Short scores and long ones", lines, "score after long training", "score after short training")
 

@@ -59,11 +59,12 @@ class Report:
         }
 
     def searches(self) -> dict[str, Any]:
-        """Give, for each search, its curve and what its designs are worth after long training."""
-        found: dict[str, Any] = {}
+        """Give, for each search, its curve and what its designs are worth after long training, seed by seed."""
+        found, tests = dict[str, Any](), dict[str, list[float]]()
         for arm in ARMS:
             rows = [self._rows["search", arm, seed] for seed in self.seeds]
             again = [self._long(plan.best_card(self.results, arm, seed), self._retrained) for seed in self.seeds]
+            tests[arm] = [_mean(own, "test") for own in again]
             found[arm] = {
                 "curve": np.mean(self._best(arm), axis=0).tolist(),
                 "in_search": mean_interval([best_trial(row)["score"] for row in rows]),
@@ -71,9 +72,10 @@ class Report:
                 "found_after": [best_trial(row)["number"] + 1 for row in rows],
                 "failed": sum("failure" in trial for row in rows for trial in row["trials"]),
                 "validation": mean_interval([_mean(own, "validation") for own in again]),
-                "test": _told([_mean(own, "test") for own in again]),
+                "test": _told(tests[arm]),
             }
-        return found
+        better = differences(tests, dict.fromkeys((arm for arm in ARMS if arm != OP_NAS), OP_NAS))
+        return found | {"better_by": better}
 
     def designs(self) -> dict[str, Any]:
         """Give the scores of all designs compared, and how much better those are that should be."""
@@ -150,16 +152,19 @@ class Report:
         return sum(card != other for card, other in zip(own, others, strict=True))
 
     def _ranked(self) -> list[Floats]:
-        """Give, for each seed, a row (inherited, scratch, long) for each design; a long training that failed has 0."""
-        groups = []
-        for seed in self.seeds:
-            pairs = plan.ranked_trials(self.results.setting, self.results, seed)
-            own = [plan.APART + seed]
-            long = [self._long(Card.from_json(one["card"]), own)[0].get("validation", 0.0) for one, _ in pairs]
-            groups.append(
-                [(one["score"], other["score"], last) for (one, other), last in zip(pairs, long, strict=True)]
-            )
-        return [np.array(group, dtype=np.float64) for group in groups]
+        """Give, for each seed, a row of `RANKED` for each design; a long training that failed has 0."""
+        return [
+            np.array([self._known(*pair, plan.APART + seed) for pair in self._pairs(seed)], dtype=np.float64)
+            for seed in self.seeds
+        ]
+
+    def _pairs(self, seed: int) -> list[tuple[Row, Row]]:
+        return plan.ranked_trials(self.results.setting, self.results, seed)
+
+    def _known(self, inherited: Row, scratch: Row, seed: int) -> tuple[float, float, float, float]:
+        card = Card.from_json(inherited["card"])
+        long = self._long(card, [seed])[0].get("validation", 0.0)
+        return inherited["score"], scratch["score"], params(card), long
 
 
 def _told(each: Sequence[float]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -14,6 +15,7 @@ from formwright.core.rng import derive
 
 Floats = NDArray[np.float64]
 RESAMPLES = 2_000
+RANKED = ("inherited", "scratch", "params", "long")  # what is known of a design: short scores, size, long score
 
 
 def kendall(first: Sequence[float], second: Sequence[float]) -> float:
@@ -42,21 +44,19 @@ def mean_interval(sample: Sequence[float]) -> list[float]:
 
 
 def ranking(groups: Sequence[Floats]) -> dict[str, Any]:
-    """Compare short scores with long ones; each group is a seed with a row (inherited, scratch, long) for each design.
+    """Compare short scores with long ones; each group is a seed, with a row of `RANKED` for each design.
 
-    `gain` is how much better, in tau, inherited scores rank designs than scores from scratch.
+    `gain` is how much better, in tau, inherited scores rank designs than scores from scratch; parameters rank them for
+    nothing.
     """
-    return {
-        "designs": sum(map(len, groups)),
-        "inherited": interval(groups, lambda rows: kendall(rows[:, 0].tolist(), rows[:, 2].tolist())),
-        "scratch": interval(groups, lambda rows: kendall(rows[:, 1].tolist(), rows[:, 2].tolist())),
-        "gain": interval(groups, _gain),
-    }
+    found = {name: interval(groups, partial(_tau, name=name)) for name in RANKED[:-1]}
+    gain = interval(groups, lambda rows: _tau(rows, "inherited") - _tau(rows, "scratch"))
+    return {"designs": sum(map(len, groups)), **found, "gain": gain}
 
 
-def _gain(rows: Floats) -> float:
-    inherited, scratch, long = rows.T.tolist()
-    return kendall(inherited, long) - kendall(scratch, long)
+def _tau(rows: Floats, name: str) -> float:
+    """Give tau of a column with the scores after long training."""
+    return kendall(rows[:, RANKED.index(name)].tolist(), rows[:, -1].tolist())
 
 
 def steps_to(marks: Sequence[int], losses: Sequence[float], target: float) -> float | None:

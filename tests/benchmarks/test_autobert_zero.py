@@ -95,11 +95,12 @@ def test_tau_and_steps_saved(kit: Any) -> None:
 @slow
 def test_rankings_have_intervals_around_them(kit: Any) -> None:
     long = np.arange(12.0)
-    perfect = np.stack([long, long[::-1], long], axis=1)
+    perfect = np.stack([long, long[::-1], np.full(12, 5.0), long], axis=1)
     found = kit("summary").ranking([perfect, perfect])
     assert found["designs"] == 24
     assert found["inherited"] == [1.0, 1.0, 1.0]
     assert found["scratch"] == [-1.0, -1.0, -1.0]
+    assert found["params"] == [0.0, 0.0, 0.0]
     assert found["gain"][0] == 2.0
     mean, low, high = kit("summary").mean_interval([0.0, 1.0, 2.0, 3.0])
     assert low < mean == 1.5 < high
@@ -259,6 +260,7 @@ def test_the_parts_on_a_builtin_task_run_from_end_to_end(
     assert len(found["searches"]["OP-NAS, shared"]["curve"]) == 5
     assert found["searches"]["OP-NAS, shared"]["unlike_op_nas"] == [0]
     assert found["searches"]["random, shared"]["unlike_op_nas"] != [0]
+    assert len(found["searches"]["better_by"]) == 6
     assert len(found["designs"]["uniformity"]["found"]["cosine"]) == 4
     assert len(list((tmp_path / "figures").glob("*.svg"))) == 5
 
