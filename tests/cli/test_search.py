@@ -74,8 +74,8 @@ def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(
     stopped, line = err.splitlines()[-2:]
     assert stopped == "stopped; everything is saved. This goes on:"
     program, *arguments = shlex.split(line)
-    assert (program, arguments) == ("formwright", ["resume", str(tmp_path / "study")])
-    study = facts(*arguments, "--workers", 1, "--no-baseline")
+    assert (program, arguments) == ("formwright", ["resume", str(tmp_path / "study"), "--workers", "1"])
+    study = facts(*arguments, "--no-baseline")
     assert digests(study) == digests(searched[1])
     assert scores(study) == scores(searched[1])
     assert study["models"][0]["test"] == searched[1]["models"][0]["test"]

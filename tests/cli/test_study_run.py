@@ -105,6 +105,24 @@ def test_a_study_goes_on_by_the_limit_that_it_has(stop: Stop, option: list[str],
         assert study_run._further(extended) == option
 
 
+@pytest.mark.parametrize(
+    ("wishes", "options"),
+    [(Wishes(), []), (Wishes(1), ["--workers", "1"]), (Wishes(3, baseline=False), ["--workers", "3", "--no-baseline"])],
+)
+def test_the_line_that_goes_on_does_so_as_before(
+    wishes: Wishes, options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    place = films_study(tmp_path)
+    monkeypatch.setattr(study_run, "_work", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        conduct(place, wishes)
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert shlex.split(line) == ["formwright", "resume", str(place.folder), *options]
+
+
 def test_only_a_line_that_extends_a_study_is_noted(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, noted = films_study(tmp_path, trials=4), []
     monkeypatch.setattr(study_run, "conduct", lambda _, wishes: noted.append(wishes.command))

@@ -5,8 +5,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from formwright.compress.folders import Folders, read_importance, read_json, write, write_importance, write_json
+from formwright.compress.folders import (
+    Folders,
+    read_importance,
+    read_json,
+    read_stored,
+    write,
+    write_importance,
+    write_json,
+)
+from formwright.compress.plan import Plan
 from formwright.core.errors import IllegalInput
+from formwright.cost.latency_table import LatencyTable
+from formwright.space.zoo.elastic_choices import ElasticChoices
 from formwright.supernet.importance import Importance
 
 SCORES = (np.array([0.5, -1.0]), np.array([1e-300, 2.0, 3.0]), np.array([7.0])) * 5  # more than ten, whose names sort
@@ -40,6 +51,14 @@ def test_files_that_cannot_be_read_are_named_with_the_way_out(tmp_path: Path) ->
             read_json(tmp_path / name)
         with pytest.raises(IllegalInput, match=rf"cannot read .*{name}.*remove it and the teacher"):
             read_importance(tmp_path / name)
+
+
+def test_files_that_hold_something_else_are_named_with_the_way_out(tmp_path: Path) -> None:
+    for meaning in (Plan.from_json, LatencyTable.from_json, ElasticChoices.from_json):
+        for data in ([], {}, {"card": 1}, None):
+            write_json(tmp_path / "stored.json", data)
+            with pytest.raises(IllegalInput, match=r"cannot read .*stored\.json: .*[^.]; remove it, and its stage is"):
+                read_stored(tmp_path / "stored.json", meaning)
 
 
 def test_files_that_cannot_be_written_are_named(tmp_path: Path) -> None:

@@ -43,3 +43,15 @@ def test_a_model_that_lost_its_head_is_refused(tmp_path: Path) -> None:
     save_pretrained_folder(build(begun.card), tmp_path / "bare")
     with pytest.raises(IllegalInput, match="has lost its head; remove the folder, and its stage is done anew"):
         read_model(tmp_path / "bare")
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_damaged_model_is_refused_with_the_way_out(name: str, tmp_path: Path) -> None:
+    begun = begin(str(bert(tmp_path)), TASK, LENGTH)
+    folder = tmp_path / "saved"
+    save(task_model(begun.imported, begun.prepared, Training(Recipe(1))), begun, folder, {})
+    content = (folder / name).read_bytes()
+    for damaged in (content[: len(content) // 2], b"{}"):
+        (folder / name).write_bytes(damaged)
+        with pytest.raises(IllegalInput, match=r"cannot read .*saved: .*; remove the folder, and its stage is done"):
+            read_model(folder)

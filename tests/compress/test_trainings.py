@@ -195,6 +195,15 @@ def test_the_super_network_is_trained_once(started: Started, tmp_path: Path) -> 
     assert not folders.answers.exists()
 
 
+def test_a_damaged_super_network_is_told_before_the_search(started: Started, tmp_path: Path) -> None:
+    folders = Folders(tmp_path / "out")
+    networked(started, folders)
+    (folders.network / "model.safetensors").write_bytes(b"cut short")
+    known, choices = taught(started, folders), drawn(started, folders)
+    with pytest.raises(IllegalInput, match=r"super-network: .*remove the folder, and its stage is done anew"):
+        super_network(started.begun, known, choices, PLAN, started.method, folders, conduct())
+
+
 def test_checkpoints_that_a_kill_left_behind_a_finished_stage_are_removed(started: Started, tmp_path: Path) -> None:
     folders = Folders(tmp_path / "out")
     networked(started, folders)

@@ -1,5 +1,6 @@
 """Sub-networks are scored with the weights of their super-network, and races never flatter them."""
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -182,12 +183,24 @@ def test_who_has_lost_its_answers_is_no_rival(trained: SharedWeights, tmp_path: 
         assert STOPPED not in found.artifacts
 
 
-def test_answers_that_cannot_be_read_are_named(trained: SharedWeights, tmp_path: Path) -> None:
-    first = shared(trained).evaluate(Request(NARROW), Context(folder=tmp_path))
-    (tmp_path / first.artifacts[ANSWERS]).write_bytes(b"nonsense")
-    context = Context(folder=tmp_path, history=history(finished(4, NARROW, first)))
-    with pytest.raises(IllegalInput, match=r"cannot read the answers of trial 4 in .*\.npy"):
-        shared(trained).evaluate(Request(WHOLE), context)
+@pytest.mark.parametrize("damage", ["empty", "nonsense", "cut", "of other rows"])
+def test_who_has_damaged_answers_is_no_rival_and_the_next_best_is(
+    damage: str, trained: SharedWeights, tmp_path: Path
+) -> None:
+    good = shared(trained).evaluate(Request(NARROW), Context(folder=tmp_path))
+    next_best = shared(trained).evaluate(Request(THIN), Context(folder=tmp_path))
+    path = tmp_path / good.artifacts[ANSWERS]
+    file, kept = io.BytesIO(), path.read_bytes()
+    np.save(file, np.zeros(3, np.int64))
+    left = {"empty": b"", "nonsense": b"nonsense", "cut": kept[: len(kept) // 2], "of other rows": file.getvalue()}
+    path.write_bytes(left[damage])
+    best = replace(good, metrics={**good.metrics, "accuracy": 1.0})
+    alone = Context(folder=tmp_path, history=history(finished(4, NARROW, best)))
+    whole = shared(lost(trained)).evaluate(Request(WHOLE), alone)
+    assert whole.metrics == shared(lost(trained), None).evaluate(Request(WHOLE), Context()).metrics
+    both = History((*alone.history.trials, finished(5, THIN, next_best)))
+    found = shared(lost(trained)).evaluate(Request(WHOLE), Context(folder=tmp_path, history=both))
+    assert found.artifacts[RIVAL] == "5"
 
 
 def test_a_folder_that_cannot_be_written_is_named(trained: SharedWeights, tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from tests.study.cases import own_rows
 
 from formwright.core.rng import derive
 from formwright.evaluate.final import openings
-from formwright.nn.hf.save import load_folder
+from formwright.nn.build import build
+from formwright.nn.hf.save import load_folder, save_pretrained_folder
 from formwright.nn.task_model import TaskModel
 from formwright.space.zoo import load_space
 from formwright.study.candidates import Candidate
@@ -27,13 +28,20 @@ def candidate() -> Candidate:
     return Candidate("trial-7", "best", space.card(space.sample(derive(4))), 7)
 
 
-def test_a_folder_that_was_emptied_is_no_delivered_model(opened: Opened) -> None:
+def test_a_folder_that_was_emptied_or_damaged_is_no_delivered_model(opened: Opened) -> None:
     model = Delivered("trial-7", "best", candidate().card.digest, "", 1, 5, {"accuracy": 0.5}, None, 7)
     opened.log.append("note", "me", {"model": asdict(model)})
     folder = Path(delivered(opened)["trial-7"].path)
     folder.mkdir(parents=True)
     assert made_before(opened, candidate()) is None
-    (folder / "config.json").touch()
+    folder.rmdir()
+    save_pretrained_folder(build(candidate().card), folder)
+    assert made_before(opened, candidate()) == delivered(opened)["trial-7"]
+    for name in ("config.json", "model.safetensors"):
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content[: len(content) // 2])
+        assert made_before(opened, candidate()) is None
+        (folder / name).write_bytes(content)
     assert made_before(opened, candidate()) == delivered(opened)["trial-7"]
 
 

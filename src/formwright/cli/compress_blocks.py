@@ -21,7 +21,7 @@ from formwright.compress.blockwise.prepared import prepare, read_times
 from formwright.compress.blockwise.speeds import measured_speeds
 from formwright.compress.blockwise.students import delivered
 from formwright.compress.blockwise.workers import Crew
-from formwright.compress.folders import RECORD, read_json, write_json
+from formwright.compress.folders import RECORD, read_stored, write_json
 from formwright.cost.operation_times import OperationTimes
 from formwright.nn.latency_table import quick
 from formwright.nn.operation_times import measured_operations, measurements
@@ -90,7 +90,7 @@ class BlockCompression:
         """Give the plan, made and shown once: a run that goes on keeps to it, but for what students are taught."""
         method = self.job.method
         if folders.plan.is_file() and not self.force:
-            kept = Plan.from_json(read_json(folders.plan))
+            kept = read_stored(folders.plan, Plan.from_json)
             return kept if self.job.hours is not None else replace(kept, student_steps=method.student_steps)
         speeds = measured_speeds(started)
         shape = Shape(started.menu.blocks, method.rounds, len(started.sizes), self.workers)

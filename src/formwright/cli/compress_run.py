@@ -14,7 +14,7 @@ from formwright.cli.output import print_json, print_table
 from formwright.cli.progress import clock
 from formwright.cli.record import Identity
 from formwright.cli.study_run import Wishes, search_and_deliver
-from formwright.compress.folders import RECORD, Folders, read_json, write_json
+from formwright.compress.folders import RECORD, Folders, read_stored, write_json
 from formwright.compress.job import Job, Started
 from formwright.compress.plan import Plan, Speeds
 from formwright.compress.remarks import closeness, remarks
@@ -76,14 +76,14 @@ class Compression:
         if not started.needs_latency:
             return None
         if folders.latency.is_file() and not self.force:
-            return LatencyTable.from_json(read_json(folders.latency))
+            return read_stored(folders.latency, LatencyTable.from_json)
         _tell("measuring the parts of the model on this machine")
         return measured_table(started.begun.card, self.job.hidden, measured=quick(started.begun.prepared.length or 1))
 
     def _plan(self, started: Started, folders: Folders, share: float) -> Plan:
         """Give the plan, made and shown once: a run that goes on keeps to it."""
         if folders.plan.is_file() and not self.force:
-            return Plan.from_json(read_json(folders.plan))
+            return read_stored(folders.plan, Plan.from_json)
         speeds = measured_speeds(started.begun, started.training, share)
         plan = started.plan(lambda: speeds, self._side_by_side)
         self._show(started, plan, speeds)

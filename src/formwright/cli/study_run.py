@@ -41,7 +41,8 @@ def conduct(place: "Place", wishes: Wishes) -> None:
         try:
             models = _work(opened, wishes)
         except KeyboardInterrupt:
-            print(f"stopped; everything is saved. This goes on:\n  {call('resume', *_source(place))}", file=sys.stderr)
+            again = call("resume", *_source(place), *_as_before(wishes))
+            print(f"stopped; everything is saved. This goes on:\n  {again}", file=sys.stderr)
             raise
         if wishes.as_json:
             print_json(_facts(opened, models))
@@ -95,6 +96,12 @@ def _source(place: "Place") -> list[str]:
     if (place.folder / CONFIG).is_file():
         return [str(place.folder)]
     return [f"{without_password(place.storage)}#{place.name}", "--folder", str(place.folder)]
+
+
+def _as_before(wishes: Wishes) -> list[str]:
+    """Give the options with which a study goes on as it was conducted; the log does not hold them."""
+    workers = [] if wishes.workers == Wishes.workers else ["--workers", str(wishes.workers)]
+    return [*workers, *([] if wishes.baseline else ["--no-baseline"])]
 
 
 def _reason(opened: "Opened") -> str:

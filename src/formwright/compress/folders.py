@@ -1,20 +1,22 @@
 """Where the stages of a compression keep what they made. What is there is whole, and its stage is never redone."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
-from formwright.core.errors import IllegalInput
+from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.core.files import write_whole
 from formwright.study.delivered import MODELS
 from formwright.supernet.importance import Importance
 
 RECORD = "compress.json"
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,16 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise IllegalInput(f"cannot read {path}: {error}; remove it, and its stage is done anew") from None
+
+
+def read_stored(path: Path, meaning: Callable[[Any], Read]) -> Read:
+    """Read what `write_json` wrote, and make of it what it stands for."""
+    data = read_json(path)
+    try:
+        return meaning(data)
+    except FormwrightError as error:
+        told = str(error).rstrip(".")
+        raise IllegalInput(f"cannot read {path}: {told}; remove it, and its stage is done anew") from None
 
 
 def write_importance(path: Path, importance: Importance) -> None:

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from formwright.arch.layers import TokenEmbedding
 from formwright.compress.begin import Begun
-from formwright.core.errors import IllegalInput
+from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.nn.hf.load import from_hf
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.task_model import TaskModel
 from formwright.study.finish import without_folder
+from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.train.judge import judge
 
 
@@ -28,8 +30,14 @@ def save(model: TaskModel, begun: Begun, folder: Path, lineage: Mapping[str, str
 
 
 def read_model(folder: Path) -> TaskModel:
-    """Read a model that `save` wrote."""
-    model = from_hf(folder).model()
-    if not isinstance(model, TaskModel):
-        raise IllegalInput(f"the model in {folder} has lost its head; remove the folder, and its stage is done anew")
+    """Read a model that `save` wrote; say what to do where it is damaged."""
+    try:
+        model = from_hf(folder).model()
+        if not isinstance(model, TaskModel):
+            raise IllegalInput("it has lost its head")
+        if isinstance(model.transformer.card.stacks[0].embedding, TokenEmbedding):
+            read_tokeniser(folder)  # which the search will need
+    except FormwrightError as error:
+        told = str(error).rstrip(".")
+        raise IllegalInput(f"cannot read {folder}: {told}; remove the folder, and its stage is done anew") from None
     return model

@@ -4,11 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from formwright.arch.card import Card
-from formwright.compress.folders import Folders, read_importance, write_json
+from formwright.compress.folders import Folders, read_importance, read_stored, write_json
 from formwright.compress.method import Method
 from formwright.nn.task_model import TaskModel
 from formwright.space.zoo.elastic_choices import ElasticChoices
-from formwright.study.spaces import read_choices
 from formwright.supernet.automatic import Met, Thresholds, automatic, targets_between
 from formwright.supernet.importance import Importance, balanced, magnitude, uniform
 
@@ -48,7 +47,7 @@ def search_space(
     choices, met = automatic(first[0], goals, whole=method.whole, hidden=method.hidden, further=further)
     if not folders.space.is_file():
         write_json(folders.space, choices.to_json())
-    return read_choices(folders.space), met
+    return read_stored(folders.space, ElasticChoices.from_json), met
 
 
 def space_scores(method: Method, folders: Folders) -> Importance:

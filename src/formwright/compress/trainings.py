@@ -96,6 +96,7 @@ def super_network(
     if not folders.network.is_dir():
         network = _trained_network(begun, known, choices, plan, method, folders, conduct)
         save(network, begun, folders.network, {"super-network of": begun.name})
+    read_model(folders.network)  # so that damage is told here, with what to do, and not by every worker
     shutil.rmtree(folders.checkpoints("network"), ignore_errors=True)  # also what a kill after writing left
     folders.answers.unlink(missing_ok=True)
 

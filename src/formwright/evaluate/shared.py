@@ -67,14 +67,23 @@ class SharedWeights:
         return model.eval()
 
 
+@dataclass(frozen=True, eq=False)
+class Rival:
+    """A finished trial to race against, and its answers to all rows that count."""
+
+    trial: Trial
+    answers: Answers
+
+
 @dataclass(frozen=True)
 class Shared:
     """Judge sub-networks on validation, and stop early those that a finished trial surely beats.
 
     A rival is the best finished trial that costs no more, by `cost` and by each of the `others`. One that is beaten is
-    scored by what it is behind on the rows that both have answered. Tasks without one answer for each row are judged
-    whole, and so is everything where no answers are kept: without a folder. Otherwise `most` is the number of rows that
-    count at most; they are the same for all.
+    scored by what it is behind on the rows that both have answered. One whose answers are lost or damaged is no rival:
+    that costs the time of a race, not the designs that would have run it. Tasks without one answer for each row are
+    judged whole, and so is everything where no answers are kept: without a folder. Otherwise `most` is the number of
+    rows that count at most; they are the same for all.
     """
 
     network: SharedWeights
@@ -104,60 +113,57 @@ class Shared:
                 refuse_scores(found, 0)
                 return Observation(found, self._spent(began, card, len(prepared.validation.examples)))
             rival = None if self.rules is None else self._rival(card, context)
-            ran = self._race(model, rival, context)
+            ran = self._race(model, rival)
         metrics, artifacts = self._scored(ran, rival, card, context)
         refuse_scores(metrics, 0)
         return Observation(metrics, self._spent(began, card, len(ran.rows)), artifacts)
 
-    def _race(self, model: TaskModel, rival: Trial | None, context: Context) -> Ran:
+    def _race(self, model: TaskModel, rival: Rival | None) -> Ran:
         prepared = self.network.prepared
         deciding = metric(prepared.task.metric)
         sign = 1 if deciding.direction == "max" else -1
-        against = None if rival is None else _read_answers(rival, context)
         return race(
             lambda rows: answers(model, prepared, prepared.validation, self._rows[rows]),
             self._truths,
-            against,
+            None if rival is None else rival.answers,
             lambda found, truth: sign * deciding.compute(found, truth),
             self.rules,
         )
 
     def _scored(
-        self, ran: Ran, rival: Trial | None, card: Card, context: Context
+        self, ran: Ran, rival: Rival | None, card: Card, context: Context
     ) -> tuple[Mapping[str, float], dict[str, str]]:
         prepared, truth = self.network.prepared, self._truths
         found = compared(prepared, ran.answers, truth[ran.rows])
         if ran.whole:
             return found, _kept(ran.answers, card, context)
         assert rival is not None
-        assert rival.observation is not None
-        beside = compared(prepared, _read_answers(rival, context)[ran.rows], truth[ran.rows])
-        known = rival.observation.metrics
+        assert rival.trial.observation is not None
+        beside = compared(prepared, rival.answers[ran.rows], truth[ran.rows])
+        known = rival.trial.observation.metrics
         behind = {name: known[name] + found[name] - beside[name] for name in found}
-        return behind, {STOPPED: f"{len(ran.rows)} of {len(truth)} rows", RIVAL: str(rival.number)}
+        return behind, {STOPPED: f"{len(ran.rows)} of {len(truth)} rows", RIVAL: str(rival.trial.number)}
 
-    def _rival(self, card: Card, context: Context) -> Trial | None:
+    def _rival(self, card: Card, context: Context) -> Rival | None:
         deciding = metric(self.network.prepared.task.metric)
         sign = 1 if deciding.direction == "max" else -1
         costs = [(cost, cost(card)) for cost in (self.cost, *self.others)]
         able = [
-            trial
+            (sign * trial.observation.metrics[deciding.name], trial)
             for trial in context.history.finished
-            if _has_answers(trial, context)
+            if trial.observation is not None
+            and ANSWERS in trial.observation.artifacts
             and isinstance(trial.request.card, Card)
             and all(cost(trial.request.card) <= own for cost, own in costs)
         ]
-        return max(able, key=lambda trial: sign * trial.observation.metrics[deciding.name], default=None)  # type: ignore[union-attr]
+        for _, trial in sorted(able, key=lambda entry: entry[0], reverse=True):
+            if (kept := _read_answers(trial, context, len(self._rows))) is not None:
+                return Rival(trial, kept)
+        return None
 
     def _spent(self, began: float, card: Card, rows: int) -> Spent:
         length = round(float(lengths_of(self.network.prepared.validation.examples).mean()))
         return Spent(time.perf_counter() - began, 0, rows * macs(card, max(length, 1)))
-
-
-def _has_answers(trial: Trial, context: Context) -> bool:
-    assert trial.observation is not None
-    name = trial.observation.artifacts.get(ANSWERS)
-    return name is not None and context.folder is not None and (context.folder / name).is_file()
 
 
 def _kept(found: Answers, card: Card, context: Context) -> dict[str, str]:
@@ -175,12 +181,13 @@ def _kept(found: Answers, card: Card, context: Context) -> dict[str, str]:
     return {ANSWERS: name}
 
 
-def _read_answers(rival: Trial, context: Context) -> Answers:
-    assert context.folder is not None
-    assert rival.observation is not None
-    path = context.folder / rival.observation.artifacts[ANSWERS]
+def _read_answers(trial: Trial, context: Context, rows: int) -> Answers | None:
+    """Read the answers that a trial gave to so many rows; None where they are lost or damaged."""
+    assert trial.observation is not None
+    if context.folder is None:
+        return None
     try:
-        found: Answers = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise IllegalInput(f"cannot read the answers of trial {rival.number} in {path}: {error}") from None
-    return found
+        found: Answers = np.load(context.folder / trial.observation.artifacts[ANSWERS], allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return found if found.shape == (rows,) else None

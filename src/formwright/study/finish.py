@@ -13,7 +13,7 @@ from formwright.cost import input_size, params
 from formwright.evaluate.context import Context
 from formwright.evaluate.final import Final, Verdict, as_it_is
 from formwright.evaluate.training import Trainer
-from formwright.nn.hf.files import CONFIG
+from formwright.nn.hf.files import is_whole
 from formwright.nn.hf.save import counted, save_pretrained_folder
 from formwright.study.alone import alone_in
 from formwright.study.assemble import make_teaching, make_trainer, shared_weights
@@ -59,8 +59,8 @@ def made_before(opened: Opened, candidate: Candidate) -> Delivered | None:
     earlier = [models[candidate.name]] if candidate.name in models else []
     if opened.config.targets:
         earlier += [model for model in models.values() if model.role == candidate.role]
-    # a folder that somebody emptied is no model
-    same = (one for one in earlier if one.digest == candidate.card.digest and (Path(one.path) / CONFIG).is_file())
+    # a folder that somebody emptied is no model, nor is one with a file that is cut short
+    same = (one for one in earlier if one.digest == candidate.card.digest and is_whole(Path(one.path)))
     return next(same, None)
 
 

@@ -100,6 +100,7 @@ def test_a_tokenizer_tells_the_padding_token(tmp_path: Path) -> None:
     assert transformers.AutoConfig.from_pretrained(tmp_path / "model").pad_token_id == 0
     again = transformers.AutoTokenizer.from_pretrained(tmp_path / "model")
     assert (again.mask_token, again.pad_token, again.model_max_length) == ("[MASK]", "[PAD]", 20)
+    assert again.model_input_names == ["input_ids", "token_type_ids", "attention_mask"]  # it knows two types
 
 
 @pytest.mark.parametrize(

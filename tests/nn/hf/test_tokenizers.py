@@ -9,6 +9,7 @@ from tests.nn.hf.test_save import word_tokenizer
 
 from formwright.core.errors import IllegalInput
 from formwright.nn.hf.tokenizers import leave_open, token_numbers, write_tokenizer
+from formwright.tasks.encode import frame
 from formwright.tasks.rows import PlainText
 from formwright.tasks.tokeniser import train_wordpiece
 
@@ -29,6 +30,16 @@ def test_every_form_gives_the_same_numbers(tmp_path: Path) -> None:
     assert write_tokenizer(fast, wrapped, 20) == 0
     assert write_tokenizer(tuple(plain.iterdir()), copied, 20) == 0
     assert numbers(plain) == numbers(wrapped) == numbers(copied) == wanted
+
+
+@pytest.mark.parametrize("types", [0, 1, 2])
+def test_sentences_of_a_pair_are_told_apart_where_the_model_does_so(types: int, tmp_path: Path) -> None:
+    trained = train_wordpiece(PlainText(("a good film", "not a bad one")), 60)
+    write_tokenizer(trained.tokenizer, tmp_path, None, types)
+    found = transformers.AutoTokenizer.from_pretrained(tmp_path)("a good film", "not a bad one")
+    tokens, kinds = frame(trained.encode(("a good film", "not a bad one")), trained)
+    wanted = {"input_ids": tokens, "attention_mask": [1] * len(tokens)}
+    assert dict(found) == wanted | ({"token_type_ids": kinds} if types > 1 else {})
 
 
 def test_the_padding_token_is_found_where_it_is_described(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from formwright.compress.blockwise.folders import Folders
 from formwright.compress.blockwise.job import Started
-from formwright.compress.folders import read_json, write, write_json
+from formwright.compress.folders import read_json, read_stored, write, write_json
 from formwright.core.errors import IllegalInput
 from formwright.cost.operation_times import OperationTimes
 from formwright.supernet.bases import Basis, fit_bases, from_tensors, to_tensors
@@ -54,7 +54,7 @@ def read_prepared(folders: Folders) -> Prepared:
 
 def read_times(folders: Folders) -> OperationTimes:
     """Read the times of operations that were measured before."""
-    return OperationTimes.from_json(read_json(folders.latency))
+    return read_stored(folders.latency, OperationTimes.from_json)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -105,6 +105,16 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
         raise IllegalInput(f"cannot read {path}: {error}") from None
 
 
+def is_whole(folder: Path) -> bool:
+    """Tell whether a model's files are there and not cut short, without reading its weights."""
+    try:
+        read_json(folder / CONFIG)
+        with safe_open(folder / WEIGHTS, framework="pt"):
+            return True
+    except (IllegalInput, OSError, SafetensorError):
+        return False
+
+
 def single(name: str, tensor: Tensor) -> Tensor:
     """Give a tensor in single precision; refuse whole and complex numbers, which no weights of ours are."""
     if not tensor.is_floating_point():

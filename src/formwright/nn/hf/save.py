@@ -55,12 +55,13 @@ def save_pretrained_folder(
     auto_class = AUTO_CLASSES[class_name(card.family, spec.task if spec else None)]
     provenance = Provenance(scores or {}, counted(card) if costs is None else costs, lineage or {})
     with whole_folder(Path(folder), force=force) as part:
-        padding = write_tokenizer(tokenizer, part, _length(card)) if tokenizer is not None else None
+        length, types = _limits(card)
+        padding = write_tokenizer(tokenizer, part, length, types) if tokenizer is not None else None
         writing = _writing(card, spec, part)
         config = _config(model, labels) | {"pad_token_id": padding, **writing}
         write_json(part / CONFIG, config)
         if writing:
-            most = {"max_new_tokens": min(_WRITTEN, (_length(card) or 2 * _WRITTEN) // 2)}
+            most = {"max_new_tokens": min(_WRITTEN, (length or 2 * _WRITTEN) // 2)}
             write_json(part / GENERATION, {"pad_token_id": padding, **writing, **most})
         save_tensors(_tensors(model), part / WEIGHTS)
         write_code(part)
@@ -158,6 +159,7 @@ def _tensors(model: TaskModel | Transformer) -> dict[str, Tensor]:
     return tensors
 
 
-def _length(card: Card) -> int | None:
+def _limits(card: Card) -> tuple[int | None, int]:
+    """Give how many tokens a design reads, and how many types of them it tells apart."""
     embedding = card.stacks[0].embedding
-    return embedding.length if isinstance(embedding, TokenEmbedding) else None
+    return (embedding.length, embedding.types) if isinstance(embedding, TokenEmbedding) else (None, 0)

@@ -49,8 +49,8 @@ def export_stock(
     name = STOCK_CLASSES[spec.task] if spec else "BertModel"
     with whole_folder(Path(folder), force=force) as part:
         config = _config(card, settings) | {"architectures": [name], **label_fields(spec, labels)}
-        length = config["max_position_embeddings"]
-        padding = write_tokenizer(tokenizer, part, length) if tokenizer is not None else None
+        length, types = config["max_position_embeddings"], config["type_vocab_size"]
+        padding = write_tokenizer(tokenizer, part, length, types) if tokenizer is not None else None
         write_json(part / CONFIG, config | {"pad_token_id": padding})
         save_tensors(_tensors(model), part / WEIGHTS)
         (part / CARD).write_bytes(card.canonical)

@@ -17,17 +17,17 @@ _ROLES = {
 }
 
 
-def write_tokenizer(tokenizer: Any, folder: Path, length: int | None) -> int | None:
+def write_tokenizer(tokenizer: Any, folder: Path, length: int | None, types: int = 0) -> int | None:
     """Write a tokenizer's files and return the number of its padding token, if it has one.
 
     `tokenizer` is one of transformers, one of the tokenizers library, or the files of one. `length` is the number of
-    tokens that the model reads.
+    tokens that the model reads, `types` how many kinds of sentences it tells apart.
     """
     if hasattr(tokenizer, "save_pretrained"):
         tokenizer.save_pretrained(folder)
     elif hasattr(tokenizer, "save") and hasattr(tokenizer, "token_to_id"):
         tokenizer.save(str(folder / "tokenizer.json"))
-        write_json(folder / "tokenizer_config.json", _description(tokenizer, length))
+        write_json(folder / "tokenizer_config.json", _description(tokenizer, length, types))
     elif isinstance(tokenizer, Iterable) and not isinstance(tokenizer, str):
         _copy(tokenizer, folder)
     else:
@@ -35,13 +35,16 @@ def write_tokenizer(tokenizer: Any, folder: Path, length: int | None) -> int | N
     return _padding(folder)
 
 
-def _description(tokenizer: Any, length: int | None) -> dict[str, Any]:
-    """Tell transformers which tokens have which role; the tokenizers library does not record it."""
+def _description(tokenizer: Any, length: int | None, types: int) -> dict[str, Any]:
+    """Tell transformers which tokens have which role, and what the model reads; the library does not record it."""
     found = {
         role: [name for name in names if tokenizer.token_to_id(name) is not None] for role, names in _ROLES.items()
     }
     roles = {role: names[0] for role, names in found.items() if names}
-    return {"tokenizer_class": "PreTrainedTokenizerFast", **({"model_max_length": length} if length else {}), **roles}
+    # left to itself, transformers gives no types, and a model that learnt pairs by them reads two sentences as one
+    read = ["input_ids", *(["token_type_ids"] if types > 1 else []), "attention_mask"]
+    most = {"model_max_length": length} if length else {}
+    return {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": read, **most, **roles}
 
 
 def _copy(files: Iterable[str | Path], folder: Path) -> None:
