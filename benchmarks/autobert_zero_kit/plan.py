@@ -11,7 +11,7 @@ from autobert_zero_kit.runs import Job, Results, Row
 from autobert_zero_kit.searches import ARMS, OP_NAS, RANDOM, RANDOM_SHARED
 from autobert_zero_kit.setting import LAYERS, Setting, nano_space
 from autobert_zero_kit.summary import best_trial
-from autobert_zero_kit.variants import comparisons, deepened, published
+from autobert_zero_kit.variants import comparisons, deepened
 from formwright.arch.card import Card
 
 PARTS = ("sharing", "searches", "designs", "real")
@@ -89,7 +89,7 @@ def designs(found: Card, seeds: Sequence[int]) -> list[Job]:
 
 def for_real(setting: Setting, found: Card) -> dict[str, Card]:
     """Give the designs of the part `real` by name."""
-    return contestants(setting.real, deepened(found), published(nano_space(2 * LAYERS)))
+    return contestants(setting.real, deepened(found))
 
 
 def real(setting: Setting, found: Card, seeds: Sequence[int]) -> list[Job]:
@@ -110,5 +110,5 @@ def estimate(setting: Setting, parts: Sequence[str], seeds: Sequence[int]) -> di
         seconds["designs"] = 2 * COMPARED * many * long
     if "real" in parts:
         steps = setting.real.steps
-        seconds["real"] = 3 * many * REAL * (steps.pretraining + len(setting.real.tasks) * steps.tuning)
+        seconds["real"] = 2 * many * REAL * (steps.pretraining + len(setting.real.tasks) * steps.tuning)
     return {name: round(value / 60, 1) for name, value in seconds.items()}

@@ -33,10 +33,10 @@ from formwright.train.pretrain import pretrain
 _SAVE_EVERY = 250  # steps of pretraining
 
 
-def contestants(real: Real, found: Card, other: Card) -> dict[str, Card]:
-    """Give designs for real text: the one found, the published pattern, and a BERT as large as the one found."""
+def contestants(real: Real, found: Card) -> dict[str, Card]:
+    """Give designs for real text: the one found, and a BERT as large."""
     sized = real_size(real, found)
-    return {"found": sized, "found, BERT as large": bert_like(sized), "published": real_size(real, other)}
+    return {"found": sized, "found, BERT as large": bert_like(sized)}
 
 
 def real_size(real: Real, card: Card) -> Card:

@@ -135,7 +135,7 @@ def test_text_is_cut_into_rows_of_equal_length(kit: Any) -> None:
 @slow
 def test_real_designs_are_wider_and_of_equal_size(kit: Any) -> None:
     real, setting = kit("real"), kit("setting").Real(width=128)
-    found = real.contestants(setting, found_design(kit), found_design(kit))
+    found = real.contestants(setting, found_design(kit))
     assert found["found"].encoder.embedding.width == 128
     assert found["found"].encoder.embedding.vocabulary == setting.vocabulary
     assert params(found["found, BERT as large"]) == pytest.approx(params(found["found"]), rel=0.005)
