@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -111,6 +111,21 @@ def test_rows_of_another_compression_or_effort_do_not_count(benchmark: ModuleTyp
     write_json(tmp_path / "compress.json", {"rounds": 2})
     assert len({*marks, bench.mark()}) == 5
     assert bench.kept("a.safetensors", {"steps": 2}) != bench.kept("a.safetensors", {"steps": 3})
+
+
+def test_whole_chains_are_measured_as_delivered_models_are(
+    benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nas_bert_kit import scores
+
+    menu, times = scaled(teacher(64, 2)), iter((3.0, 2.0, 4.0))
+    started = SimpleNamespace(menu=menu, longest=12)
+    tables = [[(Chain(menu.widths[0], ("attention",)), 0.0)]] * menu.blocks
+    bench = SimpleNamespace(tables=tables, selection=SimpleNamespace(started=started))
+    chosen = scores.Assembly((0,) * (menu.blocks + 1), 0.0, {"latency_ms": 2.5})
+    monkeypatch.setattr(scores, "drawn", lambda *_: chosen)
+    monkeypatch.setattr(scores, "quick", lambda _: lambda _: next(times))
+    assert scores.timed(bench, 0) == {"added": 2.5, "measured": 2.0}
 
 
 @pytest.mark.slow

@@ -69,9 +69,12 @@ def test_further_sizes_are_chosen_beside_those_before(
     assert set(json.loads(later.folders.choices.read_text(encoding="utf-8"))) == {"3k", "4k", "6k"}
 
 
-def test_a_damaged_choice_is_made_again(whole: Selection, chosen: dict[str, Choice], tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", ["{", "[]", '{"3k": []}', '{"3k": null}', '{"3k": [{}]}'])
+def test_a_damaged_choice_is_made_again(
+    whole: Selection, chosen: dict[str, Choice], tmp_path: Path, content: str
+) -> None:
     later = other_sizes(whole, whole.started.job.sizes, tmp_path / "out")
-    later.folders.choices.write_text("{", encoding="utf-8")
+    later.folders.choices.write_text(content, encoding="utf-8")
     assert later.choose(pretended) == chosen
 
 

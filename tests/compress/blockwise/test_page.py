@@ -34,3 +34,12 @@ def test_options_are_sums_of_what_they_choose(whole: Selection) -> None:
         assert option.params <= option.limit
         assert sum(part.loss for part in parts) + whole.prepared.losses[option.table] == pytest.approx(option.loss)
         assert option.latency_ms >= sum(part.latency_ms for part in parts)
+
+
+def test_sizes_whose_chains_were_all_dropped_are_left_out(whole: Selection, monkeypatch: pytest.MonkeyPatch) -> None:
+    narrowest = min(whole.started.menu.widths)
+    tables = [[row for row in table if row[0].width > narrowest] for table in whole.tables()]
+    monkeypatch.setattr(Selection, "tables", lambda _: tables)
+    facts = page_facts(whole, [])
+    assert len(facts.options) > 3
+    assert facts.options[0].params > whole.costs.extremes(PARAMS)[0]

@@ -1,10 +1,11 @@
 """Students that are delivered: taught as wholes, whatever interrupts them, and written as folders that load."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.compress.blockwise.small import PLAN
+from tests.compress.blockwise.small import PLAN, pretended
 
 from formwright.compress.blockwise.choices import Choice, Selection
 from formwright.compress.blockwise.folders import Folders
@@ -68,3 +69,15 @@ def test_delivered_models_are_measured_as_operations_are_and_held_to_their_limit
         ("6k-1ms", 1.2, ["latency_ms"]),
     ]
     assert delivered(replace(whole, folders=folders), lambda _: pytest.fail("it was measured before")) == found
+
+
+def test_models_are_named_where_they_are_and_other_files_beside_them_do_not_count(
+    whole: Selection, models: list[dict[str, object]], tmp_path: Path
+) -> None:
+    shutil.copytree(whole.folders.out, tmp_path / "moved")
+    folders = Folders(tmp_path / "moved")
+    for name, content in (("scores", "{}"), ("notes", "[]"), ("cut", "{")):
+        folders.facts(name).write_text(content, encoding="utf-8")
+    found = delivered(replace(whole, folders=folders), pretended)
+    assert [model["path"] for model in found] == [str(folders.model(name)) for name in ("3k", "6k")]
+    assert [model["digest"] for model in found] == [model["digest"] for model in models]

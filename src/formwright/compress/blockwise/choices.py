@@ -84,9 +84,9 @@ class Selection:
         """Read what was compared before; nothing where that is missing or damaged."""
         try:
             read = read_json(self.folders.choices)
-        except IllegalInput:
+            return {name: compared for name, compared in read.items() if Choice.from_json(compared[0])}
+        except (IllegalInput, AttributeError, IndexError, KeyError, TypeError):
             return {}
-        return read if isinstance(read, dict) else {}
 
     def training(self, block: int) -> BlockTraining:
         """Give the training of a block."""

@@ -9,6 +9,7 @@ import numpy as np
 from formwright.compress.blockwise.choices import Selection
 from formwright.compress.blockwise.costs import blocks_of
 from formwright.compress.blockwise.sizes import LATENCY, PARAMS
+from formwright.core.errors import IllegalInput
 from formwright.cost import params
 from formwright.report.blocks import BlockFacts, Entry, Model, Option
 from formwright.report.page_blocks import write_blocks
@@ -47,10 +48,16 @@ def page_facts(selection: Selection, models: Sequence[Mapping[str, Any]]) -> Blo
 
 
 def options(blocks: Blocks, menu: Menu, ends: tuple[float, float]) -> list[Option]:
-    """Choose the best for sizes between two ends; those that choose the same as a smaller one are left out."""
+    """Choose the best for sizes between two ends; those that choose the same as a smaller one are left out.
+
+    So are sizes that nothing keeps any more: the smallest chains may have been dropped, their loss being no number.
+    """
     found: list[Option] = []
     for limit in np.ceil(np.geomspace(*ends, _SIZES)).tolist():
-        best = blocks.best({PARAMS: limit})[0]
+        try:
+            best = blocks.best({PARAMS: limit})[0]
+        except IllegalInput:
+            continue
         size, time = int(best.costs[PARAMS]), best.costs[LATENCY]
         if not found or found[-1].params != size or found[-1].chosen != best.chosen[1:]:
             table = menu.embeddings[best.chosen[0]]

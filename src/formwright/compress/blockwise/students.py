@@ -2,15 +2,18 @@
 
 import shutil
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from formwright.compress.blockwise.choices import Choice, Selection, least_of
 from formwright.compress.blockwise.folders import Folders
+from formwright.compress.blockwise.prepared import can_be_read
 from formwright.compress.blockwise.sizes import LATENCY, PARAMS, Size, exceeded
 from formwright.compress.folders import read_json, write_json
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.cost import macs, params
+from formwright.nn.hf.files import WEIGHTS
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.latency_table import Measured
 from formwright.space.zoo.chains import chain_card
@@ -66,17 +69,18 @@ class StudentTraining:
             lineage={"taught by": started.name, "size": self.name},
             force=True,
         )
-        facts = {"name": self.name, "path": str(folders.model(self.name)), "digest": model.card.digest, **costs}
+        facts = {"name": self.name, "digest": model.card.digest, **costs}
         chosen = {"chosen": asdict(self.choice), "distance": distance, "steps": self.recipe.steps}
         write_json(folders.facts(self.name), facts | chosen)
 
 
 def is_delivered(folders: Folders, name: str, steps: int) -> bool:
-    """Tell whether a size was delivered, taught for so many steps."""
+    """Tell whether a size was delivered, taught for so many steps, and its weights are still there and whole."""
     try:
-        return bool(read_json(folders.facts(name))["steps"] == steps)
+        taught = read_json(folders.facts(name))["steps"]
     except (IllegalInput, KeyError, TypeError):
         return False
+    return bool(taught == steps) and can_be_read(folders.model(name) / WEIGHTS)
 
 
 def delivered(selection: Selection, measured: Measured) -> list[dict[str, Any]]:
@@ -85,7 +89,7 @@ def delivered(selection: Selection, measured: Measured) -> list[dict[str, Any]]:
     What was not measured yet is measured now, when nothing is trained beside it.
     """
     folders, menu = selection.folders, selection.started.menu
-    found = [read_json(path) for path in folders.delivered]
+    found = [facts for facts in map(_told, folders.delivered) if facts is not None]
     new = [facts for facts in found if LATENCY not in facts]
     chosen = [Choice.from_json(facts["chosen"]) for facts in new]
     times = least_of(measured, [chain_card(menu, choice.table, choice.blocks) for choice in chosen])
@@ -94,3 +98,13 @@ def delivered(selection: Selection, measured: Measured) -> list[dict[str, Any]]:
         facts["exceeded"] = exceeded(Size.parse(facts["name"]), facts)
         write_json(folders.facts(facts["name"]), facts)
     return sorted(found, key=lambda facts: (facts[PARAMS], facts["name"]))
+
+
+def _told(path: Path) -> dict[str, Any] | None:
+    """Read what a file says of the model beside it, which may have been moved; None where it says nothing of one."""
+    try:
+        facts = read_json(path)
+        Choice.from_json(facts["chosen"])
+    except (IllegalInput, KeyError, TypeError):
+        return None
+    return {**facts, "path": str(path.with_suffix(""))}
