@@ -18,8 +18,8 @@ from formwright.core.records import History, Objective, Observation, Request, Sp
 from formwright.core.rng import derive
 from formwright.evaluate.combine import Combine
 from formwright.evaluate.context import Context
-from formwright.evaluate.race import Rules
-from formwright.evaluate.shared import STOPPED, Shared, SharedWeights
+from formwright.evaluate.race import STOPPED, Rules
+from formwright.evaluate.shared import Shared, SharedWeights
 from formwright.search import make_searcher
 from formwright.search.first import First
 from formwright.space.zoo.elastic_choices import ElasticChoices

@@ -107,7 +107,12 @@ def test_a_study_goes_on_by_the_limit_that_it_has(stop: Stop, option: list[str],
 
 @pytest.mark.parametrize(
     ("wishes", "options"),
-    [(Wishes(), []), (Wishes(1), ["--workers", "1"]), (Wishes(3, baseline=False), ["--workers", "3", "--no-baseline"])],
+    [
+        (Wishes(), []),
+        (Wishes(1), ["--workers", "1"]),
+        (Wishes(3, baseline=False), ["--workers", "3", "--no-baseline"]),
+        (Wishes(ray="auto", ray_gpus=0.5), ["--ray", "auto", "--ray-gpus", "0.5"]),
+    ],
 )
 def test_the_line_that_goes_on_does_so_as_before(
     wishes: Wishes, options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any

@@ -16,8 +16,8 @@ from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import History, Observation, Request
 from formwright.cost import params
 from formwright.evaluate.context import Context
-from formwright.evaluate.race import Rules
-from formwright.evaluate.shared import ANSWERS, RIVAL, STOPPED, Shared, SharedWeights
+from formwright.evaluate.race import STOPPED, Rules
+from formwright.evaluate.shared import ANSWERS, RIVAL, Shared, SharedWeights
 from formwright.nn.build import build
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.task_model import TaskModel
@@ -183,7 +183,7 @@ def test_who_has_lost_its_answers_is_no_rival(trained: SharedWeights, tmp_path: 
         assert STOPPED not in found.artifacts
 
 
-@pytest.mark.parametrize("damage", ["empty", "nonsense", "cut", "of other rows"])
+@pytest.mark.parametrize("damage", ["empty", "nonsense", "cut", "header", "of other rows"])
 def test_who_has_damaged_answers_is_no_rival_and_the_next_best_is(
     damage: str, trained: SharedWeights, tmp_path: Path
 ) -> None:
@@ -193,6 +193,7 @@ def test_who_has_damaged_answers_is_no_rival_and_the_next_best_is(
     file, kept = io.BytesIO(), path.read_bytes()
     np.save(file, np.zeros(3, np.int64))
     left = {"empty": b"", "nonsense": b"nonsense", "cut": kept[: len(kept) // 2], "of other rows": file.getvalue()}
+    left["header"] = kept.replace(b"{'descr'", b"{('descr'")  # which is no Python
     path.write_bytes(left[damage])
     best = replace(good, metrics={**good.metrics, "accuracy": 1.0})
     alone = Context(folder=tmp_path, history=history(finished(4, NARROW, best)))

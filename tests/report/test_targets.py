@@ -34,6 +34,15 @@ def test_the_model_of_the_target_s_own_name_comes_first(tmp_path: Path) -> None:
     assert [one.model and one.model.name for one in study_facts(log, SPACE).targets] == ["a", "b"]
 
 
+def test_the_best_is_what_was_chosen_for_the_first_target(tmp_path: Path) -> None:
+    cheap = min(range(6), key=lambda number: macs(card_of(number), LENGTH))
+    asked = {"few": f"macs<={macs(card_of(cheap), LENGTH)}", "all": "macs<=1e12"}
+    facts = study_facts(compressed_log(tmp_path, delivered=0, asked=asked), SPACE)
+    assert [one.digest for one in facts.targets] == [card_of(cheap).digest, card_of(BEST).digest]
+    assert facts.best_row is not None
+    assert facts.best_row.digest == card_of(cheap).digest
+
+
 def test_what_cannot_be_delivered_is_not_chosen(tmp_path: Path) -> None:
     log = compressed_log(tmp_path, delivered=0, asked={"all": "macs<=1e12"})
     assert study_facts(log, SPACE).targets[0].digest == card_of(BEST).digest

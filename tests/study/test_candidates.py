@@ -6,6 +6,7 @@ from tests.study.cases import new_log, run, toy_study
 from formwright.core.records import Budget, Observation, Request
 from formwright.core.rng import derive
 from formwright.cost import params
+from formwright.evaluate.race import STOPPED
 from formwright.search.scores import score
 from formwright.space.zoo import load_card
 from formwright.space.zoo.elastic import elastic
@@ -235,3 +236,16 @@ def test_a_lucky_score_is_not_believed(tmp_path: Path) -> None:
     (found,) = within_targets(study, {"all": "macs<=100"})
     assert found.trial is not None
     assert found.trial > 30
+
+
+def test_one_that_lost_its_race_is_the_last_to_be_delivered(tmp_path: Path) -> None:
+    study = told(tmp_path, *PAIRS, objectives=GOALS)
+    log = new_log(tmp_path / "stopped")
+    for number, (metrics, _) in enumerate(PAIRS):
+        request = Request(SPACE.card(DESIGNS[number]), Budget(None), None, DESIGNS[number])
+        log.ask(number, "me", 60, asked_data(request, SPACE, 0))
+        artifacts = {STOPPED: "64 of 100 rows"} if number == 0 else {}
+        log.finish(number, "me", "told", {"observation": Observation(metrics, artifacts=artifacts).to_json()})
+    stopped = toy_study(log, tmp_path / "stopped", objectives=GOALS)
+    assert delivered_for(study, all="macs<=100") == [("all", 0)]
+    assert delivered_for(stopped, all="macs<=100") == [("all", 2)]

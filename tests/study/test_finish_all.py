@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.study.cases import own_rows
-from tests.study.test_candidates import TIMED, told
+from tests.study.test_candidates import DESIGNS, SPACE, TIMED, told
 
 from formwright.core.rng import derive
 from formwright.space.zoo import load_space
@@ -123,3 +123,22 @@ def test_what_is_too_slow_for_one_target_is_delivered_for_another(
     models = deliver_all(opened, within_targets(study, targets), 1)
     assert rounds == [[("nine", 0)], [("nine", 0), ("eight", 2)]]
     assert [(model.name, model.trial) for model in models] == [("nine", 0), ("eight", 2)]
+
+
+def test_a_model_in_the_folder_of_another_target_is_made_again_where_that_one_has_a_new_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a study that was extended: what was the best within one target is now that within another."""
+    opened: Any = SimpleNamespace(config=SimpleNamespace(targets={"few": "", "fast": ""}))
+    one, two = (Candidate(name, "front", SPACE.card(DESIGNS[number])) for number, name in enumerate(("few", "fast")))
+    folders = {"fast": one.card.digest}  # of the first run
+
+    def made(each: Candidate) -> Delivered:
+        name = next((name for name, digest in folders.items() if digest == each.card.digest), each.name)
+        folders[name] = each.card.digest
+        return Delivered(name, each.role, each.card.digest, "", 1, 0, {}, None, None)
+
+    monkeypatch.setattr(finish_all, "_side_by_side", lambda _, chosen, *__: [made(each) for each in chosen])
+    models = deliver_all(opened, [one, two], 1)
+    assert folders == {"few": one.card.digest, "fast": two.card.digest}
+    assert {model.name: model.digest for model in models} == folders

@@ -70,7 +70,7 @@ def search(
     spend_steps: Annotated[int | None, typer.Option(min=1, help="Stop after so many training steps in all.")] = None,
     patience: Annotated[int | None, typer.Option(min=1, help="Stop after so many trials without a better one.")] = None,
     tolerance: Annotated[
-        float, typer.Option(min=0, help="What --patience takes for no better: a score that is higher by no more.")
+        float, typer.Option(min=0, help="What --patience takes for no better: a goal that is bettered by no more.")
     ] = 0.0,
     max_failures: Annotated[
         int, typer.Option(min=0, help="Stop when more trials than this have failed, in one run.")

@@ -100,8 +100,10 @@ def _source(place: "Place") -> list[str]:
 
 def _as_before(wishes: Wishes) -> list[str]:
     """Give the options with which a study goes on as it was conducted; the log does not hold them."""
-    workers = [] if wishes.workers == Wishes.workers else ["--workers", str(wishes.workers)]
-    return [*workers, *([] if wishes.baseline else ["--no-baseline"])]
+    names = ("workers", "ray", "ray_cpus", "ray_gpus")
+    given = {name: getattr(wishes, name) for name in names if getattr(wishes, name) != getattr(Wishes, name)}
+    told = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    return [*told, *([] if wishes.baseline else ["--no-baseline"])]
 
 
 def _reason(opened: "Opened") -> str:
@@ -142,9 +144,10 @@ def _deliver(opened: "Opened", wishes: Wishes, wish: "Interruption") -> "list[De
     workers = 1 if opened.config.evaluator == "shared" else wishes.workers
     with showing_delivery(opened.place.folder / FINAL, opened.config.final_steps):
         models = deliver_all(opened, chosen, workers, wish)
+    failed = failed_targets(study, targets)
     for name in unmet_targets(study, targets):
-        limit, failed = targets[name], name in failed_targets(study, targets)
-        why = f"all designs within {limit} failed" if failed else f"no design that was judged has {limit}"
+        limit = targets[name]
+        why = f"all designs within {limit} failed" if name in failed else f"no design that was judged has {limit}"
         print(f"nothing is delivered for {name}: {why}", file=sys.stderr)
     return models
 

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ _FACTS = ("space", "task", "objective", "marks", "seeds")  # what a table must s
 # what numpy and zipfile raise of files that are no tables, or damaged; RuntimeError where one seems to be encrypted
 _DAMAGED = (
     *(OSError, EOFError, ValueError, KeyError, TypeError, AttributeError),
-    *(RuntimeError, zipfile.BadZipFile, zlib.error),
+    *(RuntimeError, SyntaxError, TokenError, zipfile.BadZipFile, zlib.error),
 )
 
 

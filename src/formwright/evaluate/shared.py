@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from formwright.core.records import Observation, Request, Spent, Trial
 from formwright.core.rng import derive
 from formwright.cost import macs
 from formwright.evaluate.context import Context
-from formwright.evaluate.race import Answers, Ran, Rules, race
+from formwright.evaluate.race import STOPPED, Answers, Ran, Rules, race
 from formwright.evaluate.training import card_of, refuse_scores
 from formwright.nn.hf.load import from_hf
 from formwright.nn.inherit import extract, inherit
@@ -31,7 +32,6 @@ from formwright.train.prepare import Prepared, prepare
 from formwright.train.streams import lengths_of
 
 ANSWERS = "answers"  # the artifact: a file with the answers to all validation rows
-STOPPED = "stopped after"  # the artifact of a race that was lost: rows
 RIVAL = "behind trial"  # and to whom
 
 
@@ -188,6 +188,6 @@ def _read_answers(trial: Trial, context: Context, rows: int) -> Answers | None:
         return None
     try:
         found: Answers = np.load(context.folder / trial.observation.artifacts[ANSWERS], allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+    except (OSError, ValueError, EOFError, SyntaxError, TokenError):  # the last two of a header that is no Python
         return None
     return found if found.shape == (rows,) else None

@@ -93,6 +93,7 @@ def study_facts(log: Log, space: Space) -> StudyFacts:
     ordered = [trial for trial in ranked if trial.request.card.digest not in failed] or ranked
     compressed, models = compression(events), final_models(events)
     targets = asked_targets(log.config, space, replay.history, events, models)
+    ordered = _chosen_first(ordered, targets)
     wanted = _wanted(ordered, objectives, log.config) | {one.digest for one in targets if one.digest is not None}
     leading, steps = front(replay.history, objectives), progress(_comparable(rows, replay.history), goal)
     marked = {trial.number for trial in (*ordered[:1], *leading)} | {int(number) for number, _ in steps.by_number}
@@ -116,6 +117,13 @@ def study_facts(log: Log, space: Space) -> StudyFacts:
         invention=invention(space, replay.history.finished, objectives, log.config),
         targets=targets,
     )
+
+
+def _chosen_first(ordered: Sequence[Trial], targets: Sequence[AskedTarget]) -> list[Trial]:
+    """Put the designs that were chosen for targets before all others, in the order of the targets."""
+    digests = [one.digest for one in targets if one.digest is not None]
+    places = {digest: place for place, digest in reversed(list(enumerate(digests)))}
+    return sorted(ordered, key=lambda trial: places.get(trial.request.card.digest, len(places)))
 
 
 def _comparable(rows: Sequence[TrialRow], history: History) -> list[TrialRow]:

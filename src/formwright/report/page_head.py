@@ -114,8 +114,10 @@ def _command(command: str) -> Markup:
 
 def _tiles(facts: StudyFacts) -> Markup:
     best, goal, ledger = facts.best_row, facts.goals[0].name, facts.ledger
+    # what is chosen for a target need not have the highest score
+    score = f"{goal} of the best in the search" if facts.targets else f"best {goal} in the search"
     entries = [
-        (f"best {goal} in the search", "\N{EN DASH}" if best is None else figure(best.metrics[goal], goal)),
+        (score, "\N{EN DASH}" if best is None else figure(best.metrics[goal], goal)),
         ("parameters of the best", "\N{EN DASH}" if best is None else short_count(best.costs["params"])),
         ("designs tried", f"{ledger.finished:,}"),
         ("on the front" if len(facts.goals) > 1 else "failed", f"{_fourth(facts):,}"),

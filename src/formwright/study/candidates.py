@@ -6,6 +6,7 @@ from statistics import median
 
 from formwright.arch.card import Card
 from formwright.core.records import History, Objective, Trial
+from formwright.evaluate.race import STOPPED
 from formwright.search.belief import believed
 from formwright.search.fronts import best_of, longest
 from formwright.search.scores import goals_of, score
@@ -113,9 +114,12 @@ def _worth(space: Space, trials: Sequence[Trial], goal: Objective) -> dict[int, 
 
 
 def _ranked(trials: Sequence[Trial], worth: Mapping[int, float], limit: Objective) -> list[Trial]:
-    """Give the trials within a limit, the best first, and the cheapest of equally good ones."""
+    """Give the trials within a limit, the best first, and the cheapest of equally good ones.
+
+    Those that were not judged to the end because another surely beat them come last.
+    """
     kept = [trial for trial in trials if limit.meets(_cost(trial, limit))]
-    return sorted(kept, key=lambda trial: (worth[trial.number], _cost(trial, limit)))
+    return sorted(kept, key=lambda trial: (_was_stopped(trial), worth[trial.number], _cost(trial, limit)))
 
 
 def _next(ranked: Sequence[Trial], limit: Objective, missed: Mapping[str, Miss]) -> Trial | None:
@@ -131,6 +135,11 @@ def _next(ranked: Sequence[Trial], limit: Objective, missed: Mapping[str, Miss])
     off = median(missed[_card(trial).digest].measured / _cost(trial, limit) for trial in slow) if slow else 1.0
     promising = [trial for trial in left if limit.meets(off * _cost(trial, limit))]
     return promising[0] if promising else min(left, key=lambda trial: _cost(trial, limit), default=None)
+
+
+def _was_stopped(trial: Trial) -> bool:
+    assert trial.observation is not None
+    return STOPPED in trial.observation.artifacts
 
 
 def _cost(trial: Trial, limit: Objective) -> float:

@@ -59,7 +59,7 @@ def made_before(opened: Opened, candidate: Candidate) -> Delivered | None:
     earlier = [models[candidate.name]] if candidate.name in models else []
     if opened.config.targets:
         earlier += [model for model in models.values() if model.role == candidate.role]
-    # a folder that somebody emptied is no model, nor is one with a file that is cut short
+    # a folder that somebody emptied is no model, nor is one whose configuration or weights are cut short
     same = (one for one in earlier if one.digest == candidate.card.digest and is_whole(Path(one.path)))
     return next(same, None)
 

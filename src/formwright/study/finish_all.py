@@ -2,7 +2,7 @@
 
 import multiprocessing
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
@@ -27,15 +27,23 @@ def deliver_all(
     noted, said on standard error, and replaced by the next best: by that within the same target, where there are
     targets. So is one that is measured beyond its target, a few times. Baselines come last.
     """
-    models: dict[str, Delivered] = {}
+    done: dict[Candidate, Delivered] = {}
     tried: list[Candidate] = []
     while chosen:
         found = _side_by_side(opened, chosen, workers, wish or Interruption())
-        models |= {model.name: model for model in found if model is not None}
+        done |= {each: model for each, model in zip(chosen, found, strict=True) if model is not None}
         tried += chosen
         lost = [each for each, model in zip(chosen, found, strict=True) if model is None and each.role != "baseline"]
-        chosen = _next_best(opened, tried, len(lost)) if lost else []
+        chosen = [*(_next_best(opened, tried, len(lost)) if lost else []), *_overwritten(done)]
+    models = {model.name: model for model in done.values()}
     return sorted(models.values(), key=lambda model: _place(opened, model))
+
+
+def _overwritten(done: Mapping[Candidate, Delivered]) -> list[Candidate]:
+    """List the designs whose model was found in the folder of another target, which has a new model by now."""
+    inside = {(model.name, model.digest) for model in done.values()}
+    names = [name for name, _ in inside]
+    return [each for each, model in done.items() if model.name != each.name and names.count(model.name) > 1]
 
 
 def _next_best(opened: Opened, tried: Sequence[Candidate], number: int) -> list[Candidate]:
