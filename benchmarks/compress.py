@@ -1,8 +1,7 @@
 """EFTNAS's claims on real tasks: smaller models out of one super-network, against what a user would pick instead.
 
 For each task and seed a teacher is fine-tuned, which all arms share:
-`front` is what `formwright compress` does, beside sub-networks of the same super-network drawn at random and those
-with the best validation scores, which the command does not believe without doubt;
+`front` is what `formwright compress` does, beside sub-networks of the same super-network drawn at random;
 `orders` puts parts in order by movement, by L1 or not at all, before and after training, in one and the same space;
 `spaces` replaces Algorithm 1 by a grid of equal steps, and has 3 or 7 widths a layer;
 `others` are Torch-Pruning (magnitude and Taylor) and fewer layers at half the MACs, distilled for as many steps as the
@@ -43,8 +42,7 @@ ROWS, LENGTHS = {"glue/sst2": 8000}, {"glue/sst2": 32, "glue/cola": 32}  # the o
 def told(task: str, seed: int, found: dict[str, Row]) -> None:
     """Print scores on validation and test, and hypervolumes of both."""
     print(f"{task} seed {seed}: teacher {_scores(found['teacher'])}")
-    by_score = {f"{name}, by score": row["by score"] for name, row in found.items() if "by score" in row}
-    for name, row in (found | by_score).items():
+    for name, row in found.items():
         for share, one in row.get("at", {}).items():
             print(f"  {name} at {share} ({one['macs']:.1%}): {_scores(one)}")
         if "hypervolume" in row:

@@ -47,12 +47,11 @@ def run(bench: Bench, arm: Arm) -> Row:
     seconds = time.perf_counter() - began
     evaluations = bench.setting.evaluations if arm.length is None else arm.length[1]
     history = searched(bench, network, "linas", evaluations, Rules())
-    at, by_score = best_models(bench, network, history, arm.name)
+    at = best_models(bench, network, history, arm.name)
     return {
         "front": points_of(bench, history),
         "at": at,
         "hypervolume": bench.volumes(at),
-        "by score": {"at": by_score, "hypervolume": bench.volumes(by_score)},
         "curve": curve(bench, history),
         "training seconds": seconds,
         "search seconds": time.perf_counter() - began - seconds,

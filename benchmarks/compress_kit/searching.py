@@ -18,8 +18,8 @@ from formwright.core.records import History, Objective, Observation, Request, Sp
 from formwright.core.rng import derive
 from formwright.evaluate.combine import Combine
 from formwright.evaluate.context import Context
-from formwright.evaluate.race import STOPPED, Rules
-from formwright.evaluate.shared import Shared, SharedWeights
+from formwright.evaluate.race import Rules
+from formwright.evaluate.shared import STOPPED, Shared, SharedWeights
 from formwright.search import make_searcher
 from formwright.search.first import First
 from formwright.space.zoo.elastic_choices import ElasticChoices
@@ -98,11 +98,10 @@ def whole_validations(bench: Bench, history: History) -> float:
     return curve(bench, history)[-1][0]
 
 
-def best_models(bench: Bench, network: Network, history: History, name: str) -> tuple[dict[str, Row], dict[str, Row]]:
-    """Test what would be delivered for each share of the MACs, and what has the best score there; each model once."""
+def best_models(bench: Bench, network: Network, history: History, name: str) -> dict[str, Row]:
+    """Test what would be delivered for each share of the MACs; a model that serves several shares is tested once."""
     full, goal = bench.cost(bench.card), Objective(bench.metric, "max")
     targets = {f"{share:.0%}": f"macs<={share * full}" for share in (1.0, *SHARES)}
-    delivered = best_within(network.choices.space, history, goal, targets, (), {})
     known: dict[str, Row] = {}
 
     def tested(share: str, trial: Trial) -> Row:
@@ -113,16 +112,7 @@ def best_models(bench: Bench, network: Network, history: History, name: str) -> 
             known[card.digest] = bench.judged_design(model, f"{name}-{share}") | {"card": card.to_json()}
         return known[card.digest]
 
-    believed = {share: tested(share, trial) for share, trial in delivered.items()}
-    luckiest = {share: _best_score(bench, history, Objective.parse(targets[share])) for share in believed}
-    return believed, {share: tested(f"{share}-by-score", trial) for share, trial in luckiest.items()}
-
-
-def _best_score(bench: Bench, history: History, limit: Objective) -> Trial:
-    """Give the trial that validates best within a limit; the cheapest of several."""
-    found = {trial.number: trial.observation.metrics for trial in history.finished if trial.observation is not None}
-    fit = [trial for trial in history.finished if limit.meets(found[trial.number]["macs"])]
-    return max(fit, key=lambda trial: (found[trial.number][bench.metric], -found[trial.number]["macs"]))
+    return {share: tested(share, trial) for share, trial in best_within(history, goal, targets, (), {}).items()}
 
 
 def random_models(bench: Bench, network: Network) -> Row:

@@ -32,18 +32,13 @@ def lines(found: Mapping[str, Mapping[str, Sequence[float]]]) -> list[str]:
 
 
 def _numbers(row: Kept) -> dict[str, float]:
-    """Pick the numbers of an arm: scores of its models with their hypervolumes, or what it measured by name.
-
-    Other models of the same arm, such as those with the best scores, are there under their name.
-    """
+    """Pick the numbers of an arm: scores of its models with their hypervolumes, or what it measured by name."""
     found = {split: row.get(split) for split in SPLITS}
     for share, one in row.get("at", {}).items():
         found |= {f"{share} {split}": one.get(split) for split in SPLITS}
     volumes = row.get("hypervolume")
     found |= {f"hypervolume {split}": volumes.get(split) for split in SPLITS} if isinstance(volumes, Mapping) else {}
     for name, one in row.items():
-        if isinstance(one, Mapping) and "at" in one:
-            found |= {f"{name} {what}": value for what, value in _numbers(one).items()}
-        elif name not in {"at", "hypervolume"} and isinstance(one, Mapping):
+        if name not in {"at", "hypervolume"} and isinstance(one, Mapping):
             found |= {f"{name} {what}": value for what, value in one.items() if isinstance(value, int | float)}
     return {name: float(value) for name, value in found.items() if value is not None}

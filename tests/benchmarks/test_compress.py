@@ -184,14 +184,12 @@ def test_seeds_are_summed_up_by_mean_and_range() -> None:
         for score in (0.6, 0.8)
     ]
     seeds[0]["a"]["hypervolume"] = {"validation": 0.25}
-    seeds[0]["a"]["by score"] = {"at": {"50%": {"further": 0.7}}}
     seeds[1]["searches"] = {"nsga2": {"hypervolume": 0.3, "curve": [[1, 0.3]], "validations to 98%": None}}
     found = kit.summary(seeds)
     assert found["a"] == {
         "50% validation": [0.6, 0.8],
         "50% test": [0.5, 0.5],
         "hypervolume validation": [0.25],
-        "by score 50% further": [0.7],
     }
     assert kit.lines(found)[0] == "  teacher validation: 0.9000 (0.9000 to 0.9000; seeds: 2)"
     assert "  a 50% validation: 0.7000 (0.6000 to 0.8000; seeds: 2)" in kit.lines(found)
@@ -243,9 +241,6 @@ def test_every_part_runs_and_nothing_is_done_twice(
     assert {len(found[name]["front"]) for name in short} == {6}
     assert len(short) == 3  # the usual one, an order and a space
     check_searches(found)
-    usual = found[kit.USUAL.name]
-    assert usual["by score"]["hypervolume"].keys() == usual["hypervolume"].keys()
-    assert all(usual["by score"]["at"][at]["validation"] >= row["validation"] for at, row in usual["at"].items())
     assert found["teacher"]["macs"] == 1.0
     assert found[kit.USUAL.name]["hypervolume"]["validation"] > 0
     assert len(found["untrained"]["scores"]) == 16

@@ -16,8 +16,8 @@ from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import History, Observation, Request
 from formwright.cost import params
 from formwright.evaluate.context import Context
-from formwright.evaluate.race import STOPPED, Rules
-from formwright.evaluate.shared import ANSWERS, RIVAL, Shared, SharedWeights
+from formwright.evaluate.race import Rules
+from formwright.evaluate.shared import ANSWERS, RIVAL, STOPPED, Shared, SharedWeights
 from formwright.nn.build import build
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.task_model import TaskModel

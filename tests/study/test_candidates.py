@@ -1,15 +1,11 @@
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from tests.study.cases import new_log, run, toy_study
 
 from formwright.core.records import Budget, Observation, Request
-from formwright.core.rng import derive
 from formwright.cost import params
-from formwright.evaluate.race import STOPPED
 from formwright.search.scores import score
-from formwright.space.zoo import load_card
-from formwright.space.zoo.elastic import elastic
 from formwright.study.candidates import best_digests, candidates, failed_targets, unmet_targets, within_targets
 from formwright.study.delivered import UNDELIVERED, Undelivered
 from formwright.study.replay import asked_data
@@ -215,37 +211,3 @@ def test_a_design_is_to_keep_every_target_it_is_the_best_for(tmp_path: Path) -> 
     assert [found.keeps for found in within_targets(study, targets)] == [("nine", "eight")]
     miss(study, 0, 8.5)
     assert [(found.name, found.trial) for found in within_targets(study, targets)] == [("nine", 0), ("eight", 2)]
-
-
-def test_a_lucky_score_is_not_believed(tmp_path: Path) -> None:
-    """With wider designs that score higher, and one narrow design whose score stands out."""
-    space = elastic(load_card("bert-mini"), (1, 2, 3, 4), (256, 512, 1024))
-    rng = derive(0, "designs")
-    designs = sorted({space.sample(rng) for _ in range(40)}, key=lambda design: params(space.card(design)))
-    log = new_log(tmp_path)
-    for number, design in enumerate(designs):
-        size = params(space.card(design)) / 1e8
-        request = Request(space.card(design), Budget(None), None, design)
-        log.ask(number, "me", 60, asked_data(request, space, 0))
-        lucky = 0.05 if number == 3 else 0.002 * rng.normal()
-        metrics = {"accuracy": 0.7 + size + lucky, "macs": size}
-        log.finish(number, "me", "told", {"observation": Observation(metrics).to_json()})
-    study = replace(toy_study(log, tmp_path, objectives=GOALS), space=space)
-    best = max(study.history().trials, key=lambda trial: trial.observation.metrics["accuracy"])  # type: ignore[union-attr]
-    assert best.number == 3
-    (found,) = within_targets(study, {"all": "macs<=100"})
-    assert found.trial is not None
-    assert found.trial > 30
-
-
-def test_one_that_lost_its_race_is_the_last_to_be_delivered(tmp_path: Path) -> None:
-    study = told(tmp_path, *PAIRS, objectives=GOALS)
-    log = new_log(tmp_path / "stopped")
-    for number, (metrics, _) in enumerate(PAIRS):
-        request = Request(SPACE.card(DESIGNS[number]), Budget(None), None, DESIGNS[number])
-        log.ask(number, "me", 60, asked_data(request, SPACE, 0))
-        artifacts = {STOPPED: "64 of 100 rows"} if number == 0 else {}
-        log.finish(number, "me", "told", {"observation": Observation(metrics, artifacts=artifacts).to_json()})
-    stopped = toy_study(log, tmp_path / "stopped", objectives=GOALS)
-    assert delivered_for(study, all="macs<=100") == [("all", 0)]
-    assert delivered_for(stopped, all="macs<=100") == [("all", 2)]

@@ -13,7 +13,6 @@ from formwright.core.rng import derive
 Answers = NDArray[Any]
 Answer = Callable[[NDArray[np.int64]], Answers]  # gives a model's answers to some rows
 Score = Callable[[Answers, Answers], float]  # of answers and what is right, larger being better
-STOPPED = "stopped after"  # the artifact of a trial that lost its race: rows
 _SPARE = 2  # how many swaps in `1 / doubt` are drawn, so that one of them may do as well
 
 

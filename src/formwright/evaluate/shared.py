@@ -18,7 +18,7 @@ from formwright.core.records import Observation, Request, Spent, Trial
 from formwright.core.rng import derive
 from formwright.cost import macs
 from formwright.evaluate.context import Context
-from formwright.evaluate.race import STOPPED, Answers, Ran, Rules, race
+from formwright.evaluate.race import Answers, Ran, Rules, race
 from formwright.evaluate.training import card_of, refuse_scores
 from formwright.nn.hf.load import from_hf
 from formwright.nn.inherit import extract, inherit
@@ -32,6 +32,7 @@ from formwright.train.prepare import Prepared, prepare
 from formwright.train.streams import lengths_of
 
 ANSWERS = "answers"  # the artifact: a file with the answers to all validation rows
+STOPPED = "stopped after"  # the artifact of a race that was lost: rows
 RIVAL = "behind trial"  # and to whom
 
 

@@ -18,8 +18,6 @@ paper, and why:
 - The softmax of Eq. 6 lacks an exponential, and has it here.
 - The search is LINAS's: NSGA-II on predictions, and a validation where these promise most. `--searcher nsga2
   --evaluations 1000` is the paper's. Sub-networks that a known one surely beats are validated in part.
-- What is delivered within a target is not the highest validation score but the highest belief: scores are smoothed by
-  those of sub-networks with similar widths, as much as their noise asks for.
 - Learning rates are for models of MiniLM's size and minutes of training; the paper's are 2e-5 and 3e-5.
 """
 

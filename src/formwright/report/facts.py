@@ -92,7 +92,7 @@ def study_facts(log: Log, space: Space) -> StudyFacts:
     failed, ranked = undeliverable(events), best_of(replay.history, objectives)
     ordered = [trial for trial in ranked if trial.request.card.digest not in failed] or ranked
     compressed, models = compression(events), final_models(events)
-    targets = asked_targets(log.config, space, replay.history, events, models)
+    targets = asked_targets(log.config, replay.history, events, models)
     ordered = _chosen_first(ordered, targets)
     wanted = _wanted(ordered, objectives, log.config) | {one.digest for one in targets if one.digest is not None}
     leading, steps = front(replay.history, objectives), progress(_comparable(rows, replay.history), goal)

@@ -6,9 +6,8 @@ from formwright.report.markup import Markup, join, tag
 from formwright.report.targets import AskedTarget
 
 _ABOUT = (
-    "For each target the best design that keeps it is delivered: the one of which all scores together let us believe "
-    "most, since the highest of many is partly luck. Milliseconds are those of the delivered model itself, measured on "
-    "the machine that made it; the search added them up from the model's parts."
+    "For each target the best design that keeps it is delivered. Milliseconds are those of the delivered model itself, "
+    "measured on the machine that made it; the search added them up from the model's parts."
 )
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from formwright.core.records import History, Objective, Trial
 from formwright.report.models import FinalModel, undeliverable
-from formwright.space import Space
 from formwright.study.candidates import best_within
 from formwright.study.events import Event
 from formwright.study.too_slow import misses
@@ -40,14 +39,14 @@ class AskedTarget:
 
 
 def asked_targets(
-    config: Mapping[str, Any], space: Space, history: History, events: Sequence[Event], models: Iterable[FinalModel]
+    config: Mapping[str, Any], history: History, events: Sequence[Event], models: Iterable[FinalModel]
 ) -> tuple[AskedTarget, ...]:
     """Read the targets of a study, in their order; none where it has none."""
     targets = config.get("targets") or {}
     if not targets:
         return ()
     goal, missed, known = Objective.parse(config["objectives"][0]), misses(events), tuple(models)
-    chosen = best_within(space, history, goal, targets, undeliverable(events), missed)
+    chosen = best_within(history, goal, targets, undeliverable(events), missed)
     return tuple(
         _asked(name, Objective.parse(text), chosen.get(name), known, len(missed.get(name, ())))
         for name, text in targets.items()

@@ -53,17 +53,16 @@ class GaussianProcess:
         return GaussianProcess(np.concatenate([self.points, points]), values, self.scales)
 
 
-def fit(points: Floats, values: Floats, lengths: Floats = LENGTHS) -> GaussianProcess:
+def fit(points: Floats, values: Floats) -> GaussianProcess:
     """Return the process under which the values are likeliest, over a grid of length scales and noises.
 
-    Length scales are multiples of the median distance between points. One eigendecomposition serves all noises of a
-    length scale, and the best variance is known in closed form, so the grid costs less than a gradient ascent, needs no
-    restarts and has no local optimum to end in.
+    One eigendecomposition serves all noises of a length scale, and the best variance is known in closed form, so the
+    grid costs less than a gradient ascent, needs no restarts and has no local optimum to end in.
     """
     distances = cdist(points, points)
     apart = distances[distances > 0.0]
     unit = float(np.median(apart)) if len(apart) else 1.0
-    found = [_likeliest(distances, values, unit * length) for length in lengths.tolist()]
+    found = [_likeliest(distances, values, unit * length) for length in LENGTHS.tolist()]
     return GaussianProcess(points, values, max(found, key=itemgetter(0))[1])
 
 

@@ -6,11 +6,8 @@ from statistics import median
 
 from formwright.arch.card import Card
 from formwright.core.records import History, Objective, Trial
-from formwright.evaluate.race import STOPPED
-from formwright.search.belief import believed
 from formwright.search.fronts import best_of, longest
 from formwright.search.scores import goals_of, score
-from formwright.space import Space
 from formwright.study.baseline import plain_design
 from formwright.study.delivered import Role, undelivered
 from formwright.study.study import Study
@@ -80,12 +77,10 @@ def failed_targets(study: Study, targets: Mapping[str, str]) -> list[str]:
 
 
 def _best_within(study: Study, targets: Mapping[str, str], failed: Collection[str]) -> dict[str, Trial]:
-    missed = misses(study.log.read())
-    return best_within(study.space, study.history(), study.objectives[0], targets, failed, missed)
+    return best_within(study.history(), study.objectives[0], targets, failed, misses(study.log.read()))
 
 
 def best_within(
-    space: Space,
     history: History,
     goal: Objective,
     targets: Mapping[str, str],
@@ -94,32 +89,22 @@ def best_within(
 ) -> dict[str, Trial]:
     """Choose for each target the trial of the design to deliver; none where there is none.
 
-    The best is the one of which the scores of all designs let us believe most. `failed` are the digests of designs that
-    cannot be delivered, `missed` those measured beyond a target, by its name.
+    `failed` are the digests of designs that cannot be delivered, `missed` those measured beyond a target, by its name.
     """
-    trials = longest(history.finished)
-    worth = _worth(space, trials, goal)
-    able = [trial for trial in trials if trial.request.card.digest not in failed]
+    trials = [trial for trial in longest(history.finished) if trial.request.card.digest not in failed]
     chosen = {
-        name: _next(_ranked(able, worth, Objective.parse(text)), Objective.parse(text), missed.get(name, {}))
+        name: _next(_ranked(trials, goal, Objective.parse(text)), Objective.parse(text), missed.get(name, {}))
         for name, text in targets.items()
     }
     return {name: trial for name, trial in chosen.items() if trial is not None}
 
 
-def _worth(space: Space, trials: Sequence[Trial], goal: Objective) -> dict[int, float]:
-    """Give what is believed of each trial, by its number: the less the better."""
-    values = believed(space, trials, score(trials, (goal,)).values[:, 0])
-    return {trial.number: float(value) for trial, value in zip(trials, values, strict=True)}
-
-
-def _ranked(trials: Sequence[Trial], worth: Mapping[int, float], limit: Objective) -> list[Trial]:
-    """Give the trials within a limit, the best first, and the cheapest of equally good ones.
-
-    Those that were not judged to the end because another surely beat them come last.
-    """
-    kept = [trial for trial in trials if limit.meets(_cost(trial, limit))]
-    return sorted(kept, key=lambda trial: (_was_stopped(trial), worth[trial.number], _cost(trial, limit)))
+def _ranked(trials: Sequence[Trial], goal: Objective, limit: Objective) -> list[Trial]:
+    """Give the trials within a limit, the best first, and the cheapest of equally good ones."""
+    scores = score(trials, (goal, limit))
+    kept = [index for index in range(len(trials)) if not scores.violations[index]]
+    kept.sort(key=lambda index: (scores.values[index, 0], _cost(trials[index], limit)))
+    return [trials[index] for index in kept]
 
 
 def _next(ranked: Sequence[Trial], limit: Objective, missed: Mapping[str, Miss]) -> Trial | None:
@@ -135,11 +120,6 @@ def _next(ranked: Sequence[Trial], limit: Objective, missed: Mapping[str, Miss])
     off = median(missed[_card(trial).digest].measured / _cost(trial, limit) for trial in slow) if slow else 1.0
     promising = [trial for trial in left if limit.meets(off * _cost(trial, limit))]
     return promising[0] if promising else min(left, key=lambda trial: _cost(trial, limit), default=None)
-
-
-def _was_stopped(trial: Trial) -> bool:
-    assert trial.observation is not None
-    return STOPPED in trial.observation.artifacts
 
 
 def _cost(trial: Trial, limit: Objective) -> float:
