@@ -34,5 +34,5 @@ AUTOBERT_ZERO = Recipe(
     trials=100,
     paper="Gao et al. 2022, AutoBERT-Zero",
     needs="a text task",
-    takes="about 16 minutes for 100 designs with `--workers 2` on two cores (18 s of one core each)",
+    takes="estimated: 16 minutes for 100 designs with `--workers 2` on two cores (18 s of one core each)",
 )
