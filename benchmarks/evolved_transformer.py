@@ -8,7 +8,7 @@
   --pack` wrote): training steps until the design that a search would choose is among the best 1 % of the table, and
   stays there.
 - `search`: the same four on the nano cells and the generated translation task, with real training: the perplexity after
-  a whole training of what each would choose after every tenth of the steps.
+  a whole training of what each would choose after every tenth of the steps, on rows that no search has seen.
 
 Run `python benchmarks/evolved_transformer.py --data DIR [--parts cells table search] [--results FILE] [--json FILE]
 [--table FILE] [--seeds N] [--table-seeds N] [--workers N] [--tiny]`. Every finished unit is a line of the results file,
@@ -29,7 +29,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 from evolved_kit.cells import DESIGNS, TASKS, measure
 from evolved_kit.races import WAYS, Course, Moment, in_full, race, steps_to
@@ -50,7 +49,7 @@ from formwright.study.processes import in_processes
 from formwright.tasks import load_task
 from formwright.tasks.metrics import without_writing
 from formwright.tasks.rows import Splits
-from formwright.tasks.shorten import first_rows
+from formwright.tasks.shorten import some_rows
 from formwright.tasks.task import Task
 
 Unit = tuple[str, ...]  # part, what, how, seed
@@ -68,8 +67,9 @@ OWN = {
 class Plan:
     """Say how long everything takes.
 
-    A search of the table may spend the steps of `table_trainings` whole trainings. Where `rows` or `validation` are
-    numbers, designs learn from, or real searches are judged on, the first so many rows.
+    A search of the table may spend the steps of `table_trainings` whole trainings. Designs learn from the first `rows`
+    rows where that is a number. Real searches see the first `validation` validation rows; what they choose is judged on
+    as many others.
     """
 
     cells: TrainingChoice
@@ -79,8 +79,8 @@ class Plan:
     search_steps: int
     table_trainings: int
     table_population: int
+    validation: int
     rows: int | None = None
-    validation: int | None = None
 
 
 WHOLE = Plan(
@@ -88,7 +88,7 @@ WHOLE = Plan(
     search=TrainingChoice(steps=100, batch=16, length=32),
     rungs=(25, 50, 100),
     population=8,
-    search_steps=2_000,
+    search_steps=4_000,
     table_trainings=100,
     table_population=20,
     validation=512,
@@ -101,8 +101,8 @@ TINY = Plan(
     search_steps=12,
     table_trainings=4,
     table_population=4,
-    rows=32,
     validation=32,
+    rows=32,
 )
 
 
@@ -179,28 +179,28 @@ def on_table(plan: Plan, sources: Sources, way: str, seed: int) -> Row:
 
 
 def for_real(plan: Plan, _: Sources, way: str, seed: int) -> Row:
-    """Search the nano cells, and train what was chosen in full."""
-    space, task = load_space("evolved-transformer-nano"), load_task("translation")
+    """Search the nano cells, and judge what was chosen after a whole training, on rows that the search has not seen."""
+    task = load_task("translation")
     task = replace(task, metrics=without_writing(task.metrics, ()))
-    task = few(task, plan.rows, plan.validation)
-    course = Course(space, Objective("perplexity", "min"), anything, plan.rungs, plan.population, 3)
-    evaluator: Any = Staged(Trainer(task, make_training(plan.search)))
-    with tempfile.TemporaryDirectory() as folder:
-        context = Context(seed, Path(folder))
-        moments = race(course, way, evaluator, plan.search_steps, seed, context)
+    seen, further = (
+        Staged(Trainer(few(task, plan.rows, rows), make_training(plan.search)))
+        for rows in (slice(plan.validation), slice(plan.validation, 2 * plan.validation))
+    )
+    space, goal = load_space("evolved-transformer-nano"), Objective("perplexity", "min")
+    course = Course(space, goal, anything, plan.rungs, plan.population, 3)
+    with tempfile.TemporaryDirectory() as searched, tempfile.TemporaryDirectory() as judged:
+        moments = race(course, way, seen, plan.search_steps, seed, Context(seed, Path(searched)))
         chosen = {steps: at(moments, steps) for steps in (share * plan.search_steps for share in SHARES)}
         cards = {moment.chosen.digest: moment.chosen for moment in chosen.values() if moment is not None}
-        scores = {name: in_full(evaluator, card, "perplexity", context) for name, card in cards.items()}
+        context = Context(seed, Path(judged))
+        scores = {name: in_full(further, card, goal.name, context) for name, card in cards.items()}
     return {"curve": [[steps, scores[one.chosen.digest]] for steps, one in chosen.items() if one is not None]}
 
 
-def few(task: Task, train: int | None, validation: int | None) -> Task:
-    """Give the first rows of a task; all of them where no number is given."""
+def few(task: Task, train: int | None, validation: slice) -> Task:
+    """Give the first rows of a task to learn from, all where no number is given, and some of those for validation."""
     view = task.search_view()
-    chosen = (
-        rows if number is None else first_rows(rows, number)
-        for rows, number in ((view.train, train), (view.validation, validation))
-    )
+    chosen = some_rows(view.train, slice(train)), some_rows(view.validation, validation)
     return replace(task, splits=partial(Splits, *chosen, None))
 
 

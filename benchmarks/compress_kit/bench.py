@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from formwright.search.fronts import hypervolume
 from formwright.study.alone import alone_in
 from formwright.study.config import TaskChoice, TrainingChoice
 from formwright.tasks import load_task
+from formwright.tasks.shorten import some_rows
 from formwright.train.device import threads
 from formwright.train.fit import Run
 from formwright.train.judge import judge
@@ -178,8 +179,7 @@ class Bench:
         rows = load_task(self.setting.task, self.setting.data and Path(self.setting.data)).search_view().train
         if first is None or not number or len(rows) <= first:
             return None
-        behind = {field.name: getattr(rows, field.name)[first : first + number] for field in fields(rows)}
-        return self.started.begun.prepared.part(replace(rows, **behind))
+        return self.started.begun.prepared.part(some_rows(rows, slice(first, first + number)))
 
     def validated(self, model: nn.Module) -> float:
         """Score a model on validation."""

@@ -50,7 +50,7 @@ def _table(rows: Sequence[Row]) -> Row:
 
 
 def _search(rows: Sequence[Row]) -> Row:
-    """Tell for each way the perplexity in the end, and after which steps it had what the worst way has in the end.
+    """Tell for each way the perplexity in the end, and after which steps it had, and kept, what the worst has then.
 
     A choice whose whole training failed, None, is worse than any, and is not the worst that others are compared with.
     """
@@ -61,8 +61,17 @@ def _search(rows: Sequence[Row]) -> Row:
         for way, curve in curves.items():
             entry = found.setdefault(way, {"perplexity": [], "steps_to_same": []})
             entry["perplexity"].append(curve[-1][1])
-            good = (steps for steps, value in curve if value is not None and value <= max(ends))
-            entry["steps_to_same"].append(next(good, None))
+            entry["steps_to_same"].append(_for_good(curve, max(ends)) if ends else None)
+    return found
+
+
+def _for_good(curve: Sequence[tuple[float, float | None]], limit: float) -> float | None:
+    """Give the steps after which a curve is within the limit and stays so; None where it is not in the end."""
+    found = None
+    for steps, value in reversed(curve):
+        if value is None or value > limit:
+            break
+        found = steps
     return found
 
 

@@ -14,7 +14,9 @@ from formwright.core.records import Observation, Request
 from formwright.cost import params
 from formwright.evaluate.benchmark import Benchmark
 from formwright.evaluate.context import Context
+from formwright.evaluate.staged import Staged
 from formwright.search.unseen import anything
+from formwright.tasks import load_task
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 SCORES = ("validation", "test", "noise_validation", "noise_test")  # one for each mark
@@ -177,6 +179,35 @@ def test_searches_are_compared_at_what_the_worst_has_found(script: ModuleType) -
     again = script.summary(rows)["search"]
     assert again["fixed-short"] == {"perplexity": [None], "steps_to_same": [None]}
     assert {way: again[way] for way in found} == found  # a failure is not what the others are compared with
+    rows[0]["curve"] = [[10, 4.0], [20, 6.0], [30, 3.0]]
+    assert script.summary(rows)["search"]["hurdles"]["steps_to_same"] == [30]  # what was lost again does not count
+
+
+def test_choices_are_judged_on_rows_that_the_search_has_not_seen(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evolved_kit.cells import evolved
+
+    used = dict[str, list[str]]()
+
+    def race(_: object, way: str, evaluator: Staged, *__: object) -> list[object]:
+        used["search"] = sources(evaluator)
+        return [script.Moment(1, evolved("multi30k"), 1)]
+
+    def in_full(evaluator: Staged, *_: object) -> float:
+        used["judged"] = sources(evaluator)
+        return 2.0
+
+    monkeypatch.setattr(script, "race", race)
+    monkeypatch.setattr(script, "in_full", in_full)
+    row = script.for_real(script.TINY, script.Sources(None, None), "hurdles", 0)
+    assert row["curve"][-1] == [script.TINY.search_steps, 2.0]
+    whole = load_task("translation").search_view().validation.sources
+    assert used == {"search": [*whole[:32]], "judged": [*whole[32:64]]}
+
+
+def sources(evaluator: Staged) -> list[str]:
+    return [*evaluator.trainer.task.search_view().validation.sources]
 
 
 @pytest.mark.slow

@@ -17,7 +17,12 @@ def shortened(task: Task, number: int) -> Task:
 
 def first_rows(rows: R, number: int) -> R:
     """Give the first so many rows; all of them where there are fewer."""
-    return replace(rows, **{field.name: getattr(rows, field.name)[:number] for field in fields(rows)})
+    return some_rows(rows, slice(number))
+
+
+def some_rows(rows: R, which: slice) -> R:
+    """Give the rows of a slice."""
+    return replace(rows, **{field.name: getattr(rows, field.name)[which] for field in fields(rows)})
 
 
 @dataclass(frozen=True)
