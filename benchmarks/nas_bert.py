@@ -9,8 +9,9 @@ layers, `found` with those of its blocks; all are taught and fine-tuned for the 
 is a line of `--results`, and is not computed again for the same compression and effort. Tables in Markdown are printed
 when all is there, and `--json` keeps the facts behind them.
 
-Run `.venv/bin/python benchmarks/nas_bert.py DIR --data GLUE [--parts tau ...] [--seeds 0 1 2] [--results FILE] [--json
-FILE]`, where DIR is what `formwright compress --recipe nas-bert --out DIR` delivered.
+Run `.venv/bin/python benchmarks/nas_bert.py DIR [DIR ...] --data GLUE [--parts tau ...] [--seeds 0 1 2] [--results
+FILE] [--json FILE]`, where DIR is what `formwright compress --recipe nas-bert --out DIR` delivered. With one DIR the
+seeds vary what is drawn, taught and fine-tuned; with as many as there are seeds, each has a compression of its own.
 """
 
 from __future__ import annotations
@@ -76,9 +77,15 @@ def tasks(benches: Sequence[Bench], data: Path | None, name: str, effort: Effort
     return {"teacher": teacher, "sizes": sizes}
 
 
+def benches_of(folders: Sequence[Path], results: Results, seeds: Sequence[int]) -> list[Bench]:
+    """Give each seed its compression; one alone serves all of them."""
+    several = list(folders) * (len(seeds) if len(folders) == 1 else 1)
+    return [Bench(out, results, seed) for out, seed in zip(several, seeds, strict=True)]
+
+
 def complete(chosen: argparse.Namespace) -> dict[str, Any]:
     """Compute what is not there yet, and give the facts of all parts."""
-    benches = [Bench(chosen.out, Results(chosen.results), seed) for seed in chosen.seeds]
+    benches = benches_of(chosen.out, Results(chosen.results), chosen.seeds)
     found: dict[str, Any] = {"seeds": chosen.seeds}
     if "tau" in chosen.parts:
         found["tau"] = [tau(bench, chosen.students) for bench in benches]
@@ -95,7 +102,7 @@ def complete(chosen: argparse.Namespace) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Compute what is not there yet, and print all of it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path)
+    parser.add_argument("out", type=Path, nargs="+", metavar="DIR")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--tasks", nargs="+", default=TASKS)
@@ -109,6 +116,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--length", type=int, default=48)
     chosen = parser.parse_args(arguments)
+    if len(chosen.out) not in (1, len(chosen.seeds)):
+        parser.error(f"{len(chosen.out)} compressions and {len(chosen.seeds)} seeds: name one, or one for each seed")
     lacking = [name for name in chosen.tasks if name in FROM_DATA and chosen.data is None]
     if "tasks" in chosen.parts and lacking:
         parser.error(f"the part tasks reads {', '.join(lacking)} from files: name their folder with --data DIR")

@@ -103,6 +103,20 @@ def test_data_that_would_be_downloaded_is_asked_for(
     assert "the part tasks reads glue/rte from files: name their folder with --data DIR" in capsys.readouterr().err
 
 
+def test_a_seed_has_a_compression_of_its_own_where_there_are_several(
+    benchmark: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, (one, two) = benchmark.Results(tmp_path / "results.jsonl"), (tmp_path / "a", tmp_path / "b")
+    paired = [
+        [(bench.out, bench.seed) for bench in benchmark.benches_of(folders, results, (3, 4))]
+        for folders in ((one,), (one, two))
+    ]
+    assert paired == [[(one, 3), (one, 4)], [(one, 3), (two, 4)]]
+    with pytest.raises(SystemExit):
+        benchmark.main([str(one), str(two), "--seeds", "0", "1", "2"])
+    assert "2 compressions and 3 seeds: name one, or one for each seed" in capsys.readouterr().err
+
+
 def test_rows_of_another_compression_or_effort_do_not_count(benchmark: ModuleType, tmp_path: Path) -> None:
     bench = benchmark.Bench(tmp_path, benchmark.Results(tmp_path / "results.jsonl"), 0)
     write_json(tmp_path / "compress.json", {"rounds": 1})
