@@ -79,7 +79,7 @@ class BlockCompression:
     def _times(self, started: Started, folders: Folders) -> OperationTimes:
         """Give the times of operations, measured where they are not there yet."""
         if folders.latency.is_file() and not self.force:
-            return read_times(folders)
+            return read_times(folders, started.menu)
         _tell("measuring operations on this machine")
         with showing("operations", measurements(started.menu)) as tell:
             return measured_operations(

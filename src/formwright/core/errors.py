@@ -26,6 +26,13 @@ class Fault:
         return f"{self.where}: {self.what}" if self.where else self.what
 
 
+# what `formwright list` knows
+_LISTED = {
+    "space": "spaces", "card": "cards", "cost": "costs", "task": "tasks", "searcher": "searchers",
+    "proxy": "proxies", "recipe": "recipes", "recipe of compression": "recipes",
+}  # fmt: skip
+
+
 def nearest(name: str, known: Iterable[str], limit: int = 1) -> list[str]:
     """Return up to `limit` known names that look most like `name`, best first; none when nothing is close."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
@@ -46,7 +53,12 @@ class UnknownName(FormwrightError, LookupError):
     def __str__(self) -> str:
         close = nearest(self.name, self.known)
         hint = f" Nearest: {close[0]!r}." if close else ""
-        return f"no {self.kind} called {self.name!r}.{hint} All {len(self.known)}: `formwright list {self.kind}s`."
+        return f"no {self.kind} called {self.name!r}.{hint} {self._all()}."
+
+    def _all(self) -> str:
+        """Say how all names are listed, or list them where no command does."""
+        listed = _LISTED.get(self.kind)
+        return f"There are: {', '.join(self.known) or 'none'}" if listed is None else f"All: `formwright list {listed}`"
 
 
 class IllegalDesign(FormwrightError, ValueError):

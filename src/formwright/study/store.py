@@ -19,13 +19,6 @@ from formwright.study.schema import studies
 __all__ = ["Event", "Kind", "Lease", "Log", "Store", "StoreError"]
 
 
-class UnknownStudy(UnknownName):
-    """Say that a database has no study of a name, and which ones it has."""
-
-    def __str__(self) -> str:
-        return f"{super().__str__().partition(' All ')[0]} There are: {', '.join(self.known) or 'none'}."
-
-
 class Store:
     """Hold the studies of one database; one store serves all threads of a process, and no other process."""
 
@@ -68,10 +61,10 @@ class Store:
         return list(self._identifiers())
 
     def study(self, name: str) -> Log:
-        """Return the log of a study; UnknownStudy when there is none of that name."""
+        """Return the log of a study; UnknownName when there is none of that name."""
         known = self._identifiers()
         if name not in known:
-            raise UnknownStudy("study", name, known)
+            raise UnknownName("study", name, known)
         chosen = select(studies.c.config).where(studies.c.id == known[name])
         config = self._database.read(lambda connection: connection.scalars(chosen).one())
         return Log(self._database, known[name], name, from_text(config))

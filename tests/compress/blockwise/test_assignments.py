@@ -16,6 +16,8 @@ from formwright.compress.blockwise.folders import Folders
 from formwright.compress.folders import write, write_json
 from formwright.nn.hf.files import WEIGHTS
 
+ROWS = [{"width": 8, "operations": ["attention"], "loss": 0.5}]
+
 
 def pretend_delivered(folders: Folders, name: str) -> None:
     """Write the least that a delivered student leaves."""
@@ -29,7 +31,7 @@ def test_what_is_done_is_not_handed_out(tmp_path: Path) -> None:
     assert [work.name for work in blocks] == ["0", "1"]
     assert [work.name for work in students] == ["3k", "6k"]
     assert (blocks[0].steps, students[0].steps) == (12, 4)  # three times four, of two rounds and the rest
-    write_json(Folders(out).table(0), [])
+    write_json(Folders(out).table(0), ROWS)
     assert [work.name for work in blocks_left(started, out, PLAN)] == ["0", "1"]  # a table without weights is not whole
     write(Folders(out).weights(0), save({"weight": torch.ones(2)}))
     pretend_delivered(Folders(out), "6k")
@@ -41,7 +43,7 @@ def test_what_is_done_is_not_handed_out(tmp_path: Path) -> None:
 def test_what_is_damaged_is_handed_out_again_alone(tmp_path: Path, path: Callable[[Folders, int], Path]) -> None:
     started, folders = job(tmp_path).started(), Folders(tmp_path / "out")
     for number in range(2):
-        write_json(folders.table(number), [])
+        write_json(folders.table(number), ROWS)
         write(folders.weights(number), save({"weight": torch.ones(2)}))
     assert blocks_left(started, folders.out, PLAN) == []
     path(folders, 1).write_bytes(path(folders, 1).read_bytes()[:-1])  # cut short

@@ -26,7 +26,7 @@ def test_a_loss_that_is_no_number_is_nothing_in_json(loss: float) -> None:
     assert json.loads(json.dumps(plain_row(CHAIN, loss), allow_nan=False))["loss"] is None
 
 
-@pytest.mark.parametrize("content", [None, "[{", "[{}]", "3", '[{"width": 8}]'])
+@pytest.mark.parametrize("content", [None, "[{", "[{}]", "[]", "{}", "3", '[{"width": 8}]'])
 def test_what_is_missing_or_damaged_has_no_rows(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "rows.json"
     if content is not None:

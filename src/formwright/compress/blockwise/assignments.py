@@ -51,7 +51,9 @@ class Assignment:
 def selection_of(started: Started, out: Path, plan: Plan) -> Selection:
     """Read what all trainings share: it was prepared before."""
     folders = Folders(out)
-    return Selection(started, plan, PartCosts(started.menu, read_times(folders)), read_prepared(folders), folders)
+    return Selection(
+        started, plan, PartCosts(started.menu, read_times(folders, started.menu)), read_prepared(folders), folders
+    )
 
 
 def blocks_left(started: Started, out: Path, plan: Plan) -> list[Assignment]:

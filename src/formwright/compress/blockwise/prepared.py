@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
@@ -13,6 +14,7 @@ from formwright.compress.blockwise.job import Started
 from formwright.compress.folders import read_json, read_stored, write, write_json
 from formwright.core.errors import IllegalInput
 from formwright.cost.operation_times import OperationTimes
+from formwright.space.zoo.chains import REAL, Menu
 from formwright.supernet.bases import Basis, fit_bases, from_tensors, to_tensors
 from formwright.supernet.narrow_embedding import NarrowEmbedding, fit_embedding
 from formwright.train.device import choose_device, threads
@@ -38,10 +40,13 @@ def prepare(started: Started, folders: Folders) -> Prepared:
     """Fit bases and embeddings to the teacher, or read what was fitted before where all of it can be read."""
     with threads(1):  # so that it comes to the same with any number of them, and whenever it is done anew
         try:
-            return read_prepared(folders)
+            found = read_prepared(folders)
         except (IllegalInput, AttributeError, KeyError, TypeError, ValueError):
+            found = None
+        if found is None or set(found.embeddings) != set(started.menu.embeddings):
             _fit(started, folders)
             return read_prepared(folders)
+        return found
 
 
 def read_prepared(folders: Folders) -> Prepared:
@@ -52,9 +57,18 @@ def read_prepared(folders: Folders) -> Prepared:
     return Prepared(from_tensors(read_tensors(folders.bases)), found)
 
 
-def read_times(folders: Folders) -> OperationTimes:
-    """Read the times of operations that were measured before."""
-    return read_stored(folders.latency, OperationTimes.from_json)
+def read_times(folders: Folders, menu: Menu) -> OperationTimes:
+    """Read the times of operations that were measured before; refuse a file that lacks one of a menu."""
+    times = read_stored(folders.latency, OperationTimes.from_json)
+    operations = {(name, width) for name in REAL for width in menu.widths}
+    lacking = (
+        {*menu.embeddings} - times.embeddings.keys(),
+        operations - times.operations.keys(),
+        {*combinations(menu.sizes, 2)} - times.joints.keys(),
+    )
+    if any(lacking):
+        raise IllegalInput(f"{folders.latency} lacks times of operations; remove it, and they are measured anew")
+    return times
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -63,15 +77,6 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         return load(path.read_bytes())
     except (OSError, SafetensorError) as error:
         raise IllegalInput(f"cannot read {path}: {error}; remove it, and its stage is done anew") from None
-
-
-def can_be_read(path: Path) -> bool:
-    """Tell whether tensors that a stage kept are there and whole, without reading all of them."""
-    try:
-        with safe_open(path, "pt"):
-            return True
-    except (OSError, SafetensorError):
-        return False
 
 
 def _fit(started: Started, folders: Folders) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from formwright.compress.blockwise.folders import Folders
-from formwright.compress.blockwise.prepared import can_be_read
 from formwright.compress.folders import read_json
 from formwright.core.errors import IllegalInput
+from formwright.nn.hf.files import can_be_read
 from formwright.space.zoo.chains import Chain
 
 Rows = list[tuple[Chain, dict[str, Any]]]
@@ -35,6 +35,9 @@ def rows_or_none(path: Path) -> Rows | None:
 def read_rows(path: Path) -> Rows:
     """Read the chains of a round or of a table, and what is told of each."""
     try:
-        return [(Chain(row["width"], tuple(row["operations"])), row) for row in read_json(path)]
+        found = [(Chain(row["width"], tuple(row["operations"])), row) for row in read_json(path)]
     except (KeyError, TypeError) as error:
         raise IllegalInput(f"cannot read {path}: {error}; remove it, and its stage is done anew") from None
+    if not found:
+        raise IllegalInput(f"{path} has no chains; remove it, and its stage is done anew")
+    return found

@@ -7,13 +7,12 @@ from typing import Any
 
 from formwright.compress.blockwise.choices import Choice, Selection, least_of
 from formwright.compress.blockwise.folders import Folders
-from formwright.compress.blockwise.prepared import can_be_read
 from formwright.compress.blockwise.sizes import LATENCY, PARAMS, Size, exceeded
 from formwright.compress.folders import read_json, write_json
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.cost import macs, params
-from formwright.nn.hf.files import WEIGHTS
+from formwright.nn.hf.files import WEIGHTS, can_be_read
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.latency_table import Measured
 from formwright.space.zoo.chains import chain_card
@@ -105,6 +104,8 @@ def _told(path: Path) -> dict[str, Any] | None:
     try:
         facts = read_json(path)
         Choice.from_json(facts["chosen"])
+        if not {"name", PARAMS, "macs", "distance"} <= facts.keys():
+            return None
     except (IllegalInput, KeyError, TypeError):
         return None
     return {**facts, "path": str(path.with_suffix(""))}

@@ -109,9 +109,17 @@ def is_whole(folder: Path) -> bool:
     """Tell whether a model's files are there and not cut short, without reading its weights."""
     try:
         read_json(folder / CONFIG)
-        with safe_open(folder / WEIGHTS, framework="pt"):
+    except IllegalInput:
+        return False
+    return can_be_read(folder / WEIGHTS)
+
+
+def can_be_read(path: Path) -> bool:
+    """Tell whether a file of tensors is there and not cut short, without reading them."""
+    try:
+        with safe_open(path, framework="pt"):
             return True
-    except (IllegalInput, OSError, SafetensorError):
+    except (OSError, SafetensorError):
         return False
 
 
