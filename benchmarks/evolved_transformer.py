@@ -11,9 +11,9 @@
   a whole training of what each would choose after every tenth of the steps, on rows that no search has seen.
 
 Run `python benchmarks/evolved_transformer.py --data DIR [--parts cells table search] [--results FILE] [--json FILE]
-[--table FILE] [--seeds N] [--table-seeds N] [--workers N] [--tiny]`. Every finished unit is a line of the results file,
-and is not run again while the plan of its part is the same; what failed is a line too. `--tiny` shows in a minute that
-all of it runs. Units are single-threaded processes.
+[--figure FILE] [--table FILE] [--seeds N] [--table-seeds N] [--workers N] [--tiny]`. Every finished unit is a line of
+the results file, and is not run again while the plan of its part is the same; what failed is a line too. `--tiny` shows
+in a minute that all of it runs. Units are single-threaded processes.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from evolved_kit.cells import DESIGNS, TASKS, measure
+from evolved_kit.figures import races
 from evolved_kit.races import WAYS, Course, Moment, in_full, race, steps_to
 from evolved_kit.summaries import PARTS, Row, summary
 
@@ -245,6 +246,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--results", type=Path, default=Path("evolved_transformer.jsonl"))
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--figure", type=Path, help="the file for a drawing of the real searches")
     parser.add_argument("--tiny", action="store_true")
     options = parser.parse_args(given)
     if "cells" in options.parts and options.data is None:
@@ -258,8 +260,11 @@ def main(given: Sequence[str] | None = None) -> None:
     wanted = units(options.parts, options.seeds, options.table_seeds)
     sources = Sources(options.data, options.table)
     complete(plan, sources, wanted, options.results, options.workers)
-    text = json.dumps(summary(stored(options.results, plans_of(plan, sources, wanted))), indent=1)
+    rows = stored(options.results, plans_of(plan, sources, wanted))
+    text = json.dumps(summary(rows), indent=1)
     print(text)
+    if options.figure is not None and "search" in options.parts:
+        options.figure.write_text(races([row for row in rows if row["unit"][0] == "search"]), encoding="utf-8")
     if options.json is not None:
         options.json.write_text(text + "\n", encoding="utf-8")
 

@@ -10,8 +10,8 @@ is a line of `--results`, and is not computed again for the same compression and
 when all is there, and `--json` keeps the facts behind them.
 
 Run `.venv/bin/python benchmarks/nas_bert.py DIR [DIR ...] --data GLUE [--parts tau ...] [--seeds 0 1 2] [--results
-FILE] [--json FILE]`, where DIR is what `formwright compress --recipe nas-bert --out DIR` delivered. With one DIR the
-seeds vary what is drawn, taught and fine-tuned; with as many as there are seeds, each has a compression of its own.
+FILE] [--json FILE] [--figures DIR]`, where DIR is what `formwright compress --recipe nas-bert --out DIR` delivered.
+With one DIR the seeds vary what is drawn, taught and fine-tuned; with as many as there are seeds, each has its own.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_bert_kit.bench import Bench, Results, Row
+from nas_bert_kit.figures import figures
 from nas_bert_kit.scores import additive, alone, pairs, timed
 from nas_bert_kit.students import ARMS, Effort, Lesson
 from nas_bert_kit.summary import Facts, added_up, markdown, ordered, won
@@ -109,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--results", type=Path, default=Path("nas_bert.jsonl"))
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--figures", type=Path, help="the folder for figures")
     parser.add_argument("--students", type=int, default=60)
     parser.add_argument("--pairs", type=int, default=8)
     parser.add_argument("--steps", type=int, default=200)
@@ -126,6 +128,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(markdown(found))
     if chosen.json:
         chosen.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if chosen.figures:
+        chosen.figures.mkdir(parents=True, exist_ok=True)
+        for name, drawing in figures(found).items():
+            (chosen.figures / f"nas-bert-{name}.svg").write_text(drawing, encoding="utf-8")
 
 
 if __name__ == "__main__":

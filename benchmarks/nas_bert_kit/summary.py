@@ -27,8 +27,9 @@ def correlation(rows: Sequence[Row], first: str, second: str) -> tuple[float, fl
 
 
 def ordered(rows: Sequence[Row]) -> Facts:
-    """Say how well the sum of losses orders whole students."""
-    return {"students": len(rows), "tau": correlation(rows, "loss", "distance")}
+    """Say how well the sum of losses orders whole students, and where each of them lies."""
+    points = [[row["loss"], row["distance"]] for row in rows]
+    return {"students": len(rows), "tau": correlation(rows, "loss", "distance"), "points": points}
 
 
 def added_up(rows: Sequence[Row]) -> Facts:

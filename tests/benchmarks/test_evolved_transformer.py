@@ -183,6 +183,17 @@ def test_searches_are_compared_at_what_the_worst_has_found(script: ModuleType) -
     assert script.summary(rows)["search"]["hurdles"]["steps_to_same"] == [30]  # what was lost again does not count
 
 
+def test_what_failed_or_was_not_chosen_yet_is_not_drawn(script: ModuleType) -> None:
+    curves = ([[10, 5.0], [20, 3.0], [30, 2.0]], [[20, 4.0], [30, None]])
+    rows = [{"unit": ["search", "translation", "hurdles", str(n)], "curve": curve} for n, curve in enumerate(curves)]
+    assert script.races(rows).count("<polyline") == 1
+    assert 'points="' in script.races(rows[:1])
+    from evolved_kit.figures import _line
+
+    line = _line("hurdles", [dict(curve) for curve in curves])
+    assert (line.x, line.y, line.low, line.high) == ([20], [3.5], [3.0], [4.0])
+
+
 def test_choices_are_judged_on_rows_that_the_search_has_not_seen(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,13 +230,14 @@ def test_all_parts_run_and_are_not_run_again(
     texts(tmp_path / "wikitext-2")
     monkeypatch.setattr(script, "bench", lambda _: fake_benchmark())
     command = ["--tiny", "--data", str(tmp_path), "--seeds", "1", "--table-seeds", "1", "--workers", "1"]
-    command += ["--results", str(tmp_path / "rows.jsonl")]
+    command += ["--results", str(tmp_path / "rows.jsonl"), "--figure", str(tmp_path / "races.svg")]
     script.main(command)
     told = capsys.readouterr()
     assert "12 of 12" in told.err
     found = json.loads(told.out)
     assert set(found["cells"]) == {f"{task}, {design}" for task in script.TASKS for design in script.DESIGNS}
     assert set(found["table"]) == set(found["search"]) == set(script.WAYS)
+    assert "whole trainings only" in (tmp_path / "races.svg").read_text(encoding="utf-8")
     with (tmp_path / "rows.jsonl").open("a") as file:
         file.write('{"unit": ["cells"')  # as if it had been stopped while it wrote
     script.main(command)

@@ -71,6 +71,19 @@ def test_tables_tell_means_ranges_and_the_gap_of_each_size(benchmark: ModuleType
     assert lines[-2:] == ["| 3k | +0.2000 | +0.1000 |", "| 6k | +0.0000 | +0.0000 |"]
 
 
+def test_drawings_show_every_student_and_the_gap_of_every_size(benchmark: ModuleType) -> None:
+    sizes = [
+        {arm: {"params": params, "scores": [score, score + 0.1]} for arm, score in (("found", 0.7), ("bert", 0.6))}
+        for params in (1_000_000, 2_000_000)
+    ]
+    tau = {"points": [[1.0, 0.5], [2.0, 0.7], [3.0, 0.6]]}
+    found = {"seeds": [0], "tau": [tau], "tasks": {"sst2": {"sizes": dict(zip(("1M", "2M"), sizes, strict=True))}}}
+    drawn = benchmark.figures(found)
+    assert drawn["tau"].count("<circle") == 4  # and one in the legend
+    assert "sst2" in drawn["tasks"]
+    assert benchmark.figures({"seeds": [0]}) == {}
+
+
 def test_survivors_are_compared_pair_by_pair(benchmark: ModuleType) -> None:
     from nas_bert_kit.summary import won
 
