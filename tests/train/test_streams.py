@@ -11,7 +11,7 @@ from formwright.core.rng import derive
 from formwright.tasks.encode import Encoded
 from formwright.tasks.rows import ImageRows
 from formwright.train.losses import IGNORED
-from formwright.train.streams import Shuffled, in_order, lengths_of, next_tokens, stream_of, translations
+from formwright.train.streams import Shuffled, Typical, in_order, lengths_of, next_tokens, stream_of, translations
 
 lengths = st.lists(st.integers(1, 30), min_size=1, max_size=80).map(lambda values: np.array(values, np.int64))
 sizes, seeds = st.integers(1, 20), st.integers(0, 5)
@@ -140,3 +140,14 @@ def test_some_rows_in_order_are_just_these_by_length(rows: list[list[int]], size
     assert sorted(order.tolist()) == sorted(among.tolist())
     assert (np.diff(examples.tokens.lengths[order]) >= 0).all()
     assert max(map(len, batches)) <= size
+
+
+def test_typical_batches_are_as_large_as_the_mean() -> None:
+    rows = [[1] * length for length in range(2, 102) for _ in range(4)]
+    stream = stream_of("causal-lm", encoded(rows), 4, seed=0)
+    sizes = [stream.batch(step).inputs.numel() for step in range(100)]
+    typical = [Typical(stream).batch(step).inputs.numel() for step in range(100)]
+    assert sorted(typical) == sorted(sizes)
+    away = [abs(size - np.mean(sizes)) for size in typical]
+    assert away == sorted(away)
+    assert max(away[:4]) < 0.05 * np.mean(sizes)

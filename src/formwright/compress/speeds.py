@@ -15,7 +15,7 @@ from formwright.train.imported import task_model
 from formwright.train.judge import batch_of
 from formwright.train.loop import begin, go_on, scores_of
 from formwright.train.losses import loss_of
-from formwright.train.streams import in_order
+from formwright.train.streams import Typical, in_order
 
 _STEPS = 3  # timed, after one that is not
 _ROWS = 64  # that are judged at once
@@ -53,7 +53,7 @@ def _step_and_answer(begun: Begun, training: Training) -> tuple[float, float]:
     """Time a step of training, and what the model says to a batch."""
     training = replace(training, recipe=replace(training.recipe, steps=_STEPS + 1))
     model = task_model(begun.imported, begun.prepared, training).to(choose_device(training.device))
-    stream, loss = task_stream(begun.prepared, training.recipe), loss_of(begun.prepared.task.kind)
+    stream, loss = Typical(task_stream(begun.prepared, training.recipe)), loss_of(begun.prepared.task.kind)
     with threads(training.threads):
         state = begin(model, training.recipe)
         go_on(state, stream, loss, until=1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from formwright.train.batch import Batch, Stream
 from formwright.train.losses import IGNORED
 
 Examples = Encoded | ImageRows
+_LOOKED_AT = 100  # batches among which the typical ones are found
 
 
 class Shuffled:
@@ -101,6 +103,22 @@ class Translations:
     def batch(self, step: int) -> Batch:
         """Give the batch of a step."""
         return translations(self.encoded, self.order.rows(step))
+
+
+@dataclass(frozen=True)
+class Typical:
+    """The batches of another stream that are nearest to its mean in size, for timing: any few may be short ones."""
+
+    stream: Stream
+
+    def batch(self, step: int) -> Batch:
+        """Give the batch of a step, the most typical one first."""
+        return self.stream.batch(int(self._order[step % len(self._order)]))
+
+    @cached_property
+    def _order(self) -> NDArray[np.int64]:
+        sizes = np.array([self.stream.batch(step).inputs.numel() for step in range(_LOOKED_AT)])
+        return np.argsort(np.abs(sizes - sizes.mean()), kind="stable")
 
 
 def sentences(encoded: Encoded, rows: NDArray[np.int64]) -> Batch:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -19,8 +20,9 @@ from formwright.supernet.teacher_states import states
 from formwright.train.device import choose_device, threads
 from formwright.train.loop import train
 from formwright.train.recipe import Recipe
+from formwright.train.streams import Typical
 
-_STEPS = 2  # timed, after one that is not
+_STEPS = 4  # timed, after one that is not
 _PREPARED = 100  # answers of the teacher that bases and embeddings take
 _TOGETHER = 2.0  # rounds judge half as many chains each time: twice the first round in all
 _SHARED = 0.4  # of a chain's layers have to be computed for it alone
@@ -30,17 +32,20 @@ def measured_speeds(started: Started) -> Speeds:
     """Time the last block, whose teacher is the whole one, and a student of a middle width."""
     method, width = started.job.method, started.imported.card.output_width
     basis = Basis(torch.zeros(width), torch.eye(width), torch.ones(width))
-    batch = started.stream(0).batch(0).to(choose_device(started.job.device))
+    device, held = choose_device(started.job.device), started.held_batches(JUDGED)
+    batch = Typical(started.stream(0)).batch(0).to(device)
     alive = [chain for chain in chains(started.menu) if len(chain.operations) == started.menu.layers]
+    some = alive[:: max(len(alive) // 10, 1)]
     lesson = Lesson(started.teacher, (started.ends[-2], started.ends[-1]), (basis, basis))
-    network = BlockNetwork(started.menu, lesson, alive, method.paths).to(choose_device(started.job.device))
+    network = BlockNetwork(started.menu, lesson, alive, method.paths).to(device)
     with threads(1):
-        answer = _seconds(lambda: states(started.teacher, batch, started.ends))
+        answer = _seconds(partial(states, started.teacher, batch, started.ends))
         step = _step_seconds(started, network)
-        judged = _seconds(lambda: network.losses(alive[:: max(len(alive) // 10, 1)], [batch])) - answer
+        judged = _seconds(lambda: network.losses(some, held))
+        judged -= sum(_seconds(partial(states, started.teacher, one, started.ends)) for one in held)
         student = _step_seconds(started, _student(started, basis))
     number = min(method.candidates, len(alive))
-    judging = _TOGETHER * max(judged, 0.0) / 10 * number * _SHARED * JUDGED / (method.rounds + 1)
+    judging = _TOGETHER * max(judged, 0.0) / len(some) * number * _SHARED / (method.rounds + 1)
     return Speeds(step, judging, student, _PREPARED * answer)
 
 
@@ -57,7 +62,7 @@ def _student(started: Started, basis: Basis) -> Taught:
 def _step_seconds(started: Started, model: torch.nn.Module) -> float:
     times = list[float]()
     recipe = Recipe(_STEPS + 1, started.job.method.batch)
-    train(model, started.stream(0), given, recipe, after_step=lambda *_: times.append(time.perf_counter()))
+    train(model, Typical(started.stream(0)), given, recipe, after_step=lambda *_: times.append(time.perf_counter()))
     return (times[-1] - times[0]) / _STEPS
 
 
