@@ -11,9 +11,10 @@
   a whole training of what each would choose after every tenth of the steps, on rows that no search has seen.
 
 Run `python benchmarks/evolved_transformer.py --data DIR [--parts cells table search] [--results FILE] [--json FILE]
-[--figure FILE] [--table FILE] [--seeds N] [--table-seeds N] [--workers N] [--tiny]`. Every finished unit is a line of
-the results file, and is not run again while the plan of its part is the same; what failed is a line too. `--tiny` shows
-in a minute that all of it runs. Units are single-threaded processes.
+[--figure FILE] [--table FILE] [--seeds N] [--table-seeds N] [--workers N] [--tiny | --early]`. Every finished unit is a
+line of the results file, and is not run again while the plan of its part is the same; what failed is a line too. Real
+searches have the rungs and the population of the recipe, or with `--early` small ones. `--tiny` shows in a minute that
+all of it runs. Units are single-threaded processes.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ SHARES = tuple(tenths / 10 for tenths in range(1, 11))
 OWN = {
     "cells": ("cells", "rows"),
     "table": ("table_trainings", "table_population"),
-    "search": ("search", "rungs", "population", "search_steps", "rows", "validation"),
+    "search": ("search", "rungs", "population", "tournament", "search_steps", "rows", "validation"),
 }
 
 
@@ -77,6 +78,7 @@ class Plan:
     search: TrainingChoice
     rungs: tuple[int, ...]
     population: int
+    tournament: int
     search_steps: int
     table_trainings: int
     table_population: int
@@ -86,19 +88,30 @@ class Plan:
 
 WHOLE = Plan(
     cells=TrainingChoice(steps=600, batch=64, learning_rate=2e-3, warmup=0.2, length=48),
-    search=TrainingChoice(steps=100, batch=16, length=32),
-    rungs=(25, 50, 100),
-    population=8,
-    search_steps=4_000,
+    search=TrainingChoice(steps=108, batch=16, length=32),
+    rungs=(12, 36, 108),
+    population=20,
+    tournament=4,
+    search_steps=4_320,
     table_trainings=100,
     table_population=20,
     validation=512,
+)
+# a small population, whose hurdles stand after 8 and 16 designs
+EARLY = replace(
+    WHOLE,
+    search=TrainingChoice(steps=100, batch=16, length=32),
+    rungs=(25, 50, 100),
+    population=8,
+    tournament=3,
+    search_steps=4_000,
 )
 TINY = Plan(
     cells=TrainingChoice(steps=3, batch=8, length=16),
     search=TrainingChoice(steps=4, batch=8, length=16),
     rungs=(1, 2, 4),
     population=3,
+    tournament=3,
     search_steps=12,
     table_trainings=4,
     table_population=4,
@@ -188,7 +201,7 @@ def for_real(plan: Plan, _: Sources, way: str, seed: int) -> Row:
         for rows in (slice(plan.validation), slice(plan.validation, 2 * plan.validation))
     )
     space, goal = load_space("evolved-transformer-nano"), Objective("perplexity", "min")
-    course = Course(space, goal, anything, plan.rungs, plan.population, 3)
+    course = Course(space, goal, anything, plan.rungs, plan.population, plan.tournament)
     with tempfile.TemporaryDirectory() as searched, tempfile.TemporaryDirectory() as judged:
         moments = race(course, way, seen, plan.search_steps, seed, Context(seed, Path(searched)))
         chosen = {steps: at(moments, steps) for steps in (share * plan.search_steps for share in SHARES)}
@@ -247,7 +260,9 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--results", type=Path, default=Path("evolved_transformer.jsonl"))
     parser.add_argument("--json", type=Path)
     parser.add_argument("--figure", type=Path, help="the file for a drawing of the real searches")
-    parser.add_argument("--tiny", action="store_true")
+    plans = parser.add_mutually_exclusive_group()
+    plans.add_argument("--early", action="store_true", help="real searches with a small population and early hurdles")
+    plans.add_argument("--tiny", action="store_true")
     options = parser.parse_args(given)
     if "cells" in options.parts and options.data is None:
         parser.error("the part cells needs --data DIR")
@@ -256,7 +271,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(given: Sequence[str] | None = None) -> None:
     options = arguments(given)
-    plan = TINY if options.tiny else WHOLE
+    plan = TINY if options.tiny else EARLY if options.early else WHOLE
     wanted = units(options.parts, options.seeds, options.table_seeds)
     sources = Sources(options.data, options.table)
     complete(plan, sources, wanted, options.results, options.workers)

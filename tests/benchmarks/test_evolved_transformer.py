@@ -15,6 +15,9 @@ from formwright.cost import params
 from formwright.evaluate.benchmark import Benchmark
 from formwright.evaluate.context import Context
 from formwright.evaluate.staged import Staged
+from formwright.recipes.evolved_transformer import EVOLVED_TRANSFORMER
+from formwright.search.hurdles import Hurdles
+from formwright.search.rungs import rungs_of
 from formwright.search.unseen import anything
 from formwright.tasks import load_task
 
@@ -120,6 +123,17 @@ def test_a_part_is_run_again_only_where_its_own_plan_changed(script: ModuleType,
     assert [row["unit"] for row in script.stored(path, script.plans_of(fewer, sources, wanted))] == [["cells"]]
     shared = {name for names in script.OWN.values() for name in names}
     assert shared == {field.name for field in fields(script.Plan)}  # nothing that decides is left out
+
+
+def test_real_searches_have_the_rungs_and_the_population_of_the_recipe(script: ModuleType) -> None:
+    recipe, plan = EVOLVED_TRANSFORMER, script.WHOLE
+    usual = Hurdles.for_budget(recipe.trials, recipe.training.steps)
+    assert {name: usual[name] for name in ("population", "tournament", "batch")} == {
+        "population": plan.population, "tournament": plan.tournament, "batch": plan.population,
+    }  # fmt: skip
+    assert plan.rungs == rungs_of(usual["min_steps"], usual["max_steps"], 3)
+    assert plan.rungs[-1] == plan.search.steps == recipe.training.steps
+    assert script.EARLY.rungs[-1] == script.EARLY.search.steps
 
 
 def test_rows_of_another_table_do_not_count(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
