@@ -72,6 +72,12 @@ def test_numbers_are_never_cut(
     assert "…" not in out
 
 
+def test_folders_are_never_cut(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    print_table(["model", ">parameters", "folder"], [("10m", "9,866,688", "runs/of/last-night/models/10m")])
+    assert "runs/of/last-night/models/10m" in capsys.readouterr().out
+
+
 def test_what_goes_elsewhere_is_plain() -> None:
     assert not console().is_terminal
 

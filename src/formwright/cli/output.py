@@ -78,7 +78,8 @@ def _entry(heading: str, value: str, room: int) -> str:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int] | None = None) -> None:
     """Print rows under headings; a column whose heading starts with `>` holds numbers and stands to the right.
 
-    Where the terminal is narrow, words are wrapped; names and numbers are never cut. `widths` are the least of columns.
+    Where the terminal is narrow, words are wrapped; names, numbers and what stands under `folder`, which is to be
+    copied, are never cut. `widths` are the least of columns.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -88,7 +89,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], widths: S
     cells = [[Text(cell) for cell in row] for row in rows]  # plain text: names are never markup
     for index, column in enumerate(columns):
         justify: JustifyMethod = "right" if column.startswith(">") else "left"
-        whole = index == 0 or column.startswith(">")
+        whole = index == 0 or column.startswith(">") or column == "folder"
         least = None if widths is None else widths[index]
         if whole:
             least = max((row[index].cell_len for row in cells), default=0)
