@@ -27,9 +27,14 @@ def correlation(rows: Sequence[Row], first: str, second: str) -> tuple[float, fl
 
 
 def ordered(rows: Sequence[Row]) -> Facts:
-    """Say how well the sum of losses orders whole students, and where each of them lies."""
-    points = [[row["loss"], row["distance"]] for row in rows]
-    return {"students": len(rows), "tau": correlation(rows, "loss", "distance"), "points": points}
+    """Say how well the sum of losses orders whole students, how well their size alone does, and where each lies."""
+    smaller = [{**row, "size": -row["params"]} for row in rows]  # the larger, the nearer: by size alone
+    return {
+        "students": len(rows),
+        "tau": correlation(rows, "loss", "distance"),
+        "by_size": correlation(smaller, "size", "distance"),
+        "points": [[row["loss"], row["distance"]] for row in rows],
+    }
 
 
 def added_up(rows: Sequence[Row]) -> Facts:
@@ -53,10 +58,10 @@ def markdown(found: Mapping[str, Any]) -> str:
 
 
 def _tau(seeds: Sequence[int], facts: Sequence[Facts]) -> str:
-    head = ("seed", "students", "tau of the sum of losses and the distance from the teacher (95 %)")
-    return _table(
-        head, [(seed, one["students"], _interval(*one["tau"])) for seed, one in zip(seeds, facts, strict=True)]
-    )
+    head = ("seed", "students", "tau of the sum of losses and the distance from the teacher (95 %)", "tau of the size")
+    both = zip(seeds, facts, strict=True)
+    rows = [(seed, one["students"], _interval(*one["tau"]), _interval(*one["by_size"])) for seed, one in both]
+    return _table(head, rows)
 
 
 def _latency(seeds: Sequence[int], facts: Sequence[Facts]) -> str:

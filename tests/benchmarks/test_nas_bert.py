@@ -55,6 +55,17 @@ def test_a_correlation_lies_in_its_interval(benchmark: ModuleType) -> None:
     assert found > 0.5
 
 
+def test_the_size_alone_is_the_control_of_the_sum_of_losses(benchmark: ModuleType) -> None:
+    from nas_bert_kit.summary import ordered
+
+    rows = [{"loss": n, "distance": n, "params": 100 - n} for n in range(10)]
+    found = ordered(rows)
+    assert (found["tau"][0], found["by_size"][0]) == pytest.approx((1.0, 1.0))
+    upside_down = ordered([{**row, "params": row["loss"]} for row in rows])
+    assert (upside_down["tau"][0], upside_down["by_size"][0]) == pytest.approx((1.0, -1.0))
+    assert "| 0 | 10 | 1.000 (1.000 to 1.000) | -1.000" in benchmark.markdown({"seeds": [0], "tau": [upside_down]})
+
+
 def test_tables_tell_means_ranges_and_the_gap_of_each_size(benchmark: ModuleType) -> None:
     def arms(*scores: float) -> dict[str, Any]:
         names = ("found", "found-fresh", "bert")
