@@ -102,6 +102,7 @@ def test_another_end_of_the_search_replaces_the_number_of_trials(configured: Con
     ("options", "told"),
     [
         (["--recipe", "flexbert"], "no recipe called 'flexbert'. Nearest: 'flexibert'"),
+        (["--recipe", "nas-bert"], "nas-bert compresses a pretrained model: `formwright compress --recipe nas-bert`"),
         ([], "name a space (`formwright list spaces`), or a --recipe (`formwright list recipes`)"),
         (["flexibert-nano", "--pretrain-steps", "300"], "go with --evaluator pretrained"),
         (["flexibert-nano", "--least-overlap", "0.5"], "--least-overlap goes with --evaluator pretrained"),

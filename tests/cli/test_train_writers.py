@@ -1,5 +1,6 @@
 """`formwright train` of models that write, and what becomes of them in transformers."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,18 @@ def test_published_captions_are_learnt_from(run: Run, tmp_path: Path) -> None:
     )
     assert done.code == 0, done.err
     assert done.data["metrics"].keys() == {"perplexity", "bleu"}
+
+
+@pytest.mark.slow
+def test_a_teacher_that_scores_another_number_of_tokens_is_refused(run: Run, tmp_path: Path) -> None:
+    on = ("--task", "wikitext-2", "--data", texts(tmp_path / "wikitext-2"), *SHORT)
+    assert run("train", card_file(tmp_path, DECODER), *on, "--out", tmp_path / "teacher").code == 0
+    taught = ("--distil-from", tmp_path / "teacher" / "model", "--out", tmp_path / "out")
+    assert DECODER.decoder is not None
+    table = replace(DECODER.decoder.embedding, vocabulary=600)
+    larger = replace(DECODER, decoder=replace(DECODER.decoder, embedding=table))
+    done = run("train", card_file(tmp_path, larger, "larger.json"), *on, *taught)
+    assert (done.code, done.out) == (2, "")
+    assert "gives scores to 512 tokens, the student to 600" in done.err
+    assert not (tmp_path / "out").exists()
+    assert run("train", card_file(tmp_path, DECODER), *on, *taught).code == 0

@@ -113,7 +113,7 @@ def search(
     A recipe sets what a published method is made of: the space, the searcher and its options, how designs are judged.
     """
     from formwright.cli.study_run import Wishes, conduct
-    from formwright.recipes import RECIPES, Recipe
+    from formwright.recipes import COMPRESSIONS, RECIPES, Recipe
     from formwright.search.make import trains_in_slices, usual_searcher
     from formwright.study.assemble import DEFAULT_PROXY, find_task, refuse_faulty, with_whole_paths
     from formwright.study.config import Config, TaskChoice
@@ -121,6 +121,8 @@ def search(
     from formwright.study.spaces import find_space
     from formwright.study.stop import Stop
 
+    if recipe in COMPRESSIONS.names():
+        raise IllegalInput(f"{recipe} compresses a pretrained model: `formwright compress --recipe {recipe}`")
     basis = RECIPES.get(recipe) if recipe else Recipe()
     space = space or basis.space
     if not space:

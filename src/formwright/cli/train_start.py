@@ -118,7 +118,7 @@ def begin(job: "Job", task: Task) -> Start:
     teacher = None if job.distil_from is None else read_teacher(job.distil_from, task)
     start = _from_folder(job, task) if os.path.isdir(job.source) else _from_card(job, task, teacher)
     if teacher is not None:
-        teacher.refuse_for(start.prepared)
+        teacher.refuse_for(start.card, start.prepared)
     return replace(start, teacher=teacher)
 
 

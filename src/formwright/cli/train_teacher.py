@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from formwright.arch.card import Card
 from formwright.arch.layers import TokenEmbedding
 from formwright.cli.record import RECORD
 from formwright.core.errors import IllegalInput
@@ -21,6 +22,7 @@ from formwright.train.prepare import Prepared
 from formwright.train.weights_digest import weights_digest
 
 _COMPARED = 100  # texts that both tokenisers cut, to see whether they cut alike
+_OF_WORDS = ("masked-lm", "causal-lm", "seq2seq-lm")  # kinds that are answered with a score for every token
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +44,8 @@ class Teacher:
         assert isinstance(model, TaskModel), "a teacher without a head is refused before"
         return model
 
-    def refuse_for(self, prepared: Prepared) -> None:
-        """Refuse to teach a student that reads other tokens, or more of them."""
+    def refuse_for(self, card: Card, prepared: Prepared) -> None:
+        """Refuse to teach a student that reads other tokens, or more of them, or that scores another number."""
         if prepared.tokeniser is None or self.tokeniser is None:
             return
         if not _alike(prepared, self.tokeniser):
@@ -56,6 +58,12 @@ class Teacher:
             raise IllegalInput(
                 f"the teacher in {self.folder} reads {table.length} tokens, the student {prepared.length}; "
                 f"give --length {table.length}"
+            )
+        words, own = _words(self.imported.card), _words(card)
+        if prepared.task.kind in _OF_WORDS and words != own:
+            raise IllegalInput(
+                f"the teacher in {self.folder} gives scores to {words} tokens, the student to {own}; "
+                "take a student whose design has room for as many tokens"
             )
 
 
@@ -70,6 +78,12 @@ def read_teacher(name: str, task: Task) -> Teacher:
     if not head_fits(imported, task):
         raise IllegalInput(f"the model in {name} cannot teach {task.name}: {_why(imported, task)}")
     return Teacher(folder, imported, None if task.kind == "image-classification" else read_tokeniser(folder))
+
+
+def _words(card: Card) -> int | None:
+    """Give the tokens that a card has room for where it writes; a tokeniser may have fewer."""
+    table = card.stacks[-1].embedding
+    return table.vocabulary if isinstance(table, TokenEmbedding) else None
 
 
 def _why(imported: Imported, task: Task) -> str:

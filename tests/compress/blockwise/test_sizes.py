@@ -44,6 +44,12 @@ def test_a_list_of_sizes() -> None:
             parse_sizes(text)
 
 
+@pytest.mark.parametrize("text", ["5M,5000k", "3k,3000", "1.1M,1100k", "10M@8ms,8ms@10M"])
+def test_one_size_in_two_spellings_is_refused(text: str) -> None:
+    with pytest.raises(IllegalInput, match="twice"):
+        parse_sizes(text)
+
+
 def test_sizes_out_of_reach_are_refused_with_the_range() -> None:
     sizes = parse_sizes("5M,2M")
     refuse_sizes(sizes, PARAMS, 2e6, 5e6)

@@ -43,8 +43,9 @@ def parse_sizes(text: str) -> tuple[Size, ...]:
     sizes = tuple(Size.parse(part) for part in text.split(",") if part.strip())
     if not sizes:
         raise IllegalInput("say how large the models may be, such as --sizes 5M,10M,15M")
-    names = [size.name for size in sizes]
-    if len(set(names)) < len(names):
+    # 5M and 5000k are one size; 1.1 times a million is not quite 1,100,000
+    asked = {frozenset((cost, round(limit, 6)) for cost, limit in size.limits.items()) for size in sizes}
+    if len(asked) < len(sizes):
         raise IllegalInput(f"--sizes names one size twice: {text}")
     return sizes
 
