@@ -14,7 +14,7 @@ from tests.compress.blockwise.small import PLAN, job
 from formwright.compress.blockwise.assignments import blocks_left, students_left
 from formwright.compress.blockwise.folders import Folders
 from formwright.compress.folders import write, write_json
-from formwright.nn.hf.files import WEIGHTS
+from formwright.nn.hf.files import CONFIG, WEIGHTS
 
 ROWS = [{"width": 8, "operations": ["attention"], "loss": 0.5}]
 
@@ -22,6 +22,7 @@ ROWS = [{"width": 8, "operations": ["attention"], "loss": 0.5}]
 def pretend_delivered(folders: Folders, name: str) -> None:
     """Write the least that a delivered student leaves."""
     write(folders.model(name) / WEIGHTS, save({"weight": torch.ones(2)}))
+    write_json(folders.model(name) / CONFIG, {})
     write_json(folders.facts(name), {"steps": PLAN.student_steps})
 
 
@@ -61,12 +62,16 @@ def test_a_student_taught_for_other_steps_is_taught_anew(tmp_path: Path) -> None
     assert works[0].saved != replace(works[0], plan=PLAN).saved  # never on from a checkpoint of another recipe
 
 
-def test_a_student_whose_weights_are_damaged_or_gone_is_taught_anew(tmp_path: Path) -> None:
+def test_a_student_whose_files_are_damaged_or_gone_is_taught_anew(tmp_path: Path) -> None:
     started, folders = job(tmp_path).started(), Folders(tmp_path / "out")
     for name in ("3k", "6k"):
         pretend_delivered(folders, name)
     weights = folders.model("6k") / WEIGHTS
     weights.write_bytes(weights.read_bytes()[:-1])  # cut short
+    assert [work.name for work in students_left(started, folders.out, PLAN)] == ["6k"]
+    pretend_delivered(folders, "6k")
+    assert students_left(started, folders.out, PLAN) == []
+    (folders.model("6k") / CONFIG).write_text("{", encoding="utf-8")
     assert [work.name for work in students_left(started, folders.out, PLAN)] == ["6k"]
     shutil.rmtree(folders.model("3k"))
     assert [work.name for work in students_left(started, folders.out, PLAN)] == ["3k", "6k"]

@@ -12,7 +12,7 @@ from formwright.compress.folders import read_json, write_json
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.cost import macs, params
-from formwright.nn.hf.files import WEIGHTS, can_be_read
+from formwright.nn.hf.files import is_whole
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.latency_table import Measured
 from formwright.space.zoo.chains import chain_card
@@ -74,12 +74,12 @@ class StudentTraining:
 
 
 def is_delivered(folders: Folders, name: str, steps: int) -> bool:
-    """Tell whether a size was delivered, taught for so many steps, and its weights are still there and whole."""
+    """Tell whether a size was delivered, taught for so many steps, and its files are still there and whole."""
     try:
         taught = read_json(folders.facts(name))["steps"]
     except (IllegalInput, KeyError, TypeError):
         return False
-    return bool(taught == steps) and can_be_read(folders.model(name) / WEIGHTS)
+    return bool(taught == steps) and is_whole(folders.model(name))
 
 
 def delivered(selection: Selection, measured: Measured) -> list[dict[str, Any]]:
