@@ -182,7 +182,7 @@ def on_table(plan: Plan, sources: Sources, way: str, seed: int) -> Row:
     steps = plan.table_trainings * marks[-1]
     moments = race(course, way, table.evaluator(), steps, seed)
     place = max(1, math.ceil(BEST * len(table.table)))
-    found = steps_to(moments, lambda card: bool(table.ranks[table.row(card)] <= place))
+    found = steps_to((moment.steps, bool(table.ranks[table.row(moment.chosen)] <= place)) for moment in moments)
     last = table.row(moments[-1].chosen)
     return {
         "steps_to_best": found,
@@ -275,13 +275,15 @@ def main(given: Sequence[str] | None = None) -> None:
     wanted = units(options.parts, options.seeds, options.table_seeds)
     sources = Sources(options.data, options.table)
     complete(plan, sources, wanted, options.results, options.workers)
-    rows = stored(options.results, plans_of(plan, sources, wanted))
+    known = {tuple(row["unit"]): row for row in stored(options.results, plans_of(plan, sources, wanted))}
+    rows = [known[unit] for unit in wanted]  # the file may hold more seeds
     text = json.dumps(summary(rows), indent=1)
     print(text)
-    if options.figure is not None and "search" in options.parts:
-        options.figure.write_text(races([row for row in rows if row["unit"][0] == "search"]), encoding="utf-8")
     if options.json is not None:
         options.json.write_text(text + "\n", encoding="utf-8")
+    raced = [row for row in rows if "curve" in row]
+    if options.figure is not None and raced:
+        options.figure.write_text(races(raced), encoding="utf-8")
 
 
 if __name__ == "__main__":

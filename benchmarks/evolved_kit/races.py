@@ -6,7 +6,7 @@ is trained for the same number of steps. So nothing differs but how long designs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,14 +109,11 @@ def _score(trial: Trial, course: Course) -> float:
     return trial.observation.metrics[course.objective.name]
 
 
-def steps_to(moments: Sequence[Moment], good: Callable[[CardLike], bool]) -> int | None:
-    """Give the steps after which the choice is good and stays so; None where it never is."""
+def steps_to(told: Iterable[tuple[float, bool]]) -> float | None:
+    """Give the steps after which the choice is good and stays so; None where it is not in the end."""
     found = None
-    for moment in moments:
-        if not good(moment.chosen):
-            found = None
-        elif found is None:
-            found = moment.steps
+    for steps, good in told:
+        found = (steps if found is None else found) if good else None
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evolved_kit.races import WAYS
+from evolved_kit.races import WAYS, steps_to
 
 Row = dict[str, Any]
 PARTS = ("cells", "table", "search")
@@ -61,17 +61,8 @@ def _search(rows: Sequence[Row]) -> Row:
         for way, curve in curves.items():
             entry = found.setdefault(way, {"perplexity": [], "steps_to_same": []})
             entry["perplexity"].append(curve[-1][1])
-            entry["steps_to_same"].append(_for_good(curve, max(ends)) if ends else None)
-    return found
-
-
-def _for_good(curve: Sequence[tuple[float, float | None]], limit: float) -> float | None:
-    """Give the steps after which a curve is within the limit and stays so; None where it is not in the end."""
-    found = None
-    for steps, value in reversed(curve):
-        if value is None or value > limit:
-            break
-        found = steps
+            good = ((steps, value is not None and value <= max(ends)) for steps, value in curve)
+            entry["steps_to_same"].append(steps_to(good))
     return found
 
 

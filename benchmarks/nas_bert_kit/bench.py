@@ -83,9 +83,14 @@ class Bench:
         return Job(**{**own, "sizes": sizes}, method=replace(NAS_BERT, **numbers))
 
     def mark(self, effort: Mapping[str, Any] | None = None) -> str:
-        """Name the compression, the seed, and how much is done: rows of another compression or effort do not count."""
-        told = [read_json(self.out / RECORD), read_json(Folders(self.out).plan), dict(effort or {})]
-        digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        """Name the compression, the seed, and how much is done: rows of another compression or effort do not count.
+
+        A compression is known by what came out too: measured times decide who stays in a bin.
+        """
+        folders = Folders(self.out)
+        tables = sorted(folders.table(0).parent.parent.glob(f"*/{folders.table(0).name}"))
+        told = [read_json(path) for path in (self.out / RECORD, folders.plan, folders.latency, *tables)]
+        digest = hashlib.sha256(json.dumps([*told, dict(effort or {})], sort_keys=True).encode()).hexdigest()
         return f"{digest[:12]}/{self.seed}"
 
     def kept(self, name: str, effort: Mapping[str, Any]) -> Path:

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from charts import Line, chart
 
-from nas_bert_kit.summary import Facts
+from nas_bert_kit.students import FOUND
+from nas_bert_kit.summary import Facts, better_bert
 
 
 def figures(found: Mapping[str, Any]) -> dict[str, str]:
     """Draw what the parts that are there found, by the name of each drawing."""
     drawn = {"tau": sums(found["seeds"], found["tau"])} if "tau" in found else {}
-    return drawn | ({"tasks": gaps(found["tasks"], "found")} if "tasks" in found else {})
+    return drawn | ({"tasks": gaps(found["tasks"])} if "tasks" in found else {})
 
 
 def sums(seeds: Sequence[int], facts: Sequence[Facts]) -> str:
@@ -25,14 +26,20 @@ def sums(seeds: Sequence[int], facts: Sequence[Facts]) -> str:
     return chart(title, lines, "sum of the losses of embedding and blocks", "distance from the teacher")
 
 
-def gaps(tasks: Mapping[str, Facts], arm: str) -> str:
-    """Draw by how much an arm is ahead of BERT's shape over the size: the mean of the seeds, and their range."""
-    lines = [_gap(task, facts["sizes"].values(), arm) for task, facts in tasks.items()]
-    level = Line("BERT's shape", [*lines[0].x], [0.0] * len(lines[0].x), dashed=True)
+def gaps(tasks: Mapping[str, Facts]) -> str:
+    """Draw by how much found chains are ahead of the better BERT's shape: the mean of the seeds, and their range.
+
+    Fresh ones begin as their rivals do; dashed ones have the weights of their blocks.
+    """
+    lines = [gap(task, facts["sizes"].values(), arm) for task, facts in tasks.items() for arm in FOUND]
+    level = Line("the better BERT's shape", [*lines[0].x], [0.0] * len(lines[0].x))
     return chart("Found chains against BERT's shape", [*lines, level], "million parameters", "score ahead of BERT's")
 
 
-def _gap(task: str, sizes: Collection[Facts], arm: str) -> Line:
-    ahead = np.array([np.subtract(size[arm]["scores"], size["bert"]["scores"]) for size in sizes])
-    millions = [size["bert"]["params"] / 1e6 for size in sizes]
-    return Line(task, millions, ahead.mean(axis=1).tolist(), ahead.min(axis=1).tolist(), ahead.max(axis=1).tolist())
+def gap(task: str, sizes: Collection[Facts], arm: str) -> Line:
+    """Give the line of one arm, from the smallest size to the largest."""
+    ordered = sorted(sizes, key=lambda size: float(np.mean(size[arm]["params"])))
+    ahead = np.array([np.subtract(size[arm]["scores"], size[better_bert(size)]["scores"]) for size in ordered])
+    millions = [float(np.mean(size[arm]["params"])) / 1e6 for size in ordered]
+    low, middle, high = (found.tolist() for found in (ahead.min(axis=1), ahead.mean(axis=1), ahead.max(axis=1)))
+    return Line(f"{task}, {arm}", millions, middle, low, high, dashed=arm == "found")

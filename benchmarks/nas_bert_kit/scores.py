@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from formwright.arch.card import Card
 from formwright.compress.blockwise.choices import least_of
 from formwright.compress.blockwise.rows import read_rows
 from formwright.compress.blockwise.sizes import LATENCY, PARAMS
@@ -31,12 +32,20 @@ def additive(bench: Bench, number: int) -> Row:
 
 
 def timed(bench: Bench, number: int) -> Row:
-    """Compare the milliseconds of a chain, added up, with those of the whole, measured as delivered models are."""
-    assembly = drawn(bench, number)
+    """Compare the milliseconds of so many chains, added up, with those of the wholes, measured as delivered models are.
+
+    All are measured in turns, so that a busy moment of the machine does not fall on one of them alone.
+    """
+    found = [drawn(bench, one) for one in range(number)]
+    measured = least_of(quick(bench.selection.started.longest), [_card(bench, one) for one in found])
+    both = zip(found, measured, strict=True)
+    return {"times": [{"added": one.costs[LATENCY], "measured": time} for one, time in both]}
+
+
+def _card(bench: Bench, assembly: Assembly) -> Card:
     blocks = [table[place][0] for table, place in zip(bench.tables, assembly.chosen[1:], strict=True)]
-    card = chain_card(bench.selection.started.menu, bench.selection.started.menu.embeddings[assembly.chosen[0]], blocks)
-    (measured,) = least_of(quick(bench.selection.started.longest), [card])
-    return {"added": assembly.costs[LATENCY], "measured": measured}
+    menu = bench.selection.started.menu
+    return chain_card(menu, menu.embeddings[assembly.chosen[0]], blocks)
 
 
 def pairs(bench: Bench, block: int, number: int) -> list[tuple[Chain, Chain]]:

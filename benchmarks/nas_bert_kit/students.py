@@ -31,7 +31,8 @@ from formwright.train.recipe import Recipe
 from nas_bert_kit.bench import Bench, Row
 
 _TEACHERS_RATE, _STUDENTS_RATE = 5e-5, 3e-4
-ARMS = ("found", "found-fresh", "bert")
+FOUND, BERTS = ("found", "found-fresh"), ("bert", "bert-square")
+ARMS = FOUND + BERTS
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,15 @@ class Effort:
 Whole = tuple[int, tuple[Chain, ...]]  # the width of the token table, and the blocks
 
 
-def of_berts_shape(menu: Menu, limit: float) -> Whole:
+def of_berts_shape(menu: Menu, limit: float, *, square: bool = False) -> Whole:
     """Give the chain of alternating attention and feed-forward layers of one width that a limit has most room for.
 
-    The largest body comes first, and then the largest total: a wide token table above a narrow body is no rival.
+    The largest body comes first, and then the largest total. `square` ones have a token table as wide as their layers,
+    as BERT has: more for the words, and less for the body.
     """
     alternating = tuple(("attention", "feed-forward")[place % 2] for place in range(menu.layers))
-    every = [(table, (Chain(width, alternating),) * menu.blocks) for table in menu.embeddings for width in menu.widths]
+    sizes = [(table, width) for table in menu.embeddings for width in menu.widths if not square or table == width]
+    every = [(table, (Chain(width, alternating),) * menu.blocks) for table, width in sizes]
     cards = {one: chain_card(menu, *one) for one in every}
     kept = [one for one in every if params(cards[one]) <= limit]
     if not kept:
@@ -62,14 +65,15 @@ def of_berts_shape(menu: Menu, limit: float) -> Whole:
 
 
 @cache
-def rivals(bench: Bench, name: str) -> tuple[Whole, Whole]:
-    """Give the chain of BERT's shape within a size, and the best that is found with at most its parameters."""
+def rivals(bench: Bench, name: str) -> dict[str, Whole]:
+    """Give the chains of BERT's shape within a size, and the best found with at most the parameters of the first."""
     started = bench.selection.started
     limit = Size.parse(name).limits.get(PARAMS) or bench.selection.chosen()[name].costs[PARAMS]
-    plain = of_berts_shape(started.menu, limit)
+    plain, square = (of_berts_shape(started.menu, limit, square=square) for square in (False, True))
     within = Size(name, {PARAMS: params(chain_card(started.menu, *plain))})
     few = bench.selection.compared(within, bench.blocks, bench.tables, bench.networks, quick(started.longest))
-    return plain, (few[0].table, few[0].blocks)
+    found = few[0].table, few[0].blocks
+    return {"found": found, "found-fresh": found, "bert": plain, "bert-square": square}
 
 
 def taught(bench: Bench, name: str, whole: Whole, steps: int, *, fresh: bool) -> Transformer:
@@ -78,7 +82,7 @@ def taught(bench: Bench, name: str, whole: Whole, steps: int, *, fresh: bool) ->
     What is fresh begins as blocks begin, and keeps the fitted embedding and the joints.
     """
     student = bench.selection.student(*whole, bench.networks)
-    path = bench.kept(f"{name}.safetensors", {"steps": steps})
+    path = bench.kept(f"{name}-{student.model.card.digest[:12]}.safetensors", {"steps": steps})
     if path.is_file():
         student.model.load_state_dict(load_file(path))
         return student.model
@@ -135,8 +139,7 @@ class Lesson:
 
     def fine_tuned(self, size: str, arm: str) -> Row:
         """Fine-tune a student with the teacher's help, and judge it on validation."""
-        plain, found = rivals(self.bench, size)
-        whole = plain if arm == "bert" else found
+        whole = rivals(self.bench, size)[arm]
         student = taught(self.bench, f"{size}-{arm}", whole, self.effort.steps, fresh=arm != "found")
         training = self._training(_STUDENTS_RATE)
         model = with_weights(fresh_model(student.card, self.prepared, training), student.state_dict())

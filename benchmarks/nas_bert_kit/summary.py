@@ -6,15 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import kendalltau
+from numpy.typing import NDArray
+from scipy.stats import binomtest, kendalltau
 
 from formwright.core.rng import derive
 from nas_bert_kit.bench import Row
-from nas_bert_kit.students import ARMS
+from nas_bert_kit.students import ARMS, BERTS, FOUND
 
 Facts = dict[str, Any]
 _DRAWS = 1000  # of the bootstrap
-_NAMES = {"found": "found", "found-fresh": "found, fresh layers", "bert": "BERT's shape"}
+_NAMES = {
+    "found": "found, with the weights of its blocks",
+    "found-fresh": "found, fresh layers",
+    "bert": "BERT's shape",
+    "bert-square": "BERT's shape, table as wide as its layers",
+}
 
 
 def correlation(rows: Sequence[Row], first: str, second: str) -> tuple[float, float, float]:
@@ -38,17 +44,30 @@ def ordered(rows: Sequence[Row]) -> Facts:
 
 
 def added_up(rows: Sequence[Row]) -> Facts:
-    """Say how far sums of milliseconds are from measured ones, and how well they order students."""
-    off = float(np.mean([abs(row["added"] / row["measured"] - 1) for row in rows]))
-    return {"students": len(rows), "error": off, "tau": correlation(rows, "added", "measured")}
+    """Say how far sums of milliseconds are from measured ones, to which side, and how well they order students."""
+    off = np.array([row["added"] / row["measured"] - 1 for row in rows])
+    found = {"error": float(np.abs(off).mean()), "bias": float(off.mean())}
+    return {"students": len(rows), **found, "tau": correlation(rows, "added", "measured")}
 
 
 def won(pairs: Sequence[tuple[Row, Row]]) -> Facts:
     """Say how often a chain that stayed is better than one of its bin that was dropped, and by how much."""
     losses = np.array([[row["loss"] for row in pair] for pair in pairs])
+    return {"losses": losses.tolist(), **_wins(losses)}
+
+
+def _wins(losses: NDArray[np.float64]) -> Facts:
+    """Count wins, with the exact 95 % interval of their share, where an even chance is 0.5."""
+    wins = int((losses[:, 0] < losses[:, 1]).sum())
+    low, high = binomtest(wins, len(losses)).proportion_ci(0.95)
     stayed, dropped = losses.mean(axis=0).tolist()
-    share = float(np.mean(losses[:, 0] < losses[:, 1]))
-    return {"pairs": len(pairs), "better": share, "loss_stayed": stayed, "loss_dropped": dropped}
+    share = (wins / len(losses), float(low), float(high))
+    return {"pairs": len(losses), "better": share, "loss_stayed": stayed, "loss_dropped": dropped}
+
+
+def better_bert(arms: Mapping[str, Facts]) -> str:
+    """Name the chain of BERT's shape that is better in the mean of the seeds: the one to beat."""
+    return max(BERTS, key=lambda arm: float(np.mean(arms[arm]["scores"])))
 
 
 def markdown(found: Mapping[str, Any]) -> str:
@@ -58,40 +77,43 @@ def markdown(found: Mapping[str, Any]) -> str:
 
 
 def _tau(seeds: Sequence[int], facts: Sequence[Facts]) -> str:
-    head = ("seed", "students", "tau of the sum of losses and the distance from the teacher (95 %)", "tau of the size")
+    head = ("seed", "students", "tau of the sum of losses and the distance (95 %)", "tau by size alone, larger first")
     both = zip(seeds, facts, strict=True)
     rows = [(seed, one["students"], _interval(*one["tau"]), _interval(*one["by_size"])) for seed, one in both]
     return _table(head, rows)
 
 
 def _latency(seeds: Sequence[int], facts: Sequence[Facts]) -> str:
-    head = ("seed", "students", "mean error of added milliseconds", "tau with measured ones (95 %)")
-    rows = zip(seeds, facts, strict=True)
-    return _table(head, [(seed, one["students"], f"{one['error']:.1%}", _interval(*one["tau"])) for seed, one in rows])
-
-
-def _survivors(seeds: Sequence[int], facts: Sequence[Facts]) -> str:
-    head = ("seed", "pairs", "the one that stayed is better", "its loss", "loss of the dropped one")
+    head = ("seed", "students", "mean error of added milliseconds", "to which side", "tau with measured ones (95 %)")
     rows = [
-        (seed, one["pairs"], f"{one['better']:.0%}", f"{one['loss_stayed']:.4f}", f"{one['loss_dropped']:.4f}")
+        (seed, one["students"], f"{one['error']:.1%}", f"{one['bias']:+.1%}", _interval(*one["tau"]))
         for seed, one in zip(seeds, facts, strict=True)
     ]
     return _table(head, rows)
 
 
+def _survivors(seeds: Sequence[int], facts: Sequence[Facts]) -> str:
+    head = ("seed", "pairs", "the one that stayed is better (95 %)", "its loss", "loss of the dropped one")
+    every = _wins(np.concatenate([one["losses"] for one in facts]))
+    rows = [
+        (seed, one["pairs"], _interval(*one["better"]), f"{one['loss_stayed']:.4f}", f"{one['loss_dropped']:.4f}")
+        for seed, one in [*zip(seeds, facts, strict=True), ("all", every)]
+    ]
+    return _table(head, rows)
+
+
 def _tasks(seeds: Sequence[int], facts: Mapping[str, Facts]) -> str:
-    """Write a row for each task and size, and below how the gap depends on the size."""
-    head = ("task", "teacher", "size", "parameters", *_NAMES.values(), "found - BERT's", "fresh - BERT's")
+    """Write a row for each task and size, and below how the gap to the better BERT's shape depends on the size."""
+    head = ("task", "teacher", "size", *_NAMES.values(), *(f"{arm} - the better BERT's" for arm in FOUND))
     rows, gaps = [], dict[str, list[list[float]]]()
     for task, one in facts.items():
         for size, arms in one["sizes"].items():
-            scores = [arms[arm]["scores"] for arm in ARMS]
-            both = [np.subtract(own, scores[-1]).tolist() for own in scores[:-1]]
-            gaps.setdefault(size, []).append([float(np.mean(gap)) for gap in both])
-            sizes = f"{arms['found']['params']:,} and {arms['bert']['params']:,}"
-            rows.append((task, _mean(one["teacher"]), size, sizes, *map(_mean, scores), *map(_gain, both)))
+            ahead = [np.subtract(arms[arm]["scores"], arms[better_bert(arms)]["scores"]).tolist() for arm in FOUND]
+            gaps.setdefault(size, []).append([float(np.mean(gap)) for gap in ahead])
+            cells = (f"{_mean(arms[arm]['scores'])}, {_counts(arms[arm]['params'])}" for arm in ARMS)
+            rows.append((task, _mean(one["teacher"]), size, *cells, *map(_gain, ahead)))
     below = [(size, *(f"{gap:+.4f}" for gap in np.mean(own, axis=0))) for size, own in gaps.items()]
-    by_size = _table(("size", "found - BERT's, mean of the tasks", "fresh - BERT's"), below)
+    by_size = _table(("size", *(f"{arm}, mean of the tasks" for arm in FOUND)), below)
     return f"Means over the seeds {', '.join(map(str, seeds))}, with their range.\n\n{_table(head, rows)}\n\n{by_size}"
 
 
@@ -107,6 +129,11 @@ def _interval(value: float, low: float, high: float) -> str:
 def _mean(scores: Sequence[float]) -> str:
     found = f"{np.mean(scores):.4f}"
     return found if len(scores) == 1 else f"{found} ({min(scores):.4f} to {max(scores):.4f})"
+
+
+def _counts(params: Sequence[int]) -> str:
+    """Write how many parameters there are, in millions; each seed may have its own compression."""
+    return " to ".join(f"{number / 1e6:.2f}" for number in sorted({min(params), max(params)})) + "M"
 
 
 def _gain(gaps: Sequence[float]) -> str:

@@ -66,32 +66,37 @@ def test_the_size_alone_is_the_control_of_the_sum_of_losses(benchmark: ModuleTyp
     assert "| 0 | 10 | 1.000 (1.000 to 1.000) | -1.000" in benchmark.markdown({"seeds": [0], "tau": [upside_down]})
 
 
-def test_tables_tell_means_ranges_and_the_gap_of_each_size(benchmark: ModuleType) -> None:
-    def arms(*scores: float) -> dict[str, Any]:
-        names = ("found", "found-fresh", "bert")
-        return {
-            name: {"params": 1000, "scores": [score, score + 0.2]} for name, score in zip(names, scores, strict=True)
+def sizes_of(*scores: tuple[float, float, float, float]) -> dict[str, Any]:
+    """Pretend the scores of all arms, size by size; a second seed is better by 0.2."""
+    names = ("found", "found-fresh", "bert", "bert-square")
+    return {
+        f"{size}M": {
+            arm: {"params": [size * 1_000_000, size * 1_000_000 + 50_000], "scores": [score, score + 0.2]}
+            for arm, score in zip(names, own, strict=True)
         }
+        for size, own in enumerate(scores, start=1)
+    }
 
-    sizes = {"3k": arms(0.8, 0.7, 0.6), "6k": arms(0.9, 0.9, 0.9)}
+
+def test_tables_tell_means_ranges_and_the_gap_of_each_size(benchmark: ModuleType) -> None:
+    sizes = sizes_of((0.8, 0.7, 0.6, 0.5), (0.75, 0.75, 0.7, 0.75))
     facts = {task: {"teacher": [0.9, 0.92], "sizes": sizes} for task in ("sst2", "rte")}
     lines = benchmark.markdown({"seeds": [0, 1], "tasks": facts}).splitlines()
     assert len({line.count("|") for line in lines[2:8]}) == 1  # one table
-    assert "| 0.9100 (0.9000 to 0.9200) | 3k | 1,000 and 1,000 | 0.9000 (0.8000 to 1.0000) |" in lines[4]
+    assert "| 0.9100 (0.9000 to 0.9200) | 1M | 0.9000 (0.8000 to 1.0000), 1.00 to 1.05M |" in lines[4]
     assert lines[4].endswith("| +0.2000 (+0.2000 to +0.2000) | +0.1000 (+0.1000 to +0.1000) |")
-    assert lines[-2:] == ["| 3k | +0.2000 | +0.1000 |", "| 6k | +0.0000 | +0.0000 |"]
+    assert lines[-2:] == ["| 1M | +0.2000 | +0.1000 |", "| 2M | +0.0000 | +0.0000 |"]  # of the better one
 
 
 def test_drawings_show_every_student_and_the_gap_of_every_size(benchmark: ModuleType) -> None:
-    sizes = [
-        {arm: {"params": params, "scores": [score, score + 0.1]} for arm, score in (("found", 0.7), ("bert", 0.6))}
-        for params in (1_000_000, 2_000_000)
-    ]
-    tau = {"points": [[1.0, 0.5], [2.0, 0.7], [3.0, 0.6]]}
-    found = {"seeds": [0], "tau": [tau], "tasks": {"sst2": {"sizes": dict(zip(("1M", "2M"), sizes, strict=True))}}}
-    drawn = benchmark.figures(found)
+    from nas_bert_kit.figures import gap
+
+    tau, sizes = {"points": [[1.0, 0.5], [2.0, 0.7], [3.0, 0.6]]}, sizes_of((0.8, 0.7, 0.6, 0.5), (0.8, 0.6, 0.5, 0.7))
+    drawn = benchmark.figures({"seeds": [0], "tau": [tau], "tasks": {"sst2": {"sizes": sizes}}})
     assert drawn["tau"].count("<circle") == 4  # and one in the legend
-    assert "sst2" in drawn["tasks"]
+    assert "sst2, found-fresh" in drawn["tasks"]
+    line = gap("sst2", [*reversed(sizes.values())], "found-fresh")
+    assert (line.x, line.y) == (pytest.approx([1.025, 2.025]), pytest.approx([0.1, -0.1]))
     assert benchmark.figures({"seeds": [0]}) == {}
 
 
@@ -99,7 +104,21 @@ def test_survivors_are_compared_pair_by_pair(benchmark: ModuleType) -> None:
     from nas_bert_kit.summary import won
 
     pairs = [({"loss": 1.0}, {"loss": 2.0}), ({"loss": 3.0}, {"loss": 2.5}), ({"loss": 2.0}, {"loss": 4.5})]
-    assert won(pairs) == {"pairs": 3, "better": pytest.approx(2 / 3), "loss_stayed": 2.0, "loss_dropped": 3.0}
+    found = won(pairs)
+    assert (found["pairs"], found["loss_stayed"], found["loss_dropped"]) == (3, 2.0, 3.0)
+    share, low, high = found["better"]
+    assert share == pytest.approx(2 / 3)
+    assert low < 0.1
+    assert high > 0.99  # three pairs say next to nothing
+    assert "| all | 6 | 0.667 (" in benchmark.markdown({"seeds": [0, 1], "survivors": [found, found]})
+
+
+def test_times_that_are_added_up_may_be_off_to_one_side(benchmark: ModuleType) -> None:
+    from nas_bert_kit.summary import added_up
+
+    times = ((9.0, 10.0), (22.0, 20.0), (21.0, 30.0))
+    found = added_up([{"added": added, "measured": measured} for added, measured in times])
+    assert (found["error"], found["bias"]) == pytest.approx((0.5 / 3, -0.1))
 
 
 def test_berts_shape_has_the_largest_body_and_then_the_largest_table(benchmark: ModuleType) -> None:
@@ -116,6 +135,9 @@ def test_berts_shape_has_the_largest_body_and_then_the_largest_table(benchmark: 
         assert all(params(card) > limit and params_body(card) > body for card in narrowest)
         beside = [params(chain_card(menu, other, blocks)) for other in menu.embeddings]
         assert size == max(one for one in beside if one <= limit)
+        square, as_wide = of_berts_shape(menu, limit, square=True)
+        assert square == as_wide[0].width
+        assert as_wide[0].width <= blocks[0].width
     assert of_berts_shape(menu, 1.0) == (menu.embeddings[0], (Chain(menu.widths[0], blocks[0].operations),) * 3)
 
 
@@ -145,9 +167,13 @@ def test_rows_of_another_compression_or_effort_do_not_count(benchmark: ModuleTyp
     bench = benchmark.Bench(tmp_path, benchmark.Results(tmp_path / "results.jsonl"), 0)
     write_json(tmp_path / "compress.json", {"rounds": 1})
     write_json(Folders(tmp_path).plan, {"round_steps": 4})
+    write_json(Folders(tmp_path).latency, {})
+    write_json(Folders(tmp_path).table(0), [])
     marks = [bench.mark(), bench.mark({"steps": 2}), bench.mark({"steps": 3}), replace(bench, seed=1).mark()]
+    write_json(Folders(tmp_path).table(0), [{"loss": 1}])
+    marks.append(bench.mark())
     write_json(tmp_path / "compress.json", {"rounds": 2})
-    assert len({*marks, bench.mark()}) == 5
+    assert len({*marks, bench.mark()}) == 6
     assert bench.kept("a.safetensors", {"steps": 2}) != bench.kept("a.safetensors", {"steps": 3})
 
 
@@ -156,14 +182,16 @@ def test_whole_chains_are_measured_as_delivered_models_are(
 ) -> None:
     from nas_bert_kit import scores
 
-    menu, times = scaled(teacher(64, 2)), iter((3.0, 2.0, 4.0))
+    menu, times = scaled(teacher(64, 2)), iter((3.0, 5.0, 2.0, 6.0, 4.0, 7.0))  # two chains in three turns
     started = SimpleNamespace(menu=menu, longest=12)
     tables = [[(Chain(menu.widths[0], ("attention",)), 0.0)]] * menu.blocks
     bench = SimpleNamespace(tables=tables, selection=SimpleNamespace(started=started))
     chosen = scores.Assembly((0,) * (menu.blocks + 1), 0.0, {"latency_ms": 2.5})
     monkeypatch.setattr(scores, "drawn", lambda *_: chosen)
     monkeypatch.setattr(scores, "quick", lambda _: lambda _: next(times))
-    assert scores.timed(bench, 0) == {"added": 2.5, "measured": 2.0}
+    assert scores.timed(bench, 2) == {
+        "times": [{"added": 2.5, "measured": 2.0}, {"added": 2.5, "measured": 5.0}],
+    }
 
 
 @pytest.mark.slow
@@ -205,7 +233,7 @@ def check_fresh(bench: Any) -> None:
     """See that a fresh student begins as blocks begin: with BERT's small weights, and norms for its teacher's size."""
     from nas_bert_kit.students import _begin_anew, rivals
 
-    (table, blocks), _ = rivals(bench, "6k")
+    table, blocks = rivals(bench, "6k")["bert"]
     model = bench.selection.student(table, blocks, bench.networks).model
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     _begin_anew(model, blocks, bench)

@@ -58,7 +58,9 @@ class UnknownName(FormwrightError, LookupError):
     def _all(self) -> str:
         """Say how all names are listed, or list them where no command does."""
         listed = _LISTED.get(self.kind)
-        return f"There are: {', '.join(self.known) or 'none'}" if listed is None else f"All: `formwright list {listed}`"
+        if listed is None:
+            return f"There are: {', '.join(self.known) or 'none'}"
+        return f"All {len(self.known)}: `formwright list {listed}`"
 
 
 class IllegalDesign(FormwrightError, ValueError):

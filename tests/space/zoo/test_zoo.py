@@ -177,8 +177,8 @@ def test_no_two_named_cards_are_the_same_design() -> None:
 @pytest.mark.parametrize(
     ("load", "message"),
     [
-        (load_space, r"no space called 'flexbert'. Nearest: 'flexibert'. All: `formwright list spaces`"),
-        (load_card, r"no card called 'flexbert'. Nearest: 'flexibert-.*All: `formwright list cards`"),
+        (load_space, r"no space called 'flexbert'. Nearest: 'flexibert'. All 20: `formwright list spaces`"),
+        (load_card, r"no card called 'flexbert'. Nearest: 'flexibert-.*All 43: `formwright list cards`"),
     ],
 )
 def test_unknown_names_have_a_nearest_one(load: Any, message: str) -> None:
