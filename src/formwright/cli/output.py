@@ -12,6 +12,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console, JustifyMethod
 
+_MOST = 10_000  # columns that a row with a folder may have
 _BETWEEN = 2  # columns of the terminal that a table leaves free between two of its own
 
 
@@ -78,10 +79,11 @@ def _entry(heading: str, value: str, room: int) -> str:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int] | None = None) -> None:
     """Print rows under headings; a column whose heading starts with `>` holds numbers and stands to the right.
 
-    Where the terminal is narrow, words are wrapped; names, numbers and what stands under `folder`, which is to be
-    copied, are never cut. `widths` are the least of columns.
+    Where the terminal is narrow, words are wrapped; names and numbers are never cut. `widths` are the least of columns.
+    Rows with a `folder` at their end, which is to be copied, are as long as they need to be.
     """
     from rich.box import SIMPLE_HEAD
+    from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
 
@@ -89,7 +91,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], widths: S
     cells = [[Text(cell) for cell in row] for row in rows]  # plain text: names are never markup
     for index, column in enumerate(columns):
         justify: JustifyMethod = "right" if column.startswith(">") else "left"
-        whole = index == 0 or column.startswith(">") or column == "folder"
+        whole = index == 0 or column.startswith(">")
         least = None if widths is None else widths[index]
         if whole:
             least = max((row[index].cell_len for row in cells), default=0)
@@ -97,7 +99,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], widths: S
         table.add_column(heading, justify=justify, no_wrap=whole, min_width=least, overflow="fold")
     for row in cells:
         table.add_row(*row)
-    console().print(table, crop=False)
+    screen = console()
+    if columns[-1] == "folder":
+        needed = Measurement.get(screen, screen.options.update(max_width=_MOST), table).maximum
+        screen.width = max(needed, screen.width)
+    screen.print(table, crop=False)
     typer.echo()
 
 
