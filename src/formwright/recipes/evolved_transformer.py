@@ -30,6 +30,6 @@ EVOLVED_TRANSFORMER = Recipe(
     trials=100,
     paper="So et al. 2019, The Evolved Transformer",
     needs="a task of translation, such as `translation`, or `multi30k` with its files",
-    takes="not measured; 100 slices of 12 to 72 steps",
+    takes="5 minutes for 100 slices with `--workers 2` on two busy cores",
     first={space.name: (space.to_json(transformer(menu)),) for space, menu in ((NANO, SMALL), (SPACE, PUBLISHED))},
 )
