@@ -3,12 +3,15 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from formwright.cli.program import command_line
 from formwright.core.errors import IllegalInput
+
+if TYPE_CHECKING:
+    from formwright.recipes import Recipe
 
 T = TypeVar("T")
 
@@ -113,7 +116,6 @@ def search(
     A recipe sets what a published method is made of: the space, the searcher and its options, how designs are judged.
     """
     from formwright.cli.study_run import Wishes, conduct
-    from formwright.recipes import COMPRESSIONS, RECIPES, Recipe
     from formwright.search.make import trains_in_slices, usual_searcher
     from formwright.study.assemble import DEFAULT_PROXY, find_task, refuse_faulty, with_whole_paths
     from formwright.study.config import Config, TaskChoice
@@ -121,9 +123,7 @@ def search(
     from formwright.study.spaces import find_space
     from formwright.study.stop import Stop
 
-    if recipe in COMPRESSIONS.names():
-        raise IllegalInput(f"{recipe} compresses a pretrained model: `formwright compress --recipe {recipe}`")
-    basis = RECIPES.get(recipe) if recipe else Recipe()
+    basis = _basis(recipe)
     space = space or basis.space
     if not space:
         raise IllegalInput("name a space (`formwright list spaces`), or a --recipe (`formwright list recipes`)")
@@ -170,6 +170,15 @@ def search(
 def _refuse_idle_tolerance(tolerance: float, patience: int | None) -> None:
     if tolerance and patience is None:
         raise IllegalInput("--tolerance says what --patience takes for no better; give a --patience too")
+
+
+def _basis(name: str | None) -> "Recipe":
+    """Give the recipe of a name, or what a search has without one; name the other command for those that compress."""
+    from formwright.recipes import COMPRESSIONS, RECIPES, Recipe
+
+    if name in COMPRESSIONS.names():
+        raise IllegalInput(f"{name} compresses a pretrained model: `formwright compress --recipe {name}`")
+    return RECIPES.get(name) if name else Recipe()
 
 
 def _refuse_misplaced(
