@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 from tests.cli.conftest import Run
 
 import formwright
-from formwright.cli.app import main
+from formwright.cli import panels
+from formwright.cli.app import app, main
 from formwright.core.errors import Fault, FormwrightError, IllegalDesign, IllegalInput, UnknownName
 
 SOURCE = Path(formwright.__file__).parents[1]
@@ -86,6 +88,17 @@ def test_every_command_has_help(run: Run, command: str) -> None:
     done = run(command, "-h")
     assert done.code == 0
     assert "--json" in done.out
+
+
+FEW = 6  # options that need no topics
+
+
+@pytest.mark.parametrize("name", sorted(command.name or "" for command in app.registered_commands))
+def test_help_groups_the_options_of_a_command_by_topic(name: str) -> None:
+    topics = {value for key, value in vars(panels).items() if key.isupper()}
+    options = [one for one in typer.main.get_command(app).commands[name].params if one.param_type_name == "option"]  # type: ignore[attr-defined]
+    if len(options) > FEW:
+        assert {option.name: option.rich_help_panel for option in options if option.rich_help_panel not in topics} == {}
 
 
 def test_without_a_command_help_is_shown(run: Run) -> None:

@@ -127,7 +127,7 @@ def test_processes_come_to_the_same_and_ctrl_c_is_heard(run: Run, tmp_path: Path
     process.send_signal(signal.SIGINT)
     _, told = process.communicate()
     assert process.returncode == 130, told
-    assert "everything is saved. This goes on:" in told
+    assert "everything is saved" in told
     done = run(*line(tmp_path, *LONGER, "--workers", 2))
     assert done.code == 0, done.err
     assert fixed(done.data) == fixed(whole.data)

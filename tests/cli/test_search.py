@@ -72,7 +72,7 @@ def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(
     assert (process.returncode, out) == (130, ""), err
     assert "Traceback" not in err
     stopped, line = err.splitlines()[-2:]
-    assert stopped == "stopped; everything is saved. This goes on:"
+    assert "everything is saved" in stopped
     program, *arguments = shlex.split(line)
     assert (program, arguments) == ("formwright", ["resume", str(tmp_path / "study"), "--workers", "1"])
     study = facts(*arguments, "--no-baseline")
@@ -139,7 +139,7 @@ def refused(run: Run, folder: Path, *options: object, out: str = "study") -> str
         (["--option", "=3"], "--option is NAME=VALUE, not '=3'"),
         (["--option", "initial=0"], "initial is 0"),
         (["--option", "initial=many"], "initial is 'many'"),
-        (["--tolerance", "0.1"], "--tolerance says what --patience takes for no better"),
+        (["--tolerance", "0.1"], "give a --patience"),
         (["--evaluator", "fulll"], "no evaluator is called 'fulll'"),
         (["--evaluator", "proxy", "--proxy", "sinflow"], "sinflow"),
         (["--proxy", "synflow"], "--proxy synflow goes with --evaluator proxy"),

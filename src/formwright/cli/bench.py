@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from formwright.cli import panels
 from formwright.cli.bench_view import print_standings
 from formwright.cli.output import print_json
 from formwright.cli.progress import clock
@@ -30,13 +31,32 @@ class Name(StrEnum):
 
 def bench(
     name: Annotated[Name, typer.Argument(help="The benchmark: flexi, small FlexiBERT encoders on a builtin task.")],
-    methods: Annotated[str, typer.Option(help="Methods, with commas between them; all: every quick one.")] = "all",
-    runs: Annotated[int, typer.Option(min=1, help="Searches of each method, with the seeds 0, 1, 2 and so on.")] = 50,
-    evaluations: Annotated[int, typer.Option(min=1, help="Designs that a search may evaluate.")] = 100,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that search side by side.")] = 2,
-    table: Annotated[Path | None, typer.Option(help="A table of your own instead of the one that is built in.")] = None,
-    results: Annotated[Path | None, typer.Option(help="A file that keeps searches, to go on from.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    methods: Annotated[
+        str, typer.Option(help="Methods, separated by commas; all: every quick one.", rich_help_panel=panels.SEARCH)
+    ] = "all",
+    runs: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Searches of each method, with the seeds 0, 1, 2 and so on.", rich_help_panel=panels.SEARCH
+        ),
+    ] = 50,
+    evaluations: Annotated[
+        int,
+        typer.Option(min=1, help="Maximum number of designs that a search may evaluate.", rich_help_panel=panels.STOP),
+    ] = 100,
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes.", rich_help_panel=panels.RUNNING)] = 2,
+    table: Annotated[
+        Path | None, typer.Option(help="A table of your own instead of the built-in one.", rich_help_panel=panels.DATA)
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            help="File that keeps finished searches, so that a later call can resume.", rich_help_panel=panels.OUTPUT
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
+    ] = False,
 ) -> None:
     """Compare methods of search: replay searches on a table of trained designs."""
     from functools import partial

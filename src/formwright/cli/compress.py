@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from formwright.cli import panels
 from formwright.cli.compress_sizes import NAS_BERT, Manner, Wishes, compress_sizes, refuse_foreign
 from formwright.cli.conduct import Interrupted
 from formwright.cli.program import call, command_line
@@ -29,87 +30,208 @@ def compress(
     ] = "",
     *,
     recipe: Annotated[
-        str, typer.Option(help="eftnas: smaller models for a task. nas-bert: models of several sizes, for any task.")
+        str,
+        typer.Option(
+            help="eftnas: smaller models for one task. nas-bert: encoders of several sizes for any task.",
+            rich_help_panel=panels.GOALS,
+        ),
     ] = "eftnas",
     task: Annotated[
-        str, typer.Option(help="A task (`formwright list tasks`), or a CSV, TSV or JSON Lines file; eftnas needs one.")
+        str,
+        typer.Option(
+            help="A task (`formwright list tasks`), or a CSV, TSV or JSON Lines file; required by eftnas.",
+            rich_help_panel=panels.DATA,
+        ),
     ] = "",
     sizes: Annotated[
-        str, typer.Option(help="Of nas-bert: the most that each model may have, such as 5M,10M@8ms.")
+        str,
+        typer.Option(
+            help="Maximum parameters (and latency) of each model, such as 5M,10M@8ms.",
+            rich_help_panel=panels.SIZE_COMPRESSION,
+        ),
     ] = "",
     target: Annotated[
         list[str] | None,
         typer.Option(
-            help="The most that a delivered model may cost, such as macs=50%, latency_ms=8 or params=1e7; may be "
-            "repeated (macs=75%, 50%, 35% and 25%)."
+            help="Maximum cost of a delivered model, such as macs=50%, latency_ms=8 or params=1e7; may be repeated "
+            "(default: macs=75%, 50%, 35% and 25%).",
+            rich_help_panel=panels.GOALS,
         ),
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="The folder with the files of a task that is not built in.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the files of a task that is not built in.", rich_help_panel=panels.DATA),
+    ] = None,
     text: Annotated[
         str,
         typer.Option(
-            help="Columns of your own file that hold the text, with commas. Of nas-bert: the text to learn from, a "
-            "file or `wikitext` with --data (Python's own prose)."
+            help="Text columns of your own file, separated by commas. With nas-bert: the training text, a file or "
+            "`wikitext` with --data (default: the documentation of Python).",
+            rich_help_panel=panels.DATA,
         ),
     ] = "",
-    label: Annotated[str, typer.Option(help="Column of your own file that holds the label.")] = "",
+    label: Annotated[str, typer.Option(help="Label column of your own file.", rich_help_panel=panels.DATA)] = "",
     official_dev: Annotated[
-        bool, typer.Option("--official-dev", help="Validate on the whole official dev set, and keep no test rows.")
+        bool,
+        typer.Option(
+            "--official-dev",
+            help="Validate on the whole official dev set; no test rows are kept.",
+            rich_help_panel=panels.DATA,
+        ),
     ] = False,
-    rows: Annotated[int | None, typer.Option(min=1, help="Train on the first rows only.")] = None,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Train on the first N rows only.", rich_help_panel=panels.DATA)
+    ] = None,
     hours: Annotated[
-        float | None, typer.Option(min=0.001, help="Scale all stages to about so many hours on this machine.")
+        float | None,
+        typer.Option(
+            min=0.001,
+            help="Plan all stages to take about this many hours on this machine.",
+            rich_help_panel=panels.GOALS,
+        ),
     ] = None,
     teacher_epochs: Annotated[
-        float | None, typer.Option(min=0.001, help="How often the teacher sees every row (3).")
+        float | None,
+        typer.Option(
+            min=0.001, help="Epochs of fine-tuning the teacher (default 3).", rich_help_panel=panels.TASK_COMPRESSION
+        ),
     ] = None,
     epochs: Annotated[
-        float | None, typer.Option(min=0.001, help="How often the super-network sees every row (6).")
+        float | None,
+        typer.Option(
+            min=0.001, help="Epochs of training the super-network (default 6).", rich_help_panel=panels.TASK_COMPRESSION
+        ),
     ] = None,
-    rounds: Annotated[int | None, typer.Option(min=0, help="Of nas-bert: rounds that drop half (4).")] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Of nas-bert: steps of a block in a round (200).")] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Rounds that each drop half of the candidates (default 4).",
+            rich_help_panel=panels.SIZE_COMPRESSION,
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Training steps of a block in a round (default 200).", rich_help_panel=panels.SIZE_COMPRESSION
+        ),
+    ] = None,
     student_steps: Annotated[
-        int | None, typer.Option(min=1, help="Of nas-bert: steps of each whole student in the end (1000).")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Final training steps of each whole student (default 1000).",
+            rich_help_panel=panels.SIZE_COMPRESSION,
+        ),
     ] = None,
-    evaluations: Annotated[int | None, typer.Option(min=1, help="Sub-networks that the search judges (200).")] = None,
+    evaluations: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Sub-networks that the search evaluates (default 200).", rich_help_panel=panels.TASK_COMPRESSION
+        ),
+    ] = None,
     finetune: Annotated[
-        float, typer.Option(min=0, help="Epochs that each delivered model is trained alone in the end.")
+        float,
+        typer.Option(
+            min=0,
+            help="Epochs of training each delivered model alone at the end.",
+            rich_help_panel=panels.TASK_COMPRESSION,
+        ),
     ] = 0.0,
     targets: Annotated[
-        int | None, typer.Option(min=2, help="Costs at which the search space is drawn up: widths of a layer (5).")
+        int | None,
+        typer.Option(
+            min=2,
+            help="Cost levels for which the search space is built: widths of a layer (default 5).",
+            rich_help_panel=panels.TASK_COMPRESSION,
+        ),
     ] = None,
-    hidden: Annotated[str, typer.Option(help="Hidden sizes to choose from beside the model's own, with commas.")] = "",
+    hidden: Annotated[
+        str,
+        typer.Option(
+            help="Further hidden sizes to choose from, separated by commas.", rich_help_panel=panels.TASK_COMPRESSION
+        ),
+    ] = "",
     smaller: Annotated[
-        bool, typer.Option("--smaller", help="Let the largest sub-network be the highest target, not the model.")
+        bool,
+        typer.Option(
+            "--smaller",
+            help="Limit the largest sub-network to the largest target instead of the whole model.",
+            rich_help_panel=panels.TASK_COMPRESSION,
+        ),
     ] = False,
     order: Annotated[
-        str, typer.Option(help="What decides which heads and channels stay: first-order, movement, l1 or none.")
+        str,
+        typer.Option(
+            help="Importance score of heads and channels: first-order, movement, l1 or none.",
+            rich_help_panel=panels.TASK_COMPRESSION,
+        ),
     ] = "first-order",
-    searcher: Annotated[str, typer.Option(help="linas, nsga2, or another method of `formwright list searchers`.")] = "",
-    batch: Annotated[int | None, typer.Option(min=1, help="Rows in a batch (32).")] = None,
-    length: Annotated[int, typer.Option(min=8, help="Most tokens in a row.")] = 64,
-    learning_rate: Annotated[
-        float | None, typer.Option(help="Highest rate of the teacher (0.00005; more where --hours leaves few steps).")
+    searcher: Annotated[
+        str,
+        typer.Option(
+            help="Search method: linas, nsga2, or another of `formwright list searchers`.",
+            rich_help_panel=panels.TASK_COMPRESSION,
+        ),
+    ] = "",
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Rows in a batch (default 32).", rich_help_panel=panels.TRAINING)
     ] = None,
-    network_rate: Annotated[float | None, typer.Option(help="Highest rate of the super-network (0.0001).")] = None,
-    workers: Annotated[int, typer.Option(min=1, max=1000, help="Processes that search, one thread each.")] = 2,
+    length: Annotated[
+        int, typer.Option(min=8, help="Maximum number of tokens in a row.", rich_help_panel=panels.TRAINING)
+    ] = 64,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(
+            help="Peak learning rate of the teacher (default 0.00005; higher where --hours leaves few steps).",
+            rich_help_panel=panels.TRAINING,
+        ),
+    ] = None,
+    network_rate: Annotated[
+        float | None,
+        typer.Option(
+            help="Peak learning rate of the super-network (default 0.0001).", rich_help_panel=panels.TASK_COMPRESSION
+        ),
+    ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1, max=1000, help="Worker processes of the search, one thread each.", rich_help_panel=panels.RUNNING
+        ),
+    ] = 2,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, max=1024, help="Threads that train (as many as processors)."),
+        typer.Option(
+            min=1,
+            max=1024,
+            help="Threads used for training (default: the number of CPUs).",
+            rich_help_panel=panels.RUNNING,
+        ),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    save_every: Annotated[int, typer.Option(min=1, help="Steps between checkpoints.")] = 100,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder of the result (compressed/MODEL-TASK).")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Begin anew where another compression stands.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    device: Annotated[
+        str, typer.Option(help="Where models run: auto, cpu, cuda or mps.", rich_help_panel=panels.RUNNING)
+    ] = "auto",
+    save_every: Annotated[
+        int, typer.Option(min=1, help="Training steps between checkpoints.", rich_help_panel=panels.TRAINING)
+    ] = 100,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Random seed.", rich_help_panel=panels.TRAINING)] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the run (default: compressed/MODEL-TASK).", rich_help_panel=panels.OUTPUT),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite an existing run.", rich_help_panel=panels.OUTPUT)
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
+    ] = False,
 ) -> None:
     """Compress a pretrained encoder for a task: fine-tune it, and deliver the best smaller models inside it.
 
-    With --recipe nas-bert no task is needed: it teaches chains of operations block by block, and delivers encoders of
-    several sizes, to be trained on tasks later.
+    With --recipe nas-bert no task is needed: it trains chains of operations block by block, and delivers encoders of
+    several sizes that are fine-tuned later.
 
-    Ctrl-C saves, and the same command goes on. Nothing that was finished is done again.
+    Ctrl-C saves; run the same command again to resume. Finished stages are skipped.
     """
     refuse_foreign(recipe, context)
     if recipe == NAS_BERT:
@@ -175,12 +297,12 @@ def _training(batch: int | None, learning_rate: float | None, length: int) -> "T
 
 @contextmanager
 def _resumable() -> Iterator[None]:
-    """Say how to go on where the user stopped it."""
+    """Say how to resume where the user stopped it."""
     try:
         yield
     except Interrupted as stopped:
         again = call(*(argument for argument in sys.argv[1:] if argument != "--force"))
-        print(f"stopped at {stopped}; everything is saved. This goes on:\n  {again}", file=sys.stderr)
+        print(f"stopped at {stopped}; everything is saved. To resume:\n  {again}", file=sys.stderr)
         raise KeyboardInterrupt from None
 
 

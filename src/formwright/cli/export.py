@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
+from formwright.cli import panels
 from formwright.cli.named import NamedCard, find
 from formwright.cli.output import print_json
 from formwright.core.errors import IllegalInput
@@ -53,24 +54,46 @@ def export(
     ],
     to: Annotated[
         Form,
-        typer.Option(help="Hugging Face folder, plain BERT folder, a file for a runtime, or Optuna's storage."),
+        typer.Option(
+            help="Form: a Hugging Face folder, a plain BERT folder, a file for a runtime, or an Optuna storage.",
+            rich_help_panel=panels.DELIVERY,
+        ),
     ],
     target: Annotated[
         str | None, typer.Argument(metavar="[OUT]", help="The same as --out.", show_default=False)
     ] = None,
     out: Annotated[
-        str | None, typer.Option(help="The folder to write; for Optuna, a file or URL such as sqlite:///optuna.db.")
+        str | None,
+        typer.Option(
+            help="Folder to write; for Optuna, a file or URL such as sqlite:///optuna.db.",
+            rich_help_panel=panels.OUTPUT,
+        ),
     ] = None,
-    int8: Annotated[bool, typer.Option("--int8", help="Quantise to 8 bits (onnx and openvino).")] = False,
-    task: Annotated[str | None, typer.Option(help="Give the model the head of this task.")] = None,
-    labels: Annotated[
-        str | None, typer.Option(help="How many labels the head of --task has (2), or their names with commas.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of fresh weights.")] = 0,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace a model that was exported to the same folder.")
+    int8: Annotated[
+        bool, typer.Option("--int8", help="Quantise to 8 bits (onnx and openvino).", rich_help_panel=panels.DELIVERY)
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    task: Annotated[
+        str | None, typer.Option(help="Give the model a head for this task.", rich_help_panel=panels.DELIVERY)
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="Number of labels of the --task head (default 2), or their names separated by commas.",
+            rich_help_panel=panels.DELIVERY,
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, help="Random seed of fresh weights.", rich_help_panel=panels.DELIVERY)
+    ] = 0,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Overwrite a model that was exported to the same folder.", rich_help_panel=panels.OUTPUT
+        ),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
+    ] = False,
 ) -> None:
     """Export a model as a Hugging Face folder, a plain BERT, or for ONNX Runtime or OpenVINO; or a study to Optuna."""
     if (out is None) == (target is None):

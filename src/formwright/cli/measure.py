@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from formwright.cli import panels
 from formwright.cli.named import NamedCard, find, read_card
 from formwright.cli.output import print_json, print_table
 from formwright.core.errors import IllegalInput
@@ -32,14 +33,19 @@ def measure(
     source: Annotated[
         str, typer.Argument(metavar="CARD_OR_FOLDER", help="A published card, a card's JSON file, or a model's folder.")
     ],
-    batch: Annotated[int, typer.Option(min=1, help="Sentences in a batch.")] = 1,
-    length: Annotated[int, typer.Option(min=1, help="Tokens in a sentence.")] = 128,
-    threads: Annotated[int, typer.Option(min=1, help="Threads that may compute.")] = 1,
+    batch: Annotated[int, typer.Option(min=1, help="Rows in a batch.", rich_help_panel=panels.MEASUREMENT)] = 1,
+    length: Annotated[int, typer.Option(min=1, help="Tokens in a row.", rich_help_panel=panels.MEASUREMENT)] = 128,
+    threads: Annotated[
+        int, typer.Option(min=1, help="Threads used for computing.", rich_help_panel=panels.RUNNING)
+    ] = 1,
     runtime: Annotated[
-        RuntimeName | None, typer.Option(help="What runs the model: torch, or what an exported folder is for.")
+        RuntimeName | None,
+        typer.Option(help="Runtime: torch, or the one that an exported folder is for.", rich_help_panel=panels.RUNNING),
     ] = None,
-    runs: Annotated[int, typer.Option(min=2, help="How often to measure.")] = 50,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    runs: Annotated[int, typer.Option(min=2, help="Number of timed runs.", rich_help_panel=panels.MEASUREMENT)] = 50,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
+    ] = False,
 ) -> None:
     """Measure a model on this machine: latency with its 90 % interval, peak memory, parameters and MACs."""
     from formwright.nn.measure import Trial

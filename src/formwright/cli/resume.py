@@ -1,4 +1,4 @@
-"""`formwright resume`: go on with a study, or extend it."""
+"""`formwright resume`: resume a study, or extend it."""
 
 import sys
 from pathlib import Path
@@ -6,33 +6,69 @@ from typing import Annotated, Any
 
 import typer
 
+from formwright.cli import panels
 from formwright.cli.program import command_line
 
 
 def resume(
     source: Annotated[str, typer.Argument(metavar="DIR_OR_URL", help="The folder of a study, or DATABASE_URL#NAME.")],
-    trials: Annotated[int | None, typer.Option(min=1, help="Stop after so many designs in all.")] = None,
-    seconds: Annotated[float | None, typer.Option(min=0.001, help="Stop after so many seconds in all.")] = None,
-    spend_steps: Annotated[int | None, typer.Option(min=1, help="Stop after so many training steps in all.")] = None,
-    patience: Annotated[int | None, typer.Option(min=1, help="Stop after so many trials without a better one.")] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of trials in all.", rich_help_panel=panels.STOP)
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.001, help="Maximum number of seconds in all.", rich_help_panel=panels.STOP)
+    ] = None,
+    spend_steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Maximum number of training steps of all trials together.", rich_help_panel=panels.STOP
+        ),
+    ] = None,
+    patience: Annotated[
+        int | None, typer.Option(min=1, help="Stop after N trials without an improvement.", rich_help_panel=panels.STOP)
+    ] = None,
     max_failures: Annotated[
-        int | None, typer.Option(min=0, help="Stop when more trials than this have failed from now on.")
+        int | None,
+        typer.Option(min=0, help="Stop when more than N trials have failed from now on.", rich_help_panel=panels.STOP),
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=1000, help="Processes on this machine, one thread each.")] = 2,
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1, max=1000, help="Worker processes on this machine, one thread each.", rich_help_panel=panels.RUNNING
+        ),
+    ] = 2,
     ray: Annotated[
-        str | None, typer.Option(help="Run the workers on this Ray cluster; without an address, one is started.")
+        str | None,
+        typer.Option(
+            help="Run the workers on the Ray cluster at this address; without an address, start one here.",
+            rich_help_panel=panels.RUNNING,
+        ),
     ] = None,
-    ray_cpus: Annotated[float, typer.Option(min=0, help="Processors that each worker on Ray takes.")] = 1.0,
-    ray_gpus: Annotated[float, typer.Option(min=0, help="Graphics processors that each worker on Ray takes.")] = 0.0,
+    ray_cpus: Annotated[
+        float, typer.Option(min=0, help="CPUs reserved for each worker on Ray.", rich_help_panel=panels.RUNNING)
+    ] = 1.0,
+    ray_gpus: Annotated[
+        float, typer.Option(min=0, help="GPUs reserved for each worker on Ray.", rich_help_panel=panels.RUNNING)
+    ] = 0.0,
     baseline: Annotated[
-        bool, typer.Option("--baseline/--no-baseline", help="Also train a plain design of no smaller size.")
+        bool,
+        typer.Option(
+            "--baseline/--no-baseline",
+            help="Also train a plain baseline design of at least the same size.",
+            rich_help_panel=panels.DELIVERY,
+        ),
     ] = True,
-    folder: Annotated[Path | None, typer.Option(help="Folder for weights, where the study is named by a URL.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Folder for weights, where the study is named by a URL.", rich_help_panel=panels.OUTPUT),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
+    ] = False,
 ) -> None:
-    """Go on with a study where it stopped; one that is over is extended by saying when to stop now.
+    """Resume a study where it stopped; a finished one is extended by a new limit.
 
-    What is said replaces the limit that ended the study; other limits hold as before.
+    A limit given here replaces the one that ended the study; its other limits stay as they are.
     """
     from formwright.cli.study_run import Wishes, conduct
     from formwright.compress.resumed import alone_if_compressed

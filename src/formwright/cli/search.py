@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from formwright.cli import panels
 from formwright.cli.program import command_line
 from formwright.core.errors import IllegalInput
 
@@ -25,95 +26,221 @@ def search(
         ),
     ] = "",
     *,
-    task: Annotated[str, typer.Option(help="A task (`formwright list tasks`), or a CSV, TSV or JSON Lines file.")],
+    task: Annotated[
+        str,
+        typer.Option(
+            help="A task (`formwright list tasks`), or a CSV, TSV or JSON Lines file.", rich_help_panel=panels.DATA
+        ),
+    ],
     recipe: Annotated[
-        str, typer.Option(help="A published method (`formwright list recipes`); all it sets can be said otherwise.")
+        str,
+        typer.Option(
+            help="A published method (`formwright list recipes`); explicit options override its settings.",
+            rich_help_panel=panels.SEARCH,
+        ),
     ] = "",
-    data: Annotated[Path | None, typer.Option(help="The folder with the files of a task that is not built in.")] = None,
-    text: Annotated[str, typer.Option(help="Columns of your own file that hold the text, with commas.")] = "",
-    label: Annotated[str, typer.Option(help="Column of your own file that holds the label.")] = "",
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the files of a task that is not built in.", rich_help_panel=panels.DATA),
+    ] = None,
+    text: Annotated[
+        str, typer.Option(help="Text columns of your own file, separated by commas.", rich_help_panel=panels.DATA)
+    ] = "",
+    label: Annotated[str, typer.Option(help="Label column of your own file.", rich_help_panel=panels.DATA)] = "",
     official_dev: Annotated[
-        bool, typer.Option("--official-dev", help="Validate on the whole official dev set, and keep no test rows.")
+        bool,
+        typer.Option(
+            "--official-dev",
+            help="Validate on the whole official dev set; no test rows are kept.",
+            rich_help_panel=panels.DATA,
+        ),
     ] = False,
-    rows: Annotated[int | None, typer.Option(min=1, help="Train on the first rows only.")] = None,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Train on the first N rows only.", rich_help_panel=panels.DATA)
+    ] = None,
     maximise: Annotated[
         list[str] | None,
-        typer.Option(help="A metric to raise (by default the task's own, or the first proxy); may be repeated."),
+        typer.Option(
+            help="A metric to maximise (default: the task's metric, or the first proxy); may be repeated.",
+            rich_help_panel=panels.GOALS,
+        ),
     ] = None,
-    minimise: Annotated[list[str] | None, typer.Option(help="A metric or cost to lower; may be repeated.")] = None,
+    minimise: Annotated[
+        list[str] | None,
+        typer.Option(help="A metric or cost to minimise; may be repeated.", rich_help_panel=panels.GOALS),
+    ] = None,
     limit: Annotated[
-        list[str] | None, typer.Option(help='A hard limit, such as "params<=1e5" or "latency_ms<=5"; may be repeated.')
+        list[str] | None,
+        typer.Option(
+            help='A hard limit, such as "params<=1e5" or "latency_ms<=5"; may be repeated.',
+            rich_help_panel=panels.GOALS,
+        ),
     ] = None,
-    searcher: Annotated[str, typer.Option(help="A search method (`formwright list searchers`).")] = "",
+    searcher: Annotated[
+        str, typer.Option(help="Search method (`formwright list searchers`).", rich_help_panel=panels.SEARCH)
+    ] = "",
     option: Annotated[
-        list[str] | None, typer.Option(help="A setting of the searcher, as NAME=VALUE; may be repeated.")
+        list[str] | None,
+        typer.Option(help="A setting of the searcher, as NAME=VALUE; may be repeated.", rich_help_panel=panels.SEARCH),
     ] = None,
-    evaluator: Annotated[str, typer.Option(help="full, staged, inherited, pretrained, bi-branch or proxy.")] = "",
-    proxy: Annotated[list[str] | None, typer.Option(help="A proxy of --evaluator proxy; may be repeated.")] = None,
+    evaluator: Annotated[
+        str,
+        typer.Option(
+            help="How a design is scored: full, staged, inherited, pretrained, bi-branch or proxy.",
+            rich_help_panel=panels.EVALUATION,
+        ),
+    ] = "",
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A proxy of --evaluator proxy (`formwright list proxies`); may be repeated.",
+            rich_help_panel=panels.EVALUATION,
+        ),
+    ] = None,
     pretrain_steps: Annotated[
         int | None,
-        typer.Option(min=1, help="Steps of --evaluator pretrained or bi-branch before a design is fine-tuned (300)."),
+        typer.Option(
+            min=1,
+            help="Pretraining steps of --evaluator pretrained or bi-branch (default 300).",
+            rich_help_panel=panels.EVALUATION,
+        ),
     ] = None,
     pretrain_text: Annotated[
-        str, typer.Option(help="Text of those steps: task, that of the training rows, or pydoc.")
+        str,
+        typer.Option(help="Pretraining text: task (the training rows) or pydoc.", rich_help_panel=panels.EVALUATION),
     ] = "",
     least_overlap: Annotated[
         float | None,
         typer.Option(
-            min=0, max=1, help="Share of a design's layers that a trained one must have to spare it pretraining (0.8)."
+            min=0,
+            max=1,
+            help="Skip pretraining where a trained design shares this share of the layers (default 0.8).",
+            rich_help_panel=panels.EVALUATION,
         ),
     ] = None,
     from_scratch: Annotated[
-        bool, typer.Option("--from-scratch", help="Let --evaluator bi-branch train every design from fresh weights.")
+        bool,
+        typer.Option(
+            "--from-scratch",
+            help="With --evaluator bi-branch, train every design from fresh weights.",
+            rich_help_panel=panels.EVALUATION,
+        ),
     ] = False,
     trials: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many designs (30, if nothing else is).")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Maximum number of trials (default 30, unless another limit is given).",
+            rich_help_panel=panels.STOP,
+        ),
     ] = None,
-    seconds: Annotated[float | None, typer.Option(min=0.001, help="Stop after so many seconds.")] = None,
-    spend_steps: Annotated[int | None, typer.Option(min=1, help="Stop after so many training steps in all.")] = None,
-    patience: Annotated[int | None, typer.Option(min=1, help="Stop after so many trials without a better one.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.001, help="Maximum number of seconds.", rich_help_panel=panels.STOP)
+    ] = None,
+    spend_steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Maximum number of training steps of all trials together.", rich_help_panel=panels.STOP
+        ),
+    ] = None,
+    patience: Annotated[
+        int | None, typer.Option(min=1, help="Stop after N trials without an improvement.", rich_help_panel=panels.STOP)
+    ] = None,
     tolerance: Annotated[
-        float, typer.Option(min=0, help="What --patience takes for no better: a goal that is bettered by no more.")
+        float, typer.Option(min=0, help="Minimum improvement that resets --patience.", rich_help_panel=panels.STOP)
     ] = 0.0,
     max_failures: Annotated[
-        int, typer.Option(min=0, help="Stop when more trials than this have failed, in one run.")
+        int, typer.Option(min=0, help="Stop when more than N trials of a run have failed.", rich_help_panel=panels.STOP)
     ] = 20,
-    steps: Annotated[int | None, typer.Option(min=1, help="Training steps of a design (300).")] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Rows in a batch (64).")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Highest learning rate (0.002).")] = None,
-    length: Annotated[int | None, typer.Option(min=8, help="Most tokens in a row (64).")] = None,
-    dropout: Annotated[float | None, typer.Option(min=0, max=1, help="Dropout (0).")] = None,
-    keep: Annotated[int, typer.Option(min=1, help="Deliver so many models: the best, or those of the front.")] = 1,
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="Training steps of each trial (default 300).", rich_help_panel=panels.TRAINING),
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Rows in a batch (default 64).", rich_help_panel=panels.TRAINING)
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Peak learning rate (default 0.002).", rich_help_panel=panels.TRAINING)
+    ] = None,
+    length: Annotated[
+        int | None,
+        typer.Option(min=8, help="Maximum number of tokens in a row (default 64).", rich_help_panel=panels.TRAINING),
+    ] = None,
+    dropout: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Dropout rate (default 0).", rich_help_panel=panels.TRAINING)
+    ] = None,
+    keep: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Number of models to deliver: the best, or those of the Pareto front.",
+            rich_help_panel=panels.DELIVERY,
+        ),
+    ] = 1,
     final_steps: Annotated[
-        int | None, typer.Option(min=1, help="Training steps of the delivered models (three times --steps).")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Training steps of each delivered model (default: three times --steps).",
+            rich_help_panel=panels.DELIVERY,
+        ),
     ] = None,
     final_weights: Annotated[
         str,
         typer.Option(
-            help="What these begin with: fresh weights, or the store that trials of --evaluator bi-branch shared."
+            help="Initial weights of the delivered models: fresh, or store (shared by --evaluator bi-branch).",
+            rich_help_panel=panels.DELIVERY,
         ),
     ] = "fresh",
     baseline: Annotated[
-        bool, typer.Option("--baseline/--no-baseline", help="Also train a plain design of no smaller size.")
+        bool,
+        typer.Option(
+            "--baseline/--no-baseline",
+            help="Also train a plain baseline design of at least the same size.",
+            rich_help_panel=panels.DELIVERY,
+        ),
     ] = True,
-    workers: Annotated[int, typer.Option(min=1, max=1000, help="Processes on this machine, one thread each.")] = 2,
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1, max=1000, help="Worker processes on this machine, one thread each.", rich_help_panel=panels.RUNNING
+        ),
+    ] = 2,
     storage: Annotated[
-        str | None, typer.Option(help="Keep the log in this database: postgresql+psycopg://USER@HOST/DATABASE.")
+        str | None,
+        typer.Option(
+            help="Keep the log in this database: postgresql+psycopg://USER@HOST/DATABASE.",
+            rich_help_panel=panels.RUNNING,
+        ),
     ] = None,
     ray: Annotated[
-        str | None, typer.Option(help="Run the workers on this Ray cluster; without an address, one is started.")
+        str | None,
+        typer.Option(
+            help="Run the workers on the Ray cluster at this address; without an address, start one here.",
+            rich_help_panel=panels.RUNNING,
+        ),
     ] = None,
-    ray_cpus: Annotated[float, typer.Option(min=0, help="Processors that each worker on Ray takes.")] = 1.0,
-    ray_gpus: Annotated[float, typer.Option(min=0, help="Graphics processors that each worker on Ray takes.")] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything.")] = 0,
+    ray_cpus: Annotated[
+        float, typer.Option(min=0, help="CPUs reserved for each worker on Ray.", rich_help_panel=panels.RUNNING)
+    ] = 1.0,
+    ray_gpus: Annotated[
+        float, typer.Option(min=0, help="GPUs reserved for each worker on Ray.", rich_help_panel=panels.RUNNING)
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Random seed.", rich_help_panel=panels.SEARCH)] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the study (studies/SPACE-TASK, or studies/RECIPE-TASK).")
+        Path | None,
+        typer.Option(
+            help="Folder of the study (default: studies/SPACE-TASK, or studies/RECIPE-TASK).",
+            rich_help_panel=panels.OUTPUT,
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
+    ] = False,
 ) -> None:
     """Search a space for the design that fits a task, and deliver it as a trained model that loads.
 
-    A recipe sets what a published method is made of: the space, the searcher and its options, how designs are judged.
+    A recipe sets the parts of a published method: space, searcher and its options, how designs are evaluated.
     """
     from formwright.cli.study_run import Wishes, conduct
     from formwright.search.make import trains_in_slices, usual_searcher
@@ -169,7 +296,7 @@ def search(
 
 def _refuse_idle_tolerance(tolerance: float, patience: int | None) -> None:
     if tolerance and patience is None:
-        raise IllegalInput("--tolerance says what --patience takes for no better; give a --patience too")
+        raise IllegalInput("--tolerance is the minimum improvement that resets --patience; give a --patience too")
 
 
 def _basis(name: str | None) -> "Recipe":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from formwright.cli import panels
 from formwright.cli.named import NamedCard, find
 from formwright.cli.output import console, large, print_json, print_json_with, print_table
 from formwright.cli.show_study import is_study, show_study
@@ -38,19 +39,45 @@ def show(
             help="A space, a card or its JSON file, task:NAME_OR_FILE, or a study's folder or DATABASE_URL#NAME.",
         ),
     ],
-    sample: Annotated[int, typer.Option(min=0, max=1_000_000, help="Draw this many designs of a space.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
+    sample: Annotated[
+        int, typer.Option(min=0, max=1_000_000, help="Draw N designs of a space.", rich_help_panel=panels.SAMPLES)
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the samples.", rich_help_panel=panels.SAMPLES)] = 0,
     length: Annotated[
-        int, typer.Option(min=1, max=10**12, help="Tokens in a sentence, for counting operations.")
+        int,
+        typer.Option(
+            min=1, max=10**12, help="Tokens in a row, for counting operations.", rich_help_panel=panels.SAMPLES
+        ),
     ] = 128,
-    svg: Annotated[Path | None, typer.Option(help="Also write the drawing to this SVG file.")] = None,
-    data: Annotated[Path | None, typer.Option(help="The folder of a task's files.")] = None,
+    svg: Annotated[
+        Path | None, typer.Option(help="Also write the drawing to this SVG file.", rich_help_panel=panels.OUTPUT)
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the files of a task that is not built in.", rich_help_panel=panels.DATA),
+    ] = None,
     official_dev: Annotated[
-        bool, typer.Option("--official-dev", help="Keep a task's validation set whole, without a test.")
+        bool,
+        typer.Option(
+            "--official-dev",
+            help="Validate on the whole official dev set; no test rows are kept.",
+            rich_help_panel=panels.DATA,
+        ),
     ] = False,
-    text: Annotated[str | None, typer.Option(metavar="COLUMN[,COLUMN]", help="A task's columns of text.")] = None,
-    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="A task's column of labels.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    text: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN[,COLUMN]",
+            help="Text columns of your own file, separated by commas.",
+            rich_help_panel=panels.DATA,
+        ),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Label column of your own file.", rich_help_panel=panels.DATA)
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
+    ] = False,
 ) -> None:
     """Show a space (size, genes, samples), a design (drawing, costs), a task (sizes, examples) or a study (trials)."""
     of_task = TaskWishes(data, official_dev, text, label)

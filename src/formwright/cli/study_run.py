@@ -42,7 +42,7 @@ def conduct(place: "Place", wishes: Wishes) -> None:
             models = _work(opened, wishes)
         except KeyboardInterrupt:
             again = call("resume", *_source(place), *_as_before(wishes))
-            print(f"stopped; everything is saved. This goes on:\n  {again}", file=sys.stderr)
+            print(f"stopped; everything is saved. To resume:\n  {again}", file=sys.stderr)
             raise
         if wishes.as_json:
             print_json(_facts(opened, models))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from formwright.cli import panels
 from formwright.cli.conduct import Interrupted
 from formwright.cli.output import print_json, print_table
 from formwright.cli.program import call
@@ -20,66 +21,183 @@ def train(
     source: Annotated[
         str, typer.Argument(metavar="CARD_OR_FOLDER", help="A published card, a card's JSON file, or a model's folder.")
     ],
-    task: Annotated[str, typer.Option(help="A task (`formwright list tasks`), or a CSV, TSV or JSON Lines file.")],
-    data: Annotated[Path | None, typer.Option(help="The folder with the files of a task that is not built in.")] = None,
-    text: Annotated[str, typer.Option(help="Columns of your own file that hold the text, with commas.")] = "",
-    label: Annotated[str, typer.Option(help="Column of your own file that holds the label.")] = "",
+    task: Annotated[
+        str,
+        typer.Option(
+            help="A task (`formwright list tasks`), or a CSV, TSV or JSON Lines file.", rich_help_panel=panels.DATA
+        ),
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the files of a task that is not built in.", rich_help_panel=panels.DATA),
+    ] = None,
+    text: Annotated[
+        str, typer.Option(help="Text columns of your own file, separated by commas.", rich_help_panel=panels.DATA)
+    ] = "",
+    label: Annotated[str, typer.Option(help="Label column of your own file.", rich_help_panel=panels.DATA)] = "",
     official_dev: Annotated[
-        bool, typer.Option("--official-dev", help="Validate on the whole official dev set, and keep no test rows.")
+        bool,
+        typer.Option(
+            "--official-dev",
+            help="Validate on the whole official dev set; no test rows are kept.",
+            rich_help_panel=panels.DATA,
+        ),
     ] = False,
-    rows: Annotated[int | None, typer.Option(min=1, help="Train on the first rows only.")] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Updates of the weights (300, unless --epochs).")] = None,
-    epochs: Annotated[float | None, typer.Option(min=0, help="How often every row is seen.")] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Rows in a batch.")] = 32,
-    accumulate: Annotated[int, typer.Option(min=1, help="Batches averaged for one update.")] = 1,
-    length: Annotated[int, typer.Option(min=8, help="Most tokens in a row.")] = 64,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Train on the first N rows only.", rich_help_panel=panels.DATA)
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="Training steps (default 300, unless --epochs).", rich_help_panel=panels.TRAINING),
+    ] = None,
+    epochs: Annotated[
+        float | None,
+        typer.Option(min=0, help="Epochs: passes over the training rows.", rich_help_panel=panels.TRAINING),
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Rows in a batch.", rich_help_panel=panels.TRAINING)] = 32,
+    accumulate: Annotated[
+        int,
+        typer.Option(min=1, help="Batches whose gradients are averaged for one step.", rich_help_panel=panels.TRAINING),
+    ] = 1,
+    length: Annotated[
+        int, typer.Option(min=8, help="Maximum number of tokens in a row.", rich_help_panel=panels.TRAINING)
+    ] = 64,
     learning_rate: Annotated[
         float | None,
-        typer.Option(help="Highest learning rate (0.001 from scratch, 0.0003 with --pretrain, 0.00005 for a folder)."),
+        typer.Option(
+            help="Peak learning rate (default 0.001 from scratch, 0.0003 with --pretrain, 0.00005 for a folder).",
+            rich_help_panel=panels.TRAINING,
+        ),
     ] = None,
-    warmup: Annotated[float, typer.Option(min=0, max=0.99, help="Share of the steps with a rising rate.")] = 0.1,
-    decay: Annotated[str, typer.Option(help="How the rate falls: linear, cosine or none.")] = "linear",
-    weight_decay: Annotated[float, typer.Option(min=0, help="AdamW's weight decay.")] = 0.01,
+    warmup: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=0.99,
+            help="Share of the steps during which the learning rate rises.",
+            rich_help_panel=panels.TRAINING,
+        ),
+    ] = 0.1,
+    decay: Annotated[
+        str, typer.Option(help="How the learning rate falls: linear, cosine or none.", rich_help_panel=panels.TRAINING)
+    ] = "linear",
+    weight_decay: Annotated[
+        float, typer.Option(min=0, help="Weight decay of AdamW.", rich_help_panel=panels.TRAINING)
+    ] = 0.01,
     dropout: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Dropout (0 from scratch, 0.1 for a model's folder).")
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Dropout rate (default 0 from scratch, 0.1 for a model's folder).",
+            rich_help_panel=panels.TRAINING,
+        ),
     ] = None,
     judge_every: Annotated[
-        int | None, typer.Option(min=1, help="Judge on validation every so many steps, and keep the best weights.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Evaluate on the validation set every N steps, and keep the best weights.",
+            rich_help_panel=panels.TRAINING,
+        ),
     ] = None,
     patience: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many judgements without a better one (3).")
+        int | None,
+        typer.Option(
+            min=1, help="Stop after N evaluations without an improvement (default 3).", rich_help_panel=panels.TRAINING
+        ),
     ] = None,
     pretrain: Annotated[
-        str | None, typer.Option(help="First learn to fill in words of this task's text; `self` is --task's own text.")
+        str | None,
+        typer.Option(
+            help="Pretrain first with masked words of this task's text; `self` is the text of --task.",
+            rich_help_panel=panels.DISTILLATION,
+        ),
     ] = None,
-    pretrain_steps: Annotated[int | None, typer.Option(min=1, help="Steps of pretraining (1000).")] = None,
+    pretrain_steps: Annotated[
+        int | None, typer.Option(min=1, help="Pretraining steps (default 1000).", rich_help_panel=panels.DISTILLATION)
+    ] = None,
     next_sentence: Annotated[
-        bool, typer.Option("--next-sentence", help="Also learn in pretraining which sentence follows which.")
+        bool,
+        typer.Option(
+            "--next-sentence",
+            help="Also pretrain on predicting which sentence follows which.",
+            rich_help_panel=panels.DISTILLATION,
+        ),
     ] = False,
     distil_from: Annotated[
-        Path | None, typer.Option(help="The folder of a model fine-tuned on the task: learn its answers too.")
+        Path | None,
+        typer.Option(
+            help="Folder of a model fine-tuned on the task; it becomes the teacher.",
+            rich_help_panel=panels.DISTILLATION,
+        ),
     ] = None,
     distil_labels: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Weight of the labels; the teacher's scores have the rest (0.5).")
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Weight of the labels; the teacher's scores get the rest (default 0.5).",
+            rich_help_panel=panels.DISTILLATION,
+        ),
     ] = None,
     distil_hidden: Annotated[
-        float | None, typer.Option(min=0, help="Weight of the distance from the teacher's last vectors (1).")
+        float | None,
+        typer.Option(
+            min=0,
+            help="Weight of the distance to the teacher's last hidden states (default 1).",
+            rich_help_panel=panels.DISTILLATION,
+        ),
     ] = None,
     beams: Annotated[
-        int, typer.Option(min=1, max=1024, help="Texts in the race when a model that writes is judged.")
+        int,
+        typer.Option(
+            min=1, max=1024, help="Beams used to evaluate a model that generates text.", rich_help_panel=panels.TRAINING
+        ),
     ] = 1,
     test: Annotated[
-        bool, typer.Option("--test", help="In the end, open the test rows once; this is recorded.")
+        bool,
+        typer.Option(
+            "--test",
+            help="At the end, evaluate on the test rows once; this is recorded.",
+            rich_help_panel=panels.DELIVERY,
+        ),
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for checkpoints and the model (trained/CARD-TASK).")] = None,
-    save_every: Annotated[int, typer.Option(min=0, help="Steps between checkpoints; 0: when stopped only.")] = 200,
-    force: Annotated[bool, typer.Option("--force", help="Begin anew where another run stands.")] = False,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of weights, order and dropout.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads that may compute.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for checkpoints and the model (default: trained/CARD-TASK).", rich_help_panel=panels.OUTPUT
+        ),
+    ] = None,
+    save_every: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Training steps between checkpoints; 0: only when stopped.", rich_help_panel=panels.TRAINING
+        ),
+    ] = 200,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite an existing run.", rich_help_panel=panels.OUTPUT)
+    ] = False,
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=2**63 - 1,
+            help="Random seed of weights, order of rows and dropout.",
+            rich_help_panel=panels.TRAINING,
+        ),
+    ] = 0,
+    device: Annotated[
+        str, typer.Option(help="Where models run: auto, cpu, cuda or mps.", rich_help_panel=panels.RUNNING)
+    ] = "auto",
+    threads: Annotated[
+        int, typer.Option(min=1, max=1024, help="Threads used for training.", rich_help_panel=panels.RUNNING)
+    ] = 1,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
+    ] = False,
 ) -> None:
-    """Train a design on a task, or fine-tune a model; Ctrl-C saves, and the same command goes on."""
+    """Train a design on a task, or fine-tune a model; Ctrl-C saves; run the same command again to resume."""
     if steps is not None and epochs is not None:
         raise IllegalInput("give --steps or --epochs, not both")
     if patience is not None and judge_every is None:
@@ -132,7 +250,7 @@ def train(
 
 def _say_how_to_go_on(stopped: Interrupted) -> None:
     arguments = [argument for argument in sys.argv[1:] if argument != "--force"]
-    print(f"stopped at {stopped}; everything is saved. This goes on:\n  {call(*arguments)}", file=sys.stderr)
+    print(f"stopped at {stopped}; everything is saved. To resume:\n  {call(*arguments)}", file=sys.stderr)
 
 
 def _print(finished: Finished) -> None:
