@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from formwright.cli.program import call, command_line, without_password
+from formwright.cli.program import call, command_line
 
 
 def installed(folder: Path) -> Path:
@@ -36,22 +36,6 @@ def test_another_program_of_the_same_name_is_not_meant(tmp_path: Path, monkeypat
 def test_what_only_uses_the_program_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", [__file__])
     assert call("list") == "formwright list"
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("postgresql+psycopg://me:se/cret@host:5432/db", "postgresql+psycopg://me:***@host:5432/db"),
-        ("--storage=postgresql://me:secret@host/db#mine", "--storage=postgresql://me:***@host/db#mine"),
-        ("postgresql://host/db?user=me&password=secret&x=1", "postgresql://host/db?user=me&password=***&x=1"),
-        ("postgresql://host/db?sslpassword=secret#mine", "postgresql://host/db?sslpassword=***#mine"),
-        ("postgresql://me@host/db", "postgresql://me@host/db"),
-        ("studies/mine", "studies/mine"),
-        ("params<=5e6", "params<=5e6"),
-    ],
-)
-def test_passwords_are_hidden(text: str, shown: str) -> None:
-    assert without_password(text) == shown
 
 
 def test_a_noted_line_can_be_repeated() -> None:

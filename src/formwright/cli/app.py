@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from formwright.cli import bench, compress, export, list_names, measure, report, resume, search, show, train, worker
+from formwright.cli.output import echo, note
 from formwright.cli.with_ray import WithRay
 from formwright.core.errors import FormwrightError
 
@@ -49,7 +50,7 @@ def _version(asked: bool) -> None:
     if asked:
         from formwright import __version__
 
-        typer.echo(f"formwright {__version__}")
+        echo(f"formwright {__version__}")
         raise typer.Exit
 
 
@@ -69,12 +70,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(args=None if arguments is None else list(arguments))
     except FormwrightError as error:
-        print(f"formwright: {error}", file=sys.stderr)
+        note(f"formwright: {error}")
         sys.exit(USER_ERROR)
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
-        print(f"formwright: cannot write the output: {error.strerror}", file=sys.stderr)
+        note(f"formwright: cannot write the output: {error.strerror}")
         sys.exit(USER_ERROR)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

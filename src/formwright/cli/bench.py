@@ -1,6 +1,5 @@
 """`formwright bench`: which method of search is better, on designs that were all trained before."""
 
-import sys
 import time
 from collections.abc import Iterator
 from enum import StrEnum
@@ -11,7 +10,7 @@ import typer
 
 from formwright.cli import panels
 from formwright.cli.bench_view import print_standings
-from formwright.cli.output import print_json
+from formwright.cli.output import note, print_json
 from formwright.cli.progress import clock
 from formwright.core.errors import IllegalInput
 
@@ -90,7 +89,7 @@ def _chosen(names: str, benchmark: "Benchmark") -> list["Method"]:
     found = usual_methods(benchmark)
     absent = [method.name for method in all_methods() if method not in found]
     if absent:
-        print(f"left out, because slow or not installed: {', '.join(absent)}", file=sys.stderr)
+        note(f"left out, because slow or not installed: {', '.join(absent)}")
     return found
 
 
@@ -113,7 +112,7 @@ def _told(replays: Iterator["Replay"], known: int, total: int) -> Iterator["Repl
         now = time.monotonic()
         if now - last > _SECONDS_BETWEEN_LINES:
             left = (now - began) / number * (total - known - number)
-            print(f"{known + number:,} of {total:,} searches, {clock(left)} left", file=sys.stderr, flush=True)
+            note(f"{known + number:,} of {total:,} searches, {clock(left)} left")
             last = now
 
 

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-import typer
-
-from formwright.cli.output import print_table
+from formwright.cli.output import echo, print_table
 
 _BARS = "▁▂▃▄▅▆▇█"
 _POINTS = 10  # of a drawn curve
@@ -28,7 +26,7 @@ def print_standings(facts: dict[str, Any], found: dict[str, dict[str, Any]]) -> 
         ]
         for name, one in found.items()
     ]
-    typer.echo(_headline(facts))
+    echo(_headline(facts))
     print_table(["method", ">found", ">90 %", ">test", ">rank", ">top 0.1 %", ">top 1 %", ">s", ">curve"], rows)
 
 

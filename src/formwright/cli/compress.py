@@ -13,6 +13,7 @@ import typer
 from formwright.cli import panels
 from formwright.cli.compress_sizes import NAS_BERT, Manner, Wishes, compress_sizes, refuse_foreign
 from formwright.cli.conduct import Interrupted
+from formwright.cli.output import note
 from formwright.cli.program import call, command_line
 from formwright.core.errors import IllegalInput
 
@@ -302,7 +303,7 @@ def _resumable() -> Iterator[None]:
         yield
     except Interrupted as stopped:
         again = call(*(argument for argument in sys.argv[1:] if argument != "--force"))
-        print(f"stopped at {stopped}; everything is saved. To resume:\n  {again}", file=sys.stderr)
+        note(f"stopped at {stopped}; everything is saved. To resume:\n  {again}")
         raise KeyboardInterrupt from None
 
 

@@ -1,6 +1,5 @@
 """What `formwright compress --recipe nas-bert` does, stage by stage; each is skipped where its result is there."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from formwright.cli.conduct import Interrupted
-from formwright.cli.output import print_json, print_table
+from formwright.cli.output import echo, note, print_json, print_table
 from formwright.cli.progress import clock, showing
 from formwright.cli.record import Identity
 from formwright.compress.blockwise.assignments import blocks_left, selection_of, students_left
@@ -125,12 +124,12 @@ class BlockCompression:
         print_table(["model", ">parameters", ">ms", ">distance before", ">after", "folder"], rows)
         for model in models:
             if model.get("exceeded"):
-                print(
+                echo(
                     f"{model['name']} takes {model['latency_ms']:.2f} ms as a whole, more than was asked for: measure "
                     "it again when the machine is idle (formwright measure FOLDER), or ask for fewer milliseconds"
                 )
-        print(f"the page: {page}")
-        print("next: formwright train FOLDER --task TASK --distil-from TEACHER")
+        echo(f"the page: {page}")
+        echo("next: formwright train FOLDER --task TASK --distil-from TEACHER")
 
 
 @contextmanager
@@ -147,4 +146,4 @@ def _refuse_to_go_on(wish: Interruption, where: str) -> None:
 
 
 def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    note(line)

@@ -1,7 +1,6 @@
 """What `formwright compress` does, stage by stage; every stage is skipped where its result is there."""
 
 import os
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formwright.cli.conduct import Interrupted, conducted
-from formwright.cli.output import print_json, print_table
+from formwright.cli.output import echo, note, print_json, print_table
 from formwright.cli.progress import clock
 from formwright.cli.record import Identity
 from formwright.cli.study_run import Wishes, search_and_deliver
@@ -145,7 +144,7 @@ class Compression:
             return
         _print(models, page, started)
         for line in said:
-            print(line)
+            echo(line)
 
 
 def _print(models: "list[Delivered]", page: Path, started: Started) -> None:
@@ -160,11 +159,11 @@ def _print(models: "list[Delivered]", page: Path, started: Started) -> None:
         rows.append((*cells, model.path))
     split = "test" if models and models[0].test is not None else "validation"
     print_table(["model", f">{split} {metric}", ">parameters", ">MACs", ">ms", "folder"], rows)
-    print(f"the page: {page}")
+    echo(f"the page: {page}")
 
 
 def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    note(line)
 
 
 def _plain(data: dict[str, Any]) -> dict[str, Any]:

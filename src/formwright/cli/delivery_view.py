@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from formwright.cli.output import cell, note
 from formwright.cli.progress import clock
 from formwright.study.steps import read_steps
 
@@ -63,10 +64,9 @@ class DeliveryView:
         """Draw all trainings."""
         from rich.columns import Columns
         from rich.console import Group
-        from rich.text import Text
 
         self.look()
-        return Group(*(Columns([_bar(each), Text(each.line)]) for each in self._trainings.values()))
+        return Group(*(Columns([_bar(each), cell(each.line)]) for each in self._trainings.values()))
 
 
 def _bar(training: Training) -> "ProgressBar":
@@ -99,4 +99,4 @@ def showing_delivery(folder: Path, total: int) -> Iterator[None]:
 def _print_lines(view: DeliveryView, over: threading.Event) -> None:
     while not over.wait(SECONDS_BETWEEN_LINES):
         for training in view.look():
-            print(training.line, file=sys.stderr, flush=True)
+            note(training.line)

@@ -10,8 +10,9 @@ import typer
 
 from formwright.cli import panels
 from formwright.cli.named import NamedCard, find
-from formwright.cli.output import print_json
+from formwright.cli.output import echo, print_json
 from formwright.core.errors import IllegalInput
+from formwright.core.text import without_password
 
 if TYPE_CHECKING:
     from formwright.nn.heads import HeadSpec
@@ -107,16 +108,16 @@ def export(
 
 def _export_study(source: str, target: str, unfit: list[str], as_json: bool) -> None:
     from formwright.study.place import find as find_study
-    from formwright.study.to_optuna import shown, to_optuna
+    from formwright.study.to_optuna import to_optuna
 
     if unfit:
         raise IllegalInput(f"{', '.join(unfit)}: for models only, and --to optuna exports a study")
     with find_study(source).open() as opened:
         added, name = to_optuna(opened, target), opened.place.name
     if as_json:
-        print_json({"to": Form.OPTUNA.value, "storage": shown(target), "study": name, "added": added})
+        print_json({"to": Form.OPTUNA.value, "storage": without_password(target), "study": name, "added": added})
     else:
-        typer.echo(f"added {added} trials to {name!r} in {shown(target)}")
+        echo(f"added {added} trials to {name!r} in {target}")
 
 
 def _export_model(
@@ -236,8 +237,8 @@ def _report(found: _Source, to: Form, out: Path, difference: float | None, as_js
     if as_json:
         print_json(facts | ({"largest_difference": difference} if difference is not None else {}))
         return
-    typer.echo(f"wrote {out} ({to.value}), {parameters:,} parameters")
+    echo(f"wrote {out} ({to.value}), {parameters:,} parameters")
     if found.fresh is not None:
-        typer.echo(f"{found.fresh} are freshly initialised, not trained")
+        echo(f"{found.fresh} are freshly initialised, not trained")
     if difference is not None:
-        typer.echo(f"largest difference to torch: {difference:.2g}")
+        echo(f"largest difference to torch: {difference:.2g}")

@@ -10,7 +10,7 @@ import typer
 
 from formwright.cli import panels
 from formwright.cli.named import NamedCard, find, read_card
-from formwright.cli.output import print_json, print_table
+from formwright.cli.output import echo, print_json, print_table
 from formwright.core.errors import IllegalInput
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _print(facts: dict[str, Any], card: "Card") -> None:
     ]
     print_table([facts["name"], ">measured"], rows)
     threads = "1 thread" if facts["threads"] == 1 else f"{facts['threads']} threads"
-    typer.echo(f"{facts['runs']} runs in {facts['runtime']}, each {facts['batch']} x {size}, {threads}, {facts['cpu']}")
+    echo(f"{facts['runs']} runs in {facts['runtime']}, each {facts['batch']} x {size}, {threads}, {facts['cpu']}")
     if abs(facts["drift"]) > _BUSY:
         drift = f"{abs(facts['drift']):.0%} {'more' if facts['drift'] > 0 else 'less'} time"
-        typer.echo(f"the second half of the runs took {drift}: the machine was busy, measure again")
+        echo(f"the second half of the runs took {drift}: the machine was busy, measure again")

@@ -1,4 +1,8 @@
-"""How commands talk: facts as JSON or as tables, both on standard output."""
+"""How commands talk: facts as JSON or as tables on standard output, notes on standard error.
+
+Nothing else in `cli` prints: names, labels, reasons and paths come from files and databases of others, and what they
+hold must not command the terminal. `echo`, `note`, tables and `cell` show it escaped; the lint refuses `print` here.
+"""
 
 import json
 import sys
@@ -9,11 +13,41 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from formwright.core.text import escaped, printable
+
 if TYPE_CHECKING:
     from rich.console import Console, JustifyMethod
+    from rich.text import Text
+
+    from formwright.arch.card import Card
 
 _MOST = 10_000  # columns that a row with a folder may have
 _BETWEEN = 2  # columns of the terminal that a table leaves free between two of its own
+
+
+def echo(text: str = "") -> None:
+    """Print a line on standard output, with whatever could command the terminal escaped."""
+    typer.echo(printable(text))
+
+
+def note(text: str) -> None:
+    """Print a line on standard error, with whatever could command the terminal escaped."""
+    typer.echo(printable(text), err=True)
+
+
+def cell(text: str, style: str = "") -> "Text":
+    """Give plain text for a live or printed table: never markup, never a command to the terminal."""
+    from rich.text import Text
+
+    return Text(printable(text), style=style)
+
+
+def print_drawing(card: "Card") -> None:
+    """Draw a design, in colour where the terminal has some."""
+    from formwright.report.terminal import draw_text
+
+    screen = console()
+    typer.echo(draw_text(card, colour=screen.is_terminal, columns=min(screen.width, 100)))
 
 
 def print_json(data: Any) -> None:
@@ -34,6 +68,8 @@ def print_json_with(data: dict[str, Any], name: str, items: Iterable[Any]) -> No
 
 def _json_text(data: Any) -> str:
     text = json.dumps(data, indent=2, ensure_ascii=False)
+    if escaped(text) != text:  # JSON lets some of what commands a terminal stand as it is
+        return json.dumps(data, indent=2).replace("\x7f", "\\u007f")
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:  # letters that the terminal does not know, or half a letter in a file's name
@@ -60,10 +96,10 @@ def print_entries(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None
         print_table(columns, rows, widths)
         return
     for name, *values in rows:
-        typer.echo(name)
+        echo(name)
         for heading, value in zip(headings[1:], values, strict=True):
-            typer.echo(_entry(heading, value, max(map(len, headings[1:]))))
-        typer.echo()
+            echo(_entry(heading, value, max(map(len, headings[1:]))))
+        echo()
 
 
 def _longest_word(text: str) -> int:
@@ -85,17 +121,16 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], widths: S
     from rich.box import SIMPLE_HEAD
     from rich.measure import Measurement
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    cells = [[Text(cell) for cell in row] for row in rows]  # plain text: names are never markup
+    cells = [[cell(text) for text in row] for row in rows]
     for index, column in enumerate(columns):
         justify: JustifyMethod = "right" if column.startswith(">") else "left"
         whole = index == 0 or column.startswith(">")
         least = None if widths is None else widths[index]
         if whole:
             least = max((row[index].cell_len for row in cells), default=0)
-        heading = Text(column.lstrip(">"))
+        heading = cell(column.lstrip(">"))
         table.add_column(heading, justify=justify, no_wrap=whole, min_width=least, overflow="fold")
     for row in cells:
         table.add_row(*row)
@@ -104,7 +139,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], widths: S
         needed = Measurement.get(screen, screen.options.update(max_width=_MOST), table).maximum
         screen.width = max(needed, screen.width)
     screen.print(table, crop=False)
-    typer.echo()
+    echo()
 
 
 def large(number: int) -> str:

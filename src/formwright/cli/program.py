@@ -1,14 +1,14 @@
 """How this program was called, and how to call it again."""
 
-import re
 import shlex
 import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from formwright.core.text import without_password
+
 NAME = "formwright"
-_PASSWORD = re.compile(r"(://[^:/@]*:)[^@]*(?=@)|([?&](?:ssl)?password=)[^&#]*")
 
 
 def call(*arguments: object) -> str:
@@ -19,11 +19,6 @@ def call(*arguments: object) -> str:
 def command_line(arguments: Iterable[str]) -> str:
     """Give a command line to be kept and shown: under the program's name, and without passwords."""
     return shlex.join([NAME, *map(without_password, arguments)])
-
-
-def without_password(text: str) -> str:
-    """Hide the password of a URL; any other text stays as it is."""
-    return _PASSWORD.sub(lambda found: f"{found[1] or found[2]}***", text)
 
 
 def _program() -> list[str]:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from formwright.cli.output import cell, note
+
 if TYPE_CHECKING:
     from rich.columns import Columns
 
@@ -60,9 +62,8 @@ class _Live:
     def _bar(self) -> "Columns":
         from rich.columns import Columns
         from rich.progress_bar import ProgressBar
-        from rich.text import Text
 
-        return Columns([ProgressBar(self._meter.total, self._meter.done, width=30), Text(self._meter.line)])
+        return Columns([ProgressBar(self._meter.total, self._meter.done, width=30), cell(self._meter.line)])
 
     def __enter__(self) -> "_Live":
         self._live.start()
@@ -87,12 +88,12 @@ class _Lines:
 
     def __exit__(self, *_: object) -> None:
         if self._meter.done:
-            print(self._meter.line, file=sys.stderr, flush=True)
+            note(self._meter.line)
 
     def __call__(self, step: int, loss: float | None) -> None:
         self._meter.step(step, loss)
         if time.monotonic() >= self._next:
-            print(self._meter.line, file=sys.stderr, flush=True)
+            note(self._meter.line)
             self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
 
 

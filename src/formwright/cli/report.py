@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from formwright.cli.output import print_json
+from formwright.cli.output import echo, print_json
 from formwright.core.errors import IllegalInput
 
 
@@ -30,4 +30,4 @@ def report(
     if as_json:
         print_json({"report": str(path)})
     else:
-        typer.echo(f"wrote {path}")
+        echo(f"wrote {path}")

@@ -9,7 +9,7 @@ import typer
 
 from formwright.cli import panels
 from formwright.cli.named import NamedCard, find
-from formwright.cli.output import console, large, print_json, print_json_with, print_table
+from formwright.cli.output import echo, large, print_drawing, print_json, print_json_with, print_table
 from formwright.cli.show_study import is_study, show_study
 from formwright.cli.show_task import PREFIX, TaskWishes, show_task
 from formwright.core.errors import IllegalInput
@@ -138,14 +138,12 @@ def _facts(named: NamedCard, length: int) -> dict[str, Any]:
 
 def _print_card(named: NamedCard, facts: dict[str, Any]) -> None:
     from formwright.cost import input_size
-    from formwright.report.terminal import draw_text
 
-    screen = console()
-    typer.echo(f"{named.name}  ({facts['family']})\n")
-    typer.echo(draw_text(named.card, colour=screen.is_terminal, columns=min(screen.width, 100)))
+    echo(f"{named.name}  ({facts['family']})\n")
+    print_drawing(named.card)
     print_table(["cost", ">count"], [(cost, f"{count:,}") for cost, count in facts["costs"].items()])
-    typer.echo(f"counted at {input_size(named.card, facts['length'])}")
-    typer.echo(f"digest        {facts['digest']}\ngraph digest  {facts['graph_digest']}")
+    echo(f"counted at {input_size(named.card, facts['length'])}")
+    echo(f"digest        {facts['digest']}\ngraph digest  {facts['graph_digest']}")
 
 
 def _show_space(space: "Space", wishes: _Wishes) -> None:
@@ -186,7 +184,7 @@ def _space_facts(space: "Space") -> dict[str, Any]:
 
 def _print_space(space: "Space") -> None:
     facts = _space_facts(space)
-    typer.echo(f"{space.name}: {space.about}\n{large(facts['count'])} designs\n")
+    echo(f"{space.name}: {space.about}\n{large(facts['count'])} designs\n")
     rows = []
     for gene in facts["genes"]:
         options = ", ".join(str(option) for option in gene["options"])

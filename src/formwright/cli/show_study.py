@@ -5,9 +5,7 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any
 
-import typer
-
-from formwright.cli.output import print_json, print_table
+from formwright.cli.output import echo, print_json, print_table
 from formwright.cli.progress import clock
 
 ROWS = 10  # of the table of trials
@@ -46,11 +44,11 @@ def _print(facts: dict[str, Any]) -> None:
     goals = [text.partition(":")[0] for text in config["objectives"]]
     wishes = ", ".join([*config["objectives"], *config["limits"]])
     method = f"{config['searcher']['name']} on {config['space']}, {config['task']['name']}"
-    typer.echo(f"{facts['name']}: {method}; {wishes}\n")
+    echo(f"{facts['name']}: {method}; {wishes}\n")
     best = _best_first(facts, goals)
     if best:
         several = len(goals) > 1
-        typer.echo(f"the front, {len(facts['best'])} trials" if several else "best trials")
+        echo(f"the front, {len(facts['best'])} trials" if several else "best trials")
         names = dict.fromkeys([*goals, *_names(best, "metrics"), *_names(best, "costs")])
         columns = ["trial", "digest", *(f">{name}" for name in names), ">seconds", ">parent"]
         print_table(columns, [_row(trial, names) for trial in best[:ROWS]])
@@ -112,8 +110,8 @@ def _print_ledger(facts: dict[str, Any]) -> None:
     states = [trial["state"] for trial in facts["trials"]]
     counts = ", ".join(f"{states.count(state)} {state}" for state in ("finished", "failed", "pending"))
     spent = facts["spent"]
-    typer.echo(f"trials  {len(states)}: {counts}")
-    typer.echo(
+    echo(f"trials  {len(states)}: {counts}")
+    echo(
         f"spent   {clock(facts['seconds'])} in all; {clock(spent['seconds'])} of evaluation, "
         f"{spent['steps']:,} training steps, {spent['macs']:.3g} MACs"
     )

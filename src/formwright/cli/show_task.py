@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from formwright.cli.output import print_json, print_table
+from formwright.cli.output import echo, print_json, print_table
 
 if TYPE_CHECKING:
     from formwright.tasks.task import Task
@@ -116,7 +114,7 @@ def _example(task: "Task", columns: dict[str, Sequence[Any]], row: int) -> dict[
 
 
 def _print(facts: dict[str, Any]) -> None:
-    typer.echo(f"{facts['name']}: {facts['about']}\n")
+    echo(f"{facts['name']}: {facts['about']}\n")
     chance = "" if facts["chance"] is None else f" (chance: {facts['chance']:.3g})"
     lines = {
         "kind": facts["task_kind"],

@@ -1,13 +1,11 @@
 """Conduct a study from its beginning or its middle to its end: search, deliver, report, and say what was found."""
 
-import sys
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from formwright.cli.output import print_json, print_table
-from formwright.cli.program import call, without_password
+from formwright.cli.output import echo, note, print_drawing, print_json, print_table
+from formwright.cli.program import call
+from formwright.core.text import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +40,7 @@ def conduct(place: "Place", wishes: Wishes) -> None:
             models = _work(opened, wishes)
         except KeyboardInterrupt:
             again = call("resume", *_source(place), *_as_before(wishes))
-            print(f"stopped; everything is saved. To resume:\n  {again}", file=sys.stderr)
+            note(f"stopped; everything is saved. To resume:\n  {again}")
             raise
         if wishes.as_json:
             print_json(_facts(opened, models))
@@ -82,7 +80,7 @@ def _work(opened: "Opened", wishes: Wishes) -> "list[Delivered]":
         raise KeyboardInterrupt
     # an exception that Ctrl-C raises may be lost in torch's own code: a wish is not
     with gentle_interruption() as wish:
-        print(f"the search is over: {_reason(opened)}", file=sys.stderr, flush=True)
+        note(f"the search is over: {_reason(opened)}")
         _write_report(opened)
         models = _deliver(opened, wishes, wish)
         _write_report(opened)
@@ -139,7 +137,7 @@ def _deliver(opened: "Opened", wishes: Wishes, wish: "Interruption") -> "list[De
     missing = [candidate.name for candidate in chosen if made_before(opened, candidate) is None]
     if missing:
         names, steps = ", ".join(missing), opened.config.final_steps
-        print(f"training {names} for {steps:,} steps" if steps else f"writing {names}", file=sys.stderr, flush=True)
+        note(f"training {names} for {steps:,} steps" if steps else f"writing {names}")
     # what is measured on this machine is measured alone
     workers = 1 if opened.config.evaluator == "shared" else wishes.workers
     with showing_delivery(opened.place.folder / FINAL, opened.config.final_steps):
@@ -148,7 +146,7 @@ def _deliver(opened: "Opened", wishes: Wishes, wish: "Interruption") -> "list[De
     for name in unmet_targets(study, targets):
         limit = targets[name]
         why = f"all designs within {limit} failed" if name in failed else f"no design that was judged has {limit}"
-        print(f"nothing is delivered for {name}: {why}", file=sys.stderr)
+        note(f"nothing is delivered for {name}: {why}")
     return models
 
 
@@ -169,23 +167,20 @@ def _facts(opened: "Opened", models: "list[Delivered]") -> dict[str, Any]:
 
 
 def _print(opened: "Opened", models: "list[Delivered]") -> None:
-    from formwright.cli.output import console
-    from formwright.report.terminal import draw_text
     from formwright.study.delivered import card_of_model
 
     page = opened.place.folder / REPORT
     if not any(model.role != "baseline" for model in models):
-        typer.echo(f"{_nothing(opened)}; the page says more: {page}")
+        echo(f"{_nothing(opened)}; the page says more: {page}")
         return
-    screen = console()
-    typer.echo(f"\n{models[0].name}, the best design found:\n")
-    typer.echo(draw_text(card_of_model(models[0]), colour=screen.is_terminal, columns=min(screen.width, 100)))
+    echo(f"\n{models[0].name}, the best design found:\n")
+    print_drawing(card_of_model(models[0]))
     _print_models(models)
     if told := verdict(models, opened.config.objectives[0].partition(":")[0]):
-        typer.echo(f"{told}\n")
-    typer.echo(f"the page:  {page}\nthe model: {models[0].path}\n\ntry next:")
+        echo(f"{told}\n")
+    echo(f"the page:  {page}\nthe model: {models[0].path}\n\ntry next:")
     for line in _next(opened, models[0].path):
-        typer.echo(f"  {line}")
+        echo(f"  {line}")
 
 
 def _nothing(opened: "Opened") -> str:

@@ -4,6 +4,7 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from formwright.cli.output import cell, note
 from formwright.cli.progress import clock
 from formwright.core.records import Objective, Trial
 
@@ -62,7 +63,7 @@ class StudyView:
         told = trial.reason if event.kind == "failed" else self._scores(trial)
         total, history = self._opened.config.stop.trials, self._replay.history
         count = f"{len(history.trials) - len(history.pending)}" + (f" of {total}" if total else "")
-        print(f"trial {event.number} ({count} done): {told}{self._left()}", file=sys.stderr, flush=True)
+        note(f"trial {event.number} ({count} done): {told}{self._left()}")
 
     def _scores(self, trial: Trial) -> str:
         metrics = trial.observation.metrics if trial.observation else {}
@@ -86,7 +87,6 @@ class StudyView:
 
     def _table(self) -> Any:
         from rich.table import Table
-        from rich.text import Text
 
         from formwright.search.fronts import front
 
@@ -103,7 +103,7 @@ class StudyView:
         ]
         table = Table.grid(padding=(0, 2))
         for name, value in rows:
-            table.add_row(Text(name, style="bold"), Text(value))
+            table.add_row(cell(name, style="bold"), cell(value))
         return table
 
     @staticmethod

@@ -8,7 +8,7 @@ import typer
 
 from formwright.cli import panels
 from formwright.cli.conduct import Interrupted
-from formwright.cli.output import print_json, print_table
+from formwright.cli.output import echo, note, print_json, print_table
 from formwright.cli.program import call
 from formwright.cli.train_job import Finished, Job
 from formwright.core.errors import IllegalInput
@@ -250,7 +250,7 @@ def train(
 
 def _say_how_to_go_on(stopped: Interrupted) -> None:
     arguments = [argument for argument in sys.argv[1:] if argument != "--force"]
-    print(f"stopped at {stopped}; everything is saved. To resume:\n  {call(*arguments)}", file=sys.stderr)
+    note(f"stopped at {stopped}; everything is saved. To resume:\n  {call(*arguments)}")
 
 
 def _print(finished: Finished) -> None:
@@ -268,4 +268,4 @@ def _print(finished: Finished) -> None:
         ("seconds of training", f"{facts['seconds']:.1f}"),
     ]
     print_table([f"{facts['name']} on {facts['task']}", ">measured"], rows)
-    typer.echo(f"the model is in {facts['model']}; it loads with transformers, see the README.md in it")
+    echo(f"the model is in {facts['model']}; it loads with transformers, see the README.md in it")

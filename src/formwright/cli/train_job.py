@@ -1,7 +1,6 @@
 """What `formwright train` does: everything between its options and its answer."""
 
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from formwright.cli.conduct import conducted
+from formwright.cli.output import note
 from formwright.cli.record import Identity
 from formwright.core.errors import IllegalInput
 from formwright.train.interrupt import Interruption, gentle_interruption
@@ -154,7 +154,7 @@ class Job:
 
     def _tell_shorter(self, length: int) -> None:
         if 0 < length < self.length:  # images have no length
-            print(f"rows have at most {length} tokens, not {self.length}: the design reads no more", file=sys.stderr)
+            note(f"rows have at most {length} tokens, not {self.length}: the design reads no more")
 
     def _updates(self, epochs: float, lengths: "NDArray[np.int64]") -> int:
         """Count the updates after which so many epochs are over; the last one may reach into the next epoch."""

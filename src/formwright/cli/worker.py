@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from formwright.cli.output import echo, note
+
 
 def worker(
     source: Annotated[str, typer.Argument(metavar="DIR_OR_URL", help="The folder of a study, or DATABASE_URL#NAME.")],
@@ -18,10 +20,10 @@ def worker(
 
     place = find(source, folder)
     refuse_untrained(place)
-    print(f"working on {place.name}", file=sys.stderr, flush=True)
+    note(f"working on {place.name}")
     code = work_at(place)
     if code == STOPPED:
         raise KeyboardInterrupt
     if code:
         sys.exit(2)
-    typer.echo(f"{place.name} is over")
+    echo(f"{place.name} is over")

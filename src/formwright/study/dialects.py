@@ -27,6 +27,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
+from formwright.core.text import without_password
 
 Trouble = Literal["busy", "lost", "full", "damaged", "refused", "failing"]
 
@@ -105,7 +106,7 @@ class PostgreSQL:
 
     def __init__(self, url: URL, timeout: float) -> None:
         need("psycopg", "postgres")
-        self.place = url.render_as_string(hide_password=True)
+        self.place = without_password(url.render_as_string(hide_password=False))
         # keepalives: a server that vanished without a word is noticed after 25 s, not after two hours
         defaults = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
         self.engine = create_engine(
@@ -151,19 +152,13 @@ def dialect_of(url: str | Path, timeout: float) -> Dialect:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
-        raise IllegalInput(f"cannot read the storage {without_user(url)!r}. Give {_FORMS}.") from error
+        raise IllegalInput(f"cannot read the storage {without_password(url)!r}. Give {_FORMS}.") from error
     backend = parsed.get_backend_name()
     if backend == "sqlite" and parsed.database not in (None, "", ":memory:") and not parsed.query:
         return SQLite(_file(Path(str(parsed.database))), timeout)
     if backend in ("postgresql", "postgres") and parsed.drivername in (backend, "postgresql+psycopg"):
         return PostgreSQL(parsed, timeout)
-    raise IllegalInput(f"cannot keep a study in {parsed.render_as_string(hide_password=True)}. Give {_FORMS}.")
-
-
-def without_user(url: str) -> str:
-    """Give a URL that cannot be read as it may be shown: without what may hold a password."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://...@{rest.rpartition('@')[2]}" if "@" in rest else url
+    raise IllegalInput(f"cannot keep a study in {without_password(url)}. Give {_FORMS}.")
 
 
 def _file(path: Path) -> Path:

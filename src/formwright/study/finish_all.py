@@ -7,6 +7,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 
 from formwright.core.errors import EvaluationFailed
+from formwright.core.text import printable
 from formwright.study.assemble import assemble
 from formwright.study.candidates import Candidate, candidates, within_targets
 from formwright.study.delivered import Delivered
@@ -102,8 +103,8 @@ def _deliver_at(place: Place, candidate: Candidate) -> Delivered | None:
         try:
             return deliver(opened, candidate, step_writer(place.folder / FINAL / candidate.name))
         except TooSlow as error:
-            print(f"{candidate.name}: {error}; another design is tried", file=sys.stderr, flush=True)
+            print(printable(f"{candidate.name}: {error}; another design is tried"), file=sys.stderr, flush=True)
             return None
         except EvaluationFailed as error:
-            print(f"{candidate.name} cannot be delivered: {error}", file=sys.stderr, flush=True)
+            print(printable(f"{candidate.name} cannot be delivered: {error}"), file=sys.stderr, flush=True)
             return None

@@ -13,6 +13,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
 from formwright.core.errors import FormwrightError
+from formwright.core.text import printable
 from formwright.study.place import Place
 from formwright.train.interrupt import gentle_interruption
 
@@ -168,6 +169,6 @@ def _work(place: Place, asked: Callable[[], bool]) -> int:
     except Interrupted:
         return STOPPED
     except FormwrightError as error:
-        print(f"formwright: {error}", file=sys.stderr, flush=True)
+        print(printable(f"formwright: {error}"), file=sys.stderr, flush=True)
         return FAULTY
     return 0

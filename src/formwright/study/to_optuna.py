@@ -7,16 +7,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import create_engine, inspect, make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy import create_engine, inspect
+from sqlalchemy.exc import SQLAlchemyError
 
 from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
 from formwright.core.records import Objective, Trial
+from formwright.core.text import without_password
 from formwright.search.scores import goals_of, violation
 from formwright.search.slots import decompose
 from formwright.space import Choice, Part, Record, Repeat, Space, Switch
-from formwright.study.dialects import without_user
 from formwright.study.events import Event
 from formwright.study.facts import study_json
 from formwright.study.place import Opened
@@ -57,14 +57,16 @@ def _url(target: str) -> str:
     try:
         engine = create_engine(text)
     except ValueError as error:  # such as a port that is no number
-        raise IllegalInput(f"cannot read the URL {shown(target)}: {error}") from None
+        raise IllegalInput(f"cannot read the URL {without_password(target)}: {error}") from None
     if engine.dialect.name == "sqlite" and engine.url.database in (None, "", ":memory:"):
-        raise IllegalInput(f"{shown(target)} is forgotten at once; name a file, such as sqlite:///optuna.db")
+        raise IllegalInput(f"{without_password(target)} is forgotten at once; name a file, such as sqlite:///optuna.db")
     try:
         if engine.dialect.name == "sqlite" and not Path(engine.url.database or "").is_file():
             return text  # looking would leave an empty file
         if VERSION_TABLE in inspect(engine).get_table_names():
-            raise IllegalInput(f"{shown(target)} holds studies of formwright; name another database for Optuna's")
+            raise IllegalInput(
+                f"{without_password(target)} holds studies of formwright; name another database for Optuna's"
+            )
     finally:
         engine.dispose()
     return text
@@ -77,7 +79,7 @@ def _study(optuna: Any, url: str, name: str, goals: Sequence[Objective]) -> Any:
     found = [direction.name.lower() for direction in study.directions]
     if found != directions or study.metric_names not in (None, names):
         raise IllegalInput(
-            f"{shown(url)} has another study called {name!r}, with other objectives; name another database"
+            f"{without_password(url)} has another study called {name!r}, with other objectives; name another database"
         )
     if study.metric_names is None:
         study.set_metric_names(names)
@@ -165,15 +167,7 @@ def _database_faults(target: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise IllegalInput(f"cannot write to {shown(target)}: {error}") from error
+        raise IllegalInput(f"cannot write to {without_password(target)}: {error}") from error
     except SQLAlchemyError as error:
         reason = " ".join(str(getattr(error, "orig", None) or error).split())
-        raise IllegalInput(f"cannot write to {shown(target)}: {reason}") from error
-
-
-def shown(target: str) -> str:
-    """Give a database as it may be printed, without its password."""
-    try:
-        return make_url(target).render_as_string(hide_password=True)
-    except (ArgumentError, ValueError):
-        return without_user(target)
+        raise IllegalInput(f"cannot write to {without_password(target)}: {reason}") from error

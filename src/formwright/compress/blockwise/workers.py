@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from formwright.core.errors import FormwrightError
+from formwright.core.text import printable
 from formwright.study.launch import FAULTY, PAUSE, STOPPED, WorkersDied, end_with_launcher, one_thread_each
 from formwright.study.launch import without_interruption as deaf
 from formwright.train.fit import Run
@@ -169,5 +170,5 @@ def _work_and_exit(work: Work, every: int, steps: Any, losses: Any, number: int,
     except Paused:
         sys.exit(STOPPED)
     except FormwrightError as error:
-        print(f"formwright: {error}", file=sys.stderr, flush=True)
+        print(printable(f"formwright: {error}"), file=sys.stderr, flush=True)
         sys.exit(FAULTY)
