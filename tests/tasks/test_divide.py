@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formwright.core.errors import IllegalInput
-from formwright.tasks.divide import divide, hold_out
+from formwright.tasks.divide import divide, divide_by_class, hold_out
 from formwright.tasks.rows import TextRows
 
 
@@ -37,6 +37,49 @@ def test_no_row_is_lost_and_equal_texts_stay_together(texts: list[str]) -> None:
     assert sorted(labels) == list(range(len(texts)))
     assert not set(parts[0].texts) & set(parts[1].texts)
     assert all(list(part.labels) == sorted(part.labels) for part in parts)
+
+
+def labelled(*labels: int) -> TextRows:
+    return TextRows(tuple((f"text {row}",) for row in range(len(labels))), labels)
+
+
+def test_every_part_gets_its_share_of_each_class() -> None:
+    uneven = labelled(*(0 if row % 20 else 1 for row in range(1000)))  # 950 and 50 rows
+    parts = divide_by_class(uneven, (80, 10, 10), "file")
+    assert [(part.labels.count(0), part.labels.count(1)) for part in parts] == [(760, 40), (95, 5), (95, 5)]
+    plain = [part.labels.count(1) for part in divide(uneven, (80, 10, 10), "file")]
+    assert plain != [40, 5, 5]  # chance alone does not do it
+
+
+def test_a_division_by_class_is_pinned() -> None:
+    first, second = divide_by_class(labelled(*[0, 1] * 5), (1, 1), "file")
+    assert (first.numbers, second.numbers) == ((2, 4, 6, 7, 9), (0, 1, 3, 5, 8))
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdefghijkl"), st.integers(0, 5)), min_size=1, max_size=60))
+def test_a_division_by_class_keeps_equal_texts_together_and_can_be_learned(pairs: list[tuple[str, int]]) -> None:
+    many = TextRows(tuple((text,) for text, _ in pairs), tuple(label for _, label in pairs))
+    try:
+        parts = divide_by_class(many, (80, 10, 10), "file")
+    except IllegalInput:
+        assert len({text for text, _ in pairs}) < 8
+        return
+    assert sorted(number for part in parts for number in part.numbers) == list(range(len(pairs)))
+    for place, part in enumerate(parts):
+        assert not set(part.texts) & {text for other in parts[place + 1 :] for text in other.texts}
+        assert part.texts == tuple(many.texts[number] for number in part.numbers)
+
+
+def test_the_rarest_class_is_in_train() -> None:
+    labels = [*[0] * 60, *[1] * 40, 2, 3, 3]
+    train, validation, test = divide_by_class(labelled(*labels), (80, 10, 10), "file")
+    assert set(train.labels) == {0, 1, 2, 3}
+    assert abs(len(validation) - 10) <= 1
+    assert abs(len(test) - 10) <= 1
+
+
+def test_classes_of_one_row_each_leave_no_part_empty() -> None:
+    assert [len(part) for part in divide_by_class(labelled(*range(20)), (80, 10, 10), "file")] == [16, 2, 2]
 
 
 def test_too_few_rows_are_refused() -> None:

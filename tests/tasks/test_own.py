@@ -42,11 +42,40 @@ def test_a_single_file_is_divided_the_same_way_in_every_format(tmp_path: Path, n
     view = task.search_view()
     assert (len(view.train), len(view.validation), len(open_test(task))) == (16, 2, 2)
     assert (task.labels, task.kind) == (("no", "yes"), "sequence-classification")
-    assert task.division == "all 20 rows, divided 80/10/10 by seed 0"
+    assert task.division.startswith("all 20 rows, divided 80/10/10 by seed 0")
     assert task.about == f"column label from sentence of {name}"
     (tmp_path / "plain").mkdir()
     same = own_task(write(tmp_path / "plain" / "b.csv"))
     assert same.search_view() == view
+
+
+def test_every_split_knows_its_rows_in_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv")
+    task = own_task(path)
+    origins = task.origins
+    assert {origin.source for origin in origins.values()} == {str(path)}
+    assert sorted(row for origin in origins.values() for row in origin.rows) == list(range(20))
+    parts = {"train": task.search_view().train, "validation": task.search_view().validation, "test": open_test(task)}
+    for name, rows in parts.items():
+        assert rows.texts == tuple((ROWS[number][0],) for number in origins[name].rows)
+
+
+def test_halves_of_a_validation_file_know_their_rows_in_it(tmp_path: Path) -> None:
+    write(tmp_path / "train.csv")
+    write(tmp_path / "validation.csv", ROWS[10:])
+    origins = own_task(tmp_path).origins
+    assert origins["train"].rows == tuple(range(20))
+    held = [*origins["validation"].rows, *origins["test"].rows]
+    assert (sorted(held), origins["test"].source) == (list(range(10)), str(tmp_path / "validation.csv"))
+
+
+def test_semicolons_and_json_arrays_hold_the_same_task(tmp_path: Path) -> None:
+    commas = own_task(write(tmp_path / "a.csv"))
+    (tmp_path / "b.csv").write_text("\ufeffsentence;label\r\n" + "".join(f"{text};{label}\r\n" for text, label in ROWS))
+    objects = [{"sentence": text, "label": label} for text, label in ROWS]
+    (tmp_path / "c.json").write_text(json.dumps(objects), encoding="utf-8-sig")
+    for name in ("b.csv", "c.json"):
+        assert own_task(tmp_path / name).search_view() == commas.search_view()
 
 
 def test_columns_are_named_and_there_may_be_two_of_text(tmp_path: Path) -> None:

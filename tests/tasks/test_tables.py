@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formwright.core.errors import IllegalInput
+from formwright.tasks import json_rows, lines
 from formwright.tasks.tables import column_names, format_of, missing, read_table
 
 Write = Callable[[str, str], Path]
@@ -61,6 +62,77 @@ def test_a_field_of_a_csv_may_hold_line_breaks_and_rows_know_their_first_line(wr
     table = read_table(write("a.csv", 'text,label\n"a\nb",1\nc,2\n'), ("text", "label"))
     assert table.rows == (("a\nb", "1"), ("c", "2"))
     assert table.lines == (2, 4)
+
+
+@pytest.mark.parametrize("between", [",", ";", "\t", "|"])
+def test_the_headings_tell_what_separates_the_fields_of_a_csv(write: Write, between: str) -> None:
+    fields_of = [["id", "text", "label"], ["1", '"a, b; c | d\te"', "x"], ["2", "plain", "y"]]
+    content = "\ufeff\n" + "\r\n".join(between.join(fields) for fields in fields_of)
+    table = read_table(write("a.csv", content), ("text", "label"))
+    assert (table.rows, table.lines) == ((("a, b; c | d\te", "x"), ("plain", "y")), (3, 4))
+    assert column_names(write("a.csv", content)) == ("id", "text", "label")
+
+
+def test_named_columns_outweigh_the_number_of_columns(write: Write) -> None:
+    path = write("a.csv", "text;label;size, weight, depth, height\na;x;1\nb;y;2\n")
+    assert read_table(path, ("text", "label")).rows == (("a", "x"), ("b", "y"))
+    assert "no column called 'txt'. Nearest: 'text'" in refusal(write("b.csv", "text;label\na;x\n"), "txt", "label")
+
+
+ARRAY = [{"text": 'a "b] },\n', "label": True}, {"text": "é😀", "label": 0.5, "more": [{"deep": [1]}, "]"]}]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("block", [1, 7, 1 << 20])
+def test_a_json_array_is_a_table(write: Write, monkeypatch: pytest.MonkeyPatch, indent: int | None, block: int) -> None:
+    monkeypatch.setattr(lines, "_BLOCK", block)  # whatever the blocks cut in two
+    path = write("a.json", "\n " + json.dumps(ARRAY, indent=indent, ensure_ascii=False) + "\n")
+    table = read_table(path, ("text", "label"))
+    assert table.rows == (('a "b] },\n', "true"), ("é😀", "0.5"))
+    assert table.lines == ((2, 2) if indent is None else (3, 7))
+    assert column_names(path) == ("text", "label")
+
+
+def test_a_json_file_may_hold_one_object_a_line(write: Write) -> None:
+    assert read_table(write("a.json", '{"text": "a", "label": 1}\n'), ("text",)).rows == (("a",),)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "expected"),
+    [
+        ("[]", None, "no rows"),
+        ("[\n{", 2, "not JSON"),
+        ('[\n{"text": "a"', 2, "not JSON"),
+        ('[\n{"text": "a}', 2, "not JSON"),
+        ('[{"text": "a", "label": 1},\n1]', 2, "expected an array of JSON objects"),
+        ('[{"text": "a", "label": 1}\n{"text": "b", "label": 1}]', 2, "comma"),
+        ('[{"text": "a", "label": 1}]\n[]', 2, "after the end of the array"),
+        ('[{"text": "a", "label": 1},\n]', 2, "expected an array of JSON objects"),
+        ('[{"text": "a", "label": 1, "label": 2}]', 1, "'label' twice"),
+        ("[" * 200_000, 1, "expected an array of JSON objects"),
+        ('[{"text": ' + "[" * 200_000, 1, "not JSON"),
+        ('[{"text": "a", "label": 1},\n{"label": 1}]', 2, "no column called 'text'"),
+        ('[{"text": "a\0"}]', 1, "NUL"),
+    ],
+)
+def test_bad_json_arrays_are_told_with_their_line(write: Write, content: str, line: int | None, expected: str) -> None:
+    message = refusal(write("a.json", content))
+    assert expected in message
+    assert line is None or f"line {line}: " in message
+
+
+def test_an_endless_object_does_not_fill_the_memory(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_rows, "_LONGEST", 100)
+    monkeypatch.setattr(lines, "_BLOCK", 50)
+    assert "longer than 100" in refusal(write("a.json", '[{"text": "' + "a" * 1000))
+
+
+def test_a_json_array_that_is_not_utf8_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(b'[{"text":\n"na\xefve"}]')
+    message = refusal(path)
+    assert "line 2" in message
+    assert "0xEF" in message
 
 
 def test_json_values_are_written_as_in_json(write: Write) -> None:

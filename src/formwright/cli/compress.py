@@ -40,7 +40,7 @@ def compress(
     task: Annotated[
         str,
         typer.Option(
-            help="A task (`formwright list tasks`), or a CSV, TSV or JSON Lines file; required by eftnas.",
+            help="A task (`formwright list tasks`), or a CSV, TSV or JSON file; required by eftnas.",
             rich_help_panel=panels.DATA,
         ),
     ] = "",

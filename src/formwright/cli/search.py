@@ -29,7 +29,7 @@ def search(
     task: Annotated[
         str,
         typer.Option(
-            help="A task (`formwright list tasks`), or a CSV, TSV or JSON Lines file.", rich_help_panel=panels.DATA
+            help="A task (`formwright list tasks`), or a CSV, TSV or JSON file.", rich_help_panel=panels.DATA
         ),
     ],
     recipe: Annotated[

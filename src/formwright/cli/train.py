@@ -24,7 +24,7 @@ def train(
     task: Annotated[
         str,
         typer.Option(
-            help="A task (`formwright list tasks`), or a CSV, TSV or JSON Lines file.", rich_help_panel=panels.DATA
+            help="A task (`formwright list tasks`), or a CSV, TSV or JSON file.", rich_help_panel=panels.DATA
         ),
     ],
     data: Annotated[

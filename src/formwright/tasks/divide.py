@@ -1,5 +1,6 @@
 """Divide rows into splits by a fixed seed."""
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -9,6 +10,7 @@ from formwright.tasks.draw import shuffled
 from formwright.tasks.rows import Splits, TextRows
 
 SEED = 0
+BY_CLASS = ", stratified by class"
 
 
 def divide(rows: TextRows, shares: Sequence[int], where: str) -> list[TextRows]:
@@ -16,10 +18,7 @@ def divide(rows: TextRows, shares: Sequence[int], where: str) -> list[TextRows]:
 
     Rows of the same text stay together, so that no part knows answers of another. Each part keeps the order of rows.
     """
-    same: dict[tuple[str, ...], list[int]] = {}
-    for row, texts in enumerate(rows.texts):
-        same.setdefault(texts, []).append(row)
-    groups = list(same.values())
+    groups = _same_texts(rows)
     ends = [len(rows) * share / sum(shares) for share in accumulate(shares)]
     parts: list[list[int]] = [[] for _ in shares]
     part = dealt = 0
@@ -28,6 +27,51 @@ def divide(rows: TextRows, shares: Sequence[int], where: str) -> list[TextRows]:
             part += 1
         parts[part] += groups[place]
         dealt += len(groups[place])
+    return _taken(rows, parts, groups, shares, where)
+
+
+def divide_by_class(rows: TextRows, shares: Sequence[int], where: str, train_first: bool = True) -> list[TextRows]:
+    """Divide as `divide` does, and give every part about its share of each class.
+
+    Groups of rows with the same text are dealt class by class, the rarest class first, each group to the part that
+    lacks most of its share of what has been dealt. With `train_first` the first part gets the first group of every
+    class, however rare, so that all classes can be learned, unless another part would then stay empty. A group counts
+    for the rarest class among its rows.
+    """
+    groups = _same_texts(rows)
+    counts = Counter(label for labels in map(_classes, rows.labels) for label in labels)
+    classes = [sorted({label for row in group for label in _classes(rows.labels[row])}) for group in groups]
+    order = shuffled(derive(SEED, "division"), len(groups))
+    order.sort(key=lambda group: min(((counts[label], label) for label in classes[group]), default=(len(rows), -1)))
+    parts: list[list[int]] = [[] for _ in shares]
+    learned, dealt = set[int | float](), 0
+    for group in order:
+        dealt += len(groups[group])
+        lacks = [share / sum(shares) * dealt - len(part) for share, part in zip(shares, parts, strict=True)]
+        new = train_first and not learned.issuperset(classes[group])
+        part = 0 if new else lacks.index(max(lacks))
+        parts[part] += groups[group]
+        if part == 0:
+            learned.update(classes[group])
+    if train_first and not all(parts):
+        return divide_by_class(rows, shares, where, train_first=False)
+    return _taken(rows, parts, groups, shares, where)
+
+
+def _same_texts(rows: TextRows) -> list[list[int]]:
+    same: dict[tuple[str, ...], list[int]] = {}
+    for row, texts in enumerate(rows.texts):
+        same.setdefault(texts, []).append(row)
+    return list(same.values())
+
+
+def _classes(label: int | float) -> tuple[int | float, ...]:
+    return (label,)
+
+
+def _taken(
+    rows: TextRows, parts: list[list[int]], groups: list[list[int]], shares: Sequence[int], where: str
+) -> list[TextRows]:
     if not all(parts):
         most = max(map(len, groups), default=0)
         same_text = f" ({most:,} of {len(rows):,} rows have the same text)" if most > 1 else ""
@@ -38,17 +82,24 @@ def divide(rows: TextRows, shares: Sequence[int], where: str) -> list[TextRows]:
     return [_take(rows, sorted(part)) for part in parts]
 
 
-def hold_out(train: TextRows, held: TextRows, what: str, where: str, whole: bool) -> Splits[TextRows]:
+def hold_out(
+    train: TextRows, held: TextRows, what: str, where: str, whole: bool, by_class: bool = False
+) -> Splits[TextRows]:
     """Make splits of training rows and one set of others: halves for validation and test, or a `whole` for validation.
 
-    `what` is what to call the set, as in `official dev set`, and `where` its source.
+    `what` is what to call the set, as in `official dev set`, and `where` its source. With `by_class` both halves get
+    about half of each class; GLUE's dev sets are halved without, as they were when figures were published.
     """
     size = f"the {what} of {len(held):,} rows"
     if whole:
         return Splits(train, held, None, division=f"{size}, whole")
     division = f"{size}, halved by seed {SEED} into validation and test"
+    if by_class:
+        return Splits(train, *divide_by_class(held, (1, 1), where, train_first=False), division=division + BY_CLASS)
     return Splits(train, *divide(held, (1, 1), where), division=division)
 
 
 def _take(rows: TextRows, places: Sequence[int]) -> TextRows:
-    return TextRows(tuple(rows.texts[place] for place in places), tuple(rows.labels[place] for place in places))
+    texts, labels = tuple(rows.texts[place] for place in places), tuple(rows.labels[place] for place in places)
+    numbers = tuple(rows.numbers[place] for place in places) if rows.numbers else tuple(places)
+    return TextRows(texts, labels, numbers=numbers, source=rows.source)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from formwright.core.errors import IllegalInput
-from formwright.tasks.divide import SEED, divide, hold_out
+from formwright.tasks.divide import BY_CLASS, SEED, divide, divide_by_class, hold_out
 from formwright.tasks.labels import LabelKind, Labelling, learn_labels
 from formwright.tasks.rows import Splits, TextRows
 from formwright.tasks.tables import Table
@@ -32,21 +32,22 @@ def find_rows(tables: Mapping[str, Table], kind: LabelKind | None, official_dev:
         raise IllegalInput(f"all texts of {tables['train'].where} are empty; name another column of text")
     if official_dev and "validation" not in rows:
         raise IllegalInput(f"{tables['train'].where} comes without a validation set, so none can be kept whole")
-    return Found(labelling, _divided(rows, official_dev, {name: table.where for name, table in tables.items()}))
+    return Found(labelling, _divided(rows, official_dev, by_class=labelling.kind != "regression"))
 
 
-def _divided(rows: Mapping[str, TextRows], official_dev: bool, where: Mapping[str, str]) -> Splits[TextRows]:
+def _divided(rows: Mapping[str, TextRows], official_dev: bool, by_class: bool) -> Splits[TextRows]:
     train, validation, test = rows["train"], rows.get("validation"), rows.get("test")
+    deal, how = (divide_by_class, BY_CLASS) if by_class else (divide, "")
     if validation is not None and test is not None:
         return Splits(train, validation, test, division="train, validation and test as they came")
     if validation is not None:
-        return hold_out(train, validation, "validation set", where["validation"], official_dev)
+        return hold_out(train, validation, "validation set", validation.source, official_dev, by_class)
     if test is not None:
         division = f"the training set of {len(train):,} rows, divided 90/10 by seed {SEED} into train and validation"
-        kept, validation = divide(train, (90, 10), where["train"])
-        return Splits(kept, validation, test, division=division)
+        kept, validation = deal(train, (90, 10), train.source)
+        return Splits(kept, validation, test, division=division + how)
     division = f"all {len(train):,} rows, divided 80/10/10 by seed {SEED}"
-    return Splits(*divide(train, (80, 10, 10), where["train"]), division=division)
+    return Splits(*deal(train, (80, 10, 10), train.source), division=division + how)
 
 
 def text_task(name: str, source: Callable[[], Splits[TextRows]], found: Found, about: str) -> Task:

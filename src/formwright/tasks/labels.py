@@ -40,7 +40,8 @@ class Labelling:
             else:
                 labels.append(label)
         faults.end()
-        return TextRows(tuple(row[:-1] for row in table.rows), tuple(labels))
+        texts = tuple(row[:-1] for row in table.rows)
+        return TextRows(texts, tuple(labels), numbers=tuple(range(len(table))), source=table.where)
 
     def _score(self, text: str) -> float | None:
         number = as_number(text)

@@ -41,12 +41,13 @@ def own_task(
     kind: LabelKind | None = None,
     official_dev: bool = False,
 ) -> Task:
-    """Make a task of a CSV, TSV or JSON Lines file, or of a folder with a file each for train, validation and test.
+    """Make a task of a CSV, TSV or JSON file, or of a folder with a file each for train, validation and test.
 
     `text` names one or two columns of sentences. Labels are scores where all are numbers and some have a fraction, and
     names of classes otherwise, unless `kind` decides. Files in a folder are called train, validation (or valid, val,
-    dev) and test. A single file is divided 80/10/10 by a fixed seed; in a folder, validation and test are divided off
-    where there is no labelled file for them. `official_dev` keeps a validation file whole, without a test if need be.
+    dev) and test. A single file is divided 80/10/10 by a fixed seed, stratified by class; in a folder, validation and
+    test are divided off where there is no labelled file for them. `official_dev` keeps a validation file whole, without
+    a test if need be. `Task.origins` tells which rows of the files each split holds.
     """
     if not 1 <= len(text) <= 2 or label in text or len(set(text)) < len(text):
         raise IllegalInput(
@@ -76,7 +77,7 @@ def _files(path: Path, label: str) -> tuple[tuple[str, Path], ...]:
     found = {split: file for split, stems in _STEMS.items() if (file := _only(path, stems)) is not None}
     if "train" not in found:
         raise IllegalInput(f"no training rows in {path}: looked for a file called train with the end {_ENDS}")
-    if "test" in found and (names := column_names(found["test"])) and label not in names:
+    if "test" in found and (names := column_names(found["test"], (label,))) and label not in names:
         del found["test"]  # a test without answers, as in a competition; an empty file is refused when it is read
     return tuple(found.items())
 

@@ -23,14 +23,23 @@ def _same_length(what: str, first: int, second: int) -> None:
 
 @dataclass(frozen=True)
 class TextRows:
-    """Sentences, or pairs of them, each with a label: an index into the task's label names, or a score."""
+    """Sentences, or pairs of them, each with a label: an index into the task's label names, or a score.
+
+    `source` is the file that the rows come from, and `numbers` are their places in it: 0 is the first row below the
+    headings, as in a pandas table of the file. Both are empty where the rows were generated, and neither is part of
+    the content: equal rows from other places are equal.
+    """
 
     texts: tuple[tuple[str, ...], ...]
     labels: tuple[int | float, ...]
+    numbers: tuple[int, ...] = field(default=(), compare=False, kw_only=True)
+    source: str = field(default="", compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
         """Refuse labels that do not belong to the texts."""
         _same_length("texts and labels", len(self.texts), len(self.labels))
+        if self.numbers:
+            _same_length("texts and numbers of rows", len(self.texts), len(self.numbers))
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -113,6 +122,17 @@ R_co = TypeVar("R_co", bound=AnyRows, covariant=True)
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where the rows of a split come from: the path of a file, or the name of a dataset's split, and places in it.
+
+    Place 0 is the first row, headings not counted.
+    """
+
+    source: str
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class View(Generic[R_co]):
     """What a search may see of a task."""
 
@@ -132,6 +152,16 @@ class Splits(Generic[R_co]):
     validation: R_co
     test: R_co | None
     division: str = field(default="", kw_only=True)
+
+    @property
+    def origins(self) -> dict[str, Origin]:
+        """Say for each split which rows of which file it holds; splits whose rows came from no table are left out."""
+        parts = {"train": self.train, "validation": self.validation, "test": self.test}
+        return {
+            name: Origin(rows.source, rows.numbers)
+            for name, rows in parts.items()
+            if isinstance(rows, TextRows) and rows.source
+        }
 
     @property
     def view(self) -> View[R_co]:

@@ -22,7 +22,8 @@ def first_rows(rows: R, number: int) -> R:
 
 def some_rows(rows: R, which: slice) -> R:
     """Give the rows of a slice."""
-    return replace(rows, **{field.name: getattr(rows, field.name)[which] for field in fields(rows)})
+    columns = {field.name: getattr(rows, field.name) for field in fields(rows)}
+    return replace(rows, **{name: column[which] for name, column in columns.items() if not isinstance(column, str)})
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,19 @@
-"""Read columns of CSV, TSV and JSON Lines files, and say of every bad row where it is and what was expected."""
+"""Read columns of CSV, TSV and JSON files, and say of every bad row where it is and what was expected."""
 
 import csv
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from formwright.core.errors import IllegalInput, nearest
+from formwright.tasks.json_rows import json_kind, json_objects
 from formwright.tasks.lines import Faults, read_lines
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+_SEPARATORS = (",", ";", "\t", "|")  # of a CSV, the first that fits
 _BROKEN = 0.01  # share of broken rows beyond which a file is not a known one with known flaws
 
 Row = tuple[int, list[str]]  # the line it starts on, and its fields
@@ -38,10 +41,11 @@ def format_of(path: Path) -> str | None:
 def read_table(path: Path, columns: Sequence[str], header: Sequence[str] = (), broken: bool = False) -> Table:
     """Read the named columns of a table.
 
-    Fields of a TSV are never quoted: a quotation mark is a letter like others. Fields of a CSV may be quoted as usual.
-    A JSON Lines file holds one object a line; other values than text are written as in JSON. Files without a line of
-    headings need `header`. Blank lines are skipped. Where `broken` is true, a few rows with too few or too many fields
-    are left out and counted, and are no fault.
+    Fields of a TSV are never quoted: a quotation mark is a letter like others. Fields of a CSV may be quoted as usual,
+    and are separated by commas, semicolons, tabs or vertical bars: by what makes the named columns of its headings, or
+    else the most columns. A JSON Lines file holds one object a line, a `.json` file that or one array of objects; other
+    values than text are written as in JSON. Files without a line of headings need `header`. Blank lines are skipped.
+    Where `broken` is true, a few rows with too few or too many fields are left out and counted, and are no fault.
     """
     faults = Faults(str(path))
     kind = format_of(path)
@@ -59,19 +63,22 @@ def read_table(path: Path, columns: Sequence[str], header: Sequence[str] = (), b
     return Table(str(path), tuple(row for _, row in found), tuple(line for line, _ in found), left_out)
 
 
-def column_names(path: Path) -> tuple[str, ...]:
-    """List the columns of a table: its headings, or the keys of the first JSON object."""
+def column_names(path: Path, wanted: Sequence[str] = ()) -> tuple[str, ...]:
+    """List the columns of a table: its headings, or the keys of the first JSON object.
+
+    `wanted` are columns that are looked for, by which the separator of a CSV is found.
+    """
     faults = Faults(str(path))
     if format_of(path) == "jsonl":
-        first = next(_json_lines(path, faults), (0, {}))[1]
+        first = next(json_objects(path, faults), (0, {}))[1]
         return tuple(first)
-    return tuple(next(_split(path, faults), (0, []))[1])
+    return tuple(next(_split(path, wanted, faults), (0, []))[1])
 
 
 def _fields(
     path: Path, columns: Sequence[str], header: Sequence[str], broken: bool, faults: Faults
 ) -> tuple[list[tuple[int, tuple[str, ...]]], int]:
-    rows = _split(path, faults)
+    rows = _split(path, columns, faults)
     names = header or next(rows, (1, []))[1]
     if not names:
         raise IllegalInput(f"{path} is empty; expected a table with the columns {', '.join(columns)}")
@@ -109,22 +116,37 @@ def missing(column: str, names: Sequence[str]) -> str:
     return f"no column called {column!r}.{hint} The columns are: {some or 'none'}"
 
 
-def _split(path: Path, faults: Faults) -> Iterator[Row]:
+def _split(path: Path, columns: Sequence[str], faults: Faults) -> Iterator[Row]:
     if format_of(path) == "tsv":
         for number, line in enumerate(read_lines(path, faults), start=1):
             text = line.rstrip("\r\n")
             if text.strip():
                 yield number, text.split("\t")
         return
-    reader = csv.reader(read_lines(path, faults), strict=True)
-    start = 1
+    lines = enumerate(read_lines(path, faults), start=1)
+    start, headings = next(((number, line) for number, line in lines if line.strip()), (1, ""))
+    rest = chain([headings], (line for _, line in lines))
+    reader, before = csv.reader(rest, strict=True, delimiter=_separator(headings, columns)), start - 1
     try:
         for fields in reader:
             if fields:
                 yield start, fields
-            start = reader.line_num + 1
+            start = before + reader.line_num + 1
     except csv.Error as error:
         faults.stop(start, _explain(str(error)))
+
+
+def _separator(headings: str, columns: Sequence[str]) -> str:
+    """Find what separates the fields of a CSV, by the line of its headings."""
+
+    def fitness(separator: str) -> tuple[int, int]:
+        try:
+            names = next(csv.reader([headings], delimiter=separator), [])
+        except csv.Error:  # which is reported when the table is read
+            names = []
+        return sum(column in names for column in columns), len(names)
+
+    return max(_SEPARATORS, key=fitness)
 
 
 def _explain(error: str) -> str:
@@ -138,7 +160,7 @@ def _explain(error: str) -> str:
 
 def _objects(path: Path, columns: Sequence[str], faults: Faults) -> list[tuple[int, tuple[str, ...]]]:
     found = []
-    for line, entry in _json_lines(path, faults):
+    for line, entry in json_objects(path, faults):
         wrong = [fault for column in columns if (fault := _fault(entry, column))]
         for fault in wrong:
             faults.add(line, fault)
@@ -152,42 +174,10 @@ def _fault(entry: dict[str, Any], column: str) -> str | None:
         return missing(column, list(entry))
     value = entry[column]
     if value is None or isinstance(value, list | dict):
-        return f"{column!r} is a JSON {_named(value)}; expected text or a number"
+        return f"{column!r} is a JSON {json_kind(value)}; expected text or a number"
     if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
         return f"{column!r} holds half a letter (a lone surrogate); expected text"
     return None
-
-
-def _json_lines(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
-    for line, text in enumerate(read_lines(path, faults), start=1):
-        if not text.strip():
-            continue
-        try:
-            entry = json.loads(text, object_pairs_hook=_without_repeats)
-        except (ValueError, RecursionError) as error:
-            faults.add(
-                line,
-                f"not JSON ({getattr(error, 'msg', 'a value too large or too deep')}); expected one JSON object a line",
-            )
-            continue
-        if isinstance(entry, dict):
-            yield line, entry
-        else:
-            faults.add(line, f"a JSON {_named(entry)}; expected one JSON object a line")
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entry = dict(pairs)
-    if len(entry) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise json.JSONDecodeError(f"the key {next(name for name in names if names.count(name) > 1)!r} twice", "", 0)
-    return entry
-
-
-def _named(entry: Any) -> str:
-    return {list: "array", dict: "object", str: "string", bool: "boolean", type(None): "null"}.get(
-        type(entry), "number"
-    )
 
 
 def written(value: Any) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from formwright.core.remember import remember, remembers
-from formwright.tasks.rows import Splits, View
+from formwright.tasks.rows import Origin, Splits, View
 
 Kind = Literal[
     "sequence-classification",
@@ -51,6 +51,14 @@ class Task:
     def division(self) -> str:
         """Say how the splits were divided, with their sizes; makes the rows. Empty where the source was divided."""
         return _made(self).division
+
+    @property
+    def origins(self) -> dict[str, Origin]:
+        """Say which rows of which file each split holds (`train`, `validation`, `test`), without showing test rows.
+
+        Makes the rows. A split whose rows came from no table, as those of builtin tasks, is left out.
+        """
+        return _made(self).origins
 
     @property
     def has_test(self) -> bool:
