@@ -28,9 +28,7 @@ def search(
     *,
     task: Annotated[
         str,
-        typer.Option(
-            help="A task (`formwright list tasks`), or a CSV, TSV or JSON file.", rich_help_panel=panels.DATA
-        ),
+        typer.Option(help="A task (`formwright list tasks`), or a CSV, TSV or JSON file.", rich_help_panel=panels.DATA),
     ],
     recipe: Annotated[
         str,

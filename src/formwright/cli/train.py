@@ -23,9 +23,7 @@ def train(
     ],
     task: Annotated[
         str,
-        typer.Option(
-            help="A task (`formwright list tasks`), or a CSV, TSV or JSON file.", rich_help_panel=panels.DATA
-        ),
+        typer.Option(help="A task (`formwright list tasks`), or a CSV, TSV or JSON file.", rich_help_panel=panels.DATA),
     ],
     data: Annotated[
         Path | None,
