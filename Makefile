@@ -6,8 +6,8 @@ DATA := ../shared/data
 FIRST := studies/first
 INITDB := $(firstword $(shell command -v initdb) $(wildcard /usr/lib/postgresql/*/bin/initdb))
 CHROMIUM := $(firstword $(shell command -v chromium chromium-browser))
-ALONE := ray$(if $(INITDB), or postgres)$(if $(CHROMIUM), or browser)
-TOGETHER := not ray and not postgres and not browser and $(if $(wildcard $(DATA)),not (data and slow),not data)
+ALONE := ray or alone$(if $(INITDB), or postgres)$(if $(CHROMIUM), or browser)
+TOGETHER := not ray and not alone and not postgres and not browser and $(if $(wildcard $(DATA)),not (data and slow),not data)
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -q
 

@@ -12,13 +12,13 @@ from compress_kit.bench import Bench, Row
 from compress_kit.searching import Network
 from formwright.arch.card import Card
 from formwright.nn.deploy import export, open_file
-from formwright.nn.measure import Trial, measure, measure_file
+from formwright.nn.measure import Trial, measure_file, measure_in_turns
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.metrics import metric
 from formwright.train.judge import batch_of
 
 BATCHES = (1, 32)
-_ROUNDS = 5
+_RUNS = 100
 
 
 def speed(bench: Bench, network: Network, at: dict[str, Row]) -> Row:
@@ -28,21 +28,20 @@ def speed(bench: Bench, network: Network, at: dict[str, Row]) -> Row:
     """
     models = {"teacher": bench.teacher}
     models |= {share: network.weights.extracted(Card.from_json(row["card"])) for share, row in at.items()}
-    times: dict[str, dict[int, list[float]]] = {share: {batch: [] for batch in BATCHES} for share in models}
-    for _ in range(_ROUNDS):
-        for share, model in models.items():
-            for batch in BATCHES:
-                found = measure(model, batch, bench.started.length, runs=20, warmup=3, memory=False)
-                times[share][batch].append(found.median_ms)
+    times: dict[str, dict[int, float]] = {share: {} for share in models}
+    for batch in BATCHES:
+        found = measure_in_turns(list(models.values()), Trial(batch, bench.started.length, runs=_RUNS))
+        for share, latency in zip(models, found, strict=True):
+            times[share][batch] = latency.median_ms
     found_at = {share: _facts(bench, models[share], times[share], times["teacher"]) for share in models}
     return found_at | {"int8": eight_bits(bench, models["50%"]) if "50%" in models else None}
 
 
-def _facts(bench: Bench, model: TaskModel, times: dict[int, list[float]], full: dict[int, list[float]]) -> Row:
+def _facts(bench: Bench, model: TaskModel, times: dict[int, float], full: dict[int, float]) -> Row:
     share = bench.share(model.transformer.card)
     found: Row = {"macs": share}
     for batch in BATCHES:
-        ms, whole = min(times[batch]), min(full[batch])  # of the medians of several rounds
+        ms, whole = times[batch], full[batch]
         found |= {f"ms at {batch}": ms, f"time at {batch}": ms / whole, f"yield at {batch}": share * whole / ms}
     return found
 

@@ -17,7 +17,7 @@ import numpy as np
 from formwright.arch.card import Card
 from formwright.core.rng import derive
 from formwright.nn.build import build
-from formwright.nn.measure import measure
+from formwright.nn.measure import Trial, measure
 from formwright.space.space import Space
 
 Measured = Callable[[Card], float]
@@ -37,8 +37,7 @@ def quick(length: int) -> Measured:
     """Measure one row of so many tokens on one thread."""
 
     def milliseconds(card: Card) -> float:
-        # the fast end of the runs: whatever else the machine does makes runs slower, never faster
-        return measure(build(card), length=length, runs=60, warmup=5, memory=False).low_ms
+        return measure(build(card), Trial(length=length, runs=60), memory=False).median_ms
 
     return milliseconds
 

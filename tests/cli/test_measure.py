@@ -35,31 +35,34 @@ def test_a_card_as_json(run: Run) -> None:
         "peak_memory_mb": 12.34,
     }
     assert {name: done.data[name] for name in expected} == expected
-    assert set(done.data) - set(expected) == {"low_ms", "median_ms", "high_ms", "drift"}
+    assert set(done.data) - set(expected) == {"low_ms", "median_ms", "high_ms", "spread", "waited", "busy", "device"}
 
 
 def test_a_card_as_a_table(run: Run) -> None:
     done = run("measure", "bert-tiny", "--runs", 3, "--length", 8)
     assert (done.code, done.err) == (0, "")
-    for fact in ("4,385,920", "12.3 MB", "median latency", "90 % of the runs", "3 runs in torch", "1 x 8 tokens"):
+    for fact in ("4,385,920", "12.3 MB", "latency", "90 % of the runs", "3 runs in torch", "1 x 8 tokens"):
         assert fact in done.out
     assert f"1 thread, {measuring.cpu_name()}" in " ".join(done.out.split())
 
 
-def latency(drift: float, memory: float | None) -> Any:
-    return lambda *_, **__: measuring.Latency(1.0, 0.5, 2.0, drift, 50, 2, "torch", "abacus", memory)
+def latency(busy: bool, memory: float | None) -> Any:
+    found = measuring.Latency(1.0, 0.5, 2.0, 0.25, 0.5, busy, 50, 2, "torch", "cpu", "abacus", memory)
+    return lambda *_, **__: found
 
 
 def test_a_busy_machine_and_unknown_memory_are_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measuring, "measure", latency(0.25, None))
+    monkeypatch.setattr(measuring, "measure", latency(True, None))
     done = run("measure", "autoformer-t", "--threads", 2)
     for fact in (
         "not known on this system",
-        "took 25% more time: the machine was busy",
+        "busy",
+        "50%",
+        "25%",
         "each 1 x 224 x 224 pixels, 2 threads",
     ):
         assert fact in done.out
-    monkeypatch.setattr(measuring, "measure", latency(0.05, None))
+    monkeypatch.setattr(measuring, "measure", latency(False, None))
     assert "busy" not in run("measure", "autoformer-t").out
 
 
@@ -67,7 +70,7 @@ def test_a_folder_that_was_exported_for_a_runtime(run: Run, tmp_path: Path, monk
     (tmp_path / "model.onnx").write_bytes(b"")
     (tmp_path / "card.json").write_bytes(load_card("bert-tiny").canonical)
     seen = []
-    monkeypatch.setattr(measuring, "measure_file", lambda path, *_: seen.append(path) or latency(0.0, 1.0)())
+    monkeypatch.setattr(measuring, "measure_file", lambda path, *_: seen.append(path) or latency(False, 1.0)())
     done = run("measure", tmp_path, "--json")
     assert (done.code, done.data["params"]) == (0, 4_385_920)
     assert seen == [tmp_path / "model.onnx"]
@@ -98,3 +101,11 @@ def test_users_errors(run: Run, arguments: list[object], message: str) -> None:
     done = run("measure", *arguments)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
+
+
+def test_a_device_that_is_not_there_is_refused(run: Run, tmp_path: Path) -> None:
+    assert run("measure", "bert-tiny", "--runs", 2, "--length", 4, "--device", "cpu", "--json").data["device"] == "cpu"
+    for device, fact in (("tpu", "cuda, mps, cpu"), ("mps", "mps")):
+        done = run("measure", "bert-tiny", "--device", device)
+        assert (done.code, done.out) == (2, "")
+        assert fact in done.err

@@ -9,11 +9,10 @@ from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
-from formwright.nn import measure as measuring
 from formwright.nn.build import build
 from formwright.nn.deploy import Runtime
 from formwright.nn.heads import HeadSpec
-from formwright.nn.measure import Trial, cpu_name, measure
+from formwright.nn.measure import Trial, cpu_name, measure, measure_in_turns
 
 CARD = Card(stack((block(MIXERS["sdp"], "post"),)), pooler=True)
 
@@ -27,8 +26,8 @@ def test_a_model_is_measured_and_left_as_it_was() -> None:
             (module.training, torch.is_inference_mode_enabled(), torch.get_num_threads(), gc.isenabled())
         )
     )
-    found = measure(model, batch=2, length=9, threads=2, runs=20, warmup=3, memory=False)
-    assert seen == [(False, True, 2, True)] * 3 + [(False, True, 2, False)] * 20
+    found = measure(model, Trial(2, 9, 2, runs=20, warmup=3), memory=False)
+    assert seen == [(False, True, 2, True)] * 3 + [(False, True, 2, False)] * 24  # four of them bring caches back
     assert (model.training, torch.get_num_threads(), gc.isenabled()) == (True, before, True)
     assert not torch.is_inference_mode_enabled()
     assert 0 < found.low_ms <= found.median_ms <= found.high_ms < 1000
@@ -41,23 +40,25 @@ def test_a_failing_model_leaves_nothing_behind() -> None:
     before = torch.get_num_threads()
     model.register_forward_hook(lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        measure(model, length=5, threads=before + 1, memory=False)
+        measure(model, Trial(length=5, threads=before + 1), memory=False)
     assert (model.training, torch.get_num_threads(), gc.isenabled()) == (True, before, True)
 
 
 def test_longer_sentences_take_longer() -> None:
     model = build(Card(Stack(TokenEmbedding(100, 64), (Block(64, Attention(2, 32), (256,)),) * 2)))
-    short, long = (measure(model, batch=8, length=length, runs=15, memory=False).low_ms for length in (4, 256))
+    short, long = (measure(model, Trial(8, length, runs=15), memory=False).median_ms for length in (4, 256))
     assert long > 3 * short
 
 
-def test_interval_and_drift() -> None:
-    times = [float(number) for number in range(101)]
-    found = measuring._latency(times, Trial(runs=101), "torch", 1.5)
-    assert (found.low_ms, found.median_ms, found.high_ms) == (5.0, 50.0, 95.0)
-    assert found.drift == pytest.approx(75 / 24.5 - 1)
-    assert found.peak_memory_mb == 1.5
-    assert measuring._latency([2.0] * 10, Trial(runs=10), "torch", None).drift == 0
+def test_models_that_are_compared_are_measured_in_turns() -> None:
+    seen: list[int] = []
+    models = [build(CARD) for _ in range(2)]
+    for number, model in enumerate(models):
+        model.register_forward_pre_hook(lambda *_, number=number: seen.append(number))
+    found = measure_in_turns(models, Trial(length=5, runs=10, warmup=0))
+    assert seen == ([0] * 6 + [1] * 6) * 2
+    assert [one.runs for one in found] == [10, 10]
+    assert all(one.peak_memory_mb is None for one in found)
 
 
 @pytest.mark.parametrize("trial", [{"threads": 0}, {"runs": 1}, {"warmup": -1}])
@@ -69,14 +70,14 @@ def test_a_trial_that_measures_nothing_is_refused(trial: dict[str, int]) -> None
 @pytest.mark.parametrize("runtime", ["torch", "onnxruntime"])
 def test_what_the_design_cannot_read_is_refused_at_once(runtime: Runtime) -> None:
     with pytest.raises(IllegalInput, match="positions for 64"):
-        measure(build(CARD), length=65, runtime=runtime)
+        measure(build(CARD), Trial(length=65), runtime)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("runtime", ["onnxruntime", "openvino"])
 def test_other_runtimes(runtime: Runtime) -> None:
-    found = measure(build(CARD), batch=2, length=9, runtime=runtime, runs=10)
+    found = measure(build(CARD), Trial(2, 9, runs=10), runtime)
     assert found.runtime == runtime
     assert 0 < found.low_ms <= found.median_ms <= found.high_ms < 1000
     assert found.peak_memory_mb is None or 0 < found.peak_memory_mb < 500

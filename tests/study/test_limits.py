@@ -1,13 +1,18 @@
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
+from tests.study.test_latency import ONE
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.cost import macs, params
+from formwright.nn.measure import Latency
 from formwright.space import Choice, Record, Space
 from formwright.space.zoo import load_space
+from formwright.study.latency import REPEATED, LeastLatency
 from formwright.study.limits import Limits, cost
 from formwright.testing.spaces import large, layered, small, tiny
 
@@ -26,7 +31,6 @@ def test_limits_are_sorted_by_when_they_can_be_checked() -> None:
 def test_no_limits_allow_everything() -> None:
     limits = Limits.parse([], 16)
     assert limits.legal(CARDS[0])
-    assert limits.gate(lambda _: pytest.fail("nothing to measure"))(CARDS[0]) is None
     limits.refuse_impossible(tiny(), 0)
 
 
@@ -48,20 +52,6 @@ def test_operations_are_counted_at_the_length_of_the_study() -> None:
     assert cost(CARDS[0], "macs", 8) < cost(CARDS[0], "macs", 16) == macs(CARDS[0], 16)
 
 
-@pytest.mark.parametrize(
-    ("found", "told"), [(4.0, None), (5.0, None), (6.25, "latency_ms is 6.25, beyond the limit latency_ms<=5.0")]
-)
-def test_the_gate_measures(found: float, told: str | None) -> None:
-    measured: list[Card] = []
-
-    def measure(card: Card) -> float:
-        measured.append(card)
-        return found
-
-    assert Limits.parse(["latency_ms<=5"], 16).gate(measure)(CARDS[0]) == told
-    assert measured == [CARDS[0]]
-
-
 def test_an_impossible_limit_names_the_nearest_design() -> None:
     smallest = min(map(params, CARDS))
     with pytest.raises(IllegalInput) as caught:
@@ -76,28 +66,55 @@ def test_a_limit_that_a_single_design_keeps_is_possible() -> None:
 
 @pytest.mark.parametrize(("fastest", "refused"), [(9.0, False), (10.0, False), (10.5, True)])
 def test_a_latency_that_is_missed_by_far_is_refused(fastest: float, refused: bool) -> None:
-    measured: list[float] = []
+    measured: list[Card] = []
 
-    def measure(card: Card) -> float:
-        measured.append(macs(card, 16))
-        return fastest + 3 - len(measured)
+    def measure(card: Card) -> Latency:
+        measured.append(card)
+        return replace(ONE, median_ms=fastest)
 
-    limits = Limits.parse(["latency_ms<=5"], 16)
+    limits, latency = Limits.parse(["latency_ms<=5"], 16), LeastLatency(measure, pause=lambda _: None)
     if refused:
-        told = r"no design of small with latency_ms<=5\.0 is .*; the fastest of 3 small ones takes 10\.5 ms"
-        with pytest.raises(IllegalInput, match=told):
-            limits.refuse_far_too_fast(small(), 0, measure)
+        with pytest.raises(IllegalInput, match=r"(?s)small.*latency_ms<=5.*10\.5 ms"):
+            limits.check_latency_feasible(small(), 0, latency)
+        assert len(measured) == 3 * (1 + REPEATED)  # three designs, and each again before that is believed
     else:
-        limits.refuse_far_too_fast(small(), 0, measure)
-    assert len(measured) == 3
-    assert max(measured) < sorted(macs(card, 16) for card in CARDS)[len(CARDS) // 2]
+        limits.check_latency_feasible(small(), 0, latency)
+    assert macs(measured[0], 16) == min(macs(card, 16) for card in CARDS)
+
+
+def least_macs(space: Space, limits: Sequence[str] = ()) -> int:
+    """Give the MACs of the design that is measured to see whether a latency is to be expected."""
+    measured: list[int] = []
+
+    def measure(card: Card) -> Latency:
+        measured.append(macs(card, 16))
+        return ONE
+
+    Limits.parse(["latency_ms<=5", *limits], 16).check_latency_feasible(space, 0, LeastLatency(measure))
+    return measured[0]
+
+
+def test_the_fastest_design_is_looked_for_by_its_macs() -> None:
+    nano = load_space("flexibert-nano")
+    assert least_macs(nano) == min(macs(nano.card(design), 16) for design in nano.enumerate())
+    least = layered("least", (4,), (16,), ())
+    smallest = min(macs(least.card(design), 16) for design in least.enumerate())
+    assert least_macs(large()) == smallest  # a space too large to list
+
+
+def test_it_keeps_the_limits_that_are_counted() -> None:
+    most = sorted(map(params, CARDS))[len(CARDS) // 2]
+    expected = min(macs(card, 16) for card in CARDS if params(card) >= most)
+    assert least_macs(small(), [f"params>={most}"]) == expected
 
 
 def test_nothing_is_measured_without_a_limit_on_it() -> None:
-    def measure(_: Card) -> float:
+    def measure(_: Card) -> Latency:
         pytest.fail("measured")
 
-    Limits.parse(["params<=5"], 16).refuse_far_too_fast(small(), 0, measure)
+    limits, latency = Limits.parse(["params<=5"], 16), LeastLatency(measure)
+    limits.check_latency_feasible(small(), 0, latency)
+    assert limits.gate(latency)(CARDS[0]) is None
 
 
 def test_limits_that_exclude_each_other_are_refused_together() -> None:

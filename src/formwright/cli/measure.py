@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from formwright.nn.measure import Latency, Trial
 
 _FILES = {"model.onnx": "onnxruntime", "model.xml": "openvino"}
-_BUSY = 0.1  # a drift beyond which a measurement is not to be trusted
 
 
 class RuntimeName(StrEnum):
@@ -42,6 +41,9 @@ def measure(
         RuntimeName | None,
         typer.Option(help="Runtime: torch, or the one that an exported folder is for.", rich_help_panel=panels.RUNNING),
     ] = None,
+    device: Annotated[
+        str, typer.Option(help="Device of torch: cpu, cuda, mps or auto.", rich_help_panel=panels.RUNNING)
+    ] = "cpu",
     runs: Annotated[int, typer.Option(min=2, help="Number of timed runs.", rich_help_panel=panels.MEASUREMENT)] = 50,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
@@ -49,9 +51,12 @@ def measure(
 ) -> None:
     """Measure a model on this machine: latency with its 90 % interval, peak memory, parameters and MACs."""
     from formwright.nn.measure import Trial
+    from formwright.train.device import choose_device
 
-    trial = Trial(batch, length, threads, runs)
+    trial = Trial(batch, length, threads, runs, device=choose_device(device).type)
     file = _exported_file(Path(source))
+    if trial.device != "cpu" and (file or runtime not in (None, RuntimeName.TORCH)):
+        raise IllegalInput(f"--device {device} is for models that run in torch; other runtimes use the processor")
     name, card, latency = _measure_file(file, runtime, trial) if file else _measure_model(source, runtime, trial)
     facts = _facts(name, card, trial, latency)
     if as_json:
@@ -90,8 +95,7 @@ def _measure_model(source: str, runtime: RuntimeName | None, trial: "Trial") -> 
         if not isinstance(found, NamedCard):
             raise IllegalInput(f"{source} is a space of designs; measure one of them, or a published card")
         name, model = found.name, build(found.card)
-    sizes = (trial.batch, trial.length, trial.threads)
-    latency = measuring.measure(model, *sizes, (runtime or RuntimeName.TORCH).value, trial.runs, trial.warmup)
+    latency = measuring.measure(model, trial, (runtime or RuntimeName.TORCH).value)
     return name, card_of(model), latency
 
 
@@ -119,12 +123,15 @@ def _print(facts: dict[str, Any], card: "Card") -> None:
         ("parameters", f"{facts['params']:,}"),
         (f"MACs at {size}", f"{facts['macs']:,}"),
         ("peak memory", "not known on this system" if memory is None else f"{memory:,.1f} MB"),
-        ("median latency", f"{facts['median_ms']:,.3f} ms"),
+        ("latency", f"{facts['median_ms']:,.3f} ms"),
         ("90 % of the runs", f"{facts['low_ms']:,.3f} to {facts['high_ms']:,.3f} ms"),
     ]
     print_table([facts["name"], ">measured"], rows)
     threads = "1 thread" if facts["threads"] == 1 else f"{facts['threads']} threads"
     echo(f"{facts['runs']} runs in {facts['runtime']}, each {facts['batch']} x {size}, {threads}, {facts['cpu']}")
-    if abs(facts["drift"]) > _BUSY:
-        drift = f"{abs(facts['drift']):.0%} {'more' if facts['drift'] > 0 else 'less'} time"
-        echo(f"the second half of the runs took {drift}: the machine was busy, measure again")
+    if facts["busy"]:
+        waited = f", {facts['waited']:.0%} of the time was spent waiting for a processor" if facts["waited"] else ""
+        echo(
+            f"the machine is busy with other work{waited}: the latency is that of the quietest of several windows "
+            f"(spread {facts['spread']:.0%}); for an exact figure measure again when the machine is idle"
+        )

@@ -10,7 +10,7 @@ from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
 from formwright.cost.latency_table import LatencyTable, PartTimes
 from formwright.nn.build import build
-from formwright.nn.measure import measure
+from formwright.nn.measure import Trial, measure
 from formwright.space.zoo.elastic import elastic
 
 Measured = Callable[[Card], float]
@@ -35,8 +35,7 @@ def quick(length: int, threads: int = 1) -> Measured:
     """Measure one row of so many tokens."""
 
     def milliseconds(card: Card) -> float:
-        # the fast end of the runs: whatever else the machine does makes runs slower, never faster
-        return measure(build(card), length=length, threads=threads, runs=20, warmup=3, memory=False).low_ms
+        return measure(build(card), Trial(1, length, threads, runs=20, warmup=3), memory=False).median_ms
 
     return milliseconds
 

@@ -1,16 +1,13 @@
 """Measure how long a model takes on this machine, in torch or in another runtime."""
 
-import gc
 import platform
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from formwright.arch.card import Card
@@ -19,6 +16,7 @@ from formwright.nn.deploy import Kind, Runtime, export, open_file
 from formwright.nn.deploy.interface import Inputs, NamedModel, card_of, random_inputs
 from formwright.nn.memory import peak_memory_of_file, peak_memory_of_model
 from formwright.nn.task_model import TaskModel
+from formwright.nn.timing import Clock, Run, Timing, timed_in_turns
 from formwright.nn.transformer import Transformer
 
 _KINDS: dict[str, Kind] = {"onnxruntime": "onnx", "openvino": "openvino"}
@@ -31,16 +29,17 @@ MOST_TOKENS = 1 << 24  # far beyond what fits into memory as activations
 
 @dataclass(frozen=True)
 class Trial:
-    """Say what to measure: sentences in a batch, tokens in a sentence, and how often."""
+    """Say what to measure: sentences in a batch, tokens in a sentence, how often, and on which device of torch."""
 
     batch: int = 1
     length: int = 128
     threads: int = 1
     runs: int = 50
     warmup: int = 5
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
-        """Refuse a trial that measures nothing."""
+        """Refuse a trial that measures nothing, or that no machine could run."""
         if self.threads < 1 or self.runs < 2 or self.warmup < 0:
             raise IllegalInput(
                 f"a measurement takes at least 1 thread, 2 runs and 0 warm-up runs, not {self.threads}, {self.runs} "
@@ -55,101 +54,130 @@ class Trial:
 
 @dataclass(frozen=True)
 class Latency:
-    """Milliseconds of one forward pass: the median and, from `low_ms` to `high_ms`, the middle 90 % of the runs.
+    """Milliseconds of one forward pass: of the quietest of several windows, and the middle 90 % of all runs.
 
-    `drift` is how much slower the second half of the runs was than the first, as a fraction; far from 0, the machine
-    was busy with something else. `peak_memory_mb` (10^6 bytes) is what weights and activations took at most in a fresh
-    process, libraries aside; None where it was not asked for or the system does not tell.
+    `median_ms` is what the model takes when the machine has nothing else to do, as far as that could be seen; `busy`
+    says whether it had. `spread` and `waited` are those of `Timing`. `peak_memory_mb` (10^6 bytes) is what weights and
+    activations took at most in a fresh process, libraries aside; None where it was not asked for, the model does not
+    run on the processor, or the system does not tell.
     """
 
     median_ms: float
     low_ms: float
     high_ms: float
-    drift: float
+    spread: float
+    waited: float | None
+    busy: bool
     runs: int
     threads: int
     runtime: Runtime
+    device: str
     cpu: str
     peak_memory_mb: float | None
 
 
+@dataclass(frozen=True)
+class ExportedFile:
+    """A file that `export` wrote, and the design in it."""
+
+    path: Path
+    card: Card
+
+
+Measurable = TaskModel | Transformer | ExportedFile
+
+
 def measure(
-    model: TaskModel | Transformer,
-    batch: int = 1,
-    length: int = 128,
-    threads: int = 1,
-    runtime: Runtime = "torch",
-    runs: int = 50,
-    warmup: int = 5,
-    memory: bool = True,
+    model: TaskModel | Transformer, trial: Trial | None = None, runtime: Runtime = "torch", memory: bool = True
 ) -> Latency:
     """Measure a model on random sentences without padding; other runtimes than torch run an export of it.
 
     `memory` also measures the peak memory, which takes a few seconds more.
     """
-    trial = Trial(batch, length, threads, runs, warmup)
-    inputs = _inputs(card_of(model), trial)
+    trial = trial or Trial()
     if runtime != "torch":
+        inputs_of(card_of(model), trial)  # refuses what the design cannot read before it is exported
         with tempfile.TemporaryDirectory() as folder:
             path = export(model, _KINDS[runtime], Path(folder)).path
             return measure_file(path, card_of(model), trial, memory)
-    with _running(model, threads):
-        named = NamedModel(model).eval()
-        times = _timed(lambda: named(**inputs), trial)
-    return _latency(times, trial, runtime, peak_memory_of_model(model, inputs, threads) if memory else None)
+    return measure_in_turns([model], trial, memory)[0]
 
 
 def measure_file(path: Path, card: Card, trial: Trial, memory: bool = True) -> Latency:
     """Measure an exported file of a design, in the runtime that it was written for."""
-    inputs = _inputs(card, trial)
-    arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
-    run = open_file(path, trial.threads)
-    times = _timed(lambda: run(arrays), trial)
-    peak = peak_memory_of_file(path, inputs, trial.threads) if memory else None
-    return _latency(times, trial, _RUNTIMES[path.suffix], peak)
+    return measure_in_turns([ExportedFile(path, card)], trial, memory)[0]
 
 
-def _inputs(card: Card, trial: Trial) -> Inputs:
+def measure_in_turns(
+    models: Sequence[Measurable], trial: Trial, memory: bool = False, clock: Clock | None = None
+) -> list[Latency]:
+    """Measure models that are to be compared: in turns, so that a busy time falls on all of them alike."""
+    on_cpu = trial.device == "cpu"
+    clock = clock or (Clock.of(trial.threads) if on_cpu else Clock())
+    with ExitStack() as stack:
+        runs = [stack.enter_context(_runnable(model, trial)) for model in models]
+        timings = timed_in_turns(runs, trial.runs, trial.warmup, clock)
+    peaks = [_peak(model, trial) if memory and on_cpu else None for model in models]
+    return [_latency(*each, trial) for each in zip(models, timings, peaks, strict=True)]
+
+
+def _latency(model: Measurable, timing: Timing, peak: float | None, trial: Trial) -> Latency:
+    runtime: Runtime = _RUNTIMES[model.path.suffix] if isinstance(model, ExportedFile) else "torch"
+    measured = (timing.spread, timing.waited, timing.busy, timing.runs)
+    return Latency(
+        timing.median_ms,
+        timing.low_ms,
+        timing.high_ms,
+        *measured,
+        trial.threads,
+        runtime,
+        trial.device,
+        cpu_name(),
+        peak,
+    )
+
+
+def inputs_of(card: Card, trial: Trial) -> Inputs:
+    """Draw the sentences that a trial measures a design on."""
     return random_inputs(card, trial.batch, trial.length, torch.Generator().manual_seed(0))
 
 
+def _peak(model: Measurable, trial: Trial) -> float | None:
+    if isinstance(model, ExportedFile):
+        return peak_memory_of_file(model.path, inputs_of(model.card, trial), trial.threads)
+    return peak_memory_of_model(model, inputs_of(card_of(model), trial), trial.threads)
+
+
 @contextmanager
-def _running(model: TaskModel | Transformer, threads: int) -> Iterator[None]:
-    """Evaluate without gradients on so many threads, and leave model and torch as they were."""
-    before, training = torch.get_num_threads(), model.training
-    torch.set_num_threads(threads)
+def _runnable(model: Measurable, trial: Trial) -> Iterator[Run]:
+    """Give what runs a model once, on so many threads; leave the model and torch as they were."""
+    if isinstance(model, ExportedFile):
+        inputs = inputs_of(model.card, trial)
+        run = open_file(model.path, trial.threads)
+        arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
+        yield lambda: run(arrays)
+        return
+    inputs = inputs_of(card_of(model), trial)
+    before, training, place = torch.get_num_threads(), model.training, next(model.parameters()).device
+    torch.set_num_threads(trial.threads)
+    device = torch.device(trial.device)
     try:
         with torch.inference_mode():
-            yield
+            named = NamedModel(model.to(device)).eval()
+            there = {name: tensor.to(device) for name, tensor in inputs.items()}
+            yield lambda: _finished(named(**there), device)
     finally:
-        model.train(training)
+        model.to(place).train(training)
         torch.set_num_threads(before)
 
 
-def _timed(run: Callable[[], Any], trial: Trial) -> list[float]:
-    """Give the milliseconds of each run after the warm-up; the garbage collector waits meanwhile."""
-    for _ in range(trial.warmup):
-        run()
-    collecting = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        times = []
-        for _ in range(trial.runs):
-            start = time.perf_counter()
-            run()
-            times.append((time.perf_counter() - start) * 1e3)
-        return times
-    finally:
-        if collecting:
-            gc.enable()
-
-
-def _latency(times: list[float], trial: Trial, runtime: Runtime, peak: float | None) -> Latency:
-    low, median, high = (float(value) for value in np.quantile(times, (0.05, 0.5, 0.95)))
-    half = len(times) // 2
-    drift = float(np.median(times[half:]) / np.median(times[:half])) - 1
-    return Latency(median, low, high, drift, trial.runs, trial.threads, runtime, cpu_name(), peak)
+def _finished(result: Any, device: torch.device) -> Any:
+    """Wait until a device has computed what it was told to."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
+    return result
 
 
 def cpu_name() -> str:

@@ -1,9 +1,8 @@
 """From the names in a configuration to the parts of a study."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +13,6 @@ from formwright.core.protocols import Evaluator, Searcher
 from formwright.core.records import Objective
 from formwright.core.rng import derive
 from formwright.cost import COSTS
-from formwright.cost.latency_table import LatencyTable
 from formwright.evaluate.bi_branch import BiBranch
 from formwright.evaluate.by_proxy import ByProxy
 from formwright.evaluate.combine import Combine
@@ -24,10 +22,8 @@ from formwright.evaluate.pretrained import Pretrained, Pretraining
 from formwright.evaluate.shared import Shared, SharedWeights
 from formwright.evaluate.staged import Staged
 from formwright.evaluate.training import Trainer
-from formwright.nn.build import build
 from formwright.nn.heads import refuse_head
 from formwright.nn.hf.load import from_hf
-from formwright.nn.measure import measure
 from formwright.nn.settings import Settings
 from formwright.search import make_searcher
 from formwright.search.first import First
@@ -35,6 +31,7 @@ from formwright.search.neighbours import Nearness
 from formwright.search.unseen import listable
 from formwright.space.space import Space
 from formwright.study.config import Config, TaskChoice, TrainingChoice
+from formwright.study.latency import latency_of
 from formwright.study.limits import ALWAYS, LATENCY, Limits, cost
 from formwright.study.log import Log
 from formwright.study.spaces import find_space
@@ -51,7 +48,6 @@ from formwright.train.fit import Training, head_of
 from formwright.train.prepare import prepare
 from formwright.train.recipe import Decay, Recipe
 
-_REMEMBERED = 256  # cards whose latency is known
 _BUILT = 10_000  # designs that are built before a study begins, where all can be listed
 _SAMPLED = 20  # designs of a space that are looked at before it is searched with shared weights
 DEFAULT_PROXY = "synflow"
@@ -64,7 +60,7 @@ def assemble(config: Config, log: Log, folder: Path) -> Study:
     objectives = all_objectives(config, limits)
     searcher = _searcher(_as_planned(config, log), space, limits)
     # measured once for each card: by the gate, before anything is trained, and not again for the observation
-    latency = lru_cache(_REMEMBERED)(latency_of(config))
+    latency = latency_of(config)
     evaluator = make_evaluator(config, objectives, latency)
     return Study(log, space, searcher, evaluator, objectives, config.stop, folder, config.seed, limits.gate(latency))
 
@@ -88,7 +84,7 @@ def refuse_faulty(config: Config) -> None:
     prepare(task, card, config.training.length)
     _build_all(space)
     limits.refuse_impossible(space, config.seed)
-    limits.refuse_far_too_fast(space, config.seed, partial(latency_ms, length=config.training.length))
+    limits.check_latency_feasible(space, config.seed, latency_of(config))
 
 
 def _build_all(space: Space) -> None:
@@ -237,17 +233,6 @@ def _raced_costs(config: Config) -> list[Callable[[Card], float]]:
     return [latency_of(config) if name == LATENCY else partial(counted, name=name) for name in lowered]
 
 
-def latency_of(config: Config) -> Callable[[Card], float]:
-    """Give the function that tells the milliseconds of a card: by a table where there is one, else by measuring."""
-    if config.latency_table is None:
-        return partial(latency_ms, length=config.training.length)
-    path = Path(config.latency_table)
-    try:
-        return LatencyTable.from_json(json.loads(path.read_bytes()))
-    except (OSError, ValueError) as error:
-        raise IllegalInput(f"cannot read the latency table {path}: {error}") from None
-
-
 def make_pretraining(config: Config, steps: int) -> Pretraining:
     """Make what pretrains designs before they are trained for so many steps, longer where these are more."""
     share = steps / config.training.steps
@@ -267,8 +252,3 @@ def make_teaching(config: Config) -> Teaching | None:
 
 def _proxies(config: Config) -> tuple[str, ...]:
     return config.proxies or (DEFAULT_PROXY,)
-
-
-def latency_ms(card: Card, length: int) -> float:
-    """Measure the median milliseconds of one row through a model of a card, on this machine, with one thread."""
-    return measure(build(card), length=length, runs=20, warmup=3, memory=False).median_ms

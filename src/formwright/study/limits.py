@@ -1,10 +1,10 @@
 """Limits of a study: those known from the card alone, those that are measured, and those on scores."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.random import Generator
 
@@ -17,11 +17,16 @@ from formwright.search.scores import violation
 from formwright.search.unseen import listable
 from formwright.space.space import Space
 
+if TYPE_CHECKING:
+    from formwright.study.latency import LatencyOf
+
 LATENCY = "latency_ms"
 ALWAYS = ("params", "macs")  # costs that every observation has
 _SAMPLES = 500
 _STEPS = 200
 _MEASURED = 3
+_LISTED = 20_000  # designs that are all counted to find those with the fewest MACs
+_KEPT = 1_000
 
 
 @dataclass(frozen=True)
@@ -56,15 +61,15 @@ class Limits:
         """Tell whether a card keeps the cheap limits."""
         return all(limit.meets(cost(card, limit.name, self.length)) for limit in self.cheap)
 
-    def gate(self, measure: Callable[[Card], float]) -> Callable[[Card], str | None]:
+    def gate(self, latency: "LatencyOf") -> Callable[[Card], str | None]:
         """Give the function that says which measured limit a card breaks."""
 
         def refusal(card: Card) -> str | None:
             if not self.measured:
                 return None
-            found = measure(card)
+            found = latency.decided(card, lambda value: all(limit.meets(value) for limit in self.measured))
             broken = next((limit for limit in self.measured if not limit.meets(found)), None)
-            return None if broken is None else f"{LATENCY} is {found:.3g}, beyond the limit {broken}"
+            return None if broken is None else f"{LATENCY} is {found:.3g}, beyond the limit {broken}{busy(latency)}"
 
         return refusal
 
@@ -76,7 +81,8 @@ class Limits:
         if not self.cheap:
             return
         rng = derive(seed, "feasible")
-        found = chain([space.sample(rng)], space.enumerate()) if listable(space) else self._downhill(space, rng)
+        listed = chain([space.sample(rng)], space.enumerate()) if listable(space) else None
+        found = listed or self._downhill(space, rng, lambda design: self._broken(space.card(design)))
         card = space.card(self._nearest(space, found))
         if self.legal(card):
             return
@@ -87,24 +93,43 @@ class Limits:
             f"no design of {space.name} with {wanted} was found; the nearest has {costs}. Loosen the limit"
         )
 
-    def refuse_far_too_fast(self, space: Space, seed: int, measure: Callable[[Card], float]) -> None:
-        """Measure a few of the smallest designs; refuse a limit that the fastest of them misses by a factor of two.
+    def check_latency_feasible(self, space: Space, seed: int, latency: "LatencyOf") -> None:
+        """Measure the designs with the fewest MACs; refuse a limit that the fastest misses by a factor of two.
 
-        A nearer miss may be chance, or another design may keep the limit.
+        A nearer miss may be chance, or a design with more MACs may be faster.
         """
         if not self.measured:
             return
-        rng = derive(seed, "fast")
-        cards = [space.card(space.sample(rng)) for _ in range(_SAMPLES // 10)]
-        legal = [card for card in cards if self.legal(card)] or cards
-        smallest = sorted(legal, key=lambda card: cost(card, "macs", self.length))[:_MEASURED]
-        fastest = min(map(measure, smallest))
-        for limit in self.measured:
-            if violation(limit, fastest) > 1.0:
-                found = f"the fastest of {len(smallest)} small ones takes {fastest:.3g} ms"
-                raise IllegalInput(
-                    f"no design of {space.name} with {limit} is to be expected; {found}. Loosen the limit"
-                )
+
+        def near(value: float) -> bool:
+            return all(violation(limit, value) <= 1.0 for limit in self.measured)
+
+        smallest, fastest = self._fewest_macs(space, derive(seed, "fast")), math.inf
+        for card in smallest:
+            fastest = min(fastest, latency.decided(card, near))
+            if near(fastest):
+                return
+        raise IllegalInput(
+            f"no design of {space.name} with {' and '.join(map(str, self.measured))} is to be expected: of the "
+            f"{len(smallest)} designs with the fewest MACs the fastest takes {fastest:.3g} ms at {self.length} tokens"
+            f"{busy(latency)}. Loosen the limit"
+        )
+
+    def _fewest_macs(self, space: Space, rng: Generator) -> list[Card]:
+        """Find the designs with the fewest MACs among those that keep the cheap limits."""
+
+        def key(design: Any) -> tuple[float, float]:
+            card = space.card(design)
+            return self._broken(card), cost(card, "macs", self.length)
+
+        few = listable(space) and space.count() <= _LISTED
+        found: dict[str, tuple[tuple[float, float], Card]] = {}
+        for design in space.enumerate() if few else self._downhill(space, rng, key):
+            card = space.card(design)
+            found[card.digest] = key(design), card
+            if len(found) > _KEPT:
+                found = _smallest(found, _MEASURED)
+        return [card for _, card in _smallest(found, _MEASURED).values()]
 
     def _nearest(self, space: Space, designs: Iterable[Any]) -> Any:
         """Give the first design that keeps the cheap limits, or else the one that breaks them least."""
@@ -117,21 +142,31 @@ class Limits:
                 break
         return nearest
 
-    def _downhill(self, space: Space, rng: Generator) -> Iterator[Any]:
-        """Draw designs, and then mutate the nearest on and on."""
+    def _downhill(self, space: Space, rng: Generator, key: Callable[[Any], Any]) -> Iterator[Any]:
+        """Draw designs, and then mutate on and on the one with the least key."""
         draws = [space.sample(rng) for _ in range(_SAMPLES)]
         yield from draws
-        best = self._nearest(space, draws)
+        best = min(draws, key=key)
         for _ in range(_STEPS):
             try:
                 others = [space.mutate(best, rng) for _ in range(5)]
             except IllegalInput:  # a constrained space finds no move from here
                 return
             yield from others
-            best = self._nearest(space, (best, *others))
+            best = min((best, *others), key=key)
 
     def _broken(self, card: Card) -> float:
         return sum(violation(limit, cost(card, limit.name, self.length)) for limit in self.cheap)
+
+
+def busy(latency: "LatencyOf") -> str:
+    """Say that the machine was busy at the last measurement; nothing where it was not."""
+    return " (the machine is busy with other work)" if latency.busy else ""
+
+
+def _smallest(found: Mapping[str, tuple[Any, Card]], number: int) -> dict[str, tuple[Any, Card]]:
+    """Keep those with the least keys."""
+    return dict(sorted(found.items(), key=lambda entry: entry[1][0])[:number])
 
 
 def cost(card: Card, name: str, length: int) -> float:

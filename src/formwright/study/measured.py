@@ -34,7 +34,7 @@ def measured_costs(model: TaskModel, length: int, latency_ms: float | None = Non
 
 def torch_ms(model: TaskModel, length: int) -> float:
     """Measure one row of a model in torch, on one thread."""
-    return measure(model, length=length, runs=_RUNS, memory=False).median_ms
+    return measure(model, Trial(length=length, runs=_RUNS), memory=False).median_ms
 
 
 def _file_ms(path: Path, card: Card, length: int) -> float:

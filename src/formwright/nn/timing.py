@@ -1,0 +1,138 @@
+"""Time functions so that the result holds while the machine is also busy with something else.
+
+Other work makes a run slower and never faster. So several functions are timed in turns, in short windows spread over
+time, and the quietest window of each counts. A run on one thread that was interrupted took more time than the processor
+worked for it: then the processor time counts, which is what the run takes on an idle machine.
+"""
+
+import gc
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+WINDOW = 5  # runs in a row
+_PAUSE = 0.01  # seconds between windows: whoever else waits for the processor gets it then, and not within a window
+_COARSE = 1e-4  # seconds: a processor clock that ticks more slowly says nothing about runs of milliseconds
+_WAITED, _SPREAD = 0.1, 0.15  # beyond these the machine counts as busy
+
+Run = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Seconds that pass, seconds that the processor works for this process (None: unknown), and how to wait."""
+
+    passed: Callable[[], float] = time.perf_counter
+    worked: Callable[[], float] | None = None
+    pause: Callable[[float], None] = time.sleep
+
+    @classmethod
+    def of(cls, threads: int) -> "Clock":
+        """Give the clock of this machine; with several threads, processor time and time that passes differ anyway."""
+        fine = time.get_clock_info("process_time").resolution < _COARSE
+        return cls(worked=time.process_time if threads == 1 and fine else None)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Milliseconds of one run: the median of the quietest window, and the middle 90 % of all runs.
+
+    `spread` is how much longer the median window took than the quietest, as a fraction; `waited` the share of the time
+    in which the processor did something else, None where that is unknown.
+    """
+
+    median_ms: float
+    low_ms: float
+    high_ms: float
+    spread: float
+    waited: float | None
+    runs: int
+
+    @property
+    def busy(self) -> bool:
+        """Tell whether the machine had other work meanwhile."""
+        if self.spread > _SPREAD:
+            return True
+        return overloaded() if self.waited is None else self.waited > _WAITED
+
+
+@dataclass(frozen=True)
+class _Window:
+    """The seconds of each run: those that passed, and those that were worked."""
+
+    passed: tuple[float, ...]
+    worked: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """Give the median run, without the time that was spent waiting for the processor."""
+        return float(np.median(np.minimum(self.passed, self.worked)))
+
+
+def timed_in_turns(runs: Sequence[Run], number: int, warmup: int, clock: Clock | None = None) -> list[Timing]:
+    """Time each function about so many times, in turns; the garbage collector waits meanwhile."""
+    clock = clock or Clock.of(1)
+    for run in runs:
+        for _ in range(warmup):
+            run()
+    rounds = math.ceil(number / WINDOW)
+    each = math.ceil(number / rounds)
+    windows: list[list[_Window]] = [[] for _ in runs]
+    with _without_garbage_collector():
+        for _ in range(rounds):
+            for run, found in zip(runs, windows, strict=True):
+                found.append(_window(run, each, clock))
+    return [_summary(found, clock) for found in windows]
+
+
+def overloaded() -> bool:
+    """Tell whether more processes want to compute than there are processors; False where the system does not say."""
+    try:
+        return os.getloadavg()[0] > (os.cpu_count() or 1)
+    except (AttributeError, OSError):
+        return False
+
+
+def _window(run: Run, number: int, clock: Clock) -> _Window:
+    clock.pause(_PAUSE)
+    run()  # which brings back to the caches what others have pushed out
+    passed, worked = [], []
+    for _ in range(number):
+        began, before = clock.passed(), clock.worked() if clock.worked else 0.0
+        run()
+        work = clock.worked() - before if clock.worked else math.inf
+        passed.append(clock.passed() - began)
+        worked.append(work)
+    return _Window(tuple(passed), tuple(worked))
+
+
+def _summary(windows: Sequence[_Window], clock: Clock) -> Timing:
+    medians = [window.median for window in windows]
+    passed = np.array([time for window in windows for time in window.passed])
+    low, high = (float(value) for value in np.quantile(passed, (0.05, 0.95)))
+    quietest = min(medians)
+    spread = float(np.median(medians)) / quietest - 1 if quietest else 0.0
+    waited = None
+    if clock.worked:
+        worked = sum(time for window in windows for time in window.worked)
+        waited = max(0.0, 1 - worked / float(passed.sum())) if passed.any() else 0.0
+    low = min(low, quietest)
+    return Timing(quietest * 1e3, low * 1e3, max(high, quietest) * 1e3, spread, waited, len(passed))
+
+
+@contextmanager
+def _without_garbage_collector() -> Iterator[None]:
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
