@@ -74,7 +74,7 @@ def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(
     stopped, line = err.splitlines()[-2:]
     assert "everything is saved" in stopped
     program, *arguments = shlex.split(line)
-    assert (program, arguments) == ("formwright", ["resume", str(tmp_path / "study"), "--workers", "1"])
+    assert (program, arguments) == ("formwright", ["resume", str(tmp_path / "study")])
     study = facts(*arguments, "--no-baseline")
     assert digests(study) == digests(searched[1])
     assert scores(study) == scores(searched[1])
@@ -95,7 +95,7 @@ def test_a_killed_search_goes_on_as_if_nothing_had_happened(
     with find(str(tmp_path / "study")).open() as opened:
         before = opened.log.read()
     assert sum(event.kind == "told" for event in before) < 3
-    study = facts("resume", tmp_path / "study", "--workers", 1, "--no-baseline")
+    study = facts("resume", tmp_path / "study", "--no-baseline")
     assert digests(study) == digests(searched[1])
     assert scores(study) == scores(searched[1])
     assert study["models"][0]["test"] == searched[1]["models"][0]["test"]

@@ -12,10 +12,12 @@ from tests.study.films import films_study
 
 from formwright.cli import study_run
 from formwright.cli.study_run import Wishes, conduct, verdict
+from formwright.core.errors import Unsuccessful
 from formwright.core.rng import derive
 from formwright.nn.hf.folders import CARD
 from formwright.study.delivered import Delivered
 from formwright.study.place import Place
+from formwright.study.run_record import RunOptions, last_options
 from formwright.study.stop import Stop
 from formwright.testing.spaces import small
 
@@ -86,9 +88,10 @@ def test_without_a_verdict_no_line_is_empty_for_it(over: Any, capsys: pytest.Cap
     assert "\n\n\nthe page:" not in capsys.readouterr().out
 
 
-def test_a_study_without_a_model_says_why(over: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    place = over()
-    assert capsys.readouterr().out == f"no trial was finished; the page says more: {place.folder / 'report.html'}\n"
+def test_a_study_without_a_model_is_unsuccessful(over: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Unsuccessful, match="no trial was finished"):
+        over()
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(
@@ -105,27 +108,20 @@ def test_a_study_goes_on_by_the_limit_that_it_has(stop: Stop, option: list[str],
         assert study_run._further(extended) == option
 
 
-@pytest.mark.parametrize(
-    ("wishes", "options"),
-    [
-        (Wishes(), []),
-        (Wishes(1), ["--workers", "1"]),
-        (Wishes(3, baseline=False), ["--workers", "3", "--no-baseline"]),
-        (Wishes(ray="auto", ray_gpus=0.5), ["--ray", "auto", "--ray-gpus", "0.5"]),
-    ],
-)
-def test_the_line_that_goes_on_does_so_as_before(
-    wishes: Wishes, options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+def test_the_line_that_resumes_needs_no_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    place = films_study(tmp_path)
+    place, run = films_study(tmp_path), RunOptions(3, "auto", ray_gpus=0.5, baseline=False)
     monkeypatch.setattr(study_run, "_work", stopped)
     with pytest.raises(KeyboardInterrupt):
-        conduct(place, wishes)
+        conduct(place, Wishes(run))
     line = capsys.readouterr().err.splitlines()[-1]
-    assert shlex.split(line) == ["formwright", "resume", str(place.folder), *options]
+    assert shlex.split(line) == ["formwright", "resume", str(place.folder)]
+    with place.open() as opened:
+        assert last_options(opened.log) == run
 
 
 def test_only_a_line_that_extends_a_study_is_noted(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

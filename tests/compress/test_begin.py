@@ -82,6 +82,7 @@ def test_the_digests_tell_what_has_changed(tmp_path: Path) -> None:
         "weights",
         "training rows",
         "validation rows",
+        "test rows",
         "labels",
     }
 

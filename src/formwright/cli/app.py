@@ -12,8 +12,9 @@ from typer.core import TyperGroup
 from formwright.cli import bench, compress, export, list_names, measure, report, resume, search, show, train, worker
 from formwright.cli.output import echo, note
 from formwright.cli.with_ray import WithRay
-from formwright.core.errors import FormwrightError
+from formwright.core.errors import FormwrightError, Unsuccessful
 
+UNSUCCESSFUL = 1
 USER_ERROR = 2
 INTERRUPTED = 130
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -64,14 +65,14 @@ def _options(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; a user's error ends in exit code 2 and one message, an interruption in 130."""
+    """Run the command line: exit code 2 for a user's error, 1 for a run without a result, 130 when interrupted."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a letter shows `?`
     try:
         app(args=None if arguments is None else list(arguments))
     except FormwrightError as error:
         note(f"formwright: {error}")
-        sys.exit(USER_ERROR)
+        sys.exit(UNSUCCESSFUL if isinstance(error, Unsuccessful) else USER_ERROR)
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise

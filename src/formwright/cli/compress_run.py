@@ -19,11 +19,14 @@ from formwright.compress.plan import Plan, Speeds
 from formwright.compress.remarks import closeness, remarks
 from formwright.compress.speeds import measured_speeds
 from formwright.compress.stages import Stages
+from formwright.core.errors import Unsuccessful
 from formwright.cost.latency_table import LatencyTable
 from formwright.nn.latency_table import measured_table, quick
 from formwright.study.alone import alone_in
 from formwright.study.finish import FINAL
+from formwright.study.no_model import why_no_model
 from formwright.study.place import Place
+from formwright.study.run_record import RunOptions
 from formwright.train.fit import Run
 from formwright.train.interrupt import Interruption, gentle_interruption
 
@@ -133,18 +136,24 @@ class Compression:
         return place
 
     def _search(self, place: Place, started: Started) -> None:
-        wishes = Wishes(self.workers, baseline=False, as_json=self.as_json, command=self.command)
+        wishes = Wishes(RunOptions(self.workers, baseline=False), self.as_json, self.command)
         try:
             models, page = search_and_deliver(place, wishes)
         except KeyboardInterrupt:
             raise Interrupted("the search") from None
-        said = remarks(place)
+        said, reason = remarks(place), None
+        if all(model.role == "teacher" for model in models):
+            with place.open() as opened:
+                reason = why_no_model(opened)
         if self.as_json:
-            print_json({"models": [asdict(model) for model in models], "remarks": said, "report": str(page)})
-            return
-        _print(models, page, started)
-        for line in said:
-            echo(line)
+            facts = {"models": [asdict(model) for model in models], "remarks": said, "report": str(page)}
+            print_json(facts | ({} if reason is None else {"no_model": asdict(reason)}))
+        else:
+            _print(models, page, started)
+            for line in said:
+                echo(line)
+        if reason is not None:
+            raise Unsuccessful(str(reason))
 
 
 def _print(models: "list[Delivered]", page: Path, started: Started) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from formwright.core.errors import IllegalInput
 from formwright.core.files import write_whole
 from formwright.study.alone import LOCK
+from formwright.tasks.contents import changes
 
 RECORD = "training.json"
 
@@ -20,12 +21,12 @@ RECORD = "training.json"
 class Identity:
     """Everything that decides what a run comes to: its options, and the digests of what these stand for.
 
-    Files change under their names; `digests` tells by content. None stands for what a run has none of. `record` is the
-    file that says it, `what` how such a run is called.
+    Files change under their names; `digests` tells by content, rows with their number. None stands for what a run has
+    none of. `record` is the file that says it, `what` how such a run is called.
     """
 
     options: Mapping[str, Any]
-    digests: Mapping[str, str | None]
+    digests: Mapping[str, Any]
     record: str = RECORD
     what: str = "training run"
 
@@ -67,16 +68,23 @@ class Identity:
     def _facts(self) -> dict[str, Any]:
         return {**self.options, "digests": dict(self.digests)}
 
+    @property
+    def _task(self) -> str:
+        """Name the task, whose rows may be what changed."""
+        task = self.options.get("task")
+        name = task.get("name") if isinstance(task, Mapping) else task
+        return f" (the task is {name})" if name else ""
+
     def _refuse_another(self, record: Path) -> None:
         try:
             stored = json.loads(record.read_text(encoding="utf-8"))
             wanted = json.loads(json.dumps(self._facts))
             others = [f"{key} {stored[key]}" for key in self.options if stored[key] != wanted[key]]
-            changed = [key for key in self.digests if stored["digests"][key] != wanted["digests"][key]]
-        except (OSError, ValueError, KeyError, TypeError):
+            changed = changes(stored["digests"], wanted["digests"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise IllegalInput(f"{record} cannot be read; use --force to begin anew") from None
         told = [f"with other options ({', '.join(others)})"] if others else []
-        told += [f"that began with something else: changed since {_are(changed)}"] if changed else []
+        told += [f"that began with something else: changed since {_are(changed)}{self._task}"] if changed else []
         if told:
             raise IllegalInput(
                 f"{record.parent} holds a run {', and '.join(told)}; name another folder with --out, "
@@ -85,7 +93,7 @@ class Identity:
 
 
 def _are(names: list[str]) -> str:
-    return f"{'is' if len(names) == 1 else 'are'} {', '.join(f'the {name}' for name in names)}"
+    return f"{'is' if len(names) == 1 else 'are'} {', '.join(names)}"
 
 
 def _is_free(folder: Path) -> bool:

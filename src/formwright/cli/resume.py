@@ -1,6 +1,7 @@
 """`formwright resume`: resume a study, or extend it."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,32 +33,36 @@ def resume(
         typer.Option(min=0, help="Stop when more than N trials have failed from now on.", rich_help_panel=panels.STOP),
     ] = None,
     workers: Annotated[
-        int,
+        int | None,
         typer.Option(
-            min=1, max=1000, help="Worker processes on this machine, one thread each.", rich_help_panel=panels.RUNNING
+            min=1,
+            max=1000,
+            help="Worker processes, one thread each (default: as in the last run).",
+            rich_help_panel=panels.RUNNING,
         ),
-    ] = 2,
+    ] = None,
     ray: Annotated[
         str | None,
         typer.Option(
-            help="Run the workers on the Ray cluster at this address; without an address, start one here.",
+            help="Run the workers on the Ray cluster at this address; without an address, start one here; `none` for "
+            "processes on this machine (default: as in the last run).",
             rich_help_panel=panels.RUNNING,
         ),
     ] = None,
     ray_cpus: Annotated[
-        float, typer.Option(min=0, help="CPUs reserved for each worker on Ray.", rich_help_panel=panels.RUNNING)
-    ] = 1.0,
+        float | None, typer.Option(min=0, help="CPUs reserved for each worker on Ray.", rich_help_panel=panels.RUNNING)
+    ] = None,
     ray_gpus: Annotated[
-        float, typer.Option(min=0, help="GPUs reserved for each worker on Ray.", rich_help_panel=panels.RUNNING)
-    ] = 0.0,
+        float | None, typer.Option(min=0, help="GPUs reserved for each worker on Ray.", rich_help_panel=panels.RUNNING)
+    ] = None,
     baseline: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--baseline/--no-baseline",
-            help="Also train a plain baseline design of at least the same size.",
+            help="Also train a plain baseline design of at least the same size (default: as in the last run).",
             rich_help_panel=panels.DELIVERY,
         ),
-    ] = True,
+    ] = None,
     folder: Annotated[
         Path | None,
         typer.Option(help="Folder for weights, where the study is named by a URL.", rich_help_panel=panels.OUTPUT),
@@ -68,12 +73,14 @@ def resume(
 ) -> None:
     """Resume a study where it stopped; a finished one is extended by a new limit.
 
-    A limit given here replaces the one that ended the study; its other limits stay as they are.
+    A limit given here replaces the one that ended the study; its other limits stay as they are. Workers, Ray and
+    baseline are as in the last run unless given here.
     """
     from formwright.cli.study_run import Wishes, conduct
     from formwright.compress.resumed import alone_if_compressed
     from formwright.study.extend import extended, noted
     from formwright.study.place import find
+    from formwright.study.run_record import last_options
 
     place = find(source, folder)
     notes: dict[str, Any] = {}
@@ -83,5 +90,9 @@ def resume(
             stop = extended(opened, limits | {"failures": max_failures})
             if stop != opened.config.stop:
                 notes = noted(stop)
-        command = command_line(sys.argv[1:]) if notes else ""  # else it only goes on as the first one said
-        conduct(place, Wishes(workers, ray, ray_cpus, ray_gpus, baseline, as_json, command, notes))
+            run = last_options(opened.log).changed(
+                workers=workers, ray=ray, ray_cpus=ray_cpus, ray_gpus=ray_gpus, baseline=baseline
+            )
+        run = replace(run, ray=None) if run.ray == "none" else run
+        command = command_line(sys.argv[1:]) if notes else ""  # else it only resumes what the first one said
+        conduct(place, Wishes(run, as_json, command, notes))

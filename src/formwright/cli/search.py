@@ -245,6 +245,7 @@ def search(
     from formwright.study.assemble import DEFAULT_PROXY, find_task, refuse_faulty, with_whole_paths
     from formwright.study.config import Config, TaskChoice
     from formwright.study.place import create
+    from formwright.study.run_record import RunOptions
     from formwright.study.spaces import find_space
     from formwright.study.stop import Stop
 
@@ -289,7 +290,7 @@ def search(
     folder = out or Path("studies") / _default_name(recipe or space, task)
     place = create(folder, config, storage)
     command = command_line(sys.argv[1:])
-    conduct(place, Wishes(workers, ray, ray_cpus, ray_gpus, baseline=baseline, as_json=as_json, command=command))
+    conduct(place, Wishes(RunOptions(workers, ray, ray_cpus, ray_gpus, baseline), as_json, command))
 
 
 def _refuse_idle_tolerance(tolerance: float, patience: int | None) -> None:

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from formwright.cli.output import echo, note, print_drawing, print_json, print_table
 from formwright.cli.program import call
+from formwright.core.errors import Unsuccessful
 from formwright.core.text import without_password
+from formwright.study.run_record import RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,30 +24,33 @@ REPORT = "report.html"
 class Wishes:
     """Say how a study is to be conducted."""
 
-    workers: int = 2
-    ray: str | None = None
-    ray_cpus: float = 1.0
-    ray_gpus: float = 0.0
-    baseline: bool = True
+    run: RunOptions = field(default_factory=RunOptions)
     as_json: bool = False
     command: str = ""
     notes: dict[str, Any] = field(default_factory=dict)
 
 
 def conduct(place: "Place", wishes: Wishes) -> None:
-    """Run a study to its end, deliver its best designs, write its page, and print what came out."""
+    """Run a study to its end, deliver its best designs, write its page, and print what came out.
+
+    Raise `Unsuccessful` where no model did.
+    """
+    from formwright.study.no_model import why_no_model
+
     _begin(place, wishes)
     with place.open() as opened:  # only now: what was begun may say anew when to stop
         try:
             models = _work(opened, wishes)
         except KeyboardInterrupt:
-            again = call("resume", *_source(place), *_as_before(wishes))
-            note(f"stopped; everything is saved. To resume:\n  {again}")
+            note(f"stopped; everything is saved. To resume:\n  {call('resume', *_source(place))}")
             raise
+        reason = None if any(model.role != "baseline" for model in models) else why_no_model(opened)
         if wishes.as_json:
-            print_json(_facts(opened, models))
-        else:
+            print_json(_facts(opened, models) | ({} if reason is None else {"no_model": asdict(reason)}))
+        elif reason is None:
             _print(opened, models)
+        if reason is not None:
+            raise Unsuccessful(f"{reason}\nthe page: {opened.place.folder / REPORT}")
 
 
 def search_and_deliver(place: "Place", wishes: Wishes) -> "tuple[list[Delivered], Path]":
@@ -61,10 +66,14 @@ def search_and_deliver(place: "Place", wishes: Wishes) -> "tuple[list[Delivered]
 
 
 def _begin(place: "Place", wishes: Wishes) -> None:
+    from formwright.study.assemble import find_task
     from formwright.study.identity import own_name
+    from formwright.study.run_record import begin_run, refuse_changed_data
 
     with place.open() as opened:
-        opened.log.append("started", own_name(), {"begins": True, **wishes.notes})
+        task = find_task(opened.config.task)
+        refuse_changed_data(opened.log, opened.config.task, task)
+        begin_run(opened.log, wishes.run, task, wishes.notes)
         if wishes.command:
             opened.log.append("note", own_name(), {"command": wishes.command})
 
@@ -96,14 +105,6 @@ def _source(place: "Place") -> list[str]:
     return [f"{without_password(place.storage)}#{place.name}", "--folder", str(place.folder)]
 
 
-def _as_before(wishes: Wishes) -> list[str]:
-    """Give the options with which a study goes on as it was conducted; the log does not hold them."""
-    names = ("workers", "ray", "ray_cpus", "ray_gpus")
-    given = {name: getattr(wishes, name) for name in names if getattr(wishes, name) != getattr(Wishes, name)}
-    told = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
-    return [*told, *([] if wishes.baseline else ["--no-baseline"])]
-
-
 def _reason(opened: "Opened") -> str:
     stops = [event for event in opened.log.read() if event.kind == "stopped"]
     return str(stops[-1].data["reason"])
@@ -114,12 +115,12 @@ def _search(opened: "Opened", wishes: Wishes) -> bool:
     from formwright.study.launch import run_workers
 
     with StudyView(opened) as view:
-        if wishes.ray is not None:
+        run = wishes.run
+        if run.ray is not None:
             from formwright.study.on_ray import run_on_ray
 
-            size = (opened.place, wishes.workers)
-            return run_on_ray(*size, view.look, wishes.ray, cpus=wishes.ray_cpus, gpus=wishes.ray_gpus)
-        return run_workers(opened.place, wishes.workers, view.look)
+            return run_on_ray(opened.place, run.workers, view.look, run.ray, cpus=run.ray_cpus, gpus=run.ray_gpus)
+        return run_workers(opened.place, run.workers, view.look)
 
 
 def _deliver(opened: "Opened", wishes: Wishes, wish: "Interruption") -> "list[Delivered]":
@@ -132,14 +133,16 @@ def _deliver(opened: "Opened", wishes: Wishes, wish: "Interruption") -> "list[De
     study = assemble(opened.config, opened.log, opened.place.folder)
     targets = opened.config.targets
     chosen = (
-        within_targets(study, targets) if targets else candidates(study, opened.config.keep, baseline=wishes.baseline)
+        within_targets(study, targets)
+        if targets
+        else candidates(study, opened.config.keep, baseline=wishes.run.baseline)
     )
     missing = [candidate.name for candidate in chosen if made_before(opened, candidate) is None]
     if missing:
         names, steps = ", ".join(missing), opened.config.final_steps
         note(f"training {names} for {steps:,} steps" if steps else f"writing {names}")
     # what is measured on this machine is measured alone
-    workers = 1 if opened.config.evaluator == "shared" else wishes.workers
+    workers = 1 if opened.config.evaluator == "shared" else wishes.run.workers
     with showing_delivery(opened.place.folder / FINAL, opened.config.final_steps):
         models = deliver_all(opened, chosen, workers, wish)
     failed = failed_targets(study, targets)
@@ -170,9 +173,6 @@ def _print(opened: "Opened", models: "list[Delivered]") -> None:
     from formwright.study.delivered import card_of_model
 
     page = opened.place.folder / REPORT
-    if not any(model.role != "baseline" for model in models):
-        echo(f"{_nothing(opened)}; the page says more: {page}")
-        return
     echo(f"\n{models[0].name}, the best design found:\n")
     print_drawing(card_of_model(models[0]))
     _print_models(models)
@@ -181,15 +181,6 @@ def _print(opened: "Opened", models: "list[Delivered]") -> None:
     echo(f"the page:  {page}\nthe model: {models[0].path}\n\ntry next:")
     for line in _next(opened, models[0].path):
         echo(f"  {line}")
-
-
-def _nothing(opened: "Opened") -> str:
-    """Say why no design was delivered."""
-    from formwright.study.delivered import undelivered
-
-    if not any(event.kind == "told" for event in opened.log.read()):
-        return "no trial was finished"
-    return "no design could be trained to the end" if undelivered(opened.log) else "no design keeps all limits"
 
 
 def _print_models(models: "list[Delivered]") -> None:

@@ -1,7 +1,5 @@
 """Where a training run begins: the task, the card, and the weights it starts from."""
 
-import hashlib
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +17,7 @@ from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.settings import Settings
 from formwright.nn.task_model import TaskModel
 from formwright.tasks import FROM_DATA, TASKS, load_task
+from formwright.tasks.contents import contents
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.rows import PlainText
 from formwright.tasks.shorten import shortened
@@ -61,14 +60,12 @@ class Start:
         assert self.text is not None
         return self.text
 
-    def digests(self) -> dict[str, str | None]:
+    def digests(self) -> dict[str, Any]:
         """Tell by content what a run begins with; a file may change and keep its name."""
-        task, tokeniser = self.prepared.task, self.prepared.tokeniser
+        tokeniser = self.prepared.tokeniser
         return {
             "card": self.card.digest,
-            "training rows": self.prepared.train.rows.digest,
-            "validation rows": self.prepared.validation.rows.digest,
-            "labels": hashlib.sha256(json.dumps([task.kind, task.labels]).encode()).hexdigest(),
+            **contents(self.prepared.task),
             "text of pretraining": None if self.text is None else self.text.digest,
             "tokeniser": None if tokeniser is None else tokeniser.digest,
             "weights": None if self.imported is None else weights_digest(self.imported.weights),

@@ -1,11 +1,10 @@
 """What a compression begins with: a model from elsewhere, a task that it can read, and their digests."""
 
-import hashlib
-import json
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +18,7 @@ from formwright.nn.hf.imported import Imported
 from formwright.nn.hf.load import from_hf
 from formwright.nn.settings import Settings
 from formwright.supernet.parts import groups
+from formwright.tasks.contents import contents
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import Tokeniser
@@ -45,15 +45,13 @@ class Begun:
         """Give the design of the model."""
         return self.imported.card
 
-    def digests(self) -> dict[str, str | None]:
+    def digests(self) -> dict[str, Any]:
         """Tell by content what the compression begins with; a file may change and keep its name."""
-        task, tokeniser = self.prepared.task, self.prepared.tokeniser
+        tokeniser = self.prepared.tokeniser
         return {
             "card": self.card.digest,
             "weights": weights_digest(self.imported.weights),
-            "training rows": self.prepared.train.rows.digest,
-            "validation rows": self.prepared.validation.rows.digest,
-            "labels": hashlib.sha256(json.dumps([task.kind, task.labels]).encode()).hexdigest(),
+            **contents(self.prepared.task),
             "tokeniser": None if tokeniser is None else tokeniser.digest,
         }
 

@@ -81,6 +81,10 @@ class IllegalInput(FormwrightError, ValueError):
     """Say that an argument, a file or a value from outside cannot be used, and what would be."""
 
 
+class Unsuccessful(FormwrightError):
+    """Say that a run did its work without the result it was for, why, and what to try: exit code 1, not a fault."""
+
+
 class EvaluationFailed(FormwrightError):
     """Say why a design could not be scored; a study records the reason and goes on."""
 

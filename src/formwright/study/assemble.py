@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from formwright.arch.card import Card
-from formwright.core.errors import IllegalInput
+from formwright.core.errors import IllegalInput, nearest
 from formwright.core.protocols import Evaluator, Searcher
 from formwright.core.records import Objective
 from formwright.core.rng import derive
@@ -34,6 +34,8 @@ from formwright.study.config import Config, TaskChoice, TrainingChoice
 from formwright.study.latency import latency_of
 from formwright.study.limits import ALWAYS, LATENCY, Limits, cost
 from formwright.study.log import Log
+from formwright.study.possible import refuse_impossible_bounds
+from formwright.study.run_record import refuse_changed_data
 from formwright.study.spaces import find_space
 from formwright.study.stop import Stop
 from formwright.study.study import Study
@@ -54,7 +56,8 @@ DEFAULT_PROXY = "synflow"
 
 
 def assemble(config: Config, log: Log, folder: Path) -> Study:
-    """Build the study of a configuration, whose log and folder are given."""
+    """Build the study of a configuration, whose log and folder are given; refuse data that changed since it began."""
+    refuse_changed_data(log, config.task, find_task(config.task))
     space = find_space(config.space)
     limits = Limits.parse(config.limits, config.training.length)
     objectives = all_objectives(config, limits)
@@ -73,11 +76,14 @@ def refuse_faulty(config: Config) -> None:
     make_evaluator(config, ())
     task = find_task(config.task)
     known = [*COSTS.names(), LATENCY, *(_proxies(config) if config.evaluator == "proxy" else task.metrics)]
-    for objective in all_objectives(config, limits):
+    objectives = all_objectives(config, limits)
+    for objective in objectives:
         if objective.name not in known:
-            raise IllegalInput(
-                f"no score or cost of this study is called {objective.name!r}: it has {', '.join(known)}"
-            )
+            close = nearest(objective.name, known)
+            hint = f" Nearest: {close[0]!r}." if close else ""
+            raise IllegalInput(f"{objective.name!r} is no score or cost of this study.{hint} It has {', '.join(known)}")
+    if config.evaluator != "proxy":  # the scores of proxies have no range
+        refuse_impossible_bounds(objective for objective in objectives if objective.bound is not None)
     card = space.card(space.sample(derive(config.seed, "prepare")))
     if config.evaluator != "proxy":
         refuse_head(card, head_of(task))

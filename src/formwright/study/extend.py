@@ -1,11 +1,12 @@
-"""Further limits for a study that is taken up again."""
+"""New limits for a study that is resumed."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from formwright.core.errors import IllegalInput
 from formwright.core.records import Objective
-from formwright.study.ledger import Clock
+from formwright.study.ledger import Clock, Ledger
 from formwright.study.place import Opened
 from formwright.study.replay import Replay
 from formwright.study.spaces import find_space
@@ -16,10 +17,22 @@ def extended(opened: Opened, wishes: Mapping[str, Any]) -> Stop:
     """Give the end that a study has with further wishes, by the fields of `Stop`; a wish of None is none.
 
     A wish replaces the limit of its kind and, unless it is about failures alone, those limits that ended the study:
-    it would end at once again.
+    it would end at once again. Less than what is done already is refused.
     """
     given = {name: value for name, value in wishes.items() if value is not None}
-    over = _reached(opened) if given.keys() - {"failures"} else ()
+    if not given.keys() - {"failures"}:
+        return replace(opened.config.stop, **given)
+    replay, ledger = _so_far(opened)
+    done = {"trials": len(replay.history.trials), "steps": ledger.spent.steps, "seconds": ledger.elapsed}
+    for name, amount in done.items():
+        if name in given and given[name] < amount:
+            told = f"{amount:,.1f}" if isinstance(amount, float) else f"{amount:,}"
+            raise IllegalInput(
+                f"the study {opened.place.name} has {told} {name} already, more than the {given[name]:,} asked for; "
+                "give at least as many"
+            )
+    objectives = [Objective.parse(text) for text in (*opened.config.objectives, *opened.config.limits)]
+    over = opened.config.stop.reached(replay.history, ledger, objectives)
     changes: dict[str, Any] = dict.fromkeys(over) | given
     return replace(opened.config.stop, **changes)
 
@@ -29,10 +42,9 @@ def noted(stop: Stop) -> dict[str, Any]:
     return {"stop": asdict(stop)}
 
 
-def _reached(opened: Opened) -> tuple[str, ...]:
-    config, events = opened.config, opened.log.read()
-    replay, clock = Replay(find_space(config.space)), Clock()
+def _so_far(opened: Opened) -> tuple[Replay, Ledger]:
+    events, clock = opened.log.read(), Clock()
+    replay = Replay(find_space(opened.config.space))
     replay.feed(events)
     clock.feed(events)
-    objectives = [Objective.parse(text) for text in (*config.objectives, *config.limits)]
-    return config.stop.reached(replay.history, replay.ledger(clock.elapsed(clock.last)), objectives)
+    return replay, replay.ledger(clock.elapsed(clock.last))

@@ -1,5 +1,6 @@
 """How answers are judged: pure functions of predictions and truth, by name."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,7 +17,7 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Metric:
-    """A name, a function of (predictions, truth), and which way is better.
+    """A name, a function of (predictions, truth), which way is better, and the range of possible values.
 
     Both are labels or scores; for answers in words they are a text for each row, and the texts that are right.
     """
@@ -24,6 +25,7 @@ class Metric:
     name: str
     compute: Callable[[Any, Any], float]
     direction: Literal["max", "min"] = "max"
+    range: tuple[float, float] = (0.0, 1.0)
 
 
 def accuracy(predictions: ArrayLike, truth: ArrayLike) -> float:
@@ -74,13 +76,13 @@ METRICS: dict[str, Metric] = {
     for metric in (
         Metric("accuracy", accuracy),
         Metric("f1", f1),
-        Metric("matthews", matthews),
-        Metric("pearson", pearson),
-        Metric("spearman", spearman),
-        Metric("perplexity", perplexity, "min"),
+        Metric("matthews", matthews, range=(-1.0, 1.0)),
+        Metric("pearson", pearson, range=(-1.0, 1.0)),
+        Metric("spearman", spearman, range=(-1.0, 1.0)),
+        Metric("perplexity", perplexity, "min", (1.0, math.inf)),
         Metric("exact", exact_match),
         Metric("span-f1", span_f1),
-        Metric("bleu", bleu),
+        Metric("bleu", bleu, range=(0.0, 100.0)),
         Metric("same-text", same_text),
     )
 }

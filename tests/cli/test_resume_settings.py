@@ -1,0 +1,160 @@
+"""A resumed study keeps its own settings and its own data, and says so where it cannot."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Run
+from tests.cli.studies import STEPS, digests, scores, search_line
+from tests.cli.training import card_file, on_table, table
+from tests.study.films import films_study
+
+from formwright.cli import study_run
+from formwright.cli.study_run import Wishes
+from formwright.study import launch
+from formwright.study.assemble import assemble
+from formwright.study.facts import study_json
+from formwright.study.place import find
+from formwright.study.run_record import RunOptions, begin_run
+from formwright.study.worker import Interrupted, Worker
+from formwright.tasks import load_task
+
+PROXY = ("--evaluator", "proxy", "--proxy", "params", "--maximise", "params", "--no-baseline")
+
+
+def events(folder: Path) -> list[Any]:
+    with find(str(folder)).open() as opened:
+        return opened.log.read()
+
+
+def with_more_rows(path: Path, number: int) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([*lines, *(f"9 9 {row} b,yes" for row in range(number))]) + "\n", encoding="utf-8")
+
+
+def check_told(message: str, path: Path) -> None:
+    """See that a message names the file, and of each split how many rows it had and has."""
+    assert str(path) in message
+    told = {
+        name: (int(old), int(new)) for name, old, new in re.findall(r"(\w+) rows \((\d+) before, (\d+) now", message)
+    }
+    assert told.keys() == {"training", "validation", "test"}
+    assert sum(old for old, _ in told.values()) == 100
+    assert sum(new for _, new in told.values()) == 200
+
+
+@pytest.mark.usefixtures("one_process")
+@pytest.mark.slow
+def test_a_table_that_was_replaced_is_refused_with_what_changed(run: Run, tmp_path: Path) -> None:
+    done = run(*search_line(tmp_path, *PROXY, trials=2))
+    assert done.code == 0, done.err
+    before, rows = events(tmp_path / "study"), (tmp_path / "mine.csv").read_text(encoding="utf-8")
+    with_more_rows(tmp_path / "mine.csv", 100)
+    for command in (("resume", tmp_path / "study", "--trials", 4), ("worker", tmp_path / "study")):
+        refused = run(*command)
+        assert (refused.code, refused.out) == (2, "")
+        check_told(refused.err, tmp_path / "mine.csv")
+    assert events(tmp_path / "study") == before  # not even a beginning is noted
+    (tmp_path / "mine.csv").write_text(rows, encoding="utf-8")
+    assert run("resume", tmp_path / "study", "--trials", 3).code == 0
+    assert sum(event.kind == "told" for event in events(tmp_path / "study")) == 3
+
+
+@pytest.mark.usefixtures("one_process")
+@pytest.mark.slow
+def test_as_many_rows_with_other_content_are_refused(run: Run, tmp_path: Path) -> None:
+    assert run(*search_line(tmp_path, *PROXY, trials=1)).code == 0
+    mine = tmp_path / "mine.csv"
+    mine.write_text(mine.read_text(encoding="utf-8").replace(" a ", " zebra "), encoding="utf-8")
+    refused = run("resume", tmp_path / "study", "--trials", 2)
+    assert refused.code == 2
+    assert re.search(r"training rows \(\d+ before and now", refused.err)
+
+
+def conducted_with(place: Any, options: RunOptions) -> None:
+    with place.open() as opened:
+        begin_run(opened.log, options, load_task(opened.config.task.name, text=("text",), label="label"), {})
+
+
+@pytest.fixture
+def resumed(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., RunOptions]:
+    """Give a function that says with which options `resume` conducts a study."""
+    seen: list[Wishes] = []
+    monkeypatch.setattr(study_run, "conduct", lambda _, wishes: seen.append(wishes))
+
+    def call(*arguments: object) -> RunOptions:
+        assert run("resume", *arguments).code == 0
+        return seen[-1].run
+
+    return call
+
+
+def test_a_study_is_resumed_as_it_was_begun(resumed: Callable[..., RunOptions], tmp_path: Path) -> None:
+    place = films_study(tmp_path)
+    assert resumed(place.folder) == RunOptions()
+    began = RunOptions(1, "auto", 2.0, 0.5, baseline=False)
+    conducted_with(place, began)
+    assert resumed(place.folder) == began
+    explicit = resumed(place.folder, "--workers", 3, "--ray", "none", "--baseline")
+    assert explicit == RunOptions(3, None, 2.0, 0.5, baseline=True)
+    conducted_with(place, explicit)  # as `conduct` does
+    assert resumed(place.folder) == explicit
+
+
+def test_fewer_trials_than_are_done_are_refused(run: Run, tmp_path: Path) -> None:
+    place = films_study(tmp_path, trials=3, steps=2)
+    assert launch.work_at(place) == 0
+    for option, number, done in (("--trials", 2, "3 trials"), ("--spend-steps", 5, "6 steps")):
+        refused = run("resume", place.folder, option, number)
+        assert (refused.code, refused.out) == (2, "")
+        assert done in refused.err
+
+
+@pytest.mark.usefixtures("one_process")
+@pytest.mark.slow
+def test_the_history_of_a_resumed_study_is_that_of_an_uninterrupted_one(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one worker, and without saying so again; the interruption comes within the second trial."""
+    assert run(*search_line(tmp_path, "--workers", 1, "--no-baseline", out="whole")).code == 0
+    used: list[int] = []
+    work = launch.run_workers
+
+    def interrupted(place: Any, number: int, look: Callable[[], None]) -> bool:
+        used.append(number)
+        if len(used) > 1:
+            return work(place, number, look)
+        looks = iter(range(100))
+
+        def between_steps() -> None:
+            if next(looks) == STEPS + 3:
+                raise Interrupted
+
+        with place.open() as opened:
+            worker = Worker(assemble(opened.config, opened.log, place.folder), between_steps=between_steps)
+            with pytest.raises(Interrupted):
+                worker.run()
+        return False
+
+    monkeypatch.setattr(launch, "run_workers", interrupted)
+    assert run(*search_line(tmp_path, "--workers", 1, "--no-baseline")).code == 130
+    done = run("resume", tmp_path / "study", "--json")
+    assert used == [1, 1]
+    with find(str(tmp_path / "whole")).open() as opened:
+        whole = study_json(opened)
+    assert digests(done.data) == digests(whole)
+    assert scores(done.data) == scores(whole)
+    assert [model["role"] for model in done.data["models"]] == ["best"]  # no baseline either
+
+
+def test_train_tells_how_many_rows_there_were(run: Run, tmp_path: Path) -> None:
+    mine = table(tmp_path)
+    command = ("train", card_file(tmp_path), *on_table(mine), "--steps", 1, "--out", tmp_path / "out")
+    assert run(*command).code == 0
+    with_more_rows(mine, 100)
+    refused = run(*command)
+    assert (refused.code, refused.out) == (2, "")
+    check_told(refused.err, mine)
+    assert "--force" in refused.err
