@@ -187,7 +187,7 @@ def test_a_study_that_can_be_done_is_not_refused() -> None:
         ({"proxies": ("sinflow",)}, UnknownName, "sinflow"),
         ({"objectives": ("acuracy:max",)}, IllegalInput, "'acuracy' is no score or cost of this study"),
         ({"objectives": ("accuracy:max",)}, IllegalInput, "'accuracy' is no score or cost.*synflow"),
-        ({"limits": ("paramz<=5",)}, IllegalInput, "no score or cost of this study is called 'paramz'"),
+        ({"limits": ("paramz<=5",)}, IllegalInput, "'paramz' is no score or cost of this study"),
         ({"limits": ("params<=5",)}, IllegalInput, "the nearest has params"),
         ({"limits": ("latency_ms<=0.001",)}, IllegalInput, r"latency_ms<=0\.001"),
         ({"objectives": ()}, IllegalInput, "there is nothing to improve"),

@@ -12,7 +12,6 @@ from typing import Any
 from formwright.core.errors import IllegalInput
 from formwright.core.files import write_whole
 from formwright.study.alone import LOCK
-from formwright.tasks.contents import changes
 
 RECORD = "training.json"
 
@@ -76,6 +75,8 @@ class Identity:
         return f" (the task is {name})" if name else ""
 
     def _refuse_another(self, record: Path) -> None:
+        from formwright.tasks.contents import changes
+
         try:
             stored = json.loads(record.read_text(encoding="utf-8"))
             wanted = json.loads(json.dumps(self._facts))
