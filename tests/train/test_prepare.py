@@ -23,11 +23,13 @@ from formwright.arch.card import Card
 from formwright.arch.layers import FrameEmbedding, PatchEmbedding, Stack
 from formwright.core.errors import IllegalInput
 from formwright.tasks.encode import Encoded
-from formwright.tasks.rows import ImageRows, PlainText, TextRows
+from formwright.tasks.rows import ImageRows, PlainText, Splits, TextRows
 from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import train_wordpiece
-from formwright.train.prepare import Part, prepare
+from formwright.train.prepare import Part, cut_rows, prepare, usual_length
 
+READER = Card(encoder=Stack(replace(TABLE, length=48), (BLOCK,)))
+READABLE = 48
 PAIRS = TextRows(tuple((f"one {n}", f"two {n}") for n in range(8)), tuple(n % 2 for n in range(8)))
 
 
@@ -147,3 +149,23 @@ def test_what_was_prepared_is_used_again_for_cards_that_read_alike() -> None:
     assert prepare(task, ENCODER, LENGTH, train_wordpiece(task.search_view().train, 320)) is first
     assert prepare(task, ENCODER, LENGTH - 1) is not first
     assert prepare(task, with_types(1), LENGTH) is not first
+
+
+def _of_words(lengths: list[int]) -> Task:
+    rows = TextRows(tuple((" ".join(["word"] * number),) for number in lengths), (0, 1) * (len(lengths) // 2))
+    return Task("mine", "sequence-classification", "accuracy", lambda: Splits(rows, rows, None), labels=("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "most", "wanted"),
+    [([10] * 100, 128, 16), ([28] * 100, 128, 32), ([28] * 100, 24, 24), ([200] * 100, 128, READABLE)],
+)
+def test_the_usual_length_is_bounded_by_time_and_by_the_model(lengths: list[int], most: int, wanted: int) -> None:
+    assert usual_length(_of_words(lengths), READER, most) == wanted
+
+
+def test_training_rows_that_are_cut_are_counted() -> None:
+    task = _of_words([10] * 18 + [60] * 82)
+    cut = cut_rows(prepare(task, READER, 32), READER)
+    assert cut is not None
+    assert (cut.length, cut.rows, cut.cut, cut.longest, cut.readable) == (32, 100, 82, 62, READABLE)

@@ -179,8 +179,14 @@ def compress(
         int | None, typer.Option(min=1, help="Rows in a batch (default 32).", rich_help_panel=panels.TRAINING)
     ] = None,
     length: Annotated[
-        int, typer.Option(min=8, help="Maximum number of tokens in a row.", rich_help_panel=panels.TRAINING)
-    ] = 64,
+        int | None,
+        typer.Option(
+            min=8,
+            help="Maximum number of tokens in a row (default: covers 95 % of the training rows, at most 256; 64 for "
+            "nas-bert).",
+            rich_help_panel=panels.TRAINING,
+        ),
+    ] = None,
     learning_rate: Annotated[
         float | None,
         typer.Option(
@@ -249,6 +255,7 @@ def compress(
     from formwright.recipes.eftnas import EFTNAS
     from formwright.study.assemble import whole_task
     from formwright.study.config import TaskChoice
+    from formwright.tasks.row_length import PIECES
 
     if order not in ORDERS:
         raise IllegalInput(f"--order is {', '.join(ORDERS)}, not {order!r}")
@@ -265,7 +272,8 @@ def compress(
         epochs=epochs or EFTNAS.epochs,
         evaluations=evaluations or EFTNAS.evaluations,
         finetune=finetune,
-        training=_training(batch, learning_rate, length),
+        training=_training(batch, learning_rate, length or PIECES),
+        usual_length=length is None,
         network_rate=EFTNAS.network_rate if network_rate is None else network_rate,
         between=EFTNAS.between,
         labels=EFTNAS.labels,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formwright.cli.conduct import Interrupted, conducted
-from formwright.cli.output import echo, note, print_json, print_table
+from formwright.cli.output import echo, note, print_json, print_table, report_cut
 from formwright.cli.progress import clock
 from formwright.cli.record import Identity
 from formwright.cli.study_run import Wishes, search_and_deliver
@@ -29,6 +29,7 @@ from formwright.study.place import Place
 from formwright.study.run_record import RunOptions
 from formwright.train.fit import Run
 from formwright.train.interrupt import Interruption, gentle_interruption
+from formwright.train.prepare import cut_rows
 
 if TYPE_CHECKING:
     from formwright.study.delivered import Delivered
@@ -53,11 +54,12 @@ class Compression:
         """Do everything that is not done yet, and print what came out."""
         started = self.job.started()
         folders = Folders(self.out)
-        identity = Identity(_plain(asdict(self.job)), started.begun.digests(), RECORD, "compression")
+        identity = Identity(_plain(asdict(started.job)), started.begun.digests(), RECORD, "compression")
         identity.refuse(self.out, self.force)
         table = self._table(started, folders)
         costs = started.costs(table)
         kept = started.limits(costs)
+        report_cut(cut_rows(started.begun.prepared, started.begun.card), is_default=self.job.usual_length)
         for line in started.told_above(costs):
             _tell(line)
         # nothing is written before everything can be done

@@ -59,7 +59,7 @@ class Wishes:
     steps: int | None
     student_steps: int | None
     batch: int | None
-    length: int
+    length: int | None
     learning_rate: float | None
 
 
@@ -79,6 +79,7 @@ def compress_sizes(wishes: Wishes, manner: Manner, device: str, seed: int) -> No
     from formwright.cli.compress_blocks import BlockCompression
     from formwright.compress.blockwise.job import Job
     from formwright.recipes.nas_bert import NAS_BERT as PUBLISHED
+    from formwright.tasks.row_length import PIECES
 
     said: dict[str, Any] = {
         "rounds": wishes.rounds,
@@ -95,7 +96,7 @@ def compress_sizes(wishes: Wishes, manner: Manner, device: str, seed: int) -> No
         data=None if wishes.data is None else str(wishes.data.resolve()),
         sizes=wishes.sizes,
         hours=wishes.hours,
-        length=wishes.length,
+        length=wishes.length or PIECES,
         rows=wishes.rows,
         method=replace(PUBLISHED, **{name: value for name, value in said.items() if value is not None}),
         device=device,

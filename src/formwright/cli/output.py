@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from formwright.arch.card import Card
+    from formwright.tasks.row_length import Cut
 
 _MOST = 10_000  # columns that a row with a folder may have
 _BETWEEN = 2  # columns of the terminal that a table leaves free between two of its own
@@ -140,6 +141,18 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], widths: S
         screen.width = max(needed, screen.width)
     screen.print(table, crop=False)
     echo()
+
+
+def report_cut(cut: "Cut | None", *, is_default: bool) -> None:
+    """Say on standard error how many training rows are cut, and warn where these are many.
+
+    Where the user chose a length that cuts none, there is nothing to say.
+    """
+    if cut is None or not (cut.cut or is_default):
+        return
+    bounded = is_default and cut.is_many and cut.length < cut.readable
+    bound = f"; the default is at most {cut.length} tokens, to save time" if bounded else ""
+    note(f"{'warning: ' if cut.is_many and not cut.windows else ''}{cut.sentence}{bound}")
 
 
 def large(number: int) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from formwright.cli import panels
+from formwright.cli.output import report_cut
 from formwright.cli.program import command_line
 from formwright.core.errors import IllegalInput
 
@@ -162,7 +163,11 @@ def search(
     ] = None,
     length: Annotated[
         int | None,
-        typer.Option(min=8, help="Maximum number of tokens in a row (default 64).", rich_help_panel=panels.TRAINING),
+        typer.Option(
+            min=8,
+            help="Maximum number of tokens in a row (default: covers 95 % of the training rows, at most 128).",
+            rich_help_panel=panels.TRAINING,
+        ),
     ] = None,
     dropout: Annotated[
         float | None, typer.Option(min=0, max=1, help="Dropout rate (default 0).", rich_help_panel=panels.TRAINING)
@@ -242,7 +247,14 @@ def search(
     """
     from formwright.cli.study_run import Wishes, conduct
     from formwright.search.make import trains_in_slices, usual_searcher
-    from formwright.study.assemble import DEFAULT_PROXY, find_task, refuse_faulty, with_whole_paths
+    from formwright.study.assemble import (
+        DEFAULT_PROXY,
+        find_task,
+        refuse_faulty,
+        rows_cut,
+        with_usual_length,
+        with_whole_paths,
+    )
     from formwright.study.config import Config, TaskChoice
     from formwright.study.place import create
     from formwright.study.run_record import RunOptions
@@ -264,6 +276,7 @@ def search(
     own = f"{(proxy or [DEFAULT_PROXY])[0]}:max" if evaluator == "proxy" else _own_goal(found)
     objectives = _objectives(own, maximise or [], minimise or list(basis.minimise))
     name = searcher or basis.searcher or usual_searcher(find_space(space), len(objectives))
+    length = length or basis.length
     training = _changed(
         basis.training, steps=steps, batch=batch, learning_rate=learning_rate, length=length, dropout=dropout
     )
@@ -285,7 +298,9 @@ def search(
         first=basis.first_of(space),
         final_weights=final_weights,
     )
+    config = config if length is not None else with_usual_length(config, found)
     refuse_faulty(config)
+    report_cut(rows_cut(config, found), is_default=length is None)
     config = with_whole_paths(config)
     folder = out or Path("studies") / _default_name(recipe or space, task)
     place = create(folder, config, storage)

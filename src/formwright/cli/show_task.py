@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 PREFIX = "task:"
 _EXAMPLES = 3
+_VOCABULARY = 1_000  # tokens of a tokeniser trained on the rows; that of a model may cut text otherwise
 _WIDTH = 300  # letters of a text in the table
 
 
@@ -61,6 +62,7 @@ def _facts(task: "Task") -> dict[str, Any]:
         "labels": _labels(task, view.train, view.validation),
         "scores": _scores(view.train) if task.kind == "regression" else None,
         "words": _words(columns),
+        "tokens": _tokens(task),
         "examples": [_example(task, columns, row) for row in range(min(_EXAMPLES, len(view.train)))],
     }
 
@@ -90,6 +92,24 @@ def _words(columns: dict[str, Sequence[Any]]) -> dict[str, int] | None:
     texts = next(iter(columns.values()))
     counts = sorted(len(" ".join(text).split() if isinstance(text, tuple) else text.split()) for text in texts)
     return {name: counts[int(share * len(counts))] for name, share in (("median", 0.5), ("95 %", 0.95))}
+
+
+def _tokens(task: "Task") -> dict[str, Any] | None:
+    """Say how long the rows are in tokens, which length a search takes by default, and how many rows that cuts."""
+    from formwright.tasks.row_length import cut_by_default
+
+    found = cut_by_default(task, _VOCABULARY)
+    if found is None:
+        return None
+    sizes, cut = found
+    return {
+        "vocabulary": _VOCABULARY,
+        "median": int(sorted(sizes)[len(sizes) // 2]),
+        "longest": cut.longest,
+        "length": cut.length,
+        "cut": cut.share,
+        "about": cut.sentence,
+    }
 
 
 def _labels(task: "Task", train: Any, validation: Any) -> list[dict[str, Any]]:
@@ -125,6 +145,7 @@ def _print(facts: dict[str, Any]) -> None:
         "test": facts["test"],
         "division": facts["division"],
         "words": _joined(facts["words"]),
+        "tokens": "" if facts["tokens"] is None else _told_tokens(facts["tokens"]),
         "scores": _joined(facts["scores"]),
     }
     print_table(["fact", "value"], [(name, value) for name, value in lines.items() if value])
@@ -133,6 +154,11 @@ def _print(facts: dict[str, Any]) -> None:
         print_table(["label", ">train", ">validation"], rows)
     for example in facts["examples"]:
         print_table(["example", ""], [(name, _short(value)) for name, value in example.items()])
+
+
+def _told_tokens(tokens: dict[str, Any]) -> str:
+    sizes = f"median {tokens['median']}, longest {tokens['longest']:,}, in a vocabulary of {tokens['vocabulary']:,}"
+    return f"{sizes}; with the default --length {tokens['length']}, {tokens['about']}"
 
 
 def _joined(numbers: dict[str, float] | None) -> str:

@@ -58,8 +58,14 @@ def train(
         typer.Option(min=1, help="Batches whose gradients are averaged for one step.", rich_help_panel=panels.TRAINING),
     ] = 1,
     length: Annotated[
-        int, typer.Option(min=8, help="Maximum number of tokens in a row.", rich_help_panel=panels.TRAINING)
-    ] = 64,
+        int | None,
+        typer.Option(
+            min=8,
+            help="Maximum number of tokens in a row (default: covers 95 % of the training rows, at most 128 from "
+            "scratch and 256 for a folder).",
+            rich_help_panel=panels.TRAINING,
+        ),
+    ] = None,
     learning_rate: Annotated[
         float | None,
         typer.Option(

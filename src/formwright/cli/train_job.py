@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from formwright.cli.conduct import conducted
-from formwright.cli.output import note
+from formwright.cli.output import note, report_cut
 from formwright.cli.record import Identity
 from formwright.core.errors import IllegalInput
 from formwright.train.interrupt import Interruption, gentle_interruption
@@ -40,6 +40,7 @@ class Job:
     """Hold everything that decides what a run comes to. Two runs with equal jobs are one run.
 
     `beams` decides only how a model is judged that writes; a run that is finished can be judged with others.
+    `length` is None where the data decide it.
     """
 
     source: str
@@ -53,7 +54,7 @@ class Job:
     epochs: float | None
     batch: int
     accumulate: int
-    length: int
+    length: int | None
     learning_rate: float | None
     warmup: float
     decay: str
@@ -82,20 +83,29 @@ class Job:
     def run(self, out: Path, save_every: int, *, test: bool, force: bool) -> Finished:
         """Do the job, going on where an earlier run of the same job was stopped."""
         from formwright.cli.train_start import begin, read_task
-        from formwright.evaluate.final import RECORD as OPENINGS
+        from formwright.tasks.row_length import PIECES
         from formwright.train.device import choose_device
-        from formwright.train.fit import fit
-        from formwright.train.written import with_beams
+        from formwright.train.prepare import cut_rows
 
         for name in (self.source, self.task, str(out)):
             _refuse_half_letters(name)
         choose_device(self.device)
         task = read_task(self)
         start = begin(self, task)
-        start = replace(start, prepared=with_beams(start.prepared, self.beams))
-        training = self._training(start)
         if test:
             _refuse_untestable(task, out)
+        # a number from here on, so that the record says it and a run that is resumed keeps it
+        job = self if self.length is not None else replace(self, length=start.prepared.length or PIECES)
+        report_cut(cut_rows(start.prepared, start.card), is_default=self.length is None)
+        return job._finish(start, out, save_every, test=test, force=force)
+
+    def _finish(self, start: "Start", out: Path, save_every: int, *, test: bool, force: bool) -> Finished:
+        from formwright.evaluate.final import RECORD as OPENINGS
+        from formwright.train.fit import fit
+        from formwright.train.written import with_beams
+
+        start = replace(start, prepared=with_beams(start.prepared, self.beams))
+        training = self._training(start)
         self._tell_shorter(start.prepared.length)
         identity = Identity(self._options, start.digests())
         with gentle_interruption() as wish:
@@ -153,7 +163,7 @@ class Job:
         return 5e-5 if not from_scratch else 1e-3 if self.pretrain is None else 3e-4
 
     def _tell_shorter(self, length: int) -> None:
-        if 0 < length < self.length:  # images have no length
+        if self.length is not None and 0 < length < self.length:  # images have no length
             note(f"rows have at most {length} tokens, not {self.length}: the design reads no more")
 
     def _updates(self, epochs: float, lengths: "NDArray[np.int64]") -> int:
@@ -170,7 +180,7 @@ class Job:
         dropout = (0.0 if start.from_scratch else 0.1) if self.dropout is None else self.dropout
         return Training(
             self.recipe(start.prepared, from_scratch=start.from_scratch),
-            self.length,
+            self.length or start.prepared.length,
             replace(start.settings, dropout=dropout),
             device=self.device,
             threads=self.threads,
@@ -214,6 +224,7 @@ class Job:
         folder: Path,
     ) -> dict[str, Any]:
         from formwright.cost import params
+        from formwright.train.prepare import cut_rows
 
         return {
             "name": start.name,
@@ -228,6 +239,8 @@ class Job:
             "beams": self.beams,
             "chance": start.prepared.task.chance,
             "padding": start.padding(training.recipe),
+            "length": start.prepared.length,
+            "cut": 0.0 if (cut := cut_rows(start.prepared, start.card)) is None else cut.share,
             "recipe": asdict(training.recipe),
             "seconds": trained.seconds,
             "model": str(folder),

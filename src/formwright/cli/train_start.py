@@ -19,6 +19,7 @@ from formwright.nn.task_model import TaskModel
 from formwright.tasks import FROM_DATA, TASKS, load_task
 from formwright.tasks.contents import contents
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
+from formwright.tasks.row_length import FROM_SCRATCH, LEAST, PIECES, PRETRAINED
 from formwright.tasks.rows import PlainText
 from formwright.tasks.shorten import shortened
 from formwright.tasks.task import Task
@@ -26,7 +27,7 @@ from formwright.tasks.tokeniser import Tokeniser, train_wordpiece
 from formwright.train.fit import Training, fresh_model, head_of, with_weights
 from formwright.train.imported import task_model
 from formwright.train.next_sentence import sentence_pairs
-from formwright.train.prepare import Prepared, prepare
+from formwright.train.prepare import Prepared, prepare, usual_length
 from formwright.train.pretrain import plain_text
 from formwright.train.recipe import Recipe
 from formwright.train.streams import Shuffled, lengths_of
@@ -129,7 +130,8 @@ def _from_card(job: "Job", task: Task, teacher: Teacher | None) -> Start:
         tokeniser: Tokeniser | None = teacher.tokeniser  # a design without weights reads whatever its teacher reads
     else:
         tokeniser = None if text is None else _tokeniser(found.card, task, text)
-    prepared = prepare(task, found.card, job.length, tokeniser)
+    length = job.length or _usual_length(job, task, found.card, tokeniser, teacher)
+    prepared = prepare(task, found.card, length, tokeniser)
     return Start(found.name, found.card, prepared, Settings(), text=text)
 
 
@@ -144,8 +146,17 @@ def _from_folder(job: "Job", task: Task) -> Start:
     imported = from_hf(Path(job.source))
     refuse_head(imported.card, head_of(task))
     tokeniser = None if task.kind == "image-classification" else read_tokeniser(Path(job.source))
-    prepared = prepare(task, imported.card, job.length, tokeniser)
+    length = job.length or usual_length(task, imported.card, PRETRAINED, tokeniser)
+    prepared = prepare(task, imported.card, length, tokeniser)
     return Start(Path(job.source).name, imported.card, prepared, imported.settings, imported)
+
+
+def _usual_length(job: "Job", task: Task, card: Card, tokeniser: Tokeniser | None, teacher: Teacher | None) -> int:
+    """Take the length from the data: no more than a teacher reads, and enough for the text of pretraining."""
+    least = LEAST if job.pretrain in (None, "self") else PIECES
+    length = usual_length(task, card, FROM_SCRATCH, tokeniser, least)
+    read = None if teacher is None else teacher.imported.card.stacks[0].embedding
+    return min(length, read.length) if isinstance(read, TokenEmbedding) else length
 
 
 def _pretraining_text(job: "Job", card: Card, task: Task) -> PlainText | None:

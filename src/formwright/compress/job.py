@@ -40,7 +40,8 @@ _LEAST = Plan(teacher_steps=40, network_steps=60, evaluations=30, scored=16, jud
 class Job:
     """Everything that decides what a compression comes to, but for what `hours` make of it on this machine.
 
-    One that is `hastened` fine-tunes the teacher at a higher rate where the hours leave it fewer steps.
+    One that is `hastened` fine-tunes the teacher at a higher rate where the hours leave it fewer steps. With
+    `usual_length` the length of the training is taken from the data when the job is started.
     """
 
     model: str
@@ -66,11 +67,17 @@ class Job:
     device: str
     seed: int
     hastened: bool = False
+    usual_length: bool = False
 
     def started(self) -> "Started":
         """Read model and task; refuse what cannot be compressed."""
         targets = tuple(Target.parse(text) for text in self.targets)
-        found = Started(self, targets, begin(self.model, find_task(self.task), self.training.length))
+        begun = begin(self.model, find_task(self.task), None if self.usual_length else self.training.length)
+        job = self
+        if self.usual_length:  # a number from here on, so that the record says it and a run that is resumed keeps it
+            training = replace(self.training, length=begun.prepared.length or self.training.length)
+            job = replace(self, training=training, usual_length=False)
+        found = Started(job, targets, begun)
         found.refuse()
         return found
 

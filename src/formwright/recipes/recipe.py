@@ -13,6 +13,7 @@ class Recipe:
     """Name the parts of a method; all of them can be said otherwise when a study is begun.
 
     The parts of the empty recipe are chosen as every study's. `minimise` are costs to lower beside the task's own goal.
+    `length` is the maximum number of tokens in a row, None to take it from the data.
     `trials` is how many designs are evaluated where nothing else ends the search. `first` are, by the name of a space,
     designs as that space writes them, that are judged first. `paper`, `needs` and `takes` are for lists of methods, as
     `Summary` says.
@@ -24,6 +25,7 @@ class Recipe:
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     evaluator: str = ""
     training: TrainingChoice = field(default_factory=TrainingChoice)
+    length: int | None = None
     pretraining: PretrainingChoice = field(default_factory=PretrainingChoice)
     minimise: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()

@@ -43,11 +43,12 @@ from formwright.supernet.branches import Branches
 from formwright.tasks import FROM_DATA, TASKS, load_task
 from formwright.tasks.metrics import without_writing
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
+from formwright.tasks.row_length import FROM_SCRATCH, LEAST, PIECES, Cut
 from formwright.tasks.shorten import shortened
 from formwright.tasks.task import Task
 from formwright.train.distil import Mix, Teaching
 from formwright.train.fit import Training, head_of
-from formwright.train.prepare import prepare
+from formwright.train.prepare import cut_rows, prepare, usual_length
 from formwright.train.recipe import Decay, Recipe
 
 _BUILT = 10_000  # designs that are built before a study begins, where all can be listed
@@ -84,13 +85,33 @@ def refuse_faulty(config: Config) -> None:
             raise IllegalInput(f"{objective.name!r} is no score or cost of this study.{hint} It has {', '.join(known)}")
     if config.evaluator != "proxy":  # the scores of proxies have no range
         refuse_impossible_bounds(objective for objective in objectives if objective.bound is not None)
-    card = space.card(space.sample(derive(config.seed, "prepare")))
+    card = _some_card(config)
     if config.evaluator != "proxy":
         refuse_head(card, head_of(task))
     prepare(task, card, config.training.length)
     _build_all(space)
     limits.refuse_impossible(space, config.seed)
     limits.check_latency_feasible(space, config.seed, latency_of(config))
+
+
+def with_usual_length(config: Config, task: Task) -> Config:
+    """Give the configuration with a length that covers 95 % of the training rows of its task."""
+    # text of another source is read in pieces of at least the usual size
+    other_text = config.evaluator in ("pretrained", "bi-branch") and config.pretraining.text == "pydoc"
+    length = usual_length(task, _some_card(config), FROM_SCRATCH, least=PIECES if other_text else LEAST)
+    return replace(config, training=replace(config.training, length=length))
+
+
+def rows_cut(config: Config, task: Task) -> Cut | None:
+    """Count the training rows that the length of a study cuts; None where none can be cut."""
+    card = _some_card(config)
+    return cut_rows(prepare(task, card, config.training.length), card)
+
+
+def _some_card(config: Config) -> Card:
+    """Give the design of the space for which the task is prepared before the search."""
+    space = find_space(config.space)
+    return space.card(space.sample(derive(config.seed, "prepare")))
 
 
 def _build_all(space: Space) -> None:

@@ -51,7 +51,8 @@ class Ragged:
 class Encoded:
     """Rows as arrays: tokens, which sentence each token belongs to, and labels or target tokens where there are any.
 
-    `pad` is the token that fills up the shorter rows of a batch.
+    `pad` is the token that fills up the shorter rows of a batch. `uncut` counts the tokens of each row, special
+    ones included, before it was cut or divided into windows; None where nothing is ever cut.
     """
 
     tokens: Ragged
@@ -59,6 +60,7 @@ class Encoded:
     labels: NDArray[np.int64] | NDArray[np.float32] | None = None
     targets: Ragged | None = None
     pad: int = 0
+    uncut: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -82,8 +84,10 @@ def encode_rows(rows: Rows, tokeniser: Tokeniser, length: int) -> Encoded:
             pieces = _pieces(rows, tokeniser, length)
             return Encoded(Ragged.of(pieces), _zeros(pieces), pad=pad)
         case TranslationRows():
-            sources, targets = (_sentences(texts, tokeniser, length) for texts in (rows.sources, rows.targets))
-            return Encoded(Ragged.of(sources), _zeros(sources), targets=Ragged.of(targets), pad=pad)
+            whole = [tokeniser.encode(texts) for texts in (rows.sources, rows.targets)]
+            uncut = np.max([row_sizes([[ids] for ids in texts], tokeniser) for texts in whole], axis=0)
+            sources, targets = ([frame([ids[: length - 2]], tokeniser)[0] for ids in texts] for texts in whole)
+            return Encoded(Ragged.of(sources), _zeros(sources), targets=Ragged.of(targets), pad=pad, uncut=uncut)
         case _:
             raise IllegalInput("images have no tokens; give their pixels to the model as they are")
 
@@ -103,11 +107,18 @@ def _text(rows: TextRows, tokeniser: Tokeniser, length: int, pad: int) -> Encode
     if strange is not None:
         raise IllegalInput(f"a row of text is a sentence or a pair of sentences, not {strange} of them")
     flat = iter(tokeniser.encode([text for row in rows.texts for text in row]))
-    framed = [frame(_cut([next(flat) for _ in row], length, tokeniser.separators), tokeniser) for row in rows.texts]
+    parts = [[next(flat) for _ in row] for row in rows.texts]
+    framed = [frame(_cut(row, length, tokeniser.separators), tokeniser) for row in parts]
     whole = all(isinstance(label, int) for label in rows.labels)
     labels = np.asarray(rows.labels, np.int64) if whole else np.asarray(rows.labels, np.float32)
     tokens, types = ([row[place] for row in framed] for place in (0, 1))
-    return Encoded(Ragged.of(tokens), Ragged.of(types), labels, pad=pad)
+    return Encoded(Ragged.of(tokens), Ragged.of(types), labels, pad=pad, uncut=row_sizes(parts, tokeniser))
+
+
+def row_sizes(rows: Sequence[Sequence[Sequence[int]]], tokeniser: Tokeniser) -> NDArray[np.int64]:
+    """Count the tokens of rows of one or two sentences, special ones included."""
+    special = (2, 2 + tokeniser.separators)
+    return np.array([sum(map(len, parts)) + special[len(parts) - 1] for parts in rows], np.int64)
 
 
 def _cut(parts: list[list[int]], length: int, separators: int) -> list[list[int]]:
@@ -122,10 +133,6 @@ def _cut(parts: list[list[int]], length: int, separators: int) -> list[list[int]
     sizes[shorter] = min(sizes[shorter], room // 2)
     sizes[1 - shorter] = room - sizes[shorter]
     return [part[:size] for part, size in zip(parts, sizes, strict=True)]
-
-
-def _sentences(texts: Sequence[str], tokeniser: Tokeniser, length: int) -> list[list[int]]:
-    return [frame([ids[: length - 2]], tokeniser)[0] for ids in tokeniser.encode(texts)]
 
 
 def _pieces(rows: PlainText, tokeniser: Tokeniser, length: int) -> list[list[int]]:

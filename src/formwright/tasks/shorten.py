@@ -7,7 +7,7 @@ from formwright.tasks.rows import ImageRows, PlainText, Splits, TextRows, Transl
 from formwright.tasks.spans import SpanRows
 from formwright.tasks.task import Task, _made
 
-R = TypeVar("R", TextRows, PlainText, TranslationRows, ImageRows, SpanRows)
+R = TypeVar("R", bound=TextRows | PlainText | TranslationRows | ImageRows | SpanRows)
 
 
 def shortened(task: Task, number: int) -> Task:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formwright.core.errors import IllegalInput
-from formwright.tasks.encode import Encoded, Ragged, frame
+from formwright.tasks.encode import Encoded, Ragged, frame, row_sizes
 from formwright.tasks.spans import SpanRows
 from formwright.tasks.tokeniser import Placed, Tokeniser
 
@@ -60,7 +60,9 @@ def encode_spans(rows: SpanRows, tokeniser: Tokeniser, length: int, overlap: int
     framed = [frame(_parts(window), tokeniser) for window in windows]
     labels = np.array([_label(window, rows, tokeniser) for window in windows], np.int64).reshape(-1, 2)
     tokens, types = (Ragged.of([row[place] for row in framed]) for place in (0, 1))
-    encoded = Encoded(tokens, types, labels, pad=tokeniser.special.pad or 0)
+    firsts = [window for window in windows if not window.first]
+    uncut = row_sizes([(window.question, window.context.ids) for window in firsts], tokeniser)
+    encoded = Encoded(tokens, types, labels, pad=tokeniser.special.pad or 0, uncut=uncut)
     numbers = np.array([window.row for window in windows], np.int64)
     return Windows(encoded, numbers, *(_places(windows, tokeniser, side) for side in (0, 1)))
 

@@ -10,6 +10,7 @@ from formwright.arch.layers import PatchEmbedding, TokenEmbedding
 from formwright.core.errors import IllegalInput
 from formwright.core.remember import remember
 from formwright.tasks.encode import Encoded, Ragged, encode_rows
+from formwright.tasks.row_length import LEAST, PIECES, Cut, covering, uncut_sizes
 from formwright.tasks.rows import ImageRows, PlainText, Rows, TextRows
 from formwright.tasks.spans import SpanRows
 from formwright.tasks.subwords import train_subwords
@@ -67,16 +68,62 @@ def prepare(task: Task, card: Card, length: int, tokeniser: Tokeniser | None = N
     Without a tokeniser, one is trained on the training rows, with at most as many tokens as the card has room for.
     What was prepared is kept in memory, and used again for every card that reads the same tokens.
     """
+    _refuse_unreadable(task, card)
     embedding = card.stacks[0].embedding
-    has, reads = "images" if task.kind == "image-classification" else "text", _READS[embedding.TYPE]
-    if has != reads:
-        raise IllegalInput(f"the task {task.name} has {has}, but this card reads {reads}")
     if isinstance(embedding, PatchEmbedding):
         return _images(task, embedding)
+    found = tokeniser_for(task, card, tokeniser)
+    return _prepared(task, _row_digests(task), _Kept(found.digest, found), *_limits(card, found, length))
+
+
+def tokeniser_for(task: Task, card: Card, tokeniser: Tokeniser | None = None) -> Tokeniser:
+    """Give the tokeniser of a task of text: the one that is given, or one trained on the training rows for a card."""
+    _refuse_unreadable(task, card)
     # texts that are written have to come back as they were: in upper and lower case, and with their spaces
     trained = train_subwords if task.kind == "seq2seq-lm" else train_wordpiece
-    found = tokeniser or trained(task.search_view().train, _room(card))
-    return _prepared(task, _row_digests(task), _Kept(found.digest, found), *_limits(card, found, length))
+    return tokeniser or trained(task.search_view().train, _room(card))
+
+
+def positions(card: Card) -> int:
+    """Give the most tokens that a card reads."""
+    return min(table.length for table in _tables(card))
+
+
+def _refuse_unreadable(task: Task, card: Card) -> None:
+    reads = _READS[card.stacks[0].embedding.TYPE]
+    has = "images" if task.kind == "image-classification" else "text"
+    if has != reads:
+        raise IllegalInput(f"the task {task.name} has {has}, but this card reads {reads}")
+
+
+def cut_rows(prepared: Prepared, card: Card) -> Cut | None:
+    """Count the training rows that are cut; None for images and for texts that are divided without loss."""
+    examples = prepared.train.examples
+    if not isinstance(examples, Encoded) or examples.uncut is None:
+        return None
+    longer = int((examples.uncut > prepared.length).sum())
+    return Cut(
+        prepared.length,
+        len(examples.uncut),
+        longer,
+        int(examples.uncut.max(initial=0)),
+        positions(card),
+        prepared.train.windows is not None,
+    )
+
+
+def usual_length(task: Task, card: Card, most: int, tokeniser: Tokeniser | None = None, least: int = LEAST) -> int:
+    """Give a length that covers 95 % of the training rows: from `least` to `most`, and no more than a card reads.
+
+    Texts without labels are divided into pieces, and lose nothing by any length; images have none.
+    """
+    rows = task.search_view().train
+    if isinstance(rows, ImageRows):
+        return PIECES
+    if isinstance(rows, PlainText):
+        return min(PIECES, positions(card))
+    sizes = uncut_sizes(rows, tokeniser_for(task, card, tokeniser))
+    return min(max(covering(sizes), least), most, positions(card))
 
 
 def encode_for(card: Card, rows: TextRows | PlainText, tokeniser: Tokeniser, length: int) -> Encoded:
@@ -89,7 +136,7 @@ def _limits(card: Card, tokeniser: Tokeniser, length: int) -> tuple[int, int]:
     """Give how many tokens of a row, and how many kinds of sentences, a card can tell apart."""
     if tokeniser.size > (room := _room(card)):
         raise IllegalInput(f"the tokeniser has {tokeniser.size:,} tokens, but the card's table has room for {room:,}")
-    return min(length, *(table.length for table in _tables(card))), _tables(card)[0].types
+    return min(length, positions(card)), _tables(card)[0].types
 
 
 def _room(card: Card) -> int:
