@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _draw(options.results, options.tasks, options.figures)
         return
     missing = [name for name in options.rivals if name in NEED_PRUNING and find_spec("torch_pruning") is None]
-    if missing and {"others", "fronts"} & set(options.parts):
+    if missing and {"others", "fronts", "fair"} & set(options.parts):
         raise SystemExit(
             f"{', '.join(missing)} need Torch-Pruning: pip install -c constraints.txt -r benchmarks/requirements.txt, "
             "or leave them out with --rivals fewer-layers"
@@ -95,13 +95,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="the folder of GLUE")
     parser.add_argument("--tasks", nargs="+", default=["glue/sst2", "glue/rte", "glue/cola"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=[one for one in PARTS if one != "fair"])
     parser.add_argument("--rivals", nargs="+", choices=list(RIVALS), default=list(RIVALS))
     parser.add_argument("--teacher-epochs", type=float, default=Setting.teacher_epochs)
     parser.add_argument("--epochs", type=float, default=Setting.epochs, help="of the super-network and of every rival")
     parser.add_argument("--evaluations", type=int, default=Setting.evaluations)
     parser.add_argument("--ablation-epochs", type=float, help="of orders and spaces, and of a usual arm beside them")
     parser.add_argument("--ablation-evaluations", type=int, help="of the same arms")
+    parser.add_argument("--minutes", type=float, help="processor time of each arm of the part fair")
+    parser.add_argument("--further", type=int, default=Setting.further, help="held-out rows of the training file")
     parser.add_argument("--threads", type=int, default=Setting.threads)
     parser.add_argument("--results", type=Path, default=Path("compress-benchmark"))
     parser.add_argument("--json", type=Path)
@@ -115,7 +117,7 @@ def _settings(options: argparse.Namespace) -> list[Setting]:
     if options.ablation_epochs or options.ablation_evaluations:
         ablation = (options.ablation_epochs or options.epochs, options.ablation_evaluations or options.evaluations)
     if options.quick:
-        return [replace(quick(options.results), ablation=ablation)]
+        return [replace(quick(options.results), ablation=ablation, minutes=options.minutes)]
     data = None if options.data is None else str(options.data)
     return [
         Setting(
@@ -129,6 +131,8 @@ def _settings(options: argparse.Namespace) -> list[Setting]:
             evaluations=options.evaluations,
             teacher_epochs=options.teacher_epochs,
             ablation=ablation,
+            further=options.further,
+            minutes=options.minutes,
         )
         for task in options.tasks
         for seed in options.seeds

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from compress_kit.bench import Bench, Held, Row
+from compress_kit.fair import fair_arms
 from compress_kit.networks import Arm, run, trained, untrained
 from compress_kit.others import HALF, rival, rival_front
 from compress_kit.searching import random_models, searches
 from compress_kit.speed import speed
 
-PARTS = ("front", "others", "searches", "fronts", "orders", "spaces", "speed")
+PARTS = ("front", "others", "searches", "fronts", "orders", "spaces", "speed", "fair")
 NEED_NETWORK = {"front", "searches", "speed"}
 USUAL = Arm()
 ORDERS = (Arm(order="movement"), Arm(order="l1"), Arm(order="none"))
@@ -53,6 +54,8 @@ def works(bench: Bench, parts: Sequence[str], rivals: Sequence[str]) -> list[Wor
         found.append(Work("searches", "searches", partial(_searches, bench)))
     if "speed" in parts:
         found.append(Work("speed", "speed", partial(_speed, bench)))
+    if "fair" in parts:
+        found += [Work(name, name, compute) for name, compute in fair_arms(bench, rivals).items()]
     return found
 
 

@@ -33,7 +33,7 @@ from formwright.tasks import load_task
 from formwright.tasks.shorten import some_rows
 from formwright.train.device import threads
 from formwright.train.fit import Run
-from formwright.train.judge import judge
+from formwright.train.judge import ONE_ANSWER, answers, compared, judge, truths
 from formwright.train.loop import Saving
 from formwright.train.prepare import Part
 from formwright.train.remembered import remembered
@@ -55,7 +55,7 @@ class Setting:
     the search that it is compared with may. `rates` are those of the teacher, and of everything after it. `ablation`
     are the epochs and the evaluations of arms that are compared with each other alone, where these are fewer. Where
     the task has more training rows than `rows`, models are judged on so many `further` ones too: they tell more models
-    apart than the few test rows.
+    apart than the few test rows. `minutes` is the processor time of each arm of the part `fair`.
     """
 
     task: str
@@ -72,6 +72,7 @@ class Setting:
     teacher_epochs: float = EFTNAS.teacher_epochs
     ablation: tuple[float, int] | None = None
     further: int = 2500
+    minutes: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,8 +199,23 @@ class Bench:
         label = f"{name} {_digest(model)}"
         with threads(1):
             tested = test_once(model, prepared, label, folder) if prepared.task.has_test else {}  # type: ignore[arg-type]
-        further = None if self.further is None else self._score(model, self.further)
-        return {"validation": self.validated(model), "test": tested.get(self.metric), "further": further}
+        found = {"validation": self.validated(model), "test": tested.get(self.metric), "further": None}
+        if self.further is not None:
+            found |= {"further": self._score_further(model, name), "answers": name}
+        return found
+
+    def _score_further(self, model: nn.Module, name: str) -> float:
+        """Score a model on further rows, and keep which of them it answers right, for intervals of differences."""
+        prepared, part = self.started.begun.prepared, self.further
+        assert part is not None
+        if prepared.task.kind not in ONE_ANSWER:
+            return self._score(model, part)
+        with threads(1):
+            given, truth = answers(model, prepared, part, np.arange(len(part.examples))), truths(part)
+        path = self.out / "right" / f"{name}.npy"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, given == truth)
+        return compared(prepared, given, truth)[self.metric]
 
     def judged_design(self, model: TaskModel, name: str) -> Row:
         """Score a model that has a card, and say what it costs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,8 +57,15 @@ class Remembering:
         return Observation(json.loads(path.read_text(encoding="utf-8")), Spent())
 
 
-def searched(bench: Bench, network: Network, searcher: str, evaluations: int, rules: Rules | None) -> History:
-    """Search a front in one process; without rules every sub-network is judged whole."""
+def searched(
+    bench: Bench,
+    network: Network,
+    searcher: str,
+    evaluations: int,
+    rules: Rules | None,
+    is_over: Callable[[], bool] = lambda: False,
+) -> History:
+    """Search a front in one process, until it `is_over`; without rules every sub-network is judged whole."""
     space = network.choices.space
     objectives = (Objective(bench.metric, "max"), Objective("macs", "min"))
     made = make_searcher(searcher, space, objectives, trials=evaluations)
@@ -68,6 +75,8 @@ def searched(bench: Bench, network: Network, searcher: str, evaluations: int, ru
     evaluator, history = Combine((scores,), {"macs": bench.cost}), History()
     folder = network.folder / "races"
     for number in range(evaluations):
+        if is_over():
+            break
         history = ask(first, history, bench.setting.seed)
         # whole validations keep no answers: nobody races against them
         context = Context(folder=None if rules is None else folder, history=history)
@@ -115,19 +124,20 @@ def best_models(bench: Bench, network: Network, history: History, name: str) -> 
     return {share: tested(share, trial) for share, trial in best_within(history, goal, targets, (), {}).items()}
 
 
-def random_models(bench: Bench, network: Network) -> Row:
+def random_models(bench: Bench, network: Network, number: int = RANDOM) -> Row:
     """Judge sub-networks drawn at random just below each share: their mean is what no search would give."""
     rng, at = derive(bench.setting.seed, "random"), dict[str, Row]()
     for share in SHARES:
-        drawn = [_drawn(bench, network.choices, share, rng) for _ in range(RANDOM)]
+        drawn = [_drawn(bench, network.choices, share, rng) for _ in range(number)]
         rows = [
-            bench.judged_design(network.weights.extracted(card), f"random-{share:.0%}-{number}")
-            for number, card in enumerate(drawn)
+            bench.judged_design(network.weights.extracted(card), f"random-{share:.0%}-{index}")
+            for index, card in enumerate(drawn)
         ]
         names = [name for name in rows[0] if rows[0][name] is not None]
         at[f"{share:.0%}"] = dict.fromkeys(SPLITS) | {
-            name: float(np.mean([row[name] for row in rows])) for name in names
+            name: float(np.mean([row[name] for row in rows])) for name in names if name != "answers"
         }
+        at[f"{share:.0%}"]["answers"] = [row["answers"] for row in rows if "answers" in row]
     return {"at": at, "hypervolume": bench.volumes(at)}
 
 
