@@ -7,11 +7,13 @@ For each task and seed a teacher is fine-tuned, which all arms share:
 `others` are Torch-Pruning (magnitude and Taylor) and fewer layers at half the MACs, distilled for as many steps as the
 super-network; `fronts` are the same rivals at each share of the MACs, in as many steps for all shares together;
 `searches` compares searches of one super-network by whole validations; `speed` measures what was found.
+`fair` gives every arm the same processor time for its whole front (`--minutes`); compress_kit/fair.py says how. It runs
+only when it is named.
 Where a task has more training rows than are learned from, models are judged on further ones too.
 Hypervolumes are those of one model for each share, for every arm. Everything that is done is kept in `--results`, and
 not done again; several processes may work there, each at an arm of its own. In the end the mean and the range of all
-seeds that are kept are printed. `--ablation-epochs 2 --ablation-evaluations 60` shortens orders and spaces, and adds a
-usual arm of that length to compare them with.
+seeds that are kept are printed, and the table of `fair`. `--ablation-epochs 2 --ablation-evaluations 60` shortens
+orders and spaces, and adds a usual arm of that length to compare them with.
 
 Run `.venv/bin/python benchmarks/compress.py --data DIR [--tasks glue/sst2 glue/rte glue/cola] [--seeds 0 1 2]
 [--parts front ...] [--rivals fewer-layers ...] [--results DIR] [--json FILE]`. `--figures DIR` draws the front of each
@@ -31,7 +33,8 @@ from typing import Any
 
 from compress_kit.arms import PARTS, arms
 from compress_kit.bench import SPLITS, Bench, Row, Setting
-from compress_kit.figures import front, kept_results
+from compress_kit.figures import fair_front, front, kept_results
+from compress_kit.intervals import fair_folders, fair_table, markdown, references
 from compress_kit.others import NEED_PRUNING, RIVALS
 from compress_kit.quick import quick
 from compress_kit.summary import lines, summary
@@ -82,6 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found["summary"] = {task: summary(kept_results(options.results / _folder(task))) for task in tasks}
     for task in tasks:
         print(f"{task}, all seeds that are kept:", *lines(found["summary"][task]), sep="\n")
+        if folders := fair_folders(options.results / _folder(task)):
+            found["fair"] = {task: fair_table(folders) | references(folders)}
+            print(markdown(fair_table(folders), references(folders)))
     if options.json:
         options.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
 
@@ -142,10 +148,10 @@ def _settings(options: argparse.Namespace) -> list[Setting]:
 def _draw(results: Path, tasks: Sequence[str], figures: Path) -> None:
     """Draw the front of each task that has results: the first as front.svg, the others with their names."""
     for number, task in enumerate(tasks):
-        seeds = kept_results(results / _folder(task))
+        seeds, folders = kept_results(results / _folder(task)), fair_folders(results / _folder(task))
         if seeds:
             path = figures / ("front.svg" if number == 0 else f"front-{task.rpartition('/')[2]}.svg")
-            path.write_text(front(task, seeds), encoding="utf-8")
+            path.write_text(fair_front(task, folders) if folders else front(task, seeds), encoding="utf-8")
             print(path)
 
 

@@ -2,9 +2,10 @@
 
 `contest`: searches of 100 evaluations with every method, one-hot and on Transformer2vec, and BOSHNAS without each of
 its parts. `surrogate`: calibration and order of its predictions, and whether GOBI finds the highest bound. `fronts`:
-mixed designs against designs of equal layers. Writes JSON and figures. Searches are kept in `--results`, so that a
-contest that was stopped goes on. Run `.venv/bin/python benchmarks/flexibert.py [--parts contest surrogate fronts]
-[--runs 50] [--table FILE] [--results FILE] [--json FILE] [--figures FOLDER]`.
+mixed designs against designs of equal layers. `inverted`: the contest on a table in which the best design is the worst,
+where whoever merely takes large designs loses. Writes JSON and figures. Searches are kept in `--results`, so that a
+contest that was stopped goes on. Run `.venv/bin/python benchmarks/flexibert.py [--parts contest surrogate fronts
+inverted] [--methods boshnas ...] [--runs 50] [--table FILE] [--results FILE] [--json FILE] [--figures FOLDER]`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from flexibert_kit.surrogate import judged
 
 from formwright.evaluate.benchmark import Benchmark
 from formwright.evaluate.flexibench import load_flexibench
+from formwright.evaluate.score_table import ScoreTable
 from formwright.study.contest import Contest
 from formwright.study.contest_file import ContestFile
 from formwright.study.methods import find_methods
@@ -32,6 +35,8 @@ EVALUATIONS = 100
 EARLY = 30  # evaluations, after which scores still differ by more than the luck of the rows
 SHOWN = (
     "random",
+    "largest-first",
+    "largest-first/rank",
     "regularized-evolution",
     "reinforce",
     "gp-bo",
@@ -55,17 +60,29 @@ METHODS = (
 )
 
 
-def contest(options: argparse.Namespace, benchmark: Benchmark) -> dict[str, Any]:
+def contest(options: argparse.Namespace, table: Path | None, benchmark: Benchmark) -> dict[str, Any]:
     """Replay the searches that are not there yet, and sum all of them up."""
-    wanted = Contest(partial(load_flexibench, options.table), find_methods(METHODS), options.runs, EVALUATIONS)
+    methods = find_methods(options.methods or METHODS)
+    wanted = Contest(partial(load_flexibench, table), methods, options.runs, EVALUATIONS)
     file = ContestFile(options.results, benchmark.table.digest)
     known = wanted.known(file.read())
-    total, found = len(METHODS) * options.runs, list(known)
+    total, found = len(methods) * options.runs, list(known)
     for one in file.keep(wanted.replays(options.workers, known)):
         found.append(one)
         if len(found) % 20 == 0:
             print(f"{len(found):,} of {total:,} searches", file=sys.stderr, flush=True)
     return standings(benchmark, found)
+
+
+def inverted(table: ScoreTable) -> ScoreTable:
+    """Turn scores round, so that the best design has the score of the worst; costs stay."""
+
+    def turned(split: str) -> dict[str, Any]:
+        scores, noise = getattr(table, split), getattr(table, f"noise_{split}")
+        total = np.nanmax(scores) + np.nanmin(scores)
+        return {split: total - scores, f"noise_{split}": total - noise}
+
+    return replace(table, **turned("validation"), **turned("test"))
 
 
 def curves(standing: dict[str, Any], benchmark: Benchmark) -> str:
@@ -98,7 +115,8 @@ def drawn_fronts(found: dict[str, Kind]) -> str:
 def table_of(standing: dict[str, Any]) -> str:
     """Print the standings as a table in Markdown."""
     head = (
-        f"{EARLY} evaluations: test",
+        f"{EARLY} evaluations: validation",
+        f"{EARLY}: test",
         f"{EVALUATIONS}: validation",
         f"{EVALUATIONS}: test",
         *(f"best {next(iter(standing.values()))[best]['designs']} designs, after" for best in ("top", "good")),
@@ -106,9 +124,12 @@ def table_of(standing: dict[str, Any]) -> str:
     )
     lines = [" | ".join(("| method", *head)) + " |", "|---" * (len(head) + 1) + "|"]
     for name, found in standing.items():
-        early = (found[key][EARLY - 1] for key in ("test_curve", "test_curve_low", "test_curve_high"))
+        early, tested = (
+            [found[f"{curve}{end}"][EARLY - 1] for end in ("", "_low", "_high")] for curve in ("curve", "test_curve")
+        )
         cells = (
             _with_interval(*early),
+            _with_interval(*tested),
             _with_interval(found["final"], *found["interval"]),
             _with_interval(found["test"], *found["test_interval"]),
             *(f"{found[best]['share']:.0%}, {_after(found[best])}" for best in ("top", "good")),
@@ -128,8 +149,9 @@ def _after(best: dict[str, Any]) -> str:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ("contest", "surrogate", "fronts")
+    parts = ("contest", "surrogate", "fronts", "inverted")
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
+    parser.add_argument("--methods", nargs="+", help="the methods of contest and inverted; without it, all")
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--repeats", type=int, default=20, help="fits of each surrogate")
     parser.add_argument("--workers", type=int, default=2)
@@ -153,9 +175,14 @@ def main() -> None:
         result["surrogate"] = judged(benchmark, options.repeats)
         print(json.dumps(result["surrogate"], indent=1))
     if "contest" in options.parts:
-        result["methods"] = contest(options, benchmark)
+        result["methods"] = contest(options, options.table, benchmark)
         figures["flexibert-contest"] = curves(result["methods"], benchmark)
         print(table_of(result["methods"]))
+    if "inverted" in options.parts:
+        path = options.results.with_suffix(".inverted.npz")
+        inverted(benchmark.table).write(path)
+        result["inverted"] = contest(options, path, load_flexibench(path))
+        print(table_of(result["inverted"]))
     for name, text in figures.items() if options.figures else ():
         (options.figures / f"{name}.svg").write_text(text, encoding="utf-8")
     if options.json:

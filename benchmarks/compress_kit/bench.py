@@ -211,11 +211,22 @@ class Bench:
         if prepared.task.kind not in ONE_ANSWER:
             return self._score(model, part)
         with threads(1):
-            given, truth = answers(model, prepared, part, np.arange(len(part.examples))), truths(part)
+            return self._keep_answers(name, answers(model, prepared, part, np.arange(len(part.examples))), truths(part))
+
+    def _keep_answers(self, name: str, given: Any, truth: Any) -> float:
         path = self.out / "right" / f"{name}.npy"
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path, given == truth)
-        return compared(prepared, given, truth)[self.metric]
+        return compared(self.started.begun.prepared, given, truth)[self.metric]
+
+    def judged_majority(self) -> Row:
+        """Score the label that is most frequent among the training rows, on further rows."""
+        prepared = self.started.begun.prepared
+        if self.further is None:
+            raise SystemExit(f"all rows of {self.setting.task} are trained on, so that none are held out")
+        labels, truth = truths(prepared.train), truths(self.further)
+        given = np.full_like(truth, np.bincount(labels).argmax())
+        return {"further": self._keep_answers("majority", given, truth)}
 
     def judged_design(self, model: TaskModel, name: str) -> Row:
         """Score a model that has a card, and say what it costs."""

@@ -7,12 +7,12 @@ Settings, fixed before the first result:
   25 % of the teacher's MACs). The teacher and its answers to the training rows are the same for all arms, and free.
 - Ours: scores of heads and channels on 64 batches, the space, the training of the super-network for 80 % of the budget,
   and a search that judges sub-networks on validation with the rest. No sub-network is trained on afterwards.
-- Rivals: fewer layers, Torch-Pruning by Taylor scores and by magnitude. Each of the four models is trained for a quarter
-  of the budget; they share the teacher and its answers, and nothing else. Cutting them is free.
+- Rivals: fewer layers, Torch-Pruning by Taylor scores and by magnitude. Each of the four models is trained for a
+  quarter of the budget; they share the teacher and its answers, and nothing else. Cutting them is free.
 - All are distilled with the same mix of labels and teacher, batch (32), peak learning rate (1e-4), warm-up (10 %) and
   cosine. The learning rate follows the share of the time that is used, and training ends when the time is used.
-- Control: three sub-networks of our super-network for each share, drawn at random within 10 % below it; their mean. They
-  have our training and no search.
+- Control: three sub-networks of our super-network for each share, drawn at random within 10 % below it; their mean.
+  They have our training and no search.
 - 8,000 rows of SST-2 are trained on. Seeds 0 and 1, 10 minutes for each arm, 5,000 held-out rows: what two hours of a
   shared core allow.
 - Models are judged on rows of the task's training file that nobody trains on or chooses by. Intervals are 95 % of 2,000
@@ -51,7 +51,7 @@ from formwright.train.recipe import Recipe
 TRAINING = 0.8  # of our budget; the rest is for the search
 SCHEDULED = 1_000_000  # more steps than any budget has; the learning rate follows the time
 DRAWN = 3  # sub-networks of the control for each share
-OURS, RANDOM = "fair-ours", "fair-random"
+OURS, RANDOM, MAJORITY = "fair-ours", "fair-random", "fair-majority"
 
 
 class BudgetUsed(Exception):
@@ -92,7 +92,7 @@ class TimedRecipe(Recipe):
 
 def fair_arms(bench: Bench, rivals: Sequence[str]) -> dict[str, Callable[[], Row]]:
     """List the arms by the names of their files, in the order in which they run."""
-    mine: dict[str, Callable[[], Row]] = {OURS: partial(ours, bench), RANDOM: partial(random, bench)}
+    mine = {MAJORITY: bench.judged_majority, OURS: partial(ours, bench), RANDOM: partial(random, bench)}
     return mine | {f"fair-{name}": partial(rival_front, bench, name) for name in rivals}
 
 

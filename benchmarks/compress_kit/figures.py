@@ -11,6 +11,7 @@ import numpy as np
 from charts import Line, chart
 
 from compress_kit.bench import SHARES
+from compress_kit.intervals import NAMES, fair_table, references
 
 ARMS = {
     "network-first-order-automatic-5": "formwright compress",
@@ -19,6 +20,7 @@ ARMS = {
     "front-torch-pruning-taylor": "Torch-Pruning, Taylor",
     "front-fewer-layers": "fewer layers",
 }
+MACS = "MACs, % of the teacher's"
 _SCORES = {"test": "test score", "further": "score on further rows"}
 Kept = Mapping[str, Any]
 
@@ -50,7 +52,21 @@ def front(task: str, seeds: Sequence[Kept]) -> str:
     lowest = min(min([*line.y, *line.low]) for line in lines)
     edge = min(lowest, 0.9 * lines[0].y[0])  # differences of a point shall not look like a gulf
     title = f"Smaller models for {task}, {number}"
-    return chart(title, lines, "MACs, % of the teacher's", _SCORES[split], y_from=edge)
+    return chart(title, lines, MACS, _SCORES[split], y_from=edge)
+
+
+def fair_front(task: str, folders: Sequence[Path]) -> str:
+    """Draw the comparison of equal processor time: scores on held-out rows, with their 95 % intervals as bands."""
+    teacher = references(folders)["teacher"]
+    lines = [_teacher(teacher["seeds"])]
+    for arm, by_share in fair_table(folders).items():
+        rows = sorted(by_share.values(), key=lambda row: np.mean(row["macs"]))
+        low, high = zip(*(row["interval"] for row in rows), strict=True)
+        across, scores = [100 * float(np.mean(row["macs"])) for row in rows], [row["score"] for row in rows]
+        lines.append(Line(NAMES[arm], across, scores, low, high))
+    title = f"Smaller models for {task}, equal processor time, seeds: {len(folders)}"
+    edge = min(min([*line.y, *line.low]) for line in lines)
+    return chart(title, lines, MACS, "accuracy on held-out rows", y_from=edge)
 
 
 def _teacher(scores: Sequence[float]) -> Line:

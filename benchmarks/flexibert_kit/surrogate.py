@@ -1,17 +1,22 @@
-"""How good the surrogate of BOSHNAS is on real scores, and whether GOBI finds the highest bound of it."""
+"""How good the surrogate of BOSHNAS is on real scores, and whether GOBI finds the highest bound of it.
+
+`noise, Spearman` compares the aleatoric uncertainty with the standard deviation between seeds, over the designs of the
+table that were trained with several. `on the box` is the share of the coordinates of an ascent's ends that lie on the
+edge of the box of all designs.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, spearmanr
 
 from formwright.core.records import History
 from formwright.core.rng import derive
 from formwright.evaluate.benchmark import Benchmark
-from formwright.search.boshnas.acquisition import UpperBound, climb, climb_to_nearest
-from formwright.search.boshnas.gobi import Ascent
+from formwright.search.boshnas.acquisition import RESTARTS, UpperBound, climb, climb_to_nearest
+from formwright.search.boshnas.gobi import Ascent, ascend
 from formwright.search.boshnas.searcher import OTHERS
 from formwright.search.boshnas.surrogate import fit
 from formwright.search.boshnas.terrain import Terrain
@@ -30,10 +35,11 @@ def judged(benchmark: Benchmark, repeats: int) -> dict[str, Any]:
         listed = listing(benchmark.space, coordinates)
         candidates = Terrain.of(listed, benchmark.legal).candidates(History())
         points = candidates.points
-        scores = benchmark.scores()[[benchmark.row(listed.cards[row]) for row in candidates.rows]]
+        places = [benchmark.row(listed.cards[row]) for row in candidates.rows]
+        scores, noise = benchmark.scores()[places], _noise(benchmark)[places]
         for number in OBSERVATIONS:
             for model in (True, False):
-                found = [_once(points, scores, number, model, seed) for seed in range(repeats)]
+                found = [_once(points, scores, noise, number, model, seed) for seed in range(repeats)]
                 name = f"{coordinates}, {number} observations, {'heteroscedastic' if model else 'homoscedastic'}"
                 result[name] = {key: _mean(one[key] for one in found) for key in found[0]}
     return result
@@ -43,7 +49,15 @@ def _mean(values: Any) -> float:
     return float(np.mean(list(values)))
 
 
-def _once(points: Any, scores: Any, number: int, heteroscedastic: bool, seed: int) -> dict[str, float]:
+def _noise(benchmark: Benchmark) -> Any:
+    """Give the standard deviation between seeds of each row; NaN for rows with one seed."""
+    table, found = benchmark.table, np.full(len(benchmark.table), np.nan)
+    seeds = np.column_stack([benchmark.scores()[table.noise_rows], table.noise_validation[:, :, -1]])
+    found[table.noise_rows] = seeds.std(axis=1, ddof=1)
+    return found
+
+
+def _once(points: Any, scores: Any, noise: Any, number: int, heteroscedastic: bool, seed: int) -> dict[str, float]:
     rng = derive(seed, "surrogate", number)
     known = np.flatnonzero(np.isfinite(scores))
     drawn = rng.permutation(known)
@@ -53,11 +67,21 @@ def _once(points: Any, scores: Any, number: int, heteroscedastic: bool, seed: in
     surrogate = fit(points[seen], outcomes[seen], others, rng, heteroscedastic)
     found = surrogate.predict(points[unseen])
     low, high = found.interval(NINETY)
+    measured = np.isfinite(noise)
+    follows = spearmanr(surrogate.predict(points[measured]).aleatoric, noise[measured]) if heteroscedastic else None
     return {
         "tau": float(kendalltau(found.mean, outcomes[unseen]).statistic),
         "within the 90 % interval": float(np.mean((low <= outcomes[unseen]) & (outcomes[unseen] <= high))),
+        **({} if follows is None else {"noise, Spearman": float(follows.statistic)}),
         **_reach(UpperBound(surrogate, 0.5, 0.5), points[unseen], rng),
+        "gobi: on the box": _on_the_box(UpperBound(surrogate, 0.5, 0.5), points[unseen], rng),
     }
+
+
+def _on_the_box(bound: UpperBound, points: Any, rng: Any) -> float:
+    low, high = points.min(axis=0), points.max(axis=0)
+    end = ascend(bound.jet, points[rng.integers(len(points), size=RESTARTS)], low, high, Ascent())[-1]
+    return float(np.mean((end <= low) | (end >= high)))
 
 
 def _reach(bound: UpperBound, unseen: Any, rng: Any) -> dict[str, float]:

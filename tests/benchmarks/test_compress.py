@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 import torch
 from tests.compress.tiny import BERT, LENGTH
@@ -71,6 +72,48 @@ def test_the_front_is_drawn_from_what_is_kept(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("compress")
+def test_the_learning_rate_follows_the_time_that_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    kit, now = sys.modules["compress_kit.fair"], [100.0]
+    monkeypatch.setattr(kit.time, "process_time", lambda: now[0])
+    clock = kit.Clock(10.0, began=100.0)
+    recipe = kit.TimedRecipe(kit.SCHEDULED, learning_rate=1.0, warmup=0.1, decay="cosine", clock=clock)
+
+    def rate(seconds: float) -> float:
+        now[0] = 100.0 + seconds
+        return float(recipe.rate(7))  # whatever the step
+
+    assert [rate(at) for at in (0.5, 1.0, 5.5, 10.0, 12.0)] == pytest.approx([0.5, 1.0, 0.5, 0.0, 0.0], abs=1e-3)
+    now[0] = 109.9
+    clock.stop(0, 0.0)
+    now[0] = 110.0
+    with pytest.raises(kit.BudgetUsed):
+        clock.stop(0, 0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compress")
+def test_differences_are_paired_row_by_row(tmp_path: Path) -> None:
+    """Where two models are right on the same rows, their difference is far surer than their scores."""
+    kit, rows = sys.modules["compress_kit.intervals"], np.arange(1000)
+    seeds = [tmp_path / f"seed-{seed}" for seed in (0, 1)]
+    for seed in seeds:
+        models = {"fair-ours": {"answers": "mine"}, "fair-random": {"answers": ["other", "mine"]}}
+        keep(seed, **{name: {"at": {"50%": row | {"macs": 0.4}}} for name, row in models.items()})
+        (seed / "right").mkdir()
+        for name, below in (("mine", 600), ("other", 500), ("teacher", 900), ("majority", 500)):
+            np.save(seed / "right" / f"{name}.npy", rows < below)
+    assert kit.fair_folders(tmp_path) == seeds
+    found = kit.fair_table(seeds)
+    mine, random = found["fair-ours"]["50%"], found["fair-random"]["50%"]
+    assert (mine["score"], random["score"]) == pytest.approx((0.6, 0.55))
+    assert mine["interval"] == pytest.approx([0.57, 0.63], abs=0.005)
+    assert random["ours ahead by"] == pytest.approx(0.05)
+    assert random["interval of that"] == pytest.approx([0.04, 0.06], abs=0.004)
+    assert kit.references(seeds)["majority class"]["seeds"] == [0.5, 0.5]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compress")
 def test_the_front_is_drawn_on_further_rows_where_all_were_judged_on_them() -> None:
     draw = sys.modules["compress_kit.figures"].front
     teacher = {"test": 0.9, "further": 0.8}
@@ -93,7 +136,7 @@ def test_without_torch_pruning_its_line_is_told_and_other_parts_run(
     monkeypatch.setattr(compress, "find_spec", lambda _: None)
     asked = "need Torch-Pruning: pip install -c constraints.txt -r benchmarks/requirements.txt, or leave them out with"
     assert "torch-pruning" in (Path(compress.__file__).parent / "requirements.txt").read_text(encoding="utf-8")
-    for part in ("others", "fronts"):
+    for part in ("others", "fronts", "fair"):
         with pytest.raises(SystemExit, match=asked):
             compress.main(["--quick", "--parts", part, "--results", str(tmp_path)])
     assert not list(tmp_path.iterdir())
@@ -253,6 +296,28 @@ def test_every_part_runs_and_nothing_is_done_twice(
     assert "mini-glue/sst2 seed 0: network" not in again
     compress.main(["--figures", str(tmp_path), "--results", str(tmp_path), "--tasks", "mini-glue/sst2"])
     assert (tmp_path / "front.svg").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_every_arm_of_the_fair_part_uses_its_time(
+    compress: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--quick", "--results", str(tmp_path), "--json", str(tmp_path / "found.json")]
+    arguments += ["--parts", "fair", "--minutes", "0.05", "--rivals", "fewer-layers", "--tasks", "mini-glue/sst2"]
+    compress.main(arguments)
+    found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    rows = found["mini-glue/sst2 0"]
+    for arm in ("fair-ours", "fair-fewer-layers"):
+        assert 3.0 <= rows[arm]["processor seconds"] < 4.5  # a step or a judgement more
+    assert rows["fair-ours"]["training seconds"] >= 0.8 * 3.0
+    check_points(rows, ["fair-ours", "fair-random", "fair-fewer-layers"])
+    table = found["fair"]["mini-glue/sst2"]
+    assert table["fair-ours"]["50%"]["score"] == pytest.approx(rows["fair-ours"]["at"]["50%"]["further"])
+    assert "formwright compress | 1 |" in capsys.readouterr().out
+    compress.main(["--figures", str(tmp_path), "--results", str(tmp_path), "--tasks", "mini-glue/sst2"])
+    assert "accuracy on held-out rows" in (tmp_path / "front.svg").read_text(encoding="utf-8")
 
 
 def check_rivals(found: dict[str, Any], names: list[str]) -> None:

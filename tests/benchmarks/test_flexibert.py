@@ -101,9 +101,31 @@ def test_a_contest_prints_draws_and_keeps_what_was_found(
     assert capsys.readouterr().out == printed
 
 
+def test_an_inverted_table_has_the_best_design_where_the_worst_was(script: ModuleType) -> None:
+    table = fake_benchmark().table
+    turned = script.inverted(table)
+    for split in ("validation", "test"):
+        before, after = getattr(table, split)[:, -1], getattr(turned, split)[:, -1]
+        assert np.argsort(after, kind="stable").tolist() == np.argsort(-before, kind="stable").tolist()
+    assert (turned.params == table.params).all()
+    assert script.inverted(turned).validation == pytest.approx(table.validation, abs=1e-6)
+
+
+def test_methods_may_be_chosen_and_run_on_the_inverted_table(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = ["--results", str(tmp_path / "rows"), "--json", str(tmp_path / "json")]
+    chosen = ["--parts", "inverted", "--methods", "random", "--runs", "1", "--workers", "1"]
+    monkeypatch.setattr(sys, "argv", ["flexibert", *chosen, *files])
+    script.main()
+    assert list(json.loads((tmp_path / "json").read_text(encoding="utf-8"))["inverted"]) == ["random"]
+    assert (tmp_path / "rows.inverted.npz").is_file()
+
+
 def test_standings_are_printed_as_a_table_in_markdown(script: ModuleType) -> None:
     curve = [0.5] * 29 + [0.8] + [0.9] * 70
     found = {
+        **dict.fromkeys(("curve", "curve_low", "curve_high"), [0.6] * 100),
         **dict.fromkeys(("test_curve", "test_curve_low", "test_curve_high"), curve),
         **{"final": 0.95, "interval": [0.94, 0.96], "test": 0.91, "test_interval": [0.9, 0.92], "seconds": 1.26},
         "top": {"designs": 1, "share": 0.25, "evaluations": None},
@@ -111,12 +133,12 @@ def test_standings_are_printed_as_a_table_in_markdown(script: ModuleType) -> Non
     }
     head, rule, row = script.table_of({"mine": found}).splitlines()
     assert head == (
-        "| method | 30 evaluations: test | 100: validation | 100: test"
+        "| method | 30 evaluations: validation | 30: test | 100: validation | 100: test"
         " | best 1 designs, after | best 2 designs, after | CPU s a search |"
     )
-    assert rule == "|---" * 7 + "|"
+    assert rule == "|---" * 8 + "|"
     assert row == (
-        "| mine | 0.8000 [0.8000, 0.8000] | 0.9500 [0.9400, 0.9600] | 0.9100 [0.9000, 0.9200]"
+        "| mine | 0.6000 [0.6000, 0.6000] | 0.8000 [0.8000, 0.8000] | 0.9500 [0.9400, 0.9600] | 0.9100 [0.9000, 0.9200]"
         " | 25%, - | 100%, 20 | 1.3 |"
     )
 
@@ -127,6 +149,9 @@ def test_the_surrogate_is_judged_on_designs_it_has_not_seen(surrogate: ModuleTyp
     assert 0.2 < noisy["tau"] < 1
     # only the first expects noise, so that its intervals are the wider ones
     assert plain["within the 90 % interval"] < noisy["within the 90 % interval"] <= 1
+    assert -1 <= noisy["noise, Spearman"] <= 1
+    assert "noise, Spearman" not in plain  # which expects none
+    assert 0 <= noisy["gobi: on the box"] <= 1
     for name in surrogate.CLIMBS:
         below = noisy[f"{name}: below it, in deviations"]
         assert noisy[f"{name}: finds the highest"] == (below == 0)

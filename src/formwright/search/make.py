@@ -21,6 +21,7 @@ SEARCHERS: Registry[Callable[..., Searcher]] = Registry(
     "searcher",
     {
         "random": f"{_HERE}.random_search:RandomSearch",
+        "largest-first": f"{_HERE}.largest_first:LargestFirst",
         "regularized-evolution": f"{_HERE}.evolution:RegularizedEvolution",
         "op-nas": f"{_HERE}.op_nas:OpNas",
         "nsga2": f"{_HERE}.nsga2:Nsga2",

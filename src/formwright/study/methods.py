@@ -10,6 +10,7 @@ from formwright.evaluate.benchmark import Benchmark
 from formwright.search import SEARCHERS, make_searcher, option_names
 
 _VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "largest-first": {"rank": {"by": "rank"}},
     "boshnas": {
         "one-hot": {"coordinates": "one-hot"},
         "ordered": {"coordinates": "transformer2vec-ordered"},
