@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formwright.compress.targets import USUAL, Range, Target, limits, told_above
-from formwright.core.errors import IllegalInput
+from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.records import Objective
 
 
@@ -19,6 +19,9 @@ from formwright.core.records import Objective
         ("latency_ms=8", Target("latency_ms", 8.0), "latency_ms-8"),
         ("latency_ms=100%", Target("latency_ms", 100.0, True), "latency_ms-100pct"),
         ("params=1e7", Target("params", 1e7), "params-10000000"),
+        ("params<=10M", Target("params", 1e7), "params-10000000"),
+        ("macs<=50%", Target("macs", 50.0, True), "macs-50pct"),
+        ("latency_ms <= 8 ms", Target("latency_ms", 8.0), "latency_ms-8"),
         ("params-body=2E6", Target("params-body", 2e6), "params-body-2000000"),
     ],
 )
@@ -28,33 +31,26 @@ def test_a_target_is_a_share_or_an_amount(text: str, target: Target, name: str) 
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "macs",
-        "macs=",
-        "=50%",
-        "macs<=50%",
-        "mac=50%",
-        "accuracy=50%",
-        "macs=fifty",
-        "macs=50%%",
-        "macs=50 MB",
-        "50%",
-    ],
+    "text", ["", "macs", "macs=", "=50%", "macs>=50%", "macs=fifty", "macs=50%%", "macs=50 MB", "50%"]
 )
-def test_what_is_no_target_is_refused_with_the_known_costs(text: str) -> None:
-    with pytest.raises(IllegalInput, match=r"cannot read the target .*macs=50%.*latency_ms=8.*params.*latency_ms"):
+def test_what_is_no_target_is_refused(text: str) -> None:
+    with pytest.raises(IllegalInput):
         Target.parse(text)
 
 
-@pytest.mark.parametrize("text", ["macs=1e", "macs=1.2.3", "macs=+-3", "macs=e%"])
+@pytest.mark.parametrize("text", ["macs=1e", "macs=1.2.3", "macs=+-3", "macs=e%", "macs=8ms", "macs=1e999"])
 def test_what_is_no_number_is_refused(text: str) -> None:
-    with pytest.raises(IllegalInput, match="has no number that can be read"):
+    with pytest.raises(IllegalInput, match=re.escape(text.partition("=")[2])):
         Target.parse(text)
 
 
-@pytest.mark.parametrize("text", ["macs=0", "macs=-1", "macs=0%", "macs=101%", "macs=1e999"])
+@pytest.mark.parametrize("text", ["mac=50%", "parms<=5M"])
+def test_a_cost_that_does_not_exist_is_refused_with_the_nearest(text: str) -> None:
+    with pytest.raises(UnknownName, match=r"Nearest: '(macs|params)'"):
+        Target.parse(text)
+
+
+@pytest.mark.parametrize("text", ["macs=0", "macs=-1", "macs=0%", "macs=101%"])
 def test_what_no_model_costs_is_refused(text: str) -> None:
     with pytest.raises(IllegalInput, match="must be above 0 and, where it is a share, at most 100%"):
         Target.parse(text)

@@ -32,7 +32,7 @@ def test_operations_are_counted_at_the_length_asked_for() -> None:
 
 @pytest.mark.parametrize("text", ["params:min", "macs:max"])
 def test_a_goal_is_no_limit(text: str) -> None:
-    with pytest.raises(IllegalInput, match=rf"'{text}' sets no limit; write, for example, 'params<=5e6'"):
+    with pytest.raises(IllegalInput, match=f"'{text}'"):
         limit(text)
 
 

@@ -54,7 +54,7 @@ def compress(
     target: Annotated[
         list[str] | None,
         typer.Option(
-            help="Maximum cost of a delivered model, such as macs=50%, latency_ms=8 or params=1e7; may be repeated "
+            help='Maximum cost of a delivered model, such as "macs<=50%", latency_ms=8 or params=10M; may be repeated '
             "(default: macs=75%, 50%, 35% and 25%).",
             rich_help_panel=panels.GOALS,
         ),

@@ -71,7 +71,7 @@ def search(
     limit: Annotated[
         list[str] | None,
         typer.Option(
-            help='A hard limit, such as "params<=1e5" or "latency_ms<=5"; may be repeated.',
+            help='A hard limit, such as "params<=5M" or "latency_ms<=5"; may be repeated.',
             rich_help_panel=panels.GOALS,
         ),
     ] = None,

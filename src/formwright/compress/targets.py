@@ -1,17 +1,16 @@
-"""How small the delivered models shall be: targets such as `macs=50%` or `latency_ms=8`."""
+"""How small the delivered models shall be: targets such as `macs<=50%` or `latency_ms<=8`."""
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from formwright.arch.card import Card
-from formwright.core.errors import IllegalInput
+from formwright.core.errors import IllegalInput, UnknownName
+from formwright.core.limit_syntax import WrittenLimit
 from formwright.cost import COSTS
 
 LATENCY = "latency_ms"
 USUAL = ("macs=75%", "macs=50%", "macs=35%", "macs=25%")
-_FORM = re.compile(r"([A-Za-z][\w-]*)\s*=\s*([0-9.eE+-]+)\s*(%?)")
 
 CostOf = Callable[[Card], float]
 
@@ -26,20 +25,15 @@ class Target:
 
     @classmethod
     def parse(cls, text: str) -> "Target":
-        """Read `macs=50%`, `params=1e7` or `latency_ms=8`."""
-        known = [*COSTS.names(), LATENCY]
-        form = _FORM.fullmatch(text.strip())
-        if form is None or form[1] not in known:
-            raise IllegalInput(
-                f"cannot read the target {text!r}; write `macs=50%` or `latency_ms=8`. Known are {', '.join(known)}"
-            )
-        try:
-            amount = float(form[2])
-        except ValueError:
-            raise IllegalInput(f"the target {text!r} has no number that can be read") from None
-        if not 0 < amount < float("inf") or (form[3] and amount > 100):
+        """Read `macs<=50%`, `params<=10M` or `latency_ms<=8`; `=` means the same as `<=`."""
+        limit = WrittenLimit.read(text)
+        if limit is None or limit.relation == ">=":
+            raise IllegalInput(f"cannot read the target {text!r}; write it like `macs<=50%` or `latency_ms<=8`")
+        if limit.name not in (known := [*COSTS.names(), LATENCY]):
+            raise UnknownName("cost", limit.name, known)
+        if limit.amount <= 0 or (limit.is_share and limit.amount > 100):
             raise IllegalInput(f"the target {text!r} must be above 0 and, where it is a share, at most 100%")
-        return cls(form[1], amount, bool(form[3]))
+        return cls(limit.name, limit.amount, limit.is_share)
 
     @property
     def name(self) -> str:

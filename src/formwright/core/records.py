@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from formwright.core.checks import finite, natural, put, stored_fields
 from formwright.core.errors import IllegalInput
+from formwright.core.limit_syntax import FORMS, NAME, WrittenLimit
 
 if TYPE_CHECKING:
     from formwright.core.protocols import CardLike
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
 Direction = Literal["max", "min"]
 State = Literal["pending", "finished", "failed"]
 
-_NAME = r"[A-Za-z][\w./-]*"
-_GOAL = re.compile(rf"({_NAME}):(max|min)")
-_LIMIT = re.compile(rf"({_NAME})\s*(<=|>=)\s*(\S+)")
+_GOAL = re.compile(rf"({NAME}):(max|min)")
 
 
 @dataclass(frozen=True)
@@ -37,12 +36,17 @@ class Objective:
 
     @classmethod
     def parse(cls, text: str) -> Objective:
-        """Read `accuracy:max`, `latency_ms:min`, `params<=5e6` or `accuracy>=0.8`."""
+        """Read `accuracy:max`, `latency_ms:min`, `params<=5M` or `accuracy>=0.8`."""
         if goal := _GOAL.fullmatch(text.strip()):
             return cls(goal[1], "max" if goal[2] == "max" else "min")
-        if limit := _LIMIT.fullmatch(text.strip()):
-            return cls(limit[1], "min" if limit[2] == "<=" else "max", _parse_bound(text, limit[3]))
-        raise _unreadable(text)
+        limit = WrittenLimit.read(text)
+        if limit is None:
+            raise IllegalInput(f"cannot read the objective {text!r}. Write it like `accuracy:max` or {FORMS}.")
+        if limit.is_share:
+            raise IllegalInput(f"{text!r} is a share of something that is not known here; give {limit.name} a number")
+        if limit.relation == "=":
+            raise IllegalInput(f"{text!r} is no limit; write `<=` or `>=`, for example {FORMS}")
+        return cls(limit.name, "min" if limit.relation == "<=" else "max", limit.amount)
 
     def meets(self, value: float) -> bool:
         """Tell whether `value` respects the bound; without a bound every value does."""
@@ -225,18 +229,6 @@ class History:
     def digests(self) -> frozenset[str]:
         """Return the digests of all cards asked for, whatever became of them, so that none is asked for twice."""
         return frozenset(trial.request.card.digest for trial in self.trials)
-
-
-def _unreadable(text: str) -> IllegalInput:
-    forms = "`accuracy:max`, `latency_ms:min`, `params<=5e6` or `accuracy>=0.8`"
-    return IllegalInput(f"cannot read the objective {text!r}. Write it like {forms}.")
-
-
-def _parse_bound(text: str, number: str) -> float:
-    try:
-        return float(number)
-    except ValueError:
-        raise _unreadable(text) from None
 
 
 def _metric(name: str, value: object) -> float:

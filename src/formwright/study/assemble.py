@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from formwright.arch.card import Card
-from formwright.core.errors import IllegalInput, nearest
+from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.protocols import Evaluator, Searcher
 from formwright.core.records import Objective
 from formwright.core.rng import derive
@@ -80,9 +80,7 @@ def refuse_faulty(config: Config) -> None:
     objectives = all_objectives(config, limits)
     for objective in objectives:
         if objective.name not in known:
-            close = nearest(objective.name, known)
-            hint = f" Nearest: {close[0]!r}." if close else ""
-            raise IllegalInput(f"{objective.name!r} is no score or cost of this study.{hint} It has {', '.join(known)}")
+            raise UnknownName("score or cost of this study", objective.name, known)
     if config.evaluator != "proxy":  # the scores of proxies have no range
         refuse_impossible_bounds(objective for objective in objectives if objective.bound is not None)
     card = _some_card(config)

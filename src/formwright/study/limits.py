@@ -44,11 +44,11 @@ class Limits:
 
     @classmethod
     def parse(cls, texts: Sequence[str], length: int) -> "Limits":
-        """Read limits such as `params<=5e6`, `latency_ms<=5` or `accuracy>=0.8`."""
+        """Read limits such as `params<=5M`, `latency_ms<=5` or `accuracy>=0.8`."""
         limits = [Objective.parse(text) for text in texts]
         for limit in limits:
             if limit.bound is None:
-                raise IllegalInput(f"{str(limit)!r} sets no limit; write, for example, 'params<=5e6'")
+                raise IllegalInput(f"{str(limit)!r} sets no limit; write, for example, 'params<=5M'")
         names = set(COSTS.names())
         return cls(
             tuple(limit for limit in limits if limit.name in names),

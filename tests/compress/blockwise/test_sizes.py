@@ -16,6 +16,9 @@ from formwright.core.errors import IllegalInput
         ("800k", {PARAMS: 8e5}, "800k"),
         ("123456", {PARAMS: 123456.0}, "123456"),
         ("8ms", {LATENCY: 8.0}, "8ms"),
+        ("params<=5M", {PARAMS: 5e6}, "5m"),
+        ("latency_ms<=8", {LATENCY: 8.0}, "8ms"),
+        ("params = 10M @ latency_ms<=8.5 ms", {PARAMS: 1e7, LATENCY: 8.5}, "10m-8.5ms"),
         ("10M@8.5ms", {PARAMS: 1e7, LATENCY: 8.5}, "10m-8.5ms"),
     ],
 )
@@ -31,7 +34,7 @@ def test_limits_that_are_not_kept_are_named() -> None:
     assert exceeded(size, {LATENCY: 9.0}) == [LATENCY]
 
 
-@pytest.mark.parametrize("text", ["", "M", "5G", "-5M", "0M", "5M@5M", "8ms@9ms", "5M@", "5M 10M", "nan"])
+@pytest.mark.parametrize("text", ["", "M", "-5M", "0M", "5M@5M", "8ms@9ms", "5M@", "5M 10M", "nan", "5%", "params>=5"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(IllegalInput, match="write 5M"):
         Size.parse(text)

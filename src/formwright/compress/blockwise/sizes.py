@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from formwright.core.errors import IllegalInput
+from formwright.core.errors import IllegalInput, UnknownName
+from formwright.core.limit_syntax import Amount, WrittenLimit
 
 PARAMS, LATENCY = "params", "latency_ms"
-_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)(k|m|ms|)", re.IGNORECASE)
+_FORMS = "5M, 800k, 8ms, or 10M@8ms for both"
 _MILLION = 1e6
-_FACTORS = {"k": 1e3, "m": 1e6, "": 1.0}
 
 
 @dataclass(frozen=True)
@@ -24,18 +24,27 @@ class Size:
 
     @classmethod
     def parse(cls, text: str) -> "Size":
-        """Read `5M`, `800k`, `5000000`, `8ms` or `10M@8ms`, or a name such as `10m-8ms`."""
+        """Read `5M`, `8ms`, `10M@8ms`, `params<=10M@latency_ms<=8`, or a name such as `10m-8ms`."""
         limits: dict[str, float] = {}
         for part in re.split("[@-]", text.strip()):
-            form = _AMOUNT.fullmatch(part)
-            if form is None or not float(form[1]):
-                raise IllegalInput(f"cannot read the size {text!r}; write 5M, 800k, 8ms, or 10M@8ms for both")
-            unit = form[2].lower()
-            cost = LATENCY if unit == "ms" else PARAMS
+            cost, value = _limit(part, text)
             if cost in limits:
-                raise IllegalInput(f"the size {text!r} limits the same twice; write 5M, 8ms, or 10M@8ms for both")
-            limits[cost] = float(form[1]) * _FACTORS.get(unit, 1.0)
-        return cls(text.strip().replace("@", "-").lower(), limits)
+                raise IllegalInput(f"the size {text!r} limits {cost} twice; write {_FORMS}")
+            limits[cost] = value
+        shown = re.sub("params<?=", "", re.sub(r"\s", "", text.lower()))
+        return cls(re.sub(r"latency_ms<?=([^@]*?)(ms)?(?=@|$)", r"\1ms", shown).replace("@", "-"), limits)
+
+
+def _limit(part: str, size: str) -> tuple[str, float]:
+    """Read one limit of a size: in full, or without the name that its unit gives away."""
+    limit, amount = WrittenLimit.read(part), Amount.read(part)
+    if amount is not None:
+        limit = WrittenLimit(LATENCY if amount.is_ms else PARAMS, "<=", amount.value, amount.is_share)
+    if limit is None or limit.is_share or limit.relation == ">=" or limit.amount <= 0:
+        raise IllegalInput(f"cannot read the size {size!r}; write {_FORMS}")
+    if limit.name not in (PARAMS, LATENCY):
+        raise UnknownName("limit of a size", limit.name, [PARAMS, LATENCY])
+    return limit.name, limit.amount
 
 
 def parse_sizes(text: str) -> tuple[Size, ...]:
@@ -43,8 +52,7 @@ def parse_sizes(text: str) -> tuple[Size, ...]:
     sizes = tuple(Size.parse(part) for part in text.split(",") if part.strip())
     if not sizes:
         raise IllegalInput("say how large the models may be, such as --sizes 5M,10M,15M")
-    # 5M and 5000k are one size; 1.1 times a million is not quite 1,100,000
-    asked = {frozenset((cost, round(limit, 6)) for cost, limit in size.limits.items()) for size in sizes}
+    asked = {frozenset(size.limits.items()) for size in sizes}  # 5M and 5000k are one size
     if len(asked) < len(sizes):
         raise IllegalInput(f"--sizes names one size twice: {text}")
     return sizes
