@@ -198,7 +198,7 @@ class Bench:
         prepared, folder = self.started.begun.prepared, self.out / "final" / name
         label = f"{name} {_digest(model)}"
         with threads(1):
-            tested = test_once(model, prepared, label, folder) if prepared.task.has_test else {}  # type: ignore[arg-type]
+            tested = test_once(model, prepared, label, folder).metrics if prepared.task.has_test else {}
         found = {"validation": self.validated(model), "test": tested.get(self.metric), "further": None}
         if self.further is not None:
             found |= {"further": self._score_further(model, name), "answers": name}

@@ -1,9 +1,11 @@
 """The test split is opened once, and that it was is on record."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 import torch
 from tests.evaluate.toy import SIZES, TASK, UNTESTED, card, files, trainer
@@ -19,9 +21,11 @@ from formwright.evaluate.training import Start
 from formwright.nn.heads import SequenceHead
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.task import Task
+from formwright.train import fit as training_module
 from formwright.train.distil import Mix, Teaching
 from formwright.train.fit import Training, fresh_model
-from formwright.train.judge import judge
+from formwright.train.judge import Judged, judge
+from formwright.train.judge import judged as really_judged
 from formwright.train.loop import Paused
 from formwright.train.prepare import Part, Prepared, prepare
 
@@ -34,11 +38,11 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Count the rows of each judgement that the final evaluation makes."""
     sizes: list[int] = []
 
-    def counted(model: Any, prepared: Prepared, part: Part) -> dict[str, float]:
+    def counted(model: Any, prepared: Prepared, part: Part) -> Judged:
         sizes.append(len(part.rows))
-        return judge(model, prepared, part)
+        return really_judged(model, prepared, part)
 
-    monkeypatch.setattr(final, "judge", counted)
+    monkeypatch.setattr(final, "judged", counted)
     return sizes
 
 
@@ -63,14 +67,16 @@ def test_what_was_spent_is_accounted_for(tmp_path: Path) -> None:
 def test_a_score_that_is_no_number_fails_before_the_test_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("formwright.train.fit.judge", lambda *_: {"accuracy": float("nan")})
+    monkeypatch.setattr("formwright.train.fit.judged", lambda *_: Judged({"accuracy": float("nan")}, {}))
     with pytest.raises(EvaluationFailed, match="the accuracy on validation is nan after step 11"):
         verdict(tmp_path)
     assert openings(tmp_path) == []
 
 
 def test_a_test_score_that_is_no_number_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(final, "judge", lambda *_: {"accuracy": float("inf")})
+    monkeypatch.setattr(
+        final, "judged", lambda *_: Judged({"accuracy": float("inf")}, {"accuracy": np.ones((SIZES[2], 1))})
+    )
     with pytest.raises(EvaluationFailed, match="the accuracy on test is inf after step 11"):
         verdict(tmp_path)
 
@@ -170,7 +176,7 @@ def test_an_opening_that_crashed_stays_on_record(tmp_path: Path, monkeypatch: py
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(final, "judge", crash)
+        patch.setattr(final, "judged", crash)
         with pytest.raises(KeyboardInterrupt):
             verdict(tmp_path)
     assert [entry["metrics"] for entry in seen] == [None]
@@ -194,6 +200,8 @@ def test_an_opening_that_crashed_stays_on_record(tmp_path: Path, monkeypatch: py
         b'[{"name": 3, "metrics": null}]',
         b'[{"name": "x", "metrics": "high"}]',
         b'[{"name": "x", "metrics": {"accuracy": "high"}}]',
+        b'[{"name": "x", "metrics": {"accuracy": 0.5}}]',
+        b'[{"name": "x", "metrics": {"accuracy": 0.5}, "evidence": {"rows": 4, "intervals": 3, "majority": null}}]',
         b"\xff",
     ],
     ids=str,
@@ -272,6 +280,57 @@ def test_a_training_that_was_stopped_is_gone_on_with(tmp_path: Path) -> None:
     assert all(one.equal(other) for one, other in pairs)
 
 
+def by_turns(monkeypatch: pytest.MonkeyPatch, scores: list[float]) -> list[list[torch.Tensor]]:
+    """Let judgements in between give these scores one after the other, and note the weights they were given for."""
+    seen: list[list[torch.Tensor]] = []
+    told = iter(scores)
+
+    def told_score(model: Any, prepared: Prepared, _: Part) -> dict[str, float]:
+        seen.append([parameter.detach().clone() for parameter in model.parameters()])
+        return {prepared.task.metric: next(told)}
+
+    monkeypatch.setattr(training_module, "judge", told_score)
+    return seen
+
+
+def test_the_last_training_keeps_the_best_judged_weights_and_stops_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = replace(trainer().training.recipe, steps=40)
+    few = replace(trainer().training, recipe=recipe, judge_every=2, patience=3, least=10)
+    watched = Final(replace(trainer(), training=few))
+    seen = by_turns(monkeypatch, [0.1, 0.9, 0.2, 0.3, 0.4, 0.5])
+    found = watched.verdict(Request(CARD), Context(0, tmp_path / "whole"))
+    assert (found.spent.steps, found.best_step) == (10, 4)  # three without a better one, but 10 steps at least
+    assert all(map(torch.equal, found.model.parameters(), seen[1]))
+    assert not all(map(torch.equal, found.model.parameters(), seen[-1]))
+    prepared = prepare(TASK, CARD, few.length)
+    assert found.validation == judge(found.model, prepared, prepared.validation)
+
+    def stop(step: int, _: float) -> None:
+        if step == 6:
+            raise Paused
+
+    by_turns(monkeypatch, [0.1, 0.9, 0.2])
+    with pytest.raises(Paused):
+        watched.verdict(Request(CARD), Context(0, tmp_path / "stopped", after_step=stop))
+    by_turns(monkeypatch, [0.3, 0.4])
+    again = watched.verdict(Request(CARD), Context(0, tmp_path / "stopped"))
+    assert (again.spent.steps, again.best_step, again.validation) == (10, 4, found.validation)
+    assert all(map(torch.equal, again.model.parameters(), found.model.parameters()))
+
+
+def test_evidence_is_recorded_with_the_opening_and_read_again(tmp_path: Path) -> None:
+    found = verdict(tmp_path)
+    assert found.evidence.keys() == {"validation", "test"}
+    for split, scores in (("validation", found.validation), ("test", found.test or {})):
+        low, high = found.evidence[split].intervals["accuracy"]
+        assert low <= scores["accuracy"] <= high
+    assert [found.evidence[split].rows for split in ("validation", "test")] == list(SIZES[1:])
+    assert (tmp_path / "rows-test.npz").is_file()
+    assert verdict(tmp_path).evidence == found.evidence
+
+
 def finished_model(task: Task = TASK) -> tuple[TaskModel, Prepared]:
     prepared = prepare(task, CARD, 12)
     return fresh_model(CARD, prepared, trainer().training), prepared
@@ -294,7 +353,7 @@ def test_a_model_that_needs_no_training_is_judged_and_tested_once(tmp_path: Path
 
 def test_without_test_rows_a_finished_model_is_validated_alone(tmp_path: Path) -> None:
     verdict = as_it_is(*finished_model(UNTESTED), Context(folder=tmp_path))
-    assert (verdict.test, verdict.openings, files(tmp_path)) == (None, 0, [])
+    assert (verdict.test, verdict.openings, files(tmp_path)) == (None, 0, ["rows-validation.npz"])
 
 
 def test_a_finished_model_needs_a_folder_for_the_record() -> None:

@@ -17,7 +17,7 @@ from formwright.evaluate.full import Full
 from formwright.evaluate.training import WEIGHTS
 from formwright.train import loop
 from formwright.train.fit import fresh_model
-from formwright.train.judge import judge
+from formwright.train.judge import Judged, judge
 from formwright.train.prepare import prepare
 
 CARD = card(32, 32)
@@ -142,7 +142,7 @@ def test_a_lack_of_memory_while_judging_is_a_failure(error: Exception, monkeypat
     def judging(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("formwright.train.fit.judge", judging)
+    monkeypatch.setattr("formwright.train.fit.judged", judging)
     with pytest.raises(EvaluationFailed, match=r"memory was used up .* while judging"):
         FULL.evaluate(Request(CARD), Context())
 
@@ -154,7 +154,7 @@ def test_our_own_mistakes_are_no_failures(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_score_that_is_no_number_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("formwright.train.fit.judge", lambda *_: {"accuracy": float("nan")})
+    monkeypatch.setattr("formwright.train.fit.judged", lambda *_: Judged({"accuracy": float("nan")}, {}))
     with pytest.raises(EvaluationFailed, match="the accuracy on validation is nan after step 11"):
         FULL.evaluate(Request(CARD), Context(0, tmp_path))
     assert files(tmp_path) == []

@@ -106,7 +106,7 @@ def test_the_best_judged_weights_are_kept_by_the_metrics_direction(
     monkeypatch.setattr(module, "judge", by_turns)
     trained = fitted(kind, replace(SHORT, judge_every=2, patience=9))
     assert len(weights) == 4
-    assert list(trained.metrics.values()) == [scores[best]]
+    assert trained.best_step == 2 * (best + 1)
     kept = list(trained.model.parameters())
     assert [all(map(torch.equal, kept, seen)) for seen in weights] == [place == best for place in range(4)]
 
@@ -203,31 +203,40 @@ def test_hidden_words_have_a_stream_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("patience", [1, 9])
-def test_no_weights_are_judged_twice(monkeypatch: pytest.MonkeyPatch, patience: int) -> None:
-    judged: list[dict[str, float]] = []
+def test_the_kept_weights_are_those_of_the_best_judgement(monkeypatch: pytest.MonkeyPatch, patience: int) -> None:
+    between: list[dict[str, float]] = []
 
     def counted(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
-        judged.append(judge(model, prepared, part))
-        return judged[-1]
+        between.append(judge(model, prepared, part))
+        return between[-1]
 
     monkeypatch.setattr(module, "judge", counted)
     training = replace(SHORT, recipe=replace(SHORT.recipe, steps=12), judge_every=4, patience=patience)
     trained = fitted("sequence-classification", training)
-    assert len(judged) == len(trained.losses) / 4
+    assert len(between) == len(trained.losses) / 4
     assert not trained.model.training
-    assert trained.metrics == max(judged, key=lambda scores: scores["accuracy"])
+    assert trained.metrics == max(between, key=lambda scores: scores["accuracy"])
+    assert between[trained.best_step // 4 - 1] == trained.metrics
     card, task = EVERY_KIND["sequence-classification"]
     prepared = prepare(task(), card, training.length)
     assert judge(trained.model, prepared, prepared.validation) == trained.metrics
 
 
-def test_the_best_weights_of_an_earlier_run_are_judged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scores = iter([0.9, 0.2, 0.25])
+def test_the_best_weights_of_an_earlier_run_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = iter([0.9, 0.2])
     monkeypatch.setattr(module, "judge", lambda *_: {"accuracy": next(scores)})
     training = replace(SHORT, judge_every=4, patience=9)
     first = fitted("sequence-classification", training, Run(Saving(tmp_path), until=4))
-    assert first.metrics == {"accuracy": 0.9}
     second = fitted("sequence-classification", training, Run(Saving(tmp_path)))
-    assert second.metrics == {"accuracy": 0.25}
+    assert (first.best_step, second.best_step) == (4, 4)
+    assert first.metrics == second.metrics
+    assert same(first.model, second.model)
     assert (first.before, second.before) == (0, 4)
     assert second.seconds > first.seconds > 0
+
+
+def test_early_stopping_judges_now_and_then_and_never_where_that_takes_too_long() -> None:
+    training = Training(Recipe(steps=900, batch=64))
+    watched = training.stopping_early(204)
+    assert (watched.judge_every, watched.least) == (45, 450)
+    assert training.stopping_early(50_000).judge_every is None

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from formwright.core.errors import IllegalInput
-from formwright.train.recipe import Recipe
+from formwright.train.recipe import Recipe, usual_steps
 
 
 def test_the_rate_rises_to_its_peak_and_falls_to_zero() -> None:
@@ -40,3 +40,21 @@ def test_the_cosine_falls_slowly_first() -> None:
 def test_settings_that_cannot_train_are_refused(settings: dict[str, float | str], message: str) -> None:
     with pytest.raises(IllegalInput, match=message):
         Recipe(**settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("rows", "batch", "epochs", "steps"),
+    [
+        (67_000, 64, 10, 300),
+        (1_920, 64, 10, 300),
+        (1_500, 64, 10, 235),
+        (300, 64, 10, 100),  # the least
+        (1_500, 64, 30, 300),
+    ],
+)
+def test_default_steps_are_bounded_by_epochs_over_few_rows(rows: int, batch: int, epochs: int, steps: int) -> None:
+    assert usual_steps(300, rows, batch, epochs) == steps
+
+
+def test_a_recipe_of_few_steps_keeps_them() -> None:
+    assert usual_steps(40, 10, 64) == 40

@@ -14,7 +14,7 @@ from formwright.train.loop import Saving, scores_of, train
 from formwright.train.losses import loss_of
 from formwright.train.recipe import Recipe
 from formwright.train.state import State
-from formwright.train.watch import Watch
+from formwright.train.watch import Watch, usual_every
 
 LOSS = loss_of("sequence-classification")
 RECIPE = Recipe(steps=20, batch=16, learning_rate=3e-3)
@@ -47,6 +47,24 @@ def test_the_best_weights_are_kept_and_training_stops_after_the_patience() -> No
     assert len(seen) == 4
     assert equal(weights(net), seen[1])
     assert not equal(weights(net), seen[-1])
+
+
+def test_training_never_stops_before_the_least_step() -> None:
+    scores = [3, 1, 1, 1, 1, 1, 1, 1, 1, 1]
+    assert len(train(model(), Toy(), LOSS, RECIPE, watch=Watch(told(scores, []), every=2, patience=2, least=9))) == 10
+
+
+@pytest.mark.parametrize(
+    ("steps", "batch", "rows", "every"),
+    [
+        (900, 64, 204, 45),  # 20 times
+        (900, 64, 2048, 54),  # at most a fifth of the time
+        (300, 32, 9815, 512),  # never but at the end
+        (7, 8, 4, 1),
+    ],
+)
+def test_models_are_judged_as_often_as_that_is_worth(steps: int, batch: int, rows: int, every: int) -> None:
+    assert usual_every(Recipe(steps, batch), rows) == every
 
 
 def test_the_end_is_judged_even_between_two_looks() -> None:

@@ -23,6 +23,8 @@ from formwright.core.errors import Unsuccessful
 from formwright.cost.latency_table import LatencyTable
 from formwright.nn.latency_table import measured_table, quick
 from formwright.study.alone import alone_in
+from formwright.study.compare import comparisons, conclusion
+from formwright.study.conclusion import between
 from formwright.study.finish import FINAL
 from formwright.study.no_model import why_no_model
 from formwright.study.place import Place
@@ -144,15 +146,17 @@ class Compression:
         except KeyboardInterrupt:
             raise Interrupted("the search") from None
         said, reason = remarks(place), None
-        if all(model.role == "teacher" for model in models):
-            with place.open() as opened:
+        with place.open() as opened:
+            lines, pairs = conclusion(opened, models), comparisons(opened.log.read())
+            if all(model.role == "teacher" for model in models):
                 reason = why_no_model(opened)
         if self.as_json:
             facts = {"models": [asdict(model) for model in models], "remarks": said, "report": str(page)}
+            facts |= {"comparisons": [asdict(pair) for pair in pairs.values()], "conclusion": lines}
             print_json(facts | ({} if reason is None else {"no_model": asdict(reason)}))
         else:
             _print(models, page, started)
-            for line in said:
+            for line in [*lines, *said]:
                 echo(line)
         if reason is not None:
             raise Unsuccessful(str(reason))
@@ -162,14 +166,19 @@ def _print(models: "list[Delivered]", page: Path, started: Started) -> None:
     metric = started.begun.prepared.task.metric
     first = next((model for model in models if model.role == "teacher"), None)
     full = {} if first is None else first.costs
-    rows = []
+    split, rows = "test" if models and models[0].test is not None else "validation", []
     for model in models:
         scores = model.test if model.test is not None else model.validation
         share = f"{model.costs['macs'] / full['macs']:.0%}" if full.get("macs") else ""
-        cells = (model.name, f"{scores[metric]:.4f}", f"{model.params:,}", share, f"{model.costs['latency_ms']:.2f}")
-        rows.append((*cells, model.path))
-    split = "test" if models and models[0].test is not None else "validation"
-    print_table(["model", f">{split} {metric}", ">parameters", ">MACs", ">ms", "folder"], rows)
+        known = model.evidence.get(split)
+        interval = "" if known is None else between(known.intervals[metric])
+        cells = (f"{model.params:,}", share, f"{model.costs['latency_ms']:.2f}", model.path)
+        rows.append((model.name, f"{scores[metric]:.4f}", interval, *cells))
+    majority = models[0].evidence[split].majority if models and split in models[0].evidence else None
+    if majority is not None:
+        rows.append((majority.answer, f"{majority.scores[metric]:.4f}", "", "", "", "", ""))
+    heads = ["model", f">{split} {metric}", "95 % interval", ">parameters", ">MACs", ">ms", "folder"]
+    print_table(heads, rows)
     echo(f"the page: {page}")
 
 

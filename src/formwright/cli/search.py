@@ -153,7 +153,11 @@ def search(
     ] = 20,
     steps: Annotated[
         int | None,
-        typer.Option(min=1, help="Training steps of each trial (default 300).", rich_help_panel=panels.TRAINING),
+        typer.Option(
+            min=1,
+            help="Training steps of each trial (default 300; fewer rows: 10 epochs, at least 100).",
+            rich_help_panel=panels.TRAINING,
+        ),
     ] = None,
     batch: Annotated[
         int | None, typer.Option(min=1, help="Rows in a batch (default 64).", rich_help_panel=panels.TRAINING)
@@ -170,7 +174,13 @@ def search(
         ),
     ] = None,
     dropout: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Dropout rate (default 0).", rich_help_panel=panels.TRAINING)
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Dropout rate (default 0 in trials, 0.1 for delivered models).",
+            rich_help_panel=panels.TRAINING,
+        ),
     ] = None,
     keep: Annotated[
         int,
@@ -184,7 +194,7 @@ def search(
         int | None,
         typer.Option(
             min=1,
-            help="Training steps of each delivered model (default: three times --steps).",
+            help="Maximum training steps of each delivered model (default: three times --steps).",
             rich_help_panel=panels.DELIVERY,
         ),
     ] = None,
@@ -260,6 +270,7 @@ def search(
     from formwright.study.run_record import RunOptions
     from formwright.study.spaces import find_space
     from formwright.study.stop import Stop
+    from formwright.train.recipe import DROPOUT, usual_steps
 
     basis = _basis(recipe)
     space = space or basis.space
@@ -277,9 +288,9 @@ def search(
     objectives = _objectives(own, maximise or [], minimise or list(basis.minimise))
     name = searcher or basis.searcher or usual_searcher(find_space(space), len(objectives))
     length = length or basis.length
-    training = _changed(
-        basis.training, steps=steps, batch=batch, learning_rate=learning_rate, length=length, dropout=dropout
-    )
+    training = _changed(basis.training, batch=batch, learning_rate=learning_rate, length=length, dropout=dropout)
+    seen = len(found.search_view().train)
+    training = replace(training, steps=steps or usual_steps(training.steps, seen, training.batch))
     config = Config(
         space,
         chosen,
@@ -297,6 +308,7 @@ def search(
         _changed(basis.pretraining, **pretraining, least_overlap=least_overlap, from_scratch=from_scratch or None),
         first=basis.first_of(space),
         final_weights=final_weights,
+        final_dropout=DROPOUT if dropout is None else None,
     )
     config = config if length is not None else with_usual_length(config, found)
     refuse_faulty(config)

@@ -10,7 +10,6 @@ from formwright.core.text import without_password
 from formwright.study.run_record import RunOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from formwright.study.delivered import Delivered
@@ -79,6 +78,7 @@ def _begin(place: "Place", wishes: Wishes) -> None:
 
 
 def _work(opened: "Opened", wishes: Wishes) -> "list[Delivered]":
+    from formwright.study.compare import note_comparisons
     from formwright.study.identity import own_name
     from formwright.train.interrupt import gentle_interruption
 
@@ -92,6 +92,7 @@ def _work(opened: "Opened", wishes: Wishes) -> "list[Delivered]":
         note(f"the search is over: {_reason(opened)}")
         _write_report(opened)
         models = _deliver(opened, wishes, wish)
+        note_comparisons(opened, models)
         _write_report(opened)
     return models
 
@@ -161,33 +162,61 @@ def _write_report(opened: "Opened") -> None:
 
 
 def _facts(opened: "Opened", models: "list[Delivered]") -> dict[str, Any]:
+    from formwright.study.compare import comparisons, conclusion
     from formwright.study.facts import study_json
 
     return study_json(opened) | {
         "models": [asdict(model) for model in models],
+        "comparisons": [asdict(found) for found in comparisons(opened.log.read()).values()],
+        "conclusion": conclusion(opened, models),
         "report": str(opened.place.folder / REPORT),
     }
 
 
 def _print(opened: "Opened", models: "list[Delivered]") -> None:
+    from formwright.study.compare import conclusion
     from formwright.study.delivered import card_of_model
 
     page = opened.place.folder / REPORT
-    echo(f"\n{models[0].name}, the best design found:\n")
+    first, *others = conclusion(opened, models)
+    echo(f"\n{first}\n\n{models[0].name}, the best design found:\n")
     print_drawing(card_of_model(models[0]))
-    _print_models(models)
-    if told := verdict(models, opened.config.objectives[0].partition(":")[0]):
-        echo(f"{told}\n")
+    print_models(models, _metric(opened))
+    for line in others:
+        echo(f"{line}\n")
     echo(f"the page:  {page}\nthe model: {models[0].path}\n\ntry next:")
     for line in _next(opened, models[0].path):
         echo(f"  {line}")
 
 
-def _print_models(models: "list[Delivered]") -> None:
-    names = list(models[0].test or models[0].validation)
-    rows = [(_named(model), f"{model.params:,}", *(_score(model, name) for name in names)) for model in models]
-    split = "test" if models[0].test is not None else "validation"
-    print_table([f"model ({split}, {models[0].steps:,} steps)", ">parameters", *(f">{name}" for name in names)], rows)
+def print_models(models: "list[Delivered]", metric: str) -> None:
+    """Print a table of models with their scores, the interval of the first, and what ignoring the input scores."""
+    from formwright.study.conclusion import between
+    from formwright.study.delivered import reported, reported_split
+
+    split = reported_split(models[0])
+    names = sorted(reported(models[0], split), key=lambda name: name != metric)
+    rows = []
+    for model in models:
+        evidence = model.evidence.get(split)
+        interval = evidence.intervals.get(names[0]) if evidence is not None else None
+        scores = [f"{reported(model, split)[name]:.4f}" for name in names]
+        told = "" if interval is None else between(interval)
+        rows.append((_named(model), scores[0], told, *scores[1:], f"{model.params:,}", f"{model.steps:,}"))
+    known = models[0].evidence.get(split)
+    if known is not None and known.majority is not None:
+        scores = [_figure(known.majority.scores.get(name)) for name in names]
+        rows.append((known.majority.answer, scores[0], "", *scores[1:], "", ""))
+    heads = [f"model ({split})", f">{names[0]}", "95 % interval", *(f">{name}" for name in names[1:])]
+    print_table([*heads, ">parameters", ">steps"], rows)
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _metric(opened: "Opened") -> str:
+    return opened.config.objectives[0].partition(":")[0]
 
 
 def _next(opened: "Opened", model: str) -> list[str]:
@@ -207,24 +236,3 @@ def _further(opened: "Opened") -> list[str]:
 
 def _named(model: "Delivered") -> str:
     return "baseline, made by hand" if model.role == "baseline" else model.name
-
-
-def _score(model: "Delivered", name: str) -> str:
-    return f"{_scores(model)[name]:.4f}"
-
-
-def _scores(model: "Delivered") -> "Mapping[str, float]":
-    return model.test if model.test is not None else model.validation
-
-
-def verdict(models: "list[Delivered]", metric: str) -> str:
-    """Say how the first model does beside the baseline; empty when there is none, or the metric tells nothing."""
-    from formwright.tasks.metrics import METRICS
-
-    base = next((model for model in models if model.role == "baseline"), None)
-    if base is None or metric not in _scores(models[0]) or metric not in METRICS:
-        return ""
-    gain = _scores(models[0])[metric] - _scores(base)[metric]
-    gain = gain if METRICS[metric].direction == "max" else -gain
-    word = f"{'better' if gain > 0 else 'worse'} by {abs(gain):.4f} {metric}" if gain else f"as good in {metric}"
-    return f"the found design is {word}, with {models[0].params / base.params:.0%} of the baseline's parameters"

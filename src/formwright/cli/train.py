@@ -13,7 +13,7 @@ from formwright.cli.program import call
 from formwright.cli.train_job import Finished, Job
 from formwright.core.errors import IllegalInput
 
-_PATIENCE, _PRETRAIN_STEPS = 3, 1000
+_PRETRAIN_STEPS = 1000
 _LABELS, _HIDDEN = 0.5, 1.0  # weights beside a teacher
 
 
@@ -93,22 +93,25 @@ def train(
         typer.Option(
             min=0,
             max=1,
-            help="Dropout rate (default 0 from scratch, 0.1 for a model's folder).",
+            help="Dropout rate (default 0.1).",
             rich_help_panel=panels.TRAINING,
         ),
     ] = None,
     judge_every: Annotated[
         int | None,
         typer.Option(
-            min=1,
-            help="Evaluate on the validation set every N steps, and keep the best weights.",
+            min=0,
+            help="Evaluate on the validation set every N steps, and keep the best weights (default: 20 times in all, "
+            "fewer where there are many rows; 0: at the end only).",
             rich_help_panel=panels.TRAINING,
         ),
     ] = None,
     patience: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Stop after N evaluations without an improvement (default 3).", rich_help_panel=panels.TRAINING
+            min=1,
+            help="Stop after N evaluations without an improvement (default 5, and not before half of the steps).",
+            rich_help_panel=panels.TRAINING,
         ),
     ] = None,
     pretrain: Annotated[
@@ -204,8 +207,8 @@ def train(
     """Train a design on a task, or fine-tune a model; Ctrl-C saves; run the same command again to resume."""
     if steps is not None and epochs is not None:
         raise IllegalInput("give --steps or --epochs, not both")
-    if patience is not None and judge_every is None:
-        raise IllegalInput("--patience counts judgements; say how often to judge with --judge-every")
+    if patience is not None and judge_every == 0:
+        raise IllegalInput("--patience counts evaluations in between, and --judge-every 0 asks for none")
     if pretrain_steps is not None and pretrain is None:
         raise IllegalInput("--pretrain-steps is part of pretraining; say on what with --pretrain")
     if distil_from is None and (distil_labels is not None or distil_hidden is not None):
@@ -229,7 +232,7 @@ def train(
         weight_decay=weight_decay,
         dropout=dropout,
         judge_every=judge_every,
-        patience=patience or _PATIENCE,
+        patience=patience,
         pretrain=pretrain,
         pretrain_steps=pretrain_steps or _PRETRAIN_STEPS,
         next_sentence=next_sentence,
@@ -258,18 +261,26 @@ def _say_how_to_go_on(stopped: Interrupted) -> None:
 
 
 def _print(finished: Finished) -> None:
+    from formwright.study.conclusion import with_interval
+
     facts = finished.facts
     losses = facts["losses"]
     last = losses[-max(len(losses) // 20, 1) :]
-    rows = [(f"validation {name}", f"{value:.4f}") for name, value in facts["metrics"].items()]
-    rows += [(f"test {name}", f"{value:.4f}") for name, value in (facts["test"] or {}).items()]
+    rows = []
+    for split, scores in (("validation", facts["metrics"]), ("test", facts["test"] or {})):
+        known = facts["evidence"].get(split)
+        for name, value in scores.items():
+            rows.append((f"{split} {name}", with_interval(value, known["intervals"].get(name))))
+        for name, value in (known["majority"]["scores"] if known and known["majority"] else {}).items():
+            rows.append((f"{known['majority']['answer']}: {split} {name}", f"{value:.4f}"))
     rows += [
-        ("chance", "not known" if facts["chance"] is None else f"{facts['chance']:.4f}"),
         ("loss at the end", f"{sum(last) / len(last):.4f}"),
         ("steps", f"{facts['steps']:,}"),
+        ("step of the best weights", f"{facts['best_step']:,}"),
         ("parameters", f"{facts['params']:,}"),
         ("padding", f"{facts['padding']:.1%}"),
         ("seconds of training", f"{facts['seconds']:.1f}"),
     ]
+    echo(f"{facts['conclusion'][0]}\n")
     print_table([f"{facts['name']} on {facts['task']}", ">measured"], rows)
     echo(f"the model is in {facts['model']}; it loads with transformers, see the README.md in it")

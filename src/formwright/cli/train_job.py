@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from formwright.cli.train_start import Start
+    from formwright.evaluate.final import Tested
+    from formwright.tasks.evidence import Evidence
     from formwright.tasks.task import Task
     from formwright.train.distil import Teaching
     from formwright.train.fit import Trained, Training
@@ -61,7 +63,7 @@ class Job:
     weight_decay: float
     dropout: float | None
     judge_every: int | None
-    patience: int
+    patience: int | None
     pretrain: str | None
     pretrain_steps: int
     next_sentence: bool
@@ -101,6 +103,7 @@ class Job:
 
     def _finish(self, start: "Start", out: Path, save_every: int, *, test: bool, force: bool) -> Finished:
         from formwright.evaluate.final import RECORD as OPENINGS
+        from formwright.evaluate.row_tables import evidence_of
         from formwright.train.fit import fit
         from formwright.train.written import with_beams
 
@@ -118,8 +121,11 @@ class Job:
         check()
         name = f"{start.name}-{identity.digest[:16]}" + (f"-{self.beams}-beams" if self.beams > 1 else "")
         tested = _tested(trained.model, start.prepared, name, out, self.threads) if test else None
-        folder = start.save(trained.model, out / "model", trained.metrics, tested)
-        return Finished(self._facts(start, training, trained, tested, folder))
+        prepared = start.prepared
+        evidence = {"validation": evidence_of(trained.metrics, trained.tables, prepared, prepared.validation)}
+        evidence |= {} if tested is None else {"test": tested.evidence}
+        folder = start.save(trained.model, out / "model", trained.metrics, tested, evidence)
+        return Finished(self._facts(start, training, trained, tested, evidence, folder))
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -139,10 +145,11 @@ class Job:
 
     def recipe(self, prepared: "Prepared", *, from_scratch: bool) -> "Recipe":
         """Turn the options into a recipe."""
-        from formwright.train.recipe import Recipe
+        from formwright.train.recipe import FINAL_EPOCHS, Recipe, usual_steps
         from formwright.train.streams import lengths_of
 
-        steps = self.steps or _USUAL_STEPS
+        rows, size = len(prepared.train.examples), self.batch * self.accumulate
+        steps = self.steps or usual_steps(_USUAL_STEPS, rows, size, FINAL_EPOCHS)
         if self.epochs is not None:
             if not 0 < self.epochs <= _MOST_EPOCHS:
                 raise IllegalInput(f"--epochs must be a number above 0, at most {_MOST_EPOCHS:g}, not {self.epochs}")
@@ -176,17 +183,21 @@ class Job:
 
     def _training(self, start: "Start") -> "Training":
         from formwright.train.fit import Training
+        from formwright.train.recipe import DROPOUT
 
-        dropout = (0.0 if start.from_scratch else 0.1) if self.dropout is None else self.dropout
-        return Training(
+        training = Training(
             self.recipe(start.prepared, from_scratch=start.from_scratch),
             self.length or start.prepared.length,
-            replace(start.settings, dropout=dropout),
+            replace(start.settings, dropout=DROPOUT if self.dropout is None else self.dropout),
             device=self.device,
             threads=self.threads,
-            judge_every=self.judge_every,
-            patience=self.patience,
         )
+        if self.judge_every == 0:
+            return training
+        training = training.stopping_early(len(start.prepared.validation.examples))
+        if self.judge_every is not None:
+            training = replace(training, judge_every=self.judge_every)
+        return training if self.patience is None else replace(training, patience=self.patience, least=0)
 
     def _pretrained(
         self,
@@ -220,11 +231,16 @@ class Job:
         start: "Start",
         training: "Training",
         trained: "Trained",
-        tested: dict[str, float] | None,
+        tested: "Tested | None",
+        evidence: "dict[str, Evidence]",
         folder: Path,
     ) -> dict[str, Any]:
         from formwright.cost import params
+        from formwright.study.conclusion import score_line
         from formwright.train.prepare import cut_rows
+
+        metric = start.prepared.task.metric
+        split, scores = ("validation", trained.metrics) if tested is None else ("test", tested.metrics)
 
         return {
             "name": start.name,
@@ -233,11 +249,13 @@ class Job:
             "card": start.card.to_json(),
             "task": start.prepared.task.name,
             "steps": len(trained.losses),
+            "best_step": trained.best_step,
             "losses": trained.losses,
             "metrics": dict(trained.metrics),
-            "test": tested,
+            "test": None if tested is None else dict(tested.metrics),
+            "evidence": {split: asdict(known) for split, known in evidence.items()},
+            "conclusion": [f"{start.name}: {score_line(metric, split, scores[metric], evidence[split])}"],
             "beams": self.beams,
-            "chance": start.prepared.task.chance,
             "padding": start.padding(training.recipe),
             "length": start.prepared.length,
             "cut": 0.0 if (cut := cut_rows(start.prepared, start.card)) is None else cut.share,
@@ -255,12 +273,12 @@ def _refuse_half_letters(name: str) -> None:
         raise IllegalInput(f"the name {name!r} is not text in UTF-8; give the file or folder another name") from None
 
 
-def _tested(model: Any, prepared: "Prepared", name: str, out: Path, number: int) -> dict[str, float]:
+def _tested(model: Any, prepared: "Prepared", name: str, out: Path, number: int) -> "Tested":
     from formwright.evaluate.final import test_once
     from formwright.train.device import threads
 
     with threads(number):
-        return dict(test_once(model, prepared, name, out))
+        return test_once(model, prepared, name, out)
 
 
 def _refuse_untestable(task: "Task", out: Path) -> None:

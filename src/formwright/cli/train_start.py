@@ -12,12 +12,15 @@ from formwright.cli.named import NamedCard, find
 from formwright.cli.record import RECORD
 from formwright.cli.train_teacher import Teacher, read_teacher
 from formwright.core.errors import IllegalInput
+from formwright.evaluate.final import Tested
 from formwright.nn.heads import HeadSpec, refuse_head
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.settings import Settings
 from formwright.nn.task_model import TaskModel
+from formwright.study.conclusion import score_facts
 from formwright.tasks import FROM_DATA, TASKS, load_task
 from formwright.tasks.contents import contents
+from formwright.tasks.evidence import Evidence
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.row_length import FROM_SCRATCH, LEAST, PIECES, PRETRAINED
 from formwright.tasks.rows import PlainText
@@ -85,12 +88,17 @@ class Start:
         return Shuffled(lengths_of(self.prepared.train.examples), recipe.batch, recipe.seed).padding
 
     def save(
-        self, model: TaskModel, folder: Path, metrics: Mapping[str, float], tested: Mapping[str, float] | None
+        self,
+        model: TaskModel,
+        folder: Path,
+        metrics: Mapping[str, float],
+        tested: Tested | None,
+        evidence: Mapping[str, Evidence],
     ) -> Path:
         """Write the model as a folder that loads, with its scores."""
         task = self.prepared.task
-        scores = {f"{task.name} validation {name}": value for name, value in metrics.items()}
-        scores |= {f"{task.name} test {name}": value for name, value in (tested or {}).items()}
+        scores = score_facts(task.name, "validation", metrics, evidence["validation"])
+        scores |= {} if tested is None else score_facts(task.name, "test", tested.metrics, tested.evidence)
         tokeniser = self.prepared.tokeniser
         labels = task.labels if model.spec.task == "sequence-classification" and model.spec.labels > 1 else ()
         return save_pretrained_folder(

@@ -42,6 +42,7 @@ def note_teacher(place: Place, begun: Begun, known: TaskModel, length: int) -> N
             None if verdict.test is None else dict(verdict.test),
             None,
             measured_costs(known, length),
+            evidence=verdict.evidence,
         )
         opened.log.append("note", own_name(), {"model": asdict(found)})
 

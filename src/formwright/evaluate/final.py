@@ -7,7 +7,7 @@ same model gives the recorded scores, and a reader of the folder can see how oft
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,16 @@ from formwright.core.errors import IllegalInput
 from formwright.core.files import write_whole
 from formwright.core.records import Observation, Request, Spent
 from formwright.evaluate.context import Context
+from formwright.evaluate.row_tables import evidence_of, keep_tables
 from formwright.evaluate.training import OUTSIDE, Start, Trainer, card_of, refuse_scores, training_macs, weights_of
 from formwright.nn.task_model import TaskModel
+from formwright.tasks.evidence import Evidence
 from formwright.tasks.task import Task
 from formwright.tasks.test_split import open_test
 from formwright.train.device import threads
 from formwright.train.distil import Teaching
 from formwright.train.fit import Run, fit, fresh_model
-from formwright.train.judge import judge
+from formwright.train.judge import Judged, judged
 from formwright.train.loop import Saving, enough_memory
 from formwright.train.prepare import Prepared, prepare
 
@@ -35,6 +37,7 @@ class Verdict:
     """A finished model, its scores on validation and on test, and how often the test split has been opened here.
 
     `test` is None where no test was wanted. `spent` is what the whole training took, however often it was interrupted.
+    The weights are those after `best_step` steps. `evidence` says for each split how sure its scores are.
     """
 
     model: TaskModel
@@ -42,9 +45,19 @@ class Verdict:
     test: Mapping[str, float] | None
     openings: int
     spent: Spent
+    best_step: int = 0
+    evidence: Mapping[str, Evidence] = field(default_factory=dict)
 
 
-def test_once(model: TaskModel, prepared: Prepared, name: str, folder: Path) -> Mapping[str, float]:
+@dataclass(frozen=True)
+class Tested:
+    """The scores of a model on the test rows, and how sure they are."""
+
+    metrics: Mapping[str, float]
+    evidence: Evidence
+
+
+def test_once(model: TaskModel, prepared: Prepared, name: str, folder: Path) -> Tested:
     """Score a model on the test rows of its task, and record it in `folder` under a name that stands for the model.
 
     A name that was scored before has its recorded scores returned, without opening the split again. An opening that
@@ -53,13 +66,16 @@ def test_once(model: TaskModel, prepared: Prepared, name: str, folder: Path) -> 
     entries = openings(folder)
     for entry in entries:
         if entry["name"] == name and entry["metrics"] is not None:
-            return dict(entry["metrics"])
+            return Tested(dict(entry["metrics"]), Evidence.from_json(entry["evidence"]))
     rows = open_test(prepared.task)
     opened = {"name": name, "task": prepared.task.name, "rows": len(rows), "metrics": None}
     _write(folder, [*entries, opened])  # before looking: a crash while judging must not hide that the split was open
-    metrics = judge(model, prepared, prepared.part(rows))
-    _write(folder, [*entries, opened | {"metrics": metrics}])
-    return metrics
+    part = prepared.part(rows)
+    found = judged(model, prepared, part)
+    evidence = evidence_of(found.metrics, found.tables, prepared, part)
+    keep_tables(found.tables, folder, "test")
+    _write(folder, [*entries, opened | {"metrics": found.metrics, "evidence": asdict(evidence)}])
+    return Tested(found.metrics, evidence)
 
 
 def as_it_is(model: TaskModel, prepared: Prepared, context: Context) -> Verdict:
@@ -67,13 +83,30 @@ def as_it_is(model: TaskModel, prepared: Prepared, context: Context) -> Verdict:
     if context.folder is None:
         raise IllegalInput("a final evaluation needs a folder to record that the test split was opened")
     with enough_memory(OUTSIDE), threads(1):
-        found = judge(model, prepared, prepared.validation)
-        refuse_scores(found, 0)
+        found = judged(model, prepared, prepared.validation)
+        refuse_scores(found.metrics, 0)
         tested = None
         if prepared.task.has_test:
             tested = test_once(model, prepared, hashlib.sha256(weights_of(model)).hexdigest()[:32], context.folder)
-            refuse_scores(tested, 0, "test")
-    return Verdict(model, found, tested, len(openings(context.folder)), Spent())
+            refuse_scores(tested.metrics, 0, "test")
+    return _verdict(model, found, tested, prepared, context.folder, Spent())
+
+
+def _verdict(
+    model: TaskModel,
+    found: Judged,
+    tested: Tested | None,
+    prepared: Prepared,
+    folder: Path,
+    spent: Spent,
+    best_step: int = 0,
+) -> Verdict:
+    """Put together what is known of a finished model, and keep what its rows contributed."""
+    keep_tables(found.tables, folder, "validation")
+    evidence = {"validation": evidence_of(found.metrics, found.tables, prepared, prepared.validation)}
+    evidence |= {} if tested is None else {"test": tested.evidence}
+    test = None if tested is None else tested.metrics
+    return Verdict(model, found.metrics, test, len(openings(folder)), spent, best_step, evidence)
 
 
 def refuse_untestable(task: Task, folder: Path) -> None:
@@ -120,8 +153,9 @@ class Final:
         if test:
             with threads(training.threads):
                 tested = test_once(trained.model, prepared, name, context.folder)
-            refuse_scores(tested, steps, "test")
-        return Verdict(trained.model, trained.metrics, tested, len(openings(context.folder)), spent)
+            refuse_scores(tested.metrics, steps, "test")
+        found = Judged(dict(trained.metrics), trained.tables)
+        return _verdict(trained.model, found, tested, prepared, context.folder, spent, trained.best_step)
 
     def _name(self, model: TaskModel, key: str) -> str:
         """Name a run by its key, and by the weights that it starts with and learns from where the key does not say."""
@@ -149,9 +183,13 @@ def _is_an_opening(entry: Any) -> bool:
     if not (isinstance(entry, dict) and isinstance(entry.get("name"), str) and "metrics" in entry):
         return False
     metrics = entry["metrics"]
-    return metrics is None or (
-        isinstance(metrics, dict) and all(isinstance(value, int | float) for value in metrics.values())
-    )
+    if metrics is None:
+        return True
+    try:
+        Evidence.from_json(entry["evidence"])
+    except (KeyError, TypeError, ValueError):
+        return False
+    return isinstance(metrics, dict) and all(isinstance(value, int | float) for value in metrics.values())
 
 
 def _write(folder: Path, entries: list[dict[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from formwright.core.records import History, Objective, Trial
 from formwright.report.compression import Compression, compression, with_teacher
 from formwright.report.importance import Importance, importance
 from formwright.report.invention import Invention, invention
-from formwright.report.models import FinalModel, commands, final_models, told_apart, undeliverable
+from formwright.report.models import FinalModel, commands, comparisons_in, final_models, told_apart, undeliverable
 from formwright.report.predictions import Predictions, predictions
 from formwright.report.progress import Progress, progress
 from formwright.report.rows import TrialRow, trial_rows
@@ -18,6 +18,7 @@ from formwright.report.targets import AskedTarget, asked_targets
 from formwright.search.fronts import best_of, front, longest
 from formwright.search.scores import goals_of
 from formwright.space.space import Space
+from formwright.study.conclusion import Comparison
 from formwright.study.events import Event
 from formwright.study.ledger import Clock, Ledger
 from formwright.study.replay import Replay
@@ -46,6 +47,7 @@ class StudyFacts:
     compression: Compression | None = None
     invention: Invention | None = None
     targets: tuple[AskedTarget, ...] = ()
+    comparisons: Mapping[str, Comparison] = field(default_factory=dict, hash=False)
     version: str = __version__
 
     @property
@@ -116,6 +118,7 @@ def study_facts(log: Log, space: Space) -> StudyFacts:
         compression=compressed,
         invention=invention(space, replay.history.finished, objectives, log.config),
         targets=targets,
+        comparisons=comparisons_in(events),
     )
 
 

@@ -2,10 +2,13 @@
 
 import math
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from formwright.study.conclusion import COMPARED, Comparison
 from formwright.study.events import Event
+from formwright.tasks.evidence import Evidence
 
 BESIDE = ("teacher", "baseline")  # the roles of models that were not found, but are there to compare with
 
@@ -15,7 +18,8 @@ class FinalModel:
     """A model that was trained to the end: one that was found, or a `baseline` made by hand or a `teacher` beside it.
 
     A model with the role `earlier` was delivered before the study went on and found better designs. `costs` are what
-    was measured or counted of it, by names such as `latency_ms`.
+    was measured or counted of it, by names such as `latency_ms`. `evidence` says for each split how sure the scores
+    are.
     """
 
     name: str
@@ -27,6 +31,16 @@ class FinalModel:
     validation: Mapping[str, float] = field(default_factory=dict, hash=False)
     test: Mapping[str, float] = field(default_factory=dict, hash=False)
     costs: Mapping[str, float] = field(default_factory=dict, hash=False)
+    evidence: Mapping[str, Evidence] = field(default_factory=dict, hash=False)
+
+    @property
+    def split(self) -> str:
+        """Name the split whose scores count: test, where it was opened."""
+        return "test" if self.test else "validation"
+
+    def scores(self, split: str) -> Mapping[str, float]:
+        """Give the scores of a split."""
+        return self.test if split == "test" else self.validation
 
 
 def final_models(events: Iterable[Event]) -> tuple[FinalModel, ...]:
@@ -87,4 +101,24 @@ def _model(event: Event) -> FinalModel:
         validation=numbers_in(note.get("validation")),
         test=numbers_in(note.get("test")),
         costs=numbers_in(note.get("costs")),
+        evidence=evidence_in(note),
     )
+
+
+def evidence_in(note: Mapping[str, Any]) -> dict[str, Evidence]:
+    """Read how sure the scores of a model are; nothing where a note does not say it."""
+    try:
+        return {str(split): Evidence.from_json(told) for split, told in dict(note["evidence"]).items()}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return {}
+
+
+def comparisons_in(events: Iterable[Event]) -> dict[str, Comparison]:
+    """Read how models compare with the baseline or the teacher, by their names; what cannot be read is left out."""
+    found = {}
+    for event in events:
+        if event.kind == "note" and COMPARED in event.data:
+            with suppress(KeyError, TypeError, ValueError, AttributeError):
+                one = Comparison.from_json(event.data[COMPARED])
+                found[one.model] = one
+    return found

@@ -12,6 +12,9 @@ from formwright.report.page_data import value_names
 from formwright.report.rows import TrialRow
 from formwright.report.sentence import what_was_found
 from formwright.report.svg import draw_svg
+from formwright.study.conclusion import between
+
+_SPLITS = ("validation", "test")
 
 
 def header(facts: StudyFacts) -> Markup:
@@ -54,6 +57,7 @@ def models_table(facts: StudyFacts) -> Markup:
     heads += ["Parameters", *(name.removesuffix("_ms") for name in costs), *(["Steps"] if trained else [])]
     top = tag("tr", *first, *(tag("th", head, class_="number") for head in heads))
     rows = [_model_row(model, names, costs, trained) for model in facts.models]
+    rows += _majority_row(facts, names, len(heads))
     table = tag("table", tag("thead", top), tag("tbody", *rows))
     title = "Final models, trained to the end" if trained else "Delivered models"
     return join(tag("h3", title), tag("div", table, class_="scroll", tabindex=0))
@@ -66,7 +70,7 @@ def task_of(config: Mapping[str, Any]) -> str:
 
 
 def _model_row(model: FinalModel, names: list[str], costs: list[str], trained: bool) -> Markup:
-    scores = [figure(split.get(name), name) for name in names for split in (model.validation, model.test)]
+    scores = [_score(model, split, name) for name in names for split in _SPLITS]
     counted = [figure(model.costs.get(name), name) for name in costs]
     cells = [*scores, figure(model.params, "params"), *counted]
     cells += [figure(model.steps, "steps")] if trained else []
@@ -74,6 +78,38 @@ def _model_row(model: FinalModel, names: list[str], costs: list[str], trained: b
     name = tag("td", tag("b", model.name), place, class_="name")
     role = tag("td", tag("span", model.role, class_=f"badge {'best' if model.role == 'best' else ''}"))
     return tag("tr", name, role, *(tag("td", cell, class_="number") for cell in cells))
+
+
+def _score(model: FinalModel, split: str, name: str) -> Markup:
+    """Write a score, and its 95 % interval below it."""
+    evidence = model.evidence.get(split)
+    interval = None if evidence is None else evidence.intervals.get(name)
+    below = "" if interval is None else tag("small", between(interval))
+    return join(figure(model.scores(split).get(name), name), below)
+
+
+def _majority_row(facts: StudyFacts, names: list[str], columns: int) -> list[Markup]:
+    """List what an answer that ignores the input scores, where one of the models knows."""
+    model = next((model for model in facts.models if model.evidence), None)
+    known = {} if model is None else {split: one.majority for split, one in model.evidence.items()}
+    answer = next((one.answer for one in known.values() if one is not None), None)
+    if answer is None:
+        return []
+    found = [known.get(split) for _ in names for split in _SPLITS]
+    cells = [
+        "" if one is None else figure(one.scores.get(name), name)
+        for one, name in zip(found, [name for name in names for _ in _SPLITS], strict=True)
+    ]
+    cells += [""] * (columns - len(cells))
+    ignoring = tag("td", tag("span", "ignores the input", class_="badge"))
+    return [
+        tag(
+            "tr",
+            tag("td", tag("b", answer), class_="name"),
+            ignoring,
+            *(tag("td", cell, class_="number") for cell in cells),
+        )
+    ]
 
 
 def _space(facts: StudyFacts) -> str:

@@ -3,7 +3,9 @@
 from formwright.report.facts import StudyFacts
 from formwright.report.figures import figure
 from formwright.report.markup import Markup, join, tag
+from formwright.report.models import FinalModel
 from formwright.report.targets import AskedTarget
+from formwright.study.conclusion import between, comparison_line
 
 _ABOUT = (
     "For each target the best design that keeps it is delivered. Milliseconds are those of the delivered model itself, "
@@ -33,10 +35,32 @@ def _row(facts: StudyFacts, one: AskedTarget) -> Markup:
         tag("td", asked, _small(_share(facts, cost, one.limit.bound)), class_="number"),
         tag("td", tag("b", model.name) if model else "\N{EN DASH}"),
         tag("td", figure(one.met, cost), _small(_share(facts, cost, one.met)), class_="number"),
-        tag("td", figure(model.validation.get(goal) if model else None, goal), class_="number"),
-        tag("td", *_verdict(one)),
+        tag("td", *_score(model, goal), class_="number"),
+        tag("td", *_verdict(one), *(_small(line) for line in _told_apart(facts, one))),
     ]
     return tag("tr", *cells)
+
+
+def _score(model: FinalModel | None, goal: str) -> list[Markup | str]:
+    if model is None:
+        return [figure(None, goal)]
+    evidence = model.evidence.get("validation")
+    interval = None if evidence is None else evidence.intervals.get(goal)
+    return [figure(model.validation.get(goal), goal), _small("" if interval is None else between(interval))]
+
+
+def _told_apart(facts: StudyFacts, one: AskedTarget) -> list[str]:
+    """Say how a model compares with the teacher."""
+    found = None if one.model is None else facts.comparisons.get(one.model.name)
+    other = facts.teacher
+    if found is None or other is None or one.model is None:
+        return []
+    scores = [each.scores(found.split).get(found.metric) for each in (one.model, other)]
+    evidence = one.model.evidence.get(found.split)
+    beats = None if evidence is None else evidence.beats_majority(found.metric)
+    if scores[0] is None or scores[1] is None:
+        return []
+    return [comparison_line(found, scores[0], scores[1], beats=beats, other="the teacher")]
 
 
 def _share(facts: StudyFacts, name: str, cost: float | None) -> str:

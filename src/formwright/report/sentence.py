@@ -3,6 +3,7 @@
 from formwright.report.facts import StudyFacts
 from formwright.report.figures import figure, short_count
 from formwright.report.models import FinalModel
+from formwright.study.conclusion import comparison_line, score_line
 
 
 def what_was_found(facts: StudyFacts) -> str:
@@ -10,13 +11,13 @@ def what_was_found(facts: StudyFacts) -> str:
     best, goal, model = facts.best_row, facts.goals[0].name, facts.found
     if best is None:
         return _nothing(facts)
-    split = "test" if model is not None and goal in model.test else "validation"
-    if model is None or goal not in _scores(model, split):
+    split = "validation" if model is None else model.split
+    if model is None or goal not in model.scores(split):
         told = f"{_score(best.metrics[goal], goal)}{_size(best.costs['params'])}"
         return f"The best design{'' if facts.over else ' so far'}, trial {best.number:,}, has {told}."
     size = _size(model.params or best.costs["params"])
-    told = f"{_score(_scores(model, split)[goal], goal)} on the {split} split{size}"
-    return f"The best design, trial {best.number:,}, has {told}{_beside(facts.teacher or facts.baseline, split, goal)}."
+    score = score_line(goal, split, model.scores(split)[goal], model.evidence.get(split))
+    return f"The best design, trial {best.number:,},{size}: {score}{_beside(facts, model, split, goal)}."
 
 
 def _nothing(facts: StudyFacts) -> str:
@@ -25,16 +26,18 @@ def _nothing(facts: StudyFacts) -> str:
     return "No trial has finished yet." if not facts.over else "No trial has finished."
 
 
-def _beside(other: FinalModel | None, split: str, goal: str) -> str:
-    if other is None or goal not in _scores(other, split):
+def _beside(facts: StudyFacts, model: FinalModel, split: str, goal: str) -> str:
+    """Say how the teacher or the baseline scores, and whether the two can be told apart."""
+    other = facts.teacher or facts.baseline
+    if other is None or goal not in other.scores(split):
         return ""
     name = "teacher" if other.role == "teacher" else "hand-made baseline"
-    size = _size(other.params) if other.params else ""
-    return f"; the {name}{size} has {figure(_scores(other, split)[goal], goal)}"
-
-
-def _scores(model: FinalModel, split: str) -> dict[str, float]:
-    return dict(model.test if split == "test" else model.validation)
+    found, scores = facts.comparisons.get(model.name), (model.scores(split)[goal], other.scores(split)[goal])
+    if found is None:
+        return f"; the {name}{_size(other.params) if other.params else ''} has {figure(scores[1], goal)}"
+    evidence = model.evidence.get(split)
+    beats = None if evidence is None else evidence.beats_majority(goal)
+    return f". Compared row by row: {comparison_line(found, *scores, beats=beats, other=f'the {name}')}"
 
 
 def _score(value: float, goal: str) -> str:

@@ -178,6 +178,15 @@ def make_trainer(config: Config, steps: int | None = None) -> Trainer:
     return Trainer(task, make_training(config.training, steps), tokeniser)
 
 
+def make_final_trainer(config: Config) -> Trainer:
+    """Make what trains the designs that are kept: longer, with dropout, judged in between, the best weights kept."""
+    trainer = make_trainer(config, config.final_steps)
+    training, dropout = trainer.training, config.final_dropout
+    if dropout is not None:
+        training = replace(training, settings=replace(training.settings, dropout=dropout))
+    return replace(trainer, training=training.stopping_early(len(trainer.task.search_view().validation)))
+
+
 def _judged_quickly(task: Task, config: Config) -> Task:
     """Give the task with the metrics that a search is for, and those that cost next to nothing beside."""
     wanted = [Objective.parse(text).name for text in (*config.objectives, *config.limits)]

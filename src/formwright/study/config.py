@@ -80,11 +80,12 @@ class Config:
     """Hold a study: what is searched, for what, how, how it is judged, and when it ends.
 
     `objectives` are goals such as `accuracy:max`, `limits` bounds such as `params<=5e6`. `options` are the searcher's.
-    `final_steps` is how long the designs that are kept are trained in the end, `final_weights` what that begins with:
-    `fresh` weights, or the `store` of those that the trials of the evaluator `bi-branch` shared. `weights` is the
-    folder of the model out of which the evaluator `shared` takes sub-networks, `latency_table` a file by which latency
-    is added up instead of measured. `targets` are limits such as `macs<=1e8` by name: for each the best design within
-    it is delivered.
+    `final_steps` is how long the designs that are kept are trained at most: they keep the weights that score best on
+    validation. `final_dropout` is their dropout; without one it is that of `training`. `final_weights` is what their
+    training begins with: `fresh` weights, or the `store` of those that the trials of the evaluator `bi-branch` shared.
+    `weights` is the folder of the model out of which the evaluator `shared` takes sub-networks, `latency_table` a file
+    by which latency is added up instead of measured. `targets` are limits such as `macs<=1e8` by name: for each the
+    best design within it is delivered.
     `first` are designs, as their space writes them, that are judged before the searcher has its say. `distillation`
     names the teacher of the last training. `judged_rows` are the rows of validation, chosen at random, that the
     evaluator `shared` judges by; without a number all. Paths of what the study itself made are kept as seen from its
@@ -112,6 +113,7 @@ class Config:
     distillation: DistillationChoice | None = None
     final_weights: str = "fresh"
     judged_rows: int | None = None
+    final_dropout: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no study can do."""

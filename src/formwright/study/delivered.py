@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from formwright.arch.card import Card
 from formwright.nn.hf.folders import CARD
 from formwright.study.log import Log
 from formwright.study.place import Opened
+from formwright.tasks.evidence import Evidence
 
 Role = Literal["best", "front", "baseline", "teacher"]
 MODELS = "models"
@@ -17,7 +18,11 @@ UNDELIVERED = "undelivered"  # the notes of final trainings that failed
 
 @dataclass(frozen=True)
 class Delivered:
-    """A model that was trained, tested and written; `costs` are what was measured of it."""
+    """A model that was trained, tested and written; `costs` are what was measured of it.
+
+    It was trained for `steps`, and has the weights that were the best on validation: those after `best_step`.
+    `evidence` says for each split how sure the scores are.
+    """
 
     name: str
     role: Role
@@ -29,6 +34,8 @@ class Delivered:
     test: Mapping[str, float] | None
     trial: int | None
     costs: Mapping[str, float] = field(default_factory=dict, hash=False)
+    best_step: int = 0
+    evidence: Mapping[str, Evidence] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,22 @@ def delivered(opened: Opened) -> dict[str, Delivered]:
     """Read from the log which models have been delivered, by name."""
     notes = [event.data["model"] for event in opened.log.read() if event.kind == "note" and "model" in event.data]
     models = opened.place.folder / MODELS  # which may have moved, or be named from elsewhere, since the note was made
-    return {note["name"]: Delivered(**note | {"path": str(models / note["name"])}) for note in notes}
+    return {note["name"]: _model(note, models) for note in notes}
+
+
+def _model(note: Mapping[str, Any], models: Path) -> Delivered:
+    evidence = {split: Evidence.from_json(told) for split, told in note.get("evidence", {}).items()}
+    return Delivered(**{**note, "path": str(models / note["name"]), "evidence": evidence})
+
+
+def reported(model: Delivered, split: str) -> Mapping[str, float]:
+    """Give the scores of a model on a split; none where it was not tested."""
+    return model.validation if split == "validation" else model.test or {}
+
+
+def reported_split(model: Delivered) -> str:
+    """Name the split whose scores count: test, where it was opened."""
+    return "validation" if model.test is None else "test"
 
 
 def undelivered(log: Log) -> dict[str, Undelivered]:

@@ -16,8 +16,9 @@ from formwright.evaluate.training import Trainer
 from formwright.nn.hf.files import is_whole
 from formwright.nn.hf.save import counted, save_pretrained_folder
 from formwright.study.alone import alone_in
-from formwright.study.assemble import make_teaching, make_trainer, shared_weights
+from formwright.study.assemble import make_final_trainer, make_teaching, make_trainer, shared_weights
 from formwright.study.candidates import Candidate
+from formwright.study.conclusion import score_facts
 from formwright.study.delivered import MODELS, UNDELIVERED, Delivered, Undelivered, delivered, undelivered
 from formwright.study.final_start import final_start, from_store
 from formwright.study.identity import own_name
@@ -65,7 +66,8 @@ def made_before(opened: Opened, candidate: Candidate) -> Delivered | None:
 
 
 def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> Delivered:
-    began, trainer = time.perf_counter(), make_trainer(opened.config, opened.config.final_steps or None)
+    config = opened.config
+    began, trainer = time.perf_counter(), make_final_trainer(config) if config.final_steps else make_trainer(config)
     latency_ms = measured_in_time(opened, candidate)  # before it is trained and tested in vain
     try:
         verdict = _verdict(opened, candidate, trainer, context)
@@ -84,11 +86,13 @@ def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> 
         candidate.card.digest,
         str(folder),
         params(candidate.card),
-        opened.config.final_steps,
+        verdict.spent.steps,
         dict(verdict.validation),
         None if verdict.test is None else dict(verdict.test),
         candidate.trial,
         costs,
+        verdict.best_step,
+        verdict.evidence,
     )
     limit = opened.config.targets.get(candidate.name)
     missed = {} if limit is None or not exceeds(costs, limit) else {EXCEEDED: limit}
@@ -127,9 +131,9 @@ def _note(opened: Opened, facts: dict[str, Any], began: float) -> None:
 def _write(
     opened: Opened, candidate: Candidate, trainer: Trainer, verdict: Verdict, measured: Mapping[str, float]
 ) -> Path:
-    scores = {f"validation {name}": value for name, value in verdict.validation.items()}
-    scores |= {f"test {name}": value for name, value in (verdict.test or {}).items()}
-    task = without_folder(trainer.task.name)
+    task, known = without_folder(trainer.task.name), verdict.evidence
+    scores = score_facts(task, "validation", verdict.validation, known.get("validation"))
+    scores |= score_facts(task, "test", verdict.test or {}, known.get("test"))
     length = opened.config.training.length
     tokeniser = prepare(trainer.task, candidate.card, trainer.training.length, trainer.tokeniser).tokeniser
     return save_pretrained_folder(
@@ -137,7 +141,7 @@ def _write(
         opened.place.folder / MODELS / candidate.name,
         tokenizer=None if tokeniser is None else tokeniser.tokenizer,
         labels=trainer.task.labels if verdict.model.spec.labels > 1 else (),
-        scores={f"{task} {name}": value for name, value in scores.items()},
+        scores=scores,
         costs={**counted(candidate.card), **_as_told(measured, input_size(candidate.card, length))},
         lineage={
             "space": without_folder(opened.config.space),

@@ -25,6 +25,12 @@ def bleu(translations: Sequence[str], references: Sequence[str]) -> float:
 
 def same_text(translations: Sequence[str], references: Sequence[str]) -> float:
     """Give the share of translations that are, letter by letter, what was wanted."""
+    rows = same_text_rows(translations, references)
+    return sum(rows) / len(rows)
+
+
+def same_text_rows(translations: Sequence[str], references: Sequence[str]) -> list[float]:
+    """Give 1 for each translation that is, letter by letter, what was wanted, and 0 for the others."""
     if len(translations) != len(references) or not references:
         raise IllegalInput(f"as many translations as references are compared, not {len(translations)}")
-    return sum(one == other for one, other in zip(translations, references, strict=True)) / len(references)
+    return [float(one == other) for one, other in zip(translations, references, strict=True)]

@@ -2,17 +2,27 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from formwright.core.errors import IllegalInput, UnknownName
-from formwright.tasks.bleu import bleu, same_text
-from formwright.tasks.span_metrics import exact_match, span_f1
-
-Values = NDArray[np.float64]
+from formwright.tasks.bleu import bleu, same_text, same_text_rows
+from formwright.tasks.resampled import (
+    BLEU,
+    F1,
+    MATTHEWS,
+    PEARSON,
+    PERPLEXITY,
+    SPEARMAN,
+    ByRow,
+    Values,
+    any_numbers,
+    shares,
+)
+from formwright.tasks.span_metrics import exact_match, exact_rows, span_f1, span_f1_rows
 
 
 @dataclass(frozen=True)
@@ -20,18 +30,30 @@ class Metric:
     """A name, a function of (predictions, truth), which way is better, and the range of possible values.
 
     Both are labels or scores; for answers in words they are a text for each row, and the texts that are right.
+    `own_rows` computes it on resampled rows; a metric of numbers can do without.
     """
 
     name: str
     compute: Callable[[Any, Any], float]
     direction: Literal["max", "min"] = "max"
     range: tuple[float, float] = (0.0, 1.0)
+    own_rows: ByRow | None = field(default=None, repr=False)
+
+    @property
+    def by_row(self) -> ByRow:
+        """Say how it is computed on resampled rows."""
+        return self.own_rows or any_numbers(self.compute)
 
 
 def accuracy(predictions: ArrayLike, truth: ArrayLike) -> float:
     """Give the share of predictions that are right."""
+    return float(_hits(predictions, truth).mean())
+
+
+def _hits(predictions: ArrayLike, truth: ArrayLike) -> Values:
     guessed, true = _pair(predictions, truth)
-    return float((guessed == true).mean())
+    hits: Values = (guessed == true).astype(np.float64)
+    return hits
 
 
 def f1(predictions: ArrayLike, truth: ArrayLike) -> float:
@@ -74,16 +96,16 @@ WRITTEN = ("bleu", "same-text")  # metrics of texts that the model has to write 
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("accuracy", accuracy),
-        Metric("f1", f1),
-        Metric("matthews", matthews, range=(-1.0, 1.0)),
-        Metric("pearson", pearson, range=(-1.0, 1.0)),
-        Metric("spearman", spearman, range=(-1.0, 1.0)),
-        Metric("perplexity", perplexity, "min", (1.0, math.inf)),
-        Metric("exact", exact_match),
-        Metric("span-f1", span_f1),
-        Metric("bleu", bleu, range=(0.0, 100.0)),
-        Metric("same-text", same_text),
+        Metric("accuracy", accuracy, own_rows=shares(_hits)),
+        Metric("f1", f1, own_rows=F1),
+        Metric("matthews", matthews, range=(-1.0, 1.0), own_rows=MATTHEWS),
+        Metric("pearson", pearson, range=(-1.0, 1.0), own_rows=PEARSON),
+        Metric("spearman", spearman, range=(-1.0, 1.0), own_rows=SPEARMAN),
+        Metric("perplexity", perplexity, "min", (1.0, math.inf), own_rows=PERPLEXITY),
+        Metric("exact", exact_match, own_rows=shares(exact_rows)),
+        Metric("span-f1", span_f1, own_rows=shares(span_f1_rows)),
+        Metric("bleu", bleu, range=(0.0, 100.0), own_rows=BLEU),
+        Metric("same-text", same_text, own_rows=shares(same_text_rows)),
     )
 }
 

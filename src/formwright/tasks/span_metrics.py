@@ -16,7 +16,12 @@ def exact_match(predictions: Sequence[str], answers: Sequence[Sequence[str]]) ->
 
     No answers, or none that is more than articles and punctuation, means that the empty prediction is right.
     """
-    return _mean(_equal, predictions, answers)
+    return _mean(exact_rows(predictions, answers))
+
+
+def exact_rows(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> list[float]:
+    """Give 1 for each row that is answered exactly, and 0 for the others."""
+    return _by_row(_equal, predictions, answers)
 
 
 def span_f1(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> float:
@@ -25,15 +30,24 @@ def span_f1(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> flo
     Case, punctuation and articles do not count. No answers, or none that is more than articles and punctuation, means
     that the empty prediction is right.
     """
-    return _mean(_overlap, predictions, answers)
+    return _mean(span_f1_rows(predictions, answers))
 
 
-def _mean(
+def span_f1_rows(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> list[float]:
+    """Give the F1 of each row."""
+    return _by_row(_overlap, predictions, answers)
+
+
+def _mean(scores: list[float]) -> float:
+    return sum(scores) / len(scores)
+
+
+def _by_row(
     compare: Callable[[list[str], list[str]], float], predictions: Sequence[str], answers: Sequence[Sequence[str]]
-) -> float:
+) -> list[float]:
     if len(predictions) != len(answers) or not len(predictions):
         raise IllegalInput(f"a metric needs equally many rows of each; got {len(predictions)} and {len(answers)}")
-    return sum(map(_best, [compare] * len(answers), predictions, answers)) / len(answers)
+    return list(map(_best, [compare] * len(answers), predictions, answers))
 
 
 def _best(compare: Callable[[list[str], list[str]], float], prediction: str, answers: Sequence[str]) -> float:

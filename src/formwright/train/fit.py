@@ -1,7 +1,7 @@
 """Train a card on a task: from the design to a model with scores."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import torch
@@ -13,21 +13,21 @@ from formwright.nn.build import Spread, build
 from formwright.nn.heads import HeadSpec, SequenceHead
 from formwright.nn.settings import Settings
 from formwright.nn.task_model import TaskModel
+from formwright.tasks.bootstrap import Tables
 from formwright.tasks.metrics import metric
 from formwright.tasks.rows import TextRows
 from formwright.tasks.task import Task
 from formwright.train.batch import Stream
 from formwright.train.device import choose_device, threads
 from formwright.train.distil import Student, Taught, Teaching, distilled
-from formwright.train.judge import judge
+from formwright.train.judge import judge, judged
 from formwright.train.loop import Saving, begin, go_on
 from formwright.train.losses import loss_of
 from formwright.train.masking import Masked, Masking
 from formwright.train.prepare import Prepared
 from formwright.train.recipe import Recipe
-from formwright.train.state import State
 from formwright.train.streams import Shuffled, lengths_of, stream_of
-from formwright.train.watch import Watch
+from formwright.train.watch import PATIENCE, Watch, usual_every
 
 
 def _without_dropout() -> Settings:
@@ -39,7 +39,7 @@ class Training:
     """Say how a card is trained: the recipe, the tokens of a row, dropout, fresh weights, device and threads.
 
     `judge_every` and `patience` ask for early stopping: the model is judged on validation every so many steps, and the
-    best weights are kept.
+    best weights are kept. Training never stops before step `least`.
     """
 
     recipe: Recipe
@@ -50,6 +50,17 @@ class Training:
     threads: int = 1
     judge_every: int | None = None
     patience: int = 3
+    least: int = 0
+
+    def stopping_early(self, rows: int) -> "Training":
+        """Give the training that keeps its best weights, judged in between by so many validation rows.
+
+        It goes on for at least half of its steps: a small model may score the same on a long first plateau. Where
+        judging would take too long, only the end is judged.
+        """
+        every = usual_every(self.recipe, rows)
+        often = every if every < self.recipe.steps else None
+        return replace(self, judge_every=often, patience=PATIENCE, least=self.recipe.steps // 2)
 
 
 @dataclass(frozen=True)
@@ -57,7 +68,8 @@ class Trained:
     """A trained model, the loss of every step, and its scores on validation by name.
 
     `seconds` is how long all steps took, those before an interruption among them; `before` counts the steps that an
-    earlier run had done.
+    earlier run had done. The weights are those after `best_step` steps. `tables` hold what each validation row
+    contributes to the scores.
     """
 
     model: TaskModel
@@ -65,6 +77,8 @@ class Trained:
     metrics: Mapping[str, float]
     seconds: float = 0.0
     before: int = 0
+    best_step: int = 0
+    tables: Tables = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -128,12 +142,11 @@ def fit(
     loss = loss_of(task.kind) if teaching is None else distilled(task.kind, teaching.mix)
     student.to(choose_device(training.device))
     with threads(training.threads):
-        state, seen = begin(student, recipe, run.saving), list[Mapping[str, float]]()
-        before, watch = len(state.losses), _watch(prepared, training, seen)
-        stream = task_stream(prepared, recipe)
+        state, watch = begin(student, recipe, run.saving), _watch(prepared, training)
+        before, stream = len(state.losses), task_stream(prepared, recipe)
         go_on(state, stream, loss, run.saving, run.after_step, until=run.until, watch=watch)
-        metrics = _best_seen(state, seen) or judge(model, prepared, prepared.validation)
-        return Trained(model.eval(), state.losses, metrics, state.seconds, before)
+        found = judged(model, prepared, prepared.validation)
+    return Trained(model.eval(), state.losses, found.metrics, state.seconds, before, state.best_step, found.tables)
 
 
 def _student(model: TaskModel, teaching: Teaching, seed: int) -> Taught | Student:
@@ -152,24 +165,16 @@ def task_stream(prepared: Prepared, recipe: Recipe) -> Stream:
     return stream_of(prepared.task.kind, examples, recipe.batch, recipe.seed)
 
 
-def _watch(prepared: Prepared, training: Training, seen: list[Mapping[str, float]]) -> Watch | None:
-    """Judge as often as a training says, and keep in `seen` all scores of every judgement."""
+def _watch(prepared: Prepared, training: Training) -> Watch | None:
+    """Judge as often as a training says, by the metric that decides: others may take much longer."""
     if training.judge_every is None:
         return None
     deciding = metric(prepared.task.metric)
     sign = 1 if deciding.direction == "max" else -1
+    quick = replace(prepared, task=replace(prepared.task, metrics=(deciding.name,)))
 
     def score(model: nn.Module) -> float:
-        judged = model.model if isinstance(model, Student) else model
-        seen.append(judge(judged, prepared, prepared.validation))
-        return sign * seen[-1][deciding.name]
+        one = model.model if isinstance(model, Taught | Student) else model
+        return sign * judge(one, quick, quick.validation)[deciding.name]
 
-    return Watch(score, training.judge_every, training.patience)
-
-
-def _best_seen(state: State, seen: list[Mapping[str, float]]) -> Mapping[str, float] | None:
-    """Give the scores of the best weights; None where those were judged by an earlier run, or not at all."""
-    scores = [score for _, score in state.judged]
-    earlier = len(scores) - len(seen)
-    best = scores.index(max(scores)) if scores else -1
-    return seen[best - earlier] if best >= earlier else None
+    return Watch(score, training.judge_every, training.patience, training.least)

@@ -1,6 +1,7 @@
 """Judge a trained model by the metrics of its task."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch.nn import functional as F
 
 from formwright.core.rng import derive
 from formwright.nn.task_model import TaskModel
+from formwright.tasks.bootstrap import Tables
 from formwright.tasks.metrics import WRITTEN, metric
 from formwright.tasks.rows import TranslationRows
 from formwright.tasks.span_decode import decode_spans
@@ -28,8 +30,40 @@ _SIZE = 64  # rows judged at once
 ONE_ANSWER = ("sequence-classification", "image-classification", "regression")  # kinds of tasks
 
 
+Answers = Mapping[str, tuple[Any, Any]]  # by metric: what was answered to each row, and what is right
+Maker = Callable[[Any, NDArray[np.int64]], Batch]
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """The scores of a model on some rows by metric, and what each row contributes to them."""
+
+    metrics: dict[str, float]
+    tables: Tables
+
+
 def judge(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
     """Score a model on some rows of its task, by every metric of the task; the model is left ready for evaluation."""
+    return scored(_answered(model, prepared, part))
+
+
+def judged(model: nn.Module, prepared: Prepared, part: Part) -> Judged:
+    """Score a model as `judge` does, and keep what each row contributes."""
+    found = _answered(model, prepared, part)
+    return Judged(scored(found), tables_of(found))
+
+
+def scored(found: Answers) -> dict[str, float]:
+    """Compute the metric of each pair of answers and truth."""
+    return {name: metric(name).compute(*pair) for name, pair in found.items()}
+
+
+def tables_of(found: Answers) -> Tables:
+    """Give what each row contributes to each metric."""
+    return {name: metric(name).by_row.table(*pair) for name, pair in found.items()}
+
+
+def _answered(model: nn.Module, prepared: Prepared, part: Part) -> Answers:
     model.eval()
     with torch.inference_mode(), enough_memory(f"while the model was judged, {_SIZE} rows at once"):
         return _JUDGES[prepared.task.kind](model, prepared, part)
@@ -62,14 +96,11 @@ def truths(part: Part) -> NDArray[Any]:
 
 def compared(prepared: Prepared, found: NDArray[Any], truth: NDArray[Any]) -> dict[str, float]:
     """Compare answers with what is right, by every metric of the task."""
-    return {name: metric(name).compute(found, truth) for name in prepared.task.metrics}
+    return scored(dict.fromkeys(prepared.task.metrics, (found, truth)))
 
 
 def _answers(
-    model: nn.Module,
-    part: Part,
-    make: Callable[[Any, NDArray[np.int64]], Batch],
-    among: NDArray[np.int64] | None = None,
+    model: nn.Module, part: Part, make: Maker, among: NDArray[np.int64] | None = None
 ) -> Iterator[tuple[NDArray[np.int64], Tensor, Batch]]:
     device = next(model.parameters()).device
     for rows in in_order(part.examples, _SIZE, among):
@@ -81,7 +112,7 @@ def _answers(
         yield rows, scores, batch
 
 
-def _maker(prepared: Prepared) -> Callable[[Any, NDArray[np.int64]], Batch]:
+def _maker(prepared: Prepared) -> Maker:
     return pictures if prepared.task.kind == "image-classification" else sentences
 
 
@@ -90,38 +121,51 @@ def _best(prepared: Prepared, scores: Tensor) -> NDArray[Any]:
     return best
 
 
-def _one_each(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
+def _one_each(model: nn.Module, prepared: Prepared, part: Part) -> Answers:
     found = answers(model, prepared, part, np.arange(len(part.examples)))
-    return compared(prepared, found, truths(part))
+    return {name: (found, truths(part)) for name in prepared.task.metrics}
 
 
-def _words(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
-    makers = {"causal-lm": next_tokens, "seq2seq-lm": translations}
-    make = makers.get(prepared.task.kind) or _hidden_words(prepared)
-    losses, weights = [], []
-    for _, found, batch in _answers(model, part, make):
-        wanted = batch.labels.flatten()
-        losses.append(float(F.cross_entropy(found.flatten(0, -2), wanted, ignore_index=IGNORED)))
-        weights.append(int((wanted != IGNORED).sum()))
-    values = np.array(losses), np.array(weights)
-    return {name: metric(name).compute(*values) for name in prepared.task.metrics if name not in WRITTEN}
+def _words(model: nn.Module, prepared: Prepared, part: Part) -> Answers:
+    means, tokens = np.zeros(len(part.examples)), np.zeros(len(part.examples))
+    for rows, found, batch in _answers(model, part, words_maker(prepared)):
+        losses = F.cross_entropy(found.flatten(0, -2), batch.labels.flatten(), ignore_index=IGNORED, reduction="none")
+        means[rows], tokens[rows] = mean_by_row(batch, losses.cpu().numpy())
+    return {name: (means, tokens) for name in prepared.task.metrics if name not in WRITTEN}
 
 
-def _translations(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
+def mean_by_row(batch: Batch, losses: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Give the mean loss of each row's tokens, and how many tokens count; `losses` are in the order of the labels."""
+    where = torch.nonzero(
+        torch.ones_like(batch.labels, dtype=torch.bool) if batch.positions is None else batch.positions
+    )
+    row, counts = where[:, 0].cpu().numpy(), (batch.labels.flatten() != IGNORED).cpu().numpy()
+    tokens = np.bincount(row[counts], minlength=len(batch.inputs)).astype(np.float64)
+    sums = np.bincount(row[counts], losses[counts].astype(np.float64), minlength=len(batch.inputs))
+    return sums / np.maximum(tokens, 1), tokens
+
+
+def words_maker(prepared: Prepared) -> Maker:
+    """Give the function that makes the batches on which a model of words is judged."""
+    makers: dict[str, Maker] = {"causal-lm": next_tokens, "seq2seq-lm": translations}
+    return makers.get(prepared.task.kind) or _hidden_words(prepared)
+
+
+def _translations(model: nn.Module, prepared: Prepared, part: Part) -> Answers:
     found, wanted = _words(model, prepared, part), [name for name in prepared.task.metrics if name in WRITTEN]
     if not wanted:
         return found
     texts, rows = written(cast(TaskModel, model), prepared, part), cast(TranslationRows, part.rows)
-    return found | {name: metric(name).compute(texts, rows.targets) for name in wanted}
+    return {**found, **dict.fromkeys(wanted, (texts, rows.targets))}
 
 
-def _hidden_words(prepared: Prepared) -> Callable[[Any, NDArray[np.int64]], Batch]:
+def _hidden_words(prepared: Prepared) -> Maker:
     masking = Masking.of(prepared.text_tokeniser)
     # the same rows are hidden alike whenever they are judged, so that scores of different models compare
     return lambda encoded, rows: masked(encoded, rows, masking, derive(0, "judge", int(rows[0])))
 
 
-def _spans(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
+def _spans(model: nn.Module, prepared: Prepared, part: Part) -> Answers:
     assert part.windows is not None
     assert isinstance(part.rows, SpanRows)
     found = np.empty(len(part.windows), object)
@@ -130,10 +174,10 @@ def _spans(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]
     starts, ends = [scores[:, 0] for scores in found], [scores[:, 1] for scores in found]
     unanswerable = not part.rows.answerable
     answers = decode_spans(starts, ends, part.windows, part.rows, unanswerable)
-    return {name: metric(name).compute(answers, part.rows.texts) for name in prepared.task.metrics}
+    return dict.fromkeys(prepared.task.metrics, (answers, part.rows.texts))
 
 
-_JUDGES: dict[str, Callable[[nn.Module, Prepared, Part], dict[str, float]]] = {
+_JUDGES: dict[str, Callable[[nn.Module, Prepared, Part], Answers]] = {
     "sequence-classification": _one_each,
     "image-classification": _one_each,
     "regression": _one_each,

@@ -8,6 +8,14 @@ from formwright.core.errors import IllegalInput
 
 Decay = Literal["linear", "cosine", "none"]
 _MOST = 10**12  # beyond any real number of steps or rows
+DROPOUT = 0.1  # of a training that is to generalise, where nobody says otherwise; docs/training.md has the experiment
+_LEAST = 100  # steps of a training, however few its rows are
+TRIAL_EPOCHS, FINAL_EPOCHS = 10, 30  # that few rows are seen at most, in a trial and in the last training
+
+
+def usual_steps(most: int, rows: int, batch: int, epochs: int = TRIAL_EPOCHS) -> int:
+    """Give the default number of steps: `most`, but no more than so many epochs of few rows, and at least 100."""
+    return min(most, max(_LEAST, math.ceil(epochs * rows / batch)))
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,11 @@ class State:
         """List the parameters of the model; finding them anew takes a small model a tenth of its step."""
         return list(self.model.parameters())
 
+    @property
+    def best_step(self) -> int:
+        """Give the step whose weights were judged best; the last one where nobody judged."""
+        return max(self.judged, key=lambda one: one[1])[0] if self.judged else len(self.losses)
+
     def checkpoint(self) -> Checkpoint:
         """Give everything that is needed to go on."""
         tensors: dict[str, Tensor] = {f"model.{name}": parameter for name, parameter in self.model.named_parameters()}

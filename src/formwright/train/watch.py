@@ -1,5 +1,6 @@
 """Early stopping: judge a model while it is trained, keep its best weights, and stop when it no longer improves."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -7,20 +8,36 @@ import torch
 from torch import nn
 
 from formwright.core.errors import IllegalInput
+from formwright.train.recipe import Recipe
 from formwright.train.state import State
+
+PATIENCE = 5  # judgements without a better one, where nobody says how many
+_JUDGEMENTS = 20  # of a whole training
+_SHARE = 0.2  # of the time of training, that judging may take
+_FORWARD = 3  # passes of a row through the model that one step of training is worth
+
+
+def usual_every(recipe: Recipe, rows: int) -> int:
+    """Say every how many steps to judge by default: 20 times, or less often where validation has many rows.
+
+    Judging shall take at most a fifth of the time of training, by the rows that each of them computes.
+    """
+    affordable = math.ceil(rows / (_SHARE * _FORWARD * recipe.batch * recipe.accumulate))
+    return max(math.ceil(recipe.steps / _JUDGEMENTS), affordable)
 
 
 @dataclass(frozen=True)
 class Watch:
     """Say how a model is judged (higher is better), every how many steps, and when to stop.
 
-    Training stops after `patience` judgements in a row that were no better than the best before them. In the end the
-    model has the weights that were judged best.
+    Training stops after `patience` judgements in a row that were no better than the best before them, but not before
+    step `least`. In the end the model has the weights that were judged best.
     """
 
     judge: Callable[[nn.Module], float]
     every: int
     patience: int = 3
+    least: int = 0
 
     def __post_init__(self) -> None:
         """Refuse a watch that never looks."""
@@ -41,7 +58,7 @@ class Watch:
         """Tell whether the last judgements were all no better than an earlier one; the judgements alone decide."""
         scores = [score for _, score in state.judged]
         earlier, last = scores[: -self.patience], scores[-self.patience :]
-        return bool(earlier) and max(last) <= max(earlier)
+        return bool(earlier) and max(last) <= max(earlier) and state.judged[-1][0] >= self.least
 
     def finish(self, state: State) -> None:
         """Give the model its best weights."""

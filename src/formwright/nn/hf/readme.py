@@ -1,10 +1,13 @@
 """The model card of an exported model: what it is, what it scored, what it costs, and where it came from."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from formwright.arch.card import Card
+from formwright.core.files import write_whole
 
+README = "README.md"
 Facts = Mapping[str, object]
 _PIPELINES = {
     "sequence-classification": "text-classification",
@@ -31,6 +34,14 @@ def readme(card: Card, task: str | None, auto_class: str, provenance: Provenance
     parts = [_header(card, task), f"# {title}\n", f"Digest of the design: `{card.digest}`\n", _usage(auto_class, stock)]
     named = {"Scores": provenance.scores, "Costs": provenance.costs, "Lineage": provenance.lineage}
     return "\n".join(parts + [_table(name, facts) for name, facts in named.items() if facts])
+
+
+def put_section(folder: str | Path, title: str, lines: Sequence[str]) -> None:
+    """Put a section at the end of a folder's model card, in the place of one of the same title."""
+    path = Path(folder) / README
+    text = path.read_text(encoding="utf-8").partition(f"\n## {title}\n")[0]
+    body = "\n\n".join(_cell(line) for line in lines)
+    write_whole(path, f"{text.rstrip()}\n\n## {title}\n\n{body}\n")
 
 
 def _header(card: Card, task: str | None) -> str:

@@ -1,0 +1,88 @@
+"""What a model scores that ignores its input: the majority class, the mean, or how frequent words are.
+
+A score says little without this one next to it. Every constant is learnt from the training rows, as a model is, and
+judged on the rows that the model is judged on.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formwright.tasks.bootstrap import Tables
+from formwright.tasks.encode import Encoded
+from formwright.tasks.metrics import WRITTEN
+from formwright.tasks.spans import SpanRows
+from formwright.train.judge import ONE_ANSWER, Answers, mean_by_row, scored, tables_of, truths, words_maker
+from formwright.train.losses import IGNORED
+from formwright.train.masking import Masking
+from formwright.train.prepare import Part, Prepared
+from formwright.train.streams import in_order
+
+_SIZE = 64  # rows at once; masked words are chosen batch by batch, as when a model is judged
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """An answer that ignores the input, in words, its scores by metric, and what each row contributes to them."""
+
+    answer: str
+    metrics: dict[str, float]
+    tables: Tables
+
+
+def constant(prepared: Prepared, part: Part) -> Constant | None:
+    """Judge the best answer that ignores the input; None where there is no such thing.
+
+    Every question of SQuAD 1.1 has another answer, and no text translates all others: those have none.
+    """
+    task = prepared.task
+    if task.kind in ONE_ANSWER:
+        answer, found = _one_answer(prepared, part)
+    elif task.kind == "span-extraction":
+        if not isinstance(part.rows, SpanRows) or part.rows.answerable:
+            return None
+        answer, found = (
+            "never giving an answer",
+            {name: ([""] * len(part.rows), part.rows.texts) for name in task.metrics},
+        )
+    else:
+        answer, found = "knowing only how frequent tokens are", _frequencies(prepared, part)
+    return Constant(answer, scored(found), tables_of(found)) if found else None
+
+
+def _one_answer(prepared: Prepared, part: Part) -> tuple[str, Answers]:
+    """Answer with the majority class of the training rows or, for numbers, with their mean."""
+    known, wanted, task = truths(prepared.train), truths(part), prepared.task
+    if task.kind == "regression":
+        answer, guess = "always answering the mean", np.full(len(wanted), known.mean())
+    else:
+        label = int(np.bincount(known.astype(np.int64)).argmax())
+        answer, guess = f"always answering {task.labels[label]!r}", np.full(len(wanted), label)
+    return answer, dict.fromkeys(task.metrics, (guess, wanted))
+
+
+def _frequencies(prepared: Prepared, part: Part) -> Answers:
+    """Predict every token by its frequency in the training rows; tokens that are not there count as one."""
+    losses, make = -np.log(_shares(prepared)), words_maker(prepared)
+    means, tokens = np.zeros(len(part.examples)), np.zeros(len(part.examples))
+    for rows in in_order(part.examples, _SIZE):
+        batch = make(part.examples, rows)
+        labels = batch.labels.flatten().numpy()
+        means[rows], tokens[rows] = mean_by_row(batch, losses[np.where(labels == IGNORED, 0, labels)])
+    return {name: (means, tokens) for name in prepared.task.metrics if name not in WRITTEN}
+
+
+def _shares(prepared: Prepared) -> NDArray[np.float64]:
+    examples, counts = prepared.train.examples, np.ones(prepared.text_tokeniser.size)
+    assert isinstance(examples, Encoded)
+    make = words_maker(prepared)
+    if prepared.task.kind == "masked-lm":  # any token may be hidden but the special ones
+        tokens = examples.tokens.values
+        hidden = tokens[~np.isin(tokens, Masking.of(prepared.text_tokeniser).spared)]
+        counts += np.bincount(hidden, minlength=len(counts))
+    else:
+        for rows in in_order(examples, _SIZE):
+            labels = make(examples, rows).labels.flatten().numpy()
+            counts += np.bincount(labels[labels != IGNORED], minlength=len(counts))
+    return counts / counts.sum()

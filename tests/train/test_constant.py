@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from tests.train.cases import DECODER, ENCODER, LENGTH, SPANS, few
+
+from formwright.nn.build import build
+from formwright.tasks.rows import Splits, TextRows
+from formwright.tasks.task import Kind, Task
+from formwright.train.constant import Constant, constant
+from formwright.train.fit import head_of
+from formwright.train.judge import judged
+from formwright.train.prepare import prepare
+
+
+def task_of(
+    kind: Kind, metrics: tuple[str, ...], train: list[float], held_out: list[float], labels: tuple[str, ...] = ()
+) -> Task:
+    def rows(values: list[float]) -> TextRows:
+        return TextRows(tuple((f"row {i}",) for i in range(len(values))), tuple(values))
+
+    splits = Splits(rows(train), rows(held_out), None)
+    return Task("mine", kind, metrics[0], lambda: splits, metrics, labels)
+
+
+def found(task: Task) -> Constant | None:
+    prepared = prepare(task, ENCODER, LENGTH)
+    return constant(prepared, prepared.validation)
+
+
+def test_the_majority_class_is_that_of_the_training_rows() -> None:
+    task = task_of("sequence-classification", ("accuracy", "f1", "matthews"), [1, 1, 0], [0, 0, 1, 0], ("no", "yes"))
+    one = found(task)
+    assert one is not None
+    assert "'yes'" in one.answer
+    assert one.metrics == {"accuracy": 0.25, "f1": pytest.approx(0.4), "matthews": 0.0}
+    assert one.tables["accuracy"][:, 0].tolist() == [0, 0, 1, 0]
+
+
+def test_a_constant_number_correlates_with_nothing() -> None:
+    one = found(task_of("regression", ("pearson", "spearman"), [1.0, 2.0, 6.0], [1.0, 2.0]))
+    assert one is not None
+    assert "mean" in one.answer
+    assert one.metrics == {"pearson": 0.0, "spearman": 0.0}
+
+
+def test_words_are_guessed_by_their_frequency() -> None:
+    prepared = prepare(few("pydoc/causal", 64), DECODER, LENGTH)
+    one = constant(prepared, prepared.validation)
+    assert one is not None
+    assert 1 < one.metrics["perplexity"] < prepared.text_tokeniser.size  # better than all tokens alike
+    assert one.tables["perplexity"].shape == (len(prepared.validation.examples), 2)
+
+
+def test_hidden_words_are_those_that_a_model_is_judged_by() -> None:
+    prepared = prepare(few("pydoc/masked", 64), ENCODER, LENGTH)
+    one = constant(prepared, prepared.validation)
+    assert one is not None
+    model = build(ENCODER, head=head_of(prepared.task))
+    tables = judged(model, prepared, prepared.validation).tables
+    assert np.array_equal(tables["perplexity"][:, 1], one.tables["perplexity"][:, 1])  # as many tokens in each row
+
+
+def test_questions_with_answers_have_no_constant_answer() -> None:
+    prepared = prepare(SPANS, ENCODER, LENGTH)
+    assert constant(prepared, prepared.validation) is None
