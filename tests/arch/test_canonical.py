@@ -63,11 +63,14 @@ def both_ways(graph: Drawn) -> Drawn:
     return graph[0], graph[1] + [(target, source, place) for source, target, place in graph[1]]
 
 
-def layered(graph: Drawn) -> Drawn:
-    """Turn a graph into one without cycles: a node for each edge, which reads the two nodes that the edge joins."""
+def layered(graph: Drawn, label: str = "edge") -> Drawn:
+    """Turn a graph into one without cycles: a node for each edge, which reads the two nodes that the edge joins.
+
+    Labels are compared in their order: where `label` comes last, the nodes that read nothing are told apart first.
+    """
     labels, edges = graph
     joints = [(node, len(labels) + index, 0) for index, (*ends, _) in enumerate(edges) for node in ends]
-    return labels + ["edge"] * len(edges), joints
+    return labels + [label] * len(edges), joints
 
 
 def bipartite(left: int, right: int) -> Drawn:
@@ -94,6 +97,8 @@ SYMMETRIC = {
     "hexagon, both ways": both_ways(cycles(6)),
     "two triangles, layered": layered(cycles(3, 3)),
     "hexagon, layered": layered(cycles(6)),
+    "two triangles, layered, sources first": layered(cycles(3, 3), "z"),
+    "hexagon, layered, sources first": layered(cycles(6), "z"),
     "three squares": cycles(4, 4, 4),
     "square and octagon": cycles(4, 8),
     "four on four": bipartite(4, 4),

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.compress.tiny import BERT, LENGTH, bert, job
 
-from formwright.compress.folders import Folders, write_importance
+from formwright.compress.folders import Folders, read_importance, write_importance
 from formwright.compress.job import Started
-from formwright.compress.space import low_end, search_space
+from formwright.compress.space import low_end, search_space, space_scores
 from formwright.cost import macs, params
 from formwright.space.zoo.elastic_choices import ElasticChoices
 from formwright.supernet.automatic import Met, sub_network
@@ -39,6 +39,17 @@ def test_the_space_is_drawn_up_once_from_below_the_lowest_target(folders: Folder
     content = folders.space.read_bytes()
     assert drawn(started, folders) == (choices, met)
     assert folders.space.read_bytes() == content
+
+
+def test_the_most_important_parts_of_every_layer_come_first_however_large_its_gradients_are(
+    folders: Folders, tmp_path: Path
+) -> None:
+    raw = read_importance(folders.importance)
+    write_importance(folders.importance, Importance((*raw.scores[:2], *(100 * scores for scores in raw.scores[2:]))))
+    found = space_scores(job(tmp_path).started().method, folders)
+    assert [order.tolist() for order in found.orders()] == [order.tolist() for order in raw.orders()]
+    means = [scores.mean() for scores in found.scores]
+    assert 1.0 < means[2] / means[0] < 10.0  # layers are compared, but by far less than their gradients differ
 
 
 def test_a_smaller_space_ends_at_the_highest_target(folders: Folders, tmp_path: Path) -> None:

@@ -99,6 +99,35 @@ def test_one_beam_writes_the_best_next_token_each_time(seed: int, penalty: float
     ]
 
 
+class Scripted(Reader):
+    """Say of each token which ones follow it, and how likely."""
+
+    def __init__(self, follows: dict[int, dict[int, float]]) -> None:
+        self._follows = torch.full((5, 5), 1e-9)
+        for token, shares in follows.items():
+            self._follows[token, list(shares)] = torch.tensor(list(shares.values()))
+
+    def read(self, new: Tensor) -> Tensor:
+        return self._follows[new[:, -1]].log()
+
+    def choose(self, rows: Tensor) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("penalty", "ending", "best"),
+    [
+        (0.0, 0.6, [END, 0, 0]),  # 0.6 against 0.4 * 0.9 * 0.9, however unlikely a token behind the end is
+        (1.0, 0.5, [3, 4, END]),  # log 0.5 against log(0.5 * 0.9 * 0.9) / (8 / 6)
+        (1.0, 0.55, [END, 0, 0]),
+    ],
+)
+def test_a_text_that_has_ended_neither_grows_nor_gains(penalty: float, ending: float, best: list[int]) -> None:
+    reader = Scripted({BEGIN: {END: ending, 3: 1 - ending}, 3: {4: 0.9, 3: 0.1}, 4: {END: 0.9, 3: 0.1}})
+    found = beam_search(reader, torch.tensor([[BEGIN]]), Writing(BEGIN, END, length=3, beams=2, penalty=penalty))
+    assert found.tolist() == [best]
+
+
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_cache_changes_no_text(seed: int, beams: int) -> None:

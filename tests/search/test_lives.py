@@ -92,6 +92,14 @@ def test_a_hurdle_waits_for_the_slowest_and_is_then_for_all_born_later() -> None
     assert (heights(stand(late)), stand(late).due) == ([0.5], (3,))
 
 
+def test_a_hurdle_waits_for_those_who_earned_a_further_slice_and_have_not_begun_it() -> None:
+    # designs 3 and 5 cleared the first hurdle of 0.5; only 5 was trained on so far
+    second = ((3, 1, 0.6), (4, 1, 0.4), (5, 1, 0.9), (5, 3, 0.8))
+    waiting = stand(history(*FIRST, *second))
+    assert (heights(waiting), waiting.due) == ([0.5], (3,))
+    assert heights(stand(history(*FIRST, *second, (3, 3, 0.7)))) == [0.5, 0.75]
+
+
 def test_a_hurdle_never_changes_whatever_comes_later() -> None:
     rows: list[tuple[int, int, float]] = [*FIRST]
     for design in range(3, 30):

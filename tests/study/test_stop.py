@@ -65,6 +65,7 @@ def test_progress_with_several_goals(values: tuple[tuple[float, float], ...], si
 )
 def test_progress_with_limits(values: tuple[tuple[float, float], ...], since: int) -> None:
     assert since_progress(pairs(*values), LIMITED) == since
+    assert since_progress(pairs(*values), LIMITED, tolerance=5.0) == since  # it is for goals: a limit is kept or not
 
 
 def test_whatever_comes_first_ends_a_study() -> None:

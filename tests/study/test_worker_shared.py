@@ -69,6 +69,28 @@ def test_a_trial_whose_lease_expired_is_taken_over(log: Log, tmp_path: Path) -> 
     assert outline(study) == whole(tmp_path, "random", 2)
 
 
+def test_a_trial_that_is_taken_over_sees_what_its_first_worker_saw(tmp_path: Path) -> None:
+    """Evaluators may inherit weights from the history: the result must not depend on who evaluates, and when."""
+    seen: dict[str, int] = {}
+
+    class Noting:
+        def evaluate(self, request: Request, context: Any) -> Observation:
+            seen[request.card.digest] = len(context.history.finished)
+            return Toy().evaluate(request)
+
+    log = new_log(tmp_path)
+    study = toy_study(log, tmp_path, stop=3, evaluator=Noting())
+    ask_as(log, study, ELSEWHERE, 1000)
+
+    def expire() -> None:
+        if len(study.history().finished) == 2:
+            log.renew(0, ELSEWHERE, 0.0)
+
+    run(study, between_steps=expire)
+    assert [event.number for event in kinds(log, "told")] == [1, 2, 0]
+    assert [seen[trial.request.card.digest] for trial in study.history().trials] == [0, 0, 1]
+
+
 def test_a_trial_of_a_dead_worker_is_taken_over_first(tmp_path: Path) -> None:
     log = new_log(tmp_path)
     study = toy_study(log, tmp_path, stop=2)

@@ -35,6 +35,18 @@ def test_axes_are_those_of_all_boundaries_together() -> None:
     assert shares.tolist() == sorted(shares.tolist(), reverse=True)
 
 
+def test_a_boundary_of_large_vectors_does_not_decide_the_axes() -> None:
+    model, louder = teacher(), teacher()
+    assert louder.encoder is not None
+    norm = louder.encoder.layers[-1].feed_forward_norm
+    with torch.no_grad():
+        norm.weight.mul_(100)
+        norm.bias.mul_(100)
+    plain, loud = bases(model), bases(louder)
+    assert loud[-1].variance == pytest.approx(100**2 * plain[-1].variance, rel=1e-3)
+    torch.testing.assert_close((plain[0].axes.T @ loud[0].axes).abs(), torch.eye(WIDTH), atol=0.01, rtol=0)
+
+
 @pytest.mark.parametrize("width", [NARROW[1], WIDTH])
 def test_a_norm_hands_on_what_it_gets(width: int) -> None:
     model = teacher()

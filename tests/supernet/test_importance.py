@@ -4,7 +4,9 @@ import torch
 from tests.supernet.small import BERT, CHANNELS, HEADS, LAYERS, SPANS, SPEC, VIT, card, inputs_of, model, sentences
 from torch.nn import functional as F
 
-from formwright.supernet.importance import Watched, _exact, magnitude, uniform
+from formwright.supernet.importance import Importance, Watched, _exact, balanced, first_order, magnitude, uniform
+from formwright.train.batch import Batch
+from formwright.train.losses import loss_of
 
 
 def loss(trained: torch.nn.Module, seed: int) -> torch.Tensor:
@@ -35,6 +37,52 @@ def test_the_score_of_a_part_is_the_mean_movement_of_its_weights() -> None:
     for channel in range(CHANNELS):
         mean = float(torch.cat((first[channel], second[:, channel])).mean())
         assert channels[channel] == pytest.approx(mean, rel=1e-4)
+
+
+def rows(seed: int) -> Batch:
+    tokens, mask = sentences(seed=seed)
+    return Batch(tokens, torch.arange(len(tokens)) % 2, mask)
+
+
+def test_the_first_order_score_is_the_mean_size_of_weight_times_gradient() -> None:
+    """Sizes are summed batch by batch, where movement would let steps in both directions cancel out."""
+    trained = model()
+    found = first_order(trained, [rows(0), rows(1)], loss_of("sequence-classification"))
+    assert all(weight.grad is None for weight in trained.parameters())
+    names = [f"transformer.encoder.layers.0.feed_forward.maps.{one}.weight" for one in (0, 1)]
+    first, second = (torch.zeros_like(trained.get_parameter(name)) for name in names)
+    for seed in range(2):
+        trained.zero_grad()
+        loss(trained, seed).backward()
+        products = [(one.grad * one).detach().abs() for one in (trained.get_parameter(name) for name in names)]
+        first, second = first + products[0], second + products[1]
+    for channel in range(CHANNELS):
+        mean = float(torch.cat((first[channel], second[:, channel])).mean())
+        assert found.scores[1][channel] == pytest.approx(mean, rel=1e-4)
+
+
+def test_without_what_scores_highest_the_loss_changes_more_than_without_what_scores_lowest() -> None:
+    trained, judged = model(), loss_of("sequence-classification")
+    order = first_order(trained, [rows(0)], judged).orders()[1]
+    whole = loss(trained, 0).item()
+    changes = []
+    for left_out in (order[: CHANNELS // 4], order[-CHANNELS // 4 :]):
+        cut = model()
+        with torch.no_grad():
+            cut.get_parameter("transformer.encoder.layers.0.feed_forward.maps.1.weight")[:, left_out] = 0.0
+        changes.append(abs(loss(cut, 0).item() - whole))
+    assert changes[0] > 2 * changes[1]
+
+
+def test_balanced_scores_are_compared_with_their_own_layer_as_far_as_is_asked() -> None:
+    one = np.array([1.0, 2.0, 3.0])
+    raw = Importance((one, 100 * one, np.zeros(3)), hidden=one)
+    for share, ratio in ((0.0, 100.0), (0.5, 10.0), (0.75, 100**0.25), (1.0, 1.0)):
+        found = balanced(raw, share)
+        assert found.scores[1] / found.scores[0] == pytest.approx(ratio)  # the order within a layer is what it was
+        assert found.scores[2].tolist() == [0.0] * 3  # and a layer that is worth nothing stays so
+        assert found.hidden is raw.hidden
+    assert balanced(raw, 1.0).scores[1] == pytest.approx(one / one.mean())
 
 
 def test_the_hidden_size_is_scored_by_all_that_reads_and_writes_it() -> None:

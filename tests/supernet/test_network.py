@@ -14,7 +14,7 @@ from formwright.supernet.network import SuperNetwork, sandwich_loss
 from formwright.supernet.sandwich import Sandwich
 from formwright.train.batch import Batch
 from formwright.train.distil import Answers, Mix, distilled
-from formwright.train.loop import Saving, train
+from formwright.train.loop import Saving, scores_of, train
 from formwright.train.recipe import Recipe
 
 SMALLEST = sub_network(card(), ((1, 8),) * 3)
@@ -75,6 +75,33 @@ def test_an_extracted_model_says_what_its_sub_network_says() -> None:
         assert all(weight.data_ptr() not in memory for weight in found.parameters())
 
 
+def test_sub_networks_drop_out_while_they_are_trained_and_only_then() -> None:
+    one = SuperNetwork(model(1, dropout=0.5), model(2), sandwich())
+    inputs = sentences()
+    for small in (card(), SMALLEST):
+        trained = [one.train().answer(small, *inputs) for _ in range(2)]
+        judged = [one.eval().answer(small, *inputs) for _ in range(2)]
+        assert torch.equal(*judged)
+        assert torch.allclose(judged[0], one.extracted(small)(*inputs), atol=1e-6)
+        assert not torch.equal(*trained)
+
+
+def test_the_loss_of_a_step_is_the_mean_over_all_its_sub_networks() -> None:
+    one, rows = network(), Rows().batch(0)
+    answers = scores_of(one.train(), rows)
+    mix = Mix(labels=0.5, temperature=3.0)
+    each = [distilled("sequence-classification", mix)(said, rows) for said in answers]
+    found = sandwich_loss("sequence-classification", mix)(answers, rows)
+    assert len({float(loss.detach()) for loss in each}) == 3
+    assert float(found.detach()) == pytest.approx(sum(float(loss.detach()) for loss in each) / 3)
+
+
+def test_a_mix_that_weighs_hidden_states_is_refused_and_not_ignored() -> None:
+    loss = sandwich_loss("sequence-classification", Mix(hidden=0.5))
+    with pytest.raises(IllegalInput, match="hidden=0"):
+        train(network(), Rows(), loss, Recipe(1, 8))
+
+
 def test_gradients_of_the_smallest_reach_the_leading_weights_only() -> None:
     one = network()
     tokens, mask = sentences()
@@ -132,11 +159,10 @@ def test_all_sub_networks_learn() -> None:
     one, losses = trained(None, steps=120, rate=1e-2)
     assert sum(losses[-10:]) < 0.8 * sum(losses[:10])
     rows, loss = Rows().batch(1000), distilled("sequence-classification", Mix())
-    nothing = torch.zeros(())
     for small in (card(), SMALLEST):
         wanted = one._teacher[0](rows.inputs, rows.mask)
         before, after = (
-            loss(Answers(each.eval().answer(small, rows.inputs, rows.mask), wanted, nothing, nothing), rows).item()
+            loss(Answers(each.eval().answer(small, rows.inputs, rows.mask), wanted), rows).item()
             for each in (network(), one)
         )
         assert after < 0.9 * before

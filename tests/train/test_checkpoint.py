@@ -34,7 +34,14 @@ def test_the_newest_two_are_kept_and_nothing_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", ["tensors.safetensors", "facts.json"])
 @pytest.mark.parametrize(
-    "damage", [lambda content: content[:-7], lambda content: b"", lambda content: b"x" + content[1:]]
+    "damage",
+    [
+        lambda content: content[:-7],
+        lambda content: b"",
+        lambda content: b"x" + content[1:],
+        lambda content: content[:-4] + bytes([content[-4] ^ 1]) + content[-3:],  # of tensors: another number
+    ],
+    ids=["shorter", "empty", "other beginning", "one bit"],
 )
 def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, file: str, damage: object) -> None:
     write(tmp_path, checkpoint(1))

@@ -101,10 +101,6 @@ SCORES, HIDDEN = Mix(labels=0.0), Mix(labels=0.0, scores=0.0, hidden=1.0)
 NOTHING = torch.zeros(1)
 
 
-def said(scores: Tensor, wanted: Tensor, hidden: Tensor = NOTHING, wanted_hidden: Tensor = NOTHING) -> Answers:
-    return Answers(scores, wanted, hidden, wanted_hidden)
-
-
 def drawn(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), requires_grad=seed == 0)
 
@@ -117,7 +113,7 @@ def divergence(scores: Tensor, wanted: Tensor) -> float:
 
 def test_numbers_are_taught_by_their_distance() -> None:
     scores, wanted = drawn(6, 1), drawn(6, 1, seed=1)
-    loss = distilled("regression", SCORES)(said(scores, wanted), Batch(NOTHING, torch.zeros(6)))
+    loss = distilled("regression", SCORES)(Answers(scores, wanted), Batch(NOTHING, torch.zeros(6)))
     assert float(loss.detach()) == pytest.approx(float(F.mse_loss(scores, wanted).detach()))
     assert float(loss.detach()) > 0.1
 
@@ -129,20 +125,20 @@ def test_spans_are_taught_as_choices_among_real_tokens() -> None:
     loss = distilled("span-extraction", SCORES)
     real = [(scores[row, :size, side], wanted[row, :size, side]) for row, size in ((0, 4), (1, 2)) for side in (0, 1)]
     expected = sum(divergence(*pair) for pair in real) / 4
-    value = loss(said(scores, wanted), batch)
+    value = loss(Answers(scores, wanted), batch)
     assert float(value.detach()) == pytest.approx(expected, rel=1e-4)
     value.backward()
     assert scores.grad is not None
     assert scores.grad.isfinite().all()
     assert scores.grad[1, 2:].abs().max() == 0
-    assert float(loss(said(scores, wanted), replace(batch, mask=None)).detach()) != pytest.approx(expected, rel=1e-4)
+    assert float(loss(Answers(scores, wanted), replace(batch, mask=None)).detach()) != pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["seq2seq-lm", "masked-lm", "causal-lm"])
 def test_words_that_nobody_asked_for_are_not_taught(kind: str) -> None:
     scores, wanted = drawn(2, 3, 5), drawn(2, 3, 5, seed=1)
     labels = torch.tensor([[0, 4, -100], [2, -100, -100]])
-    loss = distilled(kind, SCORES)(said(scores, wanted), Batch(NOTHING, labels))
+    loss = distilled(kind, SCORES)(Answers(scores, wanted), Batch(NOTHING, labels))
     expected = sum(divergence(scores[place], wanted[place]) for place in ((0, 0), (0, 1), (1, 0))) / 3
     assert float(loss.detach()) == pytest.approx(expected, rel=1e-4)
 
@@ -150,10 +146,15 @@ def test_words_that_nobody_asked_for_are_not_taught(kind: str) -> None:
 def test_hidden_states_of_a_decoder_count_where_its_targets_are_real() -> None:
     hidden, wanted = torch.zeros(1, 3, 2), torch.ones(1, 3, 2)
     wanted[0, 2] = 100.0
-    answers = said(torch.zeros(1, 3, 5), torch.zeros(1, 3, 5), hidden, wanted)
+    answers = Answers(torch.zeros(1, 3, 5), torch.zeros(1, 3, 5), hidden, wanted)
     sources, targets = torch.ones(1, 7, dtype=torch.bool), torch.tensor([[True, True, False]])
     batch = Batch(NOTHING, torch.zeros(1, 3), sources, targets=torch.zeros(1, 3), targets_mask=targets)
     assert float(distilled("seq2seq-lm", HIDDEN)(answers, batch)) == 1.0
+
+
+def test_hidden_states_that_nobody_gives_are_not_taken_for_equal() -> None:
+    with pytest.raises(IllegalInput, match="hidden=0"):
+        train(Taught(model(), wide()), Toy(), distilled(KIND, HIDDEN), Recipe(steps=1))
 
 
 def test_the_teacher_goes_where_the_student_goes() -> None:

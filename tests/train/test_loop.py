@@ -253,6 +253,20 @@ def test_the_gradient_is_clipped() -> None:
     assert float(torch.stack(squares).sum().sqrt()) == pytest.approx(0.25, rel=1e-3)
 
 
+def test_weights_decay_and_biases_and_norms_do_not() -> None:
+    net, recipe = without_dropout(), Recipe(steps=1, learning_rate=0.1, warmup=0.0, weight_decay=0.5)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.add_(1.0)  # so that all could decay
+    before = {name: parameter.detach().clone() for name, parameter in net.named_parameters()}
+    train(net, Toy(), lambda scores, _: 0.0 * scores.sum(), recipe)  # no gradient moves anything
+    matrices = {name for name, parameter in net.named_parameters() if parameter.ndim > 1}
+    assert {name for name in before if name.endswith("norm.weight") or name.endswith("bias")} == set(before) - matrices
+    for name, parameter in net.named_parameters():
+        wanted = before[name] * (1 - recipe.rate(0) * 0.5) if name in matrices else before[name]
+        torch.testing.assert_close(parameter.detach(), wanted)
+
+
 PROGRAM = """
 import sys, pathlib, time
 from tests.train.toy import Toy, model

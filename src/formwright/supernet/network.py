@@ -43,8 +43,7 @@ class SuperNetwork(nn.Module):
             wanted = self._teacher[0](*inputs)
         draw = int(torch.randint(1 << 62, (1,)))
         cards = self.sandwich.cards(derive(draw, "sandwich"))
-        nothing = wanted.new_zeros(())
-        return [Answers(self.answer(card, *inputs), wanted, nothing, nothing) for card in cards]
+        return [Answers(self.answer(card, *inputs), wanted) for card in cards]
 
     def answer(self, card: Card, *inputs: Any) -> Tensor:
         """Return what one sub-network says."""
@@ -65,7 +64,10 @@ class SuperNetwork(nn.Module):
 
 
 def sandwich_loss(kind: str, mix: Mix) -> Loss:
-    """Give the mean, over the sub-networks of a step, of what a task and a teacher say of each."""
+    """Give the mean, over the sub-networks of a step, of what a task and a teacher's scores say of each.
+
+    Hidden states are not compared: a mix that weighs them is refused at the first step.
+    """
     loss = distilled(kind, mix)
 
     def mean(answers: list[Answers], batch: Batch) -> Tensor:

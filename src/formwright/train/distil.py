@@ -37,12 +37,12 @@ class Mix:
 
 @dataclass(frozen=True)
 class Answers:
-    """What student and teacher said to one batch."""
+    """What student and teacher said to one batch; hidden states only where both give theirs."""
 
     scores: Tensor
     teacher_scores: Tensor
-    hidden: Tensor
-    teacher_hidden: Tensor
+    hidden: Tensor | None = None
+    teacher_hidden: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +76,7 @@ class Taught(nn.Module):
             return self.model(*inputs)
         with torch.no_grad():
             wanted = self._teacher[0](*inputs)
-        nothing = wanted.new_zeros(())
-        return Answers(self.model(*inputs), wanted, nothing, nothing)
+        return Answers(self.model(*inputs), wanted)
 
 
 class Student(nn.Module):
@@ -131,11 +130,17 @@ def distilled(kind: str, mix: Mix) -> Loss:
         if mix.scores:
             total = total + mix.scores * likeness(answers, batch, mix.temperature)
         if mix.hidden:
-            mask = batch.mask if batch.targets is None else batch.targets_mask  # hidden states are the decoder's
-            total = total + mix.hidden * hidden_distance(answers.hidden, answers.teacher_hidden, mask)
+            total = total + mix.hidden * _of_hidden(answers, batch)
         return total
 
     return mixed
+
+
+def _of_hidden(answers: Answers, batch: Batch) -> Tensor:
+    if answers.hidden is None or answers.teacher_hidden is None:
+        raise IllegalInput("this student learns from scores alone, as a super-network does: give a Mix with hidden=0")
+    mask = batch.mask if batch.targets is None else batch.targets_mask  # hidden states are the decoder's
+    return hidden_distance(answers.hidden, answers.teacher_hidden, mask)
 
 
 def _of_classes(answers: Answers, batch: Batch, temperature: float) -> Tensor:

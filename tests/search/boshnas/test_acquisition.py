@@ -3,6 +3,7 @@ import pytest
 from tests.search.boshnas.cases import case, points
 
 from formwright.core.rng import derive
+from formwright.search.boshnas import acquisition
 from formwright.search.boshnas.acquisition import UpperBound, climb, climb_to_nearest, highest, most_uncertain
 from formwright.search.boshnas.gobi import Ascent
 from formwright.search.boshnas.parameters import Floats
@@ -41,6 +42,14 @@ def test_the_highest_and_the_most_uncertain_come_first() -> None:
 def test_a_climb_finds_the_highest_of_few_points() -> None:
     bound, x = small_bound()
     assert climb(bound, x, Ascent(), derive(54))[0] == highest(bound, x, derive(55))[0]
+
+
+def test_points_on_the_way_up_compete_with_those_near_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound, x = small_bound()
+    high, middle, low = (highest(bound, x, derive(55))[rank] for rank in (0, 200, 399))
+    monkeypatch.setattr(acquisition, "NEIGHBOURS", 1)
+    monkeypatch.setattr(acquisition, "ascend", lambda *_: [x[[middle, low]], x[[high]], x[[low, low]]])
+    assert climb(bound, x, Ascent(), derive(54)) == [high, middle, low]
 
 
 def test_a_climb_to_the_nearest_asks_for_the_neighbour_of_the_highest_place() -> None:

@@ -52,6 +52,15 @@ def test_a_plain_network_knows_no_noise() -> None:
     assert np.corrcoef(found.mean, np.tanh(others[:, 0]) - others[:, 1])[0, 1] > 0.8
 
 
+def test_the_aleatoric_uncertainty_is_larger_where_scores_are_noisier() -> None:
+    x = derive(36).normal(size=(300, 5)).astype(np.float32)
+    noise = np.where(x[:, 0] > 0, 0.8, 0.1)
+    y = x[:, 1] + noise * derive(37).normal(size=len(x))
+    surrogate = fit(x[:250], ((y - y.mean()) / y.std())[:250].astype(np.float32), x[250:], derive(38))
+    for found in (surrogate.predict(x[250:]).aleatoric, surrogate.jets(x[250:])[1].value[:, 0]):
+        assert found[noise[250:] == 0.8].mean() > 1.1 * found[noise[250:] == 0.1].mean()
+
+
 @pytest.mark.parametrize("number", [3, 4])
 def test_few_equal_scores_do_no_harm(number: int) -> None:
     x, _, others = toy(number)
