@@ -19,8 +19,9 @@ from formwright.arch.card import Card
 from formwright.compress.folders import Folders, write_json
 from formwright.compress.job import Job, Started
 from formwright.compress.method import Method
+from formwright.compress.pacing import Pacing, Schedule
 from formwright.compress.plan import Plan
-from formwright.compress.trainings import Conduct, teacher
+from formwright.compress.trainings import Conduct, Work, teacher
 from formwright.core.errors import IllegalInput
 from formwright.cost import macs, params
 from formwright.evaluate.final import test_once
@@ -152,7 +153,8 @@ class Bench:
     @cached_property
     def teacher(self) -> TaskModel:
         with self._alone("teacher-training"):
-            return teacher(self.started.begun, self.plan, self.method, self.folders, self.conduct)
+            pacing = Pacing(Schedule(self.plan))
+            return teacher(Work(self.started.begun, self.method, self.folders, pacing, self.conduct))
 
     @cached_property
     def heard(self) -> nn.Module:

@@ -14,8 +14,9 @@ from compress_kit.bench import SHARES, Bench, Row
 from compress_kit.searching import Network, best_models, curve, points_of, searched, whole_validations
 from formwright.arch.card import Card
 from formwright.compress.folders import Folders
+from formwright.compress.pacing import Pacing, Schedule
 from formwright.compress.space import MARGIN, ordering, space_scores
-from formwright.compress.trainings import make_network, super_network
+from formwright.compress.trainings import Work, make_network, super_network
 from formwright.evaluate.race import Rules
 from formwright.evaluate.shared import SharedWeights
 from formwright.space.zoo.elastic_choices import ElasticChoices
@@ -71,7 +72,8 @@ def trained(bench: Bench, arm: Arm) -> Network:
             shutil.copy(getattr(bench.folders, name), getattr(folders, name))
         method = bench.otherwise(order=arm.order, configurations=arm.configurations)
         plan = bench.plan if arm.length is None else bench.plan_of(arm.length[0])
-        super_network(bench.started.begun, bench.teacher, choices, plan, method, folders, bench.conduct)
+        work = Work(bench.started.begun, method, folders, Pacing(Schedule(plan)), bench.conduct)
+        super_network(work, bench.teacher, choices)
     task, length = bench.started.begun.prepared.task, bench.started.length
     return Network(SharedWeights.read(folders.network, task, length), choices, tuple(met), folders.out)
 

@@ -12,7 +12,7 @@ from formwright.study.place import find
 QUICK = ("--batch", 16, "--length", LENGTH, "--teacher-epochs", 6, "--epochs", 2, "--evaluations", 5, "--targets", 3)
 RATES = ("--learning-rate", 3e-3, "--network-rate", 3e-3)  # thirty steps are to teach something
 TARGETS = ("--target", "macs=75%", "--target", "macs=50%")
-ALONE = ("--workers", 1, "--threads", 1, "--device", "cpu")
+ALONE = ("--workers", 1, "--threads", 1, "--device", "cpu", "--accept-weak-teacher")  # ten rows prove nothing
 
 
 def on_rows(folder: Path, *, scored: bool = False) -> tuple[object, ...]:

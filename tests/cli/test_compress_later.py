@@ -155,6 +155,8 @@ def test_targets_all_of_whose_models_fail_are_named_and_nothing_is_left_of_them(
     failed: list[str] = []
     monkeypatch.setattr(finish, "refuse_another", failing(99, failed))
     done = run(*line(tmp_path, "--json"))
+    assert done.code == 1
+    assert done.data["no_model"]["failures"][0][1] == "it differs"
     assert [model["name"] for model in done.data["models"]] == ["teacher"]
     assert len(failed) == len(set(failed)) > 2  # each was tried once
     for name in ("macs-75pct", "macs-50pct"):

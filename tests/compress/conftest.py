@@ -10,8 +10,10 @@ from tests.compress.test_trainings import conduct
 from tests.compress.tiny import bert, job
 
 from formwright.compress.folders import RECORD, Folders
+from formwright.compress.pacing import Pacing, Schedule
 from formwright.compress.plan import Plan
 from formwright.compress.stages import Stages
+from formwright.compress.trainings import unshown
 from formwright.nn.task_model import TaskModel
 from formwright.space.zoo.elastic_choices import ElasticChoices
 from formwright.study.place import Place
@@ -29,10 +31,10 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Mad
 
     def go_on(**changes: Any) -> Made:
         started = job(tmp_path, model=model, **changes).started()
-        made = Stages(started, PLAN, started.costs(None), Folders(tmp_path / "out"))
+        made = Stages(started, Pacing(Schedule(PLAN)), started.costs(None), Folders(tmp_path / "out"))
         made.folders.out.mkdir(exist_ok=True)
         (made.folders.out / RECORD).touch()
-        known = made.teacher(conduct())
+        known = made.teacher(conduct(), unshown)
         return made, known, *made.search_space()
 
     return go_on

@@ -182,3 +182,28 @@ def test_what_has_no_encoder_is_refused(tmp_path: Path) -> None:
 def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(IllegalInput, match=r"is not a folder; name the folder that holds config\.json"):
         begin(str(tmp_path / "absent"), TASK, LENGTH)
+
+
+def test_a_multi_label_model_is_refused_for_a_task_with_one_answer(tmp_path: Path) -> None:
+    folder = bert(tmp_path, "several", HeadSpec("sequence-classification", 2), labels=("a", "b"))
+    change(folder, problem_type="multi_label_classification")
+    with pytest.raises(IllegalInput, match="multi-label") as caught:
+        begin(str(folder), TASK, LENGTH)
+    assert str(folder) in str(caught.value)
+
+
+def test_a_head_that_is_replaced_is_told(tmp_path: Path) -> None:
+    plain = begin(str(bert(tmp_path, "plain")), TASK, LENGTH)
+    assert plain.replaced == ""
+    tokens = begin(str(bert(tmp_path, "tokens", HeadSpec("token-classification", 3))), TASK, LENGTH)
+    assert "the head of tokens is replaced" in tokens.replaced
+    assert "token-classification" in tokens.replaced
+    spans = begin(str(bert(tmp_path, "spans", HeadSpec("span-extraction"))), TASK, LENGTH)
+    assert "the head of spans is replaced" in spans.replaced
+    more = begin(
+        str(bert(tmp_path, "more", HeadSpec("sequence-classification", 3), labels=("x", "y", "z"))), TASK, LENGTH
+    )
+    assert "x, y, z" in more.replaced
+    same = begin(str(bert(tmp_path, "same", HeadSpec("sequence-classification", 2), labels=TASK.labels)), TASK, LENGTH)
+    assert same.is_finetuned
+    assert same.replaced == ""

@@ -11,8 +11,8 @@ from tests.compress.tiny import BERT, CHANNELS, HEADS, LENGTH, bert, job, squad,
 from formwright.arch.layers import TokenEmbedding
 from formwright.compress.folders import Folders
 from formwright.compress.job import _LEAST as LEAST_PLAN
-from formwright.compress.job import usual_folder
-from formwright.compress.plan import Plan, Speeds
+from formwright.compress.job import Started, usual_folder
+from formwright.compress.plan import Plan, Speeds, within
 from formwright.compress.space import low_end
 from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.cost import macs, params
@@ -126,23 +126,30 @@ def _config(started: Any, folder: Path, plan: Plan | None = None) -> Config:
     return found
 
 
+def planned(started: Started) -> Plan:
+    budget = started.budget(1)
+    assert budget is not None
+    return within(budget, SPEEDS)
+
+
 def test_without_hours_the_epochs_count(tmp_path: Path) -> None:
     started = job(tmp_path, teacher_epochs=2.0, epochs=3.0, evaluations=7, finetune=0.4).started()
-    assert started.plan(never, 2) == Plan(2 * STEPS, 3 * STEPS, 7, 2)
+    assert started.budget(2) is None
+    assert started.usual == Plan(2 * STEPS, 3 * STEPS, 7, 2)
     rare = job(tmp_path, model=Path(started.job.model), teacher_epochs=0.001, epochs=0.001).started()
-    assert rare.plan(never, 2) == Plan(1, 1, 5)
+    assert rare.usual == Plan(1, 1, 5)
 
 
 def test_hours_scale_the_stages(tmp_path: Path) -> None:
     speeds = SPEEDS
     started = job(tmp_path, hours=0.1, teacher_epochs=20.0, epochs=60.0, evaluations=100).started()
-    found = started.plan(lambda: speeds, 1)
+    found = planned(started)
     assert sum(found.seconds(speeds, 1, 2).values()) <= 360
     assert 40 <= found.teacher_steps < 100
     assert 60 <= found.network_steps <= 20 * STEPS
     assert 30 <= found.evaluations < 100
-    with pytest.raises(IllegalInput, match="hours are too few"):
-        job(tmp_path, model=Path(started.job.model), hours=0.01).started().plan(lambda: speeds, 1)
+    few = planned(job(tmp_path, model=Path(started.job.model), hours=0.01).started())
+    assert (few.teacher_steps, few.network_steps, few.evaluations) == (5, 60, 30)  # the least, though it takes longer
 
 
 def test_a_hastened_teacher_with_few_steps_has_a_higher_rate(tmp_path: Path) -> None:
@@ -156,16 +163,16 @@ def test_a_hastened_teacher_with_few_steps_has_a_higher_rate(tmp_path: Path) -> 
 def test_a_short_search_judges_by_some_of_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = job(tmp_path, hours=0.1, teacher_epochs=20.0, epochs=60.0).started()
     rows = len(started.begun.prepared.validation.examples)
-    found = started.plan(lambda: SPEEDS, 1)
+    found = planned(started)
     assert found.judged == rows  # which are few anyway
     assert _config(started, tmp_path, found).judged_rows is None
     monkeypatch.setattr("formwright.compress.job._LEAST", replace(LEAST_PLAN, judged=4))
-    found = started.plan(lambda: SPEEDS, 1)
+    found = planned(started)
     assert 4 <= found.judged < rows
     assert 16 <= found.scored < 64
     assert _config(started, tmp_path, found).judged_rows == found.judged
     assert _config(started, tmp_path, Plan(1, 1, 9)).judged_rows is None
-    long = job(tmp_path, model=Path(started.job.model), hours=10.0).started().plan(lambda: SPEEDS, 1)
+    long = planned(job(tmp_path, model=Path(started.job.model), hours=10.0).started())
     assert (long.judged, long.scored) == (rows, 64)
 
 
@@ -174,7 +181,7 @@ def test_spans_are_judged_by_all_rows_however_few_hours_there_are(
 ) -> None:
     monkeypatch.setattr("formwright.compress.job._LEAST", replace(LEAST_PLAN, judged=4))
     started = job(tmp_path, task=TaskChoice("squad", data=str(squad(tmp_path))), hours=0.1, epochs=60.0).started()
-    assert started.plan(lambda: SPEEDS, 1).judged == len(started.begun.prepared.validation.examples)
+    assert planned(started).judged == len(started.begun.prepared.validation.examples)
 
 
 def test_the_study_searches_what_the_job_says(tmp_path: Path) -> None:
@@ -251,6 +258,6 @@ def test_a_model_that_answers_the_task_is_not_planned_to_be_fine_tuned(tmp_path:
     folder = bert(tmp_path, "known", HeadSpec("sequence-classification", 2), labels=("no", "yes"))
     for hours in (None, 1.0):
         known = job(tmp_path, model=folder, hours=hours).started()
-        assert known.plan(lambda: SPEEDS, 1).teacher_steps == 0
+        assert (known.usual if hours is None else planned(known)).teacher_steps == 0
     moved = job(tmp_path, model=folder, order="movement").started()
-    assert moved.plan(never, 1).teacher_steps == STEPS
+    assert moved.usual.teacher_steps == STEPS

@@ -10,6 +10,7 @@ from tests.compress.test_trainings import conduct
 from tests.compress.tiny import BERT, LENGTH
 
 from formwright.compress.remarks import closeness, remarks
+from formwright.compress.trainings import unshown
 from formwright.core.records import Budget, Observation, Request
 from formwright.cost import macs, params
 from formwright.study.delivered import Delivered
@@ -24,7 +25,7 @@ FULL = float(macs(BERT, LENGTH))
 
 def told(made: Made, measured: float) -> Place:
     """Give a study whose cheapest design is the best, and was delivered for the first target."""
-    made[0].super_network(made[1], made[2], conduct())
+    made[0].super_network(made[1], made[2], conduct(), unshown)
     place = placed(made)
     with place.open() as opened:
         space = find_space(opened.config.space)

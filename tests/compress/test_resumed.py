@@ -17,7 +17,7 @@ def place(tmp_path: Path) -> Place:
 
 def test_other_studies_bear_several_at_once(place: Place) -> None:
     with alone_if_compressed(place), alone_if_compressed(place):
-        refuse_untrained(place)
+        refuse_untrained(place.folder)
     assert not list(place.folder.iterdir())
 
 
@@ -31,7 +31,7 @@ def test_a_compression_is_held_by_one(place: Place) -> None:
     ):
         pytest.fail("two hold it")
     with alone_if_compressed(place):
-        refuse_untrained(place)
+        refuse_untrained(place.folder)
 
 
 def test_a_compression_without_its_super_network_is_refused_and_let_go(place: Place) -> None:

@@ -7,6 +7,7 @@ from tests.compress.conftest import PLAN, Made, placed
 from tests.compress.test_trainings import conduct
 from tests.compress.tiny import BERT, LENGTH
 
+from formwright.compress.trainings import unshown
 from formwright.cost import macs
 from formwright.study.place import CONFIG, DATABASE
 from formwright.study.spaces import find_space
@@ -48,5 +49,5 @@ def test_a_study_that_was_killed_before_it_was_begun_is_begun(stages: Callable[.
 
 def test_the_super_network_is_there_when_the_stages_are_over(stages: Callable[..., Made]) -> None:
     made = stages()
-    made[0].super_network(made[1], made[2], conduct())
+    made[0].super_network(made[1], made[2], conduct(), unshown)
     assert made[0].folders.network.is_dir()

@@ -16,9 +16,10 @@ from formwright.compress import trainings
 from formwright.compress.folders import Folders, read_importance
 from formwright.compress.job import Started
 from formwright.compress.models import read_model
+from formwright.compress.pacing import Pacing, Schedule
 from formwright.compress.plan import ORDERS, Order, Plan
 from formwright.compress.space import ordering, search_space, space_scores
-from formwright.compress.trainings import Conduct, is_trained, make_network, super_network, teacher
+from formwright.compress.trainings import Conduct, Work, is_trained, make_network, super_network, teacher
 from formwright.core.errors import IllegalInput
 from formwright.nn.heads import HeadSpec
 from formwright.nn.task_model import TaskModel
@@ -60,7 +61,11 @@ def started(tmp_path: Path) -> Started:
 
 
 def taught(started: Started, folders: Folders, how: Conduct | None = None, plan: Plan = PLAN) -> TaskModel:
-    return teacher(started.begun, plan, started.method, folders, how or conduct())
+    return teacher(work(started, folders, how or conduct(), plan))
+
+
+def work(started: Started, folders: Folders, how: Conduct, plan: Plan = PLAN) -> Work:
+    return Work(started.begun, started.method, folders, Pacing(Schedule(plan)), how)
 
 
 def drawn(started: Started, folders: Folders) -> ElasticChoices:
@@ -143,12 +148,12 @@ def test_a_hastened_teacher_is_trained_at_its_higher_rate(
 ) -> None:
     rates: list[float] = []
 
-    def watched(*given: Any) -> list[float]:
-        rates.append(given[3].learning_rate)
-        return train(*given)
+    def watched(*given: Any, **more: Any) -> None:
+        rates.append(given[0].recipe.learning_rate)
+        go_on(*given, **more)
 
-    train = trainings.train
-    monkeypatch.setattr(trainings, "train", watched)
+    go_on = trainings.go_on
+    monkeypatch.setattr(trainings, "go_on", watched)
     hurried = replace(started, job=replace(started.job, hastened=True, teacher_epochs=4.0))
     taught(started, Folders(tmp_path / "usual"))
     taught(hurried, Folders(tmp_path / "hurried"))
@@ -192,7 +197,7 @@ def test_the_super_network_says_at_first_what_the_teacher_says(order: Order, tmp
 
 def networked(started: Started, folders: Folders, how: Conduct | None = None) -> TaskModel:
     known = taught(started, folders)
-    super_network(started.begun, known, drawn(started, folders), PLAN, started.method, folders, how or conduct())
+    super_network(work(started, folders, how or conduct()), known, drawn(started, folders))
     return read_model(folders.network)
 
 
@@ -215,7 +220,7 @@ def test_a_damaged_super_network_is_told_before_the_search(started: Started, tmp
     (folders.network / "model.safetensors").write_bytes(b"cut short")
     known, choices = taught(started, folders), drawn(started, folders)
     with pytest.raises(IllegalInput, match=r"super-network: .*remove the folder, and its stage is done anew"):
-        super_network(started.begun, known, choices, PLAN, started.method, folders, conduct())
+        super_network(work(started, folders, conduct()), known, choices)
 
 
 def test_checkpoints_that_a_kill_left_behind_a_finished_stage_are_removed(started: Started, tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 import math
+from typing import Any
 
 import pytest
 
 from formwright.core.errors import IllegalInput
-from formwright.train.recipe import Recipe, usual_steps
+from formwright.train.recipe import Recipe, replanned, usual_steps
 
 
 def test_the_rate_rises_to_its_peak_and_falls_to_zero() -> None:
@@ -58,3 +59,24 @@ def test_default_steps_are_bounded_by_epochs_over_few_rows(rows: int, batch: int
 
 def test_a_recipe_of_few_steps_keeps_them() -> None:
     assert usual_steps(40, 10, 64) == 40
+
+
+@pytest.mark.parametrize("decay", ["linear", "cosine"])
+@pytest.mark.parametrize("since", [2, 10, 35, 60])
+@pytest.mark.parametrize("steps", [80, 100, 400])
+def test_a_replanned_schedule_has_no_jump_and_ends_as_the_first_one(decay: Any, since: int, steps: int) -> None:
+    first = Recipe(100, warmup=0.1, decay=decay)
+    after = replanned(first, since, steps, first.learning_rate)
+    assert after.rate(since) == pytest.approx(first.rate(since), rel=0.5 if since < 10 else 0.02)
+    assert after.share(steps) == pytest.approx(1.0)
+    assert 0 <= after.rate(steps - 1) < 0.1 * first.learning_rate
+    falling = [after.rate(step) for step in range(max(since, steps // 5), steps)]
+    assert falling == sorted(falling, reverse=True)
+
+
+def test_a_schedule_replanned_twice_goes_on_where_it_was() -> None:
+    once = replanned(Recipe(100, warmup=0.1), 40, 200, 1e-3)
+    twice = replanned(once, 120, 150, 1e-3)
+    assert twice.share(120) == once.share(120) == pytest.approx(0.7)
+    assert twice.rate(120) == pytest.approx(once.rate(120), rel=0.02)
+    assert replanned(Recipe(100), 0, 100, 1e-3).rate(7) == pytest.approx(Recipe(100).rate(7))

@@ -168,6 +168,14 @@ def compress(
             rich_help_panel=panels.TASK_COMPRESSION,
         ),
     ] = "first-order",
+    accept_weak_teacher: Annotated[
+        bool,
+        typer.Option(
+            "--accept-weak-teacher",
+            help="Go on with a teacher that is hardly better than one answer for all rows.",
+            rich_help_panel=panels.TASK_COMPRESSION,
+        ),
+    ] = False,
     searcher: Annotated[
         str,
         typer.Option(
@@ -288,7 +296,7 @@ def compress(
         seed=seed,
         hastened=hours is not None and learning_rate is None,
     )
-    run = Compression(job, folder, workers, save_every, force, as_json, command_line(sys.argv[1:]))
+    run = Compression(job, folder, workers, save_every, force, as_json, command_line(sys.argv[1:]), accept_weak_teacher)
     with _resumable():
         run.conduct()
 

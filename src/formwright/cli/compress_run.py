@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from formwright.cli.conduct import Interrupted, conducted
 from formwright.cli.output import echo, note, print_json, print_table, report_cut
-from formwright.cli.progress import clock
+from formwright.cli.progress import clock, showing
 from formwright.cli.record import Identity
 from formwright.cli.study_run import Wishes, search_and_deliver
 from formwright.compress.folders import RECORD, Folders, read_stored, write_json
 from formwright.compress.job import Job, Started
-from formwright.compress.plan import Plan, Speeds
+from formwright.compress.pacing import Pacing, Schedule
+from formwright.compress.plan import Plan, Speeds, within
 from formwright.compress.remarks import closeness, remarks
 from formwright.compress.speeds import measured_speeds
 from formwright.compress.stages import Stages
+from formwright.compress.weak_teacher import find_weakness
 from formwright.core.errors import Unsuccessful
 from formwright.cost.latency_table import LatencyTable
 from formwright.nn.latency_table import measured_table, quick
+from formwright.nn.task_model import TaskModel
 from formwright.study.alone import alone_in
 from formwright.study.compare import comparisons, conclusion
 from formwright.study.conclusion import between
@@ -29,6 +32,7 @@ from formwright.study.finish import FINAL
 from formwright.study.no_model import why_no_model
 from formwright.study.place import Place
 from formwright.study.run_record import RunOptions
+from formwright.train.device import threads
 from formwright.train.fit import Run
 from formwright.train.interrupt import Interruption, gentle_interruption
 from formwright.train.prepare import cut_rows
@@ -51,6 +55,7 @@ class Compression:
     force: bool
     as_json: bool
     command: str
+    accept_weak_teacher: bool = False
 
     def conduct(self) -> None:
         """Do everything that is not done yet, and print what came out."""
@@ -62,17 +67,17 @@ class Compression:
         costs = started.costs(table)
         kept = started.limits(costs)
         report_cut(cut_rows(started.begun.prepared, started.begun.card), is_default=self.job.usual_length)
-        for line in started.told_above(costs):
-            _tell(line)
+        for line in (started.begun.replaced, *started.told_above(costs)):
+            if line:
+                _tell(line)
         # nothing is written before everything can be done
-        plan = self._plan(started, folders, started.smallest_share(costs))
+        pacing = self._pacing(started, folders, started.smallest_share(costs))
         with alone_in(self.out, wait=False):
             identity.claim(self.out, self.force, kept=FINAL)  # where it is recorded that test rows were opened
             if table is not None and not folders.latency.is_file():
                 write_json(folders.latency, table.to_json())
-            if not folders.plan.is_file():
-                write_json(folders.plan, plan.to_json())
-            stages = Stages(started, plan, costs, folders)
+            pacing.write()
+            stages = Stages(started, pacing, costs, folders)
             with gentle_interruption() as wish:
                 place = self._train(stages, kept, wish, partial(identity.check, self.out))
             self._search(place, started)
@@ -86,14 +91,21 @@ class Compression:
         _tell("measuring the parts of the model on this machine")
         return measured_table(started.begun.card, self.job.hidden, measured=quick(started.begun.prepared.length or 1))
 
-    def _plan(self, started: Started, folders: Folders, share: float) -> Plan:
-        """Give the plan, made and shown once: a run that goes on keeps to it."""
+    def _pacing(self, started: Started, folders: Folders, share: float) -> Pacing:
+        """Give the plan, made and shown where none is there, and revised on the way where the user gave hours."""
+
+        def measured() -> Speeds:
+            return measured_speeds(started.begun, started.training, share)
+
+        budget = started.budget(self._side_by_side)
         if folders.plan.is_file() and not self.force:
-            return read_stored(folders.plan, Plan.from_json)
-        speeds = measured_speeds(started.begun, started.training, share)
-        plan = started.plan(lambda: speeds, self._side_by_side)
-        self._show(started, plan, speeds)
-        return plan
+            schedule = read_stored(folders.plan, Schedule.from_json)
+        else:
+            _tell("timing a few steps on this machine")
+            speeds = measured()
+            schedule = Schedule(started.usual if budget is None else within(budget, speeds), speeds)
+            self._show(started, schedule.plan, speeds)
+        return Pacing(schedule, folders.plan, budget, measured, _tell)
 
     @property
     def _side_by_side(self) -> int:
@@ -118,9 +130,11 @@ class Compression:
             _tell(f"  {stage:<14} {what:<{width}}  about {clock(seconds[stage])}")
         total = sum(seconds.values())
         _tell(f"  {'in all':<14} {'':<{width}}  about {clock(total)}")
+        if self.job.hours and total > 3600 * self.job.hours:
+            short = f"{self.job.hours:g} hours are too few at this speed: the minimum is planned, which takes about"
+            _tell(f"{short} {total / 3600:.2g} hours; more is done where the machine turns out to be faster")
         if speeds.slowed > _BUSY:
-            over = " The least is planned." if self.job.hours and total > 3600 * self.job.hours else ""
-            _tell(f"the machine is busy: alone on it, all that takes about {clock(total / speeds.slowed)}.{over}")
+            _tell(f"the machine is busy: alone on it, all that takes about {clock(total / speeds.slowed)}")
 
     def _train(self, stages: Stages, kept: dict[str, str], wish: Interruption, check: Callable[[], None]) -> Place:
         """Do the stages up to the trained super-network, and give the study that searches it."""
@@ -128,16 +142,38 @@ class Compression:
         def conduct(what: str, folder: Path, steps: int) -> AbstractContextManager[Run]:
             return conducted(what, folder, steps, self.save_every, wish, check)
 
-        known = stages.teacher(conduct)
+        known = stages.teacher(conduct, showing)
+        if not stages.folders.network.is_dir():
+            self._check_teacher(stages.started, known)
         choices, met = stages.search_space()
         for line in (f"the search space has {choices.count:.3g} sub-networks", *closeness(met)):
             _tell(line)
-        place = stages.place(choices, met, kept)
-        stages.note(place, known, choices, met)
-        stages.super_network(known, choices, conduct)
+        stages.super_network(known, choices, conduct, showing)
         if wish.asked:
             raise Interrupted("the end of training")
+        place = stages.place(choices, met, kept)
+        _tell("testing and measuring the teacher")
+        stages.note(place, known, choices, met)
         return place
+
+    def _check_teacher(self, started: Started, known: TaskModel) -> None:
+        """Stop where the teacher does hardly better than one answer for all rows, unless the user accepts that."""
+        with threads(self.job.threads):
+            weakness = find_weakness(known, started.begun.prepared)
+        if weakness is None:
+            return
+        if self.accept_weak_teacher:
+            _tell(f"{weakness}; going on all the same, as --accept-weak-teacher says")
+            return
+        if self.as_json:
+            print_json({"models": [], "weak_teacher": asdict(weakness)})
+        hours = "" if self.job.hours is None else f" or more --hours (now {self.job.hours:g})"
+        raise Unsuccessful(
+            f"{weakness}. What it teaches is worth no more. Fine-tune it longer, with more --teacher-epochs (now "
+            f"{self.job.teacher_epochs:g}){hours}, or at a higher --learning-rate (now "
+            f"{self.job.training.learning_rate:g}), in another folder or with --force; or go on all the same with "
+            "--accept-weak-teacher"
+        )
 
     def _search(self, place: Place, started: Started) -> None:
         wishes = Wishes(RunOptions(self.workers, baseline=False), self.as_json, self.command)

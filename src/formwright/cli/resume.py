@@ -77,11 +77,12 @@ def resume(
     baseline are as in the last run unless given here.
     """
     from formwright.cli.study_run import Wishes, conduct
-    from formwright.compress.resumed import alone_if_compressed
+    from formwright.compress.resumed import alone_if_compressed, refuse_untrained
     from formwright.study.extend import extended, noted
     from formwright.study.place import find
     from formwright.study.run_record import last_options
 
+    refuse_untrained(Path(source))  # of which there is no study to be found
     place = find(source, folder)
     notes: dict[str, Any] = {}
     with alone_if_compressed(place):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from formwright.arch.card import Card
 from formwright.arch.layers import TokenEmbedding
 from formwright.cli.named import NamedCard, find
+from formwright.cli.output import note
 from formwright.cli.record import RECORD
 from formwright.cli.train_teacher import Teacher, read_teacher
 from formwright.core.errors import IllegalInput
@@ -28,7 +29,7 @@ from formwright.tasks.shorten import shortened
 from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import Tokeniser, train_wordpiece
 from formwright.train.fit import Training, fresh_model, head_of, with_weights
-from formwright.train.imported import task_model
+from formwright.train.imported import replaced_head, task_model
 from formwright.train.next_sentence import sentence_pairs
 from formwright.train.prepare import Prepared, prepare, usual_length
 from formwright.train.pretrain import plain_text
@@ -152,6 +153,8 @@ def _from_folder(job: "Job", task: Task) -> Start:
     if Path(job.source, RECORD).is_file():
         raise IllegalInput(f"{job.source} is the folder of a training run; its model is {Path(job.source, 'model')}")
     imported = from_hf(Path(job.source))
+    if replaced := replaced_head(imported, task, Path(job.source)):
+        note(replaced)
     refuse_head(imported.card, head_of(task))
     tokeniser = None if task.kind == "image-classification" else read_tokeniser(Path(job.source))
     length = job.length or usual_length(task, imported.card, PRETRAINED, tokeniser)

@@ -18,8 +18,8 @@ def worker(
     from formwright.study.launch import STOPPED, work_at
     from formwright.study.place import find
 
+    refuse_untrained(Path(source))  # of which there is no study to be found
     place = find(source, folder)
-    refuse_untrained(place)
     note(f"working on {place.name}")
     code = work_at(place)
     if code == STOPPED:

@@ -24,7 +24,7 @@ from formwright.tasks.row_length import PRETRAINED
 from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import Tokeniser
 from formwright.train.fit import head_of
-from formwright.train.imported import head_fits
+from formwright.train.imported import head_fits, replaced_head
 from formwright.train.prepare import Prepared, prepare, usual_length
 from formwright.train.weights_digest import weights_digest
 
@@ -34,12 +34,16 @@ KINDS = ("sequence-classification", "image-classification", "regression", "span-
 
 @dataclass(frozen=True)
 class Begun:
-    """A model, and a task in arrays that it reads; `is_finetuned` where its head answers the task already."""
+    """A model, and a task in arrays that it reads; `is_finetuned` where its head answers the task already.
+
+    `replaced` says why its head is replaced by a fresh one, where it has one of another purpose.
+    """
 
     name: str
     imported: Imported
     prepared: Prepared
     is_finetuned: bool
+    replaced: str = ""
 
     @property
     def card(self) -> Card:
@@ -67,6 +71,7 @@ def begin(model: str, task: Task, length: int | None) -> Begun:
     _refuse_task(task)
     folder = find_folder(model) if model else demo_folder()
     imported = _readable(folder, task)
+    replaced = replaced_head(imported, task, folder)
     groups(imported.card)  # refuses designs that have no heads and channels to leave out
     head_module(imported.card, head_of(task), Settings())
     refuse_broken(imported, folder)
@@ -75,7 +80,7 @@ def begin(model: str, task: Task, length: int | None) -> Begun:
     length = length or usual_length(task, imported.card, PRETRAINED, tokeniser)
     prepared = prepare(task, imported.card, length, tokeniser)
     _refuse_one_class(prepared)
-    return Begun(folder.name if model else "MiniLM", imported, prepared, head_fits(imported, task))
+    return Begun(folder.name if model else "MiniLM", imported, prepared, head_fits(imported, task), replaced)
 
 
 def _readable(folder: Path, task: Task) -> Imported:

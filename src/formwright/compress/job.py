@@ -10,7 +10,7 @@ from formwright.arch.card import Card
 from formwright.compress.begin import Begun, begin
 from formwright.compress.folders import Folders
 from formwright.compress.method import Method
-from formwright.compress.plan import Bounds, Order, Plan, Speeds, within
+from formwright.compress.plan import Bounds, Budget, Order, Plan
 from formwright.compress.space import Reach, low_end
 from formwright.compress.targets import LATENCY, Range, Target, limits, told_above
 from formwright.compress.trainings import is_trained, network_recipe
@@ -178,18 +178,22 @@ class Started:
         least, card = self._ends.smallest, self.begun.card
         return {name: Range(cost(least), cost(card)) for name, cost in costs.items()}
 
-    def plan(self, speeds: Callable[[], Speeds], workers: int) -> Plan:
-        """Say how much each stage does: as the epochs say, or as much as the hours allow."""
-        usual = Plan(
+    @property
+    def usual(self) -> Plan:
+        """Say how much each stage does without a limit of time: as the epochs say."""
+        return Plan(
             self._steps(self.job.teacher_epochs) if is_trained(self.begun, self.job.order) else 0,
             self._steps(self.job.epochs),
             self.job.evaluations,
             self._steps(self.job.finetune) if self.job.finetune else 0,
         )
+
+    def budget(self, workers: int) -> Budget | None:
+        """Give what the plan is scaled to, if the user gave hours."""
         if self.job.hours is None:
-            return usual
-        usual = replace(usual, judged=len(self.begun.prepared.validation.examples))
-        return within(self.job.hours, usual, self._bounds(usual), speeds(), workers, len(self.targets))
+            return None
+        usual = replace(self.usual, judged=len(self.begun.prepared.validation.examples))
+        return Budget(self.job.hours, usual, self._bounds(usual), workers, len(self.targets))
 
     def _bounds(self, usual: Plan) -> Bounds:
         """Say what is worth doing at least and at most in each stage."""

@@ -1,17 +1,17 @@
 """How long each stage of a compression takes, and how a budget of time is divided among them."""
 
-import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from formwright.core.checks import stored_fields
-from formwright.core.errors import IllegalInput
 
 Order = Literal["first-order", "movement", "l1", "none"]
 ORDERS: tuple[Order, ...] = ("first-order", "movement", "l1", "none")
 _KEPT_BACK = 0.1  # of a budget, for what cannot be planned
 _HALVINGS = 50  # of the interval in which the scale of a plan is looked for
 SCORED = 64  # batches that the parts of a fine-tuned model are scored on
+STAGES = ("teacher", "super-network", "search", "delivery")
+TRAININGS = {"teacher": "teacher_steps", "super-network": "network_steps"}  # stages, and what a plan calls their steps
 EVERY = 1 << 31  # more rows than any task has
 _LOOKS = 2  # at a model that is delivered: on validation, and on as many test rows
 
@@ -73,9 +73,8 @@ class Plan:
 
     @classmethod
     def from_json(cls, data: Any) -> "Plan":
-        """Read what `to_json` gave; a plan of an earlier version scores and judges as these did."""
-        earlier = {"scored": SCORED, "judged": EVERY}
-        return cls(**stored_fields(cls, {**earlier, **data} if isinstance(data, dict) else data))
+        """Read what `to_json` gave."""
+        return cls(**stored_fields(cls, data))
 
 
 @dataclass(frozen=True)
@@ -86,28 +85,77 @@ class Bounds:
     most: Plan
 
 
-def within(hours: float, usual: Plan, bounds: Bounds, speeds: Speeds, workers: int, models: int) -> Plan:
+@dataclass(frozen=True)
+class Budget:
+    """Hours for everything, the plan that is scaled to them, its bounds, and how many workers and models there are."""
+
+    hours: float
+    usual: Plan
+    bounds: Bounds
+    workers: int
+    models: int
+
+    @property
+    def seconds(self) -> float:
+        """Give the seconds that can be planned."""
+        return 3600 * self.hours * (1 - _KEPT_BACK)
+
+
+@dataclass(frozen=True)
+class Done:
+    """What is behind: finished stages, steps of the training under way, and the seconds that all of it took."""
+
+    stages: tuple[str, ...] = ()
+    steps: int = 0
+    seconds: float = 0.0
+
+
+NOTHING = Done()
+
+
+def left(plan: Plan, speeds: Speeds, budget: Budget, done: Done = NOTHING) -> dict[str, float]:
+    """Estimate the seconds that are left of each stage."""
+    found = plan.seconds(speeds, budget.workers, budget.models)
+    current = next((stage for stage in STAGES if stage not in done.stages), "")
+    step = {"teacher": speeds.teacher, "super-network": speeds.network}.get(current, 0.0)
+    over = dict.fromkeys(done.stages, 0.0)
+    return found | over | ({current: max(found[current] - done.steps * step, 0.0)} if current else {})
+
+
+def within(budget: Budget, speeds: Speeds, plan: Plan | None = None, done: Done = NOTHING) -> Plan:
     """Scale the usual plan to a budget: all stages alike, within their bounds, and what is left to the super-network.
 
-    Refuse a budget that is less than the least of everything takes, unless it does so only because the machine is busy
-    now: that may pass, and the least is planned.
+    What `plan` says of stages that are done stays. Where not even the least of everything fits, the least is planned.
     """
-    budget = 3600 * hours * (1 - _KEPT_BACK)
+    bounds = budget.bounds if plan is None else _after(budget.bounds, plan, done)
+    seconds = budget.seconds - done.seconds
 
-    def taken(plan: Plan) -> float:
-        return sum(plan.seconds(speeds, workers, models).values())
+    def taken(one: Plan) -> float:
+        return sum(left(one, speeds, budget, done).values())
 
-    if (alone := taken(bounds.least) / speeds.slowed) > budget * (1 + 1e-9):  # what is told to be enough shall be
-        needed = _rounded_up(alone / 3600 / (1 - _KEPT_BACK))
-        raise IllegalInput(f"{hours:g} hours are too few here: the least takes about {needed:g}; give --hours more")
-    low, high = 0.0, max(most / max(wanted, 1) for most, wanted in _pairs(bounds.most, usual))
+    low, high = 0.0, max(most / max(wanted, 1) for most, wanted in _pairs(bounds.most, budget.usual))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if taken(_scaled(usual, middle, bounds)) <= budget else (low, middle)
-    plan = _scaled(usual, low, bounds)
-    left = int((budget - taken(plan)) / (speeds.network + speeds.answer))
-    steps = min(bounds.most.network_steps, plan.network_steps + max(left, 0))
-    return replace(plan, network_steps=max(plan.network_steps, steps))
+        low, high = (middle, high) if taken(_scaled(budget.usual, middle, bounds)) <= seconds else (low, middle)
+    found = _scaled(budget.usual, low, bounds)
+    more = int((seconds - taken(found)) / (speeds.network + speeds.answer))
+    steps = min(bounds.most.network_steps, found.network_steps + max(more, 0))
+    return replace(found, network_steps=max(found.network_steps, steps))
+
+
+def _after(bounds: Bounds, plan: Plan, done: Done) -> Bounds:
+    """Keep what a plan says of stages that are done, and the steps that the training under way has done."""
+    fixed: dict[str, int] = {}
+    if "teacher" in done.stages:
+        fixed |= {"teacher_steps": plan.teacher_steps, "scored": plan.scored}
+    if "super-network" in done.stages:
+        fixed |= {"network_steps": plan.network_steps}
+    least, most = replace(bounds.least, **fixed), replace(bounds.most, **fixed)
+    under_way = next((name for stage, name in TRAININGS.items() if stage not in done.stages), None)
+    if under_way is not None:
+        least = replace(least, **{under_way: max(getattr(least, under_way), done.steps)})
+    most = Plan(*(max(low, high) for low, high in _pairs(least, most)))
+    return Bounds(least, most)
 
 
 def _scaled(usual: Plan, scale: float, bounds: Bounds) -> Plan:
@@ -118,8 +166,3 @@ def _scaled(usual: Plan, scale: float, bounds: Bounds) -> Plan:
 
 def _pairs(first: Plan, second: Plan) -> list[tuple[int, int]]:
     return list(zip(asdict(first).values(), asdict(second).values(), strict=True))
-
-
-def _rounded_up(hours: float) -> float:
-    digits = 10.0 ** (1 - math.floor(math.log10(hours)))
-    return math.ceil(hours * digits) / digits

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from formwright.compress.folders import RECORD, Folders
 from formwright.core.errors import IllegalInput
@@ -19,14 +20,13 @@ def alone_if_compressed(place: Place) -> Iterator[None]:
         yield
         return
     with alone_in(place.folder, wait=False):
-        refuse_untrained(place)
+        refuse_untrained(place.folder)
         yield
 
 
-def refuse_untrained(place: Place) -> None:
-    """Refuse a compression whose sub-networks cannot be judged yet."""
-    if (place.folder / RECORD).is_file() and not Folders(place.folder).network.is_dir():
+def refuse_untrained(folder: Path) -> None:
+    """Refuse a compression whose sub-networks cannot be judged yet: it has no study."""
+    if (folder / RECORD).is_file() and not Folders(folder).network.is_dir():
         raise IllegalInput(
-            f"the super-network in {place.folder} is not trained yet: go on with the `formwright compress` line that "
-            "began it"
+            f"the super-network in {folder} is not trained yet: go on with the `formwright compress` line that began it"
         )

@@ -5,9 +5,9 @@ Each makes what is not there yet, and goes on where it was interrupted.
 
 import copy
 import shutil
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch import nn
@@ -16,7 +16,8 @@ from formwright.compress.begin import Begun
 from formwright.compress.folders import Folders, write_importance
 from formwright.compress.method import Method
 from formwright.compress.models import read_model, save
-from formwright.compress.plan import Order, Plan
+from formwright.compress.pacing import Pacing, Revision
+from formwright.compress.plan import Order
 from formwright.compress.space import ordering
 from formwright.nn.task_model import TaskModel
 from formwright.space.zoo.elastic_choices import ElasticChoices
@@ -24,27 +25,57 @@ from formwright.supernet.importance import Importance, Watched, first_order
 from formwright.supernet.network import SuperNetwork, sandwich_loss
 from formwright.supernet.reorder import reordered
 from formwright.supernet.sandwich import Sandwich
+from formwright.train import checkpoint
+from formwright.train.batch import Batch, Stream
 from formwright.train.device import choose_device, threads
-from formwright.train.fit import Run, Training, task_stream
+from formwright.train.fit import Run, task_stream
 from formwright.train.imported import task_model
-from formwright.train.loop import train
-from formwright.train.losses import loss_of
-from formwright.train.recipe import Recipe
+from formwright.train.loop import begin, go_on
+from formwright.train.losses import Loss, loss_of
+from formwright.train.recipe import Recipe, replanned
 from formwright.train.remembered import remembered
+from formwright.train.state import State
 
 Conduct = Callable[[str, Path, int], AbstractContextManager[Run]]  # what is done, where it is saved, in how many steps
+Show = Callable[
+    [str, int], AbstractContextManager[Callable[[int, float | None], None]]
+]  # what is done, in how many steps
 
 
-def teacher(begun: Begun, plan: Plan, method: Method, folders: Folders, conduct: Conduct) -> TaskModel:
+@contextmanager
+def unshown(_: str, __: int) -> Iterator[Callable[[int, float | None], None]]:
+    """Show nothing."""
+    yield lambda *_: None
+
+
+@dataclass(frozen=True)
+class Work:
+    """What every training of a compression needs: the model and task, how it is done, where, at which pace, shown how.
+
+    `conduct` saves, shows and stops trainings; `show` shows other work that takes long.
+    """
+
+    begun: Begun
+    method: Method
+    folders: Folders
+    pacing: Pacing
+    conduct: Conduct
+    show: Show = unshown
+
+
+def teacher(work: Work) -> TaskModel:
     """Fine-tune the model, and score its heads and channels: by their movement meanwhile, and to first order after.
 
     A model that answers the task already is its own teacher. It is fine-tuned only where its movement is asked for.
     """
+    folders = work.folders
     if not folders.teacher.is_dir():
-        best = _best_teacher(begun, plan, method, folders, conduct)
-        _score(best, begun, plan.scored, method, folders)
+        best = _best_teacher(work)
+        _score(best, work)
         folders.answers.unlink(missing_ok=True)  # of a teacher that is no longer there
-        save(best, begun, folders.teacher, {"fine-tuned from": begun.name})
+        with work.show("judging the teacher", 1) as tell:
+            save(best, work.begun, folders.teacher, {"fine-tuned from": work.begun.name})
+            tell(0, None)
     shutil.rmtree(folders.checkpoints("teacher"), ignore_errors=True)  # also what a kill after writing left
     return read_model(folders.teacher)
 
@@ -54,79 +85,150 @@ def is_trained(begun: Begun, order: Order) -> bool:
     return not begun.is_finetuned or order == "movement"
 
 
-def _best_teacher(begun: Begun, plan: Plan, method: Method, folders: Folders, conduct: Conduct) -> TaskModel:
+def _best_teacher(work: Work) -> TaskModel:
+    begun, method = work.begun, work.method
     if is_trained(begun, method.order):
-        steps = plan.teacher_steps
-        recipe = replace(method.training.recipe, steps=steps, learning_rate=method.teacher_rate(steps))
-        moved = _finetuned(begun, replace(method.training, recipe=recipe), method, folders, conduct)
+        moved = _finetuned(work)
         if not begun.is_finetuned:
             return moved
     return task_model(begun.imported, begun.prepared, method.training).to(choose_device(method.training.device))
 
 
-def _score(model: TaskModel, begun: Begun, number: int, method: Method, folders: Folders) -> None:
+def _score(model: TaskModel, work: Work) -> None:
+    begun, method, number = work.begun, work.method, work.pacing.plan.scored
     training = method.training
-    with threads(training.threads):
+    with threads(training.threads), work.show("scoring parts of the teacher", number) as tell:
         stream, loss = task_stream(begun.prepared, training.recipe), loss_of(begun.prepared.task.kind)
-        batches = (stream.batch(step).to(choose_device(training.device)) for step in range(number))
-        write_importance(folders.importance, first_order(model, batches, loss, hidden=bool(method.hidden)))
+
+        def batches() -> Iterator[Batch]:
+            for step in range(number):
+                yield stream.batch(step).to(choose_device(training.device))
+                tell(step, None)
+
+        write_importance(work.folders.importance, first_order(model, batches(), loss, hidden=bool(method.hidden)))
 
 
-def _finetuned(begun: Begun, training: Training, method: Method, folders: Folders, conduct: Conduct) -> TaskModel:
+def _finetuned(work: Work) -> TaskModel:
+    begun, method = work.begun, work.method
+    training = method.training
     model = task_model(begun.imported, begun.prepared, training).to(choose_device(training.device))
     watched = Watched(model, hidden=bool(method.hidden))
-    steps = training.recipe.steps
-    with conduct("fine-tuning", folders.checkpoints("teacher"), steps) as run, threads(training.threads):
-        stream, loss = task_stream(begun.prepared, training.recipe), loss_of(begun.prepared.task.kind)
-        train(watched, stream, loss, training.recipe, run.saving, run.after_step)
-    write_importance(folders.movement, watched.importance())
+
+    def recipe(steps: int) -> Recipe:
+        return replace(training.recipe, steps=steps, learning_rate=method.teacher_rate(steps))
+
+    stream, loss = task_stream(begun.prepared, training.recipe), loss_of(begun.prepared.task.kind)
+    _paced("teacher", "fine-tuning", watched, stream, loss, recipe, work)
+    write_importance(work.folders.movement, watched.importance())
     return watched.model
 
 
-def super_network(
-    begun: Begun,
-    known: TaskModel,
-    choices: ElasticChoices,
-    plan: Plan,
-    method: Method,
-    folders: Folders,
-    conduct: Conduct,
+def _paced(
+    stage: str,
+    what: str,
+    model: nn.Module,
+    stream: Stream,
+    loss: Loss,
+    recipe: Callable[[int], Recipe],
+    work: Work,
 ) -> None:
+    """Train for as many steps as the plan says, which may change on the way: the schedule of the rate follows.
+
+    `recipe` gives the recipe of a training that has so many steps from its beginning.
+    """
+    pacing, state = work.pacing, None
+    folder = work.folders.checkpoints(stage.removeprefix("super-"))
+    while state is None or len(state.losses) < pacing.steps(stage)[-1].steps:
+        recipes = _recipes(pacing.steps(stage), recipe)
+        with work.conduct(what, folder, recipes[-1][1].steps) as run, threads(work.method.training.threads):
+            if state is None:
+                state = _state(model, recipes, run)
+                if len(state.losses) == recipes[-1][1].steps:
+                    return  # and its time was noted when it ended
+                pacing.resumed(len(state.losses), state.seconds)
+            _until_revised(stage, state, recipes, stream, loss, run, pacing)
+    pacing.trained()
+
+
+def _until_revised(
+    stage: str,
+    state: State,
+    recipes: Sequence[tuple[int, Recipe]],
+    stream: Stream,
+    loss: Loss,
+    run: Run,
+    pacing: Pacing,
+) -> None:
+    """Train on to the next step at which the number of steps changes, or to the end."""
+    done = len(state.losses)
+    state.recipe = [one for since, one in recipes if since <= done][-1]
+    later = next((since for since, _ in recipes if since > done), None)
+    if later is not None:  # a change that was made before the run was interrupted
+        go_on(state, stream, loss, run.saving, run.after_step, until=later)
+        return
+    while len(state.losses) < state.recipe.steps:
+        done, before = len(state.losses), state.seconds
+        go_on(state, stream, loss, run.saving, run.after_step, until=pacing.next_look(stage, done))
+        step = len(state.losses)
+        if step < state.recipe.steps and pacing.look(stage, step, (state.seconds - before) / (step - done)) is not None:
+            return
+
+
+def _recipes(revisions: Sequence[Revision], recipe: Callable[[int], Recipe]) -> list[tuple[int, Recipe]]:
+    """Give the recipes of a training, each with the step from which on it holds."""
+    found = [(0, recipe(revisions[0].steps))]
+    for one in revisions[1:]:
+        rate = recipe(one.steps).learning_rate
+        found.append((one.since, replanned(found[-1][1], one.since, one.steps, rate)))
+    return found
+
+
+def _state(model: nn.Module, recipes: Sequence[tuple[int, Recipe]], run: Run) -> State:
+    """Begin, or restore the newest checkpoint: it was written under the recipe of the step before it."""
+    found = None if run.saving is None else checkpoint.newest(run.saving.folder)
+    done = 0 if found is None else found.step
+    return begin(model, [one for since, one in recipes if since < max(done, 1)][-1], run.saving)
+
+
+def super_network(work: Work, known: TaskModel, choices: ElasticChoices) -> None:
     """Put the teacher's parts in the order of their importance, and train all sub-networks together."""
+    folders = work.folders
     if not folders.network.is_dir():
-        network = _trained_network(begun, known, choices, plan, method, folders, conduct)
-        save(network, begun, folders.network, {"super-network of": begun.name})
+        network = _trained_network(work, known, choices)
+        with work.show("judging the super-network", 1) as tell:
+            save(network, work.begun, folders.network, {"super-network of": work.begun.name})
+            tell(0, None)
     read_model(folders.network)  # so that damage is told here, with what to do, and not by every worker
     shutil.rmtree(folders.checkpoints("network"), ignore_errors=True)  # also what a kill after writing left
     folders.answers.unlink(missing_ok=True)
 
 
-def _trained_network(
-    begun: Begun,
-    known: TaskModel,
-    choices: ElasticChoices,
-    plan: Plan,
-    method: Method,
-    folders: Folders,
-    conduct: Conduct,
-) -> TaskModel:
+def _trained_network(work: Work, known: TaskModel, choices: ElasticChoices) -> TaskModel:
+    begun, method, folders = work.begun, work.method, work.folders
     training = method.training
-    recipe = network_recipe(training.recipe, plan.network_steps, method)
-    heard = _heard(begun, known, recipe, method, folders)
+
+    def recipe(steps: int) -> Recipe:
+        return network_recipe(training.recipe, steps, method)
+
+    heard = _heard(work, known, recipe(work.pacing.steps("super-network")[0].steps))
     network = make_network(known, choices, ordering(known, method, folders), method, heard)
     network.to(choose_device(training.device))
-    with conduct("super-network", folders.checkpoints("network"), plan.network_steps) as run, threads(training.threads):
-        loss = sandwich_loss(begun.prepared.task.kind, method.mix)
-        train(network, task_stream(begun.prepared, recipe), loss, recipe, run.saving, run.after_step)
+    stream, loss = task_stream(begun.prepared, training.recipe), sandwich_loss(begun.prepared.task.kind, method.mix)
+    _paced("super-network", "super-network", network, stream, loss, recipe, work)
     return network.model
 
 
-def _heard(begun: Begun, known: TaskModel, recipe: Recipe, method: Method, folders: Folders) -> nn.Module:
-    """Give the teacher as the super-network hears it: from memory, where rows are shown more than once."""
-    if recipe.steps * recipe.batch <= len(begun.prepared.train.examples):
+def _heard(work: Work, known: TaskModel, recipe: Recipe) -> nn.Module:
+    """Give the teacher as the super-network hears it: from memory, where rows are shown more than once.
+
+    That is decided by the steps with which the training began, so that a run that is resumed hears the same.
+    """
+    prepared, training = work.begun.prepared, work.method.training
+    if recipe.steps * recipe.batch <= len(prepared.train.examples):
         return known
-    with threads(method.training.threads):
-        return remembered(known.to(choose_device(method.training.device)), begun.prepared, folders.answers)
+    with threads(training.threads), work.show("answers of the teacher", len(prepared.train.examples)) as tell:
+        known = known.to(choose_device(training.device))
+        return remembered(known, prepared, work.folders.answers, lambda rows: tell(rows - 1, None))
 
 
 def network_recipe(teacher: Recipe, steps: int, method: Method) -> Recipe:

@@ -1,5 +1,9 @@
 """Put the head of a task on a model that comes from elsewhere."""
 
+from pathlib import Path
+
+from formwright.core.errors import IllegalInput
+from formwright.nn.hf.files import CONFIG, read_json
 from formwright.nn.hf.imported import Imported
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.task import Task
@@ -28,3 +32,39 @@ def head_fits(imported: Imported, task: Task) -> bool:
         return True
     named = imported.labels if labels else ()  # a regression's only label has a name that means nothing
     return imported.head.labels == wanted.labels and named in ((), labels)
+
+
+def replaced_head(imported: Imported, task: Task, folder: Path) -> str:
+    """Say that the head of a model is replaced by a fresh one, and why; empty where it is kept, or was of pretraining.
+
+    Refuse a model of several labels a row for a task of one: its scores have no order among the labels.
+    """
+    config = read_json(folder / CONFIG)
+    several = task.kind.startswith("multi-label")
+    if config.get("problem_type") == "multi_label_classification" and not several:
+        raise IllegalInput(
+            f"{folder} is a multi-label model, and a row of {task.name} has one answer: give a multi-label task, or "
+            "the model that it was fine-tuned from"
+        )
+    if head_fits(imported, task) or (imported.head is not None and imported.head.task in _PRETRAINING):
+        return ""
+    if imported.head is not None and imported.head.task == head_of(task).task:
+        own = ", ".join(imported.labels) or str(imported.head.labels)
+        why = f"its labels are {own}, those of the task {', '.join(task.labels) or 'numbers'}"
+    else:
+        known = config.get("architectures")
+        name = str(known[0]) if isinstance(known, list) and known else ""
+        if imported.head is None and not _serves_a_task(name):
+            return ""
+        what = name if imported.head is None else imported.head.task
+        why = f"it is one for {what}, and the task is {task.kind}"
+    return f"the head of {folder.name} is replaced by a fresh one: {why}"
+
+
+_PRETRAINING = ("masked-lm", "causal-lm")
+_PRETRAINED = ("ForPreTraining", "ForMaskedLM", "ForMaskedImageModeling")  # the ends of class names
+
+
+def _serves_a_task(architecture: str) -> bool:
+    """Tell by the name of a class whether it has a head that was fine-tuned."""
+    return "For" in architecture and not architecture.endswith(_PRETRAINED)

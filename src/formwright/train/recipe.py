@@ -1,7 +1,7 @@
 """How a model is trained: everything that, with the data and the card, decides the result."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
 from formwright.core.errors import IllegalInput
@@ -56,7 +56,11 @@ class Recipe:
                 f"finite; got {self}"
             )
 
-    def rate(self, step: int) -> float:
+    def share(self, step: float) -> float:
+        """Give the share of the schedule that is over before a step."""
+        return step / self.steps
+
+    def rate(self, step: float) -> float:
         """Give the learning rate of a step, counted from 0."""
         rise = math.ceil(self.steps * self.warmup)
         if step < rise:
@@ -65,3 +69,29 @@ class Recipe:
         if self.decay == "linear":
             return self.learning_rate * (1 - done)
         return self.learning_rate * (1 + math.cos(math.pi * done)) / 2 if self.decay == "cosine" else self.learning_rate
+
+
+@dataclass(frozen=True)
+class Replanned(Recipe):
+    """A recipe whose number of steps changed before step `since`, when the share `over` of its schedule was over.
+
+    The rest of the schedule is spread over the steps that are left, so that the rate never jumps where the number of
+    steps alone changes.
+    """
+
+    since: int = 0
+    over: float = 0.0
+
+    def share(self, step: float) -> float:
+        """Give the share of the schedule that is over before a step."""
+        return self.over + (1 - self.over) * (step - self.since) / max(self.steps - self.since, 1)
+
+    def rate(self, step: float) -> float:
+        """Give the learning rate of a step from `since` on."""
+        return super().rate(self.share(step) * self.steps)
+
+
+def replanned(recipe: Recipe, since: int, steps: int, learning_rate: float) -> Replanned:
+    """Change the number of steps and the highest rate of a recipe before step `since`."""
+    kept = {entry.name: getattr(recipe, entry.name) for entry in fields(Recipe)}
+    return Replanned(**kept | {"steps": steps, "learning_rate": learning_rate}, since=since, over=recipe.share(since))

@@ -1,5 +1,6 @@
 """A teacher that is asked once for every row: what it said is remembered, and said again in every later epoch."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,17 @@ class Remembered(nn.Module):
         return nn.utils.rnn.pad_sequence(known, batch_first=True).to(inputs.device)
 
 
-def remembered(teacher: nn.Module, prepared: Prepared, path: Path) -> Remembered:
+def remembered(
+    teacher: nn.Module, prepared: Prepared, path: Path, after: Callable[[int], None] = lambda _: None
+) -> Remembered:
     """Ask a teacher for every training row, unless the file at `path`, which is written then, holds its answers.
 
-    Rows are asked in an order that no training decides, so that a run that is interrupted hears the same again.
+    Rows are asked in an order that no training decides, so that a run that is interrupted hears the same again. `after`
+    receives the number of rows asked so far.
     """
     answers = _read(path) if path.is_file() else None
     if answers is None:
-        answers = _asked(teacher, prepared)
+        answers = _asked(teacher, prepared, after)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, save(answers))
@@ -59,7 +63,7 @@ def remembered(teacher: nn.Module, prepared: Prepared, path: Path) -> Remembered
     return Remembered(teacher, table)
 
 
-def _asked(teacher: nn.Module, prepared: Prepared) -> dict[str, Tensor]:
+def _asked(teacher: nn.Module, prepared: Prepared, after: Callable[[int], None]) -> dict[str, Tensor]:
     """Give the answers to all rows one below the other, and how many of these belong to each row."""
     device, spans = next(teacher.parameters()).device, prepared.task.kind == "span-extraction"
     found = dict[int, Tensor]()
@@ -71,6 +75,7 @@ def _asked(teacher: nn.Module, prepared: Prepared) -> dict[str, Tensor]:
                 rows.tolist(), scores_of(teacher, batch.to(device)).float().cpu(), _lengths(batch), strict=True
             ):
                 found[row] = scores[:tokens] if spans else scores[None]
+            after(len(found))
     ordered = [found[row] for row in range(len(found))]
     return {"answers": torch.cat(ordered).clone(), "sizes": torch.tensor([len(one) for one in ordered])}
 
