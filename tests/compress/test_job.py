@@ -211,7 +211,7 @@ def test_the_study_searches_what_the_job_says(tmp_path: Path) -> None:
         ({"training": _training(learning_rate=-1.0)}, "learning rate"),
         ({"hidden": (8, 99)}, "hidden must be whole numbers between 1 and the encoder's 16"),
         ({"hidden": (0,)}, "hidden must be whole numbers between 1"),
-        ({"targets": ("macs=50%", "mac=50%")}, "cannot read the target 'mac=50%'"),
+        ({"targets": ("macs=50%", "mac=50%")}, "no cost called 'mac'"),
         ({"labels": 2.0}, "weights of a mix"),
         ({"temperature": 0.0}, "temperature"),
     ],
