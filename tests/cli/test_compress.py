@@ -68,7 +68,9 @@ def check(facts: dict[str, Any], folder: Path, kind: str = "macs", length: int =
         if model["role"] == "front":
             row = f"one row at {input_size(card, length)} in torch, one thread"
             assert f"| milliseconds of {row} | {model['costs']['latency_ms']:.2f} |" in readme
-            assert f"| target | {kind}&lt;=" in readme  # the target it was made for
+            assert f"| target | {kind} at most " in readme  # the target it was made for
+            assert f"| multiply-accumulates at {input_size(card, length)} | {model['costs']['macs']:,.0f} |" in readme
+            assert length == 128 or "at 128 tokens" not in readme
     for model in smaller:
         assert model["role"] == "front"
         name, share = model["name"].removesuffix("pct").rsplit("-", 1)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,18 @@ import pytest
 from tests.cli.compressing import everything, line, models, trials
 from tests.cli.conftest import Run
 from tests.cli.test_compress import check
+from tests.compress.tiny import LENGTH
+from tests.study.test_latency import ONE
 
 from formwright.cli import compress_run
 from formwright.core.errors import EvaluationFailed
 from formwright.cost import macs
 from formwright.evaluate.final import openings
 from formwright.nn.task_model import TaskModel
-from formwright.study import finish, in_time
+from formwright.study import finish, in_time, measured
 from formwright.study.alone import alone_in
 from formwright.study.place import find
+from formwright.study.sitting import last_sitting
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.usefixtures("one_process")]
 
@@ -76,17 +80,23 @@ def test_where_all_designs_are_measured_beyond_a_target_one_is_delivered_and_tha
 ) -> None:
     monkeypatch.setattr(compress_run, "quick", lambda length: lambda card: macs(card, length) / 1e4)
     monkeypatch.setattr(in_time, "torch_ms", lambda *_: 1234.5)
-    monkeypatch.setattr(finish, "measured_costs", lambda *_: {"macs": 1.0, "latency_ms": 1234.5})
+    monkeypatch.setattr(
+        measured, "measure_in_turns", lambda models, _: [replace(ONE, median_ms=1234.5) for _ in models]
+    )
     done = run(*line(tmp_path, "--target", "latency_ms=6"))
     told = r"latency_ms-6 is missed: latency_ms-6.* was measured at latency_ms 1234, above the 6 that"
     assert re.search(told, done.out)
     assert "was measured, and 1234 is beyond latency_ms<=6.0; another design is tried" in done.err
     assert len(openings(tmp_path / "out" / "final" / "latency_ms-6")) == 1  # the others were not tested
     folder = tmp_path / "out" / "models" / "latency_ms-6"
-    assert "&lt;=6.0, which was exceeded when it was measured" in (folder / "README.md").read_text(encoding="utf-8")
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    assert f"latency_ms at most 6 at {LENGTH} tokens; exceeded" in readme
     with find(str(tmp_path / "out")).open() as opened:
-        notes = [event.data for event in opened.log.read() if event.kind == "note"]
-    assert [note["exceeded"] for note in notes if "exceeded" in note] == ["latency_ms<=6.0"]
+        sitting = last_sitting(opened.log.read())
+    assert sitting is not None
+    assert {name: found["latency_ms"] for name, found in sitting.costs.items()} == dict.fromkeys(
+        ("teacher", "latency_ms-6"), 1234.5
+    )
 
 
 def test_a_design_that_is_measured_beyond_its_target_gives_way_to_the_next_best(
@@ -94,12 +104,13 @@ def test_a_design_that_is_measured_beyond_its_target_gives_way_to_the_next_best(
 ) -> None:
     seen: list[str] = []
 
-    def measured(model: TaskModel, _: int) -> float:
+    def times(model: TaskModel, _: int) -> float:
         seen.append(model.transformer.card.digest)
         return 6.5 if seen[-1] == seen[0] else 5.0
 
     monkeypatch.setattr(compress_run, "quick", lambda length: lambda card: macs(card, length) / 1e4)
-    monkeypatch.setattr(in_time, "torch_ms", measured)
+    monkeypatch.setattr(in_time, "torch_ms", times)
+    monkeypatch.setattr(measured, "measure_in_turns", lambda models, _: [replace(ONE, median_ms=5.0) for _ in models])
     words = line(tmp_path, "--target", "latency_ms=6", "--evaluations", 12, "--json")
     done = run(*words)
     teacher, found = done.data["models"]
@@ -108,7 +119,7 @@ def test_a_design_that_is_measured_beyond_its_target_gives_way_to_the_next_best(
     assert (teacher["role"], found["name"], found["costs"]["latency_ms"]) == ("teacher", "latency_ms-6", 5.0)
     assert done.data["remarks"] == ["latency_ms-6 is kept by latency_ms-6: 1 other design was measured beyond it"]
     readme = (tmp_path / "out" / "models" / "latency_ms-6" / "README.md").read_text(encoding="utf-8")
-    assert "&lt;=6.0, kept when measured after 1 that were not" in readme
+    assert re.search(f"latency_ms at most 6 at {LENGTH} tokens; kept .* 1 ", readme)
     assert run(*words).data == done.data
     assert len(seen) == 3
 

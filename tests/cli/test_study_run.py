@@ -49,12 +49,20 @@ def test_the_lines_to_try_next_can_be_pasted(over: Any, capsys: pytest.CaptureFi
     out = capsys.readouterr().out
     lines = [shlex.split(line) for line in out.partition("try next:\n")[2].splitlines()]
     assert lines == [
-        ["formwright", "measure", str(place.folder / "models" / "trial-3")],
+        ["formwright", "measure", str(place.folder / "models" / "trial-3"), "--length", "16"],
         ["formwright", "show", str(place.folder)],
         ["formwright", "resume", str(place.folder), "--trials", "8"],
     ]
     assert "better" not in out  # nothing is known of how sure the scores are
     assert "0.7500" in out
+
+
+def test_costs_stand_beside_scores_with_their_length(over: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    costs = {"macs": 1_234_567.0, "latency_ms": 4.321}
+    over(replace(FOUND, costs=costs), replace(PLAIN, costs=costs | {"latency_ms": 8.765}))
+    out = capsys.readouterr().out
+    for fact in ("MACs", "ms", "1,234,567", "4.32", "8.77", "16 tokens"):
+        assert fact in out
 
 
 def test_without_a_verdict_no_line_is_empty_for_it(over: Any, capsys: pytest.CaptureFixture[str]) -> None:

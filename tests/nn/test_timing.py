@@ -2,11 +2,15 @@
 
 import gc
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 import pytest
 
 from formwright.nn import timing
 from formwright.nn.timing import WINDOW, Clock, timed_in_turns
+
+Opening = Callable[[], AbstractContextManager[Callable[[], object]]]
 
 
 class Machine:
@@ -16,12 +20,12 @@ class Machine:
         self.now = self.worked = self.paused = 0.0
         self.slowed = slowed  # by the time that has passed
 
-    def run(self, seconds: float) -> Callable[[], None]:
+    def run(self, seconds: float) -> Opening:
         def once() -> None:
             self.now += seconds * self.slowed(self.now)
             self.worked += seconds
 
-        return once
+        return partial(nullcontext, once)
 
     def pause(self, seconds: float) -> None:
         self.now += seconds
@@ -69,7 +73,7 @@ def test_what_is_compared_is_measured_in_turns() -> None:
 @pytest.mark.parametrize(("number", "windows", "each"), [(2, 1, 2), (6, 2, 3), (20, 4, 5), (21, 5, 5), (50, 10, 5)])
 def test_windows_are_short_and_spread_over_time(number: int, windows: int, each: int) -> None:
     machine, runs = Machine(), []
-    (found,) = timed_in_turns([lambda: runs.append(machine.now)], number, 0, machine.clock())
+    (found,) = timed_in_turns([partial(nullcontext, lambda: runs.append(machine.now))], number, 0, machine.clock())
     assert len(runs) == windows * (each + 1)
     assert len(set(runs)) == windows  # nothing passes but the pauses
     assert found.runs == windows * each
@@ -78,7 +82,7 @@ def test_windows_are_short_and_spread_over_time(number: int, windows: int, each:
 
 def test_the_garbage_collector_waits() -> None:
     seen: list[bool] = []
-    timed_in_turns([lambda: seen.append(gc.isenabled())], 5, 2, Machine().clock())
+    timed_in_turns([partial(nullcontext, lambda: seen.append(gc.isenabled()))], 5, 2, Machine().clock())
     assert seen == [True] * 2 + [False] * 6
     assert gc.isenabled()
 

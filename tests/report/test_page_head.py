@@ -12,6 +12,7 @@ from formwright.core.records import Objective
 from formwright.cost import macs
 from formwright.report.facts import StudyFacts, study_facts
 from formwright.report.page_head import best_design, header, models_table, task_of
+from formwright.study.sitting import Sitting
 
 
 @pytest.fixture
@@ -76,3 +77,12 @@ def test_models_that_were_not_trained_alone_have_no_steps(tmp_path: Path) -> Non
     assert ("Steps" in models_table(still), "Delivered models" in models_table(still)) == (False, True)
     rows = models_table(still).split("<tr>")
     assert len({row.count("</td>") + row.count("</th>") for row in rows[1:]}) == 1
+
+
+def test_the_length_of_what_was_measured_is_told(tmp_path: Path, facts: StudyFacts) -> None:
+    compressed = compressed_facts(tmp_path / "compressed")
+    assert f"{compressed.length} tokens" in read(models_table(compressed)).words
+    sitting = Sitting(16, "cpu", 1, True, {}, {})
+    words = read(models_table(replace(compressed, sitting=sitting))).words
+    assert "in turns" in words
+    assert "busy" in words

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formwright.cli.conduct import Interrupted, conducted
+from formwright.cli.cost_columns import size_line
 from formwright.cli.output import echo, note, print_json, print_table, report_cut
 from formwright.cli.progress import clock, showing
 from formwright.cli.record import Identity
-from formwright.cli.study_run import Wishes, search_and_deliver
+from formwright.cli.study_run import Wishes, search_and_deliver, sitting_json
 from formwright.compress.folders import RECORD, Folders, read_stored, write_json
 from formwright.compress.job import Job, Started
 from formwright.compress.pacing import Pacing, Schedule
@@ -184,15 +185,17 @@ class Compression:
         said, reason = remarks(place), None
         with place.open() as opened:
             lines, pairs = conclusion(opened, models), comparisons(opened.log.read())
+            sizes, measured = size_line(opened, models[0]) if models else "", sitting_json(opened)
             if all(model.role == "teacher" for model in models):
                 reason = why_no_model(opened)
         if self.as_json:
-            facts = {"models": [asdict(model) for model in models], "remarks": said, "report": str(page)}
+            facts: dict[str, Any] = {"models": [asdict(model) for model in models], "measured": measured}
+            facts |= {"remarks": said, "report": str(page)}
             facts |= {"comparisons": [asdict(pair) for pair in pairs.values()], "conclusion": lines}
             print_json(facts | ({} if reason is None else {"no_model": asdict(reason)}))
         else:
             _print(models, page, started)
-            for line in [*lines, *said]:
+            for line in [sizes, *lines, *said]:
                 echo(line)
         if reason is not None:
             raise Unsuccessful(str(reason))
@@ -206,9 +209,10 @@ def _print(models: "list[Delivered]", page: Path, started: Started) -> None:
     for model in models:
         scores = model.test if model.test is not None else model.validation
         share = f"{model.costs['macs'] / full['macs']:.0%}" if full.get("macs") else ""
+        ms = f"{model.costs['latency_ms']:.2f}" if "latency_ms" in model.costs else ""
         known = model.evidence.get(split)
         interval = "" if known is None else between(known.intervals[metric])
-        cells = (f"{model.params:,}", share, f"{model.costs['latency_ms']:.2f}", model.path)
+        cells = (f"{model.params:,}", share, ms, model.path)
         rows.append((model.name, f"{scores[metric]:.4f}", interval, *cells))
     majority = models[0].evidence[split].majority if models and split in models[0].evidence else None
     if majority is not None:

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from formwright.cli.cost_columns import cost_columns, size_line
 from formwright.cli.output import echo, note, print_drawing, print_json, print_table
 from formwright.cli.program import call
 from formwright.core.errors import Unsuccessful
@@ -54,12 +55,12 @@ def conduct(place: "Place", wishes: Wishes) -> None:
 
 def search_and_deliver(place: "Place", wishes: Wishes) -> "tuple[list[Delivered], Path]":
     """Run a study to its end and deliver its models; give them, those delivered before among them, and its page."""
-    from formwright.study.delivered import delivered
+    from formwright.study.delivered import measured_models
 
     _begin(place, wishes)
     with place.open() as opened:
         found = _work(opened, wishes)
-        known = {model.name: model for model in delivered(opened).values()}
+        known = {model.name: model for model in measured_models(opened).values()}
         names = [name for name in known if name not in {model.name for model in found}]
         return [*(known[name] for name in names), *found], opened.place.folder / REPORT
 
@@ -130,6 +131,7 @@ def _deliver(opened: "Opened", wishes: Wishes, wish: "Interruption") -> "list[De
     from formwright.study.candidates import candidates, failed_targets, unmet_targets, within_targets
     from formwright.study.finish import FINAL, made_before
     from formwright.study.finish_all import deliver_all
+    from formwright.study.measured import measure_delivered
 
     study = assemble(opened.config, opened.log, opened.place.folder)
     targets = opened.config.targets
@@ -146,6 +148,7 @@ def _deliver(opened: "Opened", wishes: Wishes, wish: "Interruption") -> "list[De
     workers = 1 if opened.config.evaluator == "shared" else wishes.run.workers
     with showing_delivery(opened.place.folder / FINAL, opened.config.final_steps):
         models = deliver_all(opened, chosen, workers, wish)
+    models = measure_delivered(opened, models)
     failed = failed_targets(study, targets)
     for name in unmet_targets(study, targets):
         limit = targets[name]
@@ -161,6 +164,15 @@ def _write_report(opened: "Opened") -> None:
     write_report(opened.log, find_space(opened.config.space), opened.place.folder / REPORT)
 
 
+def sitting_json(opened: "Opened") -> dict[str, Any] | None:
+    """Give what the milliseconds of the models were measured on; None where none were."""
+    from formwright.study.sitting import last_sitting
+
+    sitting = last_sitting(opened.log.read())
+    names = ("length", "device", "threads", "busy")
+    return None if sitting is None else {"batch": 1, **{name: getattr(sitting, name) for name in names}}
+
+
 def _facts(opened: "Opened", models: "list[Delivered]") -> dict[str, Any]:
     from formwright.study.compare import comparisons, conclusion
     from formwright.study.facts import study_json
@@ -169,6 +181,7 @@ def _facts(opened: "Opened", models: "list[Delivered]") -> dict[str, Any]:
         "models": [asdict(model) for model in models],
         "comparisons": [asdict(found) for found in comparisons(opened.log.read()).values()],
         "conclusion": conclusion(opened, models),
+        "measured": sitting_json(opened),
         "report": str(opened.place.folder / REPORT),
     }
 
@@ -182,6 +195,7 @@ def _print(opened: "Opened", models: "list[Delivered]") -> None:
     echo(f"\n{first}\n\n{models[0].name}, the best design found:\n")
     print_drawing(card_of_model(models[0]))
     print_models(models, _metric(opened))
+    echo(f"{size_line(opened, models[0])}\n")
     for line in others:
         echo(f"{line}\n")
     echo(f"the page:  {page}\nthe model: {models[0].path}\n\ntry next:")
@@ -196,19 +210,20 @@ def print_models(models: "list[Delivered]", metric: str) -> None:
 
     split = reported_split(models[0])
     names = sorted(reported(models[0], split), key=lambda name: name != metric)
-    rows = []
-    for model in models:
+    costs, rows = cost_columns(models), []
+    for row, model in enumerate(models):
         evidence = model.evidence.get(split)
         interval = evidence.intervals.get(names[0]) if evidence is not None else None
         scores = [f"{reported(model, split)[name]:.4f}" for name in names]
         told = "" if interval is None else between(interval)
-        rows.append((_named(model), scores[0], told, *scores[1:], f"{model.params:,}", f"{model.steps:,}"))
+        counted = [f"{model.params:,}", *(cells[row] for _, cells in costs), f"{model.steps:,}"]
+        rows.append((_named(model), scores[0], told, *scores[1:], *counted))
     known = models[0].evidence.get(split)
     if known is not None and known.majority is not None:
         scores = [_figure(known.majority.scores.get(name)) for name in names]
-        rows.append((known.majority.answer, scores[0], "", *scores[1:], "", ""))
+        rows.append((known.majority.answer, scores[0], "", *scores[1:], "", *("" for _ in costs), ""))
     heads = [f"model ({split})", f">{names[0]}", "95 % interval", *(f">{name}" for name in names[1:])]
-    print_table([*heads, ">parameters", ">steps"], rows)
+    print_table([*heads, ">parameters", *(head for head, _ in costs), ">steps"], rows)
 
 
 def _figure(value: float | None) -> str:
@@ -222,7 +237,8 @@ def _metric(opened: "Opened") -> str:
 def _next(opened: "Opened", model: str) -> list[str]:
     """Give the command lines that are worth trying when a study is over."""
     source = _source(opened.place)
-    return [call("measure", model), call("show", source[0]), call("resume", *source, *_further(opened))]
+    length = ["--length", str(opened.config.training.length)]
+    return [call("measure", model, *length), call("show", source[0]), call("resume", *source, *_further(opened))]
 
 
 def _further(opened: "Opened") -> list[str]:

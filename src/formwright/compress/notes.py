@@ -7,7 +7,7 @@ from typing import Literal
 from formwright.arch.layers import Block
 from formwright.arch.ops import Attention
 from formwright.compress.begin import Begun
-from formwright.cost import params
+from formwright.cost import macs, params
 from formwright.evaluate.context import Context
 from formwright.evaluate.final import as_it_is
 from formwright.nn.task_model import TaskModel
@@ -15,7 +15,6 @@ from formwright.space.zoo.elastic_choices import ElasticChoices
 from formwright.study.delivered import MODELS, Delivered, delivered
 from formwright.study.finish import FINAL
 from formwright.study.identity import own_name
-from formwright.study.measured import measured_costs
 from formwright.study.place import Place
 from formwright.supernet.automatic import Met
 
@@ -24,7 +23,7 @@ NOTE = "compress"
 
 
 def note_teacher(place: Place, begun: Begun, known: TaskModel, length: int) -> None:
-    """Test and measure the teacher, and note it among the models; what was noted before stays."""
+    """Test the teacher, and note it among the models; it is measured in the end, in turns with the others."""
     with place.open() as opened:
         if TEACHER in delivered(opened):
             return
@@ -41,7 +40,7 @@ def note_teacher(place: Place, begun: Begun, known: TaskModel, length: int) -> N
             dict(verdict.validation),
             None if verdict.test is None else dict(verdict.test),
             None,
-            measured_costs(known, length),
+            {"macs": float(macs(card, length))},
             evidence=verdict.evidence,
         )
         opened.log.append("note", own_name(), {"model": asdict(found)})

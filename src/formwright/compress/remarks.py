@@ -3,7 +3,7 @@
 from formwright.core.records import Objective
 from formwright.study.assemble import assemble
 from formwright.study.candidates import best_digests
-from formwright.study.delivered import Delivered, delivered
+from formwright.study.delivered import Delivered, measured_models
 from formwright.study.place import Place
 from formwright.study.too_slow import exceeds, misses
 from formwright.supernet.automatic import Met
@@ -12,14 +12,14 @@ from formwright.supernet.automatic import Met
 def remarks(place: Place) -> list[str]:
     """Say which targets share a model, and where designs took longer, once measured, than their target allows."""
     with place.open() as opened:
-        targets = opened.config.targets
+        targets, length = opened.config.targets, opened.config.training.length
         best = best_digests(assemble(opened.config, opened.log, place.folder), targets)
-        models = [model for model in delivered(opened).values() if model.role == "front"]
+        models = [model for model in measured_models(opened).values() if model.role == "front"]
         tried = {name: len(found) for name, found in misses(opened.log.read()).items()}
     found = {name: _model_for(name, digest, models) for name, digest in best.items()}
     known = {name: model for name, model in found.items() if model is not None}
     shared = [_shared(name, model) for name, model in known.items() if model.name != name]
-    missed = [_missed(name, model, targets[name], tried.get(name, 0)) for name, model in known.items()]
+    missed = [_missed(name, model, targets[name], tried.get(name, 0), length) for name, model in known.items()]
     return shared + [line for line in missed if line]
 
 
@@ -33,7 +33,7 @@ def _shared(name: str, model: Delivered) -> str:
     return f"{name} is the model {model.name}, the best within both: it is in {model.path}"
 
 
-def _missed(name: str, model: Delivered, limit: str, tried: int) -> str:
+def _missed(name: str, model: Delivered, limit: str, tried: int, length: int) -> str:
     wanted = Objective.parse(limit)
     if not exceeds(model.costs, limit):
         others = "1 other design was" if tried == 1 else f"{tried} other designs were"
@@ -42,7 +42,7 @@ def _missed(name: str, model: Delivered, limit: str, tried: int) -> str:
     return (
         f"{name} is missed: {model.name}{fastest} was measured at {wanted.name} {model.costs[wanted.name]:.4g}, above "
         f"the {wanted.bound:.4g} that the sum of its parts keeps to. If the machine was busy, measure it again with "
-        "`formwright measure`; if not, give a lower target"
+        f"`formwright measure {model.path} --length {length}`; if not, give a lower target"
     )
 
 

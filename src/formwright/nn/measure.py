@@ -3,8 +3,9 @@
 import platform
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.nn.deploy import Kind, Runtime, export, open_file
 from formwright.nn.deploy.interface import Inputs, NamedModel, card_of, random_inputs
+from formwright.nn.hf.own import load_folder
 from formwright.nn.memory import peak_memory_of_file, peak_memory_of_model
 from formwright.nn.task_model import TaskModel
 from formwright.nn.timing import Clock, Run, Timing, timed_in_turns
@@ -84,7 +86,14 @@ class ExportedFile:
     card: Card
 
 
-Measurable = TaskModel | Transformer | ExportedFile
+@dataclass(frozen=True)
+class ModelFolder:
+    """A folder that `save_pretrained_folder` wrote; it is read for each window, so that many fit into memory."""
+
+    path: Path
+
+
+Measurable = TaskModel | Transformer | ExportedFile | ModelFolder
 
 
 def measure(
@@ -114,9 +123,7 @@ def measure_in_turns(
     """Measure models that are to be compared: in turns, so that a busy time falls on all of them alike."""
     on_cpu = trial.device == "cpu"
     clock = clock or (Clock.of(trial.threads) if on_cpu else Clock())
-    with ExitStack() as stack:
-        runs = [stack.enter_context(_runnable(model, trial)) for model in models]
-        timings = timed_in_turns(runs, trial.runs, trial.warmup, clock)
+    timings = timed_in_turns([partial(_runnable, model, trial) for model in models], trial.runs, trial.warmup, clock)
     peaks = [_peak(model, trial) if memory and on_cpu else None for model in models]
     return [_latency(*each, trial) for each in zip(models, timings, peaks, strict=True)]
 
@@ -145,6 +152,7 @@ def inputs_of(card: Card, trial: Trial) -> Inputs:
 def _peak(model: Measurable, trial: Trial) -> float | None:
     if isinstance(model, ExportedFile):
         return peak_memory_of_file(model.path, inputs_of(model.card, trial), trial.threads)
+    model = load_folder(model.path) if isinstance(model, ModelFolder) else model
     return peak_memory_of_model(model, inputs_of(card_of(model), trial), trial.threads)
 
 
@@ -157,6 +165,7 @@ def _runnable(model: Measurable, trial: Trial) -> Iterator[Run]:
         arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
         yield lambda: run(arrays)
         return
+    model = load_folder(model.path) if isinstance(model, ModelFolder) else model
     inputs = inputs_of(card_of(model), trial)
     before, training, place = torch.get_num_threads(), model.training, next(model.parameters()).device
     torch.set_num_threads(trial.threads)

@@ -10,7 +10,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,18 +75,19 @@ class _Window:
         return float(np.median(np.minimum(self.passed, self.worked)))
 
 
-def timed_in_turns(runs: Sequence[Run], number: int, warmup: int, clock: Clock | None = None) -> list[Timing]:
-    """Time each function about so many times, in turns; the garbage collector waits meanwhile."""
+def timed_in_turns(
+    runs: Sequence[Callable[[], AbstractContextManager[Run]]], number: int, warmup: int, clock: Clock | None = None
+) -> list[Timing]:
+    """Time each function about so many times, in turns; what opens it, to be there for a window, is not timed."""
     clock = clock or Clock.of(1)
-    for run in runs:
-        for _ in range(warmup):
-            run()
     rounds = math.ceil(number / WINDOW)
     each = math.ceil(number / rounds)
     windows: list[list[_Window]] = [[] for _ in runs]
-    with _without_garbage_collector():
-        for _ in range(rounds):
-            for run, found in zip(runs, windows, strict=True):
+    for turn in range(rounds):
+        for opening, found in zip(runs, windows, strict=True):
+            with opening() as run:
+                for _ in range(warmup if turn == 0 else 0):
+                    run()
                 found.append(_window(run, each, clock))
     return [_summary(found, clock) for found in windows]
 
@@ -100,15 +101,17 @@ def overloaded() -> bool:
 
 
 def _window(run: Run, number: int, clock: Clock) -> _Window:
+    """Time some runs in a row; the garbage collector waits meanwhile."""
     clock.pause(_PAUSE)
-    run()  # which brings back to the caches what others have pushed out
     passed, worked = [], []
-    for _ in range(number):
-        began, before = clock.passed(), clock.worked() if clock.worked else 0.0
-        run()
-        work = clock.worked() - before if clock.worked else math.inf
-        passed.append(clock.passed() - began)
-        worked.append(work)
+    with _without_garbage_collector():
+        run()  # which brings back to the caches what others have pushed out
+        for _ in range(number):
+            began, before = clock.passed(), clock.worked() if clock.worked else 0.0
+            run()
+            work = clock.worked() - before if clock.worked else math.inf
+            passed.append(clock.passed() - began)
+            worked.append(work)
     return _Window(tuple(passed), tuple(worked))
 
 
@@ -129,7 +132,6 @@ def _summary(windows: Sequence[_Window], clock: Clock) -> Timing:
 @contextmanager
 def _without_garbage_collector() -> Iterator[None]:
     collecting = gc.isenabled()
-    gc.collect()
     gc.disable()
     try:
         yield

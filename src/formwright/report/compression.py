@@ -1,7 +1,7 @@
 """What the search of a compressed model notes: its teacher, the widths its sub-networks may have, and the targets."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -71,6 +71,14 @@ def compression(events: Iterable[Event]) -> Compression | None:
         cost=str(note.get("cost", "macs")),
         targets=_targets(note.get("targets")),
     )
+
+
+def as_measured(found: Compression | None, models: Iterable[FinalModel]) -> Compression | None:
+    """Give a compression with what was measured of its teacher in turns with the other models."""
+    teacher = next((model for model in models if model.role == "teacher"), None)
+    if found is None or teacher is None:
+        return found
+    return replace(found, teacher=replace(found.teacher, costs={**found.teacher.costs, **teacher.costs}))
 
 
 def with_teacher(models: tuple[FinalModel, ...], found: Compression | None) -> tuple[FinalModel, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from formwright import __version__
 from formwright.core.records import History, Objective, Trial
-from formwright.report.compression import Compression, compression, with_teacher
+from formwright.report.compression import Compression, as_measured, compression, with_teacher
 from formwright.report.importance import Importance, importance
 from formwright.report.invention import Invention, invention
 from formwright.report.models import FinalModel, commands, comparisons_in, final_models, told_apart, undeliverable
@@ -22,6 +22,7 @@ from formwright.study.conclusion import Comparison
 from formwright.study.events import Event
 from formwright.study.ledger import Clock, Ledger
 from formwright.study.replay import Replay
+from formwright.study.sitting import Sitting, last_sitting
 from formwright.study.store import Log
 
 
@@ -48,6 +49,8 @@ class StudyFacts:
     invention: Invention | None = None
     targets: tuple[AskedTarget, ...] = ()
     comparisons: Mapping[str, Comparison] = field(default_factory=dict, hash=False)
+    length: int = 128
+    sitting: Sitting | None = None
     version: str = __version__
 
     @property
@@ -93,7 +96,8 @@ def study_facts(log: Log, space: Space) -> StudyFacts:
     rows = trial_rows(replay.history, events, limits, _length(log.config))
     failed, ranked = undeliverable(events), best_of(replay.history, objectives)
     ordered = [trial for trial in ranked if trial.request.card.digest not in failed] or ranked
-    compressed, models = compression(events), final_models(events)
+    models = final_models(events)
+    compressed = as_measured(compression(events), models)
     targets = asked_targets(log.config, replay.history, events, models)
     ordered = _chosen_first(ordered, targets)
     wanted = _wanted(ordered, objectives, log.config) | {one.digest for one in targets if one.digest is not None}
@@ -119,6 +123,8 @@ def study_facts(log: Log, space: Space) -> StudyFacts:
         invention=invention(space, replay.history.finished, objectives, log.config),
         targets=targets,
         comparisons=comparisons_in(events),
+        length=_length(log.config),
+        sitting=last_sitting(events),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from formwright.study.conclusion import COMPARED, Comparison
 from formwright.study.events import Event
+from formwright.study.sitting import last_sitting
 from formwright.tasks.evidence import Evidence
 
 BESIDE = ("teacher", "baseline")  # the roles of models that were not found, but are there to compare with
@@ -45,7 +46,14 @@ class FinalModel:
 
 def final_models(events: Iterable[Event]) -> tuple[FinalModel, ...]:
     """List the noted models, the last note of each name, in the order of their roles, a teacher first."""
-    models = {model.name: model for model in map(_model, filter(_has_model, events))}
+    known = list(events)
+    models = {model.name: model for model in map(_model, filter(_has_model, known))}
+    sitting = last_sitting(known)
+    if sitting is not None:
+        models = {
+            name: replace(model, costs={**model.costs, **numbers_in(sitting.of(name, model.digest))})
+            for name, model in models.items()
+        }
     return _ordered(models.values())
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from formwright.core.records import Objective
+from formwright.cost import input_size
 from formwright.report.facts import StudyFacts
 from formwright.report.figures import duration, figure, short_count
 from formwright.report.markup import Markup, join, tag
@@ -60,7 +61,20 @@ def models_table(facts: StudyFacts) -> Markup:
     rows += _majority_row(facts, names, len(heads))
     table = tag("table", tag("thead", top), tag("tbody", *rows))
     title = "Final models, trained to the end" if trained else "Delivered models"
-    return join(tag("h3", title), tag("div", table, class_="scroll", tabindex=0))
+    return join(tag("h3", title), tag("div", table, class_="scroll", tabindex=0), _how_measured(facts, costs))
+
+
+def _how_measured(facts: StudyFacts, costs: list[str]) -> Markup:
+    """Say at which length operations are counted and milliseconds measured, and whether the machine was busy."""
+    row = facts.best_row
+    if row is None or not costs:
+        return join()
+    words = f"Operations and milliseconds are those of one row of {input_size(row.card, facts.length)}"
+    if facts.sitting is not None:
+        where = "one thread" if facts.sitting.device == "cpu" else facts.sitting.device
+        words += f"; milliseconds were measured on {where}, all models in turns"
+        words += ", while the machine was busy with other work" if facts.sitting.busy else ""
+    return tag("p", f"{words}.", class_="note")
 
 
 def task_of(config: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """What a study has delivered, and what it could not, as its log tells."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,6 +9,7 @@ from formwright.arch.card import Card
 from formwright.nn.hf.folders import CARD
 from formwright.study.log import Log
 from formwright.study.place import Opened
+from formwright.study.sitting import Sitting, last_sitting
 from formwright.tasks.evidence import Evidence
 
 Role = Literal["best", "front", "baseline", "teacher"]
@@ -69,6 +70,17 @@ def reported(model: Delivered, split: str) -> Mapping[str, float]:
 def reported_split(model: Delivered) -> str:
     """Name the split whose scores count: test, where it was opened."""
     return "validation" if model.test is None else "test"
+
+
+def measured_models(opened: Opened) -> dict[str, Delivered]:
+    """Read the delivered models with the costs of the last sitting, which may be compared with each other."""
+    sitting, models = last_sitting(opened.log.read()), delivered(opened)
+    return models if sitting is None else {name: with_costs(model, sitting) for name, model in models.items()}
+
+
+def with_costs(model: Delivered, sitting: Sitting) -> Delivered:
+    """Give a model with what was measured of it in a sitting."""
+    return replace(model, costs={**model.costs, **sitting.of(model.name, model.digest)})
 
 
 def undelivered(log: Log) -> dict[str, Undelivered]:

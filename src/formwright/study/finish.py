@@ -9,12 +9,12 @@ from typing import Any
 
 from formwright.core.errors import EvaluationFailed
 from formwright.core.records import Request
-from formwright.cost import input_size, params
+from formwright.cost import params
 from formwright.evaluate.context import Context
 from formwright.evaluate.final import Final, Verdict, as_it_is
 from formwright.evaluate.training import Trainer
 from formwright.nn.hf.files import is_whole
-from formwright.nn.hf.save import counted, save_pretrained_folder
+from formwright.nn.hf.save import save_pretrained_folder
 from formwright.study.alone import alone_in
 from formwright.study.assemble import make_final_trainer, make_teaching, make_trainer, shared_weights
 from formwright.study.candidates import Candidate
@@ -23,14 +23,13 @@ from formwright.study.delivered import MODELS, UNDELIVERED, Delivered, Undeliver
 from formwright.study.final_start import final_start, from_store
 from formwright.study.identity import own_name
 from formwright.study.in_time import measured_in_time, refuse_slow
-from formwright.study.measured import measured_costs
+from formwright.study.limits import LATENCY
+from formwright.study.measured import cost_facts, counted_costs
 from formwright.study.place import Opened
 from formwright.study.proof import refuse_another
-from formwright.study.too_slow import exceeds, misses
 from formwright.train.prepare import prepare
 
 FINAL = "final"  # the folder of the trainings
-EXCEEDED = "exceeded"  # in the note of a model: the target that it missed when it was measured
 
 
 def deliver(opened: Opened, candidate: Candidate, after_step: Callable[[int, float], None] | None = None) -> Delivered:
@@ -72,7 +71,8 @@ def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> 
     try:
         verdict = _verdict(opened, candidate, trainer, context)
         verdict.model.cpu().eval()
-        costs = _measured(opened, verdict, latency_ms)
+        costs = counted_costs(opened.config, candidate.card)
+        costs |= {} if latency_ms is None else {LATENCY: latency_ms}
         folder = _write(opened, candidate, trainer, verdict, costs)
         if not opened.config.final_steps:
             _prove(folder, opened, candidate)
@@ -94,15 +94,8 @@ def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> 
         verdict.best_step,
         verdict.evidence,
     )
-    limit = opened.config.targets.get(candidate.name)
-    missed = {} if limit is None or not exceeds(costs, limit) else {EXCEEDED: limit}
-    _note(opened, {"model": asdict(found), **missed}, began)
+    _note(opened, {"model": asdict(found)}, began)
     return found
-
-
-def _measured(opened: Opened, verdict: Verdict, latency_ms: float | None) -> dict[str, float]:
-    shared = opened.config.evaluator == "shared"
-    return measured_costs(verdict.model, opened.config.training.length, latency_ms) if shared else {}
 
 
 def _verdict(opened: Opened, candidate: Candidate, trainer: Trainer, context: Context) -> Verdict:
@@ -134,7 +127,6 @@ def _write(
     task, known = without_folder(trainer.task.name), verdict.evidence
     scores = score_facts(task, "validation", verdict.validation, known.get("validation"))
     scores |= score_facts(task, "test", verdict.test or {}, known.get("test"))
-    length = opened.config.training.length
     tokeniser = prepare(trainer.task, candidate.card, trainer.training.length, trainer.tokeniser).tokeniser
     return save_pretrained_folder(
         verdict.model,
@@ -142,43 +134,21 @@ def _write(
         tokenizer=None if tokeniser is None else tokeniser.tokenizer,
         labels=trainer.task.labels if verdict.model.spec.labels > 1 else (),
         scores=scores,
-        costs={**counted(candidate.card), **_as_told(measured, input_size(candidate.card, length))},
+        costs=cost_facts(opened, candidate.name, candidate.card, measured),
         lineage={
             "space": without_folder(opened.config.space),
             "searcher": opened.config.searcher,
             "trial": candidate.trial,
             "task": task,
             **_began(opened, candidate),
-            **_target(opened, candidate.name, measured),
         },
         force=True,
     )
 
 
-def _as_told(measured: Mapping[str, float], size: str) -> dict[str, str]:
-    """Name the milliseconds of one row of a size as a reader of the model card understands them."""
-    ways = {"latency_ms": "torch", "onnx_ms": "ONNX Runtime", "int8_ms": "ONNX Runtime in 8 bits"}
-    return {
-        f"milliseconds of one row at {size} in {way}, one thread": f"{measured[name]:.2f}"
-        for name, way in ways.items()
-        if name in measured
-    }
-
-
 def _began(opened: Opened, candidate: Candidate) -> dict[str, str]:
     """Tell where a model that was not begun with fresh weights has them from."""
     return {"began with": "the weights that the trials shared"} if from_store(opened, candidate) else {}
-
-
-def _target(opened: Opened, name: str, measured: Mapping[str, float]) -> dict[str, str]:
-    """Say what the model was made for, and how many designs were tried for it that were measured beyond it."""
-    limit, tried = opened.config.targets.get(name), len(misses(opened.log.read()).get(name, ()))
-    if limit is None:
-        return {}
-    fastest = f", the fastest of {tried} designs that were tried" if tried > 1 else ""
-    if exceeds(measured, limit):
-        return {"target": f"{limit}, which was exceeded when it was measured{fastest}"}
-    return {"target": f"{limit}, kept when measured after {tried} that were not" if tried else limit}
 
 
 def without_folder(name: str) -> str:

@@ -1,35 +1,71 @@
-"""What a delivered model costs on this machine, in every runtime that is installed."""
+"""What delivered models cost: counted at the length of their study, and measured in turns in one sitting."""
 
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from formwright.arch.card import Card
 from formwright.core.errors import MissingExtra
-from formwright.cost import macs
+from formwright.core.records import Objective
+from formwright.cost import COSTS, input_size, params
 from formwright.nn.deploy import export
 from formwright.nn.deploy.onnx_file import quantise_onnx
-from formwright.nn.measure import Trial, measure, measure_file
+from formwright.nn.hf.files import is_whole
+from formwright.nn.hf.own import load_folder
+from formwright.nn.hf.readme import Facts, replace_table
+from formwright.nn.measure import ExportedFile, Measurable, ModelFolder, Trial, measure, measure_in_turns
 from formwright.nn.task_model import TaskModel
+from formwright.study.config import Config
+from formwright.study.delivered import Delivered, card_of_model, delivered, with_costs
+from formwright.study.identity import own_name
+from formwright.study.limits import LATENCY, cost
+from formwright.study.place import Opened
+from formwright.study.sitting import MEASURED, RUNTIMES, Sitting, last_sitting
+from formwright.study.too_slow import exceeds, misses
 
-_RUNS = 50
+_RUNS = 20  # of each model in each runtime
+_SITTINGS = 2  # the second where a model was measured beyond its target
 
 
-def measured_costs(model: TaskModel, length: int, latency_ms: float | None = None) -> dict[str, float]:
-    """Count the operations of a model and measure one row in torch, in ONNX Runtime, and there in 8 bits.
+def counted_costs(config: Config, card: Card) -> dict[str, float]:
+    """Count the MACs of a design, and whatever else of it is a goal, a limit or a target of the study."""
+    named = (Objective.parse(text).name for text in (*config.objectives, *config.limits, *config.targets.values()))
+    names = [name for name in dict.fromkeys(("macs", *named)) if name in COSTS.names() and name != "params"]
+    return {name: cost(card, name, config.training.length) for name in names}
 
-    Runtimes that are not installed are left out. The median of the runs counts. What torch takes may be known already.
+
+def measure_delivered(opened: Opened, models: Sequence[Delivered]) -> list[Delivered]:
+    """Measure all models of a study in one sitting, note it, and write it into their model cards.
+
+    That is done where latency is a goal or a limit, or the models are compressed ones; a sitting of the same models is
+    not repeated. Models that are gone from their folders are left out.
     """
-    card = model.transformer.card
-    found = {"macs": float(macs(card, length))}
-    found["latency_ms"] = torch_ms(model, length) if latency_ms is None else latency_ms
-    with suppress(MissingExtra), tempfile.TemporaryDirectory() as folder:  # of the extra `onnx`
-        path = export(model, "onnx", Path(folder)).path
-        found["onnx_ms"] = _file_ms(path, card, length)
-        small = path.with_name("int8.onnx")
-        quantise_onnx(path, small)  # which is sooner done than to export the model once more
-        found["int8_ms"] = _file_ms(small, card, length)
-    return found
+    known = {**delivered(opened), **{model.name: model for model in models}}
+    there = [model for model in known.values() if is_whole(Path(model.path))]
+    if not _is_timed(opened.config) or not there:
+        return list(models)
+    sitting = last_sitting(opened.log.read())
+    if sitting is None or not all(sitting.of(model.name, model.digest) for model in there):
+        sitting = _sit(opened.config, there)
+        opened.log.append("note", own_name(), {MEASURED: sitting.to_json()})
+    found = {model.name: with_costs(model, sitting) for model in there}
+    for model in found.values():
+        replace_table(Path(model.path), "Costs", cost_facts(opened, model.name, card_of_model(model), model.costs))
+    return [found.get(model.name, model) for model in models]
+
+
+def cost_facts(opened: Opened, name: str, card: Card, costs: Facts) -> Facts:
+    """Name the costs of a model as a reader of its model card understands them; the length stands beside each."""
+    size = input_size(card, opened.config.training.length)
+    facts: dict[str, object] = {"parameters": params(card)}
+    for cost_name, value in costs.items():
+        if cost_name in RUNTIMES:
+            facts[f"milliseconds of one row at {size} in {RUNTIMES[cost_name]}, one thread"] = f"{value:.2f}"
+        else:
+            shown = "multiply-accumulates" if cost_name == "macs" else cost_name
+            facts[f"{shown} at {size}"] = int(float(str(value)))
+    return facts | _target(opened, name, costs, size)
 
 
 def torch_ms(model: TaskModel, length: int) -> float:
@@ -37,5 +73,59 @@ def torch_ms(model: TaskModel, length: int) -> float:
     return measure(model, Trial(length=length, runs=_RUNS), memory=False).median_ms
 
 
-def _file_ms(path: Path, card: Card, length: int) -> float:
-    return measure_file(path, card, Trial(length=length, runs=_RUNS), memory=False).median_ms
+def _is_timed(config: Config) -> bool:
+    named = [Objective.parse(text).name for text in (*config.objectives, *config.limits)]
+    return config.evaluator == "shared" or LATENCY in named
+
+
+def _sit(config: Config, models: Sequence[Delivered]) -> Sitting:
+    """Measure models in turns: in torch, and compressed ones in ONNX Runtime too, there also in 8 bits.
+
+    Runtimes that are not installed are left out. Where a model misses its target by that, all are measured once more:
+    the least of both counts.
+    """
+    trial = Trial(length=config.training.length, runs=_RUNS)
+    least: dict[str, dict[str, float]] = {model.name: {} for model in models}
+    busy = False
+    with tempfile.TemporaryDirectory() as folder:
+        subjects = _subjects(models, Path(folder), runtimes=config.evaluator == "shared")
+        for _ in range(_SITTINGS):
+            found = measure_in_turns([subject for _, _, subject in subjects], trial)
+            for (name, way, _), latency in zip(subjects, found, strict=True):
+                least[name][way] = min(latency.median_ms, least[name].get(way, latency.median_ms))
+                busy |= latency.busy
+            if not any(exceeds(least[name], limit) for name, limit in config.targets.items() if name in least):
+                break
+    digests = {model.name: model.digest for model in models}
+    return Sitting(trial.length, trial.device, trial.threads, busy, least, digests)
+
+
+def _subjects(models: Sequence[Delivered], folder: Path, runtimes: bool) -> list[tuple[str, str, Measurable]]:
+    """List what is measured of each model: its name, the name of the cost, and what is run."""
+    found: list[tuple[str, str, Measurable]] = []
+    for model in models:
+        found.append((model.name, LATENCY, ModelFolder(Path(model.path))))
+        with suppress(MissingExtra):  # of the extra `onnx`
+            if runtimes:
+                card = card_of_model(model)
+                path = export(load_folder(model.path), "onnx", folder / model.name).path
+                small = path.with_name("int8.onnx")
+                quantise_onnx(path, small)  # which is sooner done than to export the model once more
+                found.append((model.name, "onnx_ms", ExportedFile(path, card)))
+                found.append((model.name, "int8_ms", ExportedFile(small, card)))
+    return found
+
+
+def _target(opened: Opened, name: str, costs: Facts, size: str) -> dict[str, str]:
+    """Say what a model was made for, whether it keeps it, and how many designs were measured beyond it."""
+    limit, tried = opened.config.targets.get(name), len(misses(opened.log.read()).get(name, ()))
+    if limit is None:
+        return {}
+    wanted, measured = Objective.parse(limit), {key: float(str(value)) for key, value in costs.items()}
+    assert wanted.bound is not None
+    amount = f"{wanted.bound:,.0f}" if wanted.bound >= 1000 else f"{wanted.bound:g}"
+    asked = f"{wanted.name} at most {amount}" + ("" if wanted.name.startswith("params") else f" at {size}")
+    fastest = f", the fastest of {tried} designs that were tried" if tried > 1 else ""
+    if exceeds(measured, limit):
+        return {"target": f"{asked}; exceeded when it was measured{fastest}"}
+    return {"target": f"{asked}; kept when it was measured, after {tried} that were not" if tried else asked}

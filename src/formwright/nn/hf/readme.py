@@ -44,6 +44,17 @@ def put_section(folder: str | Path, title: str, lines: Sequence[str]) -> None:
     write_whole(path, f"{text.rstrip()}\n\n## {title}\n\n{body}\n")
 
 
+def replace_table(folder: Path, title: str, facts: Facts) -> None:
+    """Put a table in the place of the one with the same title in a folder's model card, or at the end."""
+    path = folder / README
+    text = path.read_text(encoding="utf-8")
+    before, heading, rest = text.partition(f"## {title}\n")
+    following = rest.find("\n## ")
+    after = rest[following + 1 :] if following >= 0 else ""
+    new = _table(title, facts) + ("\n" + after if after else "")
+    write_whole(path, before + new if heading else f"{text.rstrip()}\n\n{new}")
+
+
 def _header(card: Card, task: str | None) -> str:
     lines = ["library_name: transformers", "tags:", "- formwright", f"- {card.family}"]
     if task is not None:
