@@ -117,5 +117,6 @@ def test_only_equal_layers_are_at_distance_0() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_all_pairs_of_the_whole_space_take_less_than_a_minute() -> None:
     assert seconds_for_all_pairs(Alignment) < 60

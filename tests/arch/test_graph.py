@@ -71,7 +71,7 @@ def test_the_digest_is_equal_just_for_isomorphic_graphs_quickly() -> None:
     assert min(outcomes.values()) > 30
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(4))
 def test_the_digest_is_equal_just_for_isomorphic_graphs(part: int) -> None:
     outcomes = compare(derive(0, "pairs", part), groups=625, most_layers=2)  # 4 parts of 625 x 4 pairs are 10,000

@@ -53,7 +53,7 @@ def whole(run: Run, tmp_path: Path) -> list[float]:
     return losses
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_a_stopped_run_is_saved_and_names_the_line_that_goes_on(
     number: signal.Signals, whole: list[float], run: Run, tmp_path: Path
 ) -> None:

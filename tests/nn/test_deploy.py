@@ -52,7 +52,9 @@ def test_the_groups_name_every_mixer() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize(
+    "group", ["attention", *(pytest.param(name, marks=pytest.mark.long) for name in GROUPS if name != "attention")]
+)
 def test_every_mixer_in_both_runtimes(group: str, tmp_path: Path) -> None:
     layers = [block(MIXERS[name], norm) for name, norm in zip(GROUPS[group], ["pre", "post"] * 4, strict=False)]
     model = strong(Card(stack(tuple(layers)), pooler=True))
@@ -96,7 +98,9 @@ def test_heads_and_their_names(spec: HeadSpec, names: list[str], tmp_path: Path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "weights"), [("onnx", "model.onnx"), ("openvino", "model.bin")])
+@pytest.mark.parametrize(
+    ("kind", "weights"), [("onnx", "model.onnx"), pytest.param("openvino", "model.bin", marks=pytest.mark.long)]
+)
 def test_eight_bits_are_small_and_near(kind: Any, weights: str, tmp_path: Path) -> None:
     layers = (Block(64, Attention(2, 32), (256,)),)
     model = build(Card(Stack(TokenEmbedding(4000, 64), layers), pooler=True))
@@ -237,9 +241,10 @@ def test_eight_bit_numbers_restore_the_weights() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spec", [HeadSpec("sequence-classification", 2), HeadSpec("sequence-classification", 1)])
-def test_a_pooled_classifier_of_few_labels_has_eight_bits(spec: HeadSpec, tmp_path: Path) -> None:
+@pytest.mark.parametrize("labels", [2, pytest.param(1, marks=pytest.mark.long)])
+def test_a_pooled_classifier_of_few_labels_has_eight_bits(labels: int, tmp_path: Path) -> None:
     """The quantiser turns such maps around, and used to trip over the shapes that they had."""
+    spec = HeadSpec("sequence-classification", labels)
     found = export(strong(SDP, spec), "onnx", tmp_path, int8=True)
     assert found.path == tmp_path / "model.onnx"
     inputs = random_inputs(SDP, 3, 5, torch.Generator().manual_seed(1))

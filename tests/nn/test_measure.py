@@ -75,7 +75,7 @@ def test_what_the_design_cannot_read_is_refused_at_once(runtime: Runtime) -> Non
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("runtime", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("runtime", ["onnxruntime", pytest.param("openvino", marks=pytest.mark.long)])
 def test_other_runtimes(runtime: Runtime) -> None:
     found = measure(build(CARD), Trial(2, 9, runs=10), runtime)
     assert found.runtime == runtime

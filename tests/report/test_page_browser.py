@@ -244,7 +244,7 @@ def test_a_compressed_model_shows_its_space_and_where_its_models_stand(browser: 
     assert [symbol for _, _, symbol in found] == ["star-diamond"] * 3
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_drawings_of_widths_can_be_told_from_their_ground(browser: Browser, tmp_path: Path, scheme: str) -> None:
     browser.prefer(scheme)
     write_report(compressed_log(tmp_path), COMPRESSED, tmp_path / "report.html")
@@ -257,8 +257,13 @@ def test_drawings_of_widths_can_be_told_from_their_ground(browser: Browser, tmp_
     assert all(contrast(colour, ground) > 3 for colour in colours[:2])
 
 
-@pytest.mark.parametrize("width", [1280, 400])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1280, "light"),
+        *(pytest.param(*each, marks=pytest.mark.long) for each in ((400, "light"), (1280, "dark"), (400, "dark"))),
+    ],
+)
 def test_a_search_of_formulas_shows_them_and_its_lives_choose_trials(
     browser: Browser, tmp_path: Path, width: int, scheme: str
 ) -> None:
@@ -319,6 +324,7 @@ def test_on_a_small_screen_the_design_opens_and_closes(browser: Browser, pages: 
     browser.wait(lambda: not browser.one("#chosen").is_displayed())
 
 
+@pytest.mark.long
 def test_ten_thousand_trials_respond(browser: Browser, pages: dict[str, Path]) -> None:
     assert pages["many"].stat().st_size < 20_000_000
     browser.driver.execute_cdp_cmd("Performance.disable", {})

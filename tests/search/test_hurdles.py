@@ -174,6 +174,7 @@ def test_a_design_given_first_in_full_is_a_parent_but_sets_no_early_hurdle() -> 
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_it_finds_better_designs_than_evolution_of_short_trainings_with_the_same_steps() -> None:
     def best(most: int, seed: int) -> float:
         """Return the full accuracy of the best of what 400 steps of training pay for."""

@@ -126,6 +126,7 @@ def volume_by_pymoo(space: Space, seed: int) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_it_is_level_with_pymoo() -> None:
     space = layered("chain", (12,), (16, 32, 64), (3, 5, 9))
     ours = [volume(run(Nsga2(space, GOALS, anything, 20), Toy(), 300, seed)) for seed in range(4)]

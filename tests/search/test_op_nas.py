@@ -103,6 +103,7 @@ def test_it_beats_random_search_on_formulas() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_it_beats_random_search_where_there_are_no_formulas() -> None:
     found = [best(run(OpNas(large(), (ACCURACY,), anything, 20, 5, 2), Toy(), 150, seed)) for seed in range(3)]
     drawn = [best(run(RandomSearch(large(), (ACCURACY,)), Toy(), 150, seed)) for seed in range(3)]

@@ -61,7 +61,7 @@ def best(history: History) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [TPE, CMA_ES])
+@pytest.mark.parametrize("kind", [CMA_ES, pytest.param(TPE, marks=pytest.mark.long)])
 def test_it_beats_random_search(kind: Callable[..., OptunaSearch]) -> None:
     found = [best(run(kind(large(), (ACCURACY,)), Toy(), 40, seed)) for seed in range(3)]
     drawn = [best(run(RandomSearch(large(), (ACCURACY,)), Toy(), 40, seed)) for seed in range(3)]

@@ -55,7 +55,7 @@ def test_designs_of_a_space_too_large_to_list_are_placed(kind: type[Distance]) -
 
 @pytest.mark.slow
 @KINDS
-@pytest.mark.parametrize("name", ["flexibert", "flexibert-nano"])
+@pytest.mark.parametrize("name", ["flexibert-nano", pytest.param("flexibert", marks=pytest.mark.long)])
 def test_the_whole_of_flexibert_is_embedded_in_seconds(name: str, kind: type[Distance]) -> None:
     cards = all_cards(load_space(name))
     started = time.process_time()
@@ -71,9 +71,9 @@ def test_the_whole_of_flexibert_is_embedded_in_seconds(name: str, kind: type[Dis
     ("name", "kind", "least"),
     [
         ("flexibert-s1star", EditDistance, 0.98),
-        ("flexibert-s1star", Alignment, 0.95),
-        ("autobert-zero", EditDistance, 0.99),
-        ("autobert-zero", Alignment, 0.9),
+        pytest.param("flexibert-s1star", Alignment, 0.95, marks=pytest.mark.long),
+        pytest.param("autobert-zero", EditDistance, 0.99, marks=pytest.mark.long),
+        pytest.param("autobert-zero", Alignment, 0.9, marks=pytest.mark.long),
     ],
 )
 def test_designs_of_published_spaces_nobody_could_list_are_placed(

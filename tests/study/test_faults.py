@@ -64,6 +64,7 @@ def outcomes(opened: Opened) -> dict[int | None, str]:
 
 @pytest.mark.postgres
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_two_of_four_workers_are_killed(postgres: PostgresServer, tmp_path: Path) -> None:
     url = postgres.new_url()
     study = films_study(tmp_path, url, trials=12, steps=60)

@@ -133,6 +133,7 @@ def test_workers_share_a_study_and_replace_one_that_died(tmp_path: Path, capsys:
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
+@pytest.mark.long
 def test_a_wish_to_stop_that_comes_with_the_last_trial_is_heard_too(tmp_path: Path) -> None:
     place, looks = place_of(tmp_path, 1), iter([partial(os.kill, os.getpid(), signal.SIGINT)])
 
@@ -146,7 +147,7 @@ def test_a_wish_to_stop_that_comes_with_the_last_trial_is_heard_too(tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_workers_stop_when_the_user_asks(number: signal.Signals, tmp_path: Path) -> None:
     place = place_of(tmp_path, ENDLESS)
     with place.open() as opened:
@@ -158,6 +159,7 @@ def test_workers_stop_when_the_user_asks(number: signal.Signals, tmp_path: Path)
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
+@pytest.mark.long
 def test_an_error_that_meets_every_worker_ends_the_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(WorkersDied, match="a worker could not work on the study; its message stands above"):
         run_workers(place_of(tmp_path, 3, searcher="absent"), 1, nothing)
@@ -166,6 +168,7 @@ def test_an_error_that_meets_every_worker_ends_the_run(tmp_path: Path, capfd: py
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
+@pytest.mark.long
 def test_workers_that_keep_dying_are_not_replaced_for_ever(tmp_path: Path) -> None:
     place = place_of(tmp_path, ENDLESS)
     with place.open() as opened:
@@ -181,6 +184,7 @@ def test_workers_that_keep_dying_are_not_replaced_for_ever(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
+@pytest.mark.long
 def test_workers_do_not_outlive_their_launcher(tmp_path: Path) -> None:
     place = place_of(tmp_path, ENDLESS)
     script = tmp_path / "launch.py"

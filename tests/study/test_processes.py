@@ -51,6 +51,7 @@ def test_a_process_that_dies_is_told_of() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_who_stops_asking_waits_for_few_jobs() -> None:
     taken: list[int] = []
 

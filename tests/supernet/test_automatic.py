@@ -46,7 +46,7 @@ def test_channels_are_rounded_up_to_what_is_fast() -> None:
             assert channels % 8 == 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 1000), share=st.floats(0.05, 1.2))
 def test_no_other_threshold_comes_nearer(seed: int, share: float) -> None:
     wanted, found = share * cost(card()), thresholds(seed)

@@ -155,6 +155,7 @@ def test_the_teacher_stays_what_it_was_and_is_not_a_part_of_the_network() -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_all_sub_networks_learn() -> None:
     one, losses = trained(None, steps=120, rate=1e-2)
     assert sum(losses[-10:]) < 0.8 * sum(losses[:10])

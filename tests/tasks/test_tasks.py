@@ -50,7 +50,8 @@ def test_naming_all_tasks_loads_neither_torch_nor_scikit_learn() -> None:
 
 
 def test_rows_do_not_depend_on_the_process() -> None:
-    assert len({run(DIGEST, PYTHONHASHSEED=seed) for seed in ("1", "2")}) == 1
+    here = load_task("mini-glue/rte").search_view().train
+    assert run(DIGEST, PYTHONHASHSEED="1") == here.digest  # here strings have other hashes
 
 
 def test_real_tasks_are_those_of_glue_and_squad_and_two_corpora() -> None:

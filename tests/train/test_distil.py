@@ -36,6 +36,7 @@ def taught() -> TaskModel:
     return teacher
 
 
+@pytest.mark.slow
 def test_a_student_of_scores_alone_comes_to_answer_as_its_teacher() -> None:
     teacher, student = taught(), model(seed=3)
     before = {name: tensor.clone() for name, tensor in teacher.state_dict().items()}

@@ -44,7 +44,9 @@ def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "order", ["formwright first", *(pytest.param(name, marks=pytest.mark.long) for name in list(ORDERS)[1:])]
+)
 def test_auto_classes_know_our_models_whichever_is_imported_first(order: str, tmp_path: Path) -> None:
     save_pretrained_folder(lively("bert"), tmp_path / "model")
     done = run(ORDERS[order], str(tmp_path / "model"))

@@ -45,6 +45,7 @@ class TestBoshnas(SearcherContract):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 class TestExhaustive(SearcherContract):
     trials = 9
 

@@ -17,15 +17,16 @@ FORMULAS = {"standard": STANDARD_ATTENTION, "layer 2": SECOND_LAYER, "layer 12":
 EXPRESSIONS = Expressions(12)
 
 
+@pytest.mark.parametrize("samples", [500, pytest.param(5_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("by", ["design", "gene"])
-def test_ten_thousand_samples_hold_no_illegal_graph(by: By) -> None:
+def test_samples_hold_no_illegal_graph(by: By, samples: int) -> None:
     rng = default_rng(2)
-    for number in range(5_000):
+    for number in range(samples):
         term = EXPRESSIONS.sample(rng, by)
         assert shape_of(term) == ("n", "d")
         assert 1 <= size(term) <= 12
         assert 2 <= len(inputs_of(term)) <= 4
-        if number < 500:  # and it runs
+        if number < 100:  # and it runs
             assert run(term, 5, 3)[0] == (5, 3)
 
 
