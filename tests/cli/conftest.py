@@ -65,6 +65,10 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Starting processes, each of which imports torch, takes ten times as long as all they do here.
     """
+    in_one_process(monkeypatch)
+
+
+def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     from formwright.study import finish_all, launch
 
     def run_workers(place: Any, _: int, look: Callable[[], None]) -> bool:

@@ -3,7 +3,7 @@ import numpy as np
 from formwright.tasks.digits import DIGITS, digits_splits
 from formwright.tasks.test_split import open_test
 
-PINNED = ("eba1940b", "20e05dc9", "bf68f148")
+PINNED = ("d3ebc352", "2346ec26", "da85c1e4")
 
 
 def test_images_are_the_same_on_every_machine() -> None:
@@ -22,3 +22,12 @@ def test_all_images_are_dealt_once_and_every_digit_is_everywhere() -> None:
         counts = np.bincount(rows.labels)
         assert len(counts) == len(DIGITS.labels) == 10
         assert counts.min() > 0.06 * len(rows)
+
+
+def test_pixels_are_those_of_grey_pictures_and_say_where_they_come_from() -> None:
+    splits = digits_splits()
+    levels = splits.validation.pixels * np.float32(255)
+    assert np.array_equal(levels, np.rint(levels))
+    assert splits.origins["test"].source == "sklearn.datasets.load_digits"
+    numbers = [number for origin in splits.origins.values() for number in origin.rows]
+    assert sorted(numbers) == list(range(1797))

@@ -33,7 +33,7 @@ def test_articles_are_read(tmp_path: Path, name: str) -> None:
     data = squad(question(answers=several), question("q2", is_impossible=False), question("q3", **plausible))
     (article,) = read_squad(written(tmp_path, data, name))
     assert article.title == "Ann"
-    rows = rows_of((article, article))
+    rows = rows_of((article, article), "mine")
     assert rows.questions == ("Who?",) * 6
     assert set(rows.contexts) == {CONTEXT}
     assert rows.answers == ((("Ann", 0), ("1066", 16)), (("Ann", 0),), ()) * 2
@@ -126,6 +126,6 @@ def test_a_file_that_is_not_there_or_is_a_folder_is_refused(tmp_path: Path) -> N
 )
 def test_published_files(data_dir: Path, name: str, articles: int, paragraphs: int, questions: int, impossible: int):
     found = read_squad(data_dir / "squad" / f"{name}.json.gz")
-    rows = rows_of(found)
+    rows = rows_of(found, "mine")
     assert (len(found), len(set(rows.contexts))) == (articles, paragraphs)
     assert (len(rows), rows.answers.count(())) == (questions, impossible)

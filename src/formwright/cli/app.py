@@ -9,7 +9,21 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from formwright.cli import bench, compress, export, list_names, measure, report, resume, search, show, train, worker
+from formwright.cli import (
+    bench,
+    compress,
+    evaluate,
+    export,
+    list_names,
+    measure,
+    predict,
+    report,
+    resume,
+    search,
+    show,
+    train,
+    worker,
+)
 from formwright.cli.output import echo, note
 from formwright.cli.with_ray import WithRay
 from formwright.core.errors import FormwrightError, Unsuccessful
@@ -42,6 +56,8 @@ app.command("resume", cls=WithRay)(resume.resume)
 app.command("worker")(worker.worker)
 app.command("report")(report.report)
 app.command("train")(train.train)
+app.command("evaluate")(evaluate.evaluate)
+app.command("predict")(predict.predict)
 app.command("measure")(measure.measure)
 app.command("export")(export.export)
 app.command("bench")(bench.bench)

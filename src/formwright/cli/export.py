@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
@@ -43,6 +43,7 @@ class _Source:
     labels: tuple[str, ...] = ()
     tokenizer_files: tuple[Path, ...] = ()
     fresh: str | None = None
+    evaluation: "dict[str, Any] | None" = None
 
 
 def export(
@@ -181,12 +182,14 @@ def _read(source: str, wanted: tuple["HeadSpec | None", tuple[str, ...]], seed: 
 
 
 def _read_folder(folder: Path, spec: "HeadSpec | None", labels: tuple[str, ...], seed: int) -> _Source:
+    from formwright.nn.hf.beside import read_evaluation
     from formwright.nn.hf.load import from_hf
 
     imported = from_hf(folder)
     if spec is None or spec == imported.head:
         model = imported.model()
-        return _Source(model, folder.name, labels or imported.labels, imported.tokenizer_files)
+        judged = read_evaluation(folder)
+        return _Source(model, folder.name, labels or imported.labels, imported.tokenizer_files, evaluation=judged)
     if imported.head is not None:
         raise IllegalInput(f"{folder} has a head for {imported.head.task} with {imported.head.labels} labels already")
     return _Source(
@@ -212,22 +215,37 @@ def _write(found: _Source, to: Form, out: Path, int8: bool, force: bool) -> floa
 
     write = save_pretrained_folder if to is Form.HF else export_stock
     lineage = {"exported from": found.name} | ({"fresh": found.fresh} if found.fresh else {})
-    tokenizer = found.tokenizer_files or None
-    write(found.model.eval(), out, tokenizer=tokenizer, labels=found.labels, lineage=lineage, force=force)
+    write(
+        found.model.eval(),
+        out,
+        tokenizer=found.tokenizer_files or None,
+        labels=found.labels,
+        lineage=lineage,
+        evaluation=found.evaluation,
+        force=force,
+    )
     return None
 
 
 def _write_for_runtime(found: _Source, to: Form, out: Path, int8: bool, force: bool) -> float:
     from formwright.nn import deploy
+    from formwright.nn.hf.beside import length_fields, write_beside
+    from formwright.nn.hf.files import CONFIG, write_json
     from formwright.nn.hf.folders import CARD, whole_folder
-    from formwright.nn.hf.save import parts_of
+    from formwright.nn.hf.save import config_of, parts_of
     from formwright.nn.hf.tokenizers import write_tokenizer
+
+    card, spec = parts_of(found.model)
 
     with whole_folder(out, force=force) as part:
         exported = deploy.export(found.model.eval(), "onnx" if to is Form.ONNX else "openvino", part, int8)
         if found.tokenizer_files:
             write_tokenizer(found.tokenizer_files, part, None)
-        (part / CARD).write_bytes(parts_of(found.model)[0].canonical)
+        config = config_of(found.model, found.labels) | length_fields(spec, found.evaluation, part)
+        # no code stands here, and without a type of model transformers reads the tokenizer all the same
+        write_json(part / CONFIG, {key: config[key] for key in config if key not in ("auto_map", "model_type")})
+        write_beside(part, card, found.evaluation)
+        (part / CARD).write_bytes(card.canonical)
     return exported.largest_difference
 
 

@@ -13,6 +13,7 @@ from formwright.cli.output import note
 from formwright.cli.record import RECORD
 from formwright.cli.train_teacher import Teacher, read_teacher
 from formwright.core.errors import IllegalInput
+from formwright.evaluate.evaluation_file import evaluation_of
 from formwright.evaluate.final import Tested
 from formwright.nn.heads import HeadSpec, refuse_head
 from formwright.nn.hf.save import save_pretrained_folder
@@ -100,6 +101,7 @@ class Start:
         task = self.prepared.task
         scores = score_facts(task.name, "validation", metrics, evidence["validation"])
         scores |= {} if tested is None else score_facts(task.name, "test", tested.metrics, tested.evidence)
+        known = {**evidence, **({} if tested is None else {"test": tested.evidence})}
         tokeniser = self.prepared.tokeniser
         labels = task.labels if model.spec.task == "sequence-classification" and model.spec.labels > 1 else ()
         return save_pretrained_folder(
@@ -109,6 +111,7 @@ class Start:
             labels=labels,
             scores=scores,
             lineage={"trained from": self.name, "task": task.name},
+            evaluation=evaluation_of(self.prepared, metrics, None if tested is None else tested.metrics, known),
             force=True,
         )
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from formwright.arch.layers import TokenEmbedding
 from formwright.compress.begin import Begun
 from formwright.core.errors import FormwrightError, IllegalInput
+from formwright.evaluate.evaluation_file import evaluation_of
 from formwright.evaluate.row_tables import evidence_of
 from formwright.nn.hf.load import from_hf
 from formwright.nn.hf.save import save_pretrained_folder
@@ -29,6 +30,7 @@ def save(model: TaskModel, begun: Begun, folder: Path, lineage: Mapping[str, str
         labels=task.labels if model.spec.task == "sequence-classification" and model.spec.labels > 1 else (),
         scores=score_facts(name, "validation", found.metrics, evidence),
         lineage={**lineage, "task": name},
+        evaluation=evaluation_of(begun.prepared, found.metrics, evidence={"validation": evidence}),
         force=True,
     )
 

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from formwright.core.errors import IllegalInput
 from formwright.core.files import write_whole
 from formwright.core.records import Observation, Request, Spent
@@ -63,19 +65,29 @@ def test_once(model: TaskModel, prepared: Prepared, name: str, folder: Path) -> 
     A name that was scored before has its recorded scores returned, without opening the split again. An opening that
     came to no scores stays on record beside the one that repeats it.
     """
-    entries = openings(folder)
-    for entry in entries:
+    for entry in openings(folder):
         if entry["name"] == name and entry["metrics"] is not None:
             return Tested(dict(entry["metrics"]), Evidence.from_json(entry["evidence"]))
-    rows = open_test(prepared.task)
+    found, tested = _opened(model, prepared, name, folder)
+    keep_tables(found.tables, folder, "test")
+    return tested
+
+
+def test_again(model: nn.Module, prepared: Prepared, name: str, folder: Path) -> Tested:
+    """Score a finished model on the test rows of its task, however often that was done, and record each time."""
+    return _opened(model, prepared, name, folder)[1]
+
+
+def _opened(model: nn.Module, prepared: Prepared, name: str, folder: Path) -> tuple[Judged, Tested]:
+    """Open the test rows, and record that before looking and when the scores are known."""
+    entries, rows = openings(folder), open_test(prepared.task)
     opened = {"name": name, "task": prepared.task.name, "rows": len(rows), "metrics": None}
     _write(folder, [*entries, opened])  # before looking: a crash while judging must not hide that the split was open
     part = prepared.part(rows)
     found = judged(model, prepared, part)
     evidence = evidence_of(found.metrics, found.tables, prepared, part)
-    keep_tables(found.tables, folder, "test")
     _write(folder, [*entries, opened | {"metrics": found.metrics, "evidence": asdict(evidence)}])
-    return Tested(found.metrics, evidence)
+    return found, Tested(found.metrics, evidence)
 
 
 def as_it_is(model: TaskModel, prepared: Prepared, context: Context) -> Verdict:

@@ -11,6 +11,7 @@ from formwright.core.errors import EvaluationFailed
 from formwright.core.records import Request
 from formwright.cost import params
 from formwright.evaluate.context import Context
+from formwright.evaluate.evaluation_file import evaluation_of
 from formwright.evaluate.final import Final, Verdict, as_it_is
 from formwright.evaluate.training import Trainer
 from formwright.nn.hf.files import is_whole
@@ -127,7 +128,8 @@ def _write(
     task, known = without_folder(trainer.task.name), verdict.evidence
     scores = score_facts(task, "validation", verdict.validation, known.get("validation"))
     scores |= score_facts(task, "test", verdict.test or {}, known.get("test"))
-    tokeniser = prepare(trainer.task, candidate.card, trainer.training.length, trainer.tokeniser).tokeniser
+    prepared = prepare(trainer.task, candidate.card, trainer.training.length, trainer.tokeniser)
+    tokeniser = prepared.tokeniser
     return save_pretrained_folder(
         verdict.model,
         opened.place.folder / MODELS / candidate.name,
@@ -142,6 +144,7 @@ def _write(
             "task": task,
             **_began(opened, candidate),
         },
+        evaluation=evaluation_of(prepared, verdict.validation, verdict.test, known),
         force=True,
     )
 

@@ -1,7 +1,10 @@
 """What models are trained and judged on, by name; other packages add theirs by an entry point."""
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.registry import Registry
@@ -49,12 +52,18 @@ def load_task(
     test if need be.
     """
     name = _ALIASES.get(name, name)
-    if name in FROM_DATA:
-        _refuse(name, text=text, label=label)
-        return _from_data(name, data, official_dev)
     if name in TASKS.names():
         _refuse(name, data=data, official_dev=official_dev, text=text, label=label)
         return TASKS.get(name)
+    given = {"data": None if data is None else str(data), "official_dev": official_dev, "text": text, "label": label}
+    return replace(_outside(name, data, official_dev, text, label), load={"name": name, **given})
+
+
+def _outside(name: str, data: Path | None, official_dev: bool, text: tuple[str, ...], label: str) -> Task:
+    """Load a task that is not built in."""
+    if name in FROM_DATA:
+        _refuse(name, text=text, label=label)
+        return _from_data(name, data, official_dev)
     _refuse(name, data=data)
     if _is_a_path(name):
         return own_task(name, text or ("sentence",), label or "label", official_dev=official_dev)
@@ -62,6 +71,16 @@ def load_task(
     if name.count("/") != 1 or name.partition("/")[0] in {other.partition("/")[0] for other in known}:
         raise UnknownName("task", name, sorted(known))
     return hub_task(name, text, label or "label", official_dev)
+
+
+def text_columns(load: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name the columns of text of a task that `load_task` loads with these arguments; none where it has no table."""
+    name = str(load.get("name", ""))
+    if name in _SQUAD:
+        return ("question", "context")
+    if name.removeprefix("glue/") in GLUE and name.startswith("glue/"):
+        return GLUE[name.removeprefix("glue/")].text
+    return tuple(load.get("text") or ()) or (("sentence",) if _is_a_path(name) else ())
 
 
 def _from_data(name: str, data: Path | None, official_dev: bool) -> Task:

@@ -87,10 +87,15 @@ class TranslationRows:
 
 @dataclass(frozen=True, eq=False)
 class ImageRows:
-    """Square images (rows, channels, side, side) with values from 0 to 1, and the label of each."""
+    """Square images (rows, channels, side, side) with values from 0 to 1, and the label of each.
+
+    `source` names what the images come from, and `numbers` are their places in it, from 0.
+    """
 
     pixels: NDArray[np.float32]
     labels: NDArray[np.int64]
+    numbers: tuple[int, ...] = field(default=(), kw_only=True)
+    source: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
         """Refuse labels that do not belong to the images."""
@@ -158,9 +163,9 @@ class Splits(Generic[R_co]):
         """Say for each split which rows of which file it holds; splits whose rows came from no table are left out."""
         parts = {"train": self.train, "validation": self.validation, "test": self.test}
         return {
-            name: Origin(rows.source, rows.numbers)
+            name: Origin(rows.source, rows.numbers)  # type: ignore[union-attr]
             for name, rows in parts.items()
-            if isinstance(rows, TextRows) and rows.source
+            if getattr(rows, "source", "")
         }
 
     @property

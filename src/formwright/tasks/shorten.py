@@ -12,7 +12,7 @@ R = TypeVar("R", bound=TextRows | PlainText | TranslationRows | ImageRows | Span
 
 def shortened(task: Task, number: int) -> Task:
     """Give the same task with the first so many training rows; those for validation and test stay all."""
-    return replace(task, splits=_FirstRows(task, number))
+    return replace(task, splits=_FirstRows(task, number), load={"name": task.name, **task.load, "rows": number})
 
 
 def first_rows(rows: R, number: int) -> R:

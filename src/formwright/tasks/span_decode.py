@@ -16,11 +16,12 @@ Scores = Sequence[NDArray[np.floating]]
 
 @dataclass(frozen=True)
 class _Best:
-    """The best span of a context so far, in characters, and its score."""
+    """The best span of a context so far, in characters, and its score; `total` is the log of the sum of all spans."""
 
     score: float = -np.inf
     start: int = 0
     end: int = 0
+    total: float = -np.inf
 
 
 def decode_spans(
@@ -34,6 +35,23 @@ def decode_spans(
 ) -> list[str]:
     """Give the answer to each row: the part of its context whose first and last token have the highest sum of scores.
 
+    The arguments are those of `answers_with_probability`.
+    """
+    found = answers_with_probability(start_scores, end_scores, windows, rows, unanswerable, longest, threshold)
+    return [text for text, _ in found]
+
+
+def answers_with_probability(
+    start_scores: Scores,
+    end_scores: Scores,
+    windows: Windows,
+    rows: SpanRows,
+    unanswerable: bool = False,
+    longest: int = 30,
+    threshold: float = 0.0,
+) -> list[tuple[str, float]]:
+    """Give the answer to each row, and its probability among all that were possible.
+
     There is one array of scores for each window; what exceeds the window's tokens is padding, and ignored. An answer
     has at most `longest` tokens. Where questions may be `unanswerable`, an answer is empty if the first token, which
     stands for none, exceeds the best span by more than `threshold` in every window.
@@ -41,16 +59,23 @@ def decode_spans(
     if not len(start_scores) == len(end_scores) == len(windows):
         raise IllegalInput(f"got scores of {len(start_scores)} and {len(end_scores)} windows; there are {len(windows)}")
     best = [_Best()] * len(rows)
-    null = np.full(len(rows), np.inf)
+    null, total = np.full(len(rows), np.inf), np.full(len(rows), -np.inf)
     for window, row in enumerate(windows.rows.tolist()):
         start, end = (np.asarray(scores[window], np.float64) for scores in (start_scores, end_scores))
-        best[row] = max(best[row], _best_span(start, end, windows, window, longest), key=_score)
+        found = _best_span(start, end, windows, window, longest)
+        best[row] = max(best[row], found, key=_score)
         null[row] = min(null[row], start[0] + end[0])
+        total[row] = np.logaddexp(total[row], found.total)
     texts = [context[found.start : found.end].strip() for context, found in zip(rows.contexts, best, strict=True)]
-    if not unanswerable:
-        return texts
     scores = np.array([found.score for found in best])
-    return ["" if none else text for text, none in zip(texts, null > scores + threshold, strict=True)]
+    if unanswerable:
+        none = null > scores + threshold
+        total = np.logaddexp(total, null)
+        texts = ["" if empty else text for text, empty in zip(texts, none, strict=True)]
+        scores = np.where(none, null, scores)
+    shares, possible = np.zeros(len(rows)), np.isfinite(scores)  # an empty text has no span
+    shares[possible] = np.exp(scores[possible] - total[possible])
+    return list(zip(texts, shares.tolist(), strict=True))
 
 
 def _score(found: _Best) -> float:
@@ -71,4 +96,5 @@ def _best_span(
     sums = start[inside][:, None] + later
     first, further = divmod(int(sums.argmax()), longest)
     span = inside[first], inside[first + further]
-    return _Best(float(sums[first, further]), int(starts[span[0]]), int(ends[span[1]]))
+    total = float(np.logaddexp.reduce(sums, axis=None))
+    return _Best(float(sums[first, further]), int(starts[span[0]]), int(ends[span[1]]), total)

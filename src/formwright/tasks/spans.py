@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from formwright.core.errors import IllegalInput
 
@@ -14,11 +14,15 @@ class SpanRows:
     """Questions, the texts that hold their answers, and the answers: texts and the characters where they start.
 
     Several answers of a question are several people's; a question without one cannot be answered from its text.
+    `source` is the file that the questions come from, and `numbers` are their places among all questions of it, from 0;
+    neither is part of the content.
     """
 
     questions: tuple[str, ...]
     contexts: tuple[str, ...]
     answers: tuple[tuple[Answer, ...], ...]
+    numbers: tuple[int, ...] = field(default=(), compare=False, kw_only=True)
+    source: str = field(default="", compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
         """Refuse answers that do not stand where they are said to."""

@@ -54,8 +54,9 @@ class SquadFiles:
 
     def __call__(self) -> Splits[SpanRows]:
         """Return all rows."""
-        path = self.dev.path
-        return _splits(self.train.articles(), self.dev.articles(), path.name, str(path), self.official_dev)
+        train, dev = self.train.path, self.dev.path
+        sources = (str(train), str(dev))
+        return _splits(self.train.articles(), self.dev.articles(), dev.name, sources, self.official_dev)
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ class SquadHub:
         """Return all rows."""
         found = hub_tables(f"rajpurkar/{self.name}", None, "give the folder of its files with --data DIR")
         train, dev = (hub_articles(found, split) for split in ("train", "validation"))
-        name = f"split validation of {found.name}"
-        return _splits(train, dev, name, name, self.official_dev)
+        sources = (f"split train of {found.name}", f"split validation of {found.name}")
+        return _splits(train, dev, sources[1], sources, self.official_dev)
 
 
 def squad_task(version: Version, data: Path | None = None, official_dev: bool = False) -> Task:
@@ -132,18 +133,19 @@ def _find(folder: Path, stems: tuple[str, ...]) -> Path:
 
 
 def _splits(
-    train: tuple[Article, ...], dev: tuple[Article, ...], name: str, where: str, official_dev: bool
+    train: tuple[Article, ...], dev: tuple[Article, ...], name: str, sources: tuple[str, str], official_dev: bool
 ) -> Splits[SpanRows]:
-    """Keep the dev set whole or divide it; `name` is what to call it, and `where` its source."""
+    """Keep the dev set whole or divide it; `name` is what to call it, `sources` are those of training and dev set."""
+    learned, where = rows_of(train, sources[0]), sources[1]
     if official_dev:
-        whole = rows_of(dev)
-        return Splits(rows_of(train), whole, None, division=f"all {len(whole):,} questions of {name}, and no test")
-    validation, test = (rows_of(half) for half in _halves(dev, where))
+        whole = rows_of(dev, where)
+        return Splits(learned, whole, None, division=f"all {len(whole):,} questions of {name}, and no test")
+    validation, test = (rows_of(half, where) for half in _halves(dev, where))
     division = (
         f"{len(validation):,} questions of {name}, and test the other {len(test):,}, "
         f"divided by article with seed {_SEED}"
     )
-    return Splits(rows_of(train), validation, test, division=division)
+    return Splits(learned, validation, test, division=division)
 
 
 def _halves(articles: tuple[Article, ...], where: str) -> tuple[tuple[Article, ...], tuple[Article, ...]]:

@@ -1,8 +1,9 @@
 """Read files in the layout of SQuAD: articles, their paragraphs, and questions about each."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ class Question:
     text: str
     context: str
     answers: tuple[Answer, ...]
+    number: int = field(default=0, compare=False)  # its place among all questions of its file
 
 
 @dataclass(frozen=True)
@@ -42,17 +44,31 @@ def read_squad(path: Path) -> tuple[Article, ...]:
         raise IllegalInput(f"{path} holds {_short(whole)}; expected {_LAYOUT}")
     found = [_article(where, data, faults) for where, data in _objects(whole, "data", "", faults)]
     faults.end()
-    kept = tuple(article for article in found if article.questions)
+    kept = numbered(article for article in found if article.questions)
     if not kept:
         raise IllegalInput(f"{path} holds no questions; expected {_LAYOUT}")
     return kept
 
 
-def rows_of(articles: tuple[Article, ...]) -> SpanRows:
-    """Put the questions of some articles in rows."""
-    rows = [(found.text, found.context, found.answers) for article in articles for found in article.questions]
-    questions, contexts, answers = (tuple(column) for column in zip(*rows, strict=True))
-    return SpanRows(questions, contexts, answers)
+def numbered(articles: Iterable[Article]) -> tuple[Article, ...]:
+    """Give all questions of a file their numbers, in its order."""
+    places = count()
+    return tuple(
+        replace(article, questions=tuple(replace(found, number=next(places)) for found in article.questions))
+        for article in articles
+    )
+
+
+def rows_of(articles: tuple[Article, ...], source: str) -> SpanRows:
+    """Put the questions of some articles of a source in rows."""
+    found = [question for article in articles for question in article.questions]
+    return SpanRows(
+        tuple(question.text for question in found),
+        tuple(question.context for question in found),
+        tuple(question.answers for question in found),
+        numbers=tuple(question.number for question in found),
+        source=source,
+    )
 
 
 def _parse(path: Path, faults: Faults) -> Any:

@@ -29,7 +29,7 @@ def hub_articles(dataset: Dataset, split: str) -> tuple[Article, ...]:
             faults.add(number, "no text in 'title', 'context' or 'question'; expected some in each")
             continue
         told = tuple(_answers(number, context, answers, faults))
-        found.setdefault(title, []).append(Question(question, context, told))
+        found.setdefault(title, []).append(Question(question, context, told, number - 1))
     faults.end()
     if not found:
         raise IllegalInput(f"{where} holds no questions")

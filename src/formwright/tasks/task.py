@@ -1,6 +1,6 @@
 """A task: what is asked, how the answer is judged, and the rows a search may see."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -26,7 +26,8 @@ class Task:
     `metric` decides; `metrics` are all that are reported, by their names in `formwright.tasks.metrics`. `chance` is the
     value of `metric` for answers that ignore the input, None where that depends on the vocabulary. `splits` makes the
     rows when they are first needed; it must be a function, or a frozen dataclass, that another process can import, so
-    that tasks travel. It makes the test rows too, and is for this package alone: others ask for `search_view`.
+    that tasks travel. It makes the test rows too, and is for this package alone: others ask for `search_view`. `load`
+    are the arguments of `load_task` that give the task again, empty where it came otherwise.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Task:
     labels: tuple[str, ...] = ()
     chance: float | None = None
     about: str = ""
+    load: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Report the deciding metric, whatever else is reported."""

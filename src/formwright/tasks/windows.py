@@ -51,7 +51,7 @@ def encode_spans(rows: SpanRows, tokeniser: Tokeniser, length: int, overlap: int
     Windows of the same context share `overlap` tokens, a third of `length` unless given. Questions are cut after 64
     tokens, or where they would fill half a window.
     """
-    overlap = length // 3 if overlap is None else overlap
+    overlap = usual_overlap(length) if overlap is None else overlap
     if length < _LEAST or not 0 <= overlap < length:
         raise IllegalInput(
             f"windows need at least {_LEAST} tokens and an overlap that is shorter; got {length} and {overlap}"
@@ -65,6 +65,11 @@ def encode_spans(rows: SpanRows, tokeniser: Tokeniser, length: int, overlap: int
     encoded = Encoded(tokens, types, labels, pad=tokeniser.special.pad or 0, uncut=uncut)
     numbers = np.array([window.row for window in windows], np.int64)
     return Windows(encoded, numbers, *(_places(windows, tokeniser, side) for side in (0, 1)))
+
+
+def usual_overlap(length: int) -> int:
+    """Give the tokens that two windows of a context share."""
+    return length // 3
 
 
 def _windows(rows: SpanRows, tokeniser: Tokeniser, length: int, overlap: int) -> Iterator[_Window]:

@@ -15,7 +15,7 @@ from formwright.nn.task_model import TaskModel
 from formwright.tasks.bootstrap import Tables
 from formwright.tasks.metrics import WRITTEN, metric
 from formwright.tasks.rows import TranslationRows
-from formwright.tasks.span_decode import decode_spans
+from formwright.tasks.span_decode import answers_with_probability
 from formwright.tasks.spans import SpanRows
 from formwright.train.batch import Batch
 from formwright.train.device import precision
@@ -80,6 +80,23 @@ def answers(model: nn.Module, prepared: Prepared, part: Part, rows: NDArray[np.i
         for some, scores, _ in _answers(model, part, _maker(prepared), rows):
             found[some] = _best(prepared, scores)
     return found[rows]
+
+
+def row_scores(model: nn.Module, prepared: Prepared, part: Part) -> NDArray[np.float32]:
+    """Give the scores of each row of a task of `ONE_ANSWER`: (rows, labels), or (rows, 1) for a regression."""
+    model.eval()
+    found: NDArray[Any] = np.empty(len(part.examples), object)
+    with torch.inference_mode(), enough_memory(f"while the model was run, {_SIZE} rows at once"):
+        for rows, scores, _ in _answers(model, part, _maker(prepared)):
+            found[rows] = list(scores.cpu().numpy())
+    return np.stack(list(found))
+
+
+def span_answers(model: nn.Module, part: Part, unanswerable: bool) -> list[tuple[str, float]]:
+    """Give the answer to each question, and its probability among all parts of the text."""
+    model.eval()
+    with torch.inference_mode(), enough_memory(f"while the model was run, {_SIZE} rows at once"):
+        return _span_texts(model, part, unanswerable)
 
 
 def batch_of(prepared: Prepared, part: Part, rows: NDArray[np.int64]) -> Batch:
@@ -166,15 +183,19 @@ def _hidden_words(prepared: Prepared) -> Maker:
 
 
 def _spans(model: nn.Module, prepared: Prepared, part: Part) -> Answers:
+    assert isinstance(part.rows, SpanRows)
+    texts = [text for text, _ in _span_texts(model, part, not part.rows.answerable)]
+    return dict.fromkeys(prepared.task.metrics, (texts, part.rows.texts))
+
+
+def _span_texts(model: nn.Module, part: Part, unanswerable: bool) -> list[tuple[str, float]]:
     assert part.windows is not None
     assert isinstance(part.rows, SpanRows)
     found = np.empty(len(part.windows), object)
     for rows, scores, _ in _answers(model, part, sentences):
         found[rows] = list(scores.cpu().numpy())  # (tokens, 2) each
     starts, ends = [scores[:, 0] for scores in found], [scores[:, 1] for scores in found]
-    unanswerable = not part.rows.answerable
-    answers = decode_spans(starts, ends, part.windows, part.rows, unanswerable)
-    return dict.fromkeys(prepared.task.metrics, (answers, part.rows.texts))
+    return answers_with_probability(starts, ends, part.windows, part.rows, unanswerable)
 
 
 _JUDGES: dict[str, Callable[[nn.Module, Prepared, Part], Answers]] = {

@@ -1,6 +1,6 @@
 """Export a model as a Hugging Face folder that loads with our package, and without it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from formwright.arch.layers import TokenEmbedding
 from formwright.core.errors import IllegalInput
 from formwright.cost import input_size, macs, params
 from formwright.nn.heads import HeadSpec
+from formwright.nn.hf.beside import length_fields, told_evaluation, write_beside
 from formwright.nn.hf.fields import AUTO_CLASSES, MODEL_TYPE, class_name, standard_fields
 from formwright.nn.hf.files import CONFIG, WEIGHTS, write_json
 from formwright.nn.hf.folders import CARD, whole_folder
@@ -33,7 +34,7 @@ _WRITTEN = 64  # tokens that a model writes where nobody says how many
 _LENGTH = 128  # tokens of a sentence, for counting operations
 
 
-def save_pretrained_folder(
+def save_pretrained_folder(  # noqa: PLR0913  all that is known of a model goes into its folder at once
     model: TaskModel | Transformer,
     folder: str | Path,
     *,
@@ -42,24 +43,29 @@ def save_pretrained_folder(
     scores: Facts | None = None,
     costs: Facts | None = None,
     lineage: Facts | None = None,
+    evaluation: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> Path:
     """Write a model as a folder that transformers loads, with or without this package; return the folder.
 
     `tokenizer` is one of transformers, one of the tokenizers library, or the files of one. `labels` name a classifier's
-    labels in order. `scores`, `costs` (by default parameters and operations) and `lineage` go into the model card. The
-    folder is written whole or not at all; `force` replaces one that was written before.
+    labels in order. `scores`, `costs` (by default parameters and operations) and `lineage` go into the model card.
+    `evaluation` says on which rows and with which length the model was judged (`evaluate.evaluation_file`). The folder
+    is written whole or not at all; `force` replaces one that was written before.
     """
     card, spec = parts_of(model)
     check_labels(spec, labels)
     auto_class = AUTO_CLASSES[class_name(card.family, spec.task if spec else None)]
-    provenance = Provenance(scores or {}, counted(card) if costs is None else costs, lineage or {})
+    origin = {**(lineage or {}), **told_evaluation(evaluation)}
+    provenance = Provenance(scores or {}, counted(card) if costs is None else costs, origin)
     with whole_folder(Path(folder), force=force) as part:
         length, types = _limits(card)
         padding = write_tokenizer(tokenizer, part, length, types) if tokenizer is not None else None
         writing = _writing(card, spec, part)
-        config = _config(model, labels) | {"pad_token_id": padding, **writing}
+        lengths = length_fields(spec, evaluation, part)
+        config = config_of(model, labels) | {"pad_token_id": padding, **writing, **lengths}
         write_json(part / CONFIG, config)
+        write_beside(part, card, evaluation)
         if writing:
             most = {"max_new_tokens": min(_WRITTEN, (length or 2 * _WRITTEN) // 2)}
             write_json(part / GENERATION, {"pad_token_id": padding, **writing, **most})
@@ -130,7 +136,8 @@ def label_fields(spec: HeadSpec | None, labels: Sequence[str]) -> dict[str, Any]
     }
 
 
-def _config(model: TaskModel | Transformer, labels: Sequence[str]) -> dict[str, Any]:
+def config_of(model: TaskModel | Transformer, labels: Sequence[str]) -> dict[str, Any]:
+    """Describe a model as `config.json` does: its design, its settings and its labels."""
     card, spec = parts_of(model)
     settings = asdict(model.transformer.settings if isinstance(model, TaskModel) else model.settings)
     settings.pop("eager")

@@ -10,6 +10,7 @@ from formwright.arch.card import Card
 from formwright.arch.layers import Block, Layer, TokenEmbedding
 from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
+from formwright.nn.hf.beside import length_fields, told_evaluation, write_beside
 from formwright.nn.hf.files import CONFIG, WEIGHTS, write_json
 from formwright.nn.hf.folders import CARD, whole_folder
 from formwright.nn.hf.names import BERT, PARTS, QUERY_KEY_VALUE, HeadNames, unpacked
@@ -24,7 +25,7 @@ from formwright.nn.transformer import Transformer
 _ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "swish": "silu", "leaky-relu": "leaky_relu", "squared-relu": "relu2"}
 
 
-def export_stock(
+def export_stock(  # noqa: PLR0913  as in `save_pretrained_folder`
     model: TaskModel | Transformer,
     folder: str | Path,
     *,
@@ -33,6 +34,7 @@ def export_stock(
     scores: Facts | None = None,
     costs: Facts | None = None,
     lineage: Facts | None = None,
+    evaluation: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> Path:
     """Write a model as a plain BERT folder; refuse one that no BERT class expresses, with every reason.
@@ -45,13 +47,16 @@ def export_stock(
     if reasons:
         raise IllegalInput("no BERT class can express this model:\n" + "\n".join(f"  {reason}" for reason in reasons))
     check_labels(spec, labels)
-    provenance = Provenance(scores or {}, counted(card) if costs is None else costs, lineage or {})
+    origin = {**(lineage or {}), **told_evaluation(evaluation)}
+    provenance = Provenance(scores or {}, counted(card) if costs is None else costs, origin)
     name = STOCK_CLASSES[spec.task] if spec else "BertModel"
     with whole_folder(Path(folder), force=force) as part:
         config = _config(card, settings) | {"architectures": [name], **label_fields(spec, labels)}
         length, types = config["max_position_embeddings"], config["type_vocab_size"]
         padding = write_tokenizer(tokenizer, part, length, types) if tokenizer is not None else None
-        write_json(part / CONFIG, config | {"pad_token_id": padding})
+        lengths = length_fields(spec, evaluation, part)
+        write_json(part / CONFIG, config | {"pad_token_id": padding, **lengths})
+        write_beside(part, card, evaluation)
         save_tensors(_tensors(model), part / WEIGHTS)
         (part / CARD).write_bytes(card.canonical)
         text = readme(card, spec.task if spec else None, name, provenance, stock=True)

@@ -17,6 +17,7 @@ from formwright.nn.hf.fields import AUTO_CLASSES
 
 _ENTRY = "formwright.nn.hf.models"
 _CONFIG = "formwright.nn.hf.config"
+_IMAGES = "formwright.nn.hf.image_processor"  # imports nothing of ours
 _IMPORT = re.compile(r"from\s+(formwright(?:\.\w+)+)\s+import\b")
 _HEADER = f"""\
 # Copied from Formwright {__version__}, so that this model loads without it. Licensed under the Apache License,
@@ -45,6 +46,11 @@ def write_code(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in travelling_files().items():
         (folder / name).write_text(text, encoding="utf-8")
+
+
+def write_image_processor(folder: Path) -> None:
+    """Write the code that prepares pictures into a folder."""
+    (folder / f"{_flat(_IMAGES)}.py").write_text(f"{_HEADER}\n{_source(_IMAGES)}", encoding="utf-8")
 
 
 def auto_map() -> dict[str, str]:

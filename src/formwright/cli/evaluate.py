@@ -1,0 +1,107 @@
+"""`formwright evaluate`: score a delivered model once more, and compare with what its folder records."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from formwright.cli import panels
+from formwright.cli.output import echo, note, print_json, print_table
+from formwright.core.errors import IllegalInput
+
+if TYPE_CHECKING:
+    from formwright.evaluate.repeat_score import RepeatedScore
+
+_SPLITS = ("validation", "test")
+
+
+def evaluate(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of a delivered or exported model.")],
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="A task (`formwright list tasks`), or a CSV, TSV or JSON file (default: the recorded task).",
+            rich_help_panel=panels.DATA,
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the files of a task that is not built in.", rich_help_panel=panels.DATA),
+    ] = None,
+    text: Annotated[
+        str,
+        typer.Option(help="Text columns of your own file (default: the recorded ones).", rich_help_panel=panels.DATA),
+    ] = "",
+    label: Annotated[
+        str,
+        typer.Option(help="Label column of your own file (default: the recorded one).", rich_help_panel=panels.DATA),
+    ] = "",
+    official_dev: Annotated[
+        bool,
+        typer.Option("--official-dev", help="Validate on the whole official dev set.", rich_help_panel=panels.DATA),
+    ] = False,
+    split: Annotated[
+        str,
+        typer.Option(
+            help="validation or test. Opening the test rows is recorded in the folder.", rich_help_panel=panels.DATA
+        ),
+    ] = "validation",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
+    ] = False,
+) -> None:
+    """Score a delivered model on its task, and compare with the score that its folder records."""
+    from formwright.evaluate.loaded_model import load_model
+    from formwright.evaluate.repeat_score import find_task, repeat_score
+
+    if split not in _SPLITS:
+        raise IllegalInput(f"--split is {' or '.join(_SPLITS)}, not {split!r}")
+    loaded = load_model(folder)
+    columns = tuple(part.strip() for part in text.split(",") if part.strip())
+    given = {"data": data, "text": columns, "label": label, "official_dev": official_dev}
+    found = repeat_score(loaded, find_task(loaded, task, given), split)  # type: ignore[arg-type]
+    if found.changed:
+        note(f"warning: these are not the rows that the folder records; changed: {', '.join(found.changed)}")
+    if as_json:
+        print_json(_facts(folder, found))
+    else:
+        _print(found)
+
+
+def _facts(folder: Path, found: "RepeatedScore") -> dict[str, Any]:
+    return {
+        "folder": str(folder),
+        "task": found.task,
+        "split": found.split,
+        "rows": found.rows,
+        "length": found.length or None,
+        "metric": found.metric,
+        "metrics": dict(found.metrics),
+        "evidence": asdict(found.evidence),
+        "recorded": None if found.recorded is None else dict(found.recorded),
+        "repeats": found.repeats,
+        "changed": list(found.changed),
+        "test_openings": found.openings,
+    }
+
+
+def _print(found: "RepeatedScore") -> None:
+    from formwright.study.conclusion import between, score_line
+
+    known, recorded = found.evidence.intervals, found.recorded or {}
+    rows = [
+        (
+            name,
+            f"{value:.4f}",
+            between(known[name]) if name in known else "-",
+            f"{recorded[name]:.4f}" if name in recorded else "-",
+        )
+        for name, value in found.metrics.items()
+    ]
+    print_table([f"{found.task}, {found.split}", ">score", "95 % interval", ">recorded"], rows)
+    echo(score_line(found.metric, found.split, found.metrics[found.metric], found.evidence))
+    if found.repeats is not None:
+        echo("the recorded score is repeated" if found.repeats else "the score differs from the recorded one")
+    if found.openings:
+        echo(f"the test rows have been opened {found.openings} times for this folder (test-openings.json)")

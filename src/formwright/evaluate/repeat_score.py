@@ -1,0 +1,119 @@
+"""Score a delivered model once more, on the rows that its folder says it was judged on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from typing import Any, Literal
+
+from formwright.core.errors import IllegalInput
+from formwright.evaluate.final import openings, test_again
+from formwright.evaluate.loaded_model import LoadedModel
+from formwright.evaluate.row_tables import evidence_of
+from formwright.nn.deploy.file_model import FileModel
+from formwright.tasks import load_task
+from formwright.tasks.contents import changes, contents
+from formwright.tasks.evidence import Evidence
+from formwright.tasks.shorten import shortened
+from formwright.tasks.task import Task
+from formwright.train.fit import head_of
+from formwright.train.imported import head_fits
+from formwright.train.judge import ONE_ANSWER, judged
+from formwright.train.prepare import Prepared, prepare
+
+Split = Literal["validation", "test"]
+_IN_FILES = (*ONE_ANSWER, "span-extraction")  # kinds of tasks whose models other runtimes can be judged in
+
+
+@dataclass(frozen=True)
+class RepeatedScore:
+    """The scores of a model on one split of a task, beside those that its folder records.
+
+    `recorded` is None where the folder has no scores for these rows; `changed` names what differs between the data and
+    those that the model was judged on. `evidence` says how sure the scores are. `openings` counts how often the test
+    rows were opened for this folder.
+    """
+
+    task: str
+    split: Split
+    rows: int
+    metric: str
+    length: int
+    metrics: Mapping[str, float]
+    evidence: Evidence
+    recorded: Mapping[str, float] | None
+    changed: tuple[str, ...] = ()
+    openings: int = 0
+
+    @property
+    def repeats(self) -> bool | None:
+        """Tell whether the recorded scores came out again, up to the last digits; None where there are none."""
+        if self.recorded is None:
+            return None
+        return all(abs(self.metrics.get(name, inf) - value) <= 1e-6 for name, value in self.recorded.items())
+
+
+def find_task(loaded: LoadedModel, name: str | None, given: Mapping[str, Any]) -> Task:
+    """Load the task that is named, or the one that a folder records.
+
+    `given` are the other arguments of `load_task`. Those that are not given are as recorded, where the task is.
+    """
+    recorded = dict((loaded.evaluation or {}).get("task") or {})
+    if name is None and not recorded:
+        raise IllegalInput(f"{loaded.folder} does not say which task its model is for; name one with --task")
+    own = recorded.pop("name", None)
+    same = name is None or (own is not None and Path(name).name == Path(own).name)
+    chosen = {**(recorded if same else {}), **{key: value for key, value in given.items() if value}}
+    data, rows = chosen.pop("data", None), chosen.pop("rows", None)
+    chosen["text"] = tuple(chosen.get("text") or ())
+    task = load_task(name or str(own), None if data is None else Path(data), **chosen)
+    return task if rows is None else shortened(task, rows)
+
+
+def repeat_score(loaded: LoadedModel, task: Task, split: Split) -> RepeatedScore:
+    """Judge a model on the validation rows or, which is recorded in its folder, on the test rows of a task."""
+    prepared = _prepared(loaded, task)
+    opened = 0
+    if split == "test":
+        tested = test_again(loaded.model, prepared, loaded.digest, loaded.folder)
+        metrics, evidence, opened = tested.metrics, tested.evidence, len(openings(loaded.folder))
+    else:
+        found = judged(loaded.model, prepared, prepared.validation)
+        metrics, evidence = found.metrics, evidence_of(found.metrics, found.tables, prepared, prepared.validation)
+    content = contents(task)
+    rows = content[f"{split} rows"]["rows"]
+    changed = _changed(loaded, content, split)
+    recorded = ((loaded.evaluation or {}).get("scores") or {}).get(split)
+    known = recorded if recorded and not changed else None
+    return RepeatedScore(task.name, split, rows, task.metric, loaded.length, metrics, evidence, known, changed, opened)
+
+
+def _prepared(loaded: LoadedModel, task: Task) -> Prepared:
+    imported = loaded.imported
+    if not head_fits(imported, task):
+        raise IllegalInput(f"the model in {loaded.folder} does not answer {task.name}: {_why_not(loaded, task)}")
+    if isinstance(loaded.model, FileModel) and task.kind not in _IN_FILES:
+        raise IllegalInput(
+            f"{loaded.folder} is a file for another runtime, where models for {task.kind} cannot be judged; "
+            "evaluate the folder that it was exported from"
+        )
+    found = prepare(task, imported.card, loaded.length or 1, loaded.tokeniser)
+    return replace(found, beams=int((loaded.evaluation or {}).get("beams") or 1))
+
+
+def _why_not(loaded: LoadedModel, task: Task) -> str:
+    wanted, head = head_of(task), loaded.head
+    if wanted.task != head.task:
+        return f"its head is for {head.task}, the task is {task.kind}"
+    if wanted.labels != head.labels:
+        return f"it has {head.labels} labels, the task has {wanted.labels}"
+    return f"its labels are {', '.join(loaded.imported.labels)}, those of the task {', '.join(task.labels)}"
+
+
+def _changed(loaded: LoadedModel, content: Mapping[str, Any], split: Split) -> tuple[str, ...]:
+    """Name what differs between rows and labels and those that the folder records."""
+    before = (loaded.evaluation or {}).get("data")
+    if not isinstance(before, Mapping):
+        return ()
+    names = (f"{split} rows", "labels")
+    return tuple(changes(before, {name: content[name] for name in names}))

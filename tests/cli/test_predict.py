@@ -1,0 +1,160 @@
+"""`formwright predict` and `formwright evaluate`: what they print, and what they refuse."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Run
+from tests.cli.training import VISION, card_file, on_table, table
+
+from formwright.nn.build import build
+from formwright.nn.heads import HeadSpec
+from formwright.nn.hf.save import save_pretrained_folder
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from formwright.cli.app import main
+
+    folder = tmp_path_factory.mktemp("trained")
+    options = ("train", card_file(folder), *on_table(table(folder)), "--steps", 4, "--out", folder / "out")
+    with pytest.raises(SystemExit) as end:
+        main([str(option) for option in options])
+    assert not end.value.code
+    return folder
+
+
+def model_of(trained: Path) -> Path:
+    return trained / "out" / "model"
+
+
+def test_the_columns_of_the_file_come_first_then_prediction_and_probability(run: Run, trained: Path) -> None:
+    done = run("predict", model_of(trained), trained / "mine.csv")
+    assert done.code == 0
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    given = list(csv.DictReader(io.StringIO((trained / "mine.csv").read_text())))
+    assert list(rows[0]) == ["words", "b", "prediction", "probability"]
+    assert [{name: row[name] for name in ("words", "b")} for row in rows] == given
+    assert {row["prediction"] for row in rows} <= {"yes", "no"}
+    assert all(0.5 <= float(row["probability"]) <= 1 for row in rows)
+
+
+def test_predictions_give_the_recorded_score_on_the_recorded_rows(run: Run, trained: Path) -> None:
+    rows = run("predict", model_of(trained), trained / "mine.csv", "--json").data["rows"]
+    said = json.loads((model_of(trained) / "evaluation.json").read_text())
+    judged = [rows[index] for index in said["rows"]["validation"]["indices"]]
+    right = sum(row["prediction"] == row["b"] for row in judged) / len(judged)
+    assert right == pytest.approx(said["scores"]["validation"]["accuracy"], abs=1e-12)
+
+
+def test_objects_keep_what_they_hold_and_rows_need_no_label(run: Run, trained: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "new.jsonl", tmp_path / "answers.jsonl"
+    path.write_text('{"words": "a b c", "tags": [1, 2]}\n{"words": "d e f", "tags": null}\n')
+    done = run("predict", model_of(trained), path, "--out", out)
+    assert (done.code, done.out) == (0, "")
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["tags"] for row in rows] == [[1, 2], None]
+    assert list(rows[0]) == ["words", "tags", "prediction", "probability"]
+
+
+def test_standard_input_is_read(run: Run, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"number;words\n1;a b\n2;c d\n")))
+    done = run("predict", model_of(trained), "-")
+    assert done.code == 0
+    assert done.out.splitlines()[0] == "number,words,prediction,probability"
+    assert len(done.out.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "facts"),
+    [
+        ("wrods,b\na,yes\n", (), ("'words'", "'wrods'")),
+        ("words,prediction\na,yes\n", (), ("'prediction'",)),
+        ("words,b\n", (), ("no rows",)),
+        ("words,b\na,yes\n", ("--text", "a,b,c"), ("--text",)),
+        ("words,b\na,yes\n", ("--out", "answers.xlsx"), ("answers.xlsx", ".csv")),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(
+    run: Run, trained: Path, tmp_path: Path, content: str, options: tuple[str, ...], facts: tuple[str, ...]
+) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text(content)
+    done = run("predict", model_of(trained), path, *options)
+    assert (done.code, done.out) == (2, "")
+    assert all(fact in done.err for fact in facts)
+
+
+def test_the_folder_of_a_run_is_refused_with_its_model(run: Run, trained: Path) -> None:
+    for command in (("evaluate", trained / "out"), ("predict", trained / "out", trained / "mine.csv")):
+        done = run(*command)
+        assert done.code == 2
+        assert str(model_of(trained)) in done.err
+
+
+def test_a_model_of_images_is_refused_with_what_to_use(run: Run, tmp_path: Path, trained: Path) -> None:
+    folder = save_pretrained_folder(build(VISION, head=HeadSpec("sequence-classification", 10)), tmp_path / "images")
+    done = run("predict", folder, trained / "mine.csv", "--text", "words")
+    assert done.code == 2
+    assert "image-classification" in done.err
+
+
+def test_evaluate_finds_its_task_by_name_and_repeats_the_score(
+    run: Run, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = json.loads((model_of(trained) / "evaluation.json").read_text())
+    assert said["task"]["name"] == "mine.csv"  # without the folders of this machine
+    monkeypatch.chdir(trained)
+    found = run("evaluate", model_of(trained), "--json").data
+    assert found["repeats"] is True
+    assert found["metrics"] == pytest.approx(found["recorded"], abs=1e-12)
+    assert found["length"] == 16
+
+
+def test_evaluate_says_that_other_rows_are_no_repetition(run: Run, trained: Path, tmp_path: Path) -> None:
+    lines = (trained / "mine.csv").read_text().splitlines()
+    other = tmp_path / "mine.csv"
+    other.write_text("\n".join([*lines, *(f"new {number} a,no" for number in range(40))]) + "\n")
+    done = run("evaluate", model_of(trained), "--task", other, "--json")
+    assert done.code == 0
+    assert (done.data["recorded"], done.data["repeats"]) == (None, None)
+    assert "validation rows" in done.err
+
+
+def test_each_look_at_the_test_rows_is_recorded_and_computed_anew(run: Run, trained: Path) -> None:
+    task = ("--task", trained / "mine.csv", "--split", "test", "--json")
+    first, second = (run("evaluate", model_of(trained), *task).data for _ in range(2))
+    assert first["metrics"] == second["metrics"]
+    assert second["test_openings"] == first["test_openings"] + 1
+    record = json.loads((model_of(trained) / "test-openings.json").read_text())
+    assert [entry["metrics"] for entry in record[-2:]] == [first["metrics"]] * 2
+    assert run("evaluate", model_of(trained), "--task", trained / "mine.csv", "--json").data["test_openings"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "facts"),
+    [
+        (("--task", "mini-glue/stsb"), ("labels",)),
+        (("--task", "digits"), ("digits",)),
+        (("--split", "training"), ("validation", "test")),
+        (("--task", "nowhere.csv"), ("nowhere.csv",)),
+    ],
+)
+def test_another_task_is_refused(run: Run, trained: Path, options: tuple[str, ...], facts: tuple[str, ...]) -> None:
+    done = run("evaluate", model_of(trained), *options)
+    assert (done.code, done.out) == (2, "")
+    assert all(fact in done.err for fact in facts)
+
+
+def test_a_damaged_record_is_refused(run: Run, trained: Path, tmp_path: Path) -> None:
+    import shutil
+
+    folder = tmp_path / "copy"
+    shutil.copytree(model_of(trained), folder)
+    (folder / "SHA256SUMS").unlink(missing_ok=True)
+    (folder / "evaluation.json").write_text('{"scores": {"validation": "good"}}')
+    done = run("evaluate", folder, "--task", trained / "mine.csv")
+    assert done.code == 2
+    assert "evaluation.json" in done.err

@@ -1,0 +1,66 @@
+"""Answers of every kind of model that reads text."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.compress.tiny import BERT, tokeniser
+
+from formwright.core.errors import IllegalInput
+from formwright.evaluate.loaded_model import load_model
+from formwright.evaluate.predict import predict
+from formwright.nn.build import build
+from formwright.nn.heads import HeadSpec, Task
+from formwright.nn.hf.save import save_pretrained_folder
+
+CONTEXT = "my house is red and my car is blue today"
+
+
+def folder_of(path: Path, task: Task, labels: int = 2, names: tuple[str, ...] = ()) -> Path:
+    model = build(BERT, head=HeadSpec(task, labels), seed=1)
+    return save_pretrained_folder(model, path / "model", tokenizer=tokeniser().tokenizer, labels=names)
+
+
+def test_a_classifier_names_its_labels_with_their_probability(tmp_path: Path) -> None:
+    loaded = load_model(folder_of(tmp_path, "sequence-classification", 3, ("red", "green", "blue")))
+    found = predict(loaded, [("a b c",), ("d",)])
+    assert {one.value for one in found} <= {"red", "green", "blue"}
+    assert all(one.probability is not None and 1 / 3 <= one.probability <= 1 for one in found)
+
+
+def test_a_regression_answers_with_numbers(tmp_path: Path) -> None:
+    found = predict(load_model(folder_of(tmp_path, "sequence-classification", 1)), [("a b", "c d")])
+    assert isinstance(found[0].value, float)
+    assert found[0].probability is None
+
+
+def test_a_question_is_answered_with_a_part_of_its_text(tmp_path: Path) -> None:
+    loaded = load_model(folder_of(tmp_path, "span-extraction"))
+    (found,) = predict(loaded, [("which colour has the house", CONTEXT)])
+    assert isinstance(found.value, str)
+    assert found.value in CONTEXT
+    assert found.probability is not None
+    assert 0 < found.probability < 1
+    with pytest.raises(IllegalInput, match="two columns"):
+        predict(loaded, [(CONTEXT,)])
+
+
+def test_probabilities_of_all_spans_add_up_to_one() -> None:
+    from formwright.tasks.span_decode import answers_with_probability
+    from formwright.tasks.spans import SpanRows
+    from formwright.tasks.windows import encode_spans
+
+    rows = SpanRows(("which",), ("red blue",), ((),))
+    windows = encode_spans(rows, tokeniser(), 16)
+    tokens = len(windows.starts[0])
+    flat = [np.zeros(tokens, np.float32)]
+    inside = int((windows.starts[0] >= 0).sum())
+    ((_, share),) = answers_with_probability(flat, flat, windows, rows)
+    assert share == pytest.approx(1 / (inside * (inside + 1) / 2))  # all spans are alike
+    ((_, less),) = answers_with_probability(flat, flat, windows, rows, unanswerable=True)
+    assert less == pytest.approx(1 / (inside * (inside + 1) / 2 + 1))
+
+
+def test_a_model_that_fills_in_words_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match="masked-lm"):
+        predict(load_model(folder_of(tmp_path, "masked-lm")), [("a",)])
