@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from charts import Line, chart
 from flexibert_kit.fronts import Kind, compare, kinds
-from flexibert_kit.surrogate import judged
+from flexibert_kit.surrogate import judged, size_axis
 
 from formwright.evaluate.benchmark import Benchmark
 from formwright.evaluate.flexibench import load_flexibench
@@ -172,7 +172,7 @@ def main() -> None:
         result["fronts"], figures["flexibert-fronts"] = compare(**found), drawn_fronts(found)
         print(json.dumps(result["fronts"], indent=1))
     if "surrogate" in options.parts:
-        result["surrogate"] = judged(benchmark, options.repeats)
+        result["surrogate"] = {"size axis": size_axis(benchmark), **judged(benchmark, options.repeats)}
         print(json.dumps(result["surrogate"], indent=1))
     if "contest" in options.parts:
         result["methods"] = contest(options, options.table, benchmark)

@@ -15,8 +15,8 @@ Settings, fixed before the first result:
   They have our training and no search.
 - 8,000 rows of SST-2 are trained on. Seeds 0 and 1, 10 minutes for each arm, 5,000 held-out rows: what two hours of a
   shared core allow.
-- Models are judged on rows of the task's training file that nobody trains on or chooses by. Intervals are 95 % of 2,000
-  bootstrap samples of these rows; those of differences are paired. They know nothing of the noise between seeds.
+- Models are judged on rows of the task's training file that nobody trains on or chooses by. Intervals are of 95 %,
+  by bootstrap over these rows; those of differences are paired. They know nothing of the noise between seeds.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from compress_kit.bench import SHARES
 from compress_kit.fair import OURS, RANDOM
 from formwright.core.rng import derive
+from formwright.tasks.bootstrap import intervals
 
-SAMPLES, ENDS = 2_000, (0.025, 0.975)
 NAMES = {
     OURS: "formwright compress",
     RANDOM: "random sub-networks of ours",
@@ -62,8 +62,7 @@ def fair_folders(results: Path) -> list[Path]:
 
 def interval(values: Floats) -> list[float]:
     """Give the 95 % interval of the mean of some rows, by bootstrap."""
-    draws = derive(0, "rows").integers(len(values), size=(SAMPLES, len(values)))
-    return [float(end) for end in np.quantile(values[draws].mean(axis=1), ENDS)]
+    return list(intervals({"accuracy": values[:, None]}, derive(0, "rows"))["accuracy"])
 
 
 def markdown(found: Mapping[str, Mapping[str, Any]], told: Mapping[str, Mapping[str, Any]]) -> str:

@@ -20,6 +20,7 @@ from formwright.search.boshnas.gobi import Ascent, ascend
 from formwright.search.boshnas.searcher import OTHERS
 from formwright.search.boshnas.surrogate import fit
 from formwright.search.boshnas.terrain import Terrain
+from formwright.search.largest_first import total_ranks
 from formwright.search.listing import listing
 
 COORDINATES = ("transformer2vec", "transformer2vec-ordered", "one-hot")
@@ -43,6 +44,20 @@ def judged(benchmark: Benchmark, repeats: int) -> dict[str, Any]:
                 name = f"{coordinates}, {number} observations, {'heteroscedastic' if model else 'homoscedastic'}"
                 result[name] = {key: _mean(one[key] for one in found) for key in found[0]}
     return result
+
+
+def size_axis(benchmark: Benchmark) -> dict[str, float]:
+    """Say how far the first axis of the default coordinates is the total block rank, and what that says of scores."""
+    listed = listing(benchmark.space)
+    ranks, points = np.array(total_ranks(listed.cards)), listed.points - listed.points.mean(axis=0)
+    _, lengths, axes = np.linalg.svd(points, full_matrices=False)
+    known = [row for row, card in enumerate(listed.cards) if benchmark.legal(card)]
+    scores = benchmark.scores()[[benchmark.row(listed.cards[row]) for row in known]]
+    return {
+        "share of the variance": float(lengths[0] ** 2 / (lengths**2).sum()),
+        "with total rank, Spearman": abs(float(spearmanr(points @ axes[0], ranks).statistic)),
+        "total rank with scores, Spearman": float(spearmanr(ranks[known], scores, nan_policy="omit").statistic),
+    }
 
 
 def _mean(values: Any) -> float:

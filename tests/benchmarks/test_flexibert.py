@@ -158,6 +158,13 @@ def test_the_surrogate_is_judged_on_designs_it_has_not_seen(surrogate: ModuleTyp
         assert below >= 0
 
 
+def test_the_first_axis_of_the_embedding_is_the_size(surrogate: ModuleType) -> None:
+    found = surrogate.size_axis(fake_benchmark())
+    assert 0.3 < found["share of the variance"] <= 1
+    assert found["with total rank, Spearman"] > 0.9
+    assert -1 <= found["total rank with scores, Spearman"] <= 1
+
+
 def test_designs_whose_training_failed_are_not_learnt_from(surrogate: ModuleType) -> None:
     whole = fake_benchmark()
     validation = whole.table.validation.copy()

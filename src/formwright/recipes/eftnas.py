@@ -3,9 +3,10 @@
 "EFTNAS: Searching for Efficient Language Models in First-Order Weight-Reordered Super-Networks". What differs from the
 paper, and why:
 
-- Parts are scored by the size of weight times gradient on 64 batches of the fine-tuned model, not by movement (Eq. 3),
-  which counts its sign over a training: channels whose weights shrank from a large size are among the most important,
-  and movement leaves them out first. `--order movement` is the paper's, summed up while the model is fine-tuned.
+- Parts are scored by the size of weight times gradient on 64 batches of the fine-tuned model. `--order movement` is the
+  sum of Eq. 3 with its sign, without masks, while the model is fine-tuned: channels whose weights shrank from a large
+  size are among the most important, and it leaves them out first. The authors' code learns masked, regularised scores,
+  which are not built here.
 - Between layers these sizes are compared by what is left of them after division by the mean of their layer to the power
   of 0.75; else whole layers would be left out before others lose a channel.
 - The super-network starts from the fine-tuned weights, not from the pretrained ones, because it learns for minutes.

@@ -79,7 +79,7 @@ def option_names(name: str) -> list[str]:
 
 
 def usual_searcher(space: Space, goals: int) -> str:
-    """Name the searcher for so many goals: what did best where we compared, on spaces whose designs can be listed."""
+    """Name the default searcher for a number of goals; docs/methods/flexibert.md says what the choice rests on."""
     if goals > 1:
         return "nsga2"
     if not listable(space):
