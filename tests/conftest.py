@@ -1,6 +1,9 @@
 """Settings and fixtures that every test shares."""
 
+import atexit
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,9 @@ settings.register_profile("fast", max_examples=60, deadline=None, derandomize="C
 settings.load_profile("fast")
 # Tests run side by side, one process for each core: more threads than that only wait for one another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# What the tests trust is nobody's business: the record of the user who runs them stays as it is.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="formwright-state-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

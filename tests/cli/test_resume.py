@@ -1,11 +1,15 @@
+import shutil
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run
 from tests.cli.studies import digests, facts, scores
 from tests.cli.test_app import formwright_process
+from tests.cli.test_study_view import ask
 from tests.study.cases import own_rows
+from tests.study.films import films_study
 
+from formwright.core.records import Observation
 from formwright.study.assemble import assemble
 from formwright.study.candidates import candidates
 from formwright.study.facts import study_json
@@ -98,3 +102,28 @@ def test_a_study_that_ended_by_time_goes_on_to_a_number_of_trials(tmp_path: Path
     again = facts(*line, "--spend-steps", 100, "--patience", 1)
     assert len(again["trials"]) >= 3
     assert again["config"]["stop"] == stop | {"trials": None, "steps": 100, "patience": 1}
+
+
+def test_a_study_goes_on_from_a_machine_without_its_folder(run: Run, tmp_path: Path, one_process: None) -> None:
+    place = films_study(tmp_path, storage=f"sqlite:///{tmp_path / 'log.db'}", trials=1, steps=2, final_steps=2)
+    shutil.rmtree(place.folder)
+    new = tmp_path / "other" / "films"
+    done = run("resume", f"sqlite:///{tmp_path / 'log.db'}#films", "--folder", new, "--workers", 1, "--no-baseline")
+    assert (done.code, (new / "report.html").is_file()) == (0, True), done.err
+    assert [path.name for path in (new / "models").iterdir()] == ["trial-0"]
+
+
+def test_what_only_the_first_folder_has_is_named_before_anything_is_searched(run: Run, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'log.db'}"
+    place = films_study(tmp_path, storage=url, evaluator="inherited")
+    with place.open() as opened:
+        ask(opened, 0)
+        kept = Observation({"accuracy": 0.5}, artifacts={"weights": "weights/x.safetensors"})
+        opened.log.finish(0, "one", "told", {"observation": kept.to_json()})
+    shutil.rmtree(place.folder)
+    for command in ("resume", "worker"):
+        done = run(command, f"{url}#films", "--folder", tmp_path / "new")
+        assert done.code == 2
+        assert "weights of its 1 trials" in done.err
+        assert "--folder" in done.err
+    assert not (tmp_path / "new").exists()

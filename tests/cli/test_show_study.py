@@ -132,11 +132,15 @@ def test_a_study_is_exported_to_optuna(run: Run, tmp_path: Path) -> None:
     place = record(films_study(tmp_path))
     target = f"sqlite:///{tmp_path / 'optuna.db'}"
     done = run("export", place.folder, "--to", "optuna", target)
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, "--trust-space-file" in done.err) == (0, True)
     assert done.out == f"added 5 trials to 'films' in {target}\n"
     assert optuna.load_study(study_name="films", storage=target).best_value == 0.875
     again = run("export", place.folder, "--to", "optuna", "--out", tmp_path / "optuna.db", "--json")
     assert again.data["added"] == 0
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    assert run("export", place.folder, "--to", "optuna", other, "--trust-space-file").err == ""
+    counts = [len(optuna.load_study(study_name="films", storage=one).trials[0].params) for one in (target, other)]
+    assert counts[0] == 0 < counts[1]
 
 
 @pytest.mark.parametrize(

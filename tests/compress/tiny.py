@@ -15,6 +15,7 @@ from formwright.nn.build import build
 from formwright.nn.heads import HeadSpec
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.hf.stock import export_stock
+from formwright.nn.seal import SUMS
 from formwright.study.config import TaskChoice, TrainingChoice
 from formwright.tasks.rows import PlainText
 from formwright.tasks.tokeniser import Tokeniser, train_wordpiece
@@ -42,7 +43,9 @@ def _as_berts(found: Tokeniser) -> Tokenizer:
 def bert(folder: Path, name: str = "bert", spec: HeadSpec | None = None, **more: Any) -> Path:
     """Write a BERT with random weights, as transformers itself would write it."""
     model = build(BERT, head=spec, seed=3)
-    return export_stock(model, folder / name, **{"tokenizer": _as_berts(tokeniser()), **more})
+    made = export_stock(model, folder / name, **{"tokenizer": _as_berts(tokeniser()), **more})
+    (made / SUMS).unlink()  # models of others have none
+    return made
 
 
 def vit(folder: Path) -> Path:

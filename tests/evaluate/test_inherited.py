@@ -17,7 +17,7 @@ from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Observation, Request, Trial
 from formwright.evaluate.context import Context
 from formwright.evaluate.full import Full
-from formwright.evaluate.inherited import Inherited
+from formwright.evaluate.inherited import Inherited, WeightsLost
 from formwright.evaluate.training import WEIGHTS
 from formwright.train.prepare import prepare
 
@@ -178,7 +178,7 @@ def test_weights_that_cannot_be_read_fail_the_evaluation(damage: str, tmp_path: 
         path.mkdir()
     elif damage != "gone":
         path.write_bytes(content[:200] if damage == "cut short" else b"")
-    with pytest.raises(EvaluationFailed, match=r"cannot inherit from trial 4: cannot read .*safetensors"):
+    with pytest.raises(EvaluationFailed, match=r"cannot inherit from trial 4: .*safetensors"):
         relative(Inherited(trainer(**STILL)), tmp_path, [old], 32, 32)
 
 
@@ -213,3 +213,15 @@ def test_a_fresh_head_of_a_regression_begins_with_the_mean(tmp_path: Path) -> No
 def test_a_share_that_is_none_is_refused(least: float) -> None:
     with pytest.raises(IllegalInput, match="a share from 0 to 1"):
         Inherited(trainer(), least)
+
+
+def test_weights_with_a_flipped_bit_are_not_inherited(tmp_path: Path) -> None:
+    old = train(tmp_path, 3, 32, 32)
+    assert old.observation is not None
+    path = tmp_path / old.observation.artifacts[WEIGHTS]
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(WeightsLost, match="SHA-256") as found:
+        relative(Inherited(trainer(**STILL)), tmp_path, [old], 32, 32)
+    assert found.value.number == 3

@@ -14,7 +14,7 @@ from formwright.core.errors import IllegalInput
 from formwright.core.records import Request
 from formwright.cost import macs
 from formwright.evaluate.context import Context
-from formwright.evaluate.training import WEIGHTS, Trainer, card_of, training_macs, write_weights
+from formwright.evaluate.training import WEIGHTS, Trainer, card_of, training_macs, weights_of, write_weights
 from formwright.nn.build import build
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.rows import PlainText, Splits, TextRows, TranslationRows
@@ -128,7 +128,7 @@ def test_the_seed_of_a_context_is_that_of_the_recipe() -> None:
 def test_weights_are_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = build(CARD, head=head_of(TASK))
     assert isinstance(model, TaskModel)
-    write_weights(model, tmp_path / "deep" / "weights.safetensors")
+    write_weights(weights_of(model), tmp_path / "deep" / "weights.safetensors")
     before = (tmp_path / "deep" / "weights.safetensors").read_bytes()
 
     def full_disk(*_: object) -> None:
@@ -136,7 +136,7 @@ def test_weights_are_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(Path, "write_bytes", full_disk)
     with pytest.raises(IllegalInput, match=r"cannot write .*weights\.safetensors: no room"):
-        write_weights(model, tmp_path / "deep" / "weights.safetensors")
+        write_weights(weights_of(model), tmp_path / "deep" / "weights.safetensors")
     assert (tmp_path / "deep" / "weights.safetensors").read_bytes() == before
     assert files(tmp_path) == ["deep/weights.safetensors"]
 

@@ -12,6 +12,7 @@ from formwright.arch.card import Card
 from formwright.arch.check import operations
 from formwright.arch.layers import Block, Branch, Cell, Junction, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, Convolution, CrossAttention, LightweightConvolution, SeparableConvolution
+from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.nn.attention import SelfAttention
 from formwright.nn.build import build, skeleton
@@ -156,3 +157,10 @@ def test_tokens_beside_waves_begin_as_large_as_these() -> None:
     assert model.decoder is not None
     assert 0.9 < float(model.decoder.embedding.tokens(torch.arange(500)).detach().std()) < 1.1
     assert float(build(card).decoder.embedding.tokens.weight.detach().std()) == pytest.approx(0.02, rel=0.1)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("width", [64, 10**11])
+def test_weights_that_no_memory_holds_are_an_error_of_the_users(width: int) -> None:
+    layer = Block(width, Attention(1, 64), (64,))
+    with pytest.raises(IllegalInput, match="memory"):
+        build(Card(Stack(TokenEmbedding(10**12, width), (layer,))))

@@ -257,3 +257,29 @@ def test_a_killed_writer_loses_nothing_it_was_told_is_written(tmp_path: Path) ->
             found = [event.id for event in store.study("one").read()]
             assert set(promised) <= set(found)
             assert store._database.read(lambda link: link.exec_driver_sql("PRAGMA integrity_check").scalar()) == "ok"
+
+
+@pytest.mark.postgres
+def test_a_worker_that_starts_while_the_server_is_away_waits(postgres: Any) -> None:
+    url = postgres.new_url()
+    with Store.open(url, create=True) as store:
+        store.create_study("one", {})
+    postgres.stop()
+    back = threading.Timer(1.5, postgres.start)
+    back.start()
+    try:
+        with pytest.raises(StoreError, match="cannot reach"):
+            Store.open(url)
+        with Store.open(url, wait=True) as store:
+            assert store.studies() == ["one"]
+    finally:
+        back.join()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("change", [("postgres@", "nobody@"), ("/postgres?", "/nowhere?"), ("?", "?colour=red&")])
+def test_what_a_server_refuses_for_good_is_not_waited_for(postgres: Any, change: tuple[str, str]) -> None:
+    before = time.monotonic()
+    with pytest.raises(StoreError, match="cannot be opened"):
+        Store.open(postgres.url().replace(*change), wait=True)
+    assert time.monotonic() - before < 10

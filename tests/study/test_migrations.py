@@ -3,10 +3,13 @@
 import subprocess
 import sys
 
+import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from formwright.study import schema
 from formwright.study.store import Store
@@ -35,3 +38,23 @@ def test_opening_an_existing_study_does_not_import_alembic(tmp_path) -> None:
     code = f"import sys; from formwright.study.store import Store; Store.open({str(tmp_path)!r}).close(); "
     code += "sys.exit('alembic' in sys.modules or 'torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=50).returncode == 0
+
+
+def test_events_of_the_first_revision_get_their_hashes(url: str) -> None:
+    """Go back to the first layout with events in it, and open the database as this version does."""
+    with Store.open(url, create=True) as store:
+        store.create_study("one", {"seed": 1})
+        log = store.study("one")
+        log.append("started", "me", {"begins": True})
+        log.ask(0, "me", 60.0, {"x": 0.1})
+        before = log.read()
+
+        def back(connection: Connection, _again: bool) -> None:
+            connection.execute(text("ALTER TABLE events DROP COLUMN hash"))
+            connection.execute(text(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0001'"))
+
+        store._database.write(0, back)
+    with Store.open(url, create=True) as store:
+        assert store.study("one").read() == before
+        with pytest.raises(DBAPIError, match="append-only"):
+            store._database.write(0, lambda connection, _: connection.execute(text("UPDATE events SET kind = 'told'")))

@@ -26,11 +26,28 @@ def test_a_name_is_taken_once(store: Store) -> None:
     assert store.study("one").config == {"seed": 1}
 
 
-@pytest.mark.parametrize("name", ["", "a\0b", "two\nlines", "\ud800"])
-def test_a_name_is_visible_text(store: Store, name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "a\0b",
+        "two\nlines",
+        "\ud800",
+        "../outside",
+        "..",
+        ".",
+        ".hidden",
+        "/tmp",
+        "a/b",
+        "a\\b",
+        "\x1b[2J",
+        "x" * 201,
+    ],
+)
+def test_a_name_leads_nowhere_else(store: Store, name: str) -> None:
     with pytest.raises(IllegalInput, match="cannot be called"):
         store.create_study(name, {})
-    with pytest.raises(UnknownName):
+    with pytest.raises(IllegalInput, match="cannot be called"):
         store.study(name)
 
 

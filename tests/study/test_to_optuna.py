@@ -54,13 +54,17 @@ def load(opened: Opened, target: str) -> Any:
     return optuna.load_study(study_name=opened.place.name, storage=target)
 
 
+def exported(opened: Opened, target: object) -> int:
+    return to_optuna(opened, str(target), find_space(opened.config.space))
+
+
 def ended(numbers: range) -> list[int]:
     return [number for number in numbers if number % 5 == 4 or number % 7 != 6]
 
 
 def test_optuna_reads_the_same_trials(opened: Opened, target: str) -> None:
     record(opened, range(20))
-    assert to_optuna(opened, target) == len(ended(range(20)))
+    assert exported(opened, target) == len(ended(range(20)))
     study = load(opened, target)
     assert [trial.user_attrs["number"] for trial in study.trials] == ended(range(20))
     assert [trial.state.name for trial in study.trials] == [
@@ -80,7 +84,7 @@ def test_optuna_reads_the_same_trials(opened: Opened, target: str) -> None:
 
 def test_parameters_are_the_choices_of_a_design(opened: Opened, target: str) -> None:
     record(opened, range(20))
-    to_optuna(opened, target)
+    exported(opened, target)
     space = find_space(opened.config.space)
     for trial in load(opened, target).trials:
         design = space.sample(derive(0, trial.user_attrs["number"]))
@@ -94,7 +98,7 @@ def test_parameters_are_the_choices_of_a_design(opened: Opened, target: str) -> 
 
 def test_times_are_those_of_the_log(opened: Opened, target: str) -> None:
     record(opened, range(2))
-    to_optuna(opened, target)
+    exported(opened, target)
     at = {(event.kind, event.number): datetime.fromtimestamp(event.at) for event in opened.log.read()}
     for trial in load(opened, target).trials:
         assert trial.datetime_start == at["claimed", trial.number]
@@ -103,11 +107,11 @@ def test_times_are_those_of_the_log(opened: Opened, target: str) -> None:
 
 def test_a_second_export_adds_what_is_new(opened: Opened, target: str, tmp_path: Path) -> None:
     record(opened, range(10))
-    assert to_optuna(opened, target) == 9
-    assert to_optuna(opened, target) == 0
+    assert exported(opened, target) == 9
+    assert exported(opened, target) == 0
     record(opened, range(10, 20))
     opened.log.finish(6, "one", "failed", {"reason": "late"})
-    assert to_optuna(opened, str(tmp_path / "optuna.db")) == len(ended(range(10, 20))) + 1
+    assert exported(opened, str(tmp_path / "optuna.db")) == len(ended(range(10, 20))) + 1
     numbers = [trial.user_attrs["number"] for trial in load(opened, target).trials]
     assert sorted(numbers) == sorted([*ended(range(20)), 6])
     assert len(set(numbers)) == len(numbers)
@@ -115,7 +119,7 @@ def test_a_second_export_adds_what_is_new(opened: Opened, target: str, tmp_path:
 
 def test_optuna_tells_which_choices_matter(opened: Opened, target: str) -> None:
     record(opened, range(30))
-    to_optuna(opened, target)
+    exported(opened, target)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
@@ -127,7 +131,7 @@ def test_optuna_tells_which_choices_matter(opened: Opened, target: str) -> None:
 @pytest.mark.parametrize("opened", [BOTH | {"limits": ("params<=5000",)}], indirect=True)
 def test_several_goals_and_limits(opened: Opened, target: str) -> None:
     record(opened, range(20))
-    to_optuna(opened, target)
+    exported(opened, target)
     study = load(opened, target)
     assert [direction.name for direction in study.directions] == ["MAXIMIZE", "MINIMIZE"]
     finished = [trial for trial in study.trials if trial.state.name == "COMPLETE"]
@@ -140,7 +144,7 @@ def test_several_goals_and_limits(opened: Opened, target: str) -> None:
 def test_our_own_database_is_not_written_to(opened: Opened) -> None:
     path = opened.place.storage
     with pytest.raises(IllegalInput, match="holds studies of formwright; name another"):
-        to_optuna(opened, path)
+        exported(opened, path)
     with sqlite3.connect(path) as connection:
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     connection.close()
@@ -150,7 +154,7 @@ def test_our_own_database_is_not_written_to(opened: Opened) -> None:
 def test_another_study_of_the_name_is_left_alone(opened: Opened, target: str) -> None:
     optuna.create_study(storage=target, study_name=opened.place.name, direction="minimize")
     with pytest.raises(IllegalInput, match="another study called 'films'"):
-        to_optuna(opened, target)
+        exported(opened, target)
     assert load(opened, target).trials == []
 
 
@@ -167,11 +171,11 @@ def test_another_study_of_the_name_is_left_alone(opened: Opened, target: str) ->
 )
 def test_a_database_that_cannot_be_written_is_a_users_error(opened: Opened, target: str, reason: str) -> None:
     with pytest.raises(IllegalInput, match=reason) as caught:
-        to_optuna(opened, target)
+        exported(opened, target)
     assert "secret" not in str(caught.value)
 
 
 def test_a_missing_optuna_is_said(opened: Opened, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(MissingExtra, match=r"formwright\[optuna\]"):
-        to_optuna(opened, target)
+        exported(opened, target)

@@ -5,7 +5,8 @@ import pytest
 
 from formwright.core.errors import IllegalInput
 from formwright.tasks import lines
-from formwright.tasks.lines import Faults, read_lines
+from formwright.tasks.lines import Faults, read_lines, readable
+from formwright.tasks.tables import read_table
 
 
 def read(path: Path) -> list[str]:
@@ -94,3 +95,39 @@ def test_one_fault_is_told_in_one_line() -> None:
     faults.add(7, "bad")
     with pytest.raises(IllegalInput, match=r"^table, row 7: bad$"):
         faults.end()
+
+
+def endless(path: Path, row: str, header: str = "") -> Path:
+    """Write a small gzip file that unpacks to 160 MB and more: the same member 400 times."""
+    member = gzip.compress((row * 100_000).encode(), mtime=0)
+    path.write_bytes(gzip.compress(header.encode(), mtime=0) + member * 400)
+    assert path.stat().st_size < 3_000_000
+    return path
+
+
+@pytest.mark.parametrize(("name", "row", "header"), [("a.csv.gz", "a,b\n", "x,y\n"), ("a.tsv.gz", "a\tb\n", "x\ty\n")])
+def test_reading_stops_at_a_bound_of_rows(
+    name: str, row: str, header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "MOST_LINES", 1_000)
+    with pytest.raises(IllegalInput, match="line 1001: more than 1,000 lines"):
+        read_table(endless(tmp_path / name, row, header), ["x"])
+
+
+@pytest.mark.parametrize(("name", "row", "header"), [("a.json.gz", '{"x":1},', "["), ("a.jsonl.gz", '{"x":1}\n', "")])
+def test_reading_stops_at_a_bound_of_objects(
+    name: str, row: str, header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "MOST_LINES", 1_000)
+    with pytest.raises(IllegalInput, match="more than 1,000"):
+        read_table(endless(tmp_path / name, row, header), ["x"])
+
+
+def test_reading_stops_at_a_bound_of_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "MOST_BYTES", 1_000)
+    for name, row, header in (("a.csv.gz", "a,b\n", "x,y\n"), ("a.json.gz", '{"x": 1}, ', "[")):
+        with pytest.raises(IllegalInput, match="more than 1,000 bytes"):
+            read_table(endless(tmp_path / name, row, header), ["x"])
+    bomb = endless(tmp_path / "b.gz", "a")
+    with pytest.raises(IllegalInput, match="more than 1,000 bytes"), readable(bomb, Faults("b")) as file:
+        file.read()

@@ -10,7 +10,8 @@ import typer
 
 from formwright.cli import panels
 from formwright.cli.named import NamedCard, find
-from formwright.cli.output import echo, print_json
+from formwright.cli.output import echo, note, print_json
+from formwright.cli.trust import TrustSpaceFile, confirm_space
 from formwright.core.errors import IllegalInput
 from formwright.core.text import without_password
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from formwright.nn.hf.imported import Imported
     from formwright.nn.task_model import TaskModel
     from formwright.nn.transformer import Transformer
+    from formwright.space.space import Space
+    from formwright.study.place import Opened
 
 
 _DIGITS = 6  # of the largest number of labels
@@ -93,6 +96,7 @@ def export(
             "--force", help="Overwrite a model that was exported to the same folder.", rich_help_panel=panels.OUTPUT
         ),
     ] = False,
+    trust_space_file: TrustSpaceFile = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
     ] = False,
@@ -103,22 +107,35 @@ def export(
     place = out or target or ""
     if to is Form.OPTUNA:
         given = {"--int8": int8, "--task": task, "--labels": labels, "--seed": seed, "--force": force}
-        return _export_study(source, place, [name for name, value in given.items() if value], as_json)
+        return _export_study(source, place, [name for name, value in given.items() if value], trust_space_file, as_json)
     _export_model(source, to, Path(place), (task, labels), seed, int8=int8, force=force, as_json=as_json)
 
 
-def _export_study(source: str, target: str, unfit: list[str], as_json: bool) -> None:
+def _export_study(source: str, target: str, unfit: list[str], trusted: bool, as_json: bool) -> None:
     from formwright.study.place import find as find_study
     from formwright.study.to_optuna import to_optuna
 
     if unfit:
         raise IllegalInput(f"{', '.join(unfit)}: for models only, and --to optuna exports a study")
     with find_study(source).open() as opened:
-        added, name = to_optuna(opened, target), opened.place.name
+        added, name = to_optuna(opened, target, _own_space(opened, trusted)), opened.place.name
     if as_json:
         print_json({"to": Form.OPTUNA.value, "storage": without_password(target), "study": name, "added": added})
     else:
         echo(f"added {added} trials to {name!r} in {target}")
+
+
+def _own_space(opened: "Opened", trusted: bool) -> "Space | None":
+    """Run the file of a study's space where the user says so; it is not needed for anything but parameters."""
+    from formwright.study.spaces import find_space, own_file
+
+    if own_file(opened.config.space) is None:
+        return None
+    if not trusted:
+        note("trials have no parameters: the space is a Python file, which runs only with --trust-space-file")
+        return None
+    confirm_space(opened, trusted)
+    return find_space(opened.config.space)
 
 
 def _export_model(

@@ -17,16 +17,18 @@ def report(
     """Write the page of a study, also while it runs: one HTML file that opens without a server or network."""
     from formwright.report.page import write_report
     from formwright.study.place import find
-    from formwright.study.spaces import find_space
+    from formwright.study.spaces import readable_space
 
     place = find(source)
     path = out or place.folder / "report.html"
     with place.open() as opened:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_report(opened.log, find_space(opened.config.space), path)
+            write_report(opened.log, readable_space(opened.config.space), path)
         except OSError as error:
-            raise IllegalInput(f"cannot write {path}: {error.strerror or error}") from None
+            raise IllegalInput(
+                f"cannot write {path}: {error.strerror or error}; name another file with --out"
+            ) from None
     if as_json:
         print_json({"report": str(path)})
     else:

@@ -9,6 +9,7 @@ import typer
 
 from formwright.cli import panels
 from formwright.cli.program import command_line
+from formwright.cli.trust import TrustSpaceFile, confirm_space
 
 
 def resume(
@@ -67,6 +68,7 @@ def resume(
         Path | None,
         typer.Option(help="Folder for weights, where the study is named by a URL.", rich_help_panel=panels.OUTPUT),
     ] = None,
+    trust_space_file: TrustSpaceFile = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
     ] = False,
@@ -87,6 +89,7 @@ def resume(
     notes: dict[str, Any] = {}
     with alone_if_compressed(place):
         with place.open() as opened:
+            confirm_space(opened, trust_space_file)
             limits = {"trials": trials, "seconds": seconds, "steps": spend_steps, "patience": patience}
             stop = extended(opened, limits | {"failures": max_failures})
             if stop != opened.config.stop:

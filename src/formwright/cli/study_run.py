@@ -73,6 +73,7 @@ def _begin(place: "Place", wishes: Wishes) -> None:
     with place.open() as opened:
         task = find_task(opened.config.task)
         refuse_changed_data(opened.log, opened.config.task, task)
+        opened.make_folder()
         begin_run(opened.log, wishes.run, task, wishes.notes)
         if wishes.command:
             opened.log.append("note", own_name(), {"command": wishes.command})

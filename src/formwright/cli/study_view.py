@@ -19,12 +19,12 @@ class StudyView:
     def __init__(self, opened: "Opened") -> None:
         from formwright.study.ledger import Clock
         from formwright.study.replay import Replay
-        from formwright.study.spaces import find_space
+        from formwright.study.spaces import readable_space
 
         self._opened = opened
         self._goals = [Objective.parse(text) for text in opened.config.objectives]
         self._limits = [Objective.parse(text) for text in opened.config.limits]
-        self._replay, self._clock = Replay(find_space(opened.config.space)), Clock()
+        self._replay, self._clock = Replay(readable_space(opened.config.space)), Clock()
         self._live: Any = None
         self._quiet = True  # what was in the log before is not news
 

@@ -7,11 +7,13 @@ from typing import Annotated
 import typer
 
 from formwright.cli.output import echo, note
+from formwright.cli.trust import TrustSpaceFile, confirm_space
 
 
 def worker(
     source: Annotated[str, typer.Argument(metavar="DIR_OR_URL", help="The folder of a study, or DATABASE_URL#NAME.")],
     folder: Annotated[Path | None, typer.Option(help="Folder for weights, where the study is named by a URL.")] = None,
+    trust_space_file: TrustSpaceFile = False,
 ) -> None:
     """Work on a study in this process until it is over; Ctrl-C leaves the trial to others."""
     from formwright.compress.resumed import refuse_untrained
@@ -19,7 +21,10 @@ def worker(
     from formwright.study.place import find
 
     refuse_untrained(Path(source))  # of which there is no study to be found
-    place = find(source, folder)
+    place = find(source, folder, wait=True)
+    with place.open(wait=True) as opened:
+        confirm_space(opened, trust_space_file)
+        opened.make_folder()
     note(f"working on {place.name}")
     code = work_at(place)
     if code == STOPPED:

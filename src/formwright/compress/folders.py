@@ -10,8 +10,9 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
+from formwright.core.codec import loads
 from formwright.core.errors import FormwrightError, IllegalInput
-from formwright.core.files import write_whole
+from formwright.core.files import read_regular, write_whole
 from formwright.study.delivered import MODELS
 from formwright.supernet.importance import Importance
 
@@ -96,7 +97,7 @@ def write_json(path: Path, data: Any) -> None:
 def read_json(path: Path) -> Any:
     """Read what `write_json` wrote."""
     try:
-        return json.loads(path.read_bytes())
+        return loads(read_regular(path))
     except (OSError, ValueError) as error:
         raise IllegalInput(f"cannot read {path}: {error}; remove it, and its stage is done anew") from None
 

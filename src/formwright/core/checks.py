@@ -7,6 +7,8 @@ from typing import Any
 
 from formwright.core.errors import IllegalInput
 
+_LONGEST_NAME = 200  # bytes; file systems allow 255, and drafts of files have longer names
+
 
 def finite(what: str, value: object) -> float:
     """Return `value` as a float; raise `IllegalInput`, calling it `what`, unless it is a finite number."""
@@ -21,6 +23,18 @@ def natural(what: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
         raise IllegalInput(f"{what} is {value!r}; it must be a whole number, at least 0.")
     return int(value)
+
+
+def folder_name(what: str, name: Any) -> str:
+    """Return `name`; raise `IllegalInput`, calling it that of `what`, unless it names a folder within another one.
+
+    Names come from databases and files of others: one with a separator, or `..`, would lead elsewhere.
+    """
+    legal = isinstance(name, str) and name.isprintable() and not name.startswith(".") and not set(name) & {"/", "\\"}
+    if not legal or not 0 < len(name.encode("utf-8", "replace")) <= _LONGEST_NAME:
+        needed = f"visible characters, at most {_LONGEST_NAME} bytes, no / or \\, and no dot at the start"
+        raise IllegalInput(f"{what} cannot be called {name!r}: a name has {needed}.")
+    return str(name)
 
 
 def put(record: object, **values: object) -> None:

@@ -1,7 +1,26 @@
-"""How the rim of the house writes files. The pure packages, this one's other modules among them, write none."""
+"""How the rim of the house reads and writes files. The pure packages, this one's other modules among them, do not."""
 
+import errno
 import os
+import stat
 from pathlib import Path
+
+_MOST = 1 << 28  # bytes of a file that is read whole, unless the caller says otherwise
+
+
+def read_regular(path: Path, most: int = _MOST) -> bytes:
+    """Read a file of at most so many bytes; raise OSError for more, and for a pipe or device, which may never end."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
+    with os.fdopen(handle, "rb") as file:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EINVAL, f"it holds more than {most:,} bytes")
+    return data
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

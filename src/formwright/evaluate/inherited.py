@@ -1,12 +1,13 @@
 """Train a card from a relative's weights."""
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load
 from torch import Tensor
 
 from formwright.arch.card import Card
@@ -14,7 +15,7 @@ from formwright.arch.overlap import overlap_fraction
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Observation, Request, Trial
 from formwright.evaluate.context import Context
-from formwright.evaluate.training import WEIGHTS, Trainer, card_of
+from formwright.evaluate.training import SHA256, WEIGHTS, Trainer, card_of
 from formwright.nn.inherit import Rule, extract, inherit
 from formwright.nn.task_model import TaskModel
 from formwright.train.fit import Training, head_of, start_at_mean
@@ -103,8 +104,12 @@ class Inherited:
 
 def _weights(trial: Trial, folder: Path) -> Mapping[str, Tensor]:
     assert trial.observation is not None
-    path = folder / trial.observation.artifacts[WEIGHTS]
+    kept = trial.observation.artifacts
+    path = folder / kept[WEIGHTS]
     try:
-        return load_file(path)
+        content = path.read_bytes()
+        if SHA256 in kept and hashlib.sha256(content).hexdigest() != kept[SHA256]:
+            raise WeightsLost(trial.number, f"{path} is not as it was written: its SHA-256 is another")
+        return load(content)
     except (OSError, SafetensorError) as error:
         raise WeightsLost(trial.number, f"cannot read {path}: {error}") from None

@@ -30,6 +30,7 @@ from formwright.train.recipe import Recipe
 from formwright.train.streams import Shuffled, lengths_of
 
 WEIGHTS = "weights"  # the name of the artifact
+SHA256 = "weights sha256"  # and that of its checksum
 OUTSIDE = "before the first step, or while judging the model"  # where memory may be short beside the steps
 
 Start = Callable[[Card, Prepared, Training], TaskModel]  # gives the model that training begins with
@@ -87,8 +88,9 @@ def _kept(key: str, trained: Trained, context: Context) -> dict[str, str]:
         return {}
     # named by the steps too, so that a later stage leaves what an earlier observation speaks of as it was
     path = context.folder / "weights" / f"{key}-{len(trained.losses)}.safetensors"
-    write_weights(trained.model, path)
-    return {WEIGHTS: str(path.relative_to(context.folder))}
+    content = weights_of(trained.model)
+    write_weights(content, path)
+    return {WEIGHTS: str(path.relative_to(context.folder)), SHA256: hashlib.sha256(content).hexdigest()}
 
 
 def card_of(request: Request) -> Card:
@@ -98,11 +100,11 @@ def card_of(request: Request) -> Card:
     return request.card
 
 
-def write_weights(model: TaskModel, path: Path) -> None:
-    """Write the parameters of a model, each once, in a file that is whole or not there at all."""
+def write_weights(content: bytes, path: Path) -> None:
+    """Write what `weights_of` gave in a file that is whole or not there at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, weights_of(model))
+        write_whole(path, content)
     except OSError as error:  # a full disk, among others
         raise IllegalInput(f"cannot write {path}: {error.strerror or error}") from None
 

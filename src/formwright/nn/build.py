@@ -8,6 +8,7 @@ from torch.nn import init
 from torch.overrides import TorchFunctionMode
 
 from formwright.arch.card import Card
+from formwright.core.errors import IllegalInput
 from formwright.nn.attention import SelfAttention
 from formwright.nn.convolution import DepthwiseSeparable, Lightweight, PlainConvolution
 from formwright.nn.embedding import ScaledTable
@@ -38,7 +39,13 @@ def build(
 
     The same card, head, seed and spread give the same weights; `initialise` says what `spread` means.
     """
-    model = _unfilled(card, settings, head, "cpu")
+    try:
+        model = _unfilled(card, settings, head, "cpu")
+    except RuntimeError as error:  # which torch raises for memory that is not there, and for sizes beyond all numbers
+        if not any(word in str(error) for word in ("allocate", "memory", "overflow")):
+            raise
+        told = "the memory of this machine cannot hold the weights of this design"
+        raise IllegalInput(f"{told}; `formwright show` counts them") from None
     initialise(model, torch.Generator().manual_seed(seed), spread)
     return model
 

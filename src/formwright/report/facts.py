@@ -87,8 +87,15 @@ class StudyFacts:
         )
 
 
-def study_facts(log: Log, space: Space) -> StudyFacts:
-    """Read the facts of a study, finished or still running, from its log."""
+# why figures are left out that need the space
+CLOSED = (
+    "The space is a Python file, which `formwright report` does not run. The page that `formwright search` or "
+    "`formwright resume` writes when it ends has this figure."
+)
+
+
+def study_facts(log: Log, space: Space | None) -> StudyFacts:
+    """Read the facts of a study, finished or still running, from its log; without a space, what its cards tell."""
     events, replay = log.read(), Replay(space)
     replay.feed(events)
     objectives = tuple(map(Objective.parse, [*log.config["objectives"], *log.config.get("limits", [])]))
@@ -112,15 +119,15 @@ def study_facts(log: Log, space: Space) -> StudyFacts:
         front=tuple(trial.number for trial in leading),
         ledger=replay.ledger(_elapsed(events)),
         progress=steps,
-        importance=importance(space, replay.history.finished, goal),
-        space_map=space_map(space, replay.history.trials, marked),
-        predictions=predictions(space, replay.history.finished, objectives),
+        importance=importance(space, replay.history.finished, goal) if space else Importance(hidden=CLOSED),
+        space_map=space_map(space, replay.history.trials, marked) if space else SpaceMap(hidden=CLOSED),
+        predictions=predictions(space, replay.history.finished, objectives) if space else Predictions(hidden=CLOSED),
         models=with_teacher(told_apart(models, wanted), compressed),
         command=commands(events),
         over=_over(events),
         as_of=events[-1].at if events else None,
         compression=compressed,
-        invention=invention(space, replay.history.finished, objectives, log.config),
+        invention=invention(space, replay.history.finished, objectives, log.config) if space else None,
         targets=targets,
         comparisons=comparisons_in(events),
         length=_length(log.config),

@@ -63,8 +63,8 @@ def report_html(facts: StudyFacts) -> str:
     )
 
 
-def write_report(log: Log, space: Space, path: Path) -> None:
-    """Write the page of a study, running or over, to a file: all of it, or nothing."""
+def write_report(log: Log, space: Space | None, path: Path) -> None:
+    """Write the page of a study, running or over, to a file: all of it, or nothing; `space` as in `study_facts`."""
     write_whole(path, report_html(study_facts(log, space)))
 
 

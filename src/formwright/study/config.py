@@ -5,12 +5,13 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from formwright.core.checks import put
+from formwright.core.checks import folder_name, put
 from formwright.core.errors import Fault, IllegalDesign, IllegalInput, nearest
 from formwright.study.stop import Stop
 
 VERSION = 1
 EVALUATORS = ("full", "staged", "inherited", "pretrained", "bi-branch", "proxy", "shared")
+GO_ON_FROM_OTHERS = ("staged", "inherited", "pretrained", "bi-branch")  # evaluators that read what trials kept
 TEXTS = ("task", "pydoc")
 FINAL_WEIGHTS = ("fresh", "store")
 T = TypeVar("T")
@@ -128,6 +129,8 @@ class Config:
         if self.judged_rows is not None and (self.judged_rows < 1 or self.evaluator != "shared"):
             raise IllegalInput("judged_rows is a number of rows, at least 1, and the evaluator shared alone knows it")
         self._refuse_final_weights()
+        for name in self.targets:
+            folder_name("a target", name)  # and so is the folder of its model
         put(self, options=dict(self.options), targets=dict(self.targets))
 
     def _refuse_final_weights(self) -> None:

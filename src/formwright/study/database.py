@@ -27,6 +27,7 @@ _MESSAGES: dict[Trouble, str] = {
     "lost": "cannot reach {place}: {reason}. Check the server, the network and the URL, then try again.",
     "full": "no space left for {place}: {reason}. Free some, then resume the study.",
     "refused": "{place} cannot be opened for writing: {reason}. Check its owner and permissions.",
+    "denied": "{place} cannot be opened: {reason}. Check user, password, database and options of the URL.",
     "failing": "the disk fails under {place}: {reason}. Check it, then resume the study.",
 }
 
@@ -41,10 +42,11 @@ class Database:
         self.place = dialect.place
         self.clock = dialect.clock
 
-    def open(self, create: bool) -> None:
-        """Check that the tables are there, or, with `create`, make or update them."""
+    def open(self, create: bool, wait: bool = False) -> None:
+        """Check that the tables are there, or, with `create`, make or update them; `wait` for a server that is away."""
         self._dialect.prepare(create)
-        current = self._insist(lambda _again: self._is_current(create), retried=("busy",))
+        retried: tuple[Trouble, ...] = ("busy", "lost") if wait else ("busy",)
+        current = self._insist(lambda _again: self._is_current(create), retried)
         if not current:
             self.write(0, self._upgrade)
 
@@ -77,7 +79,7 @@ class Database:
 
     def close(self) -> None:
         """Close every connection."""
-        self._dialect.engine.dispose()
+        self._dialect.close()
 
     def _is_current(self, create: bool) -> bool:
         with self._dialect.engine.begin() as connection:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from formwright.arch.card import Card
+from formwright.core.checks import folder_name
 from formwright.nn.hf.folders import CARD
 from formwright.study.log import Log
 from formwright.study.place import Opened
@@ -59,7 +60,7 @@ def delivered(opened: Opened) -> dict[str, Delivered]:
 
 def _model(note: Mapping[str, Any], models: Path) -> Delivered:
     evidence = {split: Evidence.from_json(told) for split, told in note.get("evidence", {}).items()}
-    return Delivered(**{**note, "path": str(models / note["name"]), "evidence": evidence})
+    return Delivered(**{**note, "path": str(models / folder_name("a model", note["name"])), "evidence": evidence})
 
 
 def reported(model: Delivered, split: str) -> Mapping[str, float]:

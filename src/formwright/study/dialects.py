@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, Protocol
 from urllib.parse import quote
 
@@ -23,17 +27,19 @@ from sqlalchemy import (
     make_url,
     select,
 )
-from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
 
 from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
 from formwright.core.text import without_password
 
-Trouble = Literal["busy", "lost", "full", "damaged", "refused", "failing"]
+Trouble = Literal["busy", "lost", "full", "damaged", "refused", "denied", "failing"]
 
 FILE_NAME = "study.db"
 _FILE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _FORMS = "a folder, a file such as `study.db`, `sqlite:///study.db` or `postgresql+psycopg://user@host/database`"
+# What SQLite says, without a name for it, where a file with our tables was changed by someone.
+_UNREADABLE = ("Could not decode", "malformed")
 # The first half of the key of our advisory locks, so that they are nobody else's: "form" in ASCII.
 _LOCK_SPACE = 0x666F726D
 
@@ -56,20 +62,29 @@ class Dialect(Protocol):
     def trouble(self, error: DBAPIError) -> Trouble | None:
         """Tell what an error of the database means to a user; None if it is our mistake."""
 
+    def close(self) -> None:
+        """Close every connection."""
+
 
 class SQLite:
     """Keep the log in one file, read and written by processes of one machine."""
 
     def __init__(self, path: Path, timeout: float) -> None:
         self._path = path
+        self._copy: TemporaryDirectory[str] | None = None
+        self._file, self._writable = path, True
         self.place = str(path)
         self.engine = create_engine(
-            URL.create("sqlite", database=str(path)), creator=lambda: _connect(path, timeout), max_overflow=-1
+            URL.create("sqlite", database=str(path)),
+            creator=lambda: _connect(self._file, timeout, self._writable),
+            max_overflow=-1,
         )
         event.listen(self.engine, "begin", _begin)
 
     def prepare(self, create: bool) -> None:
         if self._path.is_file():
+            if not create and not _can_write(self._path):
+                self._read_only()
             return
         if not create:
             raise IllegalInput(f"there is no study at {self._path}: name its folder, its file or its URL.")
@@ -78,6 +93,27 @@ class SQLite:
             self._path.touch()
         except OSError as error:
             raise IllegalInput(f"cannot make {self._path}: {error.strerror}.") from error
+
+    def _read_only(self) -> None:
+        """Only read a file that cannot be written, or a copy of it where SQLite cannot put its own files next to it."""
+        self._writable = False
+        try:
+            with closing(_connect(self._path, 0.0, writable=False)) as connection:
+                connection.execute("SELECT count(*) FROM sqlite_master")
+        except sqlite3.OperationalError:
+            try:
+                self._copy = TemporaryDirectory(prefix="formwright-", ignore_cleanup_errors=True)
+                for end in ("", "-wal"):  # which holds what was written last by a process that was killed
+                    if os.path.isfile(f"{self._path}{end}"):
+                        shutil.copyfile(f"{self._path}{end}", Path(self._copy.name) / f"{FILE_NAME}{end}")
+            except OSError as error:
+                raise IllegalInput(f"cannot read {self._path}: {error.strerror or error}.") from None
+            self._file = Path(self._copy.name) / FILE_NAME
+
+    def close(self) -> None:
+        self.engine.dispose()
+        if self._copy is not None:
+            self._copy.cleanup()
 
     def lock(self, connection: Connection, study: int) -> None:
         """Do nothing: the transaction began as the only writer of the file."""
@@ -98,6 +134,8 @@ class SQLite:
             "SQLITE_PERM": "refused",
             "SQLITE_IOERR": "failing",
         }
+        if str(error.orig).startswith(_UNREADABLE):
+            return "damaged"
         return next((kind for start, kind in kinds.items() if name.startswith(start)), None)
 
 
@@ -121,6 +159,9 @@ class PostgreSQL:
     def prepare(self, create: bool) -> None:
         """Do nothing: the server says itself what is missing."""
 
+    def close(self) -> None:
+        self.engine.dispose()
+
     def lock(self, connection: Connection, study: int) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(_LOCK_SPACE, study)))
 
@@ -135,6 +176,8 @@ class PostgreSQL:
             return "full"
         if state in ("25006", "42501"):  # a read-only server, no permission
             return "refused"
+        if not state and error.statement is None and _is_denied(error):
+            return "denied"
         # without a state it is the connection that failed, not a statement
         if (
             error.connection_invalidated
@@ -166,7 +209,12 @@ def _file(path: Path) -> Path:
     return path / FILE_NAME if is_folder else path
 
 
-def _connect(path: Path, timeout: float) -> sqlite3.Connection:
+def _can_write(path: Path) -> bool:
+    effective = os.access in os.supports_effective_ids
+    return all(os.access(one, os.W_OK, effective_ids=effective) for one in (path, path.absolute().parent))
+
+
+def _connect(path: Path, timeout: float, writable: bool) -> sqlite3.Connection:
     # mode=rw: a file that was moved away is an error, not a reason to make an empty one in its place
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?mode=rw", uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
@@ -176,12 +224,20 @@ def _connect(path: Path, timeout: float) -> sqlite3.Connection:
         # In WAL mode NORMAL survives any kill of a process. A power cut may undo the last trials, which are then asked
         # for again; FULL would wait for the disk, 4 to 10 ms for each of a trial's two commits.
         connection.execute("PRAGMA synchronous = NORMAL")
-        if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+        if not writable:
+            connection.execute("PRAGMA query_only = ON")
+        elif connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
             connection.execute("PRAGMA journal_mode = WAL")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _is_denied(error: DBAPIError) -> bool:
+    """Tell whether a server, or the library, refused a connection for good; the server gives no code for that."""
+    words = ("authentication failed", "no password supplied", "does not exist", "no pg_hba.conf entry")
+    return isinstance(error, ProgrammingError) or any(word in str(error.orig) for word in words)
 
 
 def _begin(connection: Connection) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -44,10 +45,37 @@ def to_text(data: Mapping[str, Any]) -> str:
         raise IllegalInput(f"a study records plain, finite JSON only: {error}.") from error
 
 
-def from_text(text: str) -> dict[str, Any]:
-    """Read what `to_text` wrote."""
-    data: dict[str, Any] = json.loads(text)
+def from_text(text: str, what: Callable[[], str]) -> dict[str, Any]:
+    """Read what `to_text` wrote; raise IllegalInput for anything else, which `what` gives a name."""
+    try:
+        data = json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise IllegalInput(f"{what()} is damaged: {error}.") from None
+    except RecursionError:
+        raise IllegalInput(f"{what()} is damaged: it is nested too deeply to be read.") from None
+    if not isinstance(data, dict):
+        raise IllegalInput(f"{what()} is damaged: it holds a {type(data).__name__}, not an object.")
     return data
+
+
+def first_hash(name: str, config: str) -> str:
+    """Give the hash that the log of a study begins with: that of its name and of its configuration, as stored."""
+    return _sha256(f"formwright {len(name)} {name} {config}")
+
+
+def next_hash(previous: str, event: Any) -> str:
+    """Give the hash of an event, a row of the table, that follows the one with the hash `previous`.
+
+    It covers every column but the identifier, and the hash before it: neither a changed digit nor a missing, moved or
+    inserted event goes unnoticed.
+    """
+    worker, slot = event.worker, event.slot
+    words = f"{previous} {event.kind} {event.number} {event.at!r} {len(worker)} {worker} {len(slot)} {slot}"
+    return _sha256(f"{words} {event.data}")
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def _refuse_other_keys(value: object, where: str) -> None:

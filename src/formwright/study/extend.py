@@ -9,7 +9,7 @@ from formwright.core.records import Objective
 from formwright.study.ledger import Clock, Ledger
 from formwright.study.place import Opened
 from formwright.study.replay import Replay
-from formwright.study.spaces import find_space
+from formwright.study.spaces import readable_space
 from formwright.study.stop import Stop
 
 
@@ -44,7 +44,7 @@ def noted(stop: Stop) -> dict[str, Any]:
 
 def _so_far(opened: Opened) -> tuple[Replay, Ledger]:
     events, clock = opened.log.read(), Clock()
-    replay = Replay(find_space(opened.config.space))
+    replay = Replay(readable_space(opened.config.space))
     replay.feed(events)
     clock.feed(events)
     return replay, replay.ledger(clock.elapsed(clock.last))

@@ -11,12 +11,12 @@ from formwright.study.ledger import Clock
 from formwright.study.limits import ALWAYS, LATENCY, cost
 from formwright.study.place import Opened
 from formwright.study.replay import Replay
-from formwright.study.spaces import find_space
+from formwright.study.spaces import readable_space
 
 
 def study_json(opened: Opened) -> dict[str, Any]:
     """Give a study: its configuration, its trials, the best of them, and what it cost."""
-    replay, clock = Replay(find_space(opened.config.space)), Clock()
+    replay, clock = Replay(readable_space(opened.config.space)), Clock()
     events = opened.log.read()
     replay.feed(events)
     clock.feed(events)

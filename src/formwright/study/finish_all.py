@@ -99,7 +99,7 @@ def _left(futures: Sequence[Future[Delivered | None]]) -> bool:
 
 
 def _deliver_at(place: Place, candidate: Candidate) -> Delivered | None:
-    with place.open() as opened:
+    with place.open(wait=True) as opened:
         try:
             return deliver(opened, candidate, step_writer(place.folder / FINAL / candidate.name))
         except TooSlow as error:

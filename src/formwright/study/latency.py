@@ -1,13 +1,14 @@
 """The latency of designs on this machine: measured once, and again before a design is rejected for it."""
 
-import json
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from formwright.arch.card import Card
+from formwright.core.codec import loads
 from formwright.core.errors import IllegalInput
+from formwright.core.files import read_regular
 from formwright.cost.latency_table import LatencyTable
 from formwright.nn.build import build
 from formwright.nn.measure import Latency, Trial, measure
@@ -77,7 +78,7 @@ def latency_of(config: Config) -> LatencyOf:
         return LeastLatency(partial(measured_latency, length=config.training.length))
     path = Path(config.latency_table)
     try:
-        return TabledLatency(LatencyTable.from_json(json.loads(path.read_bytes())))
+        return TabledLatency(LatencyTable.from_json(loads(read_regular(path))))
     except (OSError, ValueError) as error:
         raise IllegalInput(f"cannot read the latency table {path}: {error}") from None
 

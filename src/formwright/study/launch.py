@@ -164,7 +164,7 @@ def _work(place: Place, asked: Callable[[], bool]) -> int:
             raise Interrupted
 
     try:
-        with place.open() as opened:
+        with place.open(wait=True) as opened:
             Worker(assemble(opened.config, opened.log, place.folder), between_steps=between_steps).run()
     except Interrupted:
         return STOPPED

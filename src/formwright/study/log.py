@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
 
+from formwright.core.errors import IllegalInput
 from formwright.study.database import Database
-from formwright.study.events import Event, Kind, Lease, Outcome, from_text, to_text
+from formwright.study.events import Event, Kind, Lease, Outcome, first_hash, from_text, next_hash, to_text
 from formwright.study.schema import events, leases
 
 
@@ -17,34 +19,69 @@ class Log:
     """Read and extend the log of one study; any number of threads, processes and machines may do so at once.
 
     Writers of a study come one after another, and identifiers grow in the order in which events become visible: who has
-    read up to one identifier misses nothing by reading on after it.
+    read up to one identifier misses nothing by reading on after it. Each event has a hash of itself and of all before
+    it, which is checked when it is read.
     """
 
-    def __init__(self, database: Database, study: int, name: str, config: Mapping[str, Any]) -> None:
+    def __init__(self, database: Database, study: int, name: str, config: str) -> None:
         self._database = database
         self._study = study
+        self._first_hash = first_hash(name, config)
         self.name = name
-        self.config = config
+        self.config: Mapping[str, Any] = from_text(config, lambda: f"the configuration of {name!r} in {database.place}")
         # made once: putting a statement together takes longer than executing it
         mine = (leases.c.study_id == study, leases.c.number == bindparam("trial"))
         self._found = select(events).where(
             events.c.study_id == study, events.c.slot.in_(bindparam("slots", expanding=True))
         )
-        self._later = (
-            select(events).where(events.c.study_id == study, events.c.id > bindparam("after")).order_by(events.c.id)
+        before = events.alias()
+        last_seen = select(func.coalesce(func.max(before.c.id), 0)).where(
+            before.c.study_id == study, before.c.id <= bindparam("after")
         )
+        # the last event that was seen comes along: its hash is part of the next one's
+        self._later = (
+            select(events)
+            .where(events.c.study_id == study, events.c.id >= last_seen.scalar_subquery())
+            .order_by(events.c.id)
+        )
+        last_hash = select(before.c.hash).where(before.c.study_id == study).order_by(before.c.id.desc()).limit(1)
+        self._now = select(database.clock().label("at"), last_hash.scalar_subquery().label("hash"))
         self._end_lease = delete(leases).where(*mine)
         self._new_lease = insert(leases).values(study_id=study, expires=database.clock() + bindparam("seconds"))
-        self._new_event = insert(events).values(study_id=study, at=database.clock()).returning(*events.c)
+        self._new_event = insert(events).values(study_id=study).returning(*events.c)
 
     def now(self) -> float:
         """Return the time that all workers of the study share, in seconds since 1970."""
         return self._database.now()
 
     def read(self, after: int = 0) -> list[Event]:
-        """Return the events that follow the one with the identifier `after`, in order."""
+        """Return the events that follow the one with the identifier `after`, in order.
+
+        Raise IllegalInput where one of them is not as it was written.
+        """
         chosen = {"after": after}
-        return self._database.read(lambda connection: [_event(row) for row in connection.execute(self._later, chosen)])
+        rows = self._database.read(lambda connection: connection.execute(self._later, chosen).all())
+        return [self._event(row) for row in self._checked(rows, after)]
+
+    def _checked(self, rows: Sequence[Row[Any]], after: int) -> Iterator[Row[Any]]:
+        """Yield the rows behind `after`, each after its hash was compared."""
+        known = self._first_hash
+        for row in rows:
+            if row.id > after:
+                if next_hash(known, row) != row.hash:
+                    raise IllegalInput(
+                        f"{self._where(row)} is not as it was written, or one before it is missing: the database was "
+                        "changed by another program, or is damaged. Restore it from a copy."
+                    )
+                yield row
+            known = row.hash
+
+    def _where(self, row: Row[Any]) -> str:
+        trial = "" if row.number is None else f", trial {row.number}"
+        return f"event {row.id} ({row.kind}{trial}) of {self.name!r} in {self._database.place}"
+
+    def _event(self, row: Row[Any]) -> Event:
+        return Event(row.id, row.kind, row.number, row.worker, row.at, from_text(row.data, lambda: self._where(row)))
 
     def append(
         self, kind: Kind, worker: str, data: Mapping[str, Any] | None = None, number: int | None = None
@@ -55,7 +92,7 @@ class Log:
 
         def action(connection: Connection, again: bool) -> Event:
             written = self._in_slots(connection, token).get(token) if again else None
-            return _event(written or self._insert(connection, kind, number, worker, text, token))
+            return self._event(written or self._insert(connection, kind, number, worker, text, token))
 
         return self._database.write(self._study, action)
 
@@ -131,7 +168,9 @@ class Log:
     def _insert(
         self, connection: Connection, kind: Kind, number: int | None, worker: str, text: str, slot: str
     ) -> Row[Any]:
-        values = {"kind": kind, "number": number, "worker": worker, "data": text, "slot": slot}
+        now = connection.execute(self._now).one()
+        values = {"kind": kind, "number": number, "worker": worker, "at": now.at, "data": text, "slot": slot}
+        values["hash"] = next_hash(now.hash or self._first_hash, SimpleNamespace(**values))
         return connection.execute(self._new_event, values).one()
 
     def _grant(
@@ -148,10 +187,6 @@ class Log:
     def _count_claims(self, connection: Connection, number: int) -> int:
         claims = (events.c.study_id == self._study, events.c.kind == "claimed", events.c.number == number)
         return connection.scalars(select(func.count()).where(*claims)).one()
-
-
-def _event(row: Row[Any]) -> Event:
-    return Event(row.id, row.kind, row.number, row.worker, row.at, from_text(row.data))
 
 
 def _token() -> str:

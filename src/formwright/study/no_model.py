@@ -9,7 +9,7 @@ from formwright.core.records import Objective, Trial
 from formwright.study.delivered import undelivered
 from formwright.study.place import Opened
 from formwright.study.replay import Replay
-from formwright.study.spaces import find_space
+from formwright.study.spaces import readable_space
 
 _SHOWN = 3  # reasons that are told, the most common first
 _CHANGE = "change what these reasons name (a limit, the learning rate, the batch), and run again with another --out"
@@ -32,7 +32,7 @@ class NoModel:
 
 def why_no_model(opened: Opened) -> NoModel:
     """Find out from the log of a study why it delivered nothing."""
-    replay = Replay(find_space(opened.config.space))
+    replay = Replay(readable_space(opened.config.space))
     replay.feed(opened.log.read())
     history = replay.history
     failed = [trial.reason for trial in history.trials if trial.state == "failed"]

@@ -56,7 +56,7 @@ class Actor:
         if Path(folder).is_dir():
             os.chdir(folder)
         try:
-            with place.open() as opened:
+            with place.open(wait=True) as opened:
                 Worker(assemble(opened.config, opened.log, place.folder), between_steps=between_steps).run()
         except Interrupted:
             return Ended(STOPPED)

@@ -1,14 +1,19 @@
 """Where studies live: a folder with a database in it, or a folder and a server."""
 
 import json
+import os
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from formwright.core.checks import folder_name
+from formwright.core.codec import loads
 from formwright.core.errors import IllegalInput
-from formwright.study.config import Config
+from formwright.core.files import read_regular
+from formwright.study.config import GO_ON_FROM_OTHERS, Config
 from formwright.study.log import Log
+from formwright.study.spaces import own_file, trust
 from formwright.study.store import Store, StoreError
 
 CONFIG = "config.json"
@@ -23,9 +28,13 @@ class Place:
     storage: str
     name: str
 
-    def open(self) -> "Opened":
-        """Open the log and read the configuration that stands in it."""
-        store = Store.open(self.storage)
+    def __post_init__(self) -> None:
+        """Refuse a name that could lead out of a folder."""
+        folder_name("a study", self.name)
+
+    def open(self, *, wait: bool = False) -> "Opened":
+        """Open the log and read the configuration that stands in it; `wait` for a server that is away for a moment."""
+        store = Store.open(self.storage, wait=wait)
         try:
             log = store.study(self.name)
             config = Config.from_json(log.config).seen_from(self.folder)
@@ -46,6 +55,31 @@ class Opened:
 
     def __enter__(self) -> "Opened":
         return self
+
+    def make_folder(self) -> None:
+        """Make the folder of a study that is named by a URL where there is none yet.
+
+        Refuse that where the study cannot go on without what is in the folder that it was begun with.
+        """
+        folder = self.place.folder
+        if folder.is_dir():
+            return
+        if needed := self._needed():
+            raise IllegalInput(
+                f"there is no folder {folder}, and {self.place.name} needs {needed} of the folder that it was begun "
+                "with: name that with --folder, as seen from this machine"
+            )
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise IllegalInput(f"cannot make {folder}: {error.strerror or error}; name another --folder") from None
+
+    def _needed(self) -> str:
+        """Say what earlier work has left in the folder that later work needs; empty where that is nothing."""
+        if self.config.weights is not None:
+            return "the super-network"
+        kept = [event for event in self.log.read() if event.data.get("observation", {}).get("artifacts")]
+        return f"the weights of its {len(kept)} trials" if kept and self.config.evaluator in GO_ON_FROM_OTHERS else ""
 
     def __exit__(self, *_: object) -> None:
         self.store.close()
@@ -70,6 +104,8 @@ def create(
             if storage and "://" not in store.place:
                 storage = str(Path(store.place).absolute())
         folder.mkdir(parents=True, exist_ok=True)
+        if (file := own_file(config.space)) is not None:
+            trust(file)  # who makes a study has named its file
         facts = {"storage": storage or None, "name": name, "config": config.to_json()}
         _write(folder / CONFIG, json.dumps(facts, indent=1))
     except StoreError:
@@ -79,16 +115,18 @@ def create(
     return Place(folder, storage or str(folder / DATABASE), name)
 
 
-def find(source: str, folder: Path | None = None) -> Place:
+def find(source: str, folder: Path | None = None, *, wait: bool = False) -> Place:
     """Find a study by its folder, or by the URL of a database and, behind `#`, its name.
 
-    A study that is named by a URL keeps its weights in `folder`, by default one of its name.
+    A study that is named by a URL keeps its weights in `folder`, by default one of its name. `wait` for a server that
+    is away for a moment.
     """
     if "://" in source:
         url, _, name = source.partition("#")
-        name = name or _only_name(url)
+        name = name or _only_name(url, wait)
         return Place(folder or Path(name), url, name)
-    if not (Path(source) / CONFIG).is_file() and (Path(source) / DATABASE).is_file():
+    # others may read a study, but not its configuration, which may hold a password
+    if not _is_readable(Path(source) / CONFIG) and (Path(source) / DATABASE).is_file():
         return Place(Path(source), database := str(Path(source) / DATABASE), _only_name(database))
     facts = _read(Path(source))
     return Place(Path(source), facts["storage"] or str(Path(source) / DATABASE), facts["name"])
@@ -120,8 +158,12 @@ def _as_extended(config: Config, log: Log) -> Config:
     return replace(config, stop=replace(config.stop, **wishes[-1])) if wishes else config
 
 
-def _only_name(url: str) -> str:
-    with Store.open(url) as store:
+def _is_readable(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _only_name(url: str, wait: bool = False) -> str:
+    with Store.open(url, wait=wait) as store:
         names, shown = store.studies(), store.place  # without a password
     if not names:
         raise IllegalInput(f"{shown} holds no studies yet: start one with `formwright search`")
@@ -135,7 +177,7 @@ def _read(folder: Path) -> dict[str, Any]:
     if not folder.is_dir() or not path.is_file():
         raise IllegalInput(f"{folder} is not the folder of a study: it has no {CONFIG}")
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = loads(read_regular(path))
     except (OSError, ValueError) as error:
         raise IllegalInput(f"cannot read {path}: {error}{_way_out(folder)}") from None
     match facts:

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from formwright.arch.card import Card
+from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.core.records import Budget, History, Observation, Request, Spent, Trial
 from formwright.space.space import Space
 from formwright.study.events import Event
@@ -27,16 +28,16 @@ def asked_data(request: Request, space: Space, seen: int) -> dict[str, Any]:
     return {**request.to_json(), "design": design, "seen": seen}
 
 
-def read_asked(data: Any, space: Space) -> Asked:
-    """Read what `asked_data` gave."""
-    design = None if data["design"] is None else space.from_json(data["design"])
+def read_asked(data: Any, space: Space | None) -> Asked:
+    """Read what `asked_data` gave; without a space, the card alone, and no design."""
+    design = None if data["design"] is None or space is None else space.from_json(data["design"])
     card = _read_card(data["card"], design, space)
     return Asked(Request(card, Budget.from_json(data["budget"]), data["parent"], design), data["seen"])
 
 
-def _read_card(data: Any, design: Any, space: Space) -> Card:
+def _read_card(data: Any, design: Any, space: Space | None) -> Card:
     # what the space builds today is nearly always what was stored, and comparing takes a third of the time of reading
-    built = None if design is None else space.card(design)
+    built = None if design is None or space is None else space.card(design)
     return built if built is not None and built.to_json() == data else Card.from_json(data)
 
 
@@ -76,13 +77,13 @@ class Followed(History):
 
 
 class Replay:
-    """Follow a log: give it events in their order, and it keeps the history.
+    """Follow a log: give it events in their order, and it keeps the history; without a space, one without designs.
 
     What a history consists of is kept up to date event by event: a worker that counted all trials anew for each of
     them would take longer and longer.
     """
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space | None) -> None:
         self._space = space
         self._trials: dict[int, Trial] = {}  # in the order of their numbers: who asks for one has seen those before it
         self._finished: list[Trial] = []
@@ -99,7 +100,13 @@ class Replay:
     def feed(self, events: Iterable[Event]) -> None:
         """Take further events."""
         for event in events:
-            self._take(event)
+            try:
+                self._take(event)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                if isinstance(error, FormwrightError):
+                    raise
+                told = f"event {event.id} ({event.kind}, trial {event.number}) of the log cannot be understood"
+                raise IllegalInput(f"{told}: {type(error).__name__}: {error}") from error
             self.seen = event.id
             self._history = None
 

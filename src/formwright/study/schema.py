@@ -25,7 +25,7 @@ from formwright.core.errors import IllegalInput
 # Not Alembic's own name for it: Optuna keeps its revision there, and the two must not take each other's database.
 VERSION_TABLE = "formwright_version"
 # Oldest first. Listed here as well as in the migrations, so that opening a study need not import Alembic.
-REVISIONS: tuple[str, ...] = ("0001",)
+REVISIONS: tuple[str, ...] = ("0001", "0002")
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 metadata = MetaData()
@@ -41,6 +41,7 @@ studies = Table(
 )
 
 # Append-only: triggers refuse any other change. `slot` is what may happen once: `asked:7`, `done:7`, a call's token.
+# `hash` is that of the event and of all before it (`events.next_hash`), checked whenever events are read.
 events = Table(
     "events",
     metadata,
@@ -52,6 +53,7 @@ events = Table(
     Column("at", Double, nullable=False),
     Column("data", Text, nullable=False),
     Column("slot", Text),
+    Column("hash", Text),
     UniqueConstraint("study_id", "slot", name="events_slot"),
     Index("events_order", "study_id", "id"),
     sqlite_autoincrement=True,

@@ -1,16 +1,61 @@
-"""Spaces by name, or out of a file of the user's own."""
+"""Spaces by name, or out of a file of the user's own, which is a program: it runs only where its user trusts it.
+
+Opening a study runs no code: `readable_space` gives no space for such a file, and cards are in the log. A search runs
+the file that its command line names, and remembers it for this user; going on with a study runs a file that this user
+has run before, in the same place and with the same content, and any other only when told to.
+"""
 
 import hashlib
 import importlib.util
-import json
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from formwright.core.codec import loads
 from formwright.core.errors import IllegalInput
+from formwright.core.files import read_regular
 from formwright.space.space import Space
 from formwright.space.zoo import load_space
 from formwright.space.zoo.elastic_choices import ElasticChoices
+
+
+def own_file(name: str) -> Path | None:
+    """Give the Python file of a space that is named `FILE.py:NAME`; None for any other space."""
+    file, colon, _ = name.rpartition(":")
+    return Path(file) if colon and file.endswith(".py") else None
+
+
+def readable_space(name: str) -> Space | None:
+    """Find a space without running any code; None where that would take a file of the user's own."""
+    return None if own_file(name) is not None else find_space(name)
+
+
+def is_trusted(file: Path) -> bool:
+    """Tell whether this user has run or trusted a file before, in the same place and with the same content."""
+    try:
+        return _known_as(file) in _record().read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+
+
+def trust(file: Path) -> None:
+    """Remember that this user runs a file; where that cannot be written, the user is asked again."""
+    with suppress(OSError):
+        if not is_trusted(file):
+            _record().parent.mkdir(parents=True, exist_ok=True)
+            with _record().open("a", encoding="utf-8") as record:
+                record.write(f"{_known_as(file)}\n")
+
+
+def _known_as(file: Path) -> str:
+    """Name a file by content and place, as sha256sum does: the same program may do other things in another folder."""
+    return f"{hashlib.sha256(read_regular(file)).hexdigest()}  {file.resolve()}"
+
+
+def _record() -> Path:
+    return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "formwright" / "trusted-spaces"
 
 
 def find_space(name: str) -> Space:
@@ -20,10 +65,10 @@ def find_space(name: str) -> Space:
     """
     if name.endswith(".json"):
         return read_choices(Path(name)).space
-    file, colon, attribute = name.rpartition(":")
-    if not colon or not file.endswith(".py"):
+    file, attribute = own_file(name), name.rpartition(":")[2]
+    if file is None:
         return load_space(name)
-    found = getattr(_module(Path(file)), attribute, None)
+    found = getattr(_module(file), attribute, None)
     if not isinstance(found, Space):
         raise IllegalInput(f"{file} has no search space called {attribute!r}; make one with formwright.space.Space")
     return found
@@ -32,7 +77,7 @@ def find_space(name: str) -> Space:
 def read_choices(file: Path) -> ElasticChoices:
     """Read what the sub-networks of an encoder may be."""
     try:
-        return ElasticChoices.from_json(json.loads(file.read_bytes()))
+        return ElasticChoices.from_json(loads(read_regular(file)))
     except (OSError, ValueError) as error:
         raise IllegalInput(f"cannot read the search space {file}: {error}") from None
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
+from formwright.core.checks import folder_name
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.study.database import Database, StoreError
 from formwright.study.dialects import dialect_of
-from formwright.study.events import Event, Kind, Lease, from_text, to_text
+from formwright.study.events import Event, Kind, Lease, to_text
 from formwright.study.log import Log
 from formwright.study.schema import studies
 
@@ -27,15 +28,16 @@ class Store:
         self.place = database.place
 
     @classmethod
-    def open(cls, url: str | Path, create: bool = False, timeout: float = 30.0) -> Store:
+    def open(cls, url: str | Path, create: bool = False, timeout: float = 30.0, wait: bool = False) -> Store:
         """Open the database in a folder, in a file or at a URL; with `create`, make or update its tables if need be.
 
         A database that is missing, empty, another program's or of another version raises IllegalInput. Whatever is
-        done later is tried again for `timeout` seconds before a locked or unreachable database is a StoreError.
+        done later is tried again for `timeout` seconds before a locked or unreachable database is a StoreError; with
+        `wait`, so is opening it: without, a server that cannot be reached is an error at once.
         """
         database = Database(dialect_of(url, timeout), timeout)
         try:
-            database.open(create)
+            database.open(create, wait)
         except BaseException:
             database.close()
             raise
@@ -43,8 +45,7 @@ class Store:
 
     def create_study(self, name: str, config: Mapping[str, Any]) -> None:
         """Add a study with an empty log; IllegalInput when the name is taken."""
-        if not name or not name.isprintable():
-            raise IllegalInput(f"a study cannot be called {name!r}: give it a name of visible characters.")
+        folder_name("a study", name)
         text = to_text(config)
 
         def action(connection: Connection, again: bool) -> None:
@@ -63,11 +64,12 @@ class Store:
     def study(self, name: str) -> Log:
         """Return the log of a study; UnknownName when there is none of that name."""
         known = self._identifiers()
+        folder_name("a study", name)
         if name not in known:
             raise UnknownName("study", name, known)
         chosen = select(studies.c.config).where(studies.c.id == known[name])
         config = self._database.read(lambda connection: connection.scalars(chosen).one())
-        return Log(self._database, known[name], name, from_text(config))
+        return Log(self._database, known[name], name, config)
 
     def close(self) -> None:
         """Close every connection; the store cannot be used afterwards."""

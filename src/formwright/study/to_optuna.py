@@ -22,19 +22,20 @@ from formwright.study.facts import study_json
 from formwright.study.place import Opened
 from formwright.study.replay import Replay
 from formwright.study.schema import VERSION_TABLE
-from formwright.study.spaces import find_space
+from formwright.study.spaces import readable_space
 
 NUMBER = "number"  # the attribute of Optuna's trial that holds the number of ours
 
 
-def to_optuna(opened: Opened, target: str) -> int:
+def to_optuna(opened: Opened, target: str, space: Space | None = None) -> int:
     """Add the trials that have an outcome to an Optuna study of the same name, and return how many were new.
 
     `target` is a database URL or an SQLite file; a later call adds what has come since. Parameters are the choices
-    of a design; what is no choice, such as an expression, is left out.
+    of a design; what is no choice, such as an expression, is left out. A `space` in a Python file has to be given,
+    since exporting runs no code; without it, trials have no parameters.
     """
     optuna = need("optuna", "optuna")
-    space, events = find_space(opened.config.space), opened.log.read()
+    space, events = space or readable_space(opened.config.space), opened.log.read()
     objectives = [Objective.parse(text) for text in (*opened.config.objectives, *opened.config.limits)]
     replay = Replay(space)
     replay.feed(events)
@@ -86,7 +87,9 @@ def _study(optuna: Any, url: str, name: str, goals: Sequence[Objective]) -> Any:
     return study
 
 
-def _trial(optuna: Any, trial: Trial, space: Space, objectives: Sequence[Objective], facts: dict[str, Any]) -> Any:
+def _trial(
+    optuna: Any, trial: Trial, space: Space | None, objectives: Sequence[Objective], facts: dict[str, Any]
+) -> Any:
     metrics = trial.observation.metrics if trial.observation is not None else {}
     finished = trial.state == "finished"
     limits = [limit for limit in objectives if limit.bound is not None and limit.name in metrics]
@@ -99,8 +102,8 @@ def _trial(optuna: Any, trial: Trial, space: Space, objectives: Sequence[Objecti
     )
 
 
-def _parameters(optuna: Any, trial: Trial, space: Space) -> dict[str, Any]:
-    if trial.request.design is None:
+def _parameters(optuna: Any, trial: Trial, space: Space | None) -> dict[str, Any]:
+    if trial.request.design is None or space is None:  # a space in a file of the user's own is not opened
         return {"params": {}, "distributions": {}}
     options = dict(_options(space.root))
     taken = {slot.name: options[slot.name][index] for slot, index in decompose(space.root, trial.request.design)}

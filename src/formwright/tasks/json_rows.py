@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from formwright.tasks import lines
 from formwright.tasks.lines import Faults, read_blocks, read_lines
 
 _LONGEST = 1 << 24  # letters of one object of an array, as many as a line may have bytes
@@ -18,10 +19,11 @@ Entry = tuple[int, dict[str, Any]]  # the line it starts on, and its values by k
 def json_objects(path: Path, faults: Faults) -> Iterator[Entry]:
     """Yield the objects of a file: of its array, where a `.json` file holds one, or of its lines."""
     named_json = path.name.removesuffix(".gz").lower().endswith(".json")
-    if named_json and _first_letter(path, faults) == "[":
-        yield from _array(path, faults)
-    else:
-        yield from _lines(path, faults)
+    array = named_json and _first_letter(path, faults) == "["
+    for number, entry in enumerate((_array if array else _lines)(path, faults), start=1):
+        if number > lines.MOST_LINES:
+            faults.stop(entry[0], f"more than {lines.MOST_LINES:,} objects, which is more than is read; give fewer")
+        yield entry
 
 
 def json_kind(entry: Any) -> str:

@@ -13,6 +13,7 @@ from formwright.core.errors import IllegalInput
 
 _MOST = 5  # faults told at once
 _BLOCK = 1 << 20  # bytes read at once
+MOST_LINES, MOST_BYTES = 5_000_000, 4 << 30  # of a file, unpacked
 _LONGEST = 1 << 24  # bytes of a line: reading never fills the memory, whatever the file is
 
 
@@ -54,6 +55,8 @@ def read_lines(path: Path, faults: Faults) -> Iterator[str]:
         number = 0
         while data := file.readline(_LONGEST + 1):
             number += 1
+            if number > MOST_LINES:
+                faults.stop(number, f"more than {MOST_LINES:,} lines, which is more than is read; give fewer of them")
             yield _decode(data, number, faults)
 
 
@@ -90,12 +93,35 @@ def _decode(data: bytes, number: int, faults: Faults) -> str:
         faults.stop(number, f"byte {error.start + 1} is 0x{byte:02X}, which is not UTF-8; save the file in UTF-8")
 
 
+@dataclass
+class Bounded:
+    """A file of which no more is read, or unpacked, than memory can bear: a small `.gz` may hold a lot."""
+
+    file: IO[bytes] | gzip.GzipFile
+    where: str
+    left: int
+
+    def read(self, size: int = -1) -> bytes:
+        """Read so many bytes, or all."""
+        return self._counted(self.file.read(self.left + 1 if size < 0 else size))
+
+    def readline(self, size: int) -> bytes:
+        """Read a line, or so many bytes of it."""
+        return self._counted(self.file.readline(size))
+
+    def _counted(self, data: bytes) -> bytes:
+        self.left -= len(data)
+        if self.left < 0:
+            raise IllegalInput(f"{self.where} holds more than {MOST_BYTES:,} bytes, unpacked; give fewer rows")
+        return data
+
+
 @contextmanager
-def readable(path: Path, faults: Faults) -> Iterator[IO[bytes] | gzip.GzipFile]:
+def readable(path: Path, faults: Faults) -> Iterator[Bounded]:
     """Open a file, gzip where it ends in `.gz`, and turn what fails while it is read into `IllegalInput`."""
     try:
         with path.open("rb") as plain, gzip.open(plain) if path.suffix == ".gz" else plain as file:
-            yield file
+            yield Bounded(file, faults.where, MOST_BYTES)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         cut = "it is cut short" if isinstance(error, EOFError) else str(error)
         raise IllegalInput(f"cannot unpack {faults.where}: {cut}; fetch the file again") from None

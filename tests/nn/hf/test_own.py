@@ -13,6 +13,7 @@ from formwright.core.errors import FormwrightError, IllegalDesign, IllegalInput
 from formwright.nn.hf.load import from_hf
 from formwright.nn.hf.own import label_names, load_folder, read_own
 from formwright.nn.hf.save import save_pretrained_folder
+from formwright.nn.seal import SUMS
 from formwright.nn.settings import Settings
 from formwright.nn.task_model import TaskModel
 
@@ -60,6 +61,7 @@ def test_a_shared_table_is_saved_once_and_shared_again(tmp_path: Path) -> None:
 def damaged(tmp_path: Path, **changes: Any) -> Path:
     folder = tmp_path / "model"
     save_pretrained_folder(lively("bert"), folder)
+    (folder / SUMS).unlink()  # as if the damage had been there all the time
     file = folder / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | changes), encoding="utf-8")
     return folder

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
+from formwright.nn.seal import check_seal
 
 Runtime = Literal["torch", "onnxruntime", "openvino"]
 Arrays = Mapping[str, NDArray[Any]]
@@ -28,6 +29,7 @@ def load_library(path: Path) -> Any:
 
 def open_file(path: Path, threads: int) -> Run:
     """Load a model's file and give the function that runs it, from named inputs to outputs in order."""
+    check_seal(path.parent)
     library = load_library(path)
     return _open_onnx(library, path, threads) if path.suffix == ".onnx" else _open_openvino(library, path, threads)
 

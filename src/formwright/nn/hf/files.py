@@ -12,6 +12,8 @@ from torch import Tensor
 from formwright.core.codec import loads
 from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
+from formwright.core.files import read_regular
+from formwright.nn.seal import check_seal
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -57,7 +59,7 @@ def _download(name: str) -> Path:
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object from a file; refuse anything else."""
     try:
-        data = loads(path.read_bytes())
+        data = loads(read_regular(path))
     except OSError as error:
         raise IllegalInput(f"cannot read {path}: {error.strerror or error}") from None
     except ValueError as error:
@@ -106,8 +108,9 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def is_whole(folder: Path) -> bool:
-    """Tell whether a model's files are there and not cut short, without reading its weights."""
+    """Tell whether a model's files are there and as they were written."""
     try:
+        check_seal(folder)
         read_json(folder / CONFIG)
     except IllegalInput:
         return False

@@ -9,13 +9,15 @@ from pathlib import Path
 
 from formwright.arch.card import Card
 from formwright.core.errors import FormwrightError, IllegalInput
+from formwright.core.files import read_regular
+from formwright.nn.seal import seal
 
 CARD = "card.json"  # stands in every folder of ours, and tells it from others
 
 
 @contextmanager
 def whole_folder(target: Path, *, force: bool = False) -> Iterator[Path]:
-    """Give a new folder to write into; it becomes `target` when all went well, and vanishes otherwise.
+    """Give a new folder to write into; it is sealed and becomes `target` when all went well, and vanishes otherwise.
 
     An empty `target` is taken over. One that is not empty is refused, unless it is a folder of ours and `force` is set.
     """
@@ -30,6 +32,7 @@ def whole_folder(target: Path, *, force: bool = False) -> Iterator[Path]:
     try:
         part.chmod(0o777 & ~_umask())
         yield part
+        seal(part)
         refuse_to_overwrite(target, force=force)  # another export may have finished meanwhile
         _replace(part, target)
     except OSError as error:
@@ -56,7 +59,7 @@ def refuse_to_overwrite(target: Path, *, force: bool = False) -> None:
 
 def _is_ours(folder: Path) -> bool:
     try:
-        Card.loads((folder / CARD).read_bytes())
+        Card.loads(read_regular(folder / CARD))
     except (OSError, FormwrightError):
         return False
     return True

@@ -14,6 +14,7 @@ from formwright.nn.hf.files import CONFIG, find_folder, read_json, read_weights
 from formwright.nn.hf.imported import Imported, tokenizer_files
 from formwright.nn.hf.names import HeadNames, Names
 from formwright.nn.hf.own import label_names, read_own
+from formwright.nn.seal import check_seal
 
 
 def from_hf(path_or_name: str | Path, head: bool = True) -> Imported:
@@ -24,6 +25,7 @@ def from_hf(path_or_name: str | Path, head: bool = True) -> Imported:
     and no code of the checkpoint is run.
     """
     folder = find_folder(path_or_name)
+    check_seal(folder)
     config = read_json(folder / CONFIG)
     if config.get("model_type") == MODEL_TYPE:
         return read_own(folder, head)

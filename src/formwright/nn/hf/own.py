@@ -13,6 +13,7 @@ from formwright.nn.heads import HeadSpec, Task
 from formwright.nn.hf.fields import MODEL_TYPE, task_of
 from formwright.nn.hf.files import CONFIG, read_json, read_weights, single
 from formwright.nn.hf.imported import Imported, tokenizer_files
+from formwright.nn.seal import check_seal
 from formwright.nn.settings import Settings
 from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
@@ -28,6 +29,7 @@ def load_folder(folder: str | Path) -> TaskModel | Transformer:
 
 def read_own(folder: Path, head: bool = True) -> Imported:
     """Read one of our folders; without `head`, its transformer alone."""
+    check_seal(folder)
     config = read_json(folder / CONFIG)
     if config.get("model_type") != MODEL_TYPE:
         raise IllegalInput(f"{folder} holds a model of type {config.get('model_type')!r}, not {MODEL_TYPE!r}")
