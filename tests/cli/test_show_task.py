@@ -71,6 +71,35 @@ def test_an_own_table_is_a_task(run: Run, own: Path) -> None:
     assert "..." in shown
 
 
+def test_the_guess_and_the_warnings_are_shown(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("sentence;label\n" + "".join(f"text {row};{row % 3}\n" for row in range(30)) + ";nan\ntext 1;2\n")
+    facts = run("show", f"task:{path}", "--json").data
+    assert facts["task_kind"] == "sequence-classification"
+    assert "guessed as classification" in facts["guess"]
+    kinds = {warning["kind"]: warning["count"] for warning in facts["warnings"]}
+    assert kinds == {"contradictory-labels": 2, "empty-texts": 1, "rare-classes": 1, "missing-value-class": 1}
+    shown = " ".join(run("show", f"task:{path}").out.split())
+    for warning in facts["warnings"]:
+        assert warning["message"] in shown
+    assert "guessed as classification" in shown
+
+
+def test_the_kind_of_task_may_be_named(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("sentence;label\n" + "".join(f"text {row};{row % 3}|{row % 5}\n" for row in range(30)))
+    facts = run("show", f"task:{path}", "--task-kind", "multi-label", "--json").data
+    assert (facts["task_kind"], facts["guess"]) == ("multi-label-classification", "")
+    assert [label["name"] for label in facts["labels"]] == ["0", "1", "2", "3", "4"]
+    assert all(set(example["label"]) <= set("01234") for example in facts["examples"])
+    path.write_text("sentence;label\n" + "".join(f"text {row};{row % 3}\n" for row in range(30)))
+    facts = run("show", f"task:{path}", "--task-kind", "regression", "--json").data
+    assert (facts["task_kind"], facts["scores"]["largest"]) == ("regression", 2)
+    refused = run("show", f"task:{path}", "--task-kind", "multilabel")
+    assert (refused.code, "multi-label" in refused.err) == (2, True)
+    assert "--task-kind" in run("show", "task:mini-glue/rte", "--task-kind", "regression").err
+
+
 def test_what_would_command_the_terminal_is_not_printed(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "own.tsv"
     rows = [f"\x1b[31mred {row}\ta\x1b[0m{row % 2}" for row in range(20)]

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.cli.letters import LETTERS, SEVERAL
+from tests.cli.letters import table as letters
 from tests.cli.training import table
 from tests.compress.tiny import BERT, bert, job
 
@@ -21,12 +23,17 @@ from formwright.compress.plan import ORDERS, Order, Plan
 from formwright.compress.space import ordering, search_space, space_scores
 from formwright.compress.trainings import Conduct, Work, is_trained, make_network, super_network, teacher
 from formwright.core.errors import IllegalInput
+from formwright.core.records import Request
+from formwright.cost import params
+from formwright.evaluate.context import Context
+from formwright.evaluate.shared import Shared, SharedWeights
 from formwright.nn.heads import HeadSpec
 from formwright.nn.task_model import TaskModel
 from formwright.space.zoo.elastic_choices import ElasticChoices
+from formwright.study.config import TaskChoice
 from formwright.supernet.importance import magnitude, uniform
 from formwright.train.fit import Run
-from formwright.train.judge import batch_of
+from formwright.train.judge import batch_of, judge
 from formwright.train.loop import Paused, Saving, scores_of
 from formwright.train.weights_digest import weights_digest
 
@@ -255,3 +262,19 @@ def test_seeds_decide(tmp_path: Path) -> None:
         for name, seed in (("a", 0), ("b", 1), ("c", 0))
     }
     assert len(found) == 2
+
+
+@pytest.mark.parametrize("order", ["first-order", "movement"])
+@pytest.mark.parametrize("known", [False, True])
+def test_several_labels_are_learned_scored_and_judged(order: Order, known: bool, tmp_path: Path) -> None:
+    task = TaskChoice(str(letters(tmp_path)), text=("words",), label="letters", kind="multi-label")
+    model = bert(tmp_path, "known", SEVERAL, labels=LETTERS) if known else bert(tmp_path)
+    started = job(tmp_path, model=model, task=task, order=order).started()
+    assert started.begun.is_finetuned == known
+    folders = Folders(tmp_path / "out")
+    network = networked(started, folders)
+    assert network.spec == SEVERAL
+    assert any(scores.any() for scores in read_importance(folders.importance).scores)
+    found = Shared(SharedWeights(network, started.begun.prepared), params).evaluate(Request(BERT), Context(seed=0))
+    assert found.metrics == judge(network, started.begun.prepared, started.begun.prepared.validation)
+    assert found.metrics.keys() == {"micro-f1", "macro-f1", "subset-accuracy"}

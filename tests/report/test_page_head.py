@@ -33,6 +33,17 @@ def test_the_header_names_task_space_goals_and_command(facts: StudyFacts) -> Non
     assert ("judged by" in words, "judged by 1,512 rows" in read(header(few)).words) == (False, True)
 
 
+def test_warnings_about_the_data_stand_in_the_header(tmp_path: Path, facts: StudyFacts) -> None:
+    assert "Warning" not in read(header(facts)).words
+    (tmp_path / "other").mkdir()
+    log = small_study(tmp_path / "other")
+    warning = {"kind": "shared-rows", "count": 3, "message": "3 of 9 test rows <b>are</b> also in train"}
+    log.append("started", "machine/1/2", {"begins": True, "data_warnings": [warning]})
+    page = header(study_facts(log, SPACE))
+    assert "3 of 9 test rows <b>are</b> also in train" in read(page).words
+    assert "<b>are</b>" not in page
+
+
 def test_without_a_command_there_is_nothing_to_copy(facts: StudyFacts) -> None:
     assert "Copy" not in read(header(replace(facts, command=""))).words
 

@@ -1,7 +1,7 @@
 import pytest
 
-from formwright.core.errors import IllegalInput
-from formwright.tasks.labels import Labelling, as_number, learn_labels
+from formwright.core.errors import IllegalInput, UnknownName
+from formwright.tasks.labels import TASK_KINDS, Labelling, as_number, kind_named, learn_labels
 from formwright.tasks.rows import TextRows
 from formwright.tasks.tables import Table
 
@@ -94,3 +94,59 @@ def test_numbers_are_read() -> None:
 def test_one_score_is_none() -> None:
     with pytest.raises(IllegalInput, match=r"all rows of file\.csv have the score 0\.5; expected different ones"):
         learn_labels(table("0.5", "0.50"))
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "reason"),
+    [
+        (("1", "2"), "classification", "whole numbers"),
+        (("1", "0", "nan", "1"), "classification", "whole numbers"),
+        (("0.5", "2"), "regression", "fraction"),
+        (("good", "2"), "classification", "'good'"),
+        (("good|fast", "bad"), "classification", "'good|fast'"),
+        (('["good", "fast"]', "[]", '["bad"]'), "multi-label", "lists"),
+    ],
+)
+def test_the_kind_is_guessed_with_a_reason(labels: tuple[str, ...], kind: str, reason: str) -> None:
+    found = learn_labels(table(*labels))
+    assert found.kind == TASK_KINDS[kind]
+    assert f"guessed as {kind}" in found.guess
+    assert reason in found.guess
+    assert "--task-kind" in found.guess
+    named = learn_labels(table(*labels), found.kind)
+    assert (named, named.guess) == (found, "")
+
+
+def test_several_labels_become_ones_among_noughts() -> None:
+    cells = table("tyre|rust", "", " rust ", "brake | tyre")
+    found = learn_labels(cells, "multi-label-classification")
+    assert (found.names, found.separator) == (("brake", "rust", "tyre"), "|")
+    assert found.rows(cells).labels == ((0, 1, 1), (0, 0, 0), (0, 1, 0), (1, 0, 1))
+    with pytest.raises(IllegalInput, match=r"line 2: label 'rusty'.* Nearest: 'rust'"):
+        found.rows(table("brake|rusty"))
+
+
+def test_columns_are_the_labels_in_their_order() -> None:
+    found = learn_labels(table('["b"]', "[]"), columns=("b", "a"))
+    assert (found.kind, found.names) == ("multi-label-classification", ("b", "a"))
+    with pytest.raises(IllegalInput, match="2 label columns"):
+        learn_labels(table('["b"]', "[]"), "regression", ("b", "a"))
+
+
+def test_a_multi_label_task_needs_two_labels_and_not_a_new_one_in_each_row() -> None:
+    with pytest.raises(IllegalInput, match="at least two"):
+        learn_labels(table("a", ""), "multi-label-classification")
+    with pytest.raises(IllegalInput, match="30 labels"):
+        learn_labels(table(*map(str, range(30))), "multi-label-classification")
+
+
+def test_too_many_numbers_hint_at_scores() -> None:
+    with pytest.raises(IllegalInput, match="--task-kind regression"):
+        learn_labels(table(*map(str, range(40))))
+    assert learn_labels(table(*map(str, range(40))), "regression").kind == "regression"
+
+
+def test_the_kind_is_named() -> None:
+    assert (kind_named(""), kind_named("regression")) == (None, "regression")
+    with pytest.raises(UnknownName, match="multi-label"):
+        kind_named("multilabel")

@@ -78,6 +78,53 @@ def test_semicolons_and_json_arrays_hold_the_same_task(tmp_path: Path) -> None:
         assert own_task(tmp_path / name).search_view() == commas.search_view()
 
 
+DEFECTS = [
+    (f"bike {row}", [name for place, name in enumerate(("rust", "brake", "tyre")) if row >> place & 1])
+    for row in range(40)
+]
+
+
+def test_several_labels_may_stand_in_a_cell_or_in_columns(tmp_path: Path) -> None:
+    names = ("brake", "rust", "tyre")
+    cells = "\n".join(f"{text};{'|'.join(labels)}" for text, labels in DEFECTS)
+    (tmp_path / "cells.csv").write_text(f"sentence;label\n{cells}\n")
+    flags = "\n".join(f"{text},{','.join(str(int(name in labels)) for name in names)}" for text, labels in DEFECTS)
+    (tmp_path / "columns.csv").write_text(f"sentence,{','.join(names)}\n{flags}\n")
+    objects = [{"sentence": text, "label": labels} for text, labels in DEFECTS]
+    (tmp_path / "lists.json").write_text(json.dumps(objects))
+    named = own_task(tmp_path / "cells.csv", kind="multi-label-classification")
+    assert (named.kind, named.metric, named.labels) == ("multi-label-classification", "micro-f1", names)
+    assert named.guess == ""
+    for other in (own_task(tmp_path / "columns.csv", label="brake, rust,tyre"), own_task(tmp_path / "lists.json")):
+        assert other.search_view() == named.search_view()
+        assert (other.labels, other.metrics, other.chance) == (names, named.metrics, named.chance)
+        assert "multi-label" in other.guess
+    view, held = named.search_view(), open_test(named)
+    assert [len(part) for part in (view.train, view.validation, held)] == [32, 4, 4]
+    for place in range(3):  # stratified: each label is half of the rows, give or take the rounding
+        assert abs(sum(label[place] for label in view.train.labels) - 16) <= 2
+        assert sum(label[place] for label in view.validation.labels) in (1, 2, 3)
+
+
+def test_chance_of_several_labels_is_that_of_the_best_constant_answer(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("sentence;label\n" + "".join(f"text {row};{'a' if row % 4 else 'a|b'}\n" for row in range(80)))
+    task = own_task(path, kind="multi-label-classification")
+    held = list(task.search_view().validation.labels)
+    rare = sum(label[1] for label in held)
+    assert task.chance == pytest.approx(2 * len(held) / (2 * len(held) + rare))
+
+
+def test_warnings_are_about_the_rows_of_a_file(tmp_path: Path) -> None:
+    write(tmp_path / "train.csv")
+    write(tmp_path / "test.csv", [("sentence number 2", "yes"), ("new", "NaN")])
+    with pytest.raises(IllegalInput, match="NaN"):
+        own_task(tmp_path)  # a class that training lacks
+    write(tmp_path / "train.csv", [*ROWS, ("strange", "NaN")])
+    found = {warning.kind: warning.count for warning in own_task(tmp_path).warnings}
+    assert found == {"shared-rows": 1, "contradictory-labels": 2, "rare-classes": 1, "missing-value-class": 2}
+
+
 def test_columns_are_named_and_there_may_be_two_of_text(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text("a,b,score\n" + "".join(f"first {row},second {row},{row / 4}\n" for row in range(20)))

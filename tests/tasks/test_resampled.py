@@ -21,6 +21,9 @@ def answered(draw: st.DrawFn) -> tuple[str, list, list]:
         return name, some(st.sampled_from(WORDS)), some(st.lists(st.sampled_from(WORDS), max_size=2))
     if name in ("bleu", "same-text"):
         return name, some(st.sampled_from(WORDS)), some(st.sampled_from(WORDS[:-1]))
+    if name in ("micro-f1", "macro-f1", "subset-accuracy"):
+        flags = st.lists(st.integers(0, 1), min_size=3, max_size=3)
+        return name, some(flags), some(flags)
     if name == "perplexity":
         return name, some(st.floats(0, 5)), some(st.integers(1, 9))
     element = st.integers(-20, 20) if name in ("pearson", "spearman") else st.integers(0, 3)

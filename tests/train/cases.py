@@ -13,7 +13,7 @@ from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, CrossAttention
 from formwright.tasks import TASKS
 from formwright.tasks.encode import Encoded, Ragged
-from formwright.tasks.rows import AnyRows, Splits
+from formwright.tasks.rows import AnyRows, Splits, TextRows
 from formwright.tasks.shorten import first_rows
 from formwright.tasks.spans import SpanRows
 from formwright.tasks.task import Kind, Task
@@ -62,8 +62,32 @@ def _colour_splits() -> Splits[SpanRows]:
 
 SPANS = Task("colours", "span-extraction", "span-f1", _colour_splits, ("exact", "span-f1"))
 
+
+def _named_colours(number: int) -> TextRows:
+    """Give sentences that name two colours, and which of all colours they name."""
+    contexts = _colours(number).contexts
+    return TextRows(
+        tuple((text,) for text in contexts),
+        tuple(tuple(int(colour in text.split()) for colour in COLOURS) for text in contexts),
+    )
+
+
+def _named_colour_splits() -> Splits[TextRows]:
+    return Splits(_named_colours(192), _named_colours(40), None)
+
+
+SEVERAL = Task(
+    "named colours",
+    "multi-label-classification",
+    "micro-f1",
+    _named_colour_splits,
+    ("micro-f1", "macro-f1", "subset-accuracy"),
+    COLOURS,
+)
+
 EVERY_KIND: dict[str, tuple[Card, Callable[[], Task]]] = {
     "sequence-classification": (ENCODER, partial(few, "mini-glue/sst2", 64)),
+    "multi-label-classification": (ENCODER, lambda: SEVERAL),
     "regression": (ENCODER, partial(few, "mini-glue/stsb", 64)),
     "masked-lm": (ENCODER, partial(few, "pydoc/masked", 64)),
     "causal-lm": (DECODER, partial(few, "pydoc/causal", 64)),

@@ -3,7 +3,7 @@ import pytest
 from tests.train.cases import DECODER, ENCODER, LENGTH, SPANS, few
 
 from formwright.nn.build import build
-from formwright.tasks.rows import Splits, TextRows
+from formwright.tasks.rows import Label, Splits, TextRows
 from formwright.tasks.task import Kind, Task
 from formwright.train.constant import Constant, constant
 from formwright.train.fit import head_of
@@ -12,9 +12,9 @@ from formwright.train.prepare import prepare
 
 
 def task_of(
-    kind: Kind, metrics: tuple[str, ...], train: list[float], held_out: list[float], labels: tuple[str, ...] = ()
+    kind: Kind, metrics: tuple[str, ...], train: list[Label], held_out: list[Label], labels: tuple[str, ...] = ()
 ) -> Task:
-    def rows(values: list[float]) -> TextRows:
+    def rows(values: list[Label]) -> TextRows:
         return TextRows(tuple((f"row {i}",) for i in range(len(values))), tuple(values))
 
     splits = Splits(rows(train), rows(held_out), None)
@@ -33,6 +33,16 @@ def test_the_majority_class_is_that_of_the_training_rows() -> None:
     assert "'yes'" in one.answer
     assert one.metrics == {"accuracy": 0.25, "f1": pytest.approx(0.4), "matthews": 0.0}
     assert one.tables["accuracy"][:, 0].tolist() == [0, 0, 1, 0]
+
+
+def test_several_labels_are_the_best_ones_of_the_training_rows() -> None:
+    train, held_out = [(1, 0, 0), (1, 1, 0), (1, 0, 1)], [(1, 0, 0), (0, 1, 0)]
+    metrics = ("micro-f1", "subset-accuracy")
+    one = found(task_of("multi-label-classification", metrics, train, held_out, ("a", "b", "c")))
+    assert one is not None
+    assert "'a'" in one.answer
+    assert "'b'" not in one.answer
+    assert one.metrics == {"micro-f1": 0.5, "subset-accuracy": 0.5}
 
 
 def test_a_constant_number_correlates_with_nothing() -> None:

@@ -26,6 +26,7 @@ from formwright.train.recipe import Recipe
 # steps, and the share of the first loss that must be left at most
 EFFORT = {
     "sequence-classification": (60, 0.5),
+    "multi-label-classification": (60, 0.7),
     "regression": (60, 0.5),
     "masked-lm": (60, 0.95),
     "causal-lm": (60, 0.9),

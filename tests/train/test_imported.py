@@ -12,6 +12,7 @@ from formwright.nn.build import build
 from formwright.nn.heads import HeadSpec
 from formwright.nn.hf.imported import Imported
 from formwright.nn.settings import Settings
+from formwright.tasks.rows import Splits, TextRows
 from formwright.tasks.task import Task
 from formwright.train.fit import Training, fresh_model
 from formwright.train.imported import head_fits, task_model
@@ -21,6 +22,8 @@ from formwright.train.recipe import Recipe
 TRAINING = Training(Recipe(1), length=16)
 TWO = HeadSpec("sequence-classification", 2)
 NAMES = TASK.labels
+_ROWS = TextRows((("good",), ("bad",)), ((1, 0), (1, 1)))
+SEVERAL = Task("several", "multi-label-classification", "micro-f1", lambda: Splits(_ROWS, _ROWS, None), labels=NAMES)
 
 
 def imported(spec: HeadSpec | None, labels: tuple[str, ...] = (), card: Card = ENCODER) -> Imported:
@@ -41,6 +44,9 @@ def imported(spec: HeadSpec | None, labels: tuple[str, ...] = (), card: Card = E
         (SPANS, HeadSpec("span-extraction", 2), (), True),
         (SPANS, HeadSpec("span-extraction"), ("a", "b"), True),
         (SPANS, TWO, (), False),
+        (TASK, HeadSpec("sequence-classification", 2, multi_label=True), NAMES, False),
+        (SEVERAL, HeadSpec("sequence-classification", 2, multi_label=True), NAMES, True),
+        (SEVERAL, TWO, NAMES, False),
     ],
     ids=str,
 )

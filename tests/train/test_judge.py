@@ -39,6 +39,23 @@ def test_classes_are_judged_by_hand() -> None:
     assert judge(stub, prepared, prepared.validation) == {"accuracy": 3 / 5, "f1": 0.5}
 
 
+def test_labels_are_given_where_their_sigmoid_is_above_a_half() -> None:
+    texts = ("good", "good bad", "bad", "other")
+    rows = TextRows(tuple((text,) for text in texts), ((1, 0), (1, 1), (1, 1), (0, 0)))
+    metrics = ("micro-f1", "macro-f1", "subset-accuracy")
+    task = replace(task_of("multi-label-classification", "micro-f1", rows, labels=2), metrics=metrics)
+    prepared = prepare(task, ENCODER, LENGTH)
+    good, bad = (prepared.text_tokeniser.encode([word])[0][0] for word in ("good", "bad"))
+    stub = Stub(lambda tokens: torch.stack([(tokens == word).any(1) * 0.02 - 0.01 for word in (good, bad)], -1))
+    # found 10 11 01 00, wanted 10 11 11 00: 4 of 5 labels, and no other
+    assert judge(stub, prepared, prepared.validation) == {
+        "micro-f1": pytest.approx(8 / 9),
+        "macro-f1": pytest.approx((0.8 + 1) / 2),
+        "subset-accuracy": 0.75,
+    }
+    assert truths(prepared.validation).shape == (4, 2)
+
+
 def test_images_are_judged_by_hand() -> None:
     pixels = np.zeros((3, 1, 8, 8), np.float32)
     pixels[1] = 1.0

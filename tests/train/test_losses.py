@@ -8,7 +8,7 @@ from scipy.special import log_softmax, softmax
 from formwright.core.errors import UnknownName
 from formwright.tasks.task import Kind
 from formwright.train.batch import Batch
-from formwright.train.losses import LOSSES, distillation, hidden_distance, loss_of, spans
+from formwright.train.losses import LOSSES, binary_distillation, distillation, hidden_distance, loss_of, spans
 
 GENERATOR = torch.Generator().manual_seed(0)
 NOTHING = torch.zeros(1)
@@ -30,6 +30,22 @@ def test_every_kind_of_task_and_nothing_else_has_a_loss() -> None:
 def test_numbers_are_squared_errors() -> None:
     loss = loss_of("regression")(torch.tensor([[1.0], [3.0]]), Batch(NOTHING, torch.tensor([0, 5])))
     assert float(loss) == pytest.approx((1 + 4) / 2)
+
+
+def test_several_labels_are_binary_cross_entropies() -> None:
+    scores, labels = torch.tensor([[2.0, -1.0], [0.0, 3.0]]), torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    shares = 1 / (1 + np.exp(-scores.numpy()))
+    expected = -np.mean(np.log(np.where(labels.numpy() == 1, shares, 1 - shares)))
+    loss = loss_of("multi-label-classification")(scores, Batch(NOTHING, labels))
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+
+
+def test_distillation_of_several_labels_compares_each_by_itself() -> None:
+    student, teacher = torch.tensor([[1.0, -2.0]]), torch.tensor([[0.5, 3.0]])
+    wanted, given = (1 / (1 + np.exp(-side.numpy() / 2)) for side in (teacher, student))
+    divergence = wanted * np.log(wanted / given) + (1 - wanted) * np.log((1 - wanted) / (1 - given))
+    assert float(binary_distillation(student, teacher, 2.0)) == pytest.approx(divergence.mean() * 4, rel=1e-5)
+    assert float(binary_distillation(teacher, teacher)) == pytest.approx(0, abs=1e-6)
 
 
 def test_spans_never_point_at_padding() -> None:

@@ -15,6 +15,7 @@ from formwright.cli.compress_sizes import NAS_BERT, Manner, Wishes, compress_siz
 from formwright.cli.conduct import Interrupted
 from formwright.cli.output import note
 from formwright.cli.program import call, command_line
+from formwright.cli.task_options import LabelOption, TaskKindOption
 from formwright.core.errors import IllegalInput
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ def compress(
             rich_help_panel=panels.DATA,
         ),
     ] = "",
-    label: Annotated[str, typer.Option(help="Label column of your own file.", rich_help_panel=panels.DATA)] = "",
+    label: LabelOption = "",
+    task_kind: TaskKindOption = "",
     official_dev: Annotated[
         bool,
         typer.Option(
@@ -268,7 +270,7 @@ def compress(
     if order not in ORDERS:
         raise IllegalInput(f"--order is {', '.join(ORDERS)}, not {order!r}")
     columns = tuple(part.strip() for part in text.split(",") if part.strip())
-    choice = TaskChoice(task, None if data is None else str(data), official_dev, columns, label, rows)
+    choice = TaskChoice(task, None if data is None else str(data), official_dev, columns, label, rows, task_kind)
     folder = out or usual_folder(model, task)
     job = Job(
         model=str(Path(model).resolve()) if model and os.path.isdir(model) else model,

@@ -14,6 +14,7 @@ from formwright.cli.output import echo, note, print_json, print_table, report_cu
 from formwright.cli.progress import clock, showing
 from formwright.cli.record import Identity
 from formwright.cli.study_run import Wishes, search_and_deliver, sitting_json
+from formwright.cli.task_options import print_warnings
 from formwright.compress.folders import RECORD, Folders, read_stored, write_json
 from formwright.compress.job import Job, Started
 from formwright.compress.pacing import Pacing, Schedule
@@ -61,6 +62,7 @@ class Compression:
     def conduct(self) -> None:
         """Do everything that is not done yet, and print what came out."""
         started = self.job.started()
+        print_warnings(started.begun.prepared.task)
         folders = Folders(self.out)
         identity = Identity(_plain(asdict(started.job)), started.begun.digests(), RECORD, "compression")
         identity.refuse(self.out, self.force)

@@ -15,6 +15,7 @@ _BY_TASK = {
     "task",
     "target",
     "label",
+    "task_kind",
     "official_dev",
     "teacher_epochs",
     "epochs",

@@ -10,6 +10,7 @@ import typer
 from formwright.cli import panels
 from formwright.cli.output import report_cut
 from formwright.cli.program import command_line
+from formwright.cli.task_options import LabelOption, TaskKindOption, print_warnings
 from formwright.core.errors import IllegalInput
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def search(
     text: Annotated[
         str, typer.Option(help="Text columns of your own file, separated by commas.", rich_help_panel=panels.DATA)
     ] = "",
-    label: Annotated[str, typer.Option(help="Label column of your own file.", rich_help_panel=panels.DATA)] = "",
+    label: LabelOption = "",
+    task_kind: TaskKindOption = "",
     official_dev: Annotated[
         bool,
         typer.Option(
@@ -282,8 +284,11 @@ def search(
     _refuse_idle_tolerance(tolerance, patience)
     if (trials, seconds, spend_steps, patience) == (None,) * 4:
         trials = basis.trials
-    chosen = TaskChoice(task, None if data is None else str(data), official_dev, tuple(_words(text)), label, rows)
+    chosen = TaskChoice(
+        task, None if data is None else str(data), official_dev, tuple(_words(text)), label, rows, task_kind
+    )
     found = find_task(chosen)
+    print_warnings(found)
     own = f"{(proxy or [DEFAULT_PROXY])[0]}:max" if evaluator == "proxy" else _own_goal(found)
     objectives = _objectives(own, maximise or [], minimise or list(basis.minimise))
     name = searcher or basis.searcher or usual_searcher(find_space(space), len(objectives))

@@ -12,6 +12,7 @@ from formwright.cli.named import NamedCard, find
 from formwright.cli.output import echo, large, print_drawing, print_json, print_json_with, print_table
 from formwright.cli.show_study import is_study, show_study
 from formwright.cli.show_task import PREFIX, TaskWishes, show_task
+from formwright.cli.task_options import LabelOption, TaskKindOption
 from formwright.core.errors import IllegalInput
 from formwright.core.files import write_whole
 
@@ -72,15 +73,14 @@ def show(
             rich_help_panel=panels.DATA,
         ),
     ] = None,
-    label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Label column of your own file.", rich_help_panel=panels.DATA)
-    ] = None,
+    label: LabelOption = "",
+    task_kind: TaskKindOption = "",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
     ] = False,
 ) -> None:
     """Show a space (size, genes, samples), a design (drawing, costs), a task (sizes, examples) or a study (trials)."""
-    of_task = TaskWishes(data, official_dev, text, label)
+    of_task = TaskWishes(data, official_dev, text, label, task_kind)
     if name.startswith(PREFIX):
         _refuse(name, ["--sample"] * bool(sample) + ["--svg"] * bool(svg))
         return show_task(name.removeprefix(PREFIX), of_task, as_json)

@@ -1,8 +1,7 @@
 """`formwright show task:NAME`: what a task asks, and how its rows look. The test rows stay closed."""
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +23,13 @@ class TaskWishes:
     data: Path | None
     official_dev: bool
     text: str | None
-    label: str | None
+    label: str
+    kind: str
 
     def given(self) -> list[str]:
         """List the options that were given."""
         options = {"--data": self.data, "--official-dev": self.official_dev, "--text": self.text, "--label": self.label}
+        options["--task-kind"] = self.kind
         return [name for name, value in options.items() if value]
 
 
@@ -37,7 +38,7 @@ def show_task(name: str, wishes: TaskWishes, as_json: bool) -> None:
     from formwright.tasks import load_task
 
     text = tuple(column.strip() for column in (wishes.text or "").split(",") if column.strip())
-    facts = _facts(load_task(name, wishes.data, wishes.official_dev, text, wishes.label or ""))
+    facts = _facts(load_task(name, wishes.data, wishes.official_dev, text, wishes.label, wishes.kind))
     if as_json:
         print_json(facts)
     else:
@@ -51,6 +52,7 @@ def _facts(task: "Task") -> dict[str, Any]:
         "kind": "task",
         "name": task.name,
         "task_kind": task.kind,
+        "guess": task.guess,
         "about": task.about,
         "metric": task.metric,
         "metrics": list(task.metrics),
@@ -59,6 +61,7 @@ def _facts(task: "Task") -> dict[str, Any]:
         "validation": len(view.validation),
         "test": "kept for the final evaluation" if task.has_test else "none",
         "division": task.division,
+        "warnings": [asdict(warning) for warning in task.warnings],
         "labels": _labels(task, view.train, view.validation),
         "scores": _scores(view.train) if task.kind == "regression" else None,
         "words": _words(columns),
@@ -113,9 +116,11 @@ def _tokens(task: "Task") -> dict[str, Any] | None:
 
 
 def _labels(task: "Task", train: Any, validation: Any) -> list[dict[str, Any]]:
+    from formwright.tasks.data_warnings import class_counts
+
     if not task.labels:
         return []
-    counts = [Counter(int(label) for label in rows.labels) for rows in (train, validation)]
+    counts = [class_counts([rows], len(task.labels)) for rows in (train, validation)]
     return [
         {"name": name, "train": counts[0][index], "validation": counts[1][index]}
         for index, name in enumerate(task.labels)
@@ -129,7 +134,10 @@ def _scores(rows: Any) -> dict[str, float]:
 def _example(task: "Task", columns: dict[str, Sequence[Any]], row: int) -> dict[str, Any]:
     example = {name: values[row] for name, values in columns.items()}
     if task.labels:
-        example["label"] = task.labels[example["label"]]
+        label = example["label"]
+        several = isinstance(label, tuple)
+        names = [name for place, name in enumerate(task.labels) if (label[place] if several else label == place)]
+        example["label"] = tuple(names) if several else names[0]
     return example
 
 
@@ -137,7 +145,7 @@ def _print(facts: dict[str, Any]) -> None:
     echo(f"{facts['name']}: {facts['about']}\n")
     chance = "" if facts["chance"] is None else f" (chance: {facts['chance']:.3g})"
     lines = {
-        "kind": facts["task_kind"],
+        "kind": "; ".join(part for part in (facts["task_kind"], facts["guess"]) if part),
         "metric": facts["metric"] + chance,
         "reported": ", ".join(facts["metrics"]),
         "train": f"{facts['train']:,} rows",
@@ -149,6 +157,8 @@ def _print(facts: dict[str, Any]) -> None:
         "scores": _joined(facts["scores"]),
     }
     print_table(["fact", "value"], [(name, value) for name, value in lines.items() if value])
+    if facts["warnings"]:
+        print_table(["warning"], [(_short(warning["message"]),) for warning in facts["warnings"]])
     if facts["labels"]:
         rows = [(_short(label["name"]), f"{label['train']:,}", f"{label['validation']:,}") for label in facts["labels"]]
         print_table(["label", ">train", ">validation"], rows)

@@ -10,6 +10,7 @@ from formwright.cli import panels
 from formwright.cli.conduct import Interrupted
 from formwright.cli.output import echo, note, print_json, print_table
 from formwright.cli.program import call
+from formwright.cli.task_options import LabelOption, TaskKindOption
 from formwright.cli.train_job import Finished, Job
 from formwright.core.errors import IllegalInput
 
@@ -32,7 +33,8 @@ def train(
     text: Annotated[
         str, typer.Option(help="Text columns of your own file, separated by commas.", rich_help_panel=panels.DATA)
     ] = "",
-    label: Annotated[str, typer.Option(help="Label column of your own file.", rich_help_panel=panels.DATA)] = "",
+    label: LabelOption = "",
+    task_kind: TaskKindOption = "",
     official_dev: Annotated[
         bool,
         typer.Option(
@@ -219,6 +221,7 @@ def train(
         data=None if data is None else str(data),
         text=tuple(part.strip() for part in text.split(",") if part.strip()),
         label=label,
+        task_kind=task_kind,
         official_dev=official_dev,
         rows=rows,
         steps=steps,

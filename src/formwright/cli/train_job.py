@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from formwright.cli.conduct import conducted
 from formwright.cli.output import note, report_cut
 from formwright.cli.record import Identity
+from formwright.cli.task_options import print_warnings
 from formwright.core.errors import IllegalInput
 from formwright.train.interrupt import Interruption, gentle_interruption
 
@@ -74,6 +75,7 @@ class Job:
     distil_labels: float = 0.5
     distil_hidden: float = 1.0
     beams: int = 1
+    task_kind: str = ""
 
     @property
     def usual_folder(self) -> Path:
@@ -93,6 +95,7 @@ class Job:
             _refuse_half_letters(name)
         choose_device(self.device)
         task = read_task(self)
+        print_warnings(task)
         start = begin(self, task)
         if test:
             _refuse_untestable(task, out)

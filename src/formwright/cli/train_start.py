@@ -119,7 +119,7 @@ class Start:
 def read_task(job: "Job") -> Task:
     """Find the task of a job: a name, or a file of the user's own."""
     data = None if job.data is None else Path(job.data)
-    task = load_task(job.task, data, job.official_dev, job.text, job.label)
+    task = load_task(job.task, data, job.official_dev, job.text, job.label, job.task_kind)
     return task if job.rows is None else shortened(task, job.rows)
 
 

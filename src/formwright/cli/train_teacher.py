@@ -94,6 +94,9 @@ def _why(imported: Imported, task: Task) -> str:
         return f"its head is for {imported.head.task}, the task is {task.kind}"
     if imported.head.labels != wanted.labels:
         return f"it answers with {imported.head.labels} labels, the task has {wanted.labels}"
+    if imported.head.multi_label != wanted.multi_label:
+        gives = "any number of labels" if imported.head.multi_label else "one class"
+        return f"it gives {gives} for a row, and the task is {task.kind}"
     return f"its labels are {', '.join(imported.labels)}, those of the task {', '.join(task.labels)}"
 
 

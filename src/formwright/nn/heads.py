@@ -21,10 +21,14 @@ Task = Literal[
 
 @dataclass(frozen=True)
 class HeadSpec:
-    """Say which question a head answers, and with how many labels; one label of a sequence is a regression."""
+    """Say which question a head answers, and with how many labels; one label of a sequence is a regression.
+
+    With `multi_label` a sequence may have several of its labels, or none: those whose sigmoid is above 0.5.
+    """
 
     task: Task
     labels: int = 2
+    multi_label: bool = False
 
 
 class SequenceHead(nn.Module):

@@ -19,7 +19,7 @@ from formwright.search.fronts import best_of, front, longest
 from formwright.search.scores import goals_of
 from formwright.space.space import Space
 from formwright.study.conclusion import Comparison
-from formwright.study.events import Event
+from formwright.study.events import Event, noted_warnings
 from formwright.study.ledger import Clock, Ledger
 from formwright.study.replay import Replay
 from formwright.study.sitting import Sitting, last_sitting
@@ -51,6 +51,7 @@ class StudyFacts:
     comparisons: Mapping[str, Comparison] = field(default_factory=dict, hash=False)
     length: int = 128
     sitting: Sitting | None = None
+    data_warnings: tuple[str, ...] = ()
     version: str = __version__
 
     @property
@@ -132,6 +133,7 @@ def study_facts(log: Log, space: Space | None) -> StudyFacts:
         comparisons=comparisons_in(events),
         length=_length(log.config),
         sitting=last_sitting(events),
+        data_warnings=tuple(str(warning["message"]) for warning in noted_warnings(events)),
     )
 
 

@@ -25,6 +25,7 @@ def header(facts: StudyFacts) -> Markup:
         tag("p", "Formwright study ", tag("b", facts.name), class_="kicker"),
         tag("h1", title),
         tag("p", what_was_found(facts), class_="finding"),
+        *(tag("p", f"Warning about the data: {warning}", class_="note") for warning in facts.data_warnings),
         _chips(facts),
         _command(facts.command),
         _tiles(facts),

@@ -163,7 +163,7 @@ def _searcher(config: Config, space: Space, limits: Limits) -> Searcher:
 def find_task(choice: TaskChoice) -> Task:
     """Find the task of a study."""
     data = None if choice.data is None else Path(choice.data)
-    task = load_task(choice.name, data, choice.official_dev, choice.text, choice.label)
+    task = load_task(choice.name, data, choice.official_dev, choice.text, choice.label, choice.kind)
     return task if choice.rows is None else shortened(task, choice.rows)
 
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TaskChoice:
-    """Name a task and where its rows come from."""
+    """Name a task and where its rows come from; `kind` says what its labels are, where that is not to be guessed."""
 
     name: str
     data: str | None = None
@@ -27,6 +27,7 @@ class TaskChoice:
     text: tuple[str, ...] = ()
     label: str = ""
     rows: int | None = None
+    kind: str = ""
 
 
 @dataclass(frozen=True)

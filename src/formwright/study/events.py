@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from formwright.core.errors import IllegalInput
 
+DATA_WARNINGS = "data_warnings"  # in the events that begin a run
 Kind = Literal["started", "asked", "claimed", "told", "failed", "stopped", "note"]
 Outcome = Literal["told", "failed"]
 
@@ -88,3 +89,9 @@ def _refuse_other_keys(value: object, where: str) -> None:
     elif isinstance(value, list | tuple):
         for item in value:
             _refuse_other_keys(item, where)
+
+
+def noted_warnings(events: Iterable[Event]) -> list[dict[str, Any]]:
+    """Give the warnings about the rows of a study's task that its log holds: kind, count and message of each."""
+    noted = [event.data[DATA_WARNINGS] for event in events if event.kind == "started" and DATA_WARNINGS in event.data]
+    return list(noted[0]) if noted else []

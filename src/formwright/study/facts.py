@@ -6,7 +6,7 @@ from formwright.arch.card import Card
 from formwright.core.records import Objective, Trial
 from formwright.cost import COSTS
 from formwright.search.fronts import front
-from formwright.study.events import Event
+from formwright.study.events import Event, noted_warnings
 from formwright.study.ledger import Clock
 from formwright.study.limits import ALWAYS, LATENCY, cost
 from formwright.study.place import Opened
@@ -28,6 +28,7 @@ def study_json(opened: Opened) -> dict[str, Any]:
         "kind": "study",
         "name": opened.place.name,
         "config": opened.config.to_json(),
+        "data_warnings": noted_warnings(events),
         "trials": [_trial(trial, opened.config.training.length) for trial in history.trials],
         "best": [trial.number for trial in best],
         "seconds": ledger.elapsed,

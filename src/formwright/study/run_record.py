@@ -6,6 +6,7 @@ from typing import Any
 
 from formwright.core.errors import IllegalInput
 from formwright.study.config import TaskChoice
+from formwright.study.events import DATA_WARNINGS
 from formwright.study.identity import own_name
 from formwright.study.log import Log
 from formwright.tasks.contents import changes, contents
@@ -31,7 +32,9 @@ class RunOptions:
 
 def begin_run(log: Log, options: RunOptions, task: Task, notes: Mapping[str, Any]) -> None:
     """Note that a run begins: with which options, on which data, and what else it notes."""
-    log.append("started", own_name(), {"begins": True, _RUN: asdict(options), _DATA: contents(task), **notes})
+    warnings = [asdict(warning) for warning in task.warnings]
+    data = {_DATA: contents(task), **({DATA_WARNINGS: warnings} if warnings else {})}
+    log.append("started", own_name(), {"begins": True, _RUN: asdict(options), **data, **notes})
 
 
 def last_options(log: Log) -> RunOptions:

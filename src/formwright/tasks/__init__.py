@@ -12,6 +12,7 @@ from formwright.tasks.corpora import CORPORA, corpus_task
 from formwright.tasks.glue import glue_task
 from formwright.tasks.glue_specs import GLUE
 from formwright.tasks.hub import hub_task
+from formwright.tasks.labels import kind_named
 from formwright.tasks.own import own_task
 from formwright.tasks.squad import Version, squad_task
 from formwright.tasks.tables import format_of
@@ -43,34 +44,37 @@ def load_task(
     official_dev: bool = False,
     text: tuple[str, ...] = (),
     label: str = "",
+    kind: str = "",
 ) -> Task:
     """Return the task that a name stands for.
 
     That is a builtin task; one of `FROM_DATA`, read from the folder `data` or else, but for `CORPORA`, fetched from the
     Hugging Face hub; a table or a folder of tables, as in `own_task`; or a dataset `owner/name[:config]` of the hub.
-    `text` and `label` name the columns of the latter two. `official_dev` keeps a given validation set whole, without a
-    test if need be.
+    `text` and `label` name the columns of the latter two, and `kind` (one of `TASK_KINDS`) says what their labels are,
+    which is guessed otherwise. `official_dev` keeps a given validation set whole, without a test if need be.
     """
     name = _ALIASES.get(name, name)
     if name in TASKS.names():
-        _refuse(name, data=data, official_dev=official_dev, text=text, label=label)
+        _refuse(name, data=data, official_dev=official_dev, text=text, label=label, task_kind=kind)
         return TASKS.get(name)
-    given = {"data": None if data is None else str(data), "official_dev": official_dev, "text": text, "label": label}
-    return replace(_outside(name, data, official_dev, text, label), load={"name": name, **given})
+    given = {"official_dev": official_dev, "text": text, "label": label, "kind": kind}
+    found = _outside(name, data, official_dev, text, label, kind)
+    return replace(found, load={"name": name, "data": None if data is None else str(data), **given})
 
 
-def _outside(name: str, data: Path | None, official_dev: bool, text: tuple[str, ...], label: str) -> Task:
+def _outside(name: str, data: Path | None, official_dev: bool, text: tuple[str, ...], label: str, kind: str) -> Task:
     """Load a task that is not built in."""
+    named = kind_named(kind)
     if name in FROM_DATA:
-        _refuse(name, text=text, label=label)
+        _refuse(name, text=text, label=label, task_kind=kind)
         return _from_data(name, data, official_dev)
     _refuse(name, data=data)
     if _is_a_path(name):
-        return own_task(name, text or ("sentence",), label or "label", official_dev=official_dev)
+        return own_task(name, text or ("sentence",), label or "label", named, official_dev)
     known = [*TASKS.names(), *FROM_DATA]
     if name.count("/") != 1 or name.partition("/")[0] in {other.partition("/")[0] for other in known}:
         raise UnknownName("task", name, sorted(known))
-    return hub_task(name, text, label or "label", official_dev)
+    return hub_task(name, text, label or "label", official_dev, named)
 
 
 def text_columns(load: Mapping[str, Any]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from itertools import accumulate
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.tasks.draw import shuffled
-from formwright.tasks.rows import Splits, TextRows
+from formwright.tasks.rows import Label, Splits, TextRows
 
 SEED = 0
 BY_CLASS = ", stratified by class"
@@ -65,7 +65,10 @@ def _same_texts(rows: TextRows) -> list[list[int]]:
     return list(same.values())
 
 
-def _classes(label: int | float) -> tuple[int | float, ...]:
+def _classes(label: Label) -> tuple[int | float, ...]:
+    """List the classes of a label: one, or of several labels those that the row has."""
+    if isinstance(label, tuple):
+        return tuple(place for place, has in enumerate(label) if has)
     return (label,)
 
 

@@ -1,12 +1,14 @@
 """Make a task of tables whose labels nobody described: learn what they mean, and divide the rows."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from formwright.core.errors import IllegalInput
 from formwright.tasks.divide import BY_CLASS, SEED, divide, divide_by_class, hold_out
+from formwright.tasks.label_lists import gathered
 from formwright.tasks.labels import LabelKind, Labelling, learn_labels
+from formwright.tasks.multi_label import best_constant, micro_f1
 from formwright.tasks.rows import Splits, TextRows
 from formwright.tasks.tables import Table
 from formwright.tasks.task import Task
@@ -20,13 +22,18 @@ class Found:
     splits: Splits[TextRows]
 
 
-def find_rows(tables: Mapping[str, Table], kind: LabelKind | None, official_dev: bool) -> Found:
+def find_rows(
+    tables: Mapping[str, Table], kind: LabelKind | None, official_dev: bool, columns: Sequence[str] = ()
+) -> Found:
     """Turn tables named train, and where there are any validation and test, into splits.
 
-    Classes are those of the training table. What is missing is divided off: validation and test from training,
+    The last column holds the labels; where `columns` are several, that many last ones do, each of 0 and 1 for one
+    label. Classes are those of the training table. What is missing is divided off: validation and test from training,
     validation from training, or the test from validation, unless `official_dev` keeps validation whole.
     """
-    labelling = learn_labels(tables["train"], kind)
+    if len(columns) > 1:
+        tables = {name: gathered(table, columns) for name, table in tables.items()}
+    labelling = learn_labels(tables["train"], kind, columns)
     rows = {name: labelling.rows(table) for name, table in tables.items()}
     if not any(text.strip() for row in rows["train"].texts for text in row):
         raise IllegalInput(f"all texts of {tables['train'].where} are empty; name another column of text")
@@ -51,15 +58,33 @@ def _divided(rows: Mapping[str, TextRows], official_dev: bool, by_class: bool) -
 
 
 def text_task(name: str, source: Callable[[], Splits[TextRows]], found: Found, about: str) -> Task:
-    """Make the task: accuracy for classes, with F1 where there are two; Pearson and Spearman for scores."""
-    labels = found.labelling.names
-    scores = found.labelling.kind == "regression"
-    metrics = ("pearson", "spearman") if scores else ("accuracy", "f1") if len(labels) == 2 else ("accuracy",)
-    chance = 0.0 if scores else _share_of_the_commonest(found.splits)
-    return Task(name, found.labelling.kind, metrics[0], source, metrics, labels, chance, about)
+    """Make the task.
+
+    Metrics are accuracy for classes, with F1 where there are two; micro-F1, macro-F1 and subset accuracy for several
+    labels; Pearson and Spearman for scores.
+    """
+    labelling = found.labelling
+    metrics = _METRICS[labelling.kind]
+    if labelling.kind == "sequence-classification" and len(labelling.names) == 2:
+        metrics = (*metrics, "f1")
+    chance, names = _chance(found), labelling.names
+    task = Task(name, labelling.kind, metrics[0], source, metrics, names, chance, about)
+    return replace(task, guess=labelling.guess)
 
 
-def _share_of_the_commonest(splits: Splits[TextRows]) -> float:
-    """Give the accuracy, in validation, of always answering what is most common in training."""
-    commonest = Counter(splits.train.labels).most_common(1)[0][0]
-    return splits.validation.labels.count(commonest) / len(splits.validation)
+_METRICS: dict[LabelKind, tuple[str, ...]] = {
+    "sequence-classification": ("accuracy",),
+    "multi-label-classification": ("micro-f1", "macro-f1", "subset-accuracy"),
+    "regression": ("pearson", "spearman"),
+}
+
+
+def _chance(found: Found) -> float:
+    """Give the score, in validation, of always answering what is best in training: the commonest class or labels."""
+    train, validation = found.splits.train.labels, found.splits.validation.labels
+    if found.labelling.kind == "regression":
+        return 0.0
+    if found.labelling.kind == "sequence-classification":
+        commonest = Counter(train).most_common(1)[0][0]
+        return validation.count(commonest) / len(validation)
+    return micro_f1([best_constant(train)] * len(validation), validation)

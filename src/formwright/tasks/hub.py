@@ -8,6 +8,8 @@ from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
 from formwright.core.remember import remember, remembers
 from formwright.tasks.from_tables import Found, find_rows, text_task
+from formwright.tasks.label_lists import label_columns
+from formwright.tasks.labels import LabelKind
 from formwright.tasks.lines import Faults
 from formwright.tasks.rows import Splits, TextRows
 from formwright.tasks.tables import Table, missing, written
@@ -35,19 +37,27 @@ class HubRows:
     text: tuple[str, ...]
     label: str
     official_dev: bool
+    kind: LabelKind | None = None
 
     def __call__(self) -> Splits[TextRows]:
         """Return all rows, fetched on the first call in a process."""
         return _found(self).splits
 
 
-def hub_task(name: str, text: tuple[str, ...] = (), label: str = "label", official_dev: bool = False) -> Task:
+def hub_task(
+    name: str,
+    text: tuple[str, ...] = (),
+    label: str = "label",
+    official_dev: bool = False,
+    kind: LabelKind | None = None,
+) -> Task:
     """Make a task of the dataset `owner/name` or `owner/name:config`.
 
-    Where no columns of `text` are named, those that hold strings are taken, if there are one or two.
+    Where no columns of `text` are named, those that hold strings are taken, if there are one or two. Labels are read as
+    `own_task` reads them; a feature that is a list of classes has several for each row.
     """
     dataset, _, config = name.partition(":")
-    source = HubRows(dataset, config or None, text, label, official_dev)
+    source = HubRows(dataset, config or None, text, label, official_dev, kind)
     return text_task(name, source, _found(source), f"column {label} of the Hugging Face dataset {name}")
 
 
@@ -65,19 +75,24 @@ def hub_tables(name: str, config: str | None, otherwise: str) -> Dataset:
         ) from error
 
 
-def hub_table(dataset: Dataset, split: str, text: Sequence[str], label: str) -> Table:
+def hub_table(dataset: Dataset, split: str, text: Sequence[str], *label: str) -> Table:
     """Take columns of one split; classes are written by their names."""
     where = f"split {split} of {dataset.name}"
     if split not in dataset.splits:
         raise IllegalInput(f"{dataset.name} has no split {split!r}; it has {', '.join(dataset.splits) or 'none'}")
     rows = dataset.splits[split]
-    for column in (*text, label):
+    for column in (*text, *label):
         if column not in rows.features:
             raise IllegalInput(f"{where}: {missing(column, list(rows.features))}")
-    names = getattr(rows.features[label], "names", None)
-    labels = [_named(value, names) for value in rows[label]]
+    labels = [[_named(value, _class_names(rows.features[column])) for value in rows[column]] for column in label]
     texts = [_texts(rows[column], column, Faults(where, "row")) for column in text]
-    return Table(where, tuple(zip(*texts, labels, strict=True)), tuple(range(1, len(labels) + 1)), unit="row")
+    return Table(where, tuple(zip(*texts, *labels, strict=True)), tuple(range(1, len(labels[0]) + 1)), unit="row")
+
+
+def _class_names(feature: Any) -> Sequence[str] | None:
+    """List the names of the classes of a feature, or of the lists that it holds."""
+    found: Sequence[str] | None = getattr(getattr(feature, "feature", feature), "names", None)
+    return found
 
 
 def _texts(values: Iterable[Any], column: str, faults: Faults) -> list[str]:
@@ -96,6 +111,8 @@ def check_datasets() -> None:
 
 
 def _named(value: Any, names: Sequence[str] | None) -> str:
+    if isinstance(value, list):
+        return written([_named(one, names) for one in value])
     if names is None:
         return "" if value is None else written(value)
     return names[value] if isinstance(value, int) and 0 <= value < len(names) else ""
@@ -106,16 +123,17 @@ def _found(source: HubRows) -> Found:
     dataset = hub_tables(source.name, source.config, _ELSE)
     held = next((name for name in _VALIDATION if name in dataset.splits), None)
     splits = {"train": "train", "validation": held, "test": "test" if "test" in dataset.splits else None}
-    text = source.text or _text_columns(dataset, source.label)
-    tables = {role: hub_table(dataset, split, text, source.label) for role, split in splits.items() if split}
+    labels = label_columns(source.label)
+    text = source.text or _text_columns(dataset, labels)
+    tables = {role: hub_table(dataset, split, text, *labels) for role, split in splits.items() if split}
     if "test" in tables and not all(row[-1] for row in tables["test"].rows):
         del tables["test"]  # a test without answers
-    return find_rows(tables, None, source.official_dev)
+    return find_rows(tables, source.kind, source.official_dev, labels)
 
 
-def _text_columns(dataset: Dataset, label: str) -> tuple[str, ...]:
+def _text_columns(dataset: Dataset, labels: Sequence[str]) -> tuple[str, ...]:
     features = next(iter(dataset.splits.values())).features
-    found = tuple(name for name, feature in features.items() if _holds_text(feature) and name != label)
+    found = tuple(name for name, feature in features.items() if _holds_text(feature) and name not in labels)
     if not 1 <= len(found) <= 2:
         raise IllegalInput(f"{dataset.name} has the columns {', '.join(features)}; name one or two of them with --text")
     return found

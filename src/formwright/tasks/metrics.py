@@ -10,10 +10,13 @@ from numpy.typing import ArrayLike
 
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.tasks.bleu import bleu, same_text, same_text_rows
+from formwright.tasks.multi_label import macro_f1, micro_f1, subset_accuracy, subset_hits
 from formwright.tasks.resampled import (
     BLEU,
     F1,
+    MACRO_F1,
     MATTHEWS,
+    MICRO_F1,
     PEARSON,
     PERPLEXITY,
     SPEARMAN,
@@ -29,8 +32,9 @@ from formwright.tasks.span_metrics import exact_match, exact_rows, span_f1, span
 class Metric:
     """A name, a function of (predictions, truth), which way is better, and the range of possible values.
 
-    Both are labels or scores; for answers in words they are a text for each row, and the texts that are right.
-    `own_rows` computes it on resampled rows; a metric of numbers can do without.
+    Both are labels or scores, or rows of 0 and 1 where each row may have several labels; for answers in words they are
+    a text for each row, and the texts that are right. `own_rows` computes it on resampled rows; a metric of numbers can
+    do without.
     """
 
     name: str
@@ -102,6 +106,9 @@ METRICS: dict[str, Metric] = {
         Metric("pearson", pearson, range=(-1.0, 1.0), own_rows=PEARSON),
         Metric("spearman", spearman, range=(-1.0, 1.0), own_rows=SPEARMAN),
         Metric("perplexity", perplexity, "min", (1.0, math.inf), own_rows=PERPLEXITY),
+        Metric("micro-f1", micro_f1, own_rows=MICRO_F1),
+        Metric("macro-f1", macro_f1, own_rows=MACRO_F1),
+        Metric("subset-accuracy", subset_accuracy, own_rows=shares(subset_hits)),
         Metric("exact", exact_match, own_rows=shares(exact_rows)),
         Metric("span-f1", span_f1, own_rows=shares(span_f1_rows)),
         Metric("bleu", bleu, range=(0.0, 100.0), own_rows=BLEU),

@@ -8,6 +8,7 @@ from pathlib import Path
 from formwright.core.errors import IllegalInput
 from formwright.core.remember import remember, remembers
 from formwright.tasks.from_tables import Found, find_rows, text_task
+from formwright.tasks.label_lists import label_columns
 from formwright.tasks.labels import LabelKind
 from formwright.tasks.rows import Splits, TextRows
 from formwright.tasks.tables import FORMATS, column_names, format_of, read_table
@@ -43,17 +44,20 @@ def own_task(
 ) -> Task:
     """Make a task of a CSV, TSV or JSON file, or of a folder with a file each for train, validation and test.
 
-    `text` names one or two columns of sentences. Labels are scores where all are numbers and some have a fraction, and
-    names of classes otherwise, unless `kind` decides. Files in a folder are called train, validation (or valid, val,
-    dev) and test. A single file is divided 80/10/10 by a fixed seed, stratified by class; in a folder, validation and
-    test are divided off where there is no labelled file for them. `official_dev` keeps a validation file whole, without
-    a test if need be. `Task.origins` tells which rows of the files each split holds.
+    `text` names one or two columns of sentences, and `label` the column of labels, or several of 0 and 1, as in
+    `toxic,insult`, one for each label that a row may have. Unless `kind` decides, labels are lists where all are in
+    brackets, scores where all are numbers and some have a fraction, and names of classes otherwise. Files in a folder
+    are called train, validation (or valid, val, dev) and test. A single file is divided 80/10/10 by a fixed seed,
+    stratified by class; in a folder, validation and test are divided off where there is no labelled file for them.
+    `official_dev` keeps a validation file whole, without a test if need be. `Task.origins` tells which rows of the
+    files each split holds.
     """
-    if not 1 <= len(text) <= 2 or label in text or len(set(text)) < len(text):
+    labels = label_columns(label)
+    if not 1 <= len(text) <= 2 or not labels or set(labels) & set(text) or len(set(text)) < len(text):
         raise IllegalInput(
             f"expected one or two columns of text and another of labels, not {', '.join((*text, label))}"
         )
-    files = _files(Path(os.path.abspath(path)), label)
+    files = _files(Path(os.path.abspath(path)), labels)
     source = OwnFiles(files, tuple(text), label, kind, official_dev, _digest(files))
     about = f"column {label} from {' and '.join(text)} of {', '.join(file.name for _, file in files)}"
     return text_task(str(path), source, _found(source), about)
@@ -64,12 +68,13 @@ def _found(source: OwnFiles) -> Found:
     if _digest(source.files) != source.digest:
         names = ", ".join(str(file) for _, file in source.files)
         raise IllegalInput(f"the task was made of files that have changed since: {names}; make the task again")
-    columns = (*source.text, source.label)
-    tables = {split: read_table(file, columns) for split, file in source.files}
-    return find_rows(tables, source.kind, source.official_dev)
+    labels = label_columns(source.label)
+    columns = (*source.text, *labels)
+    tables = {split: read_table(file, columns, lists=labels) for split, file in source.files}
+    return find_rows(tables, source.kind, source.official_dev, labels)
 
 
-def _files(path: Path, label: str) -> tuple[tuple[str, Path], ...]:
+def _files(path: Path, labels: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
     if not os.path.isdir(path):  # says no to a name that is too long
         if format_of(path) is None:
             raise IllegalInput(f"{path} is no folder, and no file whose name ends in {_ENDS}")
@@ -77,7 +82,7 @@ def _files(path: Path, label: str) -> tuple[tuple[str, Path], ...]:
     found = {split: file for split, stems in _STEMS.items() if (file := _only(path, stems)) is not None}
     if "train" not in found:
         raise IllegalInput(f"no training rows in {path}: looked for a file called train with the end {_ENDS}")
-    if "test" in found and (names := column_names(found["test"], (label,))) and label not in names:
+    if "test" in found and (names := column_names(found["test"], labels)) and not set(labels) <= set(names):
         del found["test"]  # a test without answers, as in a competition; an empty file is refused when it is read
     return tuple(found.items())
 

@@ -65,6 +65,18 @@ def _f1(table: Values, counts: Values) -> Values:
     return found
 
 
+def _label_tables(predictions: Any, truth: Any) -> tuple[Values, Values]:
+    """Give of each row and each label whether both sides have it, and how many of them do."""
+    guessed, true = np.asarray(predictions, np.float64), np.asarray(truth, np.float64)
+    return guessed * true, guessed + true
+
+
+def _macro_f1(table: Values, counts: Values) -> Values:
+    hits, wanted = np.hsplit(counts @ table, 2)
+    found: Values = (2 * hits / np.maximum(wanted, 1.0)).mean(1)
+    return found
+
+
 def _matthews(table: Values, counts: Values) -> Values:
     """Give the correlation of labels: covariances of the indicators of all classes, added up."""
     names = np.unique(table)
@@ -132,6 +144,8 @@ def _bleu(table: Values, counts: Values) -> Values:
 
 
 F1 = ByRow(_f1_table, _f1)
+MICRO_F1 = ByRow(lambda *sides: np.stack([side.sum(1) for side in _label_tables(*sides)], axis=1), _f1)
+MACRO_F1 = ByRow(lambda *sides: np.hstack(_label_tables(*sides)), _macro_f1)
 MATTHEWS = ByRow(_pairs, _matthews)
 PEARSON = ByRow(_pairs, _pearson)
 SPEARMAN = ByRow(_pairs, _spearman)

@@ -21,9 +21,14 @@ def _same_length(what: str, first: int, second: int) -> None:
         raise IllegalInput(f"{what} must be equally many; got {first} and {second}")
 
 
+Label = int | float | tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class TextRows:
     """Sentences, or pairs of them, each with a label: an index into the task's label names, or a score.
+
+    The label of a multi-label row is a tuple with 1 for each of the task's labels that it has, and 0 for the others.
 
     `source` is the file that the rows come from, and `numbers` are their places in it: 0 is the first row below the
     headings, as in a pandas table of the file. Both are empty where the rows were generated, and neither is part of
@@ -31,7 +36,7 @@ class TextRows:
     """
 
     texts: tuple[tuple[str, ...], ...]
-    labels: tuple[int | float, ...]
+    labels: tuple[Label, ...]
     numbers: tuple[int, ...] = field(default=(), compare=False, kw_only=True)
     source: str = field(default="", compare=False, kw_only=True)
 

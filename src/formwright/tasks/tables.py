@@ -38,7 +38,9 @@ def format_of(path: Path) -> str | None:
     return FORMATS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
 
 
-def read_table(path: Path, columns: Sequence[str], header: Sequence[str] = (), broken: bool = False) -> Table:
+def read_table(
+    path: Path, columns: Sequence[str], header: Sequence[str] = (), broken: bool = False, lists: Sequence[str] = ()
+) -> Table:
     """Read the named columns of a table.
 
     Fields of a TSV are never quoted: a quotation mark is a letter like others. Fields of a CSV may be quoted as usual,
@@ -46,13 +48,14 @@ def read_table(path: Path, columns: Sequence[str], header: Sequence[str] = (), b
     else the most columns. A JSON Lines file holds one object a line, a `.json` file that or one array of objects; other
     values than text are written as in JSON. Files without a line of headings need `header`. Blank lines are skipped.
     Where `broken` is true, a few rows with too few or too many fields are left out and counted, and are no fault.
+    Columns among `lists` may hold JSON arrays.
     """
     faults = Faults(str(path))
     kind = format_of(path)
     if kind is None:
         raise IllegalInput(f"cannot tell the format of {path}: expected a name in {', '.join(FORMATS)}, or with .gz")
     if kind == "jsonl":
-        found, left_out = _objects(path, columns, faults), 0
+        found, left_out = _objects(path, columns, lists, faults), 0
     else:
         found, left_out = _fields(path, columns, header, broken, faults)
     if not found and not faults.found:
@@ -158,10 +161,12 @@ def _explain(error: str) -> str:
     return f"not CSV: {error}"
 
 
-def _objects(path: Path, columns: Sequence[str], faults: Faults) -> list[tuple[int, tuple[str, ...]]]:
+def _objects(
+    path: Path, columns: Sequence[str], lists: Sequence[str], faults: Faults
+) -> list[tuple[int, tuple[str, ...]]]:
     found = []
     for line, entry in json_objects(path, faults):
-        wrong = [fault for column in columns if (fault := _fault(entry, column))]
+        wrong = [fault for column in columns if (fault := _fault(entry, column, column in lists))]
         for fault in wrong:
             faults.add(line, fault)
         if not wrong:
@@ -169,14 +174,15 @@ def _objects(path: Path, columns: Sequence[str], faults: Faults) -> list[tuple[i
     return found
 
 
-def _fault(entry: dict[str, Any], column: str) -> str | None:
+def _fault(entry: dict[str, Any], column: str, may_be_list: bool) -> str | None:
     if column not in entry:
         return missing(column, list(entry))
-    value = entry[column]
-    if value is None or isinstance(value, list | dict):
-        return f"{column!r} is a JSON {json_kind(value)}; expected text or a number"
-    if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
-        return f"{column!r} holds half a letter (a lone surrogate); expected text"
+    found = entry[column]
+    for value in found if may_be_list and isinstance(found, list) else [found]:
+        if value is None or isinstance(value, list | dict):
+            return f"{column!r} is a JSON {json_kind(value)}; expected text or a number"
+        if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+            return f"{column!r} holds half a letter (a lone surrogate); expected text"
     return None
 
 

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from formwright.core.remember import remember, remembers
+from formwright.tasks.data_warnings import DataWarning, data_warnings
 from formwright.tasks.rows import Origin, Splits, View
 
 Kind = Literal[
     "sequence-classification",
+    "multi-label-classification",
     "regression",
     "span-extraction",
     "masked-lm",
@@ -27,7 +29,8 @@ class Task:
     value of `metric` for answers that ignore the input, None where that depends on the vocabulary. `splits` makes the
     rows when they are first needed; it must be a function, or a frozen dataclass, that another process can import, so
     that tasks travel. It makes the test rows too, and is for this package alone: others ask for `search_view`. `load`
-    are the arguments of `load_task` that give the task again, empty where it came otherwise.
+    are the arguments of `load_task` that give the task again, empty where it came otherwise. `guess` says what kind of
+    task was guessed from the labels, and why; it is empty where nothing had to be guessed.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Task:
     chance: float | None = None
     about: str = ""
     load: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    guess: str = ""
 
     def __post_init__(self) -> None:
         """Report the deciding metric, whatever else is reported."""
@@ -53,6 +57,11 @@ class Task:
     def division(self) -> str:
         """Say how the splits were divided, with their sizes; makes the rows. Empty where the source was divided."""
         return _made(self).division
+
+    @property
+    def warnings(self) -> tuple[DataWarning, ...]:
+        """List what looks wrong with the rows; makes them. Generated rows are not looked at."""
+        return _looked_at(self)
 
     @property
     def origins(self) -> dict[str, Origin]:
@@ -71,3 +80,8 @@ class Task:
 @remember
 def _made(task: Task) -> Splits[Any]:
     return task.splits()
+
+
+@remember
+def _looked_at(task: Task) -> tuple[DataWarning, ...]:
+    return data_warnings(_made(task), task.labels)

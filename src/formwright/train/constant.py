@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from formwright.tasks.bootstrap import Tables
 from formwright.tasks.encode import Encoded
 from formwright.tasks.metrics import WRITTEN
+from formwright.tasks.multi_label import best_constant
 from formwright.tasks.spans import SpanRows
 from formwright.train.judge import ONE_ANSWER, Answers, mean_by_row, scored, tables_of, truths, words_maker
 from formwright.train.losses import IGNORED
@@ -37,7 +38,7 @@ def constant(prepared: Prepared, part: Part) -> Constant | None:
     Every question of SQuAD 1.1 has another answer, and no text translates all others: those have none.
     """
     task = prepared.task
-    if task.kind in ONE_ANSWER:
+    if task.kind in (*ONE_ANSWER, "multi-label-classification"):
         answer, found = _one_answer(prepared, part)
     elif task.kind == "span-extraction":
         if not isinstance(part.rows, SpanRows) or part.rows.answerable:
@@ -52,10 +53,14 @@ def constant(prepared: Prepared, part: Part) -> Constant | None:
 
 
 def _one_answer(prepared: Prepared, part: Part) -> tuple[str, Answers]:
-    """Answer with the majority class of the training rows or, for numbers, with their mean."""
+    """Answer with the majority class of the training rows or their best labels or, for numbers, with their mean."""
     known, wanted, task = truths(prepared.train), truths(part), prepared.task
     if task.kind == "regression":
         answer, guess = "always answering the mean", np.full(len(wanted), known.mean())
+    elif task.kind == "multi-label-classification":
+        best = best_constant(known)
+        names = " and ".join(repr(name) for name, has in zip(task.labels, best, strict=True) if has)
+        answer, guess = f"always answering {names}", np.tile(best, (len(wanted), 1))
     else:
         label = int(np.bincount(known.astype(np.int64)).argmax())
         answer, guess = f"always answering {task.labels[label]!r}", np.full(len(wanted), label)

@@ -13,7 +13,7 @@ from formwright.nn.build import initialise
 from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Output
 from formwright.train.batch import Batch
-from formwright.train.losses import IGNORED, Loss, distillation, hidden_distance, loss_of
+from formwright.train.losses import IGNORED, Loss, binary_distillation, distillation, hidden_distance, loss_of
 
 ScoresLoss = Callable[["Answers", Batch, float], Tensor]  # with the temperature
 
@@ -154,6 +154,11 @@ def _of_numbers(answers: Answers, _: Batch, __: float) -> Tensor:
     return F.mse_loss(answers.scores, answers.teacher_scores)
 
 
+def _of_several_labels(answers: Answers, _: Batch, temperature: float) -> Tensor:
+    """Compare what both say of each label, which is a yes or no of its own."""
+    return binary_distillation(answers.scores, answers.teacher_scores, temperature)
+
+
 def _of_spans(answers: Answers, batch: Batch, temperature: float) -> Tensor:
     """Compare where a span begins and where it ends: each is a choice among the real tokens."""
     scores, wanted = (side.transpose(1, 2).flatten(0, 1) for side in (answers.scores, answers.teacher_scores))
@@ -164,6 +169,7 @@ def _of_spans(answers: Answers, batch: Batch, temperature: float) -> Tensor:
 _LIKENESS: dict[str, ScoresLoss] = {
     "sequence-classification": _of_classes,
     "image-classification": _of_classes,
+    "multi-label-classification": _of_several_labels,
     "regression": _of_numbers,
     "span-extraction": _of_spans,
     "masked-lm": _of_classes,

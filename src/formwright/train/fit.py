@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -94,8 +95,10 @@ def head_of(task: Task) -> HeadSpec:
     """Give the head that answers a task."""
     if task.kind == "regression":
         return HeadSpec("sequence-classification", 1)
-    name = "sequence-classification" if task.kind == "image-classification" else task.kind
-    return HeadSpec(name, max(len(task.labels), 1))
+    labels = max(len(task.labels), 1)
+    if task.kind == "multi-label-classification":
+        return HeadSpec("sequence-classification", labels, multi_label=True)
+    return HeadSpec("sequence-classification" if task.kind == "image-classification" else task.kind, labels)
 
 
 def fresh_model(card: Card, prepared: Prepared, training: Training) -> TaskModel:
@@ -111,7 +114,7 @@ def start_at_mean(model: TaskModel, prepared: Prepared) -> None:
     rows = prepared.train.rows
     if prepared.task.kind == "regression" and isinstance(rows, TextRows):
         with torch.no_grad():
-            cast(SequenceHead, model.head).output.bias.fill_(sum(rows.labels) / len(rows))
+            cast(SequenceHead, model.head).output.bias.fill_(float(np.mean(rows.labels)))
 
 
 def with_weights(model: TaskModel, weights: Mapping[str, Tensor]) -> TaskModel:

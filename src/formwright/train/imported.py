@@ -5,6 +5,7 @@ from pathlib import Path
 from formwright.core.errors import IllegalInput
 from formwright.nn.hf.files import CONFIG, read_json
 from formwright.nn.hf.imported import Imported
+from formwright.nn.hf.own import MULTI_LABEL
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.task import Task
 from formwright.train.fit import Training, fresh_model, head_of, with_weights
@@ -31,7 +32,7 @@ def head_fits(imported: Imported, task: Task) -> bool:
     if wanted.task != "sequence-classification":  # the other heads have no labels to differ in
         return True
     named = imported.labels if labels else ()  # a regression's only label has a name that means nothing
-    return imported.head.labels == wanted.labels and named in ((), labels)
+    return imported.head == wanted and named in ((), labels)
 
 
 def replaced_head(imported: Imported, task: Task, folder: Path) -> str:
@@ -39,16 +40,17 @@ def replaced_head(imported: Imported, task: Task, folder: Path) -> str:
 
     Refuse a model of several labels a row for a task of one: its scores have no order among the labels.
     """
-    config = read_json(folder / CONFIG)
-    several = task.kind.startswith("multi-label")
-    if config.get("problem_type") == "multi_label_classification" and not several:
+    config, wanted = read_json(folder / CONFIG), head_of(task)
+    if config.get("problem_type") == MULTI_LABEL and not wanted.multi_label:
         raise IllegalInput(
             f"{folder} is a multi-label model, and a row of {task.name} has one answer: give a multi-label task, or "
             "the model that it was fine-tuned from"
         )
     if head_fits(imported, task) or (imported.head is not None and imported.head.task in _PRETRAINING):
         return ""
-    if imported.head is not None and imported.head.task == head_of(task).task:
+    if imported.head is not None and imported.head.task == wanted.task and wanted.multi_label:
+        why = f"it is not a multi-label head for {', '.join(task.labels)}"
+    elif imported.head is not None and imported.head.task == wanted.task:
         own = ", ".join(imported.labels) or str(imported.head.labels)
         why = f"its labels are {own}, those of the task {', '.join(task.labels) or 'numbers'}"
     else:

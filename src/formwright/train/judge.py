@@ -105,7 +105,7 @@ def batch_of(prepared: Prepared, part: Part, rows: NDArray[np.int64]) -> Batch:
 
 
 def truths(part: Part) -> NDArray[Any]:
-    """Give the right answer to each row of a task of `ONE_ANSWER`."""
+    """Give the right answer to each row of a task that has labels: a class, a score, or 0 and 1 for each label."""
     labels = part.examples.labels
     assert labels is not None
     return labels
@@ -141,6 +141,15 @@ def _best(prepared: Prepared, scores: Tensor) -> NDArray[Any]:
 def _one_each(model: nn.Module, prepared: Prepared, part: Part) -> Answers:
     found = answers(model, prepared, part, np.arange(len(part.examples)))
     return {name: (found, truths(part)) for name in prepared.task.metrics}
+
+
+def _several_labels(model: nn.Module, prepared: Prepared, part: Part) -> Answers:
+    """Answer with the labels whose sigmoid is above 0.5: those whose score is above 0."""
+    truth = truths(part)
+    found = np.empty(truth.shape, np.bool_)
+    for rows, scores, _ in _answers(model, part, sentences):
+        found[rows] = (scores > 0).cpu().numpy()
+    return dict.fromkeys(prepared.task.metrics, (found, truth))
 
 
 def _words(model: nn.Module, prepared: Prepared, part: Part) -> Answers:
@@ -201,6 +210,7 @@ def _span_texts(model: nn.Module, part: Part, unanswerable: bool) -> list[tuple[
 _JUDGES: dict[str, Callable[[nn.Module, Prepared, Part], Answers]] = {
     "sequence-classification": _one_each,
     "image-classification": _one_each,
+    "multi-label-classification": _several_labels,
     "regression": _one_each,
     "masked-lm": _words,
     "causal-lm": _words,

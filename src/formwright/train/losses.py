@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -23,6 +24,11 @@ def numbers(scores: Tensor, batch: Batch) -> Tensor:
     return F.mse_loss(scores[:, 0], batch.labels.to(scores.dtype))
 
 
+def several_labels(scores: Tensor, batch: Batch) -> Tensor:
+    """Give the binary cross-entropy of (batch, labels) scores, averaged over rows and labels."""
+    return F.binary_cross_entropy_with_logits(scores, batch.labels.to(scores.dtype))
+
+
 def spans(scores: Tensor, batch: Batch) -> Tensor:
     """Give the mean cross-entropy of the first and the last token of a span; labels are (batch, 2)."""
     if batch.mask is not None:
@@ -39,6 +45,7 @@ def smoothed_words(scores: Tensor, batch: Batch) -> Tensor:
 LOSSES: dict[str, Loss] = {
     "sequence-classification": classes,
     "image-classification": classes,
+    "multi-label-classification": several_labels,
     "regression": numbers,
     "span-extraction": spans,
     "masked-lm": classes,
@@ -62,6 +69,13 @@ def distillation(student: Tensor, teacher: Tensor, temperature: float = 2.0, mas
     """
     student_log, teacher_log = (_log_shares(scores / temperature, mask) for scores in (student, teacher))
     return F.kl_div(student_log, teacher_log, reduction="batchmean", log_target=True) * temperature**2
+
+
+def binary_distillation(student: Tensor, teacher: Tensor, temperature: float = 2.0) -> Tensor:
+    """Give T^2 KL(teacher || student) of each label's own softened sigmoid, averaged over rows and labels."""
+    wanted = torch.sigmoid(teacher / temperature)
+    crossed = F.binary_cross_entropy_with_logits(student / temperature, wanted)
+    return (crossed - F.binary_cross_entropy_with_logits(teacher / temperature, wanted)) * temperature**2
 
 
 def _log_shares(scores: Tensor, mask: Tensor | None) -> Tensor:

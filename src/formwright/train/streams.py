@@ -153,6 +153,7 @@ def translations(encoded: Encoded, rows: NDArray[np.int64]) -> Batch:
 
 _STREAMS: dict[str, Callable[[Encoded, Shuffled], Stream]] = {
     "sequence-classification": Sentences,
+    "multi-label-classification": Sentences,
     "regression": Sentences,
     "span-extraction": Sentences,
     "causal-lm": NextTokens,

@@ -1,6 +1,7 @@
 """Import pretrained models: a card, its settings and its weights, equal to the original in every output."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from formwright.nn.hf.fields import MODEL_TYPE
 from formwright.nn.hf.files import CONFIG, find_folder, read_json, read_weights
 from formwright.nn.hf.imported import Imported, tokenizer_files
 from formwright.nn.hf.names import HeadNames, Names
-from formwright.nn.hf.own import label_names, read_own
+from formwright.nn.hf.own import MULTI_LABEL, label_names, read_own
 from formwright.nn.seal import check_seal
 
 
@@ -35,7 +36,10 @@ def from_hf(path_or_name: str | Path, head: bool = True) -> Imported:
     design = kind.design(options)
     names = _head_names(kind.names, config, design) if head else None
     tensors = Tensors(read_weights(folder), kind.names.prefix, folder)
-    return _imported(kind.names, design, names, tensors, label_names(config), folder)
+    found = _imported(kind.names, design, names, tensors, label_names(config), folder)
+    if found.head is not None and config.get("problem_type") == MULTI_LABEL:
+        return replace(found, head=replace(found.head, multi_label=True))
+    return found
 
 
 def _imported(

@@ -18,6 +18,7 @@ from formwright.nn.settings import Settings
 from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
 
+MULTI_LABEL = "multi_label_classification"  # transformers' name, in `problem_type`
 _PREFIX = "transformer."
 _TABLES = ("transformer.decoder.embedding.tokens.weight", "transformer.encoder.embedding.tokens.weight")
 
@@ -78,7 +79,9 @@ def _spec(config: Mapping[str, Any], labels: tuple[str, ...]) -> HeadSpec | None
     architectures = config.get("architectures")
     name = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
     task = task_of(name)
-    return None if task is None else HeadSpec(cast(Task, task), len(labels) or 2)
+    if task is None:
+        return None
+    return HeadSpec(cast(Task, task), len(labels) or 2, multi_label=config.get("problem_type") == MULTI_LABEL)
 
 
 def label_names(config: Mapping[str, Any]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from formwright.nn.hf.beside import length_fields, told_evaluation, write_beside
 from formwright.nn.hf.fields import AUTO_CLASSES, MODEL_TYPE, class_name, standard_fields
 from formwright.nn.hf.files import CONFIG, WEIGHTS, write_json
 from formwright.nn.hf.folders import CARD, whole_folder
-from formwright.nn.hf.own import load_folder
+from formwright.nn.hf.own import MULTI_LABEL, load_folder
 from formwright.nn.hf.readme import Facts, Provenance, readme
 from formwright.nn.hf.tokenizers import describe, leave_open, token_numbers, write_tokenizer
 from formwright.nn.hf.travel import auto_map, write_code
@@ -126,11 +126,12 @@ def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
 
 
 def label_fields(spec: HeadSpec | None, labels: Sequence[str]) -> dict[str, Any]:
-    """Name the labels of a classifier in a configuration."""
+    """Name the labels of a classifier in a configuration, and say where a row may have several of them."""
     if spec is None or spec.task not in _NAMED:
         return {}
     names = labels or [f"LABEL_{number}" for number in range(spec.labels)]
     return {
+        **({"problem_type": MULTI_LABEL} if spec.multi_label else {}),
         "id2label": {str(number): name for number, name in enumerate(names)},
         "label2id": {name: number for number, name in enumerate(names)},
     }
