@@ -166,3 +166,12 @@ def test_entries_of_a_very_narrow_terminal_stand_below_each_other(
         "  count  1,000",
         "",
     ]
+
+
+def test_an_interval_beside_many_numbers_stays_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    heads = ["model (test)", ">accuracy", ">95 % interval", ">parameters", ">MACs", ">ms", ">steps"]
+    row = ["baseline, made by hand", "0.6000", "0.4500 to 0.7500", "172,416", "2,506,752", "0.55", "57"]
+    print_table(heads, [row])
+    lines = capsys.readouterr().out.splitlines()
+    assert [head.lstrip(">") in lines[0] for head in heads] == [True] * len(heads)
+    assert [text in lines[2] for text in row] == [True] * len(row)

@@ -219,7 +219,7 @@ def _print(models: "list[Delivered]", page: Path, started: Started) -> None:
     majority = models[0].evidence[split].majority if models and split in models[0].evidence else None
     if majority is not None:
         rows.append((majority.answer, f"{majority.scores[metric]:.4f}", "", "", "", "", ""))
-    heads = ["model", f">{split} {metric}", "95 % interval", ">parameters", ">MACs", ">ms", "folder"]
+    heads = ["model", f">{split} {metric}", ">95 % interval", ">parameters", ">MACs", ">ms", "folder"]
     print_table(heads, rows)
     echo(f"the page: {page}")
 

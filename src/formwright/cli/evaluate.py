@@ -99,7 +99,7 @@ def _print(found: "RepeatedScore") -> None:
         )
         for name, value in found.metrics.items()
     ]
-    print_table([f"{found.task}, {found.split}", ">score", "95 % interval", ">recorded"], rows)
+    print_table([f"{found.task}, {found.split}", ">score", ">95 % interval", ">recorded"], rows)
     echo(score_line(found.metric, found.split, found.metrics[found.metric], found.evidence))
     if found.repeats is not None:
         echo("the recorded score is repeated" if found.repeats else "the score differs from the recorded one")

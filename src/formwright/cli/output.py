@@ -129,9 +129,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], widths: S
         justify: JustifyMethod = "right" if column.startswith(">") else "left"
         whole = index == 0 or column.startswith(">")
         least = None if widths is None else widths[index]
-        if whole:
-            least = max((row[index].cell_len for row in cells), default=0)
         heading = cell(column.lstrip(">"))
+        if whole:
+            least = max(heading.cell_len, *(row[index].cell_len for row in cells), 0)
         table.add_column(heading, justify=justify, no_wrap=whole, min_width=least, overflow="fold")
     for row in cells:
         table.add_row(*row)

@@ -223,7 +223,7 @@ def print_models(models: "list[Delivered]", metric: str) -> None:
     if known is not None and known.majority is not None:
         scores = [_figure(known.majority.scores.get(name)) for name in names]
         rows.append((known.majority.answer, scores[0], "", *scores[1:], "", *("" for _ in costs), ""))
-    heads = [f"model ({split})", f">{names[0]}", "95 % interval", *(f">{name}" for name in names[1:])]
+    heads = [f"model ({split})", f">{names[0]}", ">95 % interval", *(f">{name}" for name in names[1:])]
     print_table([*heads, ">parameters", *(head for head, _ in costs), ">steps"], rows)
 
 
