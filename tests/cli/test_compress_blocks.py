@@ -17,7 +17,9 @@ from tests.cli.test_app import ENVIRONMENT
 from tests.cli.training import table
 from tests.compress.blockwise.small import pretended
 
+from formwright.cli import compress_blocks
 from formwright.compress.blockwise.folders import Folders
+from formwright.compress.blockwise.plan import Speeds
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]  # processes that start on a busy machine
 ROOT = Path(__file__).parents[2]
@@ -131,3 +133,18 @@ def test_processes_come_to_the_same_and_ctrl_c_is_heard(run: Run, tmp_path: Path
     done = run(*line(tmp_path, *LONGER, "--workers", 2))
     assert done.code == 0, done.err
     assert fixed(done.data) == fixed(whole.data)
+
+
+@pytest.mark.long
+def test_students_have_the_time_that_blocks_left(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine was ten times slower when the plan was made; a run that is called again keeps the revised plan."""
+    slow, fast = Speeds(5.0, 1.0, 10.0, 1.0), Speeds(0.5, 0.1, 1.0, 0.1)
+    found = iter((slow, fast))
+    monkeypatch.setattr(compress_blocks, "measured_speeds", lambda _: next(found))
+    words = line(tmp_path, "--hours", 0.02, "--json")
+    done = run(*words)
+    assert done.code == 0, done.err
+    kept = json.loads((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))
+    assert kept["revised"]
+    assert f"-> {kept['student_steps']:,}" in done.err
+    assert run(*words).data == done.data

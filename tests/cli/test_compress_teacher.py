@@ -36,6 +36,9 @@ def test_a_teacher_near_chance_stops_the_run_unless_it_is_accepted(run: Run, tmp
     assert accepted.code == 0, accepted.err
     assert ACCEPT in accepted.err
     assert "answers of the teacher: step 80 of 80" in accepted.err
+    place = words.index("--workers")
+    again = run(*words[:place], *words[place + 2 :])  # without saying how many
+    assert again.code == 0, again.err
     with find(str(tmp_path / "out")).open() as opened:
         assert last_options(opened.log).workers == 1
 

@@ -1,4 +1,4 @@
-"""A teacher is compared with one answer for all rows."""
+"""A teacher is compared with an answer that ignores the input."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +13,8 @@ from tests.compress.tiny import job
 from formwright.compress import weak_teacher
 from formwright.compress.weak_teacher import Weakness, find_weakness
 from formwright.core.rng import derive
+from formwright.train import constant
+from formwright.train.judge import Judged, scored, tables_of
 
 Weak = Callable[..., Weakness | None]
 
@@ -23,9 +25,10 @@ def weak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Weak:
     prepared = job(tmp_path).started().begun.prepared
 
     def call(found: Any, truth: Any, metric: str = "accuracy", kind: str = "sequence-classification") -> Any:
-        monkeypatch.setattr(weak_teacher, "answers", lambda *_: np.asarray(found))
-        monkeypatch.setattr(weak_teacher, "truths", lambda _: np.asarray(truth))
-        task = replace(prepared.task, metric=metric, kind=kind)
+        pairs = {metric: (np.asarray(found), np.asarray(truth))}
+        monkeypatch.setattr(weak_teacher, "judged", lambda *_: Judged(scored(pairs), tables_of(pairs)))
+        monkeypatch.setattr(constant, "truths", lambda _: np.asarray(truth))
+        task = replace(prepared.task, metric=metric, metrics=(metric,), kind=kind)
         return find_weakness(SimpleNamespace(), replace(prepared, task=task))  # type: ignore[arg-type]
 
     return call
@@ -46,6 +49,7 @@ def test_the_teacher_of_the_finding_is_weak(weak: Weak) -> None:
     assert found.score == pytest.approx(0.585, abs=0.002)
     assert found.constant == pytest.approx(0.514, abs=0.002)
     assert "0.58" in str(found)
+    assert "always answering" in found.answer
 
 
 def test_a_teacher_that_always_gives_the_same_answer_is_weak(weak: Weak) -> None:

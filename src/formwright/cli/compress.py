@@ -174,7 +174,7 @@ def compress(
         bool,
         typer.Option(
             "--accept-weak-teacher",
-            help="Go on with a teacher that is hardly better than one answer for all rows.",
+            help="Continue with a teacher that is hardly better than always giving the most common answer.",
             rich_help_panel=panels.TASK_COMPRESSION,
         ),
     ] = False,
@@ -211,11 +211,14 @@ def compress(
         ),
     ] = None,
     workers: Annotated[
-        int,
+        int | None,
         typer.Option(
-            min=1, max=1000, help="Worker processes of the search, one thread each.", rich_help_panel=panels.RUNNING
+            min=1,
+            max=1000,
+            help="Worker processes of the search, one thread each (default 2, or as the search of this run began).",
+            rich_help_panel=panels.RUNNING,
         ),
-    ] = 2,
+    ] = None,
     threads: Annotated[
         int | None,
         typer.Option(
@@ -251,10 +254,12 @@ def compress(
     Ctrl-C saves; run the same command again to resume. Finished stages are skipped.
     """
     refuse_foreign(recipe, context)
+    from formwright.study.run_record import RunOptions
+
     if recipe == NAS_BERT:
         own = Wishes(model, text, data, sizes, hours, rows, rounds, steps, student_steps, batch, length, learning_rate)
         with _resumable():
-            compress_sizes(own, Manner(workers, save_every, out, force, as_json), device, seed)
+            compress_sizes(own, Manner(workers or RunOptions.workers, save_every, out, force, as_json), device, seed)
         return
     if not task:
         raise IllegalInput("say what the models are for with --task; `formwright list tasks` lists tasks")
@@ -298,6 +303,7 @@ def compress(
         seed=seed,
         hastened=hours is not None and learning_rate is None,
     )
+    workers = workers or _workers_of(folder, force)
     run = Compression(job, folder, workers, save_every, force, as_json, command_line(sys.argv[1:]), accept_weak_teacher)
     with _resumable():
         run.conduct()
@@ -323,6 +329,17 @@ def _resumable() -> Iterator[None]:
         again = call(*(argument for argument in sys.argv[1:] if argument != "--force"))
         note(f"stopped at {stopped}; everything is saved. To resume:\n  {again}")
         raise KeyboardInterrupt from None
+
+
+def _workers_of(folder: Path, force: bool) -> int:
+    """Give the workers that a search began with, so that it is resumed with as many."""
+    from formwright.study.place import find, holds_study
+    from formwright.study.run_record import RunOptions, last_options
+
+    if force or not holds_study(folder):
+        return RunOptions.workers
+    with find(str(folder)).open() as opened:
+        return last_options(opened.log).workers
 
 
 def _threads_of(folder: Path, force: bool) -> int | None:

@@ -1,5 +1,6 @@
 """What `formwright compress --recipe nas-bert` does, stage by stage; each is skipped where its result is there."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from formwright.compress.blockwise.costs import PartCosts
 from formwright.compress.blockwise.folders import Folders
 from formwright.compress.blockwise.job import Job, Started
 from formwright.compress.blockwise.page import write_page
-from formwright.compress.blockwise.plan import Plan, Shape, within
+from formwright.compress.blockwise.plan import Plan, Shape, revised, within
 from formwright.compress.blockwise.prepared import prepare, read_times
 from formwright.compress.blockwise.speeds import measured_speeds
 from formwright.compress.blockwise.students import delivered
@@ -63,10 +64,18 @@ class BlockCompression:
         self, started: Started, folders: Folders, plan: Plan, wish: Interruption
     ) -> tuple[list[dict[str, Any]], Path]:
         crew, measured = Crew(self.workers, self.save_every, lambda: wish.asked, showing), quick(started.longest)
-        prepare(started, folders)
-        _refuse_to_go_on(wish, "the fit of the embeddings")
-        crew.do("blocks", blocks_left(started, self.out, plan))
-        _refuse_to_go_on(wish, "the end of the blocks")
+        began = time.monotonic()
+        try:
+            _tell("fitting projections and embeddings to the teacher")
+            prepare(started, folders)
+            _refuse_to_go_on(wish, "the fit of the embeddings")
+            crew.do("blocks", blocks_left(started, self.out, plan))
+            _refuse_to_go_on(wish, "the end of the blocks")
+        finally:  # what an interrupted run took counts too
+            if self.job.hours is not None and not plan.revised:
+                plan = replace(plan, spent=plan.spent + time.monotonic() - began)
+                write_json(folders.plan, plan.to_json())
+        plan = self._revised(started, folders, plan)
         selection = selection_of(started, self.out, plan)
         selection.choose(measured)
         crew.do("students", students_left(started, self.out, plan))
@@ -92,7 +101,7 @@ class BlockCompression:
             kept = read_stored(folders.plan, Plan.from_json)
             return kept if self.job.hours is not None else replace(kept, student_steps=method.student_steps)
         speeds = measured_speeds(started)
-        shape = Shape(started.menu.blocks, method.rounds, len(started.sizes), self.workers)
+        shape = self._shape(started)
         usual = Plan(method.round_steps, method.student_steps)
         plan = usual if self.job.hours is None else within(self.job.hours, usual, speeds, shape)
         seconds = plan.seconds(speeds, shape)
@@ -103,8 +112,28 @@ class BlockCompression:
         }
         for stage, what in done.items():
             _tell(f"  {stage:<12} {what:<52} about {clock(seconds[stage])}")
-        _tell(f"  {'in all':<12} {'':<52} about {clock(sum(seconds.values()))}")
+        total = sum(seconds.values())
+        _tell(f"  {'in all':<12} {'':<52} about {clock(total)}")
+        if self.job.hours is not None and total > 3600 * self.job.hours:
+            short = f"{self.job.hours:g} hours are too few at this speed: the minimum is planned, which takes about"
+            _tell(f"{short} {total / 3600:.2g} hours")
         return plan
+
+    def _shape(self, started: Started) -> Shape:
+        return Shape(started.menu.blocks, self.job.method.rounds, len(started.sizes), self.workers)
+
+    def _revised(self, started: Started, folders: Folders, plan: Plan) -> Plan:
+        """Plan the students anew by the time that the blocks left, once, and write that before it takes effect."""
+        if self.job.hours is None or plan.revised:
+            return plan
+        method = self.job.method
+        usual = Plan(method.round_steps, method.student_steps)
+        found = revised(self.job.hours, plan, usual, measured_speeds(started), self._shape(started))
+        write_json(folders.plan, found.to_json())
+        if found.student_steps != plan.student_steps:
+            steps = f"steps of each student {plan.student_steps:,} -> {found.student_steps:,}"
+            _tell(f"plan revised from measured speed: {steps}, after {clock(plan.spent)} for the blocks")
+        return found
 
     def _print(self, models: list[dict[str, Any]], page: Path) -> None:
         if self.as_json:

@@ -160,7 +160,7 @@ class Compression:
         return place
 
     def _check_teacher(self, started: Started, known: TaskModel) -> None:
-        """Stop where the teacher does hardly better than one answer for all rows, unless the user accepts that."""
+        """Stop where the teacher is hardly better than an answer that ignores the input, unless the user accepts it."""
         with threads(self.job.threads):
             weakness = find_weakness(known, started.begun.prepared)
         if weakness is None:

@@ -27,6 +27,7 @@ _BY_TASK = {
     "order",
     "searcher",
     "network_rate",
+    "accept_weak_teacher",
     "threads",
 }
 

@@ -1,10 +1,12 @@
 """How a budget of time becomes steps."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formwright.compress.blockwise.plan import Plan, Shape, Speeds, within
+from formwright.compress.blockwise.plan import Plan, Shape, Speeds, revised, within
 from formwright.core.errors import IllegalInput
 
 USUAL, SPEEDS, SHAPE = Plan(300, 1000), Speeds(0.1, 5.0, 0.2, 30.0), Shape(blocks=3, rounds=4, models=3, workers=2)
@@ -28,11 +30,18 @@ def test_a_plan_keeps_its_budget(hours: float) -> None:
     assert more > 3600 * hours * 0.85 or plan.round_steps == 50 * USUAL.round_steps
 
 
-def test_too_few_hours_are_refused_with_the_least() -> None:
-    with pytest.raises(IllegalInput, match=r"0\.001 hours are too few here: the least takes about 0\.029;") as refused:
-        within(0.001, USUAL, SPEEDS, SHAPE)
-    least = float(str(refused.value).split("about ")[1].split(";")[0])
-    assert within(1.05 * least, USUAL, SPEEDS, SHAPE).round_steps >= 10
+def test_too_few_hours_plan_the_least() -> None:
+    assert within(0.001, USUAL, SPEEDS, SHAPE) == Plan(10, 10)
+
+
+def test_students_get_the_time_that_the_blocks_left() -> None:
+    plan = within(1.0, USUAL, SPEEDS, SHAPE)
+    quick, late = (revised(1.0, replace(plan, spent=spent), USUAL, SPEEDS, SHAPE) for spent in (600.0, 3000.0))
+    assert quick.student_steps == int((0.9 * 3600 - 600) / (2 * 0.2))
+    assert late.student_steps == int((0.9 * 3600 - 3000) / (2 * 0.2))
+    assert quick.revised
+    assert revised(1.0, replace(plan, spent=9999.0), USUAL, SPEEDS, SHAPE).student_steps == 10
+    assert Plan.from_json(quick.to_json()) == quick
 
 
 def test_a_plan_is_read_as_it_was_written() -> None:

@@ -1,10 +1,9 @@
 """How long the stages of a block-wise compression take, and how a budget of time is divided among them."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from formwright.core.checks import stored_fields
-from formwright.core.errors import IllegalInput
 
 _KEPT_BACK = 0.1  # of a budget, for what cannot be planned
 _LEAST_STEPS = 10
@@ -33,10 +32,16 @@ class Shape:
 
 @dataclass(frozen=True)
 class Plan:
-    """Say how many steps a block is trained between two rounds, and a whole student in the end."""
+    """Say how many steps a block is trained between two rounds, and a whole student in the end.
+
+    `spent` are the seconds that were worked before the students; `revised` says that their steps were planned anew by
+    what was left then.
+    """
 
     round_steps: int
     student_steps: int
+    spent: float = 0.0
+    revised: bool = False
 
     def seconds(self, speeds: Speeds, shape: Shape) -> dict[str, float]:
         """Estimate how long each stage takes."""
@@ -47,7 +52,7 @@ class Plan:
             "students": self.student_steps * speeds.student * _turns(shape.models, shape.workers),
         }
 
-    def to_json(self) -> dict[str, int]:
+    def to_json(self) -> dict[str, Any]:
         """Give plain JSON data."""
         return asdict(self)
 
@@ -58,24 +63,32 @@ class Plan:
 
     def scaled(self, factor: float) -> "Plan":
         """Give a plan of so many times the steps, or of the least that is worth doing."""
-        return Plan(*(max(_LEAST_STEPS, round(factor * steps)) for steps in (self.round_steps, self.student_steps)))
+        rounds, students = (
+            max(_LEAST_STEPS, round(factor * steps)) for steps in (self.round_steps, self.student_steps)
+        )
+        return Plan(rounds, students)
 
 
 def within(hours: float, usual: Plan, speeds: Speeds, shape: Shape) -> Plan:
-    """Scale the usual plan to a budget of time; refuse one that is less than the least of everything takes."""
+    """Scale the usual plan to a budget of time; where not even the least fits, the least is planned."""
     budget = 3600 * hours * (1 - _KEPT_BACK)
 
     def taken(factor: float) -> float:
         return sum(usual.scaled(factor).seconds(speeds, shape).values())
 
-    if taken(0.0) > budget:
-        least = taken(0.0) / 3600 / (1 - _KEPT_BACK)
-        raise IllegalInput(f"{hours:g} hours are too few here: the least takes about {1.01 * least:.2g}; give more")
     low, high = 0.0, _MOST
     for _ in range(50):
         middle = (low + high) / 2
         low, high = (middle, high) if taken(middle) <= budget else (low, middle)
     return usual.scaled(low)
+
+
+def revised(hours: float, plan: Plan, usual: Plan, speeds: Speeds, shape: Shape) -> Plan:
+    """Plan the steps of the students anew, by the time that is left when the blocks are trained."""
+    left = 3600 * hours * (1 - _KEPT_BACK) - plan.spent
+    steps = int(left / (speeds.student * _turns(shape.models, shape.workers)))
+    most = round(_MOST * usual.student_steps)
+    return replace(plan, student_steps=min(max(steps, _LEAST_STEPS), most), revised=True)
 
 
 def _turns(tasks: int, workers: int) -> int:
