@@ -13,7 +13,7 @@ from tests.cli.conftest import Run
     [
         (("--task", "mini-glue/sst2"), "--task: only --recipe eftnas has that"),
         (("--target", "macs=50%", "--order", "l1"), "--target, --order: only --recipe eftnas"),
-        (("--sizes", "5G"), "cannot read the size '5G'"),
+        (("--sizes", "5Q"), "cannot read the size '5Q'"),
         (("--sizes", "1M"), "sizes reach from"),
         (("--text", "nowhere.txt"), "cannot read the text nowhere.txt"),
         (("--text", "wikitext"), "name their folder with --data"),
