@@ -35,6 +35,10 @@ def scores_of(folder: Path, rows: Path) -> dict[str, float]:
     return judge(model, prepared, prepared.validation)
 
 
+def row_labels(label: tuple[int, ...]) -> list[str]:
+    return [letter for letter, has in zip(LETTERS, label, strict=True) if has]
+
+
 def is_multi_label(folder: Path) -> bool:
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     imported = from_hf(folder)
@@ -52,6 +56,21 @@ def test_a_model_is_trained_and_gives_several_labels(run: Run, tmp_path: Path, r
     assert found["metrics"]["micro-f1"] > task.chance + 0.2
     assert is_multi_label(folder)
     assert scores_of(folder, rows) == pytest.approx(found["metrics"])
+    again = run("evaluate", folder, "--task", rows, "--json").data  # the folder says what its labels are
+    assert (again["repeats"], again["metrics"]) == (True, pytest.approx(found["metrics"]))
+    assert run("evaluate", folder, "--task", rows, "--task-kind", "classification").code == 2
+    answered = run("predict", folder, rows, "--json").data["rows"]
+    for row in answered:
+        assert row["prediction"] == [letter for letter in LETTERS if row["probability"][letter] > 0.5]
+    held = task.search_view().validation
+    hits = [
+        answered[number]["prediction"] == row_labels(label)
+        for number, label in zip(held.numbers, held.labels, strict=True)
+    ]
+    assert sum(hits) / len(hits) == pytest.approx(found["metrics"]["subset-accuracy"])
+    run("predict", folder, rows, "--out", tmp_path / "answered.csv")
+    read = load_task(str(tmp_path / "answered.csv"), text=("words",), label="prediction")
+    assert (read.kind, set(read.labels)) == (task.kind, set(LETTERS))
 
 
 def test_warnings_about_the_rows_are_printed(run: Run, tmp_path: Path, rows: Path) -> None:

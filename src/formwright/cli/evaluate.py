@@ -8,6 +8,7 @@ import typer
 
 from formwright.cli import panels
 from formwright.cli.output import echo, note, print_json, print_table
+from formwright.cli.task_options import TaskKindOption
 from formwright.core.errors import IllegalInput
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def evaluate(
         str,
         typer.Option(help="Label column of your own file (default: the recorded one).", rich_help_panel=panels.DATA),
     ] = "",
+    task_kind: TaskKindOption = "",
     official_dev: Annotated[
         bool,
         typer.Option("--official-dev", help="Validate on the whole official dev set.", rich_help_panel=panels.DATA),
@@ -59,7 +61,7 @@ def evaluate(
         raise IllegalInput(f"--split is {' or '.join(_SPLITS)}, not {split!r}")
     loaded = load_model(folder)
     columns = tuple(part.strip() for part in text.split(",") if part.strip())
-    given = {"data": data, "text": columns, "label": label, "official_dev": official_dev}
+    given = {"data": data, "text": columns, "label": label, "official_dev": official_dev, "kind": task_kind}
     found = repeat_score(loaded, find_task(loaded, task, given), split)  # type: ignore[arg-type]
     if found.changed:
         note(f"warning: these are not the rows that the folder records; changed: {', '.join(found.changed)}")

@@ -44,7 +44,10 @@ def predict(
         bool, typer.Option("--json", help="Print the rows as one JSON object.", rich_help_panel=panels.OUTPUT)
     ] = False,
 ) -> None:
-    """Answer every row of a table: its columns, then `prediction` and, where there is one, `probability`."""
+    """Answer every row of a table: its columns, then `prediction` and, where there is one, `probability`.
+
+    Of a multi-label model, `prediction` is a list of labels, and `probability` has one for every label.
+    """
     from formwright.evaluate.loaded_model import load_model
     from formwright.evaluate.predict import predict as answer
     from formwright.tasks.predicted_tables import form_of, read_whole_table, written_table

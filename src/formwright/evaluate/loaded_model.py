@@ -21,7 +21,7 @@ from formwright.nn.hf.files import CONFIG, WEIGHTS, read_json
 from formwright.nn.hf.folders import CARD
 from formwright.nn.hf.imported import Imported
 from formwright.nn.hf.load import from_hf
-from formwright.nn.hf.own import label_names
+from formwright.nn.hf.own import MULTI_LABEL, label_names
 from formwright.nn.settings import Settings
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.tokeniser import Tokeniser
@@ -60,6 +60,8 @@ class LoadedModel:
             return said
         if isinstance(self.imported.card.stacks[0].embedding, PatchEmbedding):
             return "image-classification"
+        if self.head.multi_label:
+            return "multi-label-classification"
         one = self.head.task == "sequence-classification" and self.head.labels == 1
         return "regression" if one else self.head.task
 
@@ -105,7 +107,8 @@ def _described(folder: Path) -> Imported:
     labels = label_names(config)
     name = str((config.get("architectures") or [""])[0])
     task = task_of(name)
-    head = None if task is None else HeadSpec(cast(HeadTask, task), len(labels) or 2)
+    several = config.get("problem_type") == MULTI_LABEL
+    head = None if task is None else HeadSpec(cast(HeadTask, task), len(labels) or 2, several)
     return Imported(card, Settings(), {}, head, labels)
 
 

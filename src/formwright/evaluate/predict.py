@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from formwright.core.errors import IllegalInput
 from formwright.evaluate.loaded_model import LoadedModel
@@ -15,15 +16,23 @@ from formwright.tasks.task import Kind, Task
 from formwright.train.judge import row_scores, span_answers
 from formwright.train.prepare import Prepared, prepare
 
-_METRICS = {"sequence-classification": "accuracy", "regression": "pearson", "span-extraction": "span-f1"}
+_METRICS = {
+    "sequence-classification": "accuracy",
+    "multi-label-classification": "micro-f1",
+    "regression": "pearson",
+    "span-extraction": "span-f1",
+}
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The answer to one row: the name of a label, a number, or a part of a text; numbers have no probability."""
+    """The answer to one row: the name of a label, a number, or a part of a text; numbers have no probability.
 
-    value: str | float
-    probability: float | None
+    Of a multi-label model it is the list of labels whose probability is above 0.5, and the probability of every label.
+    """
+
+    value: str | float | list[str]
+    probability: float | dict[str, float] | None
 
 
 def predict(loaded: LoadedModel, texts: Sequence[tuple[str, ...]]) -> list[Prediction]:
@@ -37,10 +46,17 @@ def predict(loaded: LoadedModel, texts: Sequence[tuple[str, ...]]) -> list[Predi
     scores = row_scores(loaded.model, prepared, prepared.validation).astype(np.float64)
     if loaded.kind == "regression":
         return [Prediction(float(row[0]), None) for row in scores]
+    names = loaded.imported.labels or tuple(f"LABEL_{number}" for number in range(loaded.head.labels))
+    if loaded.kind == "multi-label-classification":
+        return [_several(names, row) for row in 1 / (1 + np.exp(-np.clip(scores, -500, 500)))]
     shares = np.exp(scores - scores.max(-1, keepdims=True))
     shares /= shares.sum(-1, keepdims=True)
-    names = loaded.imported.labels or tuple(f"LABEL_{number}" for number in range(loaded.head.labels))
     return [Prediction(names[int(row.argmax())], float(row.max())) for row in shares]
+
+
+def _several(names: Sequence[str], shares: NDArray[np.float64]) -> Prediction:
+    found = dict(zip(names, shares.tolist(), strict=True))
+    return Prediction([name for name, share in found.items() if share > 0.5], found)
 
 
 _GENERATE = "predict answers with labels, numbers and parts of texts; load it with transformers to generate text"

@@ -22,7 +22,11 @@ from formwright.train.judge import ONE_ANSWER, judged
 from formwright.train.prepare import Prepared, prepare
 
 Split = Literal["validation", "test"]
-_IN_FILES = (*ONE_ANSWER, "span-extraction")  # kinds of tasks whose models other runtimes can be judged in
+_IN_FILES = (
+    *ONE_ANSWER,
+    "multi-label-classification",
+    "span-extraction",
+)  # kinds of tasks whose models other runtimes can be judged in
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,9 @@ def _prepared(loaded: LoadedModel, task: Task) -> Prepared:
 
 def _why_not(loaded: LoadedModel, task: Task) -> str:
     wanted, head = head_of(task), loaded.head
-    if wanted.task != head.task:
+    if wanted.task != head.task or wanted.multi_label != head.multi_label:
+        if wanted.task == head.task:
+            return f"it is for {loaded.kind}, the task is {task.kind}"
         return f"its head is for {head.task}, the task is {task.kind}"
     if wanted.labels != head.labels:
         return f"it has {head.labels} labels, the task has {wanted.labels}"
