@@ -3,6 +3,7 @@
 import re
 import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,3 +80,16 @@ def test_links_lead_somewhere(page: str) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", read(page))
     missing = [target for target in targets if not ((ROOT / page).parent / target).exists()]
     assert not missing
+
+
+def test_every_command_of_the_readme_exists_with_its_options() -> None:
+    import typer
+
+    from formwright.cli.app import app
+
+    known: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    shown = re.findall(r"(?:^ *|`|/)formwright ([a-z]+)\b([^`#\n]*)", read("README.md"), re.MULTILINE)
+    assert len(shown) > 20
+    for name, rest in shown:
+        options = {option for one in known[name].params for option in one.opts}
+        assert set(re.findall(r"--[a-z-]+", rest)) <= options, f"formwright {name}{rest}"
