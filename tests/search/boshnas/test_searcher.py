@@ -229,14 +229,30 @@ def test_a_proposal_takes_less_than_two_seconds_after_100_of_9312_designs() -> N
     assert len(listing(space).points) == 9_312
 
 
+def beside_random_search(problem: int, coordinates: Coordinates | None, seeds: int) -> float:
+    """Return the share of designs that are better than what 40 trials find, divided by that of random search."""
+    space = load_space("flexibert-nano")
+    smooth = Smooth(space, problem)
+    searcher = Boshnas(space, GOAL) if coordinates is None else Boshnas(space, GOAL, coordinates=coordinates)
+    ours = [smooth.better(searcher, 40, seed) for seed in range(seeds)]
+    theirs = [smooth.better(RandomSearch(space, GOAL), 40, seed) for seed in range(20)]
+    return float(np.mean(ours) / np.mean(theirs))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_it_beats_random_search() -> None:
-    space = load_space("flexibert-nano")
-    problem = Smooth(space)
-    ours = [problem.better(Boshnas(space, GOAL, coordinates="one-hot"), 40, seed) for seed in range(2)]
-    theirs = [problem.better(RandomSearch(space, GOAL), 40, seed) for seed in range(6)]
-    assert np.mean(ours) < 0.3 * np.mean(theirs)
+@pytest.mark.parametrize("problem", [0, pytest.param(2, marks=pytest.mark.long)])
+def test_as_shipped_it_beats_random_search_on_half_of_the_problems(problem: int) -> None:
+    assert beside_random_search(problem, None, seeds=2) < 0.5
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("problem", [1, 3])
+def test_as_shipped_it_does_not_where_scores_ignore_the_distance_of_designs(problem: int) -> None:
+    """Its documentation says so. Whoever improves that is welcome to change this test, and the sentence."""
+    assert beside_random_search(problem, None, seeds=4) > 0.5
+    assert beside_random_search(problem, "one-hot", seeds=4) < 0.5
 
 
 def test_pending_trials_are_learnt_from_as_if_they_had_ended_as_expected(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,10 @@ class Boshnas:
     `gobi-nearest` takes the design nearest to the highest end, as the paper does; few places between designs are
     designs, so that one is often much lower. `exhaustive` looks at every listed design. Without `heteroscedastic` a
     plain network predicts the mean and no noise.
+
+    `transformer2vec` places designs by the edit distance of their graphs. Scores that change with choices which this
+    distance hardly sees are not found sooner than by random search (two of four made-up problems over one-hot
+    vectors); `one-hot` coordinates find them.
     """
 
     space: Space
