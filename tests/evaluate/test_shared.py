@@ -271,3 +271,14 @@ def test_a_network_without_a_head_is_refused(tmp_path: Path) -> None:
     save_pretrained_folder(build(WHOLE), tmp_path / "bare")
     with pytest.raises(IllegalInput, match="has no head, so that its sub-networks cannot answer toy"):
         SharedWeights.read(tmp_path / "bare", TASK, 12)
+
+
+def test_sub_networks_are_judged_on_the_device_that_is_named(
+    trained: SharedWeights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(
+        "formwright.evaluate.shared.choose_device", lambda name: seen.append(name) or torch.device("cpu")
+    )
+    Shared(trained, params, None, device="mps").evaluate(Request(NARROW), Context())
+    assert seen == ["mps"]

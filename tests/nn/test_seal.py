@@ -1,5 +1,6 @@
 """Delivered folders have checksums, and nothing that was changed is read."""
 
+import hashlib
 import json
 import random
 import subprocess
@@ -15,7 +16,7 @@ from formwright.nn.hf.load import from_hf
 from formwright.nn.hf.own import load_folder
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.hf.stock import export_stock
-from formwright.nn.seal import SUMS, check_seal, seal
+from formwright.nn.seal import SUMS, check_seal, seal, write_sealed
 
 
 @pytest.fixture
@@ -101,3 +102,17 @@ def test_a_damaged_list_is_refused(folder: Path, text: str) -> None:
     (folder / SUMS).write_text(text)
     with pytest.raises(IllegalInput, match=f"{SUMS} is damaged"):
         from_hf(folder)
+
+
+def test_a_file_that_is_replaced_is_sealed_again_and_no_other(folder: Path) -> None:
+    before = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+    write_sealed(folder / "README.md", "# Mine")
+    after = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+    assert [line for line in after if line not in before] == [
+        f"{hashlib.sha256(b'# Mine').hexdigest()}  README.md",
+    ]
+    assert len(after) == len(before)
+    check_seal(folder)
+    (folder / SUMS).unlink()
+    write_sealed(folder / "README.md", "# Ours")
+    assert not (folder / SUMS).exists()

@@ -110,7 +110,7 @@ def test_the_gate_measures_this_machine(tmp_path: Path) -> None:
 def test_what_the_gate_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[Card] = []
 
-    def each_time_another(card: Card, length: int) -> Latency:
+    def each_time_another(card: Card, length: int, device: str) -> Latency:
         measured.append(card)
         return replace(ONE, median_ms=1.0 + len(measured))
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -20,6 +20,8 @@ from formwright.core.errors import IllegalInput
 
 if TYPE_CHECKING:
     from formwright.study.config import TrainingChoice
+
+T = TypeVar("T")
 
 
 def compress(
@@ -271,6 +273,7 @@ def compress(
     from formwright.study.assemble import whole_task
     from formwright.study.config import TaskChoice
     from formwright.tasks.row_length import PIECES
+    from formwright.train.device import choose_device
 
     if order not in ORDERS:
         raise IllegalInput(f"--order is {', '.join(ORDERS)}, not {order!r}")
@@ -298,8 +301,8 @@ def compress(
         hidden=_sizes(hidden),
         searcher=searcher or EFTNAS.searcher,
         options={},
-        threads=threads or _threads_of(folder, force) or os.cpu_count() or 1,
-        device=device,
+        threads=threads or _kept(folder, force, "threads", int) or os.cpu_count() or 1,
+        device=device if device != "auto" else _kept(folder, force, "device", str) or choose_device().type,
         seed=seed,
         hastened=hours is not None and learning_rate is None,
     )
@@ -342,15 +345,15 @@ def _workers_of(folder: Path, force: bool) -> int:
         return last_options(opened.log).workers
 
 
-def _threads_of(folder: Path, force: bool) -> int | None:
-    """Give the threads that a compression began with; on a machine with other processors it goes on with as many."""
+def _kept(folder: Path, force: bool, name: str, kind: type[T]) -> T | None:
+    """Give an option that a compression began with; on another machine it is resumed with the same."""
     from formwright.compress.folders import RECORD
 
     try:
-        kept = json.loads((folder / RECORD).read_bytes())["threads"]
+        kept = json.loads((folder / RECORD).read_bytes())[name]
     except (OSError, ValueError, KeyError, TypeError):  # nothing began here, or what did is refused later
         return None
-    return kept if isinstance(kept, int) and not force else None
+    return kept if isinstance(kept, kind) and not force else None
 
 
 def _sizes(text: str) -> tuple[int, ...]:

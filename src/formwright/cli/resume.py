@@ -56,6 +56,14 @@ def resume(
     ray_gpus: Annotated[
         float | None, typer.Option(min=0, help="GPUs reserved for each worker on Ray.", rich_help_panel=panels.RUNNING)
     ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            help="Where models are trained, evaluated and measured: cpu, cuda, mps or auto (default: as in the last "
+            "run).",
+            rich_help_panel=panels.RUNNING,
+        ),
+    ] = "",
     baseline: Annotated[
         bool | None,
         typer.Option(
@@ -75,14 +83,15 @@ def resume(
 ) -> None:
     """Resume a study where it stopped; a finished one is extended by a new limit.
 
-    A limit given here replaces the one that ended the study; its other limits stay as they are. Workers, Ray and
-    baseline are as in the last run unless given here.
+    A limit given here replaces the one that ended the study; its other limits stay as they are. Workers, Ray,
+    device and baseline are as in the last run unless given here.
     """
     from formwright.cli.study_run import Wishes, conduct
     from formwright.compress.resumed import alone_if_compressed, refuse_untrained
     from formwright.study.extend import extended, noted
     from formwright.study.place import find
     from formwright.study.run_record import last_options
+    from formwright.train.device import choose_device
 
     refuse_untrained(Path(source))  # of which there is no study to be found
     place = find(source, folder)
@@ -97,6 +106,11 @@ def resume(
             run = last_options(opened.log).changed(
                 workers=workers, ray=ray, ray_cpus=ray_cpus, ray_gpus=ray_gpus, baseline=baseline
             )
+            kept = opened.config.training.device
         run = replace(run, ray=None) if run.ray == "none" else run
+        if not run.ray:  # of a cluster, each worker has a device of its own
+            device = choose_device(device or kept).type if device or kept != "auto" else ""
+        if device and device != kept:
+            notes["device"] = device
         command = command_line(sys.argv[1:]) if notes else ""  # else it only resumes what the first one said
         conduct(place, Wishes(run, as_json, command, notes))

@@ -221,6 +221,13 @@ def search(
             min=1, max=1000, help="Worker processes on this machine, one thread each.", rich_help_panel=panels.RUNNING
         ),
     ] = 2,
+    device: Annotated[
+        str,
+        typer.Option(
+            help="Where models are trained, evaluated and measured: auto, cpu, cuda or mps.",
+            rich_help_panel=panels.RUNNING,
+        ),
+    ] = "auto",
     storage: Annotated[
         str | None,
         typer.Option(
@@ -272,6 +279,7 @@ def search(
     from formwright.study.run_record import RunOptions
     from formwright.study.spaces import find_space
     from formwright.study.stop import Stop
+    from formwright.train.device import choose_device
     from formwright.train.recipe import DROPOUT, usual_steps
 
     basis = _basis(recipe)
@@ -295,7 +303,8 @@ def search(
     length = length or basis.length
     training = _changed(basis.training, batch=batch, learning_rate=learning_rate, length=length, dropout=dropout)
     seen = len(found.search_view().train)
-    training = replace(training, steps=steps or usual_steps(training.steps, seen, training.batch))
+    where = device if ray else choose_device(device).type  # of a cluster, each worker has a device of its own
+    training = replace(training, device=where, steps=steps or usual_steps(training.steps, seen, training.batch))
     config = Config(
         space,
         chosen,

@@ -223,7 +223,9 @@ class Started:
             searcher=self.job.searcher,
             options=self.job.options,
             evaluator="shared",
-            training=replace(self.job.training, steps=max(1, plan.finetune_steps), length=self.length),
+            training=replace(
+                self.job.training, steps=max(1, plan.finetune_steps), length=self.length, device=self.job.device
+            ),
             keep=len(self.targets),
             final_steps=plan.finetune_steps,
             seed=self.job.seed,

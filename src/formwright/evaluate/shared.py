@@ -26,7 +26,7 @@ from formwright.nn.task_model import TaskModel
 from formwright.tasks.metrics import metric
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.task import Task
-from formwright.train.device import threads
+from formwright.train.device import choose_device, threads
 from formwright.train.judge import ONE_ANSWER, answers, compared, judge, truths
 from formwright.train.prepare import Prepared, prepare
 from formwright.train.streams import lengths_of
@@ -84,7 +84,7 @@ class Shared:
     scored by what it is behind on the rows that both have answered. One whose answers are lost or damaged is no rival:
     that costs the time of a race, not the designs that would have run it. Tasks without one answer for each row are
     judged whole, and so is everything where no answers are kept: without a folder. Otherwise `most` is the number of
-    rows that count at most; they are the same for all.
+    rows that count at most; they are the same for all. They are judged on `device`.
     """
 
     network: SharedWeights
@@ -92,6 +92,7 @@ class Shared:
     rules: Rules | None = field(default_factory=Rules)
     others: tuple[Callable[[Card], float], ...] = ()
     most: int | None = None
+    device: str = "cpu"
 
     @cached_property
     def _rows(self) -> NDArray[np.int64]:
@@ -107,7 +108,8 @@ class Shared:
     def evaluate(self, request: Request, context: Context) -> Observation:
         """Judge the sub-network of a request."""
         began, card = time.perf_counter(), card_of(request)
-        model, prepared = self.network.extracted(card), self.network.prepared
+        model = self.network.extracted(card).to(choose_device(self.device))
+        prepared = self.network.prepared
         with threads(1):
             if prepared.task.kind not in ONE_ANSWER:
                 found = judge(model, prepared, prepared.validation)

@@ -23,6 +23,15 @@ def seal(folder: Path) -> None:
     write_whole(folder / SUMS, "".join(lines))
 
 
+def write_sealed(path: Path, text: str) -> None:
+    """Replace a file of a folder, and its checksum where there is one; those of the other files stay as they are."""
+    write_whole(path, text)
+    sums = path.parent / SUMS
+    if sums.is_file():
+        listed = _listed(sums) | {path.name: _digest(path)}
+        write_whole(sums, "".join(f"{digest}  {name}\n" for name, digest in sorted(listed.items())))
+
+
 def check_seal(folder: Path) -> None:
     """Raise IllegalInput where a file of a folder with checksums is missing or not as it was written."""
     if not (folder / SUMS).is_file():

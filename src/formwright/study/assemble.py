@@ -199,7 +199,7 @@ def make_training(choice: TrainingChoice, steps: int | None = None) -> Training:
     recipe = Recipe(
         steps or choice.steps, choice.batch, choice.learning_rate, choice.warmup, decay, choice.weight_decay
     )
-    return Training(recipe, choice.length, Settings(dropout=choice.dropout), device="auto", threads=1)
+    return Training(recipe, choice.length, Settings(dropout=choice.dropout), device=choice.device, threads=1)
 
 
 def make_evaluator(
@@ -225,7 +225,9 @@ def _scores(config: Config) -> Evaluator:
         return ByProxy(_proxies(config))
     if config.evaluator == "shared":
         first, *others = _raced_costs(config)
-        return cast(Evaluator, Shared(shared_weights(config), first, others=tuple(others), most=config.judged_rows))
+        rows, device = config.judged_rows, config.training.device
+        shared = Shared(shared_weights(config), first, others=tuple(others), most=rows, device=device)
+        return cast(Evaluator, shared)
     trainer = make_trainer(config)
     if config.evaluator == "pretrained":
         # every trained design is a neighbour: the nearest hundred hardly ever share enough layers, counted whole

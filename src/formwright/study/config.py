@@ -32,7 +32,10 @@ class TaskChoice:
 
 @dataclass(frozen=True)
 class TrainingChoice:
-    """Say how every design is trained."""
+    """Say how every design is trained, and on which device it is trained, judged and measured.
+
+    A search on this machine keeps the device that `auto` stood for, so that it is resumed on the same.
+    """
 
     steps: int = 300
     batch: int = 64
@@ -42,6 +45,7 @@ class TrainingChoice:
     weight_decay: float = 0.01
     length: int = 64
     dropout: float = 0.0
+    device: str = "auto"
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from formwright.study.limits import LATENCY
 from formwright.study.measured import cost_facts, counted_costs
 from formwright.study.place import Opened
 from formwright.study.proof import refuse_another
+from formwright.train.device import choose_device
 from formwright.train.prepare import prepare
 
 FINAL = "final"  # the folder of the trainings
@@ -106,7 +107,8 @@ def _verdict(opened: Opened, candidate: Candidate, trainer: Trainer, context: Co
         final = Final(trainer, start, make_teaching(opened.config))
         return final.verdict(Request(candidate.card), context, test=trainer.task.has_test)
     network = shared_weights(opened.config)
-    return as_it_is(network.extracted(candidate.card), network.prepared, context)
+    model = network.extracted(candidate.card).to(choose_device(opened.config.training.device))
+    return as_it_is(model, network.prepared, context)
 
 
 def _prove(folder: Path, opened: Opened, candidate: Candidate) -> None:

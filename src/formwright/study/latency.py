@@ -13,6 +13,7 @@ from formwright.cost.latency_table import LatencyTable
 from formwright.nn.build import build
 from formwright.nn.measure import Latency, Trial, measure
 from formwright.study.config import Config
+from formwright.train.device import choose_device
 
 REPEATED = 2  # measurements that follow before a design is rejected
 _PAUSE = 0.1  # seconds before each of them: a busy moment may be over by then
@@ -75,7 +76,8 @@ LatencyOf = LeastLatency | TabledLatency
 def latency_of(config: Config) -> LatencyOf:
     """Give what tells the milliseconds of a card in a study: a table where it has one, else measurements."""
     if config.latency_table is None:
-        return LeastLatency(partial(measured_latency, length=config.training.length))
+        training = config.training
+        return LeastLatency(partial(measured_latency, length=training.length, device=training.device))
     path = Path(config.latency_table)
     try:
         return TabledLatency(LatencyTable.from_json(loads(read_regular(path))))
@@ -83,6 +85,6 @@ def latency_of(config: Config) -> LatencyOf:
         raise IllegalInput(f"cannot read the latency table {path}: {error}") from None
 
 
-def measured_latency(card: Card, length: int) -> Latency:
-    """Measure one row of so many tokens through a model of a card, on this machine, with one thread."""
-    return measure(build(card), Trial(length=length, runs=20, warmup=3), memory=False)
+def measured_latency(card: Card, length: int, device: str = "cpu") -> Latency:
+    """Measure one row of so many tokens through a model of a card, on a device of this machine, with one thread."""
+    return measure(build(card), Trial(1, length, 1, 20, 3, choose_device(device).type), memory=False)

@@ -23,6 +23,7 @@ from formwright.study.limits import LATENCY, cost
 from formwright.study.place import Opened
 from formwright.study.sitting import MEASURED, RUNTIMES, Sitting, last_sitting
 from formwright.study.too_slow import exceeds, misses
+from formwright.train.device import choose_device
 
 _RUNS = 20  # of each model in each runtime
 _SITTINGS = 2  # the second where a model was measured beyond its target
@@ -61,7 +62,8 @@ def cost_facts(opened: Opened, name: str, card: Card, costs: Facts) -> Facts:
     facts: dict[str, object] = {"parameters": params(card)}
     for cost_name, value in costs.items():
         if cost_name in RUNTIMES:
-            facts[f"milliseconds of one row at {size} in {RUNTIMES[cost_name]}, one thread"] = f"{value:.2f}"
+            where = "one thread" if _device(opened.config) == "cpu" else _device(opened.config)
+            facts[f"milliseconds of one row at {size} in {RUNTIMES[cost_name]}, {where}"] = f"{value:.2f}"
         else:
             shown = "multiply-accumulates" if cost_name == "macs" else cost_name
             facts[f"{shown} at {size}"] = int(float(str(value)))
@@ -84,7 +86,7 @@ def _sit(config: Config, models: Sequence[Delivered]) -> Sitting:
     Runtimes that are not installed are left out. Where a model misses its target by that, all are measured once more:
     the least of both counts.
     """
-    trial = Trial(length=config.training.length, runs=_RUNS)
+    trial = Trial(length=config.training.length, runs=_RUNS, device=_device(config))
     least: dict[str, dict[str, float]] = {model.name: {} for model in models}
     busy = False
     with tempfile.TemporaryDirectory() as folder:
@@ -98,6 +100,11 @@ def _sit(config: Config, models: Sequence[Delivered]) -> Sitting:
                 break
     digests = {model.name: model.digest for model in models}
     return Sitting(trial.length, trial.device, trial.threads, busy, least, digests)
+
+
+def _device(config: Config) -> str:
+    """Name the device that models are measured on: that of the study, but compressed ones on the processor."""
+    return "cpu" if config.evaluator == "shared" else choose_device(config.training.device).type
 
 
 def _subjects(models: Sequence[Delivered], folder: Path, runtimes: bool) -> list[tuple[str, str, Measurable]]:

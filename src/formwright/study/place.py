@@ -153,9 +153,14 @@ def _is_free(folder: Path, beside: Collection[str]) -> bool:
 
 
 def _as_extended(config: Config, log: Log) -> Config:
-    """Give the configuration with the end that the last run of the study was told to go to."""
-    wishes = [event.data["stop"] for event in log.read() if event.kind == "started" and "stop" in event.data]
-    return replace(config, stop=replace(config.stop, **wishes[-1])) if wishes else config
+    """Give the configuration with the end and the device that the last runs of the study were told."""
+    noted: dict[str, Any] = {}
+    for event in log.read():
+        if event.kind == "started":
+            noted |= {name: event.data[name] for name in ("stop", "device") if name in event.data}
+    if "device" in noted:
+        config = replace(config, training=replace(config.training, device=noted["device"]))
+    return replace(config, stop=replace(config.stop, **noted["stop"])) if "stop" in noted else config
 
 
 def _is_readable(path: Path) -> bool:

@@ -18,7 +18,9 @@ def choose_device(name: str = "auto") -> torch.device:
     if name not in present:
         raise IllegalInput(f"no device is called {name!r}; devices are auto, {', '.join(DEVICES)}")
     if not present[name]:
-        raise IllegalInput(f"this machine has no {name} device that torch can use; leave --device out, or say cpu")
+        raise IllegalInput(
+            f"this machine has no {name} device that torch can use; choose another with --device, such as cpu"
+        )
     return torch.device(name)
 
 

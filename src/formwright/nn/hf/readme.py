@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from formwright.arch.card import Card
-from formwright.core.files import write_whole
+from formwright.nn.seal import write_sealed
 
 README = "README.md"
 Facts = Mapping[str, object]
@@ -41,7 +41,7 @@ def put_section(folder: str | Path, title: str, lines: Sequence[str]) -> None:
     path = Path(folder) / README
     text = path.read_text(encoding="utf-8").partition(f"\n## {title}\n")[0]
     body = "\n\n".join(_cell(line) for line in lines)
-    write_whole(path, f"{text.rstrip()}\n\n## {title}\n\n{body}\n")
+    write_sealed(path, f"{text.rstrip()}\n\n## {title}\n\n{body}\n")
 
 
 def replace_table(folder: Path, title: str, facts: Facts) -> None:
@@ -52,7 +52,7 @@ def replace_table(folder: Path, title: str, facts: Facts) -> None:
     following = rest.find("\n## ")
     after = rest[following + 1 :] if following >= 0 else ""
     new = _table(title, facts) + ("\n" + after if after else "")
-    write_whole(path, before + new if heading else f"{text.rstrip()}\n\n{new}")
+    write_sealed(path, before + new if heading else f"{text.rstrip()}\n\n{new}")
 
 
 def _header(card: Card, task: str | None) -> str:

@@ -1,0 +1,79 @@
+"""The device of a study: chosen by --device, kept in its settings, and changed only when that is said."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from tests.cli.conftest import Run
+from tests.study.cases import own_rows, quick_config
+
+from formwright.cli import study_run
+from formwright.study.assemble import make_training
+from formwright.study.config import TrainingChoice
+from formwright.study.latency import latency_of
+from formwright.study.place import Place, create, find
+
+
+@pytest.fixture
+def conducted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Place, dict[str, Any]]]:
+    """Give the list of studies that commands would conduct now, with what they would note."""
+    seen: list[tuple[Place, dict[str, Any]]] = []
+    monkeypatch.setattr(study_run, "conduct", lambda place, wishes: seen.append((place, wishes.notes)))
+    return seen
+
+
+def with_mps(monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: there)
+
+
+@pytest.mark.parametrize(("option", "kept"), [([], "mps"), (["--device", "cpu"], "cpu"), (["--device", "mps"], "mps")])
+def test_a_search_keeps_its_device(
+    option: list[str], kept: str, run: Run, tmp_path: Path, conducted: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_mps(monkeypatch, there=True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    done = run("search", "flexibert-nano", "--task", "mini-glue/sst2", "--rows", 50, "--out", tmp_path / "one", *option)
+    assert done.code == 0, done.err
+    ((place, _),) = conducted
+    with place.open() as opened:
+        assert opened.config.training.device == kept
+        assert make_training(opened.config.training).device == kept
+
+
+def test_a_device_that_is_not_there_is_refused_before_anything_is_written(run: Run, tmp_path: Path) -> None:
+    for device in ("mps", "tpu"):
+        done = run(
+            "search", "flexibert-nano", "--task", "mini-glue/sst2", "--out", tmp_path / "one", "--device", device
+        )
+        assert (done.code, done.out) == (2, "")
+        assert device in done.err
+    assert not (tmp_path / "one").exists()
+
+
+def test_a_study_is_resumed_on_its_own_device_unless_another_is_said(
+    run: Run, tmp_path: Path, conducted: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = own_rows(tmp_path, training=TrainingChoice(steps=5, batch=8, length=16, device="mps"))
+    place = create(tmp_path / "mine", config)
+    done = run("resume", place.folder)
+    assert (done.code, conducted) == (2, [])
+    assert "mps" in done.err
+    assert run("resume", place.folder, "--device", "cpu").code == 0
+    assert conducted[-1][1] == {"device": "cpu"}
+    with find(str(place.folder)).open() as opened:
+        opened.log.append("started", "me", {"begins": True, **conducted[-1][1]})
+    with find(str(place.folder)).open() as opened:
+        assert opened.config.training.device == "cpu"
+    assert run("resume", place.folder).code == 0
+    assert conducted[-1][1] == {}  # as in the last run
+
+
+def test_latency_is_measured_on_the_device_of_the_study(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, Any]] = []
+    monkeypatch.setattr("formwright.study.latency.measured_latency", lambda _, **options: seen.append(options) or 1 / 0)
+    config = quick_config(training=TrainingChoice(length=16, device="mps"))
+    with pytest.raises(ZeroDivisionError):
+        latency_of(config)(SimpleNamespace(digest="a"))  # type: ignore[arg-type]
+    assert seen == [{"length": 16, "device": "mps"}]
