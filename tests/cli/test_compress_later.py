@@ -1,5 +1,6 @@
 """What may become of a compression later: called again, moved, gone on with as a study, or with models that fail."""
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ from tests.compress.tiny import LENGTH
 from tests.study.test_latency import ONE
 
 from formwright.cli import compress_run
+from formwright.compress.plan import Speeds
 from formwright.core.errors import EvaluationFailed
 from formwright.cost import macs
 from formwright.evaluate.final import openings
@@ -173,3 +175,33 @@ def test_targets_all_of_whose_models_fail_are_named_and_nothing_is_left_of_them(
     for name in ("macs-75pct", "macs-50pct"):
         assert f"nothing is delivered for {name}: all designs within macs<=" in done.err
     assert [path.name for path in (tmp_path / "out" / "models").iterdir()] == ["teacher"]
+
+
+@pytest.mark.long
+def test_a_run_that_was_stopped_keeps_its_revised_plan(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan was made in a busy moment: the teacher has many more steps than that, before and after the stop."""
+    slow = Speeds(9.0, 1.0, 20.0, 0.1, 0.5, 1.0, 1.0, 1.0, 1.0, rows=10, slowed=9.0)
+    monkeypatch.setattr(compress_run, "measured_speeds", lambda *_: slow)
+    words = line(tmp_path, "--teacher-epochs", 12, "--hours", 0.05, "--json")
+    with monkeypatch.context() as patch:
+        patch.setattr(compress_run.Stages, "super_network", stop)
+        done = run(*words)
+    assert done.code == 130
+    assert "40 steps of fine-tuning" in done.err
+    assert "plan revised from measured speed: teacher steps 40 -> 60" in done.err
+    before, weights = plan_of(tmp_path / "out"), everything(tmp_path / "out")["models/teacher/model.safetensors"]
+    assert [(one["since"], one["steps"]) for one in before["revisions"]] == [(0, 40), (10, 60)]
+    refused = run(*words, "--hours", 0.5)
+    assert refused.code == 2
+    assert "hours 0.05" in refused.err
+    check(run(*words).data, tmp_path)
+    after = plan_of(tmp_path / "out")
+    assert after["revisions"][:2] == before["revisions"]
+    assert after["plan"]["teacher_steps"] == 60
+    assert everything(tmp_path / "out")["models/teacher/model.safetensors"] == weights
+
+
+def plan_of(out: Path) -> Any:
+    return json.loads((out / "plan.json").read_text(encoding="utf-8"))
