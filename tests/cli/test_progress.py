@@ -85,7 +85,7 @@ def test_lines_come_every_ten_seconds_and_at_the_end(clock: Clock, capsys: pytes
     seen = capsys.readouterr()
     assert seen.out == ""
     lines = seen.err.splitlines()
-    assert [line.split(",")[0] for line in lines] == [f"training: step {step} of 100" for step in (20, 40, 60, 60)]
+    assert [line.split(",")[0] for line in lines] == [f"training: step {step} of 100" for step in (20, 40, 60)]
 
 
 def test_a_run_that_is_stopped_tells_how_far_it_came(capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,3 +128,12 @@ def test_a_step_without_a_loss_tells_none() -> None:
     meter.step(1, 2.0)
     meter.step(2, None)
     assert "loss 2.0000" in meter.line
+
+
+def test_a_step_is_printed_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where the last one took so long that it was told at once."""
+    ticks = iter(range(0, 1000, 100))
+    monkeypatch.setattr("formwright.cli.progress.time.monotonic", lambda: float(next(ticks)))
+    with showing("judging", 1) as tell:
+        tell(0, None)
+    assert capsys.readouterr().err.count("judging: step 1 of 1") == 1

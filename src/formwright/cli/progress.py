@@ -80,20 +80,21 @@ class _Lines:
     """Print a meter every few seconds."""
 
     def __init__(self, meter: Meter) -> None:
-        self._meter = meter
+        self._meter, self._told = meter, 0
         self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
 
     def __enter__(self) -> "_Lines":
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._meter.done:
+        if self._meter.done > self._told:
             note(self._meter.line)
 
     def __call__(self, step: int, loss: float | None) -> None:
         self._meter.step(step, loss)
         if time.monotonic() >= self._next:
             note(self._meter.line)
+            self._told = self._meter.done
             self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
 
 
