@@ -11,6 +11,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
+from formwright.core.errors import IllegalInput
 from formwright.study import schema
 from formwright.study.store import Store
 
@@ -54,7 +55,9 @@ def test_events_of_the_first_revision_get_their_hashes(url: str) -> None:
             connection.execute(text(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0001'"))
 
         store._database.write(0, back)
-    with Store.open(url, create=True) as store:
+    with pytest.raises(IllegalInput, match="formwright resume"):
+        Store.open(url)
+    with Store.open(url, update=True) as store:
         assert store.study("one").read() == before
         with pytest.raises(DBAPIError, match="append-only"):
             store._database.write(0, lambda connection, _: connection.execute(text("UPDATE events SET kind = 'told'")))

@@ -18,7 +18,7 @@ SECOND = '''
 """Add a column, as a later version might."""
 from alembic import op
 import sqlalchemy as sa
-revision, down_revision, branch_labels, depends_on = "0002", "0001", None, None
+revision, down_revision, branch_labels, depends_on = "0003", "0002", None, None
 def upgrade():
     op.add_column("studies", sa.Column("owner", sa.Text))
 '''
@@ -39,9 +39,9 @@ def later_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[
     def turn() -> None:
         folder = tmp_path / "later" / "migrations"
         shutil.copytree(schema.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-        (folder / "versions" / "r0002_owner.py").write_text(SECOND)
+        (folder / "versions" / "r0003_owner.py").write_text(SECOND)
         monkeypatch.setattr(schema, "MIGRATIONS", folder)
-        monkeypatch.setattr(schema, "REVISIONS", (*schema.REVISIONS, "0002"))
+        monkeypatch.setattr(schema, "REVISIONS", (*schema.REVISIONS, "0003"))
 
     return turn
 
@@ -66,7 +66,7 @@ def test_an_older_database_is_updated_only_when_asked_to(
     store.create_study("one", {"seed": 1})
     store.study("one").append("note", "w1", {"kept": True})
     later_version()
-    with pytest.raises(IllegalInput, match=r"written by an older formwright \(revision 0001\)"):
+    with pytest.raises(IllegalInput, match=r"written by an older formwright \(revision 0002\)"):
         Store.open(url)
     with Store.open(url, create=True) as updated:
         assert [event.data for event in updated.study("one").read()] == [{"kept": True}]
@@ -77,7 +77,7 @@ def test_an_older_database_is_updated_only_when_asked_to(
 
 def test_a_failed_update_leaves_the_old_database(url: str, store: Store, later_version: Callable[[], None]) -> None:
     later_version()
-    broken = schema.MIGRATIONS / "versions" / "r0002_owner.py"
+    broken = schema.MIGRATIONS / "versions" / "r0003_owner.py"
     broken.write_text(SECOND + '    raise RuntimeError("power cut")\n')
     with pytest.raises(RuntimeError, match="power cut"):
         Store.open(url, create=True)

@@ -94,10 +94,10 @@ def resume(
     from formwright.train.device import choose_device
 
     refuse_untrained(Path(source))  # of which there is no study to be found
-    place = find(source, folder)
+    place = find(source, folder, update=True)
     notes: dict[str, Any] = {}
     with alone_if_compressed(place):
-        with place.open() as opened:
+        with place.open(update=True) as opened:
             confirm_space(opened, trust_space_file)
             limits = {"trials": trials, "seconds": seconds, "steps": spend_steps, "patience": patience}
             stop = extended(opened, limits | {"failures": max_failures})

@@ -42,11 +42,11 @@ class Database:
         self.place = dialect.place
         self.clock = dialect.clock
 
-    def open(self, create: bool, wait: bool = False) -> None:
-        """Check that the tables are there, or, with `create`, make or update them; `wait` for a server that is away."""
+    def open(self, create: bool, wait: bool = False, update: bool = False) -> None:
+        """Check that the tables are there, or make or update them as allowed; `wait` for a server that is away."""
         self._dialect.prepare(create)
         retried: tuple[Trouble, ...] = ("busy", "lost") if wait else ("busy",)
-        current = self._insist(lambda _again: self._is_current(create), retried)
+        current = self._insist(lambda _again: self._is_current(create, update), retried)
         if not current:
             self.write(0, self._upgrade)
 
@@ -81,9 +81,9 @@ class Database:
         """Close every connection."""
         self._dialect.close()
 
-    def _is_current(self, create: bool) -> bool:
+    def _is_current(self, create: bool, update: bool) -> bool:
         with self._dialect.engine.begin() as connection:
-            return schema.is_current(connection, self.place, create)
+            return schema.is_current(connection, self.place, create, update)
 
     def _upgrade(self, connection: Connection, _again: bool) -> None:
         # looked at again, now under the lock: another process may have been quicker

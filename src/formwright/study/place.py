@@ -32,9 +32,12 @@ class Place:
         """Refuse a name that could lead out of a folder."""
         folder_name("a study", self.name)
 
-    def open(self, *, wait: bool = False) -> "Opened":
-        """Open the log and read the configuration that stands in it; `wait` for a server that is away for a moment."""
-        store = Store.open(self.storage, wait=wait)
+    def open(self, *, wait: bool = False, update: bool = False) -> "Opened":
+        """Open the log and read the configuration that stands in it.
+
+        `wait` for a server that is away for a moment; `update` a database of an earlier version.
+        """
+        store = Store.open(self.storage, wait=wait, update=update)
         try:
             log = store.study(self.name)
             config = Config.from_json(log.config).seen_from(self.folder)
@@ -115,19 +118,19 @@ def create(
     return Place(folder, storage or str(folder / DATABASE), name)
 
 
-def find(source: str, folder: Path | None = None, *, wait: bool = False) -> Place:
+def find(source: str, folder: Path | None = None, *, wait: bool = False, update: bool = False) -> Place:
     """Find a study by its folder, or by the URL of a database and, behind `#`, its name.
 
-    A study that is named by a URL keeps its weights in `folder`, by default one of its name. `wait` for a server that
-    is away for a moment.
+    A study that is named by a URL keeps its weights in `folder`, by default one of its name. `wait` and `update` are
+    those of `Place.open`.
     """
     if "://" in source:
         url, _, name = source.partition("#")
-        name = name or _only_name(url, wait)
+        name = name or _only_name(url, wait, update)
         return Place(folder or Path(name), url, name)
     # others may read a study, but not its configuration, which may hold a password
     if not _is_readable(Path(source) / CONFIG) and (Path(source) / DATABASE).is_file():
-        return Place(Path(source), database := str(Path(source) / DATABASE), _only_name(database))
+        return Place(Path(source), database := str(Path(source) / DATABASE), _only_name(database, wait, update))
     facts = _read(Path(source))
     return Place(Path(source), facts["storage"] or str(Path(source) / DATABASE), facts["name"])
 
@@ -167,8 +170,8 @@ def _is_readable(path: Path) -> bool:
     return path.is_file() and os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _only_name(url: str, wait: bool = False) -> str:
-    with Store.open(url, wait=wait) as store:
+def _only_name(url: str, wait: bool, update: bool) -> str:
+    with Store.open(url, wait=wait, update=update) as store:
         names, shown = store.studies(), store.place  # without a password
     if not names:
         raise IllegalInput(f"{shown} holds no studies yet: start one with `formwright search`")

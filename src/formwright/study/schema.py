@@ -70,18 +70,18 @@ leases = Table(
 )
 
 
-def is_current(connection: Connection, place: str, create: bool) -> bool:
-    """Tell whether the tables are the ones this version knows; False only where `create` allows to make them so.
+def is_current(connection: Connection, place: str, create: bool, update: bool = False) -> bool:
+    """Tell whether the tables are the ones this version knows; False only where they may be made so.
 
     A database of another program or of a newer version raises IllegalInput, and so does, without `create`, an
-    empty one or one of an older version.
+    empty one and, unless `update` or `create` allow it, one of an older version.
     """
     revision = _revision(connection, place)
     if revision == REVISIONS[-1]:
         return True
     if revision is not None and revision not in REVISIONS:
         raise IllegalInput(f"{place} was written by a newer formwright (revision {revision}): update formwright.")
-    if not create:
+    if not create and not (update and revision is not None):
         raise IllegalInput(f"{place} {_what_to_do(revision)}")
     return False
 

@@ -28,8 +28,12 @@ class Store:
         self.place = database.place
 
     @classmethod
-    def open(cls, url: str | Path, create: bool = False, timeout: float = 30.0, wait: bool = False) -> Store:
+    def open(
+        cls, url: str | Path, create: bool = False, timeout: float = 30.0, wait: bool = False, update: bool = False
+    ) -> Store:
         """Open the database in a folder, in a file or at a URL; with `create`, make or update its tables if need be.
+
+        `update` only updates those of an earlier version.
 
         A database that is missing, empty, another program's or of another version raises IllegalInput. Whatever is
         done later is tried again for `timeout` seconds before a locked or unreachable database is a StoreError; with
@@ -37,7 +41,7 @@ class Store:
         """
         database = Database(dialect_of(url, timeout), timeout)
         try:
-            database.open(create, wait)
+            database.open(create, wait, update)
         except BaseException:
             database.close()
             raise
