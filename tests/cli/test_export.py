@@ -119,9 +119,13 @@ def test_a_folder_of_pickles_is_refused(run: Run, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("form", "file"), [("onnx", "model.onnx"), ("openvino", "model.xml")])
 def test_a_runtime_gets_a_checked_file(form: str, file: str, run: Run, tmp_path: Path) -> None:
-    done = run("export", "bert-tiny", "--to", form, "--out", tmp_path / "model", *SEQUENCE, "--json")
+    labels = ("--labels", "no,yes")
+    done = run("export", "bert-tiny", "--to", form, "--out", tmp_path / "model", *SEQUENCE, *labels, "--json")
     assert done.code == 0, done.err
     assert 0 < done.data["largest_difference"] < 1e-3
+    config = json.loads((tmp_path / "model" / "config.json").read_text(encoding="utf-8"))
+    assert config["id2label"] == {"0": "no", "1": "yes"}
+    assert config["label2id"] == {"no": 0, "yes": 1}
     assert {file, "card.json"} <= {path.name for path in (tmp_path / "model").iterdir()}
     assert run("export", "bert-tiny", "--to", form, "--out", tmp_path / "model").code == 2
 

@@ -90,6 +90,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
     said = json.loads((teacher / "evaluation.json").read_text())["scores"]
     onnx = {**found["train-pair"], "folder": str(folder / "onnx"), "kind": "onnx"}
     called("export", found["train-pair"]["folder"], "--to", "onnx", "--out", folder / "onnx")
+    called("export", found["train-pair"]["folder"], "--to", "openvino", "--out", folder / "openvino")
     return {**found, "stock-text": {**stock, "scores": said}, "onnx-pair": onnx}
 
 
@@ -125,6 +126,18 @@ def test_the_pairs_are_cut_and_the_cut_matters(models: dict[str, Any]) -> None:
     config = json.loads(Path(models["train-pair"]["folder"], "config.json").read_text())
     assert said["length"] == tokenizer["model_max_length"] == config["input_length"] == 16
     assert config["max_position_embeddings"] == 32
+
+
+def test_every_form_has_labels_length_and_what_prepares_its_input(models: dict[str, Any]) -> None:
+    onnx, openvino = Path(models["onnx-pair"]["folder"]), Path(models["onnx-pair"]["folder"]).with_name("openvino")
+    for folder in (onnx, openvino, Path(models["train-pair"]["folder"])):
+        config = json.loads((folder / "config.json").read_text())
+        tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
+        assert config["id2label"] == {"0": "no", "1": "yes"}
+        assert config["input_length"] == tokenizer["model_max_length"] == 16
+        assert (folder / "tokenizer.json").is_file()
+    found = called("evaluate", openvino, "--task", models["onnx-pair"]["data"])
+    assert found["repeats"] is True
 
 
 @pytest.mark.parametrize("name", ["search-text", "train-pair", "train-span", "train-image", "stock-text", "onnx-pair"])

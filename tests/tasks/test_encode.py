@@ -1,8 +1,13 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
+from tokenizers import Tokenizer
 
 from formwright.core.errors import IllegalInput
+from formwright.core.rng import derive
 from formwright.tasks.encode import Ragged, encode_rows, frame
+from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.rows import ImageRows, PlainText, TextRows, TranslationRows
 from formwright.tasks.tokeniser import CLASS, SEPARATOR, train_wordpiece
 
@@ -77,3 +82,27 @@ def test_a_loaded_tokenizer_frames_texts_as_training_does(texts: tuple[str, ...]
     loaded = tokeniser.tokenizer.encode(*texts)
     tokens, types = frame(tokeniser.encode(texts), tokeniser)
     assert (loaded.ids, loaded.type_ids) == (tokens, types)
+
+
+@pytest.mark.parametrize("framing", ["berts", "none"])
+def test_rows_are_cut_as_the_library_cuts_them_by_default(framing: str, tmp_path: Path) -> None:
+    # `tokenizer(a, b, truncation=True)` of transformers is the library's own truncation
+    trained = train_wordpiece(PlainText(("a b c d e f g h",)), 60).tokenizer
+    library = Tokenizer.from_str(trained.to_str())
+    if framing == "none":
+        library.post_processor = None
+    library.save(str(tmp_path / "tokenizer.json"))
+    tokeniser = read_tokeniser(tmp_path)
+    delivered = Tokenizer.from_str(tokeniser.tokenizer.to_str())
+    rng = derive(0, "pairs")
+    texts = [" ".join("abcdefgh"[place] for place in rng.integers(8, size=rng.integers(1, 24))) for _ in range(400)]
+    pairs = list(zip(texts[::2], texts[1::2], strict=True))
+    singles = [(first,) for first, _ in pairs]
+    for length in (8, 15, 16, 21):
+        delivered.enable_truncation(length)
+        for rows in (pairs, singles):
+            encoded = encode_rows(TextRows(tuple(rows), (0,) * len(rows)), tokeniser, length)
+            for place, row in enumerate(rows):
+                wanted = delivered.encode(*row)
+                assert encoded.tokens[place].tolist() == wanted.ids, (length, row)
+                assert encoded.types[place].tolist() == wanted.type_ids

@@ -59,6 +59,7 @@ def read_tokeniser(path: Path | str) -> Tokeniser:
     tokenizer.no_padding()
     special = _special(file, tokenizer, settings)
     separators, types = _pair_layout(tokenizer)
+    _frame_alike(tokenizer, special, separators)
     return Pretrained(tokenizer.to_str(), special, separators, types)
 
 
@@ -141,6 +142,20 @@ def _role(
     named = [token.get("content") if isinstance(token, dict) else token for token in said]
     ids = (tokenizer.token_to_id(name) for name in (*named, *names) if isinstance(name, str))
     return next((index for index in ids if index is not None), None)
+
+
+def _frame_alike(tokenizer: Tokenizer, special: Special, separators: int) -> None:
+    """Let a tokeniser that adds no special tokens add those that rows are given, so that it reads as the model does."""
+    if tokenizer.encode("a").ids[:1] == [special.begin]:
+        return
+    begin, end = (tokenizer.id_to_token(number) for number in (special.begin, special.separator))
+    frame = processors.TemplateProcessing(
+        single=[begin, "$A", end],
+        pair=[begin, "$A", *[end] * separators, "$B:1", f"{end}:1"],
+        special_tokens=[(begin, special.begin), (end, special.separator)],
+    )
+    own = tokenizer.post_processor
+    tokenizer.post_processor = frame if own is None else processors.Sequence([own, frame])
 
 
 def _pair_layout(tokenizer: Tokenizer) -> tuple[int, int]:

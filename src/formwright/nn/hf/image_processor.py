@@ -3,20 +3,18 @@
 from typing import Any, ClassVar
 
 import numpy as np
-from transformers.image_processing_base import BatchFeature, ImageProcessingMixin
-from transformers.processing_utils import ImagesKwargs
+from transformers.image_processing_utils import BaseImageProcessor, BatchFeature
 
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # PIL's, by the number of channels
 
 
-class FormwrightImageProcessor(ImageProcessingMixin):
+class FormwrightImageProcessor(BaseImageProcessor):
     """Turn pictures into pixels (batch, channels, height, width) with values from 0 to 1.
 
     A picture is one of PIL or an array (height, width) or (height, width, channels) of whole numbers up to 255. Another
     number of channels is converted as PIL does it, another size is scaled bilinearly.
     """
 
-    valid_kwargs: ClassVar[type] = ImagesKwargs
     model_input_names: ClassVar[list[str]] = ["pixel_values"]
 
     def __init__(self, size: dict[str, int] | None = None, num_channels: int = 1, **others: Any) -> None:
