@@ -10,7 +10,7 @@ import pytest
 from formwright.space.zoo import SPACES, load_space
 
 ROOT = Path(__file__).parents[1]
-DOCS = ["costs", "map", "models", "spaces", "studies", "tasks", "training"]
+DOCS = ["costs", "evaluate", "map", "models", "spaces", "studies", "tasks", "training"]
 PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{name}.md" for name in DOCS)]
 FORMULAS = {
     "5 x 233,280^4": 5 * 233_280**4,

@@ -5,11 +5,13 @@ on validation and, where the folder lists them, on test rows.
 """
 
 import csv
+import io
 import json
 import re
 import string
 import sys
 from collections import Counter
+from contextlib import redirect_stdout
 from pathlib import Path
 
 
@@ -65,6 +67,13 @@ def onnx_accuracy(job, said, indices):
         (logits,) = session.run(None, dict(tokenizer(*texts, truncation=True, return_tensors="np")))
         right += names[str(int(logits.argmax()))] == label
     return {"accuracy": right / len(rows)}
+
+
+def page_accuracy(job, _said, _indices):
+    """Run the program of the documentation, which prints the accuracy on validation."""
+    with redirect_stdout(io.StringIO()) as out:
+        exec(compile(job["program"], "the page", "exec"), {})
+    return {"accuracy": float(out.getvalue())}
 
 
 def image_accuracy(job, _said, indices):
@@ -135,7 +144,13 @@ def overlap(found, truth):
     return 2 * common / (len(found) + len(truth)) if common else 0.0
 
 
-KINDS = {"text": text_accuracy, "onnx": onnx_accuracy, "image": image_accuracy, "span": span_scores}
+KINDS = {
+    "page": page_accuracy,
+    "text": text_accuracy,
+    "onnx": onnx_accuracy,
+    "image": image_accuracy,
+    "span": span_scores,
+}
 results = {}
 for job in json.loads(Path("jobs.json").read_text()):
     said = json.loads(Path(job["folder"], "evaluation.json").read_text())

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import redirect_stdout
@@ -20,6 +21,7 @@ from formwright.cli.app import main
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
+PAGE = Path(__file__).parents[2] / "docs" / "evaluate.md"
 SCRIPT = Path(__file__).with_name("plain_transformers.py")
 LETTERS = "abcdefghij"
 
@@ -91,7 +93,15 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
     onnx = {**found["train-pair"], "folder": str(folder / "onnx"), "kind": "onnx"}
     called("export", found["train-pair"]["folder"], "--to", "onnx", "--out", folder / "onnx")
     called("export", found["train-pair"]["folder"], "--to", "openvino", "--out", folder / "openvino")
-    return {**found, "stock-text": {**stock, "scores": said}, "onnx-pair": onnx}
+    page = {**found["train-pair"], "kind": "page", "program": program(found["train-pair"])}
+    page["scores"] = {**page["scores"], "test": None}  # the program scores validation rows
+    return {**found, "stock-text": {**stock, "scores": said}, "onnx-pair": onnx, "page-pair": page}
+
+
+def program(model: dict[str, Any]) -> str:
+    """Give the program of the documentation for a model and its file."""
+    (found,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return str(found.replace("FOLDER", model["folder"]).replace("reviews.csv", model["data"]))
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +119,16 @@ def results(models: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPath
 
 @pytest.mark.parametrize(
     "name",
-    ["search-text", "train-pair", "train-span", "train-image", "compress-text", "stock-text", "onnx-pair"],
+    [
+        "search-text",
+        "train-pair",
+        "train-span",
+        "train-image",
+        "compress-text",
+        "stock-text",
+        "onnx-pair",
+        "page-pair",
+    ],
 )
 def test_a_stranger_gets_the_reported_score(name: str, models: dict[str, Any], results: dict[str, Any]) -> None:
     scores, splits = models[name]["scores"], results[name]
