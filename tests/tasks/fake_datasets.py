@@ -24,6 +24,13 @@ class Classes(Feature):
 
 
 @dataclass(frozen=True)
+class Lists(Feature):
+    """A column of lists."""
+
+    feature: Feature = field(default_factory=lambda: Feature("string"))
+
+
+@dataclass(frozen=True)
 class Split:
     """A split, as the library hands it out."""
 

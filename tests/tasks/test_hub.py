@@ -3,7 +3,7 @@ import sys
 from typing import Any
 
 import pytest
-from tests.tasks.fake_datasets import Classes, Feature, Give, Split, fake_library  # noqa: F401  a fixture
+from tests.tasks.fake_datasets import Classes, Feature, Give, Lists, Split, fake_library  # noqa: F401  a fixture
 
 from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.tasks.glue import glue_task
@@ -66,6 +66,20 @@ def test_labels_may_be_text_or_scores(give: Give) -> None:
     columns["label"][3] = None
     with pytest.raises(IllegalInput, match="split train of owner/name, row 4: an empty label"):
         hub_task("owner/name", ("sentence",))
+
+
+def test_lists_of_classes_and_columns_of_flags_are_several_labels(give: Give) -> None:
+    labels = [[0], [1, 0], [], [1]] * 10
+    features = {"sentence": Feature("string"), "label": Lists("list", Classes("int64", ["rust", "brake"]))}
+    flags = {name: [int(place in one) for one in labels] for place, name in enumerate(("rust", "brake"))}
+    columns = {"sentence": [f"words {row}" for row in range(40)], "label": labels, **flags}
+    give({"train": Split(features | dict.fromkeys(flags, Feature("int64")), columns)})
+    listed = hub_task("owner/name", ("sentence",))
+    assert (listed.kind, listed.labels) == ("multi-label-classification", ("brake", "rust"))
+    assert set(listed.search_view().train.labels) == {(0, 1), (1, 1), (0, 0), (1, 0)}
+    flagged = hub_task("owner/name", ("sentence",), "brake,rust")
+    assert flagged.search_view() == listed.search_view()
+    assert hub_task("owner/name", ("sentence",), "rust", kind="regression").kind == "regression"
 
 
 def test_rows_without_text_are_told(give: Give) -> None:
