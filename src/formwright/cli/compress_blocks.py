@@ -151,6 +151,8 @@ class BlockCompression:
             for model in models
         ]
         print_table(["model", ">parameters", ">ms", ">distance before", ">after", "folder"], rows)
+        lengths = sorted({model["length"] for model in models if "length" in model})
+        echo(f"ms: one row of {' or '.join(map(str, lengths))} tokens, measured in turns on one thread")
         for model in models:
             if model.get("exceeded"):
                 echo(

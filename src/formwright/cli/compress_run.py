@@ -155,7 +155,7 @@ class Compression:
         if wish.asked:
             raise Interrupted("the end of training")
         place = stages.place(choices, met, kept)
-        _tell("testing and measuring the teacher")
+        _tell("testing the teacher")
         stages.note(place, known, choices, met)
         return place
 

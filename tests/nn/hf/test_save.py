@@ -13,8 +13,11 @@ from tokenizers import models, pre_tokenizers, processors
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
+from formwright.cost import macs
+from formwright.nn.build import build
 from formwright.nn.hf.fields import AUTO_CLASSES, class_name
 from formwright.nn.hf.save import save_pretrained_folder
+from formwright.space.zoo import load_card
 
 
 def auto_class(name: str) -> str:
@@ -138,3 +141,11 @@ def test_a_full_disk_is_a_users_error(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(IllegalInput, match=r"cannot write model\.safetensors: No space left"):
         save_pretrained_folder(lively("bert"), tmp_path / "model")
     assert not list(tmp_path.iterdir())
+
+
+def test_operations_are_counted_at_the_length_that_the_model_was_judged_with(tmp_path: Path) -> None:
+    model = build(load_card("bert-tiny"))
+    for name, evaluation, length in (("one", {"length": 24}, 24), ("two", None, 128)):
+        save_pretrained_folder(model, tmp_path / name, evaluation=evaluation)
+        readme = (tmp_path / name / "README.md").read_text(encoding="utf-8")
+        assert f"| multiply-accumulates at {length} tokens | {macs(load_card('bert-tiny'), length):,} |" in readme

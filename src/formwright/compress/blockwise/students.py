@@ -11,7 +11,7 @@ from formwright.compress.blockwise.sizes import LATENCY, PARAMS, Size, exceeded
 from formwright.compress.folders import read_json, write_json
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
-from formwright.cost import macs, params
+from formwright.cost import input_size, macs, params
 from formwright.nn.hf.files import is_whole
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.latency_table import Measured
@@ -59,12 +59,15 @@ class StudentTraining:
 
     def _write(self, student: Taught, distance: float) -> None:
         started, folders, model = self.selection.started, self.selection.folders, student.model.cpu().eval()
-        costs = {PARAMS: params(model.card), "macs": macs(model.card, started.longest)}
+        length = started.longest
+        costs = {PARAMS: params(model.card), "macs": macs(model.card, length), "length": length}
+        size = input_size(model.card, length)
         save_pretrained_folder(
             model,
             folders.model(self.name),
             tokenizer=started.tokeniser.tokenizer,
             scores={"distance to the teacher on held-out text": distance},
+            costs={"parameters": costs[PARAMS], f"multiply-accumulates at {size}": costs["macs"]},
             lineage={"taught by": started.name, "size": self.name},
             force=True,
         )

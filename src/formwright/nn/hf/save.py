@@ -31,7 +31,7 @@ __all__ = ["load_folder", "save_pretrained_folder"]
 _NAMED = ("sequence-classification", "token-classification")
 GENERATION = "generation_config.json"
 _WRITTEN = 64  # tokens that a model writes where nobody says how many
-_LENGTH = 128  # tokens of a sentence, for counting operations
+_LENGTH = 128  # tokens of a sentence, for counting operations where no other length is known
 
 
 def save_pretrained_folder(  # noqa: PLR0913  all that is known of a model goes into its folder at once
@@ -57,7 +57,7 @@ def save_pretrained_folder(  # noqa: PLR0913  all that is known of a model goes 
     check_labels(spec, labels)
     auto_class = AUTO_CLASSES[class_name(card.family, spec.task if spec else None)]
     origin = {**(lineage or {}), **told_evaluation(evaluation)}
-    provenance = Provenance(scores or {}, counted(card) if costs is None else costs, origin)
+    provenance = Provenance(scores or {}, counted(card, evaluation) if costs is None else costs, origin)
     with whole_folder(Path(folder), force=force) as part:
         length, types = _limits(card)
         padding = write_tokenizer(tokenizer, part, length, types) if tokenizer is not None else None
@@ -108,9 +108,10 @@ def check_labels(spec: HeadSpec | None, labels: Sequence[str]) -> None:
         raise IllegalInput(f"the head has {spec.labels} labels, which need as many different names, not {list(labels)}")
 
 
-def counted(card: Card) -> Facts:
-    """Count what every model card says: parameters and operations."""
-    return {"parameters": params(card), f"multiply-accumulates at {input_size(card, _LENGTH)}": macs(card, _LENGTH)}
+def counted(card: Card, evaluation: Mapping[str, Any] | None) -> Facts:
+    """Count what every model card says: parameters and operations, at the length that the model was judged with."""
+    length = (evaluation or {}).get("length") or _LENGTH
+    return {"parameters": params(card), f"multiply-accumulates at {input_size(card, length)}": macs(card, length)}
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:

@@ -48,7 +48,7 @@ def export_stock(  # noqa: PLR0913  as in `save_pretrained_folder`
         raise IllegalInput("no BERT class can express this model:\n" + "\n".join(f"  {reason}" for reason in reasons))
     check_labels(spec, labels)
     origin = {**(lineage or {}), **told_evaluation(evaluation)}
-    provenance = Provenance(scores or {}, counted(card) if costs is None else costs, origin)
+    provenance = Provenance(scores or {}, counted(card, evaluation) if costs is None else costs, origin)
     name = STOCK_CLASSES[spec.task] if spec else "BertModel"
     with whole_folder(Path(folder), force=force) as part:
         config = _config(card, settings) | {"architectures": [name], **label_fields(spec, labels)}
