@@ -99,8 +99,8 @@ def test_the_pipeline_of_transformers_gives_several_labels(run: Run, tmp_path: P
     assert hits / len(task) == pytest.approx(scores_of(tmp_path / "out" / "model", rows)["subset-accuracy"])
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.long
+@pytest.mark.timeout(600)
 def test_a_search_keeps_the_kind_and_the_warnings(tmp_path: Path, rows: Path) -> None:
     doubtful = tmp_path / "doubtful.csv"
     doubtful.write_text(rows.read_text(encoding="utf-8") + "9 9 9 a;a\n9 9 9 a;b\n", encoding="utf-8")
@@ -116,7 +116,7 @@ def test_a_search_keeps_the_kind_and_the_warnings(tmp_path: Path, rows: Path) ->
     assert facts("resume", tmp_path / "study", "--trials", 3)["config"]["task"]["kind"] == "multi-label"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_model_is_compressed(tmp_path: Path, rows: Path) -> None:
     found = facts(*line(tmp_path, "--target", "macs=60%", task=options(rows)))

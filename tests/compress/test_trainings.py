@@ -264,8 +264,7 @@ def test_seeds_decide(tmp_path: Path) -> None:
     assert len(found) == 2
 
 
-@pytest.mark.parametrize("order", ["first-order", "movement"])
-@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize(("order", "known"), [("first-order", False), ("movement", True)])
 def test_several_labels_are_learned_scored_and_judged(order: Order, known: bool, tmp_path: Path) -> None:
     task = TaskChoice(str(letters(tmp_path)), text=("words",), label="letters", kind="multi-label")
     model = bert(tmp_path, "known", SEVERAL, labels=LETTERS) if known else bert(tmp_path)
