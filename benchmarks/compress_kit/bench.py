@@ -129,7 +129,7 @@ class Bench:
     def plan_of(self, epochs: float) -> Plan:
         """Give the plan of an arm that sees every row so often."""
         started = replace(self.started, job=replace(self.started.job, epochs=epochs))
-        return started.plan(lambda: None, 1)  # type: ignore[arg-type, return-value]
+        return started.usual
 
     @property
     def method(self) -> Method:
