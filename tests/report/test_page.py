@@ -21,7 +21,7 @@ EVIL = "</script><script>window.hacked = 1</script><img src=x onerror='window.ha
 def hostile_study(folder: Path) -> Log:
     """Write a study in which everything that can be named has a name that tries to break out."""
     evil = {"task": {"name": EVIL}, "searcher": {"name": EVIL}, "extra": {EVIL: EVIL}}
-    log = new_log(folder, name=EVIL.replace("\u2028", ""), **evil)
+    log = new_log(folder, name=EVIL.replace("\u2028", "").replace("/", ""), **evil)
     log.append("note", EVIL, {"command": EVIL})
     for number in range(3):
         ask(log, number)
