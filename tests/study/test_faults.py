@@ -163,8 +163,8 @@ def test_a_disk_is_full_under_the_log(
     study = films_study(tmp_path, trials=12, steps=1)
     connect = dialects._connect
 
-    def without_room(path: Path, timeout: float) -> sqlite3.Connection:
-        connection = connect(path, timeout)
+    def without_room(path: Path, timeout: float, writable: bool) -> sqlite3.Connection:
+        connection = connect(path, timeout, writable)
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages + 2}")  # SQLite itself then says that the disk is full
         return connection
@@ -191,7 +191,7 @@ def test_a_database_is_locked_for_too_long(
     opening = Store.open
     lock = sqlite3.connect(study.storage, isolation_level=None)
     with monkeypatch.context() as patch:
-        patch.setattr(place.Store, "open", lambda url, create=False: opening(url, create, timeout=0.5))
+        patch.setattr(place.Store, "open", lambda url, **how: opening(url, timeout=0.5, **how))
         lock.execute("BEGIN EXCLUSIVE")
         code, said = command(capsys, "resume", study.folder)
         lock.execute("ROLLBACK")
