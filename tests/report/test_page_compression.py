@@ -54,7 +54,8 @@ def test_targets_may_be_milliseconds_or_missing(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     timed = compressed_facts(tmp_path / "timed", cost="latency_ms", targets=[{"target": 3.95, "cost": 4.0}])
     assert "Aimed at, latency" in search_space(timed)
-    assert "3.95 ms50 %4.00 ms+1.3 %" in read(search_space(timed)).words
+    # of the 8.125 ms that the teacher took in turns with the models, not of the 7.9 ms that were noted first
+    assert "3.95 ms49 %4.00 ms+1.3 %" in read(search_space(timed)).words
     assert "latency 3.25 ms" in chosen_widths(timed)
     assert "40 % of the teacher" in chosen_widths(timed)
     assert "Aimed at" not in search_space(compressed_facts(tmp_path / "bare", targets=[]))
