@@ -21,6 +21,7 @@ def op_graph(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_graph_is_compared_both_ways(op_graph: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     rows = op_graph.benchmark([(2, 4, 6, 3)], turns=1)
     names = [row["row"] for row in rows]

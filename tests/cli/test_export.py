@@ -117,7 +117,9 @@ def test_a_folder_of_pickles_is_refused(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("form", "file"), [("onnx", "model.onnx"), ("openvino", "model.xml")])
+@pytest.mark.parametrize(
+    ("form", "file"), [("onnx", "model.onnx"), pytest.param("openvino", "model.xml", marks=pytest.mark.long)]
+)
 def test_a_runtime_gets_a_checked_file(form: str, file: str, run: Run, tmp_path: Path) -> None:
     labels = ("--labels", "no,yes")
     done = run("export", "bert-tiny", "--to", form, "--out", tmp_path / "model", *SEQUENCE, *labels, "--json")

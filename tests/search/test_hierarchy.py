@@ -28,6 +28,7 @@ class TestCoarseToFine(SearcherContract):
         )
 
 
+@pytest.mark.long
 class TestCoarseToFineUntilConverged(SearcherContract):
     def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> CoarseToFine:
         return CoarseToFine(space, objectives, legal, searcher="random", planned=60, patience=3, parents=2)

@@ -25,6 +25,7 @@ class TestHurdles(SearcherContract):
         return Hurdles(space, objectives, legal, population=5, tournament=2, batch=5, min_steps=3, max_steps=27)
 
 
+@pytest.mark.long
 class TestHurdlesWithOneGoal(SearcherContract):
     objectives = (ACCURACY,)
 

@@ -213,6 +213,9 @@ def race(url: str, worker: str, gate: Any, results: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "url", ["sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.long])], indirect=True
+)
 def test_two_processes_race_for_every_trial(url: str, log: Log) -> None:
     spawn = multiprocessing.get_context("spawn")
     gate, results = spawn.Barrier(2), spawn.Queue()

@@ -25,6 +25,9 @@ DIGESTS = {
 }
 
 
+READ = ("sst2", "mnli")  # one sentence, and two: a tokeniser of their own for each task takes longest
+
+
 @pytest.fixture(scope="module", params=MINI_GLUE)
 def task(request: pytest.FixtureRequest) -> Task:
     return load_task(f"mini-glue/{request.param}")
@@ -72,6 +75,9 @@ def test_sentences_are_short(task: Task) -> None:
     assert 3 <= min(lengths) <= max(lengths) <= 25
 
 
+@pytest.mark.parametrize(
+    "task", [one if one in READ else pytest.param(one, marks=pytest.mark.long) for one in MINI_GLUE], indirect=True
+)
 def test_rows_decode_and_no_validation_word_is_unknown(task: Task) -> None:
     train, validation, _ = rows_of(task)
     tokeniser = train_wordpiece(train)
