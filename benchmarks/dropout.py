@@ -1,6 +1,6 @@
 """Dropout and early stopping in the last training of small designs on few rows, judged on test rows.
 
-    python benchmarks/dropout.py --data GLUE_FOLDER [--seeds 3] [--json FILE]
+    python benchmarks/dropout.py --data GLUE_FOLDER [--tasks glue/sst2 mini-glue/sst2] [--seeds 0 1 2] [--json FILE]
 
 Arms: the last step of a training without dropout, and the best judged step with a dropout of 0, 0.1 and 0.3. Every seed
 is another random design of flexibert-nano. Tasks, arms and seeds were fixed before the first run.
@@ -53,12 +53,13 @@ def main() -> None:
     """Run all arms, and print the table of docs/training.md."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    found: dict[str, dict[str, list[dict[str, float]]]] = {name: {arm: [] for arm in ARMS} for name in TASKS}
-    for seed in range(options.seeds):
-        for name in TASKS:
+    found: dict[str, dict[str, list[dict[str, float]]]] = {name: {arm: [] for arm in ARMS} for name in options.tasks}
+    for seed in options.seeds:
+        for name in options.tasks:
             for arm, dropout in ARMS.items():
                 found[name][arm].append(run(name, options.data, seed, dropout))
                 print(seed, name, arm, found[name][arm][-1], flush=True)

@@ -13,7 +13,6 @@ from tests.cli.studies import digests, facts, scores, started, wait_for
 from tests.cli.training import QUICK, table
 
 from formwright.recipes.flexibert import FLEXIBERT
-from formwright.train.recipe import DROPOUT
 
 Configure = Callable[..., dict[str, Any]]
 
@@ -48,13 +47,11 @@ def test_a_recipe_sets_all_that_is_not_said(configured: Configure) -> None:
     assert (config["training"]["steps"], config["final_steps"]) == (100, 300)  # the least, for 80 rows
 
 
-def test_default_steps_scale_with_the_rows_and_delivered_models_have_dropout(configured: Configure) -> None:
+def test_default_steps_scale_with_the_rows(configured: Configure) -> None:
     config = configured("--batch", 6)
     assert (config["training"]["steps"], config["final_steps"]) == (134, 402)  # 10 and 30 epochs of 80 rows
-    assert (config["training"]["dropout"], config["final_dropout"]) == (0.0, DROPOUT)
-    config = configured("--batch", 6, "--steps", 300, "--final-steps", 400, "--dropout", 0.2)
+    config = configured("--batch", 6, "--steps", 300, "--final-steps", 400)
     assert (config["training"]["steps"], config["final_steps"]) == (300, 400)
-    assert (config["training"]["dropout"], config["final_dropout"]) == (0.2, None)
 
 
 def test_what_is_said_comes_before_the_recipe(configured: Configure) -> None:

@@ -142,3 +142,6 @@ def test_what_was_noted_is_noted_once(opened: Opened) -> None:
     note_comparisons(opened, models)
     assert len(opened.log.read()) == before
     assert (Path(models[0].path) / README).read_text(encoding="utf-8") == card
+    (Path(models[0].path) / README).unlink()
+    note_comparisons(opened, models)  # a model card that was removed stays so
+    assert not (Path(models[0].path) / README).exists()

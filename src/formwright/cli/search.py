@@ -180,7 +180,7 @@ def search(
         typer.Option(
             min=0,
             max=1,
-            help="Dropout rate (default 0 in trials, 0.1 for delivered models).",
+            help="Dropout rate of trials and delivered models (default 0).",
             rich_help_panel=panels.TRAINING,
         ),
     ] = None,
@@ -280,7 +280,7 @@ def search(
     from formwright.study.spaces import find_space
     from formwright.study.stop import Stop
     from formwright.train.device import choose_device
-    from formwright.train.recipe import DROPOUT, usual_steps
+    from formwright.train.recipe import usual_steps
 
     basis = _basis(recipe)
     space = space or basis.space
@@ -322,7 +322,6 @@ def search(
         _changed(basis.pretraining, **pretraining, least_overlap=least_overlap, from_scratch=from_scratch or None),
         first=basis.first_of(space),
         final_weights=final_weights,
-        final_dropout=DROPOUT if dropout is None else None,
     )
     config = config if length is not None else with_usual_length(config, found)
     refuse_faulty(config)

@@ -144,7 +144,7 @@ def _deliver(opened: "Opened", wishes: Wishes, wish: "Interruption") -> "list[De
     missing = [candidate.name for candidate in chosen if made_before(opened, candidate) is None]
     if missing:
         names, steps = ", ".join(missing), opened.config.final_steps
-        note(f"training {names} for {steps:,} steps" if steps else f"writing {names}")
+        note(f"training {names} for at most {steps:,} steps" if steps else f"writing {names}")
     # what is measured on this machine is measured alone
     workers = 1 if opened.config.evaluator == "shared" else wishes.run.workers
     with showing_delivery(opened.place.folder / FINAL, opened.config.final_steps):

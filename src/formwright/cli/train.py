@@ -95,7 +95,7 @@ def train(
         typer.Option(
             min=0,
             max=1,
-            help="Dropout rate (default 0.1).",
+            help="Dropout rate (default 0 from scratch, 0.1 for a model's folder).",
             rich_help_panel=panels.TRAINING,
         ),
     ] = None,

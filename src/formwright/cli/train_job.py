@@ -186,12 +186,14 @@ class Job:
 
     def _training(self, start: "Start") -> "Training":
         from formwright.train.fit import Training
-        from formwright.train.recipe import DROPOUT
+        from formwright.train.recipe import FRESH_DROPOUT, PRETRAINED_DROPOUT
+
+        usual = FRESH_DROPOUT if start.from_scratch else PRETRAINED_DROPOUT
 
         training = Training(
             self.recipe(start.prepared, from_scratch=start.from_scratch),
             self.length or start.prepared.length,
-            replace(start.settings, dropout=DROPOUT if self.dropout is None else self.dropout),
+            replace(start.settings, dropout=usual if self.dropout is None else self.dropout),
             device=self.device,
             threads=self.threads,
         )

@@ -179,12 +179,10 @@ def make_trainer(config: Config, steps: int | None = None) -> Trainer:
 
 
 def make_final_trainer(config: Config) -> Trainer:
-    """Make what trains the designs that are kept: longer, with dropout, judged in between, the best weights kept."""
+    """Make what trains the designs that are kept: longer, judged in between, and the best weights are kept."""
     trainer = make_trainer(config, config.final_steps)
-    training, dropout = trainer.training, config.final_dropout
-    if dropout is not None:
-        training = replace(training, settings=replace(training.settings, dropout=dropout))
-    return replace(trainer, training=training.stopping_early(len(trainer.task.search_view().validation)))
+    rows = len(trainer.task.search_view().validation)
+    return replace(trainer, training=trainer.training.stopping_early(rows))
 
 
 def _judged_quickly(task: Task, config: Config) -> Task:

@@ -87,8 +87,8 @@ class Config:
 
     `objectives` are goals such as `accuracy:max`, `limits` bounds such as `params<=5e6`. `options` are the searcher's.
     `final_steps` is how long the designs that are kept are trained at most: they keep the weights that score best on
-    validation. `final_dropout` is their dropout; without one it is that of `training`. `final_weights` is what their
-    training begins with: `fresh` weights, or the `store` of those that the trials of the evaluator `bi-branch` shared.
+    validation. `final_weights` is what their training begins with: `fresh` weights, or the `store` of those that the
+    trials of the evaluator `bi-branch` shared.
     `weights` is the folder of the model out of which the evaluator `shared` takes sub-networks, `latency_table` a file
     by which latency is added up instead of measured. `targets` are limits such as `macs<=1e8` by name: for each the
     best design within it is delivered.
@@ -119,7 +119,6 @@ class Config:
     distillation: DistillationChoice | None = None
     final_weights: str = "fresh"
     judged_rows: int | None = None
-    final_dropout: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no study can do."""

@@ -8,7 +8,9 @@ from formwright.core.errors import IllegalInput
 
 Decay = Literal["linear", "cosine", "none"]
 _MOST = 10**12  # beyond any real number of steps or rows
-DROPOUT = 0.1  # of a training that is to generalise, where nobody says otherwise; docs/training.md has the experiment
+# where nobody says otherwise: small designs that start from fresh weights learn no better with dropout, and some hardly
+# at all within their steps (the experiment is in docs/training.md); pretrained weights have that of BERT
+FRESH_DROPOUT, PRETRAINED_DROPOUT = 0.0, 0.1
 _LEAST = 100  # steps of a training, however few its rows are
 TRIAL_EPOCHS, FINAL_EPOCHS = 10, 30  # that few rows are seen at most, in a trial and in the last training
 

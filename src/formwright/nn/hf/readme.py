@@ -37,8 +37,10 @@ def readme(card: Card, task: str | None, auto_class: str, provenance: Provenance
 
 
 def put_section(folder: str | Path, title: str, lines: Sequence[str]) -> None:
-    """Put a section at the end of a folder's model card, in the place of one of the same title."""
+    """Put a section at the end of a folder's model card, in the place of one of the same title; none is made anew."""
     path = Path(folder) / README
+    if not path.is_file():  # which a user may have removed
+        return
     text = path.read_text(encoding="utf-8").partition(f"\n## {title}\n")[0]
     body = "\n\n".join(_cell(line) for line in lines)
     write_sealed(path, f"{text.rstrip()}\n\n## {title}\n\n{body}\n")
