@@ -112,12 +112,12 @@ def test_published_designs_take_the_operations_that_their_cards_say(name: str) -
     assert wrong_macs([load_card(name)], 24) == []
 
 
-COUNTED = ("autobert-zero-nano", "evolved-transformer-nano", "flexibert-nano", "hat", "supershaper")  # as examples
+EXAMPLES = ("autobert-zero-nano", "evolved-transformer-nano", "flexibert-nano", "hat", "supershaper")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [one if one in COUNTED else pytest.param(one, marks=pytest.mark.long) for one in SPACES.names()]
+    "name", [one if one in EXAMPLES else pytest.param(one, marks=pytest.mark.long) for one in SPACES.names()]
 )
 def test_samples_of_published_spaces_are_counted_right(name: str) -> None:
     assert wrong_params(samples(name)) == []
