@@ -11,6 +11,7 @@ from formwright.nn.build import build
 from formwright.nn.hf.save import load_folder, save_pretrained_folder
 from formwright.nn.task_model import TaskModel
 from formwright.space.zoo import load_space
+from formwright.study.assemble import make_final_trainer, make_trainer
 from formwright.study.candidates import Candidate
 from formwright.study.delivered import Delivered, card_of_model, delivered
 from formwright.study.finish import deliver, made_before
@@ -43,6 +44,14 @@ def test_a_folder_that_was_emptied_or_damaged_is_no_delivered_model(opened: Open
         assert made_before(opened, candidate()) is None
         (folder / name).write_bytes(content)
     assert made_before(opened, candidate()) == delivered(opened)["trial-7"]
+
+
+def test_delivered_models_stop_early_and_trials_do_not(tmp_path: Path) -> None:
+    config = own_rows(tmp_path, final_steps=60)
+    final = make_final_trainer(config).training
+    assert final.judge_every is not None
+    assert (final.recipe.steps, final.least) == (60, 30)
+    assert make_trainer(config).training.judge_every is None
 
 
 @pytest.mark.slow
