@@ -143,7 +143,7 @@ def test_many_may_create_at_once(url: str) -> None:
 
 @pytest.mark.postgres
 def test_a_missing_database_of_a_server_is_said_at_once(postgres: Any) -> None:
-    with pytest.raises(OSError, match=r'cannot reach .*: .*database "nowhere" does not exist'):
+    with pytest.raises(OSError, match='database "nowhere" does not exist'):
         Store.open(postgres.url("nowhere"), create=True)
 
 
