@@ -24,6 +24,8 @@ from formwright.core.limit_syntax import Amount, WrittenLimit
         ("nan", None),
         ("inf", None),
         ("1e999", None),
+        ("9e999999M", None),
+        ("1e99999999999999999999", None),
         ("", None),
     ],
 )

@@ -14,6 +14,7 @@ from formwright.nn.deploy.runtimes import open_file
 from formwright.nn.hf.files import is_whole
 from formwright.nn.hf.load import from_hf
 from formwright.nn.hf.own import load_folder
+from formwright.nn.hf.readme import put_section, replace_table
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.hf.stock import export_stock
 from formwright.nn.seal import SUMS, check_seal, seal, write_sealed
@@ -102,6 +103,21 @@ def test_a_damaged_list_is_refused(folder: Path, text: str) -> None:
     (folder / SUMS).write_text(text)
     with pytest.raises(IllegalInput, match=f"{SUMS} is damaged"):
         from_hf(folder)
+
+
+def test_sections_of_a_model_card_are_replaced_and_what_people_added_stays(folder: Path) -> None:
+    put_section(folder, "Comparison", ["first"])
+    with (folder / "README.md").open("a", encoding="utf-8") as card:
+        card.write("\n## Intended use\n\nMine.\n")
+    put_section(folder, "Comparison", ["second"])
+    replace_table(folder, "Costs", {"parameters": 7})
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    assert "first" not in text
+    assert [text.count(one) for one in ("## Comparison\n", "second", "## Costs\n", "Mine.")] == [1, 1, 1, 1]
+    (folder / "README.md").unlink()
+    put_section(folder, "Comparison", ["third"])
+    replace_table(folder, "Costs", {"parameters": 7})
+    assert not (folder / "README.md").exists()
 
 
 def test_a_file_that_is_replaced_is_sealed_again_and_no_other(folder: Path) -> None:

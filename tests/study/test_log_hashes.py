@@ -47,6 +47,7 @@ def filled(log: Log) -> Log:
         ("UPDATE events SET worker = 'you' WHERE id = 3", "event 3 (claimed, trial 0)"),
         ("UPDATE events SET kind = 'failed' WHERE id = 4", "event 4 (failed, trial 0)"),
         ("UPDATE events SET hash = NULL WHERE id = 6", "event 6"),
+        ("UPDATE events SET slot = NULL WHERE id = 4", "event 4 (told, trial 0)"),
         ("DELETE FROM events WHERE id = 5", "event 6"),
         ("DELETE FROM events WHERE id = 1", "event 2"),
         ("UPDATE studies SET config = replace(config, '1', '2')", "event 1 "),

@@ -189,7 +189,6 @@ class Job:
         from formwright.train.recipe import FRESH_DROPOUT, PRETRAINED_DROPOUT
 
         usual = FRESH_DROPOUT if start.from_scratch else PRETRAINED_DROPOUT
-
         training = Training(
             self.recipe(start.prepared, from_scratch=start.from_scratch),
             self.length or start.prepared.length,
@@ -202,7 +201,14 @@ class Job:
         training = training.stopping_early(len(start.prepared.validation.examples))
         if self.judge_every is not None:
             training = replace(training, judge_every=self.judge_every)
-        return training if self.patience is None else replace(training, patience=self.patience, least=0)
+        if self.patience is None:
+            return training
+        if training.judge_every is None:
+            raise IllegalInput(
+                "--patience counts evaluations in between, and by default there are none with so many validation rows; "
+                "give --judge-every"
+            )
+        return replace(training, patience=self.patience, least=0)
 
     def _pretrained(
         self,

@@ -101,7 +101,6 @@ class Start:
         task = self.prepared.task
         scores = score_facts(task.name, "validation", metrics, evidence["validation"])
         scores |= {} if tested is None else score_facts(task.name, "test", tested.metrics, tested.evidence)
-        known = {**evidence, **({} if tested is None else {"test": tested.evidence})}
         tokeniser = self.prepared.tokeniser
         labels = task.labels if model.spec.task == "sequence-classification" and model.spec.labels > 1 else ()
         return save_pretrained_folder(
@@ -111,7 +110,7 @@ class Start:
             labels=labels,
             scores=scores,
             lineage={"trained from": self.name, "task": task.name},
-            evaluation=evaluation_of(self.prepared, metrics, None if tested is None else tested.metrics, known),
+            evaluation=evaluation_of(self.prepared, metrics, None if tested is None else tested.metrics, evidence),
             force=True,
         )
 

@@ -64,12 +64,12 @@ def _step_and_answer(begun: Begun, training: Training) -> tuple[float, float]:
 
 
 def _judging_seconds(begun: Begun, training: Training) -> tuple[float, float]:
-    """Time a validation as workers do it: on the processor, by batches from the shortest rows to the longest.
+    """Time a validation as workers do it: with one thread, by batches from the shortest rows to the longest.
 
     Give the seconds that pass, and those of them that the processor worked for us.
     """
     prepared = begun.prepared
-    model = task_model(begun.imported, prepared, training)
+    model = task_model(begun.imported, prepared, training).to(choose_device(training.device))
     batches = list(in_order(prepared.validation.examples, _ROWS))
     places = sorted({int(share * len(batches)) for share in (1 / 6, 1 / 2, 5 / 6)})
     some = [batch_of(prepared, prepared.validation, batches[place]) for place in places]

@@ -32,7 +32,10 @@ class Amount:
         if form is None:
             return None
         unit = form[2].lower()
-        value = float(Decimal(form[1]) * _FACTORS.get(unit, 1))  # 1.1M is exactly 1,100,000
+        try:
+            value = float(Decimal(form[1]) * _FACTORS.get(unit, 1))  # 1.1M is exactly 1,100,000
+        except ArithmeticError:  # an exponent beyond what a decimal number can have
+            return None
         return cls(value, unit == "%", unit == "ms") if math.isfinite(value) else None
 
 

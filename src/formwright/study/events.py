@@ -70,7 +70,7 @@ def next_hash(previous: str, event: Any) -> str:
     It covers every column but the identifier, and the hash before it: neither a changed digit nor a missing, moved or
     inserted event goes unnoticed.
     """
-    worker, slot = event.worker, event.slot
+    worker, slot = event.worker, event.slot or ""  # no event of ours lacks a slot, but a damaged one may
     words = f"{previous} {event.kind} {event.number} {event.at!r} {len(worker)} {worker} {len(slot)} {slot}"
     return _sha256(f"{words} {event.data}")
 

@@ -37,23 +37,25 @@ def readme(card: Card, task: str | None, auto_class: str, provenance: Provenance
 
 
 def put_section(folder: str | Path, title: str, lines: Sequence[str]) -> None:
-    """Put a section at the end of a folder's model card, in the place of one of the same title; none is made anew."""
-    path = Path(folder) / README
-    if not path.is_file():  # which a user may have removed
-        return
-    text = path.read_text(encoding="utf-8").partition(f"\n## {title}\n")[0]
+    """Put a section in the place of the one with the same title in a folder's model card, or at the end."""
     body = "\n\n".join(_cell(line) for line in lines)
-    write_sealed(path, f"{text.rstrip()}\n\n## {title}\n\n{body}\n")
+    _put(Path(folder) / README, title, f"## {title}\n\n{body}\n")
 
 
 def replace_table(folder: Path, title: str, facts: Facts) -> None:
     """Put a table in the place of the one with the same title in a folder's model card, or at the end."""
-    path = folder / README
+    _put(folder / README, title, _table(title, facts))
+
+
+def _put(path: Path, title: str, section: str) -> None:
+    """Replace a section of a model card up to the next heading: people add sections, and those stay."""
+    if not path.is_file():  # which a user may have removed
+        return
     text = path.read_text(encoding="utf-8")
     before, heading, rest = text.partition(f"## {title}\n")
     following = rest.find("\n## ")
     after = rest[following + 1 :] if following >= 0 else ""
-    new = _table(title, facts) + ("\n" + after if after else "")
+    new = section + ("\n" + after if after else "")
     write_sealed(path, before + new if heading else f"{text.rstrip()}\n\n{new}")
 
 
