@@ -106,14 +106,14 @@ def test_a_damaged_list_is_refused(folder: Path, text: str) -> None:
 
 
 def test_sections_of_a_model_card_are_replaced_and_what_people_added_stays(folder: Path) -> None:
-    put_section(folder, "Comparison", ["first"])
+    put_section(folder, "Comparison", ["older words"])
     with (folder / "README.md").open("a", encoding="utf-8") as card:
         card.write("\n## Intended use\n\nMine.\n")
-    put_section(folder, "Comparison", ["second"])
+    put_section(folder, "Comparison", ["newer words"])
     replace_table(folder, "Costs", {"parameters": 7})
     text = (folder / "README.md").read_text(encoding="utf-8")
-    assert "first" not in text
-    assert [text.count(one) for one in ("## Comparison\n", "second", "## Costs\n", "Mine.")] == [1, 1, 1, 1]
+    assert "older words" not in text
+    assert [text.count(one) for one in ("## Comparison\n", "newer words", "## Costs\n", "Mine.")] == [1, 1, 1, 1]
     (folder / "README.md").unlink()
     put_section(folder, "Comparison", ["third"])
     replace_table(folder, "Costs", {"parameters": 7})
