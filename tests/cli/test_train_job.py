@@ -199,7 +199,8 @@ def test_another_card_under_the_same_name_does_not_go_on_with_a_run(run: Run, tm
     card_file(tmp_path, DEEPER)
     refused = run(*command)
     assert refused.code == 2
-    assert "changed since is the card;" in refused.err
+    assert "the card" in refused.err
+    assert "--force" in refused.err
 
 
 def test_how_often_a_run_is_saved_does_not_make_it_another(run: Run, tmp_path: Path) -> None:
@@ -216,7 +217,8 @@ def test_a_record_that_cannot_be_read_is_no_run(content: str, run: Run, tmp_path
     command = ("train", card_file(tmp_path), *on_table(table(tmp_path)), "--steps", 1, "--out", out)
     refused = run(*command)
     assert refused.code == 2
-    assert "training.json cannot be read; use --force to begin anew" in refused.err
+    assert "training.json" in refused.err
+    assert "--force" in refused.err
     assert run(*command, "--force").code == 0
 
 

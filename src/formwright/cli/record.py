@@ -83,18 +83,14 @@ class Identity:
             others = [f"{key} {stored[key]}" for key in self.options if stored[key] != wanted[key]]
             changed = changes(stored["digests"], wanted["digests"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise IllegalInput(f"{record} cannot be read; use --force to begin anew") from None
+            raise IllegalInput(f"{record} cannot be read; use --force to overwrite it") from None
         told = [f"with other options ({', '.join(others)})"] if others else []
-        told += [f"that began with something else: changed since {_are(changed)}{self._task}"] if changed else []
+        told += [f"whose inputs have changed since: {', '.join(changed)}{self._task}"] if changed else []
         if told:
             raise IllegalInput(
                 f"{record.parent} holds a run {', and '.join(told)}; name another folder with --out, "
-                "or use --force to begin anew"
+                "or use --force to overwrite it"
             )
-
-
-def _are(names: list[str]) -> str:
-    return f"{'is' if len(names) == 1 else 'are'} {', '.join(names)}"
 
 
 def _is_free(folder: Path) -> bool:
