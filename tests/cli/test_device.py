@@ -43,10 +43,9 @@ def test_a_search_keeps_its_device(
 
 
 def test_a_device_that_is_not_there_is_refused_before_anything_is_written(run: Run, tmp_path: Path) -> None:
-    for device in ("mps", "tpu"):
-        done = run(
-            "search", "flexibert-nano", "--task", "mini-glue/sst2", "--out", tmp_path / "one", "--device", device
-        )
+    line = ("search", "flexibert-nano", "--task", "mini-glue/sst2", "--out", tmp_path / "one")
+    for device, *ray in (("mps",), ("tpu",), ("tpu", "--ray")):
+        done = run(*line, "--device", device, *ray)
         assert (done.code, done.out) == (2, "")
         assert device in done.err
     assert not (tmp_path / "one").exists()

@@ -29,6 +29,22 @@ def by_word(tokens: Tensor) -> Tensor:
     return SCORES[tokens]
 
 
+def test_scores_are_those_of_single_precision_whatever_training_computes_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    half = torch.autocast("cpu", torch.bfloat16)
+    monkeypatch.setattr("formwright.train.device.precision", lambda _: half)
+    monkeypatch.setattr(module, "precision", lambda _: half, raising=False)
+    rows = TextRows((("good",), ("bad",)), (1, 0))
+    prepared = prepare(task_of("sequence-classification", "accuracy", rows, labels=2), ENCODER, LENGTH)
+    seen = []
+
+    def answer(tokens: Tensor) -> Tensor:
+        seen.append(torch.is_autocast_enabled("cpu"))
+        return torch.zeros(len(tokens), 2)
+
+    judge(Stub(answer), prepared, prepared.validation)
+    assert seen == [False]
+
+
 def test_classes_are_judged_by_hand() -> None:
     rows = TextRows(tuple((text,) for text in ("good", "bad bad", "bad", "good good good", "bad")), (1, 0, 0, 0, 1))
     task = replace(task_of("sequence-classification", "accuracy", rows, labels=2), metrics=("accuracy", "f1"))

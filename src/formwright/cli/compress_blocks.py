@@ -151,13 +151,14 @@ class BlockCompression:
             for model in models
         ]
         print_table(["model", ">parameters", ">ms", ">distance before", ">after", "folder"], rows)
-        lengths = sorted({model["length"] for model in models if "length" in model})
+        lengths = sorted({model["length"] for model in models})
         echo(f"ms: one row of {' or '.join(map(str, lengths))} tokens, measured in turns on one thread")
         for model in models:
             if model.get("exceeded"):
                 echo(
                     f"{model['name']} takes {model['latency_ms']:.2f} ms as a whole, more than was asked for: measure "
-                    "it again when the machine is idle (formwright measure FOLDER), or ask for fewer milliseconds"
+                    f"it again when the machine is idle (formwright measure {model['path']} --length "
+                    f"{model['length']}), or ask for fewer milliseconds"
                 )
         echo(f"the page: {page}")
         echo("next: formwright train FOLDER --task TASK --distil-from TEACHER")

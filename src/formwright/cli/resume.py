@@ -91,7 +91,7 @@ def resume(
     from formwright.study.extend import extended, noted
     from formwright.study.place import find
     from formwright.study.run_record import last_options
-    from formwright.train.device import choose_device
+    from formwright.train.device import choose_device, device_name
 
     refuse_untrained(Path(source))  # of which there is no study to be found
     place = find(source, folder, update=True)
@@ -110,7 +110,7 @@ def resume(
         run = replace(run, ray=None) if run.ray == "none" else run
         if not run.ray:  # of a cluster, each worker has a device of its own
             device = choose_device(device or kept).type if device or kept != "auto" else ""
-        if device and device != kept:
+        if device and device_name(device) != kept:
             notes["device"] = device
         command = command_line(sys.argv[1:]) if notes else ""  # else it only resumes what the first one said
         conduct(place, Wishes(run, as_json, command, notes))

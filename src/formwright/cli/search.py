@@ -279,7 +279,7 @@ def search(
     from formwright.study.run_record import RunOptions
     from formwright.study.spaces import find_space
     from formwright.study.stop import Stop
-    from formwright.train.device import choose_device
+    from formwright.train.device import choose_device, device_name
     from formwright.train.recipe import usual_steps
 
     basis = _basis(recipe)
@@ -303,7 +303,8 @@ def search(
     length = length or basis.length
     training = _changed(basis.training, batch=batch, learning_rate=learning_rate, length=length, dropout=dropout)
     seen = len(found.search_view().train)
-    where = device if ray else choose_device(device).type  # of a cluster, each worker has a device of its own
+    # of a cluster, each worker has a device of its own
+    where = device_name(device) if ray else choose_device(device).type
     training = replace(training, device=where, steps=steps or usual_steps(training.steps, seen, training.batch))
     config = Config(
         space,

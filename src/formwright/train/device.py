@@ -13,15 +13,20 @@ DEVICES = ("cuda", "mps", "cpu")
 def choose_device(name: str = "auto") -> torch.device:
     """Return the device of that name, or with `auto` the fastest that this machine has."""
     present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if name == "auto":
+    if device_name(name) == "auto":
         return torch.device(next(device for device in DEVICES if present[device]))
-    if name not in present:
-        raise IllegalInput(f"no device is called {name!r}; devices are auto, {', '.join(DEVICES)}")
     if not present[name]:
         raise IllegalInput(
             f"this machine has no {name} device that torch can use; choose another with --device, such as cpu"
         )
     return torch.device(name)
+
+
+def device_name(name: str) -> str:
+    """Return a name that stands for a device, whether or not this machine has it; refuse any other."""
+    if name not in ("auto", *DEVICES):
+        raise IllegalInput(f"no device is called {name!r}; devices are auto, {', '.join(DEVICES)}")
+    return name
 
 
 def precision(device: torch.device) -> AbstractContextManager[object]:

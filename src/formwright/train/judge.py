@@ -18,7 +18,6 @@ from formwright.tasks.rows import TranslationRows
 from formwright.tasks.span_decode import answers_with_probability
 from formwright.tasks.spans import SpanRows
 from formwright.train.batch import Batch
-from formwright.train.device import precision
 from formwright.train.loop import Diverged, enough_memory, scores_of
 from formwright.train.losses import IGNORED
 from formwright.train.masking import Masking, masked
@@ -122,8 +121,8 @@ def _answers(
     device = next(model.parameters()).device
     for rows in in_order(part.examples, _SIZE, among):
         batch = make(part.examples, rows).to(device)
-        with precision(device):
-            scores = scores_of(model, batch).float()
+        # in single precision on every device, as the delivered folder is read elsewhere
+        scores = scores_of(model, batch).float()
         if not scores.isfinite().all():  # the best of these would be an answer like any other
             raise Diverged("the trained model answers with what is no number; lower the learning rate")
         yield rows, scores, batch
