@@ -20,7 +20,8 @@ STEPS = 120
 
 def command(folder: Path, out: str, *options: object) -> list[str]:
     source, mine = folder / "small.json", folder / "mine.csv"
-    parts = ["train", source, *on_table(mine), *("--steps", STEPS, "--json", "--out", folder / out), *options]
+    run = ("--steps", STEPS, "--judge-every", 10, "--patience", STEPS, "--json", "--out", folder / out)
+    parts = ["train", source, *on_table(mine), *run, *options]
     return [str(part) for part in parts]
 
 

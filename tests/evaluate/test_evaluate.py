@@ -64,7 +64,8 @@ def test_all_modules_are_looked_at() -> None:
 
 @pytest.mark.slow
 def test_importing_evaluators_does_not_lead_to_the_test_rows() -> None:
-    doors = ("formwright.evaluate.final", "formwright.evaluate.tabulate")
+    # the last scores a delivered model again, through the first
+    doors = ("formwright.evaluate.final", "formwright.evaluate.tabulate", "formwright.evaluate.repeat_score")
     others = [name for name in MODULES if name not in doors]
     loaded = loaded_by("\n".join(f"import {name}" for name in others))
     assert set(others) <= loaded
