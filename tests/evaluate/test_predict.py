@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from tests.compress.tiny import BERT, tokeniser
 
 from formwright.core.errors import IllegalInput
@@ -26,6 +27,20 @@ def test_a_classifier_names_its_labels_with_their_probability(tmp_path: Path) ->
     found = predict(loaded, [("a b c",), ("d",)])
     assert {one.value for one in found} <= {"red", "green", "blue"}
     assert all(one.probability is not None and 1 / 3 <= one.probability <= 1 for one in found)
+
+
+def test_each_row_gets_its_own_answer_whatever_its_length(tmp_path: Path) -> None:
+    loaded = load_model(folder_of(tmp_path, "sequence-classification", 3, ("red", "green", "blue")))
+    rng = torch.Generator().manual_seed(0)
+    with torch.no_grad():  # fresh weights answer all rows about alike
+        for parameter in loaded.model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=rng))
+    texts = [(CONTEXT,), ("red",), ("my car is blue",), ("and my",), ("house today",)]
+    alone = [predict(loaded, [row])[0] for row in texts]
+    found = predict(loaded, texts)
+    assert [one.value for one in found] == [one.value for one in alone]
+    assert [one.probability for one in found] == pytest.approx([one.probability for one in alone], abs=1e-4)
+    assert len({(one.value, round(float(one.probability), 2)) for one in alone}) > 2
 
 
 def test_a_regression_answers_with_numbers(tmp_path: Path) -> None:

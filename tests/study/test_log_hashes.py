@@ -46,6 +46,7 @@ def filled(log: Log) -> Log:
         ("UPDATE events SET number = 7 WHERE id = 4", "event 4 (told, trial 7)"),
         ("UPDATE events SET worker = 'you' WHERE id = 3", "event 3 (claimed, trial 0)"),
         ("UPDATE events SET kind = 'failed' WHERE id = 4", "event 4 (failed, trial 0)"),
+        ("UPDATE events SET slot = 'done:9' WHERE id = 4", "event 4 (told, trial 0)"),
         ("UPDATE events SET hash = NULL WHERE id = 6", "event 6"),
         ("UPDATE events SET slot = NULL WHERE id = 4", "event 4 (told, trial 0)"),
         ("DELETE FROM events WHERE id = 5", "event 6"),

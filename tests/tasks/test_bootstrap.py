@@ -41,6 +41,11 @@ def test_an_interval_of_a_correlation_holds_the_truth_as_often_as_it_says() -> N
     assert 0.90 <= covered(0.6, drawn) <= 0.99
 
 
+def test_models_that_differ_in_no_row_have_no_difference_whatever_rows_are_drawn() -> None:
+    hits = np.random.default_rng(0).random(100) < 0.7
+    assert differences(right(hits), right(hits), derive(0, "bootstrap"))["accuracy"] == (0.0, 0.0)
+
+
 @pytest.mark.slow
 def test_a_paired_interval_holds_the_truth_and_is_narrower_than_an_unpaired_one() -> None:
     held, widths = [], []
