@@ -15,7 +15,7 @@ from formwright.cli.compress_sizes import NAS_BERT, Manner, Wishes, compress_siz
 from formwright.cli.conduct import Interrupted
 from formwright.cli.output import note
 from formwright.cli.program import call, command_line
-from formwright.cli.task_options import LabelOption, TaskKindOption
+from formwright.cli.task_options import LabelOption, TaskKindOption, columns_of
 from formwright.core.errors import IllegalInput
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ def compress(
 
     if order not in ORDERS:
         raise IllegalInput(f"--order is {', '.join(ORDERS)}, not {order!r}")
-    columns = tuple(part.strip() for part in text.split(",") if part.strip())
+    columns = columns_of(text)
     choice = TaskChoice(task, None if data is None else str(data), official_dev, columns, label, rows, task_kind)
     folder = out or usual_folder(model, task)
     job = Job(

@@ -8,7 +8,7 @@ import typer
 
 from formwright.cli import panels
 from formwright.cli.output import echo, note, print_json, print_table
-from formwright.cli.task_options import TaskKindOption
+from formwright.cli.task_options import TaskKindOption, columns_of
 from formwright.core.errors import IllegalInput
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ def evaluate(
     if split not in _SPLITS:
         raise IllegalInput(f"--split is {' or '.join(_SPLITS)}, not {split!r}")
     loaded = load_model(folder)
-    columns = tuple(part.strip() for part in text.split(",") if part.strip())
-    given = {"data": data, "text": columns, "label": label, "official_dev": official_dev, "kind": task_kind}
+    given = {"data": data, "text": columns_of(text), "label": label, "official_dev": official_dev, "kind": task_kind}
     found = repeat_score(loaded, find_task(loaded, task, given), split)  # type: ignore[arg-type]
     if found.changed:
         note(f"warning: these are not the rows that the folder records; changed: {', '.join(found.changed)}")

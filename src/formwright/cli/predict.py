@@ -12,6 +12,7 @@ import typer
 
 from formwright.cli import panels
 from formwright.cli.output import echo, note, print_json
+from formwright.cli.task_options import columns_of
 from formwright.core.errors import IllegalInput
 from formwright.core.files import write_whole
 
@@ -79,7 +80,7 @@ def predict(
 
 def _columns(loaded: "LoadedModel", text: str) -> tuple[str, ...]:
     """Name the columns of text: those that are given, or those that the model was trained on."""
-    given = tuple(part.strip() for part in text.split(",") if part.strip())
+    given = columns_of(text)
     recorded: Any = (loaded.evaluation or {}).get("columns")
     columns = given or (tuple(map(str, recorded)) if isinstance(recorded, list) else ())
     if not 1 <= len(columns) <= 2:

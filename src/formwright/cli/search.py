@@ -10,7 +10,7 @@ import typer
 from formwright.cli import panels
 from formwright.cli.output import report_cut
 from formwright.cli.program import command_line
-from formwright.cli.task_options import LabelOption, TaskKindOption, print_warnings
+from formwright.cli.task_options import LabelOption, TaskKindOption, columns_of, print_warnings
 from formwright.core.errors import IllegalInput
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def search(
     if (trials, seconds, spend_steps, patience) == (None,) * 4:
         trials = basis.trials
     chosen = TaskChoice(
-        task, None if data is None else str(data), official_dev, tuple(_words(text)), label, rows, task_kind
+        task, None if data is None else str(data), official_dev, columns_of(text), label, rows, task_kind
     )
     found = find_task(chosen)
     print_warnings(found)
@@ -410,7 +410,3 @@ def _options(texts: list[str]) -> dict[str, Any]:
         except ValueError:
             options[name.strip().replace("-", "_")] = value
     return options
-
-
-def _words(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]

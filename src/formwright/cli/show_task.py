@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formwright.cli.output import echo, print_json, print_table
+from formwright.cli.task_options import columns_of
 
 if TYPE_CHECKING:
     from formwright.tasks.task import Task
@@ -37,7 +38,7 @@ def show_task(name: str, wishes: TaskWishes, as_json: bool) -> None:
     """Print the facts of a task: kind, metrics, sizes, labels, examples, lengths of texts, and where it comes from."""
     from formwright.tasks import load_task
 
-    text = tuple(column.strip() for column in (wishes.text or "").split(",") if column.strip())
+    text = columns_of(wishes.text)
     facts = _facts(load_task(name, wishes.data, wishes.official_dev, text, wishes.label, wishes.kind))
     if as_json:
         print_json(facts)

@@ -30,6 +30,11 @@ TaskKindOption = Annotated[
 ]
 
 
+def columns_of(text: str | None) -> tuple[str, ...]:
+    """List the columns that an option such as `--text first,second` names."""
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
 def print_warnings(task: "Task") -> None:
     """Print what looks wrong with the rows of a task, one line each, on standard error."""
     for warning in task.warnings:

@@ -10,7 +10,7 @@ from formwright.cli import panels
 from formwright.cli.conduct import Interrupted
 from formwright.cli.output import echo, note, print_json, print_table
 from formwright.cli.program import call
-from formwright.cli.task_options import LabelOption, TaskKindOption
+from formwright.cli.task_options import LabelOption, TaskKindOption, columns_of
 from formwright.cli.train_job import Finished, Job
 from formwright.core.errors import IllegalInput
 
@@ -219,7 +219,7 @@ def train(
         source=source,
         task=task,
         data=None if data is None else str(data),
-        text=tuple(part.strip() for part in text.split(",") if part.strip()),
+        text=columns_of(text),
         label=label,
         task_kind=task_kind,
         official_dev=official_dev,

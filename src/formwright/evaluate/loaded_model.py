@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from torch import nn
 
@@ -14,14 +14,12 @@ from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.nn.deploy.file_model import FileModel
 from formwright.nn.deploy.runtimes import open_file
 from formwright.nn.heads import HeadSpec
-from formwright.nn.heads import Task as HeadTask
 from formwright.nn.hf.beside import LENGTH, read_evaluation
-from formwright.nn.hf.fields import task_of
 from formwright.nn.hf.files import CONFIG, WEIGHTS, read_json
 from formwright.nn.hf.folders import CARD
 from formwright.nn.hf.imported import Imported
 from formwright.nn.hf.load import from_hf
-from formwright.nn.hf.own import MULTI_LABEL, label_names
+from formwright.nn.hf.own import head_spec, label_names
 from formwright.nn.settings import Settings
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.tokeniser import Tokeniser
@@ -105,11 +103,7 @@ def _described(folder: Path) -> Imported:
         raise IllegalInput(f"cannot read {folder / CARD}: {error}") from None
     config = read_json(folder / CONFIG)
     labels = label_names(config)
-    name = str((config.get("architectures") or [""])[0])
-    task = task_of(name)
-    several = config.get("problem_type") == MULTI_LABEL
-    head = None if task is None else HeadSpec(cast(HeadTask, task), len(labels) or 2, several)
-    return Imported(card, Settings(), {}, head, labels)
+    return Imported(card, Settings(), {}, head_spec(config, labels), labels)
 
 
 def _length(folder: Path, card: Card) -> int:

@@ -35,7 +35,7 @@ def read_own(folder: Path, head: bool = True) -> Imported:
     if config.get("model_type") != MODEL_TYPE:
         raise IllegalInput(f"{folder} holds a model of type {config.get('model_type')!r}, not {MODEL_TYPE!r}")
     card, labels = _card(config, folder), label_names(config)
-    spec = _spec(config, labels) if head else None
+    spec = head_spec(config, labels) if head else None
     weights = read_weights(folder)
     decoder, encoder = _TABLES
     if card.share_embedding and encoder in weights:
@@ -75,7 +75,8 @@ def _settings(config: Mapping[str, Any], folder: Path) -> Settings:
     return Settings(**found)
 
 
-def _spec(config: Mapping[str, Any], labels: tuple[str, ...]) -> HeadSpec | None:
+def head_spec(config: Mapping[str, Any], labels: tuple[str, ...]) -> HeadSpec | None:
+    """Read from a configuration which head a model of ours has, if any."""
     architectures = config.get("architectures")
     name = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
     task = task_of(name)
