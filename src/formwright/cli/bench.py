@@ -10,6 +10,7 @@ import typer
 
 from formwright.cli import panels
 from formwright.cli.bench_view import print_standings
+from formwright.cli.options import AsJson
 from formwright.cli.output import note, print_json
 from formwright.cli.progress import clock
 from formwright.core.errors import IllegalInput
@@ -53,9 +54,7 @@ def bench(
             help="File that keeps finished searches, so that a later call can resume.", rich_help_panel=panels.OUTPUT
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare methods of search: replay searches on a table of trained designs."""
     from functools import partial

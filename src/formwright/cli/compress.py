@@ -13,6 +13,7 @@ import typer
 from formwright.cli import panels
 from formwright.cli.compress_sizes import NAS_BERT, Manner, Wishes, compress_sizes, refuse_foreign
 from formwright.cli.conduct import Interrupted
+from formwright.cli.options import AsJson, Data, Device, Force, OfficialDev, Rows
 from formwright.cli.output import note
 from formwright.cli.program import call, command_line
 from formwright.cli.task_options import LabelOption, TaskKindOption, columns_of
@@ -62,10 +63,7 @@ def compress(
             rich_help_panel=panels.GOALS,
         ),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder with the files of a task that is not built in.", rich_help_panel=panels.DATA),
-    ] = None,
+    data: Data = None,
     text: Annotated[
         str,
         typer.Option(
@@ -76,17 +74,8 @@ def compress(
     ] = "",
     label: LabelOption = "",
     task_kind: TaskKindOption = "",
-    official_dev: Annotated[
-        bool,
-        typer.Option(
-            "--official-dev",
-            help="Validate on the whole official dev set; no test rows are kept.",
-            rich_help_panel=panels.DATA,
-        ),
-    ] = False,
-    rows: Annotated[
-        int | None, typer.Option(min=1, help="Train on the first N rows only.", rich_help_panel=panels.DATA)
-    ] = None,
+    official_dev: OfficialDev = False,
+    rows: Rows = None,
     hours: Annotated[
         float | None,
         typer.Option(
@@ -230,9 +219,7 @@ def compress(
             rich_help_panel=panels.RUNNING,
         ),
     ] = None,
-    device: Annotated[
-        str, typer.Option(help="Where models run: auto, cpu, cuda or mps.", rich_help_panel=panels.RUNNING)
-    ] = "auto",
+    device: Device = "auto",
     save_every: Annotated[
         int, typer.Option(min=1, help="Training steps between checkpoints.", rich_help_panel=panels.TRAINING)
     ] = 100,
@@ -241,12 +228,8 @@ def compress(
         Path | None,
         typer.Option(help="Folder of the run (default: compressed/MODEL-TASK).", rich_help_panel=panels.OUTPUT),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite an existing run.", rich_help_panel=panels.OUTPUT)
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
-    ] = False,
+    force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compress a pretrained encoder for a task: fine-tune it, and deliver the best smaller models inside it.
 

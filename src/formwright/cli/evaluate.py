@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from formwright.cli import panels
+from formwright.cli.options import AsJson, Data, ModelFolder
 from formwright.cli.output import echo, note, print_json, print_table
 from formwright.cli.task_options import TaskKindOption, columns_of
 from formwright.core.errors import IllegalInput
@@ -18,7 +19,7 @@ _SPLITS = ("validation", "test")
 
 
 def evaluate(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of a delivered or exported model.")],
+    folder: ModelFolder,
     task: Annotated[
         str | None,
         typer.Option(
@@ -26,10 +27,7 @@ def evaluate(
             rich_help_panel=panels.DATA,
         ),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder with the files of a task that is not built in.", rich_help_panel=panels.DATA),
-    ] = None,
+    data: Data = None,
     text: Annotated[
         str,
         typer.Option(help="Text columns of your own file (default: the recorded ones).", rich_help_panel=panels.DATA),
@@ -49,9 +47,7 @@ def evaluate(
             help="validation or test. Opening the test rows is recorded in the folder.", rich_help_panel=panels.DATA
         ),
     ] = "validation",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Score a delivered model on its task, and compare with the score that its folder records."""
     from formwright.evaluate.loaded_model import load_model

@@ -10,6 +10,7 @@ import typer
 
 from formwright.cli import panels
 from formwright.cli.named import NamedCard, find
+from formwright.cli.options import AsJson
 from formwright.cli.output import echo, note, print_json
 from formwright.cli.trust import TrustSpaceFile, confirm_space
 from formwright.core.errors import IllegalInput
@@ -97,9 +98,7 @@ def export(
         ),
     ] = False,
     trust_space_file: TrustSpaceFile = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Export a model as a Hugging Face folder, a plain BERT, or for ONNX Runtime or OpenVINO; or a study to Optuna."""
     if (out is None) == (target is None):

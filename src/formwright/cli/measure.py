@@ -10,6 +10,7 @@ import typer
 
 from formwright.cli import panels
 from formwright.cli.named import NamedCard, find, read_card
+from formwright.cli.options import AsJson, CardOrFolder
 from formwright.cli.output import echo, print_json, print_table
 from formwright.core.errors import IllegalInput
 
@@ -29,9 +30,7 @@ class RuntimeName(StrEnum):
 
 
 def measure(
-    source: Annotated[
-        str, typer.Argument(metavar="CARD_OR_FOLDER", help="A published card, a card's JSON file, or a model's folder.")
-    ],
+    source: CardOrFolder,
     batch: Annotated[int, typer.Option(min=1, help="Rows in a batch.", rich_help_panel=panels.MEASUREMENT)] = 1,
     length: Annotated[int, typer.Option(min=1, help="Tokens in a row.", rich_help_panel=panels.MEASUREMENT)] = 128,
     threads: Annotated[
@@ -45,9 +44,7 @@ def measure(
         str, typer.Option(help="Device of torch: cpu, cuda, mps or auto.", rich_help_panel=panels.RUNNING)
     ] = "cpu",
     runs: Annotated[int, typer.Option(min=2, help="Number of timed runs.", rich_help_panel=panels.MEASUREMENT)] = 50,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Measure a model on this machine: latency with its 90 % interval, peak memory, parameters and MACs."""
     from formwright.nn.measure import Trial

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from formwright.cli import panels
+from formwright.cli.options import ModelFolder
 from formwright.cli.output import echo, note, print_json
 from formwright.cli.task_options import columns_of
 from formwright.core.errors import IllegalInput
@@ -24,7 +25,7 @@ PREDICTION, PROBABILITY = "prediction", "probability"
 
 
 def predict(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of a delivered or exported model.")],
+    folder: ModelFolder,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A CSV, TSV or JSON file with the rows; - reads standard input.")
     ],

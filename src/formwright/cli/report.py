@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
+from formwright.cli.options import StudySource
 from formwright.cli.output import echo, print_json
 from formwright.core.errors import IllegalInput
 
 
 def report(
-    source: Annotated[str, typer.Argument(metavar="DIR_OR_URL", help="The folder of a study, or DATABASE_URL#NAME.")],
+    source: StudySource,
     out: Annotated[Path | None, typer.Option(help="The file to write (report.html in the study's folder).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:

@@ -8,27 +8,21 @@ from typing import Annotated, Any
 import typer
 
 from formwright.cli import panels
+from formwright.cli.options import AsJson, Patience, SpendSteps, StudySource
 from formwright.cli.program import command_line
 from formwright.cli.trust import TrustSpaceFile, confirm_space
 
 
 def resume(
-    source: Annotated[str, typer.Argument(metavar="DIR_OR_URL", help="The folder of a study, or DATABASE_URL#NAME.")],
+    source: StudySource,
     trials: Annotated[
         int | None, typer.Option(min=1, help="Maximum number of trials in all.", rich_help_panel=panels.STOP)
     ] = None,
     seconds: Annotated[
         float | None, typer.Option(min=0.001, help="Maximum number of seconds in all.", rich_help_panel=panels.STOP)
     ] = None,
-    spend_steps: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Maximum number of training steps of all trials together.", rich_help_panel=panels.STOP
-        ),
-    ] = None,
-    patience: Annotated[
-        int | None, typer.Option(min=1, help="Stop after N trials without an improvement.", rich_help_panel=panels.STOP)
-    ] = None,
+    spend_steps: SpendSteps = None,
+    patience: Patience = None,
     max_failures: Annotated[
         int | None,
         typer.Option(min=0, help="Stop when more than N trials have failed from now on.", rich_help_panel=panels.STOP),
@@ -77,9 +71,7 @@ def resume(
         typer.Option(help="Folder for weights, where the study is named by a URL.", rich_help_panel=panels.OUTPUT),
     ] = None,
     trust_space_file: TrustSpaceFile = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Resume a study where it stopped; a finished one is extended by a new limit.
 

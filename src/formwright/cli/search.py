@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from formwright.cli import panels
+from formwright.cli.options import AsJson, Data, OfficialDev, Patience, Rows, SpendSteps, Task, Text
 from formwright.cli.output import report_cut
 from formwright.cli.program import command_line
 from formwright.cli.task_options import LabelOption, TaskKindOption, columns_of, print_warnings
@@ -28,10 +29,7 @@ def search(
         ),
     ] = "",
     *,
-    task: Annotated[
-        str,
-        typer.Option(help="A task (`formwright list tasks`), or a CSV, TSV or JSON file.", rich_help_panel=panels.DATA),
-    ],
+    task: Task,
     recipe: Annotated[
         str,
         typer.Option(
@@ -39,26 +37,12 @@ def search(
             rich_help_panel=panels.SEARCH,
         ),
     ] = "",
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder with the files of a task that is not built in.", rich_help_panel=panels.DATA),
-    ] = None,
-    text: Annotated[
-        str, typer.Option(help="Text columns of your own file, separated by commas.", rich_help_panel=panels.DATA)
-    ] = "",
+    data: Data = None,
+    text: Text = "",
     label: LabelOption = "",
     task_kind: TaskKindOption = "",
-    official_dev: Annotated[
-        bool,
-        typer.Option(
-            "--official-dev",
-            help="Validate on the whole official dev set; no test rows are kept.",
-            rich_help_panel=panels.DATA,
-        ),
-    ] = False,
-    rows: Annotated[
-        int | None, typer.Option(min=1, help="Train on the first N rows only.", rich_help_panel=panels.DATA)
-    ] = None,
+    official_dev: OfficialDev = False,
+    rows: Rows = None,
     maximise: Annotated[
         list[str] | None,
         typer.Option(
@@ -138,15 +122,8 @@ def search(
     seconds: Annotated[
         float | None, typer.Option(min=0.001, help="Maximum number of seconds.", rich_help_panel=panels.STOP)
     ] = None,
-    spend_steps: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Maximum number of training steps of all trials together.", rich_help_panel=panels.STOP
-        ),
-    ] = None,
-    patience: Annotated[
-        int | None, typer.Option(min=1, help="Stop after N trials without an improvement.", rich_help_panel=panels.STOP)
-    ] = None,
+    spend_steps: SpendSteps = None,
+    patience: Patience = None,
     tolerance: Annotated[
         float, typer.Option(min=0, help="Minimum improvement that resets --patience.", rich_help_panel=panels.STOP)
     ] = 0.0,
@@ -256,9 +233,7 @@ def search(
             rich_help_panel=panels.OUTPUT,
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Search a space for the design that fits a task, and deliver it as a trained model that loads.
 

@@ -9,6 +9,7 @@ import typer
 
 from formwright.cli import panels
 from formwright.cli.named import NamedCard, find
+from formwright.cli.options import AsJson, Data, OfficialDev
 from formwright.cli.output import echo, large, print_drawing, print_json, print_json_with, print_table
 from formwright.cli.show_study import is_study, show_study
 from formwright.cli.show_task import PREFIX, TaskWishes, show_task
@@ -53,18 +54,8 @@ def show(
     svg: Annotated[
         Path | None, typer.Option(help="Also write the drawing to this SVG file.", rich_help_panel=panels.OUTPUT)
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder with the files of a task that is not built in.", rich_help_panel=panels.DATA),
-    ] = None,
-    official_dev: Annotated[
-        bool,
-        typer.Option(
-            "--official-dev",
-            help="Validate on the whole official dev set; no test rows are kept.",
-            rich_help_panel=panels.DATA,
-        ),
-    ] = False,
+    data: Data = None,
+    official_dev: OfficialDev = False,
     text: Annotated[
         str | None,
         typer.Option(
@@ -75,9 +66,7 @@ def show(
     ] = None,
     label: LabelOption = "",
     task_kind: TaskKindOption = "",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show a space (size, genes, samples), a design (drawing, costs), a task (sizes, examples) or a study (trials)."""
     of_task = TaskWishes(data, official_dev, text, label, task_kind)

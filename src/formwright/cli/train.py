@@ -8,6 +8,7 @@ import typer
 
 from formwright.cli import panels
 from formwright.cli.conduct import Interrupted
+from formwright.cli.options import AsJson, CardOrFolder, Data, Device, Force, OfficialDev, Rows, Task, Text
 from formwright.cli.output import echo, note, print_json, print_table
 from formwright.cli.program import call
 from formwright.cli.task_options import LabelOption, TaskKindOption, columns_of
@@ -19,33 +20,14 @@ _LABELS, _HIDDEN = 0.5, 1.0  # weights beside a teacher
 
 
 def train(
-    source: Annotated[
-        str, typer.Argument(metavar="CARD_OR_FOLDER", help="A published card, a card's JSON file, or a model's folder.")
-    ],
-    task: Annotated[
-        str,
-        typer.Option(help="A task (`formwright list tasks`), or a CSV, TSV or JSON file.", rich_help_panel=panels.DATA),
-    ],
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder with the files of a task that is not built in.", rich_help_panel=panels.DATA),
-    ] = None,
-    text: Annotated[
-        str, typer.Option(help="Text columns of your own file, separated by commas.", rich_help_panel=panels.DATA)
-    ] = "",
+    source: CardOrFolder,
+    task: Task,
+    data: Data = None,
+    text: Text = "",
     label: LabelOption = "",
     task_kind: TaskKindOption = "",
-    official_dev: Annotated[
-        bool,
-        typer.Option(
-            "--official-dev",
-            help="Validate on the whole official dev set; no test rows are kept.",
-            rich_help_panel=panels.DATA,
-        ),
-    ] = False,
-    rows: Annotated[
-        int | None, typer.Option(min=1, help="Train on the first N rows only.", rich_help_panel=panels.DATA)
-    ] = None,
+    official_dev: OfficialDev = False,
+    rows: Rows = None,
     steps: Annotated[
         int | None,
         typer.Option(min=1, help="Training steps (default 300, unless --epochs).", rich_help_panel=panels.TRAINING),
@@ -184,9 +166,7 @@ def train(
             min=0, help="Training steps between checkpoints; 0: only when stopped.", rich_help_panel=panels.TRAINING
         ),
     ] = 200,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite an existing run.", rich_help_panel=panels.OUTPUT)
-    ] = False,
+    force: Force = False,
     seed: Annotated[
         int,
         typer.Option(
@@ -196,15 +176,11 @@ def train(
             rich_help_panel=panels.TRAINING,
         ),
     ] = 0,
-    device: Annotated[
-        str, typer.Option(help="Where models run: auto, cpu, cuda or mps.", rich_help_panel=panels.RUNNING)
-    ] = "auto",
+    device: Device = "auto",
     threads: Annotated[
         int, typer.Option(min=1, max=1024, help="Threads used for training.", rich_help_panel=panels.RUNNING)
     ] = 1,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Train a design on a task, or fine-tune a model; Ctrl-C saves; run the same command again to resume."""
     if steps is not None and epochs is not None:

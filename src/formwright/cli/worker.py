@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
+from formwright.cli.options import StudySource
 from formwright.cli.output import echo, note
 from formwright.cli.trust import TrustSpaceFile, confirm_space
 
 
 def worker(
-    source: Annotated[str, typer.Argument(metavar="DIR_OR_URL", help="The folder of a study, or DATABASE_URL#NAME.")],
+    source: StudySource,
     folder: Annotated[Path | None, typer.Option(help="Folder for weights, where the study is named by a URL.")] = None,
     trust_space_file: TrustSpaceFile = False,
 ) -> None:
