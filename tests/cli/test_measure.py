@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Run
+from tests.cli.training import card_file, on_table, table
 
 from formwright.cost import macs, params
 from formwright.nn import measure as measuring
@@ -109,3 +110,12 @@ def test_a_device_that_is_not_there_is_refused(run: Run, tmp_path: Path) -> None
         done = run("measure", "bert-tiny", "--device", device)
         assert (done.code, done.out) == (2, "")
         assert fact in done.err
+
+
+def test_a_delivered_model_is_measured_at_the_length_it_was_trained_with(run: Run, tmp_path: Path) -> None:
+    own = on_table(table(tmp_path))
+    trained = run("train", card_file(tmp_path), *own, "--steps", 1, "--length", 12, "--out", tmp_path / "out")
+    assert trained.code == 0, trained.err
+    folder = tmp_path / "out" / "model"
+    assert run("measure", folder, "--runs", 3, "--json").data["length"] == 12
+    assert run("measure", folder, "--runs", 3, "--json", "--length", 8).data["length"] == 8

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from formwright.arch.card import Card
     from formwright.nn.measure import Latency, Trial
 
+_LENGTH = 128  # tokens in a row of a design that was trained with no length
 _FILES = {"model.onnx": "onnxruntime", "model.xml": "openvino"}
 
 
@@ -32,7 +33,14 @@ class RuntimeName(StrEnum):
 def measure(
     source: CardOrFolder,
     batch: Annotated[int, typer.Option(min=1, help="Rows in a batch.", rich_help_panel=panels.MEASUREMENT)] = 1,
-    length: Annotated[int, typer.Option(min=1, help="Tokens in a row.", rich_help_panel=panels.MEASUREMENT)] = 128,
+    length: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Tokens in a row (default: the length that a delivered model was trained with, else 128).",
+            rich_help_panel=panels.MEASUREMENT,
+        ),
+    ] = None,
     threads: Annotated[
         int, typer.Option(min=1, help="Threads used for computing.", rich_help_panel=panels.RUNNING)
     ] = 1,
@@ -50,6 +58,7 @@ def measure(
     from formwright.nn.measure import Trial
     from formwright.train.device import choose_device
 
+    length = length or _trained_length(Path(source)) or _LENGTH
     trial = Trial(batch, length, threads, runs, device=choose_device(device).type)
     file = _exported_file(Path(source))
     if trial.device != "cpu" and (file or runtime not in (None, RuntimeName.TORCH)):
@@ -60,6 +69,15 @@ def measure(
         print_json(facts)
     else:
         _print(facts, card)
+
+
+def _trained_length(folder: Path) -> int | None:
+    """Give the length that a delivered folder was trained and judged with; None where it says none."""
+    from formwright.nn.hf.beside import read_evaluation
+
+    evaluation = read_evaluation(folder) if os.path.isdir(folder) else None
+    found = None if evaluation is None else evaluation.get("length")
+    return found if isinstance(found, int) and found > 0 else None
 
 
 def _exported_file(folder: Path) -> Path | None:
