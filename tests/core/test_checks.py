@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from formwright.core.checks import finite, natural, put, stored_fields
+from formwright.core.checks import finite, folder_name, natural, put, stored_fields
 from formwright.core.errors import IllegalInput
 
 
@@ -52,3 +52,14 @@ def test_stored_fields_wants_exactly_the_fields() -> None:
 def test_stored_fields_refuses_anything_else(data: object) -> None:
     with pytest.raises(IllegalInput, match="a stored Pair must have the fields"):
         stored_fields(Pair, data)
+
+
+@pytest.mark.parametrize("name", ["trial-3", "my study", "a..b", "é" * 100])
+def test_a_name_of_a_folder_is_returned(name: str) -> None:
+    assert folder_name("a study", name) == name
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "a/b", "a\\b", "/a", "a\nb", "a\x1bb", "é" * 101, None, 5])
+def test_a_name_that_leads_elsewhere_is_refused(name: object) -> None:
+    with pytest.raises(IllegalInput, match="a study"):
+        folder_name("a study", name)

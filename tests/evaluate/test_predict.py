@@ -1,6 +1,8 @@
 """Answers of every kind of model that reads text."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from formwright.evaluate.predict import predict
 from formwright.nn.build import build
 from formwright.nn.heads import HeadSpec, Task
 from formwright.nn.hf.save import save_pretrained_folder
+from formwright.nn.hf.stock import export_stock
 
 CONTEXT = "my house is red and my car is blue today"
 
@@ -41,6 +44,20 @@ def test_each_row_gets_its_own_answer_whatever_its_length(tmp_path: Path) -> Non
     assert [one.value for one in found] == [one.value for one in alone]
     assert [one.probability for one in found] == pytest.approx([one.probability for one in alone], abs=1e-4)
     assert len({(one.value, round(float(one.probability), 2)) for one in alone}) > 2
+    assert {one.value for one in alone} > {alone[0].value}
+    assert all(1 / 3 <= float(one.probability) <= 1 for one in alone)  # that of the label which is named
+
+
+@pytest.mark.parametrize("write", [save_pretrained_folder, export_stock])
+def test_rows_are_read_with_the_length_that_the_model_was_judged_with(tmp_path: Path, write: Any) -> None:
+    model = build(BERT, head=HeadSpec("sequence-classification", 2), seed=1)
+    judged = {"task": {}, "data": {}, "scores": {}, "length": 7}
+    write(model, tmp_path / "model", tokenizer=tokeniser().tokenizer, evaluation=judged)
+    config, tokenizer = (
+        json.loads((tmp_path / "model" / name).read_text()) for name in ("config.json", "tokenizer_config.json")
+    )
+    assert (config["input_length"], tokenizer["model_max_length"]) == (7, 7)
+    assert load_model(tmp_path / "model").length == 7
 
 
 def test_a_regression_answers_with_numbers(tmp_path: Path) -> None:

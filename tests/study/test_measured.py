@@ -126,16 +126,19 @@ def test_nothing_is_measured_where_latency_is_no_goal(tmp_path: Path, monkeypatc
     assert facts == {"parameters": params(BERT), f"multiply-accumulates at {length} tokens": macs(BERT, length)}
 
 
-def test_a_model_beyond_its_target_gets_a_second_sitting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("times", "told"), [((9.5, 8.5), "at most 9 at"), ((9.2, 9.9), "exceeded")])
+def test_a_model_beyond_its_target_gets_a_second_sitting_and_the_least_counts(
+    times: tuple[float, float], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = own_rows(tmp_path, targets={"nine": "latency_ms<=9"}, objectives=("accuracy:max", "latency_ms:min"))
-    left = [9.5, 8.5]
+    left = list(times)
     monkeypatch.setattr(measured, "measure_in_turns", lambda models, _: [replace(ONE, median_ms=left.pop(0))])
     folder = save_pretrained_folder(build(SMALL, head=TWO), tmp_path / "nine")
     model = Delivered("nine", "front", SMALL.digest, str(folder), params(SMALL), 5, {}, None, 1)
     with create(tmp_path / "mine", config).open() as opened:
         (found,) = measure_delivered(opened, [model])
-    assert (found.costs, left) == ({"latency_ms": 8.5}, [])
-    assert "latency_ms at most 9 at" in (folder / "README.md").read_text(encoding="utf-8")
+    assert (found.costs, left) == ({"latency_ms": min(times)}, [])
+    assert told in (folder / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +25,17 @@ def test_the_division_is_pinned() -> None:
     first, second = divide(rows(*"abcdefghij"), (1, 1), "file")
     assert (first.labels, second.labels) == ((1, 4, 6, 7, 8), (0, 2, 3, 5, 9))
     assert divide(rows(*"abcdefghij"), (1, 1), "file") == [first, second]
+
+
+@pytest.mark.parametrize("deal", [divide, divide_by_class])
+def test_parts_know_the_places_of_their_rows_in_the_file(deal: Any) -> None:
+    texts = tuple((f"text {row}",) for row in range(40))
+    whole = TextRows(texts, tuple(row % 2 for row in range(40)), numbers=tuple(range(100, 140)), source="mine.csv")
+    parts = deal(whole, (1, 1), "file")
+    inner = deal(parts[0], (1, 1), "file")  # a part that is divided again
+    for part in (*parts, *inner):
+        assert [f"text {number - 100}" for number in part.numbers] == [text for (text,) in part.texts]
+        assert part.source == "mine.csv"
 
 
 @given(st.lists(st.sampled_from("abcdefghijklmnopqrst"), min_size=1, max_size=60))
