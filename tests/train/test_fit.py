@@ -236,8 +236,9 @@ def test_the_best_weights_of_an_earlier_run_are_kept(tmp_path: Path, monkeypatch
     assert second.seconds > first.seconds > 0
 
 
-def test_early_stopping_judges_now_and_then_and_never_where_that_takes_too_long() -> None:
+def test_early_stopping_judges_now_and_then_but_not_in_short_trainings_with_many_rows() -> None:
     training = Training(Recipe(steps=900, batch=64))
     watched = training.stopping_early(204)
     assert (watched.judge_every, watched.least) == (45, 450)
-    assert training.stopping_early(50_000).judge_every is None
+    assert training.stopping_early(50_000).judge_every == 225
+    assert Training(Recipe(steps=90, batch=64)).stopping_early(50_000).judge_every is None

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from formwright.core.errors import IllegalInput
-from formwright.train.recipe import Recipe, replanned, usual_steps
+from formwright.train.recipe import Recipe, replanned, usual_last_steps, usual_steps
 
 
 def test_the_rate_rises_to_its_peak_and_falls_to_zero() -> None:
@@ -80,3 +80,8 @@ def test_a_schedule_replanned_twice_goes_on_where_it_was() -> None:
     assert twice.share(120) == once.share(120) == pytest.approx(0.7)
     assert twice.rate(120) == pytest.approx(once.rate(120), rel=0.02)
     assert replanned(Recipe(100), 0, 100, 1e-3).rate(7) == pytest.approx(Recipe(100).rate(7))
+
+
+@pytest.mark.parametrize(("rows", "steps"), [(8_000, 900), (67_000, 1_047), (364_000, 3_000)])
+def test_a_last_training_sees_many_rows_once_as_far_as_that_takes_minutes(rows: int, steps: int) -> None:
+    assert usual_last_steps(900, rows, 64) == steps

@@ -59,7 +59,8 @@ def test_training_never_stops_before_the_least_step() -> None:
     [
         (900, 64, 204, 45),  # 20 times
         (900, 64, 2048, 54),  # at most a fifth of the time
-        (300, 32, 9815, 512),  # never but at the end
+        (300, 32, 9815, 75),  # four times, whatever that takes
+        (99, 32, 9815, 512),  # so short a training never but at its end
         (7, 8, 4, 1),
     ],
 )

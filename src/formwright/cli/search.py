@@ -173,7 +173,7 @@ def search(
         int | None,
         typer.Option(
             min=1,
-            help="Maximum training steps of each delivered model (default: three times --steps).",
+            help="Maximum training steps of each delivered model (default: three times --steps, or an epoch).",
             rich_help_panel=panels.DELIVERY,
         ),
     ] = None,
@@ -255,7 +255,7 @@ def search(
     from formwright.study.spaces import find_space
     from formwright.study.stop import Stop
     from formwright.train.device import choose_device, device_name
-    from formwright.train.recipe import usual_steps
+    from formwright.train.recipe import usual_last_steps, usual_steps
 
     basis = _basis(recipe)
     space = space or basis.space
@@ -293,7 +293,7 @@ def search(
         tuple(proxy or ()),
         training,
         keep,
-        final_steps or 3 * training.steps,
+        final_steps or usual_last_steps(3 * training.steps, seen, training.batch),
         seed,
         _changed(basis.pretraining, **pretraining, least_overlap=least_overlap, from_scratch=from_scratch or None),
         first=basis.first_of(space),

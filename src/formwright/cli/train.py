@@ -30,7 +30,11 @@ def train(
     rows: Rows = None,
     steps: Annotated[
         int | None,
-        typer.Option(min=1, help="Training steps (default 300, unless --epochs).", rich_help_panel=panels.TRAINING),
+        typer.Option(
+            min=1,
+            help="Training steps (default 300; many rows: one epoch, at most 3,000).",
+            rich_help_panel=panels.TRAINING,
+        ),
     ] = None,
     epochs: Annotated[
         float | None,

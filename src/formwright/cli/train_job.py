@@ -148,11 +148,11 @@ class Job:
 
     def recipe(self, prepared: "Prepared", *, from_scratch: bool) -> "Recipe":
         """Turn the options into a recipe."""
-        from formwright.train.recipe import FINAL_EPOCHS, Recipe, usual_steps
+        from formwright.train.recipe import FINAL_EPOCHS, Recipe, usual_last_steps, usual_steps
         from formwright.train.streams import lengths_of
 
         rows, size = len(prepared.train.examples), self.batch * self.accumulate
-        steps = self.steps or usual_steps(_USUAL_STEPS, rows, size, FINAL_EPOCHS)
+        steps = self.steps or usual_last_steps(usual_steps(_USUAL_STEPS, rows, size, FINAL_EPOCHS), rows, size)
         if self.epochs is not None:
             if not 0 < self.epochs <= _MOST_EPOCHS:
                 raise IllegalInput(f"--epochs must be a number above 0, at most {_MOST_EPOCHS:g}, not {self.epochs}")

@@ -1,6 +1,7 @@
 """Why a study came to its end without a model, and what to try."""
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -71,8 +72,8 @@ def _broken(limit: Objective, trials: Sequence[Trial]) -> str:
 
 
 def _more_trials(opened: Opened) -> str:
-    return f"evaluate more designs: formwright resume {opened.place.folder} --trials N"
+    return f"evaluate more designs: formwright resume {shlex.quote(str(opened.place.folder))} --trials N"
 
 
 def _all_trials(opened: Opened) -> str:
-    return f"look at all trials and their reasons: formwright show {opened.place.folder}"
+    return f"look at all trials and their reasons: formwright show {shlex.quote(str(opened.place.folder))}"

@@ -57,7 +57,7 @@ class Training:
         """Give the training that keeps its best weights, judged in between by so many validation rows.
 
         It goes on for at least half of its steps: a small model may score the same on a long first plateau. Where
-        judging would take too long, only the end is judged.
+        judging would take longer than so few steps, only the end is judged.
         """
         every = usual_every(self.recipe, rows)
         often = every if every < self.recipe.steps else None

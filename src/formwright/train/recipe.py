@@ -12,12 +12,18 @@ _MOST = 10**12  # beyond any real number of steps or rows
 # at all within their steps (the experiment is in docs/training.md); pretrained weights have that of BERT
 FRESH_DROPOUT, PRETRAINED_DROPOUT = 0.0, 0.1
 _LEAST = 100  # steps of a training, however few its rows are
+_LONGEST = 3000  # steps that many rows are worth by default: minutes for a small design
 TRIAL_EPOCHS, FINAL_EPOCHS = 10, 30  # that few rows are seen at most, in a trial and in the last training
 
 
 def usual_steps(most: int, rows: int, batch: int, epochs: int = TRIAL_EPOCHS) -> int:
     """Give the default number of steps: `most`, but no more than so many epochs of few rows, and at least 100."""
     return min(most, max(_LEAST, math.ceil(epochs * rows / batch)))
+
+
+def usual_last_steps(steps: int, rows: int, batch: int) -> int:
+    """Give the default number of steps of a last training: these, or an epoch where that is more, up to 3,000."""
+    return max(steps, min(math.ceil(rows / batch), _LONGEST))
 
 
 @dataclass(frozen=True)

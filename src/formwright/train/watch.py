@@ -12,7 +12,8 @@ from formwright.train.recipe import Recipe
 from formwright.train.state import State
 
 PATIENCE = 5  # judgements without a better one, where nobody says how many
-_JUDGEMENTS = 20  # of a whole training
+_JUDGEMENTS, _FEWEST = 20, 4  # of a whole training: by default, and however many rows validation has
+_SHORT = 100  # steps: a shorter training is judged at its end alone where judging takes long
 _SHARE = 0.2  # of the time of training, that judging may take
 _FORWARD = 3  # passes of a row through the model that one step of training is worth
 
@@ -20,10 +21,12 @@ _FORWARD = 3  # passes of a row through the model that one step of training is w
 def usual_every(recipe: Recipe, rows: int) -> int:
     """Say every how many steps to judge by default: 20 times, or less often where validation has many rows.
 
-    Judging shall take at most a fifth of the time of training, by the rows that each of them computes.
+    Judging shall take at most a fifth of the time of training, by the rows that each of them computes; but a training
+    of 100 steps and more is judged four times, whatever that takes.
     """
     affordable = math.ceil(rows / (_SHARE * _FORWARD * recipe.batch * recipe.accumulate))
-    return max(math.ceil(recipe.steps / _JUDGEMENTS), affordable)
+    every = max(math.ceil(recipe.steps / _JUDGEMENTS), affordable)
+    return every if recipe.steps < _SHORT else min(every, math.ceil(recipe.steps / _FEWEST))
 
 
 @dataclass(frozen=True)
