@@ -9,8 +9,10 @@ from tests.cli.conftest import Run
 from tests.cli.training import card_file
 from tests.compress.tiny import job
 
-from formwright.study.config import TaskChoice
+from formwright.study.assemble import find_task, with_readable_length
+from formwright.study.config import Config, TaskChoice
 from formwright.study.place import find
+from formwright.study.stop import Stop
 
 ROWS = 100
 
@@ -65,6 +67,16 @@ def test_a_search_takes_its_length_from_the_data_before_it_writes_its_configurat
     with find(str(tmp_path / "out")).open() as opened:
         assert opened.config.training.length == 128  # the design reads no more
     assert "warning: 100.0% of the training rows" in done.err
+
+
+def test_a_search_records_no_length_that_its_designs_cannot_read(tmp_path: Path) -> None:
+    table = long_table(tmp_path, 2)
+    asked = Config("flexibert-nano", TaskChoice(str(table), text=("words",), label="b"), ("accuracy:max",), Stop(1))
+    asked = replace(asked, training=replace(asked.training, length=100_000))
+    task = find_task(asked.task)
+    assert with_readable_length(asked, task).training.length == 128
+    fitting = replace(asked, training=replace(asked.training, length=16))
+    assert with_readable_length(fitting, task) == fitting
 
 
 def test_a_compression_takes_its_length_from_the_data_before_it_writes_its_record(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,14 @@ def test_standard_input_is_read(run: Run, trained: Path, monkeypatch: pytest.Mon
     assert len(done.out.splitlines()) == 3
 
 
+def test_standard_input_is_named_so_in_errors(run: Run, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    done = run("predict", model_of(trained), "-")
+    assert done.code == 2
+    assert "standard input" in done.err
+    assert ".csv" not in done.err  # nor a temporary file, which nobody has seen
+
+
 @pytest.mark.parametrize(
     ("content", "options", "facts"),
     [
@@ -74,6 +83,7 @@ def test_standard_input_is_read(run: Run, trained: Path, monkeypatch: pytest.Mon
         ("words,prediction\na,yes\n", (), ("'prediction'",)),
         ("words,b\n", (), ("no rows",)),
         ("words,b\na,yes\n", ("--text", "a,b,c"), ("--text",)),
+        ("words,b\na,yes\n", ("--text", "words,b"), ("1 text column", "words", "2")),
         ("words,b\na,yes\n", ("--out", "answers.xlsx"), ("answers.xlsx", ".csv")),
     ],
 )
@@ -148,13 +158,63 @@ def test_another_task_is_refused(run: Run, trained: Path, options: tuple[str, ..
     assert all(fact in done.err for fact in facts)
 
 
-def test_a_damaged_record_is_refused(run: Run, trained: Path, tmp_path: Path) -> None:
-    import shutil
+def test_a_renamed_file_is_read_with_the_recorded_columns(run: Run, trained: Path, tmp_path: Path) -> None:
+    renamed = tmp_path / "renamed.csv"
+    renamed.write_bytes((trained / "mine.csv").read_bytes())
+    assert run("evaluate", model_of(trained), "--task", renamed, "--json").data["repeats"] is True
 
+
+@pytest.fixture
+def unsealed(trained: Path, tmp_path: Path) -> Path:
+    """Copy the model, without its checksums: its files may be edited."""
     folder = tmp_path / "copy"
     shutil.copytree(model_of(trained), folder)
-    (folder / "SHA256SUMS").unlink(missing_ok=True)
-    (folder / "evaluation.json").write_text('{"scores": {"validation": "good"}}')
+    (folder / "SHA256SUMS").unlink()
+    return folder
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"scores": {"validation": "good"}},
+        {"beams": "x"},
+        {"beams": 10**9},
+        {"columns": 5},
+        {"task": {"name": 7}},
+        {"task": {"name": "mine.csv", "other": 1}},
+        {"task": {"name": "mine.csv", "text": [1]}},
+        {"task": {"name": "mine.csv", "label": ["b"]}},
+        {"task": {"name": "mine.csv", "rows": 0}},
+        {"data": {"validation rows": {"rows": "many"}}},
+    ],
+)
+def test_a_damaged_record_is_refused(run: Run, trained: Path, unsealed: Path, edit: dict[str, object]) -> None:
+    path = unsealed / "evaluation.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | edit))
+    done = run("evaluate", unsealed, "--task", trained / "mine.csv")
+    assert done.code == 2
+    assert all(fact in done.err for fact in ("evaluation.json", *edit))
+
+
+def test_the_weights_say_what_a_model_answers_not_its_record(run: Run, trained: Path, unsealed: Path) -> None:
+    path = unsealed / "evaluation.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"kind": "regression"}))
+    rows = run("predict", unsealed, trained / "mine.csv", "--json").data["rows"]
+    assert {row["prediction"] for row in rows} <= {"yes", "no"}
+
+
+def test_a_file_of_another_runtime_that_is_none_is_refused(run: Run, trained: Path, unsealed: Path) -> None:
+    (unsealed / "model.onnx").write_text("no model")
+    done = run("predict", unsealed, trained / "mine.csv")
+    assert done.code == 2
+    assert "model.onnx" in done.err
+
+
+def test_a_missing_file_is_said_to_be_missing(run: Run, trained: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(model_of(trained), folder)
+    (folder / "tokenizer.json").unlink()
     done = run("evaluate", folder, "--task", trained / "mine.csv")
     assert done.code == 2
-    assert "evaluation.json" in done.err
+    assert "tokenizer.json is missing" in done.err
+    assert "another" not in done.err

@@ -91,6 +91,11 @@ def test_numbers_are_read() -> None:
     assert [as_number(text) for text in ("1", "-2.5", "1e3", "x", "", "1_000")] == [1.0, -2.5, 1000.0, None, None, None]
 
 
+def test_words_that_are_called_scores_are_left_to_the_reader_of_rows() -> None:
+    labelling = learn_labels(table("a", "b"), TASK_KINDS["regression"])  # two labels, not one score
+    assert labelling.kind == "regression"
+
+
 def test_one_score_is_none() -> None:
     with pytest.raises(IllegalInput, match=r"all rows of file\.csv have the score 0\.5; expected different ones"):
         learn_labels(table("0.5", "0.50"))

@@ -86,6 +86,9 @@ def _columns(loaded: "LoadedModel", text: str) -> tuple[str, ...]:
     columns = given or (tuple(map(str, recorded)) if isinstance(recorded, list) else ())
     if not 1 <= len(columns) <= 2:
         raise IllegalInput("say which one or two columns hold the text: --text COLUMN or --text FIRST,SECOND")
+    if recorded and len(recorded) != len(columns):
+        learnt = f"{len(recorded)} text column{'s' if len(recorded) > 1 else ''} ({', '.join(recorded)})"
+        raise IllegalInput(f"the model was trained on {learnt}; --text names {len(columns)}: {', '.join(columns)}")
     return columns
 
 
@@ -100,7 +103,10 @@ def _readable(file: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"standard-input{suffix}"
         path.write_bytes(content)
-        yield path
+        try:
+            yield path
+        except IllegalInput as error:
+            raise IllegalInput(str(error).replace(str(path), "standard input")) from None
 
 
 def _write(out: Path, content: str) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from formwright.cli import panels
 from formwright.cli.options import AsJson, Data, OfficialDev, Patience, Rows, SpendSteps, Task, Text
-from formwright.cli.output import report_cut
+from formwright.cli.output import note, report_cut
 from formwright.cli.program import command_line
 from formwright.cli.task_options import LabelOption, TaskKindOption, columns_of, print_warnings
 from formwright.core.errors import IllegalInput
@@ -246,6 +246,7 @@ def search(
         find_task,
         refuse_faulty,
         rows_cut,
+        with_readable_length,
         with_usual_length,
         with_whole_paths,
     )
@@ -299,7 +300,9 @@ def search(
         first=basis.first_of(space),
         final_weights=final_weights,
     )
-    config = config if length is not None else with_usual_length(config, found)
+    config = (with_usual_length if length is None else with_readable_length)(config, found)
+    if length is not None and config.training.length < length:
+        note(f"rows have at most {config.training.length} tokens, not {length}: the designs read no more")
     refuse_faulty(config)
     report_cut(rows_cut(config, found), is_default=length is None)
     config = with_whole_paths(config)

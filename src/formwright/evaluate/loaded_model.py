@@ -53,9 +53,6 @@ class LoadedModel:
     @property
     def kind(self) -> str:
         """Name the kind of tasks that the model answers."""
-        said = (self.evaluation or {}).get("kind")
-        if isinstance(said, str):
-            return said
         if isinstance(self.imported.card.stacks[0].embedding, PatchEmbedding):
             return "image-classification"
         if self.head.multi_label:

@@ -11,7 +11,7 @@ from formwright.evaluate.final import openings, test_again
 from formwright.evaluate.loaded_model import LoadedModel
 from formwright.evaluate.row_tables import evidence_of
 from formwright.nn.deploy.file_model import FileModel
-from formwright.tasks import load_task
+from formwright.tasks import is_a_path, load_task
 from formwright.tasks.contents import changes, contents
 from formwright.tasks.evidence import Evidence
 from formwright.tasks.shorten import shortened
@@ -27,6 +27,7 @@ _IN_FILES = (
     "multi-label-classification",
     "span-extraction",
 )  # kinds of tasks whose models other runtimes can be judged in
+_ELSEWHERE = 1e-4  # another runtime rounds differently, which moves a correlation a little
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class RepeatedScore:
 
     `recorded` is None where the folder has no scores for these rows; `changed` names what differs between the data and
     those that the model was judged on. `evidence` says how sure the scores are. `openings` counts how often the test
-    rows were opened for this folder.
+    rows were opened for this folder. `tolerance` is how far a repeated score may be from the recorded one.
     """
 
     task: str
@@ -48,30 +49,36 @@ class RepeatedScore:
     recorded: Mapping[str, float] | None
     changed: tuple[str, ...] = ()
     openings: int = 0
+    tolerance: float = 1e-6
 
     @property
     def repeats(self) -> bool | None:
-        """Tell whether the recorded scores came out again, up to the last digits; None where there are none."""
+        """Tell whether the recorded scores came out again, within the tolerance; None where there are none."""
         if self.recorded is None:
             return None
-        return all(abs(self.metrics.get(name, inf) - value) <= 1e-6 for name, value in self.recorded.items())
+        return all(abs(self.metrics.get(name, inf) - value) <= self.tolerance for name, value in self.recorded.items())
 
 
 def find_task(loaded: LoadedModel, name: str | None, given: Mapping[str, Any]) -> Task:
     """Load the task that is named, or the one that a folder records.
 
-    `given` are the other arguments of `load_task`. Those that are not given are as recorded, where the task is.
+    `given` are the other arguments of `load_task`. Those that are not given are as recorded, where the task is or where
+    both are files: one that was renamed or moved has the columns it had.
     """
     recorded = dict((loaded.evaluation or {}).get("task") or {})
     if name is None and not recorded:
         raise IllegalInput(f"{loaded.folder} does not say which task its model is for; name one with --task")
     own = recorded.pop("name", None)
-    same = name is None or (own is not None and Path(name).name == Path(own).name)
+    same = name is None or (own is not None and (Path(name).name == Path(own).name or _both_files(name, own)))
     chosen = {**(recorded if same else {}), **{key: value for key, value in given.items() if value}}
     data, rows = chosen.pop("data", None), chosen.pop("rows", None)
     chosen["text"] = tuple(chosen.get("text") or ())
     task = load_task(name or str(own), None if data is None else Path(data), **chosen)
     return task if rows is None else shortened(task, rows)
+
+
+def _both_files(name: str, own: Any) -> bool:
+    return is_a_path(name) and is_a_path(str(own))
 
 
 def repeat_score(loaded: LoadedModel, task: Task, split: Split) -> RepeatedScore:
@@ -89,7 +96,8 @@ def repeat_score(loaded: LoadedModel, task: Task, split: Split) -> RepeatedScore
     changed = _changed(loaded, content, split)
     recorded = ((loaded.evaluation or {}).get("scores") or {}).get(split)
     known = recorded if recorded and not changed else None
-    return RepeatedScore(task.name, split, rows, task.metric, loaded.length, metrics, evidence, known, changed, opened)
+    score = RepeatedScore(task.name, split, rows, task.metric, loaded.length, metrics, evidence, known, changed, opened)
+    return replace(score, tolerance=_ELSEWHERE) if isinstance(loaded.model, FileModel) else score
 
 
 def _prepared(loaded: LoadedModel, task: Task) -> Prepared:

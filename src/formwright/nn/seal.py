@@ -39,10 +39,10 @@ def check_seal(folder: Path) -> None:
     for name, digest in _listed(folder / SUMS).items():
         path = folder / name
         if path.suffix != ".md" and not (path.is_file() and _is(path, digest)):
-            found = "is not as it was written" if path.exists() else "is missing"
+            differs = f"is not as it was written: its SHA-256 in {SUMS} is another"
+            found = differs if path.exists() else f"is missing, and {SUMS} lists it"
             raise IllegalInput(
-                f"{path} {found}: its SHA-256 in {SUMS} is another. Fetch or write the folder again; if you changed "
-                f"it yourself, remove {folder / SUMS}"
+                f"{path} {found}. Fetch or write the folder again; if you changed it yourself, remove {folder / SUMS}"
             )
 
 

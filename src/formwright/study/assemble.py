@@ -100,6 +100,13 @@ def with_usual_length(config: Config, task: Task) -> Config:
     return replace(config, training=replace(config.training, length=length))
 
 
+def with_readable_length(config: Config, task: Task) -> Config:
+    """Give the configuration with a length that the designs of its space can read: costs are counted at it."""
+    read = prepare(task, _some_card(config), config.training.length).length
+    shorter = 0 < read < config.training.length  # images have no length
+    return replace(config, training=replace(config.training, length=read)) if shorter else config
+
+
 def rows_cut(config: Config, task: Task) -> Cut | None:
     """Count the training rows that the length of a study cuts; None where none can be cut."""
     card = _some_card(config)

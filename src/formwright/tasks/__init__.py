@@ -69,7 +69,7 @@ def _outside(name: str, data: Path | None, official_dev: bool, text: tuple[str, 
         _refuse(name, text=text, label=label, task_kind=kind)
         return _from_data(name, data, official_dev)
     _refuse(name, data=data)
-    if _is_a_path(name):
+    if is_a_path(name):
         return own_task(name, text or ("sentence",), label or "label", named, official_dev)
     known = [*TASKS.names(), *FROM_DATA]
     if name.count("/") != 1 or name.partition("/")[0] in {other.partition("/")[0] for other in known}:
@@ -84,7 +84,7 @@ def text_columns(load: Mapping[str, Any]) -> tuple[str, ...]:
         return ("question", "context")
     if name.removeprefix("glue/") in GLUE and name.startswith("glue/"):
         return GLUE[name.removeprefix("glue/")].text
-    return tuple(load.get("text") or ()) or (("sentence",) if _is_a_path(name) else ())
+    return tuple(load.get("text") or ()) or (("sentence",) if is_a_path(name) else ())
 
 
 def _from_data(name: str, data: Path | None, official_dev: bool) -> Task:
@@ -102,6 +102,7 @@ def _refuse(name: str, **options: object) -> None:
             raise IllegalInput(f"the task {name!r} takes no --{option.replace('_', '-')}")
 
 
-def _is_a_path(name: str) -> bool:
+def is_a_path(name: str) -> bool:
+    """Tell whether a task is named by a file or a folder."""
     begins = name.startswith((os.sep, "."))
     return begins or format_of(Path(name)) is not None or os.path.exists(name)

@@ -108,7 +108,8 @@ def learn_labels(table: Table, kind: LabelKind | None = None, columns: Sequence[
         return _several_labels(table, written, columns, guess)
     _refuse_empty(table, written)
     if (kind or guessed) == "regression":
-        if len({as_number(label) for label in written}) == 1:
+        values = {as_number(label) for label in written}
+        if len(values) == 1 and None not in values:  # what is no number is refused with its line later
             raise IllegalInput(f"all rows of {table.where} have the score {written[0]}; expected different ones")
         return Labelling("regression", guess=guess)
     names = _sorted(set(written))

@@ -31,7 +31,12 @@ def open_file(path: Path, threads: int) -> Run:
     """Load a model's file and give the function that runs it, from named inputs to outputs in order."""
     check_seal(path.parent)
     library = load_library(path)
-    return _open_onnx(library, path, threads) if path.suffix == ".onnx" else _open_openvino(library, path, threads)
+    read = _open_onnx if path.suffix == ".onnx" else _open_openvino
+    try:
+        return read(library, path, threads)
+    except Exception as error:  # each runtime has kinds of its own
+        reason = str(error).strip().partition("\n")[0]
+        raise IllegalInput(f"{library.__name__} cannot read {path}: {reason}") from error
 
 
 def _open_onnx(runtime: Any, path: Path, threads: int) -> Run:

@@ -1,6 +1,6 @@
 """What stands beside the weights in every form of a folder: how rows are read, and on which rows it was judged."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from formwright.nn.hf.tokenizers import describe
 
 EVALUATION = "evaluation.json"
 LENGTH = "input_length"  # in config.json: the maximum number of tokens in a row that the model was trained with
+_MOST_BEAMS = 1024
 _IN_PIECES = ("masked-lm", "causal-lm")  # their texts are divided, never cut, so that any length will do
 
 
@@ -29,10 +30,11 @@ def read_evaluation(folder: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     found = read_json(path)
-    scores = found.get("scores")
-    whole = isinstance(scores, Mapping) and all(isinstance(found.get(name), Mapping) for name in ("task", "data"))
-    if not whole or not all(one is None or _are_numbers(one) for one in scores.values()):
-        raise IllegalInput(f"{path} is damaged: expected the task, the data and the scores of an evaluation")
+    wrong = [name for name, is_right in _FIELDS.items() if not is_right(found.get(name))]
+    if wrong:
+        raise IllegalInput(
+            f"{path} is damaged ({', '.join(wrong)}): expected the task, the data and the scores of an evaluation"
+        )
     return found
 
 
@@ -45,10 +47,6 @@ def told_evaluation(evaluation: Mapping[str, Any] | None) -> dict[str, str]:
     return {"repeat the scores": f"{rows}rows and settings in {EVALUATION}, or `formwright evaluate FOLDER`"}
 
 
-def _are_numbers(scores: Any) -> bool:
-    return isinstance(scores, Mapping) and all(isinstance(value, int | float) for value in scores.values())
-
-
 def length_fields(spec: HeadSpec | None, evaluation: Mapping[str, Any] | None, folder: Path) -> dict[str, int]:
     """Say in a configuration how long the rows of a model are, and let the folder's tokenizer cut them there."""
     length = None if evaluation is None else evaluation.get("length")
@@ -56,3 +54,47 @@ def length_fields(spec: HeadSpec | None, evaluation: Mapping[str, Any] | None, f
         return {}
     describe(folder, model_max_length=length)
     return {LENGTH: length}
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def _is_task(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        name in _LOADING and (given is None or _LOADING[name](given)) for name, given in value.items()
+    )
+
+
+def _is_part(value: Any) -> bool:
+    """Tell whether this describes rows (how many, and their digest) or labels (their digest)."""
+    if isinstance(value, Mapping):
+        return isinstance(value.get("rows"), int) and isinstance(value.get("sha256"), str)
+    return value is None or isinstance(value, str)
+
+
+def _are_numbers(scores: Any) -> bool:
+    return isinstance(scores, Mapping) and all(isinstance(value, int | float) for value in scores.values())
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_LOADING: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("name", "data", "label", "kind"), _is_text),
+    "text": _are_names,
+    "official_dev": lambda value: isinstance(value, bool),
+    "rows": _is_count,
+}  # the arguments that load a task, and what each may be
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "task": _is_task,
+    "data": lambda value: isinstance(value, Mapping) and all(map(_is_part, value.values())),
+    "scores": lambda value: isinstance(value, Mapping) and all(v is None or _are_numbers(v) for v in value.values()),
+    "beams": lambda value: value is None or (_is_count(value) and value <= _MOST_BEAMS),
+    "columns": lambda value: value is None or _are_names(value),
+}  # what of an evaluation is read again, and what each may be
