@@ -12,6 +12,7 @@ from tests.study.films import films_study
 from formwright.core.records import Observation
 from formwright.study.assemble import assemble
 from formwright.study.candidates import candidates
+from formwright.study.compare import note_comparisons
 from formwright.study.facts import study_json
 from formwright.study.finish import deliver
 from formwright.study.launch import work_at
@@ -29,8 +30,7 @@ def study(tmp_path: Path) -> Path:
     assert work_at(place) == 0
     with place.open() as opened:
         found = assemble(opened.config, opened.log, place.folder)
-        for candidate in candidates(found, 1):
-            deliver(opened, candidate)
+        note_comparisons(opened, [deliver(opened, candidate) for candidate in candidates(found, 1)])
     return place.folder
 
 
