@@ -16,6 +16,9 @@ from formwright.nn.build import build
 from formwright.nn.heads import HeadSpec, Task
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.hf.stock import export_stock
+from formwright.tasks.span_decode import answers_with_probability
+from formwright.tasks.spans import SpanRows
+from formwright.tasks.windows import encode_spans
 
 CONTEXT = "my house is red and my car is blue today"
 
@@ -78,10 +81,6 @@ def test_a_question_is_answered_with_a_part_of_its_text(tmp_path: Path) -> None:
 
 
 def test_probabilities_of_all_spans_add_up_to_one() -> None:
-    from formwright.tasks.span_decode import answers_with_probability
-    from formwright.tasks.spans import SpanRows
-    from formwright.tasks.windows import encode_spans
-
     rows = SpanRows(("which",), ("red blue",), ((),))
     windows = encode_spans(rows, tokeniser(), 16)
     tokens = len(windows.starts[0])
@@ -91,6 +90,19 @@ def test_probabilities_of_all_spans_add_up_to_one() -> None:
     assert share == pytest.approx(1 / (inside * (inside + 1) / 2))  # all spans are alike
     ((_, less),) = answers_with_probability(flat, flat, windows, rows, unanswerable=True)
     assert less == pytest.approx(1 / (inside * (inside + 1) / 2 + 1))
+    first = np.where(np.arange(tokens) == 0, 2.0, 0.0)  # the token that means: no answer
+    ((text, share),) = answers_with_probability([first], [first], windows, rows, unanswerable=True)
+    assert (text, share) == ("", pytest.approx(np.exp(4) / (inside * (inside + 1) / 2 + np.exp(4))))
+
+
+def test_a_text_of_several_windows_has_the_spans_of_all() -> None:
+    rows = SpanRows(("which",), (f"{CONTEXT} and {CONTEXT}",), ((),))
+    windows = encode_spans(rows, tokeniser(), 16)
+    flat = [np.zeros(len(starts), np.float32) for starts in windows.starts]
+    assert len(flat) > 1
+    inside = [int((starts >= 0).sum()) for starts in windows.starts]
+    ((_, share),) = answers_with_probability(flat, flat, windows, rows)
+    assert share == pytest.approx(1 / sum(number * (number + 1) / 2 for number in inside))
 
 
 def test_a_model_that_fills_in_words_is_refused(tmp_path: Path) -> None:

@@ -132,6 +132,16 @@ def test_answers_of_another_model_are_not_taken_for_those_of_this(opened: Opened
     assert comparisons(opened.log.read())["trial-3"].difference.interval is None
 
 
+def test_a_compressed_model_is_compared_with_its_teacher(opened: Opened) -> None:
+    deliver(opened, "baseline", "baseline", np.arange(ROWS) < 120)
+    teacher = deliver(opened, "teacher", "teacher", np.arange(ROWS) < 195)
+    model = deliver(opened, "half", "front", np.arange(ROWS) < 150)
+    note_comparisons(opened, [model, teacher])
+    found = comparisons(opened.log.read())
+    assert list(found) == ["half"]
+    assert (found["half"].other, found["half"].difference.outcome) == ("teacher", "worse")
+
+
 def test_what_was_noted_is_noted_once(opened: Opened) -> None:
     models = [
         deliver(opened, "trial-3", "best", np.arange(ROWS) < 195),

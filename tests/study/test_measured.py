@@ -27,7 +27,7 @@ from formwright.study import measured
 from formwright.study.delivered import Delivered, delivered, measured_models
 from formwright.study.measured import cost_facts, counted_costs, measure_delivered
 from formwright.study.place import Opened, create
-from formwright.study.sitting import last_sitting
+from formwright.study.sitting import Sitting, last_sitting
 
 TWO = HeadSpec("sequence-classification", 2)
 SPACE = load_space("flexibert-nano")
@@ -153,3 +153,10 @@ def test_runtimes_that_are_installed_are_measured(absent: str, tmp_path: Path, m
     assert [way for _, way, _ in subjects] == ["latency_ms"] + ([] if absent else ["onnx_ms", "int8_ms"])
     found = measured.measure_in_turns([one for _, _, one in subjects], Trial(length=LENGTH, runs=5))
     assert all(latency.median_ms > 0 for latency in found)
+
+
+def test_what_was_measured_of_another_model_of_the_same_name_does_not_count() -> None:
+    sitting = Sitting(16, "cpu", 1, False, {"best": {"latency_ms": 2.0}}, {"best": SMALL.digest})
+    assert sitting.of("best", SMALL.digest) == {"latency_ms": 2.0}
+    assert sitting.of("best", LARGE.digest) == {}
+    assert sitting.of("baseline", SMALL.digest) == {}

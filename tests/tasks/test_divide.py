@@ -113,3 +113,12 @@ def test_a_set_is_halved_or_kept_whole() -> None:
 def test_one_text_that_fills_a_part_is_told() -> None:
     with pytest.raises(IllegalInput, match=r"has 11 different texts \(90 of 100 rows have the same text\), too few"):
         divide(rows(*"abcdefghij", *["x"] * 90), (80, 10, 10), "own.csv")
+
+
+def test_a_held_out_set_is_halved_class_by_class() -> None:
+    labels = [number // 2 for number in range(20)] + [10] * 80  # ten classes of two rows
+    held = TextRows(tuple((f"text {row}",) for row in range(100)), tuple(labels))
+    found = hold_out(MANY, held, "set", "file", whole=False, by_class=True)
+    assert found.test is not None
+    for half in (found.validation, found.test):
+        assert sorted(half.labels) == [*range(10), *[10] * 40]

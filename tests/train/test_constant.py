@@ -1,14 +1,19 @@
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tests.train.cases import DECODER, ENCODER, LENGTH, SPANS, few
 
 from formwright.nn.build import build
+from formwright.tasks.encode import Encoded
 from formwright.tasks.rows import Label, Splits, TextRows
 from formwright.tasks.task import Kind, Task
 from formwright.train.constant import Constant, constant
 from formwright.train.fit import head_of
-from formwright.train.judge import judged
-from formwright.train.prepare import prepare
+from formwright.train.judge import judged, words_maker
+from formwright.train.losses import IGNORED
+from formwright.train.masking import Masking
+from formwright.train.prepare import Part, prepare
+from formwright.train.streams import in_order
 
 
 def task_of(
@@ -52,11 +57,21 @@ def test_a_constant_number_correlates_with_nothing() -> None:
     assert one.metrics == {"pearson": 0.0, "spearman": 0.0}
 
 
+def _after_the_first(part: Part) -> NDArray[np.int64]:
+    """List the tokens that a causal model predicts: all but the first of each row."""
+    assert isinstance(part.examples, Encoded)
+    tokens = part.examples.tokens
+    rows = np.split(tokens.values, np.cumsum(tokens.lengths)[:-1])
+    return np.concatenate([row[1:] for row in rows])
+
+
 def test_words_are_guessed_by_their_frequency() -> None:
     prepared = prepare(few("pydoc/causal", 64), DECODER, LENGTH)
     one = constant(prepared, prepared.validation)
     assert one is not None
-    assert 1 < one.metrics["perplexity"] < prepared.text_tokeniser.size  # better than all tokens alike
+    known, held = (_after_the_first(part) for part in (prepared.train, prepared.validation))
+    counts = 1 + np.bincount(known, minlength=prepared.text_tokeniser.size)
+    assert one.metrics["perplexity"] == pytest.approx(np.exp(-np.log(counts / counts.sum())[held].mean()))
     assert one.tables["perplexity"].shape == (len(prepared.validation.examples), 2)
 
 
@@ -72,3 +87,16 @@ def test_hidden_words_are_those_that_a_model_is_judged_by() -> None:
 def test_questions_with_answers_have_no_constant_answer() -> None:
     prepared = prepare(SPANS, ENCODER, LENGTH)
     assert constant(prepared, prepared.validation) is None
+
+
+def test_hidden_words_are_guessed_by_the_frequency_of_tokens_that_may_be_hidden() -> None:
+    prepared = prepare(few("pydoc/masked", 64), ENCODER, LENGTH)
+    one, examples = constant(prepared, prepared.validation), prepared.validation.examples
+    assert one is not None
+    assert isinstance(prepared.train.examples, Encoded)
+    counts = 1 + np.bincount(prepared.train.examples.tokens.values, minlength=prepared.text_tokeniser.size)
+    counts[list(Masking.of(prepared.text_tokeniser).spared)] = 1
+    batches = [words_maker(prepared)(examples, rows) for rows in in_order(examples, 64)]
+    hidden = np.concatenate([batch.labels.flatten().numpy() for batch in batches])
+    shares = counts / counts.sum()
+    assert one.metrics["perplexity"] == pytest.approx(np.exp(-np.log(shares)[hidden[hidden != IGNORED]].mean()))
