@@ -1,10 +1,12 @@
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.study.cases import quick_config
 
+from formwright.core.errors import IllegalInput
 from formwright.study.extend import extended, noted
 from formwright.study.launch import work_at
 from formwright.study.place import Opened, create
@@ -61,3 +63,12 @@ def test_a_study_that_ended_by_time_goes_on_to_a_number_of_trials(tmp_path: Path
     assert work_at(place) == 0
     with place.open() as opened:
         assert sum(event.kind == "told" for event in opened.log.read()) == 5
+
+
+@pytest.mark.parametrize("wishes", [{"trials": 1}, {"steps": 39}, {"seconds": 12.0}])
+def test_less_than_is_done_is_refused(over: Opened, wishes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = SimpleNamespace(spent=SimpleNamespace(steps=40), elapsed=12.5)
+    replay = SimpleNamespace(history=SimpleNamespace(trials=(0, 1)))
+    monkeypatch.setattr("formwright.study.extend._so_far", lambda _: (replay, ledger))
+    with pytest.raises(IllegalInput, match=next(iter(wishes))):
+        extended(over, wishes)
