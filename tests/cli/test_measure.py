@@ -119,3 +119,14 @@ def test_a_delivered_model_is_measured_at_the_length_it_was_trained_with(run: Ru
     folder = tmp_path / "out" / "model"
     assert run("measure", folder, "--runs", 3, "--json").data["length"] == 12
     assert run("measure", folder, "--runs", 3, "--json", "--length", 8).data["length"] == 8
+
+
+def test_a_row_that_no_memory_holds_is_one_message(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 80000000000 bytes")
+
+    monkeypatch.setattr(measuring, "measure", full)
+    done = run("measure", "bert-tiny", "--length", 100)
+    assert done.code == 2
+    assert "100 tokens" in done.err
+    assert "--length" in done.err

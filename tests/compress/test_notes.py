@@ -9,6 +9,8 @@ from tests.compress.tiny import BERT, LENGTH
 
 from formwright.cost import macs
 from formwright.evaluate.final import openings
+from formwright.nn.hf.beside import read_evaluation
+from formwright.nn.seal import check_seal
 from formwright.study.delivered import delivered
 
 pytestmark = pytest.mark.slow
@@ -29,6 +31,10 @@ def test_the_teacher_and_the_space_are_noted_once(stages: Callable[..., Made], t
     assert teacher.costs["macs"] == macs(BERT, LENGTH)
     assert teacher.test is not None
     assert teacher.validation.keys() == teacher.test.keys() == {"accuracy", "f1"}
+    said = read_evaluation(Path(teacher.path))
+    assert said is not None
+    assert said["scores"] == {"validation": teacher.validation, "test": teacher.test}
+    check_seal(Path(teacher.path))
     assert len(openings(tmp_path / "out" / "final" / "teacher")) == 1
     facts = next(note["compress"] for note in notes if "compress" in note)
     assert (facts["model"], facts["cost"], facts["space"]["full"]) == ("bert", "macs", [[4, 64]] * 2)

@@ -101,4 +101,5 @@ def _print(found: "RepeatedScore") -> None:
     if found.repeats is not None:
         echo("the recorded score is repeated" if found.repeats else "the score differs from the recorded one")
     if found.openings:
-        echo(f"the test rows have been opened {found.openings} times for this folder (test-openings.json)")
+        times = "once" if found.openings == 1 else f"{found.openings} times"
+        echo(f"`evaluate` has opened the test rows {times} for this folder (test-openings.json)")

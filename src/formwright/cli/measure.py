@@ -57,13 +57,15 @@ def measure(
     """Measure a model on this machine: latency with its 90 % interval, peak memory, parameters and MACs."""
     from formwright.nn.measure import Trial
     from formwright.train.device import choose_device
+    from formwright.train.loop import enough_memory
 
     length = length or _trained_length(Path(source)) or _LENGTH
     trial = Trial(batch, length, threads, runs, device=choose_device(device).type)
     file = _exported_file(Path(source))
     if trial.device != "cpu" and (file or runtime not in (None, RuntimeName.TORCH)):
         raise IllegalInput(f"--device {device} is for models that run in torch; other runtimes use the processor")
-    name, card, latency = _measure_file(file, runtime, trial) if file else _measure_model(source, runtime, trial)
+    with enough_memory(f"by a row of {length:,} tokens; measure a shorter one with --length"):
+        name, card, latency = _measure_file(file, runtime, trial) if file else _measure_model(source, runtime, trial)
     facts = _facts(name, card, trial, latency)
     if as_json:
         print_json(facts)

@@ -9,7 +9,9 @@ from formwright.arch.ops import Attention
 from formwright.compress.begin import Begun
 from formwright.cost import macs, params
 from formwright.evaluate.context import Context
+from formwright.evaluate.evaluation_file import evaluation_of
 from formwright.evaluate.final import as_it_is
+from formwright.nn.hf.beside import write_evaluation
 from formwright.nn.task_model import TaskModel
 from formwright.space.zoo.elastic_choices import ElasticChoices
 from formwright.study.delivered import MODELS, Delivered, delivered
@@ -29,12 +31,14 @@ def note_teacher(place: Place, begun: Begun, known: TaskModel, length: int) -> N
             return
         context = Context(folder=place.folder / FINAL / TEACHER)
         verdict = as_it_is(known, begun.prepared, context)
-        card = known.transformer.card
+        card, folder = known.transformer.card, place.folder / MODELS / TEACHER
+        # the folder was written before the test rows were opened
+        write_evaluation(folder, evaluation_of(begun.prepared, verdict.validation, verdict.test, verdict.evidence))
         found = Delivered(
             TEACHER,
             TEACHER,
             card.digest,
-            str(place.folder / MODELS / TEACHER),
+            str(folder),
             params(card),
             0,
             dict(verdict.validation),

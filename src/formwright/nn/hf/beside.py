@@ -7,9 +7,10 @@ from typing import Any
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.nn.heads import HeadSpec
-from formwright.nn.hf.files import read_json, write_json
+from formwright.nn.hf.files import as_json, read_json, write_json
 from formwright.nn.hf.preprocessor import write_preprocessor
 from formwright.nn.hf.tokenizers import describe
+from formwright.nn.seal import write_sealed
 
 EVALUATION = "evaluation.json"
 LENGTH = "input_length"  # in config.json: the maximum number of tokens in a row that the model was trained with
@@ -22,6 +23,11 @@ def write_beside(folder: Path, card: Card, evaluation: Mapping[str, Any] | None)
     write_preprocessor(card, folder)
     if evaluation is not None:
         write_json(folder / EVALUATION, evaluation)
+
+
+def write_evaluation(folder: Path, evaluation: Mapping[str, Any]) -> None:
+    """Replace what a sealed folder says of the evaluation of its model."""
+    write_sealed(folder / EVALUATION, as_json(evaluation))
 
 
 def read_evaluation(folder: Path) -> dict[str, Any] | None:

@@ -69,9 +69,14 @@ def read_json(path: Path) -> dict[str, Any]:
     return data
 
 
+def as_json(data: Mapping[str, Any]) -> str:
+    """Give a JSON object as transformers writes it: keys sorted, two blanks deep."""
+    return json.dumps(data, indent=2, sort_keys=True) + "\n"
+
+
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Write a JSON object as transformers does: keys sorted, two blanks deep."""
-    path.write_text(json.dumps(data, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    """Write a JSON object to a file."""
+    path.write_text(as_json(data), encoding="utf-8")
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
