@@ -103,6 +103,7 @@ def test_whole_space_has_as_many_places_as_collections_of_blocks() -> None:
     assert len(collections) == len(np.unique(landmarks, axis=0)) == 3096
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_all_pairs_of_the_whole_space_take_less_than_ten_seconds() -> None:
     assert seconds_for_all_pairs(EditDistance) < 10

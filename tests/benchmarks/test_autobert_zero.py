@@ -195,6 +195,7 @@ def test_a_real_training_goes_on_from_what_the_same_settings_left(kit: Any, tmp_
     assert real.place_of(other, tmp_path, job) != real.place_of(setting, tmp_path, job)
 
 
+@pytest.mark.long
 @slow
 def test_a_search_whose_files_are_gone_is_not_taken_for_fresh_weights(
     kit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -76,6 +76,7 @@ def test_the_searcher_sees_what_a_budget_shows(hurdles: ModuleType) -> None:
     assert hurdles.SEARCHER.rungs == (1, 100)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_hurdles_beat_full_trainings_and_those_beat_short_ones(
     hurdles: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -138,6 +138,7 @@ def test_the_hidden_size_may_shrink(run: Run, tmp_path: Path) -> None:
     assert sizes == {8, 12, 16}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_process")
 def test_the_largest_may_be_smaller_than_the_model(run: Run, tmp_path: Path) -> None:
     facts = run(*line(tmp_path, "--smaller", "--evaluations", 10, "--json")).data
@@ -168,6 +169,7 @@ def test_milliseconds_may_be_a_target(run: Run, tmp_path: Path, monkeypatch: pyt
     assert "measuring" not in again.err
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_process")
 def test_delivered_models_may_be_trained_alone_in_the_end(run: Run, tmp_path: Path) -> None:
     facts = run(*line(tmp_path, "--finetune", 1, "--json")).data
@@ -185,6 +187,7 @@ def test_a_regression_is_compressed(run: Run, tmp_path: Path) -> None:
     assert facts["models"][0]["validation"].keys() == {"pearson", "spearman"}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_process")
 def test_questions_about_texts_are_compressed(run: Run, tmp_path: Path) -> None:
     task = ("--task", "squad", "--data", squad(tmp_path))

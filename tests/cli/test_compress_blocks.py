@@ -65,6 +65,7 @@ def test_models_of_several_sizes_are_delivered_and_trained_on(run: Run, tmp_path
     assert taught.is_dir()
 
 
+@pytest.mark.long
 def test_a_model_that_is_slower_than_asked_for_is_told_of(run: Run, tmp_path: Path) -> None:
     done = run(*line(tmp_path, "--json"))
     facts = Folders(tmp_path / "out").facts("6k")

@@ -29,6 +29,7 @@ def test_other_families_are_compressed(name: str, run: Run, tmp_path: Path) -> N
     check(run(*line(tmp_path, "--json", model=family(name, tmp_path))).data, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["bert", "roberta"])  # which tell two texts apart by types, or by separators alone
 def test_pairs_of_texts_are_compressed(name: str, run: Run, tmp_path: Path) -> None:
     model = None if name == "bert" else family(name, tmp_path)

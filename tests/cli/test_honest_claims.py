@@ -43,6 +43,7 @@ def test_train_says_that_a_model_is_no_better_than_the_majority_class(run: Run, 
         assert "'common'" in told
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_search_claims_no_win_where_nothing_can_be_learnt(run: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("from formwright.testing.spaces import small\n\nspace = small()\n")

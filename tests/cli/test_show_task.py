@@ -142,6 +142,7 @@ def test_errors_are_one_message(run: Run, arguments: tuple[str, ...], expected: 
     assert expected in done.err
 
 
+@pytest.mark.long
 @pytest.mark.data
 def test_published_tasks_are_shown(run: Run, data_dir: Path) -> None:
     facts = run("show", "task:glue/rte", "--data", data_dir / "glue", "--json").data

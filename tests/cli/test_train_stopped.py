@@ -85,6 +85,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(whole: list[float], run: 
     assert run(*arguments).data["losses"] == whole
 
 
+@pytest.mark.long
 def test_pretraining_can_be_stopped_too(run: Run, tmp_path: Path) -> None:
     card_file(tmp_path)
     table(tmp_path)
@@ -99,6 +100,7 @@ def test_pretraining_can_be_stopped_too(run: Run, tmp_path: Path) -> None:
     assert again == whole
 
 
+@pytest.mark.long
 def test_a_second_signal_does_not_wait_for_the_step(tmp_path: Path) -> None:
     card_file(tmp_path)
     table(tmp_path)
@@ -114,6 +116,7 @@ def test_a_second_signal_does_not_wait_for_the_step(tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.long
 def test_a_run_that_was_forced_goes_on_without_force(tmp_path: Path) -> None:
     card_file(tmp_path)
     table(tmp_path)

@@ -39,6 +39,7 @@ def test_what_is_no_study_is_refused(run: Run, tmp_path: Path) -> None:
     assert "is not the folder of a study" in done.err
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_worker_that_leaves_gives_its_trial_back(tmp_path: Path) -> None:
     place = create(tmp_path / "films", own_rows(tmp_path, stop=Stop(5000)))

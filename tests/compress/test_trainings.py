@@ -254,6 +254,7 @@ def test_a_super_network_that_was_stopped_is_the_same_in_the_end(at: int, starte
     assert told == [f"super-network {step}" for step in range(at + 1, 6)]
 
 
+@pytest.mark.long
 def test_seeds_decide(tmp_path: Path) -> None:
     table(tmp_path)
     model = bert(tmp_path)

@@ -80,6 +80,7 @@ def test_evaluating_loads_neither_the_test_rows_nor_transformers() -> None:
     assert not {"transformers", "formwright.tasks.test_split", "formwright.evaluate.final"} & loaded
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_final_evaluation_opens_the_test_rows_without_transformers() -> None:
     loaded = loaded_by(FINALLY)

@@ -114,6 +114,7 @@ def test_eight_bits_are_small_and_near(kind: Any, weights: str, tmp_path: Path) 
     assert sorted(path.name for path in (tmp_path / "small").iterdir()) == names
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_model_is_left_as_it_was(tmp_path: Path) -> None:
     model = strong(SDP).train()

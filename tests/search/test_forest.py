@@ -37,6 +37,7 @@ def test_it_beats_random_search() -> None:
     assert np.mean(modelled) < 0.5 * np.mean(drawn)
 
 
+@pytest.mark.long
 def test_it_beats_random_search_in_a_small_space() -> None:
     problem = Smooth(small())
     found = [problem.better(Forest(small(), GOAL, initial=8), 40, seed) for seed in range(2)]

@@ -137,6 +137,7 @@ def test_a_level_ends_when_nothing_gets_better() -> None:
     assert reached == [0] * 17 + [1] * 6 + [2] * 3
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_patience_begins_after_the_random_designs_that_were_asked_for() -> None:
     searcher = quickly(FINE, planned=60, patience=5, searcher="boshnas", options={"initial": 4})

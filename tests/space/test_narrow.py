@@ -41,6 +41,7 @@ def test_tied_spaces_have_the_cards_of_coarser_spaces(ties: dict[str, int], coar
         assert all(len(set(block.feed_forward)) == 1 for block in layers)  # type: ignore[union-attr]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_all_cards_of_the_coarser_space_are_there() -> None:
     cards = {FINE.card(design).digest for design in narrowed(FINE, "coarse", PAIRS).enumerate()}

@@ -34,6 +34,7 @@ def candidate() -> Candidate:
     return Candidate("trial-7", "best", space.card(space.sample(derive(4))), 7)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_several_models_are_delivered_side_by_side(opened: Opened, tmp_path: Path) -> None:

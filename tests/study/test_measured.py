@@ -141,6 +141,7 @@ def test_a_model_beyond_its_target_gets_a_second_sitting_and_the_least_counts(
     assert told in (folder / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("absent", ["", "onnxruntime"])

@@ -78,6 +78,7 @@ def test_a_paused_block_comes_to_the_same(whole: Selection, tmp_path: Path, step
     training.run(Run(saving, after_step=lambda *_: pytest.fail("it was done before")))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damaged", [None, b"{"])
 def test_a_block_whose_round_was_lost_is_trained_anew(whole: Selection, tmp_path: Path, damaged: bytes | None) -> None:
     selection = prepared(

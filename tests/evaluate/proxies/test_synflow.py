@@ -121,6 +121,7 @@ def test_it_is_finite_in_every_space_of_the_zoo(name: str) -> None:
     assert math.isfinite(synflow(min(drawn, key=params)))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CARDS.names() if params(CARDS.get(name)) < 12_000_000])
 def test_it_is_finite_for_the_smaller_published_designs(name: str) -> None:

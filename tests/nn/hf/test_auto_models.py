@@ -53,6 +53,7 @@ def test_auto_classes_know_our_models_whichever_is_imported_first(order: str, tm
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_without_our_package_transformers_does_not_know_them(tmp_path: Path) -> None:
     save_pretrained_folder(lively("bert"), tmp_path / "model")

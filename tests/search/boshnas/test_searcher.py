@@ -156,6 +156,7 @@ def test_every_way_to_look_for_the_highest_bound_works() -> None:
             assert searcher.ask(history, derive(62)).card.digest not in history.digests
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_space_too_large_to_list_is_searched_near_its_best_designs() -> None:
     space = large()
@@ -217,6 +218,7 @@ def test_it_needs_no_torch() -> None:
     assert run_process([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_proposal_takes_less_than_two_seconds_after_100_of_9312_designs() -> None:
     space = load_space("flexibert-nano")
