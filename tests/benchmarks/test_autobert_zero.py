@@ -266,6 +266,7 @@ def test_the_parts_on_a_builtin_task_run_from_end_to_end(
     assert len(list((tmp_path / "figures").glob("*.svg"))) == 5
 
 
+@pytest.mark.long
 @pytest.mark.data
 def test_a_design_is_pretrained_on_wikitext_and_judged_on_glue(kit: Any, tmp_path: Path) -> None:
     real, runs, setting = kit("real"), kit("runs"), kit("setting").tiny()

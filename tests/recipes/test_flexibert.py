@@ -44,6 +44,7 @@ def test_its_levels_are_those_of_the_paper() -> None:
     assert usual_levels(load_space(FLEXIBERT.space)) == paper
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("space", ["flexibert-s1star", "flexibert-nano", "flexibert-s1"])
 def test_it_searches_other_spaces_of_the_paper_too(space: str) -> None:
     refuse_faulty(replace(study(FLEXIBERT), space=space))

@@ -201,6 +201,7 @@ def test_one_goal_is_drawn_against_size(browser: Browser, tmp_path: Path) -> Non
     assert chosen(browser) == 2
 
 
+@pytest.mark.long
 def test_the_map_and_the_predictions_choose_trials(browser: Browser, tmp_path: Path) -> None:
     write_report(searched_study(tmp_path), SPACE, tmp_path / "report.html")
     browser.open(tmp_path / "report.html")

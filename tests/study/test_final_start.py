@@ -113,6 +113,7 @@ def test_the_model_card_tells_what_a_model_began_with(opened: Opened) -> None:
     assert "the weights that the trials shared" not in told["baseline"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_delivery_that_was_killed_twice_goes_on_to_the_same_model(
     opened: Opened, searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
