@@ -84,3 +84,9 @@ def test_a_task_alone_tells_what_the_default_cuts() -> None:
     assert (len(sizes), cut.length, cut.share, cut.longest) == (100, 128, 0.1, 202)
     assert rounded(202) == 208
     assert "--length 208" in cut.sentence
+
+
+def test_a_few_rows_of_many_are_counted_and_not_shown_as_none() -> None:
+    said = Cut(24, rows=10_000, cut=3, longest=30, readable=128).sentence
+    assert "3 of 10,000" in said
+    assert "0.0%" not in said

@@ -20,6 +20,7 @@ LEAST = 16  # the shortest default
 PIECES = 64  # tokens of the pieces into which texts without labels are divided
 _COVERED = 0.95  # share of the training rows that the default covers
 _MULTIPLE = 8
+_SHOWN = 0.001
 _LOOKED_AT = 10_000  # rows that decide the default, evenly spaced
 
 
@@ -54,7 +55,9 @@ class Cut:
         if not self.cut:
             return f"all {self.rows:,} training rows fit into {self.length} tokens"
         what = "read in several windows" if self.windows else "cut"
-        found = f"{self.share:.1%} of the training rows are longer than {self.length} tokens and are {what}"
+        # a share below 0.1 % would be shown as none
+        some = f"{self.share:.1%} of the" if self.share >= _SHOWN else f"{self.cut:,} of {self.rows:,}"
+        found = f"{some} training rows are longer than {self.length} tokens and are {what}"
         if rounded(self.longest) <= self.readable:
             return f"{found}; --length {rounded(self.longest)} covers all"
         return f"{found}; the longest has {self.longest:,} tokens, and the model reads at most {self.readable}"
