@@ -205,7 +205,7 @@ class Job:
             return training
         if training.judge_every is None:
             raise IllegalInput(
-                "--patience counts evaluations in between, and by default there are none with so many validation rows; "
+                "--patience counts evaluations in between, and there are none by default: validation has many rows; "
                 "give --judge-every"
             )
         return replace(training, patience=self.patience, least=0)

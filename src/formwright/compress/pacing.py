@@ -20,7 +20,7 @@ _LEAST_CHANGE = 0.1  # of a training's steps, below which a plan stays as it is
 
 @dataclass(frozen=True)
 class Revision:
-    """Say that from step `since` on, a training has so many steps in all."""
+    """Say that from step `since` on, a training has `steps` steps in all."""
 
     stage: str
     since: int
@@ -129,7 +129,7 @@ class Pacing:
         return look if look < last.steps else None
 
     def resumed(self, step: int, seconds: float) -> None:
-        """Take note that so many steps of a training were done before this process began, and their seconds."""
+        """Record that some steps of a training were done before this process began, and their seconds."""
         self._resumed, self._before = step, seconds
 
     def look(self, stage: str, step: int, step_seconds: float) -> int | None:

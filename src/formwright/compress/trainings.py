@@ -134,7 +134,7 @@ def _paced(
 ) -> None:
     """Train for as many steps as the plan says, which may change on the way: the schedule of the rate follows.
 
-    `recipe` gives the recipe of a training that has so many steps from its beginning.
+    `recipe` gives the recipe of a training with a given total number of steps.
     """
     pacing, state = work.pacing, None
     folder = work.folders.checkpoints(stage.removeprefix("super-"))

@@ -14,7 +14,7 @@ _LEAST_SKILL = 0.2  # of the way from an answer that ignores the input to the be
 
 @dataclass(frozen=True)
 class Weakness:
-    """Say what a teacher scores on so many validation rows, and what an answer that ignores the input does."""
+    """Say what a teacher scores on N validation rows, and what an answer that ignores the input does."""
 
     metric: str
     rows: int

@@ -9,7 +9,7 @@ _MOST = 1 << 28  # bytes of a file that is read whole, unless the caller says ot
 
 
 def read_regular(path: Path, most: int = _MOST) -> bytes:
-    """Read a file of at most so many bytes; raise OSError for more, and for a pipe or device, which may never end."""
+    """Read a file of at most `most` bytes; raise OSError for more, and for a pipe or device, which may never end."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
     with os.fdopen(handle, "rb") as file:
         mode = os.fstat(handle).st_mode

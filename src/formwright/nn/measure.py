@@ -158,7 +158,7 @@ def _peak(model: Measurable, trial: Trial) -> float | None:
 
 @contextmanager
 def _runnable(model: Measurable, trial: Trial) -> Iterator[Run]:
-    """Give what runs a model once, on so many threads; leave the model and torch as they were."""
+    """Give what runs a model once, on the trial's threads; leave the model and torch as they were."""
     if isinstance(model, ExportedFile):
         inputs = inputs_of(model.card, trial)
         run = open_file(model.path, trial.threads)

@@ -78,7 +78,7 @@ class _Window:
 def timed_in_turns(
     runs: Sequence[Callable[[], AbstractContextManager[Run]]], number: int, warmup: int, clock: Clock | None = None
 ) -> list[Timing]:
-    """Time each function about so many times, in turns; what opens it, to be there for a window, is not timed."""
+    """Time each function about `number` times, in turns; what opens it, to be there for a window, is not timed."""
     clock = clock or Clock.of(1)
     rounds = math.ceil(number / WINDOW)
     each = math.ceil(number / rounds)

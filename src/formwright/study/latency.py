@@ -86,5 +86,5 @@ def latency_of(config: Config) -> LatencyOf:
 
 
 def measured_latency(card: Card, length: int, device: str = "cpu") -> Latency:
-    """Measure one row of so many tokens through a model of a card, on a device of this machine, with one thread."""
+    """Measure one row of `length` tokens through a model of a card, on a device of this machine, with one thread."""
     return measure(build(card), Trial(1, length, 1, 20, 3, choose_device(device).type), memory=False)

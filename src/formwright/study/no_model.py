@@ -12,7 +12,7 @@ from formwright.study.place import Opened
 from formwright.study.replay import Replay
 from formwright.study.spaces import readable_space
 
-_SHOWN = 3  # reasons that are told, the most common first
+_SHOWN = 3  # reasons that are reported, the most common first
 _CHANGE = "change what these reasons name (a limit, the learning rate, the batch), and run again with another --out"
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e[+-]?\d+)?")
 

@@ -12,7 +12,7 @@ RUNTIMES = {"latency_ms": "torch", "onnx_ms": "ONNX Runtime", "int8_ms": "ONNX R
 
 @dataclass(frozen=True)
 class Sitting:
-    """Milliseconds of models, by their name and their digest, of one row of so many tokens; `busy`: so was the machine.
+    """Milliseconds of models, by name and digest, of one row of `length` tokens; `busy`: so was the machine.
 
     All models were measured in turns, so that a busy time fell on all of them.
     """

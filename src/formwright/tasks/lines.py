@@ -102,11 +102,11 @@ class Bounded:
     left: int
 
     def read(self, size: int = -1) -> bytes:
-        """Read so many bytes, or all."""
+        """Read up to `size` bytes, or all."""
         return self._counted(self.file.read(self.left + 1 if size < 0 else size))
 
     def readline(self, size: int) -> bytes:
-        """Read a line, or so many bytes of it."""
+        """Read a line, or up to `size` bytes of it."""
         return self._counted(self.file.readline(size))
 
     def _counted(self, data: bytes) -> bytes:

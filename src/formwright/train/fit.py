@@ -54,7 +54,7 @@ class Training:
     least: int = 0
 
     def stopping_early(self, rows: int) -> "Training":
-        """Give the training that keeps its best weights, judged in between by so many validation rows.
+        """Give the training that keeps its best weights, judged in between by `rows` validation rows.
 
         It goes on for at least half of its steps: a small model may score the same on a long first plateau. Where
         judging would take longer than so few steps, only the end is judged.

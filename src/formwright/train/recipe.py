@@ -17,7 +17,7 @@ TRIAL_EPOCHS, FINAL_EPOCHS = 10, 30  # that few rows are seen at most, in a tria
 
 
 def usual_steps(most: int, rows: int, batch: int, epochs: int = TRIAL_EPOCHS) -> int:
-    """Give the default number of steps: `most`, but no more than so many epochs of few rows, and at least 100."""
+    """Give the default number of steps: `most`, but no more than `epochs` epochs of few rows, and at least 100."""
     return min(most, max(_LEAST, math.ceil(epochs * rows / batch)))
 
 

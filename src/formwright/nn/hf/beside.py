@@ -1,4 +1,4 @@
-"""What stands beside the weights in every form of a folder: how rows are read, and on which rows it was judged."""
+"""What stands next to the weights in every form of a folder: how rows are read, and on which rows it was judged."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
