@@ -7,7 +7,6 @@ FIRST := studies/first
 INITDB := $(firstword $(shell command -v initdb) $(wildcard /usr/lib/postgresql/*/bin/initdb))
 CHROMIUM := $(firstword $(shell command -v chromium chromium-browser))
 ALONE := ray or alone$(if $(INITDB), or postgres)$(if $(CHROMIUM), or browser)
-SERVED := tests/report tests/study # where the tests that run alone are: the others need not be read
 TOGETHER := not ray and not alone and not postgres and not browser and $(if $(wildcard $(DATA)),not (data and slow),not data)
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -q
@@ -28,12 +27,12 @@ test: $(VENV)/.stamp-dev
 	@$(if $(INITDB),,echo "no PostgreSQL: its tests are left out")
 	@$(if $(CHROMIUM),,echo "no Chromium: the tests of the page are left out")
 	$(PYTEST) $(BOTH) -m "$(TOGETHER) and not long"
-	$(PYTEST) $(SERVED) -m "($(ALONE)) and not long"
+	$(PYTEST) -m "($(ALONE)) and not long"
 
 # What takes longest: whole commands that are killed and resumed, Ray clusters, further samplers.
 test-long: $(VENV)/.stamp-dev
 	$(PYTEST) $(BOTH) -m "$(TOGETHER) and long"
-	$(PYTEST) $(SERVED) -m "($(ALONE)) and long"
+	$(PYTEST) -m "($(ALONE)) and long"
 
 check: $(VENV)/.stamp-dev
 	$(BIN)/ruff check

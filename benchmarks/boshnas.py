@@ -23,13 +23,11 @@ from scipy.stats import kendalltau
 
 from formwright.core.records import History, Objective, Observation, Request, Trial
 from formwright.core.rng import derive
-from formwright.search.boshnas.acquisition import RESTARTS, UpperBound, climb, climb_to_nearest, highest
-from formwright.search.boshnas.gobi import Ascent, ascend
-from formwright.search.boshnas.searcher import OTHERS, Boshnas
+from formwright.search.boshnas.acquisition import RESTARTS, Ascent, UpperBound, ascend, climb, climb_to_nearest, highest
+from formwright.search.boshnas.searcher import OTHERS, Boshnas, ScaledListing
 from formwright.search.boshnas.surrogate import fit, spread
-from formwright.search.boshnas.terrain import Terrain
 from formwright.search.listing import listing
-from formwright.search.unseen import anything
+from formwright.search.proposals import anything
 from formwright.space.zoo import load_space
 
 SPACE = load_space("flexibert-nano")
@@ -128,7 +126,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     listed, listing_s = timed(lambda: listing(SPACE, given.coordinates))
-    points = Terrain.of(listed, anything).candidates(History()).points
+    points = ScaledListing.of(listed, anything).candidates(History()).points
     # neither uncertain nor random designs: every proposal is the costly kind
     searcher = Boshnas(SPACE, GOALS, alpha=0.0, beta=0.0, coordinates=given.coordinates)
     result: dict[str, Any] = {"coordinates": given.coordinates, "listing_s": listing_s}

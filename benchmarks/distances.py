@@ -21,12 +21,9 @@ import networkx as nx
 import numpy as np
 from scipy.stats import spearmanr
 
-from formwright.arch.alignment import Alignment
-from formwright.arch.block_order import BlockOrder
 from formwright.arch.card import Card
-from formwright.arch.compute_blocks import INPUT, OUTPUT, blocks_of
-from formwright.arch.distance import Distance
-from formwright.arch.edit_distance import EditDistance
+from formwright.arch.compute_blocks import INPUT, OUTPUT, BlockOrder, blocks_of
+from formwright.arch.distance import Alignment, Distance, EditDistance
 from formwright.arch.graph import graph_of
 from formwright.core.rng import derive
 from formwright.space.zoo import load_space

@@ -20,9 +20,9 @@ from formwright.evaluate.training import Trainer
 from formwright.nn.settings import Settings
 from formwright.space.zoo import load_space
 from formwright.tasks import load_task
-from formwright.tasks.shorten import shortened
+from formwright.tasks.task import shortened
 from formwright.train.fit import Training
-from formwright.train.recipe import Recipe
+from formwright.train.hyperparameters import Hyperparameters
 
 TASKS = {"glue/sst2": 1000, "glue/rte": 1000, "glue/cola": 1000, "mini-glue/sst2": 1000}  # and how many training rows
 STEPS, BATCH = 450, 32  # about 14 epochs
@@ -33,7 +33,7 @@ def run(name: str, data: Path, seed: int, dropout: float | None) -> dict[str, fl
     """Train one design on one task, and score it on test."""
     task = shortened(load_task(name, data if name.startswith("glue/") else None), TASKS[name])
     space, view = load_space("flexibert-nano"), task.search_view()
-    training = Training(Recipe(STEPS, BATCH, 2e-3, warmup=0.3), settings=Settings(dropout=dropout or 0.0))
+    training = Training(Hyperparameters(STEPS, BATCH, 2e-3, warmup=0.3), settings=Settings(dropout=dropout or 0.0))
     if dropout is not None:
         training = training.stopping_early(len(view.validation))
     with tempfile.TemporaryDirectory() as folder:

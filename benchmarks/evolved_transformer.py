@@ -38,21 +38,18 @@ from evolved_kit.summaries import PARTS, Row, summary
 
 from formwright.core.errors import EvaluationFailed
 from formwright.core.records import Objective
-from formwright.evaluate.benchmark import Benchmark
+from formwright.evaluate.basic import Staged
+from formwright.evaluate.benchmark import Benchmark, load_flexibench
 from formwright.evaluate.context import Context
-from formwright.evaluate.flexibench import load_flexibench
-from formwright.evaluate.staged import Staged
 from formwright.evaluate.training import Trainer
-from formwright.search.unseen import anything
+from formwright.pipeline.task_choice import TrainingChoice
+from formwright.search.proposals import anything
 from formwright.space.zoo import load_space
-from formwright.study.assemble import make_training
-from formwright.study.config import TrainingChoice
 from formwright.study.processes import in_processes
 from formwright.tasks import load_task
 from formwright.tasks.metrics import without_writing
 from formwright.tasks.rows import Splits
-from formwright.tasks.shorten import some_rows
-from formwright.tasks.task import Task
+from formwright.tasks.task import Task, some_rows
 
 Unit = tuple[str, ...]  # part, what, how, seed
 BEST = 0.01  # share of a table's designs that counts as good
@@ -197,7 +194,7 @@ def for_real(plan: Plan, _: Sources, way: str, seed: int) -> Row:
     task = load_task("translation")
     task = replace(task, metrics=without_writing(task.metrics, ()))
     seen, further = (
-        Staged(Trainer(few(task, plan.rows, rows), make_training(plan.search)))
+        Staged(Trainer(few(task, plan.rows, rows), plan.search.make()))
         for rows in (slice(plan.validation), slice(plan.validation, 2 * plan.validation))
     )
     space, goal = load_space("evolved-transformer-nano"), Objective("perplexity", "min")

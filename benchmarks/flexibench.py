@@ -24,18 +24,17 @@ from typing import Any
 
 from flexibench_kit.latency import latencies, quick
 from flexibench_kit.pack import packed, unpacked
+from flexibench_kit.tabulate import tabulate
 
 from formwright.arch.card import Card
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Objective
 from formwright.core.rng import derive
 from formwright.cost import macs, params
-from formwright.evaluate.flexibench import load_flexibench
-from formwright.evaluate.tabulate import tabulate
+from formwright.evaluate.benchmark import load_flexibench
 from formwright.evaluate.training import Trainer
+from formwright.pipeline.task_choice import TrainingChoice
 from formwright.space.zoo import load_space
-from formwright.study.assemble import make_training
-from formwright.study.config import TrainingChoice
 from formwright.study.processes import in_processes
 from formwright.tasks import load_task
 from formwright.tasks.metrics import metric
@@ -88,7 +87,7 @@ def execute(plan: Plan, pair: tuple[int, int]) -> Row:
     row: Row = {"index": index, "digest": card.digest, "seed": seed}
     started = time.process_time()
     try:
-        points = tabulate(Trainer(task, make_training(plan.training)), card, seed, plan.steps)
+        points = tabulate(Trainer(task, plan.training.make()), card, seed, plan.steps)
         row["validation"] = {name: [point.validation[name] for point in points] for name in task.metrics}
         row["test"] = {name: [point.test[name] for point in points] for name in task.metrics}
     except EvaluationFailed as failure:
@@ -140,7 +139,7 @@ def complete(plan: Plan, wanted: list[tuple[int, int]], path: Path, workers: int
 
 def arguments() -> argparse.Namespace:
     # of half as many rows, seeds made more difference than designs
-    default = TrainingChoice(steps=200, batch=64, learning_rate=3e-3)
+    default = TrainingChoice(steps=200, batch=64, learning_rate=3e-3, length=64)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", default="mini-glue/sst2")
     parser.add_argument("--steps", type=int, default=default.steps)

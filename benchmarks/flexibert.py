@@ -23,8 +23,7 @@ from charts import Line, chart
 from flexibert_kit.fronts import Kind, compare, kinds
 from flexibert_kit.surrogate import judged, size_axis
 
-from formwright.evaluate.benchmark import Benchmark
-from formwright.evaluate.flexibench import load_flexibench
+from formwright.evaluate.benchmark import Benchmark, load_flexibench
 from formwright.evaluate.score_table import ScoreTable
 from formwright.study.contest import Contest
 from formwright.study.contest_file import ContestFile

@@ -29,9 +29,17 @@ from numpy.typing import NDArray
 
 from formwright.core.records import Budget, History, Objective, Observation, Request, Trial
 from formwright.core.rng import derive
-from formwright.search.hurdles import Hurdles
-from formwright.search.lives import Rules, lives_of, standing
-from formwright.search.tournaments import clears, draw, height, losers, winners
+from formwright.search.hurdles import (
+    EvolutionRules,
+    Hurdles,
+    clears,
+    draw,
+    evolution_state,
+    height,
+    losers,
+    progress_of,
+    winners,
+)
 from formwright.space import Choice, Fields, Record, Repeat, Space
 
 Floats = NDArray[np.float64]
@@ -170,8 +178,8 @@ def searched(seed: int) -> float:
             break
         spent += 1 if request.budget == Budget(1) else FULL - 1
         trials.append(Trial(len(trials), request, "finished", lab.observe(request)))
-    lives = lives_of(History(tuple(trials)), SEARCHER.rungs)
-    now = standing(lives, SEARCHER.objectives, 1, Rules(POPULATION, TOURNAMENT, POPULATION + 1))
+    lives = progress_of(History(tuple(trials)), SEARCHER.rungs)
+    now = evolution_state(lives, SEARCHER.objectives, 1, EvolutionRules(POPULATION, TOURNAMENT, POPULATION + 1))
     alive = [lives[index].latest for index in now.alive]
     return max(float(lab.models[trial.request.card.digest].true) for trial in alive if trial is not None)
 

@@ -52,7 +52,7 @@ def latency(bench: Bench, number: int) -> Facts:
 def survivors(bench: Bench, number: int, steps: int) -> Facts:
     """Train chains that stayed and chains that were dropped, equally long."""
     found = []
-    for block in range(bench.selection.started.menu.blocks):
+    for block in range(bench.source.menu.blocks):
         for place, pair in enumerate(pairs(bench, block, number)):
             rows = []
             for name, chain in zip(("stayed", "dropped"), pair, strict=True):
@@ -65,12 +65,12 @@ def survivors(bench: Bench, number: int, steps: int) -> Facts:
 def tasks(benches: Sequence[Bench], data: Path | None, name: str, effort: Effort) -> Facts:
     """Fine-tune found chains and chains of BERT's shape on a task, once for each seed."""
     teacher, sizes = list[float](), dict[str, Facts]()
-    if len({bench.job.sizes for bench in benches}) > 1:
+    if len({bench.choices.sizes for bench in benches}) > 1:
         raise IllegalInput("the compressions have different sizes: name folders of the same --sizes")
     for bench in benches:
         mark, lesson, kept = bench.mark(asdict(effort)), Lesson(bench, name, data, effort), bench.results.kept
         teacher.append(kept("tasks", f"{mark}/{name}/teacher", lambda lesson=lesson: lesson.teacher[1])["score"])  # type: ignore[misc]
-        for size in bench.selection.started.sizes:
+        for size in bench.choices.asked:
             for arm in ARMS:
                 row = kept("tasks", f"{mark}/{name}/{size.name}/{arm}", partial(lesson.fine_tuned, size.name, arm))
                 entry = sizes.setdefault(size.name, {}).setdefault(arm, {"params": [], "scores": []})

@@ -17,7 +17,7 @@ from models import Row, Work, begin, compared, inference, write
 from formwright.arch.ops import Attention, OpGraph
 from formwright.arch.primitives import Term
 from formwright.nn.attention import SelfAttention
-from formwright.nn.context import Context
+from formwright.nn.context import StackContext
 from formwright.nn.opgraph import OpGraphAttention
 from formwright.nn.settings import Settings
 from formwright.space.zoo.autobert_zero import SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER
@@ -26,7 +26,7 @@ GOAL = 1.3
 TERMS: dict[str, Term] = {"standard": STANDARD_ATTENTION, "layer 2": SECOND_LAYER, "layer 12": TWELFTH_LAYER}
 
 
-def passes(module: torch.nn.Module, x: torch.Tensor, context: Context) -> tuple[Work, Work]:
+def passes(module: torch.nn.Module, x: torch.Tensor, context: StackContext) -> tuple[Work, Work]:
     """Give a pass forwards, and one forwards and backwards."""
 
     def forward() -> torch.Tensor:
@@ -49,7 +49,7 @@ def rows_of(name: str, heads: int, head_width: int, length: int, batch: int, tur
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(batch, length, width, generator=generator).requires_grad_()
     mask = torch.arange(length)[None] < torch.linspace(length // 2, length, batch).long()[:, None]
-    works = zip(*(passes(module, x, Context(mask)) for module in (graph, built_in)), strict=True)
+    works = zip(*(passes(module, x, StackContext(mask)) for module in (graph, built_in)), strict=True)
     goal = GOAL if name == "standard" else None
     size = f"{heads} x {head_width}, batch {batch}, length {length}"
     return [

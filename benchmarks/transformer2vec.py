@@ -15,13 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from formwright.arch.alignment import Alignment
+from transformer2vec_kit.faithfulness import faithfulness, knee
+
 from formwright.arch.card import Card
-from formwright.arch.distance import Distance
-from formwright.arch.edit_distance import EditDistance
+from formwright.arch.distance import Alignment, Distance, EditDistance
 from formwright.core.rng import derive
-from formwright.search.faithfulness import faithfulness
-from formwright.search.knee import knee
 from formwright.search.transformer2vec import DIMENSIONS, LANDMARKS, Transformer2vec
 from formwright.space.zoo import load_space
 

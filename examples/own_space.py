@@ -1,5 +1,8 @@
-"""Write a search space of your own: parts, a function from design to card, and a limit."""
+"""Write a search space of your own: parts, a function from design to card, and a limit; then search it."""
 
+import sys
+
+import formwright as fw
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, LightweightConvolution
@@ -27,3 +30,9 @@ def build(design):
 
 space = Space("mine", root, build).restrict(*limit("params<=4e5"))
 print(space.estimate_count(derive(0)), space.card(space.sample(derive(1))).digest)
+
+if __name__ == "__main__":
+    out = sys.argv[1] if len(sys.argv) > 1 else "runs/own-space"
+    settings = {"training.steps": 20, "deliver.steps": 20, "deliver.baseline": False}
+    result = fw.search(space, "mini-glue/sst2", trials=4, rows=300, out=out, settings=settings)
+    print(result.best.name, result.best.scores, "in", result.best.path)

@@ -1,7 +1,6 @@
 """What the documentation shows runs, and its numbers are what the program prints."""
 
 import re
-import runpy
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from formwright.space.zoo import SPACES, load_space
 
 ROOT = Path(__file__).parents[1]
-DOCS = ["costs", "evaluate", "map", "models", "spaces", "studies", "tasks", "training"]
+DOCS = ["costs", "evaluate", "map", "models", "pipelines", "python", "spaces", "studies", "tasks", "training"]
 PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{name}.md" for name in DOCS)]
 FORMULAS = {
     "5 x 233,280^4": 5 * 233_280**4,
@@ -19,7 +18,6 @@ FORMULAS = {
     "7^12": 7**12,
     "25^12": 25**12,
 }
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
 def read(page: str) -> str:
@@ -38,7 +36,10 @@ def sizes() -> dict[str, str]:
 
 PROGRAMS = [
     "README.md",
-    *(f"docs/{name}.md" for name in ("models", "spaces", "studies", "training", "methods/autobert_zero")),
+    *(
+        f"docs/{name}.md"
+        for name in ("models", "pipelines", "python", "spaces", "studies", "training", "methods/autobert_zero")
+    ),
 ]
 
 
@@ -50,10 +51,14 @@ def test_programs_on_a_page_run(page: str, capsys: pytest.CaptureFixture[str]) -
         assert capsys.readouterr().out.strip()
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_examples_run(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(example), run_name="__main__")
-    assert capsys.readouterr().out.strip()
+def test_files_on_the_page_of_pipelines_are_pipelines(tmp_path: Path) -> None:
+    from formwright.pipeline.files import read_pipeline_file
+
+    found = re.findall(r"^```yaml\n(.*?)^```", read("docs/pipelines.md"), re.DOTALL | re.MULTILINE)
+    assert len(found) > 1
+    for number, text in enumerate(found):
+        (tmp_path / f"{number}.yaml").write_text(text, encoding="utf-8")
+        assert read_pipeline_file(tmp_path / f"{number}.yaml").stages
 
 
 def test_the_page_of_spaces_shows_the_example() -> None:

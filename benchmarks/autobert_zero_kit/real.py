@@ -12,8 +12,8 @@ from autobert_zero_kit.runs import Job, Row
 from autobert_zero_kit.setting import Real, Setting
 from autobert_zero_kit.variants import bert_like
 from formwright.arch.card import Card
-from formwright.arch.extend import widened
 from formwright.arch.layers import TokenEmbedding
+from formwright.arch.resize import widened
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Request
 from formwright.cost import params
@@ -23,7 +23,7 @@ from formwright.evaluate.training import Trainer
 from formwright.nn.task_model import TaskModel
 from formwright.tasks import load_task
 from formwright.tasks.rows import PlainText
-from formwright.tasks.shorten import shortened
+from formwright.tasks.task import shortened
 from formwright.tasks.tokeniser import WordPiece, train_wordpiece
 from formwright.train.fit import Run, Training, fresh_model, with_weights
 from formwright.train.loop import Saving

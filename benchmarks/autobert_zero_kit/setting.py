@@ -9,12 +9,11 @@ from typing import Any
 
 from formwright.core.rng import derive
 from formwright.evaluate.bi_branch import BiBranch
-from formwright.evaluate.pretrained import Pretraining
+from formwright.evaluate.inherited import Pretraining
 from formwright.evaluate.training import Trainer
+from formwright.pipeline.task_choice import TrainingChoice
 from formwright.space import Space
 from formwright.space.zoo.autobert_zero import KERNELS, autobert_zero
-from formwright.study.assemble import make_training
-from formwright.study.config import TrainingChoice
 from formwright.supernet.branches import Branches
 from formwright.tasks import load_task
 from formwright.tasks.task import Task
@@ -72,7 +71,7 @@ class Nano:
         return load_task(self.task)
 
     def training(self, steps: int, decay: str = "linear") -> Training:
-        return make_training(TrainingChoice(steps, self.batch, RATE, decay=decay, length=LENGTH))
+        return TrainingChoice(steps, self.batch, RATE, decay=decay, length=LENGTH).make()
 
     def trainer(self, steps: Steps) -> Trainer:
         return Trainer(self.seen, self.training(steps.tuning))
@@ -103,7 +102,7 @@ class Real:
     texts: int | None = None  # rows of WikiText-2, all where None
 
     def training(self, steps: int) -> Training:
-        return make_training(TrainingChoice(steps, self.batch, self.rate, warmup=0.1, length=self.length))
+        return TrainingChoice(steps, self.batch, self.rate, warmup=0.1, length=self.length).make()
 
 
 @dataclass(frozen=True)

@@ -24,16 +24,14 @@ from formwright.evaluate.final import Final
 from formwright.nn.build import build
 from formwright.nn.task_model import TaskModel
 from formwright.study.study import Study
-from formwright.supernet.branch_store import taken
-from formwright.supernet.branches import HEAD
-from formwright.supernet.kernels import to_train
-from formwright.train.batch import Batch
+from formwright.supernet.branches import HEAD, taken, to_train
 from formwright.train.fit import Run, Training
 from formwright.train.loop import scores_of
 from formwright.train.losses import loss_of
 from formwright.train.masking import Masking, masked
 from formwright.train.prepare import Prepared, prepare
 from formwright.train.pretrain import plain_text, pretrain
+from formwright.train.streams import Batch
 
 
 def long_trained(setting: Setting, folder: Path, job: Job) -> Row:

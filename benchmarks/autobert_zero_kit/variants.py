@@ -8,12 +8,12 @@ from itertools import pairwise
 
 from autobert_zero_kit.setting import LAYERS
 from formwright.arch.card import Card
-from formwright.arch.extend import extended
 from formwright.arch.layers import Block, Layer, Stack
 from formwright.arch.ops import Attention, LightweightConvolution, OpGraph
+from formwright.arch.resize import extended
 from formwright.cost import params
 from formwright.space import Space
-from formwright.space.value import Case, Fields
+from formwright.space.part import Case, Fields
 from formwright.space.zoo.autobert_zero import SECOND_LAYER, TWELFTH_LAYER
 
 DESCENDING, ASCENDING, SHUFFLED = (31, 15, 7, 3), (3, 7, 15, 31), (7, 31, 3, 15)

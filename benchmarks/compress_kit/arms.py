@@ -88,7 +88,7 @@ def _usual(bench: Bench) -> Row:
 
 
 def _rivals(bench: Bench, parts: Sequence[str], rivals: Sequence[str]) -> list[Work]:
-    steps, found = bench.plan.network_steps, list[Work]()
+    steps, found = bench.steps(), list[Work]()
     for name in rivals:
         if "others" in parts:
             found.append(Work(name, f"{name}-{HALF:.0%}-{steps}", partial(rival, bench, name, HALF, steps)))

@@ -9,39 +9,65 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from safetensors.torch import save
 from torch import nn
 
 from formwright.arch.card import Card
-from formwright.compress.folders import Folders, write_json
-from formwright.compress.job import Job, Started
-from formwright.compress.method import Method
-from formwright.compress.pacing import Pacing, Schedule
-from formwright.compress.plan import Plan
-from formwright.compress.trainings import Conduct, Work, teacher
 from formwright.core.errors import IllegalInput
+from formwright.core.files import write_whole
+from formwright.core.options import Stage
 from formwright.cost import macs, params
 from formwright.evaluate.final import test_once
 from formwright.nn.task_model import TaskModel
-from formwright.recipes.eftnas import EFTNAS
-from formwright.search.fronts import hypervolume
+from formwright.pipeline.draw_space import DrawSpace
+from formwright.pipeline.fine_tune import FineTune
+from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.run import PipelineRun, Quiet, RunOptions
+from formwright.pipeline.run_folder import is_done, mark_done
+from formwright.pipeline.runner import prepare
+from formwright.pipeline.score_parts import ScoreParts, Scores
+from formwright.pipeline.task_choice import USUAL_LENGTH, TaskChoice
+from formwright.pipeline.train_shared import TrainShared
+from formwright.recipes.eftnas import USUAL_TRAINING, eftnas
+from formwright.search.scores import hypervolume
 from formwright.study.alone import alone_in
-from formwright.study.config import TaskChoice, TrainingChoice
 from formwright.tasks import load_task
-from formwright.tasks.shorten import some_rows
+from formwright.tasks.task import some_rows
 from formwright.train.device import threads
+from formwright.train.distil import Mix
 from formwright.train.fit import Run
+from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.judge import ONE_ANSWER, answers, compared, judge, truths
 from formwright.train.loop import Saving
-from formwright.train.prepare import Part
-from formwright.train.remembered import remembered
+from formwright.train.prepare import Prepared, PreparedRows
+from formwright.train.teacher_cache import cached_teacher
 
 SHARES = (0.75, 0.5, 0.35, 0.25)
 SPLITS = ("validation", "test", "further")
+ORDERS = ("first-order", "movement", "l1", "none")
 Row = dict[str, Any]
+S = TypeVar("S", bound=Stage)
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write plain data whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(data, indent=1))
+
+
+class Printed(Quiet):
+    """Print now and then how far a training is."""
+
+    @contextmanager
+    def progress(self, what: str, total: int) -> Iterator[Callable[[int, float | None], None]]:
+        def told(step: int, loss: float | None) -> None:
+            if (step + 1) % 200 == 0 and loss is not None:
+                print(f"    {what}: step {step + 1} of {total}, loss {loss:.4f}", flush=True)
+
+        yield told
 
 
 class Held(Exception):
@@ -64,13 +90,13 @@ class Setting:
     rows: int | None
     length: int
     seed: int
-    epochs: float = EFTNAS.epochs
+    epochs: float = 6.0
     model: str = ""
     threads: int = 1
     evaluations: int = 150
     many: int = 1000
-    rates: tuple[float, float] = (EFTNAS.learning_rate, EFTNAS.network_rate)
-    teacher_epochs: float = EFTNAS.teacher_epochs
+    rates: tuple[float, float] = (5e-5, 1e-4)
+    teacher_epochs: float = 3.0
     ablation: tuple[float, int] | None = None
     further: int = 2500
     minutes: float | None = None
@@ -84,120 +110,140 @@ class Bench:
     out: Path
 
     @cached_property
-    def started(self) -> Started:
+    def run(self) -> PipelineRun:
+        """Give the run whose stages the arms share: the teacher, and the scores of its parts in every order."""
         wish = self.setting
-        training = TrainingChoice(
-            batch=EFTNAS.batch,
-            learning_rate=wish.rates[0],
-            warmup=0.1,
-            length=wish.length,
-            dropout=EFTNAS.dropout,
+        training = replace(
+            USUAL_TRAINING, learning_rate=wish.rates[0], length=wish.length, threads=wish.threads, device="cpu"
         )
-        return Job(
-            model=wish.model,
-            task=TaskChoice(wish.task, wish.data, rows=wish.rows),
-            targets=tuple(f"macs={share:.0%}" for share in SHARES),
-            configurations=EFTNAS.configurations,
-            hours=None,
-            teacher_epochs=wish.teacher_epochs,
-            epochs=wish.epochs,
-            evaluations=wish.evaluations,
-            finetune=0.0,
-            training=training,
-            network_rate=wish.rates[1],
-            between=EFTNAS.between,
-            labels=EFTNAS.labels,
-            temperature=EFTNAS.temperature,
-            order=EFTNAS.order,
-            whole=True,
-            hidden=(),
-            searcher=EFTNAS.searcher,
-            options={},
-            threads=wish.threads,
-            device="cpu",
-            seed=wish.seed,
-        ).started()
+        targets = tuple(f"macs={share:.0%}" for share in SHARES)
+        task = TaskChoice(wish.task, wish.data, rows=wish.rows)
+        made = eftnas(task, model=wish.model, targets=targets, order="movement", training=training, seed=wish.seed)
+        teacher = replace(made.of_kind(FineTune)[0], epochs=wish.teacher_epochs, hastened=False, accept_weak=True)
+        scores = [ScoreParts(teacher, order) for order in ORDERS]
+        space, shared = (made.of_kind(kind)[0] for kind in (DrawSpace, TrainShared))
+        space = replace(space, teacher=teacher, scores=scores[0])
+        shared = replace(shared, space=space, teacher=teacher, order=scores[0], learning_rate=wish.rates[1])
+        stages = (teacher, *scores, space, replace(shared, epochs=wish.epochs))
+        run = PipelineRun(Pipeline(*stages), self.out, RunOptions(save_every=200), Printed())
+        prepare(run)
+        return run
+
+    def stage(self, kind: type[S]) -> S:
+        """Give the first stage of a kind, with every option settled."""
+        return self.run.pipeline.of_kind(kind)[0]
+
+    def made(self, stage: Stage) -> Any:
+        """Give the artifact of a stage, made where it is not there yet."""
+        here = self.run.stage(stage)
+        with self._alone(f"stage-{here.name}"):
+            if not is_done(here, "benchmark"):
+                stage.make(here)
+                mark_done(here, "benchmark")
+        return self.run.artifact(stage)
+
+    def scores(self, order: str) -> Scores:
+        """Give the scores by which parts are put in order."""
+        found: Scores = self.made(next(one for one in self.run.pipeline.of_kind(ScoreParts) if one.order == order))
+        return found
 
     @property
-    def folders(self) -> Folders:
-        return Folders(self.out)
-
-    @cached_property
-    def plan(self) -> Plan:
-        return self.plan_of(self.setting.epochs)
-
-    def plan_of(self, epochs: float) -> Plan:
-        """Give the plan of an arm that sees every row so often."""
-        started = replace(self.started, job=replace(self.started.job, epochs=epochs))
-        return started.usual
+    def prepared(self) -> Prepared:
+        teacher = self.stage(FineTune)
+        return teacher.pretrained(self.run.stage(teacher)).prepared
 
     @property
-    def method(self) -> Method:
-        return self.started.method
+    def length(self) -> int:
+        return self.stage(FineTune).training.length or USUAL_LENGTH
+
+    @property
+    def shared(self) -> TrainShared:
+        return self.stage(TrainShared)
+
+    def recipe(self, steps: int) -> Hyperparameters:
+        """Give the recipe of the super-network, which rivals have too."""
+        return self.shared._training(steps).recipe
+
+    def steps(self, epochs: float | None = None) -> int:
+        """Count the steps of some epochs, by default those of the setting."""
+        teacher = self.stage(FineTune)
+        return teacher.steps_of(epochs or self.setting.epochs, self.run.stage(teacher))
+
+    def low_and_high(self) -> tuple[float, float]:
+        """Say from where to where the space is drawn up."""
+        space = self.stage(DrawSpace)
+        (reach,) = space.cost_ranges(self.run.stage(space))
+        return reach.low, reach.high
+
+    @property
+    def mix(self) -> Mix:
+        lesson: Any = self.shared.lesson
+        return Mix(labels=lesson.labels, scores=1 - lesson.labels, temperature=lesson.temperature)
+
+    @property
+    def answers(self) -> Path:
+        return self.out / "answers.safetensors"
+
+    def checkpoints(self, name: str) -> Path:
+        return self.out / "checkpoints" / name
 
     @property
     def card(self) -> Card:
-        return self.started.begun.card
+        teacher = self.stage(FineTune)
+        return teacher.pretrained(self.run.stage(teacher)).card
 
     @property
     def metric(self) -> str:
-        return self.started.begun.prepared.task.metric
+        return self.prepared.task.metric
 
     def share(self, card: Card) -> float:
         """Give the MACs of a design as a share of the teacher's."""
         return self.cost(card) / self.cost(self.card)
 
     def cost(self, card: Card) -> float:
-        return float(macs(card, self.started.length))
+        return float(macs(card, self.length))
 
     @cached_property
     def teacher(self) -> TaskModel:
-        with self._alone("teacher-training"):
-            pacing = Pacing(Schedule(self.plan))
-            return teacher(Work(self.started.begun, self.method, self.folders, pacing, self.conduct))
+        found: TaskModel = self.made(self.stage(FineTune)).model
+        return found
 
     @cached_property
     def heard(self) -> nn.Module:
         """Give the teacher with a memory: it is asked once for each row, whatever arms learn from it."""
         known = self.teacher
         with self._alone("teacher-answers"), threads(self.setting.threads):
-            return remembered(known, self.started.begun.prepared, self.folders.answers)
+            return cached_teacher(known, self.prepared, self.answers)
 
-    @property
-    def conduct(self) -> Conduct:
-        @contextmanager
-        def saved(what: str, folder: Path, steps: int) -> Iterator[Run]:
-            def told(step: int, loss: float) -> None:
-                if (step + 1) % 200 == 0:
-                    print(f"    {what}: step {step + 1} of {steps}, loss {loss:.4f}", flush=True)
-
+    @contextmanager
+    def conduct(self, what: str, folder: Path, steps: int) -> Iterator[Run]:
+        """Save a training and print now and then how far it is."""
+        with self.run.display.progress(what, steps) as told:
             yield Run(Saving(folder, 200), after_step=told)
 
-        return saved
-
     @cached_property
-    def further(self) -> Part | None:
+    def further(self) -> PreparedRows | None:
         """Encode training rows that nobody learns from; None where all are learned from."""
         first, number = self.setting.rows, self.setting.further
         rows = load_task(self.setting.task, self.setting.data and Path(self.setting.data)).search_view().train
         if first is None or not number or len(rows) <= first:
             return None
-        return self.started.begun.prepared.part(some_rows(rows, slice(first, first + number)))
+        return self.prepared.part(some_rows(rows, slice(first, first + number)))
 
     def validated(self, model: nn.Module) -> float:
         """Score a model on validation."""
-        return self._score(model, self.started.begun.prepared.validation)
+        return self._score(model, self.prepared.validation)
 
-    def _score(self, model: nn.Module, part: Part) -> float:
+    def _score(self, model: nn.Module, part: PreparedRows) -> float:
         with threads(1):
-            return judge(model, self.started.begun.prepared, part)[self.metric]
+            return judge(model, self.prepared, part)[self.metric]
 
     def judged(self, model: nn.Module, name: str) -> Row:
         """Score a model on validation, on further rows and, once, on test.
 
         Other weights of the same name are another model.
         """
-        prepared, folder = self.started.begun.prepared, self.out / "final" / name
+        prepared, folder = self.prepared, self.out / "final" / name
         label = f"{name} {_digest(model)}"
         with threads(1):
             tested = test_once(model, prepared, label, folder).metrics if prepared.task.has_test else {}
@@ -208,7 +254,7 @@ class Bench:
 
     def _score_further(self, model: nn.Module, name: str) -> float:
         """Score a model on further rows, and keep which of them it answers right, for intervals of differences."""
-        prepared, part = self.started.begun.prepared, self.further
+        prepared, part = self.prepared, self.further
         assert part is not None
         if prepared.task.kind not in ONE_ANSWER:
             return self._score(model, part)
@@ -219,11 +265,11 @@ class Bench:
         path = self.out / "right" / f"{name}.npy"
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path, given == truth)
-        return compared(self.started.begun.prepared, given, truth)[self.metric]
+        return compared(self.prepared, given, truth)[self.metric]
 
     def judged_majority(self) -> Row:
         """Score the label that is most frequent among the training rows, on further rows."""
-        prepared = self.started.begun.prepared
+        prepared = self.prepared
         if self.further is None:
             raise SystemExit(f"all rows of {self.setting.task} are trained on, so that none are held out")
         labels, truth = truths(prepared.train), truths(self.further)
@@ -237,7 +283,7 @@ class Bench:
 
     def volume(self, points: Sequence[tuple[float, float]]) -> float:
         """Give the hypervolume of shares of the MACs and scores, above chance and below the teacher's MACs."""
-        chance = self.started.begun.prepared.task.chance or 0.0
+        chance = self.prepared.task.chance or 0.0
         return hypervolume(np.array(points), (1.0 + 1e-9, chance), ("min", "max")) if points else 0.0
 
     def volumes(self, at: Mapping[str, Row]) -> dict[str, float | None]:
@@ -282,10 +328,6 @@ class Bench:
 
     def _alone(self, name: str, *, wait: bool = True) -> AbstractContextManager[None]:
         return alone_in(self.out / "locks" / name, wait=wait)
-
-    def otherwise(self, **changes: Any) -> Method:
-        """Give the method with something changed."""
-        return replace(self.method, **changes)
 
 
 def _digest(model: nn.Module) -> str:

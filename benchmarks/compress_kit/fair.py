@@ -29,28 +29,30 @@ from functools import partial
 from torch import nn
 
 from compress_kit.bench import SHARES, Bench, Row
+from compress_kit.networks import super_network
 from compress_kit.others import RIVALS
 from compress_kit.searching import Network, best_models, points_of, random_models, searched
-from formwright.compress.folders import Folders, write_importance
-from formwright.compress.models import save
-from formwright.compress.space import ordering, space_scores
-from formwright.compress.trainings import make_network, network_recipe
-from formwright.evaluate.race import Rules
-from formwright.evaluate.shared import SharedWeights
-from formwright.space.zoo.elastic_choices import ElasticChoices
-from formwright.supernet.automatic import Met, Thresholds, automatic, targets_between
-from formwright.supernet.importance import first_order
-from formwright.supernet.network import sandwich_loss
+from formwright.evaluate.shared import RaceRules, SharedWeights
+from formwright.pipeline.draw_space import DrawSpace
+from formwright.pipeline.fine_tune import FineTune
+from formwright.pipeline.score_parts import BALANCE, ScoreParts, read_importance, write_importance
+from formwright.pipeline.task_models import save_task_model
+from formwright.space.zoo.elastic import ElasticChoices
+from formwright.supernet.automatic import BudgetMatch, Thresholds, automatic, targets_between
+from formwright.supernet.importance import Importance, balanced, first_order
+from formwright.supernet.network import Following, SuperNetwork
 from formwright.train.device import threads
-from formwright.train.distil import Taught, distilled
+from formwright.train.distil import ScoreStudent, distilled
 from formwright.train.fit import task_stream
+from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.loop import train
 from formwright.train.losses import Loss, loss_of
-from formwright.train.recipe import Recipe
+from formwright.train.streams import Stream
 
 TRAINING = 0.8  # of our budget; the rest is for the search
 SCHEDULED = 1_000_000  # more steps than any budget has; the learning rate follows the time
 DRAWN = 3  # sub-networks of the control for each share
+SCORES, NETWORK = "importance.safetensors", "super-network"  # in the folder of our arm
 OURS, RANDOM, MAJORITY = "fair-ours", "fair-random", "fair-majority"
 
 
@@ -79,7 +81,7 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class TimedRecipe(Recipe):
+class TimedRecipe(Hyperparameters):
     """A recipe whose learning rate follows the share of a clock's time that is used since the training began."""
 
     clock: Clock = field(default_factory=lambda: Clock(0.0))
@@ -98,18 +100,18 @@ def fair_arms(bench: Bench, rivals: Sequence[str]) -> dict[str, Callable[[], Row
 
 def ours(bench: Bench) -> Row:
     """Score, train and search within the budget, and judge the best model within each share."""
-    known, heard, folders = bench.teacher, bench.heard, _folders(bench)
+    heard, folder = bench.heard, bench.out / OURS
     clock = Clock(_budget(bench))
-    _write_scores(bench, folders)
-    choices, met = _space(bench, folders)
-    network = make_network(known, choices, ordering(known, bench.method, folders), bench.method, heard)
+    write_importance(folder / SCORES, balanced(_scores(bench), BALANCE))
+    choices, met = _space(bench)
+    network = super_network(bench, choices, read_importance(folder / SCORES), heard)
     training = replace(clock, budget=TRAINING * clock.budget)
-    steps = _train(bench, network, sandwich_loss(bench.started.begun.prepared.task.kind, bench.method.mix), training)
+    steps = _train(bench, network, bench.shared.lesson.bind(bench.prepared.task.kind), training)
     spent = clock.used
-    save(network.model, bench.started.begun, folders.network, {"super-network of": bench.started.begun.name})
-    found = _network(bench, folders, choices, met)
+    save_task_model(network.model, bench.prepared, folder / NETWORK, {"super-network of": bench.setting.model})
+    found = _network(bench, choices, met)
     clock = replace(clock, began=time.process_time() - spent)  # writing and reading files is nobody's budget
-    history = searched(bench, found, "linas", bench.setting.evaluations, Rules(), lambda: clock.is_over)
+    history = searched(bench, found, "linas", bench.setting.evaluations, RaceRules(), lambda: clock.is_over)
     facts = {"processor seconds": clock.used, "training seconds": spent, "training steps": steps}
     at = best_models(bench, found, history, OURS)
     points = points_of(bench, history)
@@ -119,8 +121,7 @@ def ours(bench: Bench) -> Row:
 def random(bench: Bench) -> Row:
     """Judge the control: random sub-networks of the super-network that our arm trained."""
     _ = bench.kept(OURS, partial(ours, bench))  # whoever trains it
-    folders = _folders(bench)
-    return random_models(bench, _network(bench, folders, *_space(bench, folders)), DRAWN)
+    return random_models(bench, _network(bench, *_space(bench)), DRAWN)
 
 
 def rival_front(bench: Bench, name: str) -> Row:
@@ -138,16 +139,17 @@ def _rival(bench: Bench, name: str, share: float) -> Row:
     model, facts = RIVALS[name](bench, share)
     clock = Clock(_budget(bench) / len(SHARES))
     assert facts["macs"] <= 1.01 * share, f"{name} has {facts['macs']:.1%} of the MACs, not {share:.0%}"
-    loss = distilled(bench.started.begun.prepared.task.kind, bench.method.mix)
-    steps = _train(bench, Taught(model, heard), loss, clock)
+    loss = distilled(bench.prepared.task.kind, bench.mix)
+    steps = _train(bench, ScoreStudent(model, heard), loss, clock)
     facts |= {"processor seconds": clock.used, "steps": steps}
     return bench.judged(model.eval(), f"fair-{name}-{share:.0%}") | facts
 
 
 def _train(bench: Bench, model: nn.Module, loss: Loss, clock: Clock) -> int:
     """Train until the time is used, and give the number of steps."""
-    recipe = network_recipe(bench.method.training.recipe, SCHEDULED, bench.method)
-    timed = TimedRecipe(**vars(recipe), clock=clock, start=clock.used)
+    timed = TimedRecipe(**vars(bench.recipe(SCHEDULED)), clock=clock, start=clock.used)
+    stream: Stream = task_stream(bench.prepared, timed)
+    stream = Following(stream, model) if isinstance(model, SuperNetwork) else stream
     losses: list[float] = []
 
     def after_step(step: int, value: float) -> None:
@@ -158,35 +160,31 @@ def _train(bench: Bench, model: nn.Module, loss: Loss, clock: Clock) -> int:
 
     with threads(bench.setting.threads):
         try:
-            train(model, task_stream(bench.started.begun.prepared, timed), loss, timed, None, after_step)
+            train(model, stream, loss, timed, None, after_step)
         except BudgetUsed:
             return len(losses)
     raise AssertionError("a training ended before its time was used")
 
 
-def _write_scores(bench: Bench, folders: Folders) -> None:
-    prepared, recipe = bench.started.begun.prepared, bench.method.training.recipe
+def _scores(bench: Bench) -> Importance:
+    teacher = bench.stage(FineTune)
+    recipe = teacher.training_of(bench.run.stage(teacher)).recipe
     with threads(bench.setting.threads):
-        stream = task_stream(prepared, recipe)
-        batches = (stream.batch(step) for step in range(bench.plan.scored))
-        write_importance(folders.importance, first_order(bench.teacher, batches, loss_of(prepared.task.kind)))
+        stream = task_stream(bench.prepared, recipe)
+        batches = (stream.batch(step) for step in range(bench.stage(ScoreParts).batches))
+        return first_order(bench.teacher, batches, loss_of(bench.prepared.task.kind))
 
 
-def _space(bench: Bench, folders: Folders) -> tuple[ElasticChoices, list[Met]]:
-    (reach,) = bench.started.reaches({"macs": bench.cost})
-    goals = targets_between(reach.low, reach.high, bench.method.configurations)
-    return automatic(Thresholds(bench.card, space_scores(bench.method, folders), bench.cost), goals, whole=True)
+def _space(bench: Bench) -> tuple[ElasticChoices, list[BudgetMatch]]:
+    goals = targets_between(*bench.low_and_high(), bench.stage(DrawSpace).configurations)
+    scores = read_importance(bench.out / OURS / SCORES)
+    return automatic(Thresholds(bench.card, scores, bench.cost), goals, whole=True)
 
 
-def _network(bench: Bench, folders: Folders, choices: ElasticChoices, met: list[Met]) -> Network:
-    task, length = bench.started.begun.prepared.task, bench.started.length
-    return Network(SharedWeights.read(folders.network, task, length), choices, tuple(met), folders.out)
-
-
-def _folders(bench: Bench) -> Folders:
-    folders = Folders(bench.out / OURS)
-    folders.out.mkdir(parents=True, exist_ok=True)
-    return folders
+def _network(bench: Bench, choices: ElasticChoices, met: list[BudgetMatch]) -> Network:
+    folder = bench.out / OURS
+    weights = SharedWeights.read(folder / NETWORK, bench.prepared.task, bench.length)
+    return Network(weights, choices, tuple(met), folder)
 
 
 def _budget(bench: Bench) -> float:

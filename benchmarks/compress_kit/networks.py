@@ -5,22 +5,27 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from torch import nn
 
-from compress_kit.bench import SHARES, Bench, Row
+from compress_kit.bench import ORDERS, SHARES, Bench, Row
 from compress_kit.searching import Network, best_models, curve, points_of, searched, whole_validations
 from formwright.arch.card import Card
-from formwright.compress.folders import Folders
-from formwright.compress.pacing import Pacing, Schedule
-from formwright.compress.space import MARGIN, ordering, space_scores
-from formwright.compress.trainings import Work, make_network, super_network
-from formwright.evaluate.race import Rules
-from formwright.evaluate.shared import SharedWeights
-from formwright.space.zoo.elastic_choices import ElasticChoices
-from formwright.supernet.automatic import MULTIPLE, Met, Thresholds, automatic, sub_network, targets_between
+from formwright.evaluate.shared import RaceRules, SharedWeights
+from formwright.pipeline.draw_space import MARGIN
+from formwright.pipeline.fine_tune import FineTune
+from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.run import PipelineRun
+from formwright.pipeline.run_folder import is_done, mark_done
+from formwright.pipeline.score_parts import ScoreParts
+from formwright.space.zoo.elastic import ElasticChoices
+from formwright.supernet.automatic import MULTIPLE, BudgetMatch, Thresholds, automatic, sub_network, targets_between
+from formwright.supernet.hull import hull
+from formwright.supernet.importance import Importance
+from formwright.supernet.network import SuperNetwork, begun_with
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ def run(bench: Bench, arm: Arm) -> Row:
     network = trained(bench, arm)
     seconds = time.perf_counter() - began
     evaluations = bench.setting.evaluations if arm.length is None else arm.length[1]
-    history = searched(bench, network, "linas", evaluations, Rules())
+    history = searched(bench, network, "linas", evaluations, RaceRules())
     at = best_models(bench, network, history, arm.name)
     return {
         "front": points_of(bench, history),
@@ -64,35 +69,33 @@ def run(bench: Bench, arm: Arm) -> Row:
 def trained(bench: Bench, arm: Arm) -> Network:
     """Train the super-network of an arm as the command does, in a folder of its own; one that is there is read."""
     choices, met = _space_of(bench, arm)
-    folders = Folders(bench.out / arm.name)
-    folders.out.mkdir(parents=True, exist_ok=True)
-    if not folders.network.is_dir():
+    epochs = bench.setting.epochs if arm.length is None else arm.length[0]
+    teacher, scores = bench.stage(FineTune), ScoreParts(bench.stage(FineTune), "l1")
+    shared = replace(bench.shared, space=choices.space, teacher=teacher, order=scores, epochs=epochs)
+    run = PipelineRun(Pipeline(teacher, scores, shared), bench.out / arm.name, bench.run.options, bench.run.display)
+    run._artifacts |= {"teacher": bench.made(teacher), "scores": bench.scores(arm.order)}
+    here = run.stage(shared)
+    if not is_done(here, "benchmark"):
         _ = bench.heard  # what the teacher says is asked once for all arms
-        for name in ("importance", "movement", "answers"):
-            shutil.copy(getattr(bench.folders, name), getattr(folders, name))
-        method = bench.otherwise(order=arm.order, configurations=arm.configurations)
-        plan = bench.plan if arm.length is None else bench.plan_of(arm.length[0])
-        work = Work(bench.started.begun, method, folders, Pacing(Schedule(plan)), bench.conduct)
-        super_network(work, bench.teacher, choices)
-    task, length = bench.started.begun.prepared.task, bench.started.length
-    return Network(SharedWeights.read(folders.network, task, length), choices, tuple(met), folders.out)
+        here.checkpoints.mkdir(parents=True, exist_ok=True)
+        shutil.copy(bench.answers, here.checkpoints / bench.answers.name)
+        shared.make(here)
+        mark_done(here, "benchmark")
+    return Network(SharedWeights.read(here.folder, bench.prepared.task, bench.length), choices, tuple(met), run.out)
 
 
-def _space_of(bench: Bench, arm: Arm) -> tuple[ElasticChoices, list[Met]]:
+def _space_of(bench: Bench, arm: Arm) -> tuple[ElasticChoices, list[BudgetMatch]]:
     """Make the space: drawn up by importance, or a grid of equal steps with as many widths for every layer.
 
     Importance is of first order whatever the order of the parts is, so that arms of orders differ in nothing else.
     """
-    _ = bench.teacher
     if arm.space == "grid":
         return grid(bench.card, arm.configurations, bench.cost)
-    scores = space_scores(bench.otherwise(order="first-order"), bench.folders)
-    (reach,) = bench.started.reaches({"macs": bench.cost})
-    goals = targets_between(reach.low, reach.high, arm.configurations)
-    return automatic(Thresholds(bench.card, scores, bench.cost), goals, whole=True)
+    goals = targets_between(*bench.low_and_high(), arm.configurations)
+    return automatic(Thresholds(bench.card, bench.scores("first-order").space, bench.cost), goals, whole=True)
 
 
-def grid(card: Card, number: int, cost: Callable[[Card], float]) -> tuple[ElasticChoices, list[Met]]:
+def grid(card: Card, number: int, cost: Callable[[Card], float]) -> tuple[ElasticChoices, list[BudgetMatch]]:
     """Let every layer have the same widths, at equal steps down to what the lowest target leaves.
 
     The sub-networks that are as wide everywhere come with it, as the cuts do with the space of importance.
@@ -105,8 +108,16 @@ def grid(card: Card, number: int, cost: Callable[[Card], float]) -> tuple[Elasti
     ]
     counts, widths = (tuple(sorted(set(some))) for some in zip(*even, strict=True))
     costs = [cost(sub_network(card, (one,) * layers)) for one in even]
-    met = [Met(spent, spent, (one,) * layers, "macs") for one, spent in zip(even, costs, strict=True)]
+    met = [BudgetMatch(spent, spent, (one,) * layers, "macs") for one, spent in zip(even, costs, strict=True)]
     return ElasticChoices(card, (counts,) * layers, (widths,) * layers), met
+
+
+def super_network(
+    bench: Bench, choices: ElasticChoices, order: Importance, heard: nn.Module | None = None
+) -> SuperNetwork:
+    """Make the super-network of the teacher, yet to be trained."""
+    start = begun_with(bench.teacher, order, whole_embedding=True)
+    return SuperNetwork(start, bench.shared.rule.bind(hull(choices.space), 1), heard)
 
 
 def _full(card: Card) -> tuple[int, int]:
@@ -117,13 +128,12 @@ def _full(card: Card) -> tuple[int, int]:
 
 def untrained(bench: Bench) -> Row:
     """Judge what reordering alone leaves: the teacher cut to a share of heads and channels, without any training."""
-    known, found = bench.teacher, {}
+    found = {}
     heads, channels = _full(bench.card)
     layers = len(bench.card.encoder.layers)  # type: ignore[union-attr]
     choices, _ = grid(bench.card, 5, bench.cost)
-    for order in ("first-order", "movement", "l1", "none"):
-        method = bench.otherwise(order=order)
-        network = make_network(known, choices, ordering(known, method, bench.folders), method).eval()
+    for order in ORDERS:
+        network = super_network(bench, choices, bench.scores(order).order).eval()
         for share in (0.9, 0.75, 0.5, 0.25):
             card = sub_network(bench.card, ((max(1, round(share * heads)), round(share * channels)),) * layers)
             found[f"{order} {share:.0%}"] = bench.validated(network.extracted(card))

@@ -16,11 +16,10 @@ from torch import Tensor, nn
 
 from compress_kit.bench import SHARES, Bench, Row
 from compress_kit.pruned import pruned_to
-from formwright.compress.trainings import network_recipe
 from formwright.nn.build import build
 from formwright.nn.task_model import TaskModel
 from formwright.train.device import threads
-from formwright.train.distil import Taught, distilled
+from formwright.train.distil import ScoreStudent, distilled
 from formwright.train.fit import task_stream
 from formwright.train.loop import train
 
@@ -35,13 +34,13 @@ def rival(bench: Bench, name: str, share: float, steps: int) -> Row:
     assert facts["macs"] <= 1.01 * share, f"{name} has {facts['macs']:.1%} of the MACs, not {share:.0%}"
     _distil(bench, model, label, steps)
     found = bench.judged(model.eval(), label) | facts | {"steps": steps, "seconds": time.perf_counter() - began}
-    shutil.rmtree(bench.folders.checkpoints(label), ignore_errors=True)
+    shutil.rmtree(bench.checkpoints(label), ignore_errors=True)
     return found
 
 
 def rival_front(bench: Bench, name: str) -> Row:
     """Make a rival for each share of the MACs; all of them together have the steps of the super-network."""
-    steps = max(1, bench.plan.network_steps // len(SHARES))
+    steps = max(1, bench.steps() // len(SHARES))
     at = {}
     for share in SHARES:
         arm = f"{name}-{share:.0%}-{steps}"
@@ -51,10 +50,10 @@ def rival_front(bench: Bench, name: str) -> Row:
 
 def _distil(bench: Bench, model: nn.Module, name: str, steps: int) -> None:
     """Train a model with the mix and the recipe of the super-network."""
-    recipe = network_recipe(bench.method.training.recipe, steps, bench.method)
-    prepared, student = bench.started.begun.prepared, Taught(model, bench.heard)
-    with bench.conduct(name, bench.folders.checkpoints(name), steps) as run, threads(bench.setting.threads):
-        loss = distilled(prepared.task.kind, bench.method.mix)
+    recipe = bench.recipe(steps)
+    prepared, student = bench.prepared, ScoreStudent(model, bench.heard)
+    with bench.conduct(name, bench.checkpoints(name), steps) as run, threads(bench.setting.threads):
+        loss = distilled(prepared.task.kind, bench.mix)
         train(student, task_stream(prepared, recipe), loss, recipe, run.saving, run.after_step)
 
 

@@ -44,7 +44,7 @@ def pruned_to(bench: Bench, kind: str, share: float) -> Pruned:
     """Prune the teacher by the lowest ratio that leaves at most a share of the MACs."""
     ratio = bench.kept(f"ratio-{share:.0%}", lambda: {"ratio": _ratio(bench, share)})["ratio"]
     stock = _stock(bench)
-    full, length = stock_macs(stock, bench.started.length), bench.started.length
+    full, length = stock_macs(stock, bench.length), bench.length
     gradients = _gradients(bench, stock) if kind == "taylor" else {}
     for name, parameter in stock.named_parameters():
         parameter.grad = gradients.get(name)
@@ -54,7 +54,7 @@ def pruned_to(bench: Bench, kind: str, share: float) -> Pruned:
 
 def _ratio(bench: Bench, share: float) -> float:
     """Find the ratio by bisection: every layer loses the same one, so that what is left is the same for every kind."""
-    stock, length = _stock(bench), bench.started.length
+    stock, length = _stock(bench), bench.length
     wanted = share * stock_macs(stock, length)
     low, high = 0.0, _MOST
     for _ in range(_HALVINGS):
@@ -86,7 +86,7 @@ def _prune(bench: Bench, model: Any, kind: str, ratio: float) -> None:
         "magnitude": pruning.importance.GroupMagnitudeImportance,
         "taylor": pruning.importance.GroupTaylorImportance,
     }
-    tokens = task_stream(bench.started.begun.prepared, bench.method.training.recipe).batch(0).inputs[:2]
+    tokens = task_stream(bench.prepared, bench.recipe(1)).batch(0).inputs[:2]
     pruner = pruning.pruner.BasePruner(
         model,
         {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)},
@@ -110,7 +110,7 @@ def _prune(bench: Bench, model: Any, kind: str, ratio: float) -> None:
 
 def _gradients(bench: Bench, model: Any) -> dict[str, Tensor]:
     """Sum up gradients of the task's loss over some batches."""
-    stream = task_stream(bench.started.begun.prepared, bench.method.training.recipe)
+    stream = task_stream(bench.prepared, bench.recipe(1))
     for step in range(_BATCHES):
         batch = stream.batch(step)
         scores = Stock(model)(batch.inputs, batch.mask, batch.types)

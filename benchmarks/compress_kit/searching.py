@@ -11,20 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from compress_kit.bench import SHARES, SPLITS, Bench, Row
+from compress_kit.bench import SHARES, SPLITS, Bench, Row, write_json
 from formwright.arch.card import Card
-from formwright.compress.folders import write_json
 from formwright.core.records import History, Objective, Observation, Request, Spent, Trial
 from formwright.core.rng import derive
-from formwright.evaluate.combine import Combine
+from formwright.evaluate.basic import Combine
 from formwright.evaluate.context import Context
-from formwright.evaluate.race import Rules
-from formwright.evaluate.shared import STOPPED, Shared, SharedWeights
+from formwright.evaluate.shared import STOPPED, RaceRules, Shared, SharedWeights
+from formwright.pipeline.candidates import best_within
 from formwright.search import make_searcher
-from formwright.search.first import First
-from formwright.space.zoo.elastic_choices import ElasticChoices
-from formwright.study.candidates import best_within
-from formwright.supernet.automatic import Met
+from formwright.search.baselines import First
+from formwright.space.zoo.elastic import ElasticChoices
+from formwright.supernet.automatic import BudgetMatch
 from formwright.testing.loop import ask, tell
 
 RANDOM = 5  # sub-networks drawn for each share
@@ -39,7 +37,7 @@ class Network:
 
     weights: SharedWeights
     choices: ElasticChoices
-    met: tuple[Met, ...]
+    met: tuple[BudgetMatch, ...]
     folder: Path
 
 
@@ -62,7 +60,7 @@ def searched(
     network: Network,
     searcher: str,
     evaluations: int,
-    rules: Rules | None,
+    rules: RaceRules | None,
     is_over: Callable[[], bool] = lambda: False,
 ) -> History:
     """Search a front in one process, until it `is_over`; without rules every sub-network is judged whole."""
@@ -93,7 +91,7 @@ def points_of(bench: Bench, history: History) -> list[tuple[float, float]]:
 
 def curve(bench: Bench, history: History) -> list[tuple[float, float]]:
     """List, trial after trial, the whole validations so far and the hypervolume of what was judged."""
-    points, rows = points_of(bench, history), len(bench.started.begun.prepared.validation.examples)
+    points, rows = points_of(bench, history), len(bench.prepared.validation.examples)
     found, spent = [], 0.0
     for number, trial in enumerate(history.finished, start=1):
         assert trial.observation is not None

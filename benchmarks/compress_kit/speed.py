@@ -12,7 +12,7 @@ from compress_kit.bench import Bench, Row
 from compress_kit.searching import Network
 from formwright.arch.card import Card
 from formwright.nn.deploy import export, open_file
-from formwright.nn.measure import Trial, measure_file, measure_in_turns
+from formwright.nn.measure import TimingSettings, measure_file, measure_in_turns
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.metrics import metric
 from formwright.train.judge import batch_of
@@ -30,7 +30,7 @@ def speed(bench: Bench, network: Network, at: dict[str, Row]) -> Row:
     models |= {share: network.weights.extracted(Card.from_json(row["card"])) for share, row in at.items()}
     times: dict[str, dict[int, float]] = {share: {} for share in models}
     for batch in BATCHES:
-        found = measure_in_turns(list(models.values()), Trial(batch, bench.started.length, runs=_RUNS))
+        found = measure_in_turns(list(models.values()), TimingSettings(batch, bench.length, runs=_RUNS))
         for share, latency in zip(models, found, strict=True):
             times[share][batch] = latency.median_ms
     found_at = {share: _facts(bench, models[share], times[share], times["teacher"]) for share in models}
@@ -52,7 +52,7 @@ def eight_bits(bench: Bench, model: TaskModel) -> Row:
     for name, int8 in (("float", False), ("int8", True)):
         with tempfile.TemporaryDirectory() as folder:
             path = export(model, "onnx", Path(folder), int8=int8).path
-            trial = Trial(length=bench.started.length, runs=100)
+            trial = TimingSettings(length=bench.length, runs=100)
             found[f"{name} ms"] = measure_file(path, model.transformer.card, trial, memory=False).median_ms
             found[f"{name} score"] = _score(bench, path)
     return found
@@ -60,7 +60,7 @@ def eight_bits(bench: Bench, model: TaskModel) -> Row:
 
 def _score(bench: Bench, path: Path) -> float:
     """Judge an exported file on validation."""
-    prepared, run = bench.started.begun.prepared, open_file(path, 1)
+    prepared, run = bench.prepared, open_file(path, 1)
     part, answers, truth = prepared.validation, [], []
     for start in range(0, len(part.examples), 64):
         rows = np.arange(start, min(start + 64, len(part.examples)))

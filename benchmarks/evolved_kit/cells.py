@@ -11,6 +11,7 @@ from typing import Any
 
 from formwright.arch.card import Card
 from formwright.cost import params
+from formwright.pipeline.task_choice import TrainingChoice
 from formwright.space.zoo.translation import (
     attending,
     decoder_cell,
@@ -20,10 +21,8 @@ from formwright.space.zoo.translation import (
     model,
     writer_cell,
 )
-from formwright.study.assemble import make_training
-from formwright.study.config import TrainingChoice
 from formwright.tasks import load_task
-from formwright.tasks.shorten import shortened
+from formwright.tasks.task import shortened
 from formwright.train.fit import fit, fresh_model
 from formwright.train.prepare import prepare
 
@@ -64,7 +63,7 @@ def measure(
     card, task = MAKERS[design](task_name), load_task(task_name, data)
     task = task if rows is None else shortened(task, rows)
     began = time.process_time()
-    made = make_training(training)
+    made = training.make()
     made = replace(made, recipe=replace(made.recipe, seed=seed))
     prepared = prepare(task, card, training.length)
     trained = fit(fresh_model(card, prepared, made), prepared, made)

@@ -15,10 +15,9 @@ from formwright.core.protocols import CardLike, Evaluator, Searcher
 from formwright.core.records import Budget, History, Objective, Request, Trial
 from formwright.core.rng import derive
 from formwright.evaluate.context import Context
-from formwright.search.halving import Halving
+from formwright.search.halving import Halving, rungs_of
 from formwright.search.hurdles import Hurdles
-from formwright.search.rungs import rungs_of
-from formwright.search.unseen import Legal
+from formwright.search.proposals import Legal
 from formwright.space import Space
 
 WAYS = ("hurdles", "fixed-short", "fixed-full", "halving")

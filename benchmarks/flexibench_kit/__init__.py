@@ -1,1 +1,1 @@
-"""What benchmarks/flexibench.py makes of its runs: latencies, and the packed table."""
+"""Parts of benchmarks/flexibench.py: the trainings, their latencies, and the packed table."""

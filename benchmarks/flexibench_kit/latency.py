@@ -17,7 +17,7 @@ import numpy as np
 from formwright.arch.card import Card
 from formwright.core.rng import derive
 from formwright.nn.build import build
-from formwright.nn.measure import Trial, measure
+from formwright.nn.measure import TimingSettings, measure
 from formwright.space.space import Space
 
 Measured = Callable[[Card], float]
@@ -37,7 +37,7 @@ def quick(length: int) -> Measured:
     """Measure one row of so many tokens on one thread."""
 
     def milliseconds(card: Card) -> float:
-        return measure(build(card), Trial(length=length, runs=60), memory=False).median_ms
+        return measure(build(card), TimingSettings(length=length, runs=60), memory=False).median_ms
 
     return milliseconds
 

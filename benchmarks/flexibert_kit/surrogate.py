@@ -15,12 +15,10 @@ from scipy.stats import kendalltau, spearmanr
 from formwright.core.records import History
 from formwright.core.rng import derive
 from formwright.evaluate.benchmark import Benchmark
-from formwright.search.boshnas.acquisition import RESTARTS, UpperBound, climb, climb_to_nearest
-from formwright.search.boshnas.gobi import Ascent, ascend
-from formwright.search.boshnas.searcher import OTHERS
+from formwright.search.baselines import total_ranks
+from formwright.search.boshnas.acquisition import RESTARTS, Ascent, UpperBound, ascend, climb, climb_to_nearest
+from formwright.search.boshnas.searcher import OTHERS, ScaledListing
 from formwright.search.boshnas.surrogate import fit
-from formwright.search.boshnas.terrain import Terrain
-from formwright.search.largest_first import total_ranks
 from formwright.search.listing import listing
 
 COORDINATES = ("transformer2vec", "transformer2vec-ordered", "one-hot")
@@ -34,7 +32,7 @@ def judged(benchmark: Benchmark, repeats: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for coordinates in COORDINATES:
         listed = listing(benchmark.space, coordinates)
-        candidates = Terrain.of(listed, benchmark.legal).candidates(History())
+        candidates = ScaledListing.of(listed, benchmark.legal).candidates(History())
         points = candidates.points
         places = [benchmark.row(listed.cards[row]) for row in candidates.rows]
         scores, noise = benchmark.scores()[places], _noise(benchmark)[places]

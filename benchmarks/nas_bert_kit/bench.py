@@ -6,23 +6,26 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from formwright.compress.blockwise.assignments import selection_of
-from formwright.compress.blockwise.choices import Selection
-from formwright.compress.blockwise.costs import blocks_of
-from formwright.compress.blockwise.folders import Folders
-from formwright.compress.blockwise.job import Job
-from formwright.compress.blockwise.method import Method
-from formwright.compress.blockwise.plan import Plan
-from formwright.compress.folders import RECORD, read_json
-from formwright.recipes.nas_bert import NAS_BERT
+from formwright.core.json_files import read_json
+from formwright.nn.hf.imported import Imported
+from formwright.nn.hf.load import from_hf
+from formwright.pipeline.blocks_bases import TIMES
+from formwright.pipeline.blocks_choose import CHOICES, ChooseChains, Parts
+from formwright.pipeline.blocks_source import Source
+from formwright.pipeline.blocks_students import TeachStudents
+from formwright.pipeline.blocks_train import Table, TrainBlocks
+from formwright.pipeline.pacing import PLAN
+from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.pretrained import demo_folder
+from formwright.pipeline.run import PipelineRun
+from formwright.pipeline.run_folder import RUN
 from formwright.search.block_choice import Blocks
-from formwright.space.zoo.chains import Chain
-from formwright.supernet.blockwise import BlockNetwork
+from formwright.supernet.block_rounds import TABLE
 
 Row = dict[str, Any]
 
@@ -68,30 +71,58 @@ class Bench:
     seed: int
 
     @cached_property
-    def selection(self) -> Selection:
-        """Read the compression."""
-        folders = Folders(self.out)
-        return selection_of(self.job.started(), self.out, Plan.from_json(read_json(folders.plan)))
+    def run(self) -> PipelineRun:
+        """Read the run; its sizes are those that were chosen for."""
+        pipeline = Pipeline.from_json(read_json(self.out / RUN)["pipeline"])
+        name, choices = pipeline.name_of(found := pipeline.of_kind(ChooseChains)[0]), found
+        sizes = tuple(read_json(self.out / name / CHOICES))
+        return PipelineRun(pipeline.changed({name: replace(choices, sizes=sizes)}), self.out)
+
+    @property
+    def choices(self) -> ChooseChains:
+        """Give the stage that chooses, which knows those before it."""
+        return self.run.pipeline.of_kind(ChooseChains)[0]
+
+    @property
+    def training(self) -> TrainBlocks:
+        """Give the stage that trains blocks."""
+        return self.choices.blocks
+
+    @property
+    def students(self) -> TeachStudents:
+        """Give the stage that trains students."""
+        return self.run.pipeline.of_kind(TeachStudents)[0]
 
     @cached_property
-    def job(self) -> Job:
-        """Read the job off the record of the compression; its sizes are those that were chosen for."""
-        told = read_json(self.out / RECORD)
-        numbers = {field.name: told[field.name] for field in fields(Method) if field.name in told}
-        own = {field.name: told[field.name] for field in fields(Job) if field.name in told}
-        sizes = ",".join(read_json(Folders(self.out).choices))
-        return Job(**{**own, "sizes": sizes}, method=replace(NAS_BERT, **numbers))
+    def parts(self) -> Parts:
+        """Read what students are put together from."""
+        return self.choices.parts(self.run.stage(self.choices))
+
+    @property
+    def source(self) -> Source:
+        """Give the teacher and the text."""
+        return self.parts.source
+
+    @cached_property
+    def imported(self) -> Imported:
+        """Read the teacher as it was."""
+        model = self.source.stage.model
+        return from_hf(Path(model) if model else demo_folder(), head=False)
+
+    def round(self, block: int, number: int) -> Path:
+        """Name the file of a round, counted from 1."""
+        return self.run.stage(self.training).folder / str(block) / f"round-{number}.json"
 
     def mark(self, effort: Mapping[str, Any] | None = None) -> str:
         """Name the compression, the seed, and how much is done: rows of another compression or effort do not count.
 
         A compression is known by what came out too: measured times decide who stays in a bin.
         """
-        folders = Folders(self.out)
-        tables = sorted(folders.table(0).parent.parent.glob(f"*/{folders.table(0).name}"))
-        told = [read_json(path) for path in (self.out / RECORD, folders.plan, folders.latency, *tables)]
-        digest = hashlib.sha256(json.dumps([*told, dict(effort or {})], sort_keys=True).encode()).hexdigest()
-        return f"{digest[:12]}/{self.seed}"
+        record = read_json(self.out / RUN)
+        tables = sorted(self.out.glob(f"*/*/{TABLE}"))
+        told = [read_json(path) for path in (self.out / PLAN, *self.out.glob(f"*/{TIMES}"), *tables)]
+        facts = [record["pipeline"], record["contents"], *told, dict(effort or {})]
+        return f"{hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]}/{self.seed}"
 
     def kept(self, name: str, effort: Mapping[str, Any]) -> Path:
         """Name a file of weights beside the results, in a folder of the same compression, seed and effort."""
@@ -99,17 +130,12 @@ class Bench:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    @cached_property
-    def tables(self) -> list[list[tuple[Chain, float]]]:
-        """Read the table of each block."""
-        return self.selection.tables()
-
-    @cached_property
-    def networks(self) -> list[BlockNetwork]:
-        """Read the weights of each block."""
-        return self.selection.networks()
+    @property
+    def tables(self) -> list[Table]:
+        """Give the table of each block."""
+        return self.parts.trained.tables
 
     @cached_property
     def blocks(self) -> Blocks:
         """Give the tables that chains are chosen from."""
-        return blocks_of(self.selection.costs, self.selection.prepared.losses, self.tables)
+        return self.parts.table

@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from formwright.arch.card import Card
-from formwright.compress.blockwise.choices import least_of
-from formwright.compress.blockwise.rows import read_rows
-from formwright.compress.blockwise.sizes import LATENCY, PARAMS
 from formwright.core.rng import derive
-from formwright.nn.latency_table import quick
-from formwright.search.block_choice import Assembly
-from formwright.search.shrinking import bins
+from formwright.nn.part_latency import quick
+from formwright.pipeline.blocks_choose import least_of
+from formwright.search.block_choice import Assembly, bins
+from formwright.search.model_sizes import LATENCY, PARAMS
 from formwright.space.zoo.chains import Chain, chain_card
 from formwright.supernet.blockwise import given
+from formwright.supernet.chain_rows import read_rows
+from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.loop import train
-from formwright.train.recipe import Recipe
 from nas_bert_kit.bench import Bench, Row
 
 
@@ -27,7 +26,7 @@ def drawn(bench: Bench, number: int) -> Assembly:
 
 def additive(bench: Bench, number: int) -> Row:
     """Compare the sum of a chain's losses with how far the whole is from the teacher."""
-    choice = bench.selection.choice(drawn(bench, number), bench.tables, bench.networks)
+    choice = bench.parts.choice(drawn(bench, number))
     return {"loss": choice.loss, "distance": choice.distance, "params": choice.costs[PARAMS]}
 
 
@@ -37,22 +36,22 @@ def timed(bench: Bench, number: int) -> Row:
     All are measured in turns, so that a busy moment of the machine does not fall on one of them alone.
     """
     found = [drawn(bench, one) for one in range(number)]
-    measured = least_of(quick(bench.selection.started.longest), [_card(bench, one) for one in found])
+    measured = least_of(quick(bench.source.longest), [_card(bench, one) for one in found])
     both = zip(found, measured, strict=True)
     return {"times": [{"added": one.costs[LATENCY], "measured": time} for one, time in both]}
 
 
 def _card(bench: Bench, assembly: Assembly) -> Card:
     blocks = [table[place][0] for table, place in zip(bench.tables, assembly.chosen[1:], strict=True)]
-    menu = bench.selection.started.menu
+    menu = bench.source.menu
     return chain_card(menu, menu.embeddings[assembly.chosen[0]], blocks)
 
 
 def pairs(bench: Bench, block: int, number: int) -> list[tuple[Chain, Chain]]:
     """Pair chains that the first round kept with chains that it dropped from the same bin."""
-    rows = read_rows(bench.selection.folders.round(block, 1))
-    costs = [[bench.selection.costs.chain(chain)[name] for name in (PARAMS, LATENCY)] for chain, _ in rows]
-    cells = bins(costs, bench.job.method.bins)
+    rows = read_rows(bench.round(block, 1))
+    costs = [[bench.parts.costs.chain(chain)[name] for name in (PARAMS, LATENCY)] for chain, _ in rows]
+    cells = bins(costs, bench.training.bins)
     found = []
     for cell in np.unique(cells):
         here = [row for row, own in zip(rows, cells, strict=True) if own == cell and len(row[0].operations) > 1]
@@ -64,11 +63,10 @@ def pairs(bench: Bench, block: int, number: int) -> list[tuple[Chain, Chain]]:
 
 def alone(bench: Bench, block: int, chain: Chain, steps: int) -> Row:
     """Train one chain by itself, from fresh weights, and judge it."""
-    training = bench.selection.training(block)
-    network = training.network()
+    source, training = bench.source, bench.training
+    network = training.network(source, bench.parts.fitted.bases, block)
     network.alive, network.paths = (chain,), 1
-    method = bench.job.method
-    recipe = Recipe(steps, method.batch, method.learning_rate, decay="cosine", seed=bench.seed)
-    train(network, bench.selection.started.stream(bench.seed), given, recipe)
-    (loss,) = network.losses([chain], bench.selection.started.held_batches(6))
+    recipe = Hyperparameters(steps, source.stage.batch, training.learning_rate, decay="cosine", seed=bench.seed)
+    train(network, source.stream(bench.seed), given, recipe)
+    (loss,) = network.losses([chain], source.held_batches(6))
     return {"loss": loss, "width": chain.width, "operations": list(chain.operations)}

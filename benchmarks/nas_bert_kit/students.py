@@ -10,24 +10,24 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save
 
-from formwright.compress.blockwise.sizes import PARAMS, Size
 from formwright.core.files import write_whole
 from formwright.cost import params, params_body
 from formwright.nn.build import initialise
-from formwright.nn.latency_table import quick
+from formwright.nn.part_latency import quick
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Transformer
+from formwright.search.model_sizes import PARAMS, Size
 from formwright.space.zoo.chains import Chain, Menu, chain_card
 from formwright.supernet.blockwise import fill_norms, given
 from formwright.tasks import load_task
-from formwright.tasks.shorten import shortened
+from formwright.tasks.task import shortened
 from formwright.train.distil import Mix, Teaching
 from formwright.train.fit import Training, fit, fresh_model, with_weights
-from formwright.train.imported import task_model
+from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.judge import judge
 from formwright.train.loop import train
 from formwright.train.prepare import Prepared, prepare
-from formwright.train.recipe import Recipe
+from formwright.train.task_head import task_model
 from nas_bert_kit.bench import Bench, Row
 
 _TEACHERS_RATE, _STUDENTS_RATE = 5e-5, 3e-4
@@ -67,11 +67,11 @@ def of_berts_shape(menu: Menu, limit: float, *, square: bool = False) -> Whole:
 @cache
 def rivals(bench: Bench, name: str) -> dict[str, Whole]:
     """Give the chains of BERT's shape within a size, and the best found with at most the parameters of the first."""
-    started = bench.selection.started
-    limit = Size.parse(name).limits.get(PARAMS) or bench.selection.chosen()[name].costs[PARAMS]
-    plain, square = (of_berts_shape(started.menu, limit, square=square) for square in (False, True))
-    within = Size(name, {PARAMS: params(chain_card(started.menu, *plain))})
-    few = bench.selection.compared(within, bench.blocks, bench.tables, bench.networks, quick(started.longest))
+    menu = bench.source.menu
+    limit = Size.parse(name).limits.get(PARAMS) or bench.run.artifact(bench.choices)[name].costs[PARAMS]
+    plain, square = (of_berts_shape(menu, limit, square=square) for square in (False, True))
+    within = Size(name, {PARAMS: params(chain_card(menu, *plain))})
+    few = bench.choices.compared(within, bench.parts, quick(bench.source.longest))
     found = few[0].table, few[0].blocks
     return {"found": found, "found-fresh": found, "bert": plain, "bert-square": square}
 
@@ -81,16 +81,16 @@ def taught(bench: Bench, name: str, whole: Whole, steps: int, *, fresh: bool) ->
 
     What is fresh begins as blocks begin, and keeps the fitted embedding and the joints.
     """
-    student = bench.selection.student(*whole, bench.networks)
+    student = bench.parts.student(*whole)
     path = bench.kept(f"{name}-{student.model.card.digest[:12]}.safetensors", {"steps": steps})
     if path.is_file():
         student.model.load_state_dict(load_file(path))
         return student.model
     if fresh:
         _begin_anew(student.model, whole[1], bench)
-    method = bench.job.method
-    recipe = Recipe(steps, method.batch, method.student_rate, decay="cosine", seed=bench.seed)
-    train(student, bench.selection.started.stream(bench.seed), given, recipe)
+    batch, rate = bench.source.stage.batch, bench.students.learning_rate
+    recipe = Hyperparameters(steps, batch, rate, decay="cosine", seed=bench.seed)
+    train(student, bench.source.stream(bench.seed), given, recipe)
     write_whole(path, save(student.model.state_dict()))
     return student.model
 
@@ -100,7 +100,7 @@ def _begin_anew(model: Transformer, blocks: Sequence[Chain], bench: Bench) -> No
     initialise(model.encoder.layers, torch.Generator().manual_seed(bench.seed), "bert")
     norms = [
         basis.norm(block.width)
-        for block, basis in zip(blocks, bench.selection.prepared.bases[1:], strict=True)
+        for block, basis in zip(blocks, bench.parts.fitted.bases[1:], strict=True)
         for _ in block.operations
     ]
     for layer, norm in zip(model.encoder.layers, norms, strict=True):
@@ -119,14 +119,14 @@ class Lesson:
     @cached_property
     def prepared(self) -> Prepared:
         """Read the task as the teacher reads it."""
-        found, started = shortened(load_task(self.task, self.data), self.effort.rows), self.bench.selection.started
-        return prepare(found, started.imported.card, self.effort.length, started.tokeniser)
+        found, source = shortened(load_task(self.task, self.data), self.effort.rows), self.bench.source
+        return prepare(found, source.card, self.effort.length, source.tokeniser)
 
     @cached_property
     def teacher(self) -> tuple[Teaching, Row]:
         """Fine-tune the teacher, or read it where that was done before, and tell its score."""
         training, name = self._training(_TEACHERS_RATE), self.task.replace("/", "-")
-        model = task_model(self.bench.selection.started.imported, self.prepared, training)
+        model = task_model(self.bench.imported, self.prepared, training)
         # the text on which students are taught is nothing to the teacher
         path = self.bench.kept(f"teacher-{Path(name).stem}.safetensors", asdict(replace(self.effort, steps=0)))
         if path.is_file():
@@ -147,7 +147,7 @@ class Lesson:
         return {"score": trained.metrics[self.prepared.task.metric], "params": params(student.card)}
 
     def _training(self, rate: float) -> Training:
-        batch = self.bench.job.method.batch
+        batch = self.bench.source.stage.batch
         steps = max(1, round(self.effort.epochs * len(self.prepared.train.examples) / batch))
-        recipe = Recipe(steps, batch, rate, seed=self.bench.seed)
-        return Training(recipe, self.effort.length, Settings(dropout=0.1), device=self.bench.job.device)
+        recipe = Hyperparameters(steps, batch, rate, seed=self.bench.seed)
+        return Training(recipe, self.effort.length, Settings(dropout=0.1), device=self.bench.source.stage.device)

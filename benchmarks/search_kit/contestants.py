@@ -19,7 +19,7 @@ from formwright.core.protocols import Design
 from formwright.core.records import Budget, History, Observation, Request, Trial
 from formwright.core.rng import derive
 from formwright.search import make_searcher
-from formwright.search.slots import Slot, compose, slots
+from formwright.search.categorical import Slot, compose, slots
 from search_kit.problem import FULL, GOALS, Problem
 
 Contestant = Callable[[Problem, int, int], History]

@@ -20,7 +20,7 @@ import optuna
 from formwright.core.records import History, Observation, Request, Trial
 from formwright.core.rng import derive
 from formwright.search import make_searcher
-from formwright.search.slots import Slot, compose
+from formwright.search.categorical import Slot, compose
 from formwright.study.replay import Followed
 from formwright.study.stop import Stop
 from formwright.study.store import Store

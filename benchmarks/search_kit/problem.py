@@ -17,7 +17,7 @@ from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, DynamicConvolution, Mixer, Transform
 from formwright.core.records import History, Objective, Observation, Request, Spent
 from formwright.cost import params
-from formwright.search.fronts import hypervolume
+from formwright.search.scores import hypervolume
 from formwright.space import Case, Choice, Fields, Record, Repeat, Space, Switch
 
 GOALS = (Objective("accuracy", "max"), Objective("params", "min"))

@@ -10,8 +10,21 @@ from typing import TYPE_CHECKING, Any
 from formwright.core.after_import import after_import
 
 if TYPE_CHECKING:
+    from formwright import recipes as recipes
+    from formwright.api import Study as Study
+    from formwright.api import compress as compress
+    from formwright.api import resume as resume
+    from formwright.api import run as run
+    from formwright.api import search as search
+    from formwright.api import train as train
     from formwright.arch.card import Card as Card
     from formwright.core.errors import FormwrightError as FormwrightError
+    from formwright.pipeline.pipeline import Pipeline as Pipeline
+    from formwright.result import Result as Result
+    from formwright.space.combinators import Choice as Choice
+    from formwright.space.combinators import Record as Record
+    from formwright.space.combinators import Switch as Switch
+    from formwright.space.repeat import Repeat as Repeat
     from formwright.space.space import Space as Space
     from formwright.space.zoo import load_card as load_card
     from formwright.space.zoo import load_space as load_space
@@ -20,15 +33,48 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Card": "formwright.arch.card",
+    "Choice": "formwright.space.combinators",
     "FormwrightError": "formwright.core.errors",
+    "Pipeline": "formwright.pipeline.pipeline",
+    "Record": "formwright.space.combinators",
+    "Repeat": "formwright.space.repeat",
+    "Result": "formwright.result",
     "Space": "formwright.space.space",
+    "Study": "formwright.api",
+    "Switch": "formwright.space.combinators",
+    "compress": "formwright.api",
     "load_card": "formwright.space.zoo",
     "load_space": "formwright.space.zoo",
+    "resume": "formwright.api",
+    "run": "formwright.api",
 }
-__all__ = ["Card", "FormwrightError", "Space", "__version__", "load_card", "load_space"]
+_PACKAGES = ("recipes", "search", "train")  # the last two are functions as well
+__all__ = [
+    "Card",
+    "Choice",
+    "FormwrightError",
+    "Pipeline",
+    "Record",
+    "Repeat",
+    "Result",
+    "Space",
+    "Study",
+    "Switch",
+    "__version__",
+    "compress",
+    "load_card",
+    "load_space",
+    "recipes",
+    "resume",
+    "run",
+    "search",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

@@ -3,15 +3,7 @@
 from dataclasses import replace
 
 from numpy.random import Generator
-from tests.arch.random_ops import (
-    ACTIVATIONS,
-    WIDTHS,
-    chance,
-    pick,
-    random_branch_operation,
-    random_cross,
-    random_mixer,
-)
+from tests.arch.random_ops import ACTIVATIONS, WIDTHS, chance, pick, random_branch_operation, random_cross, random_mixer
 
 from formwright.arch.card import Card
 from formwright.arch.check import has_relative, operations
@@ -72,8 +64,7 @@ def random_stack(
 def _on_a_grid(layer: Layer) -> Layer:
     """Give the attention of a block relative positions of two axes, if it has any."""
     if isinstance(layer, Block) and isinstance(layer.mixer, Attention) and layer.mixer.relative is not None:
-        relative = replace(layer.mixer.relative, axes=2, rows=6)
-        return replace(layer, mixer=replace(layer.mixer, relative=relative))
+        return replace(layer, mixer=replace(layer.mixer, relative=replace(layer.mixer.relative, axes=2, rows=6)))
     return layer
 
 

@@ -16,8 +16,7 @@ from formwright.arch.primitives import COMMUTATIVE, INPUTS, Term
 def rewritten(card: Card, rng: Generator) -> Card:
     """Draw another card of the same graph: order, names and the division into layers are free."""
     encoder = card.encoder and rewritten_stack(card.encoder, rng, _layers_read(card))
-    decoder = card.decoder and rewritten_stack(card.decoder, rng, 0)
-    return replace(card, encoder=encoder, decoder=decoder)
+    return replace(card, encoder=encoder, decoder=card.decoder and rewritten_stack(card.decoder, rng, 0))
 
 
 def rewritten_stack(stack: Stack, rng: Generator, kept: int) -> Stack:

@@ -84,37 +84,33 @@ BROKEN: dict[str, tuple[dict[str, Stack], str, str]] = {
     "relative positions that nobody holds": (
         encoder(PLAIN, positions="relative"),
         "encoder.embedding.positions",
-        "is 'relative', but no layer holds relative positions; say 'none'",
+        "is 'relative' ... 'none'",
     ),
     "relative positions that are denied": (
         encoder(PLAIN, RELATIVE, positions="none"),
         "encoder.embedding.positions",
-        "is 'none', but a layer holds relative positions; say 'relative'",
+        "is 'none' ... 'relative'",
     ),
     "frames with relative positions denied": (
         {"encoder": Stack(FrameEmbedding(40, 32, positions="none"), (RELATIVE,))},
         "encoder.embedding.positions",
-        "is 'none', but a layer holds relative positions; say 'relative'",
+        "is 'none' ... 'relative'",
     ),
     "causal transform": (
         encoder(PLAIN, DCT, causal=True),
         "encoder.layers[1].mixer",
-        "is transform, which sees the whole sentence and cannot be causal",
+        "is transform ... cannot be causal",
     ),
     "causal op graph": (
         {"decoder": stack(INVENTED, causal=True)},
         "decoder.layers[0].mixer",
-        "is op-graph, which sees the whole sentence and cannot be causal",
+        "is op-graph ... cannot be causal",
     ),
-    "cross-attention in an encoder": (
-        encoder(PLAIN, ATTENDING),
-        "encoder.layers[1].cross",
-        "attends to an encoder, but none stands below it",
-    ),
+    "cross-attention in an encoder": (encoder(PLAIN, ATTENDING), "encoder.layers[1].cross", "attends to an encoder"),
     "cross-attention without an encoder": (
         {"decoder": stack(Cell(32, (Junction(Branch(0, CrossAttention(2, 16), 32)),)), causal=True)},
         "decoder.layers[0].junctions[0].left.operation",
-        "attends to an encoder, but none stands below it",
+        "attends to an encoder",
     ),
     "cross-attention to too many layers": (
         seq2seq(ATTENDING_CELL, PLAIN),
@@ -147,7 +143,7 @@ BROKEN: dict[str, tuple[dict[str, Stack], str, str]] = {
     "identity that changes the width": (
         cell(Junction(Branch(0, Convolution(), 16)), Junction(Branch(1, Identity(), 32))),
         "encoder.layers[0].junctions[1].left.width",
-        "is 32, but identity hands on the width 16 of state 1",
+        "is 32 ... identity ... width 16 of state 1",
     ),
     "lightweight heads of a branch": (
         cell(Junction(DENSE, Branch(0, LightweightConvolution(3, 5), 64))),
@@ -170,7 +166,9 @@ BROKEN: dict[str, tuple[dict[str, Stack], str, str]] = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_rule_is_the_only_fault_and_says_where(name: str) -> None:
     stacks, where, what = BROKEN[name]
-    assert faults_of(stacks) == [(where, what)]
+    ((place, told),) = faults_of(stacks)
+    assert place == where
+    assert all(fact in told for fact in what.split(" ... "))
 
 
 def test_all_faults_of_all_parts_are_listed_at_once() -> None:
@@ -200,21 +198,6 @@ def test_relative_positions_may_stand_beside_others(positions: Literal["learned"
     assert Card(stack(PLAIN, RELATIVE, positions=positions)).encoder is not None
 
 
-def test_legal_neighbours_of_the_rules() -> None:
-    assert Card(**seq2seq(ATTENDING_CELL, NARROW, PLAIN, PLAIN)).family == "encoder-decoder"  # type: ignore[arg-type]
-    assert Card(stack(DCT, INVENTED)).family == "encoder"
-    assert Card(stack(Block(32, Transform("dft", RelativeAttention(2, 16, 9))), positions="relative")).pooler is False
-    assert Card(**cell(Junction(Branch(0, LightweightConvolution(3, 4), 64)))).output_width == 64  # type: ignore[arg-type]
-
-
-def test_every_operation_and_branch_is_visited() -> None:
-    assert [place for place, _ in operations(ATTENDING)] == ["mixer", "cross"]
-    assert [place for place, _ in operations(PLAIN)] == ["mixer"]
-    assert [place for place, _ in branches(ATTENDING_CELL)] == ["junctions[0].left", "junctions[0].right"]
-    places = [place for place, _ in operations(Cell(32, (Junction(DENSE), Junction(DENSE))))]
-    assert places == ["junctions[0].left.operation", "junctions[1].left.operation"]
-
-
 @pytest.mark.parametrize(
     ("operation", "relative"),
     [
@@ -230,28 +213,25 @@ def test_relative_positions_are_found_in_an_operation(operation: Operation, rela
     assert has_relative(operation) is relative
 
 
-def test_random_cards_are_legal_and_cover_every_family() -> None:
+def test_random_cards_and_neighbours_of_the_rules_are_legal() -> None:
+    assert Card(**seq2seq(ATTENDING_CELL, NARROW, PLAIN, PLAIN)).family == "encoder-decoder"  # type: ignore[arg-type]
+    assert Card(stack(DCT, INVENTED)).family == "encoder"
+    assert Card(stack(Block(32, Transform("dft", RelativeAttention(2, 16, 9))), positions="relative")).pooler is False
+    assert Card(**cell(Junction(Branch(0, LightweightConvolution(3, 4), 64)))).output_width == 64  # type: ignore[arg-type]
     rng = derive(0, "cards")
-    families = {random_card(rng).family for _ in range(60)}
-    assert families == {"encoder", "decoder", "encoder-decoder", "vision"}
+    assert {random_card(rng).family for _ in range(60)} == {"encoder", "decoder", "encoder-decoder", "vision"}
+    assert [place for place, _ in operations(ATTENDING)] == ["mixer", "cross"]
+    assert [place for place, _ in operations(PLAIN)] == ["mixer"]
+    assert [place for place, _ in branches(ATTENDING_CELL)] == ["junctions[0].left", "junctions[0].right"]
+    places = [place for place, _ in operations(Cell(32, (Junction(DENSE), Junction(DENSE))))]
+    assert places == ["junctions[0].left.operation", "junctions[1].left.operation"]
 
 
-def test_a_layer_without_parts_keeps_the_width_below_it() -> None:
-    layers = (Block(32, Attention(2, 16)), Block(16, Identity()), Block(32, Attention(2, 16)))
-    with pytest.raises(IllegalDesign) as caught:
-        Card(encoder=Stack(TokenEmbedding(9, 32), layers))
-    assert [fault.where for fault in caught.value.faults] == ["encoder.layers[1].width"]
-    assert "keeps the width 32" in str(caught.value)
-
-
-def test_relative_positions_of_two_axes_need_patches() -> None:
+def test_relative_positions_have_the_axes_of_their_input() -> None:
     block = Block(32, Attention(2, 16, relative=Relative(6, axes=2)))
-    with pytest.raises(IllegalDesign, match="they need patches"):
+    with pytest.raises(IllegalDesign, match="need patches"):
         Card(encoder=Stack(TokenEmbedding(9, 32), (block,)))
     assert Card(encoder=Stack(PatchEmbedding(8, 4, 32), (block,))).family == "vision"
-
-
-def test_a_convolution_holds_relative_positions_of_one_axis_for_keys() -> None:
     block = Block(32, DynamicConvolution(3, 2, 16, Relative(6, values=True)))
     with pytest.raises(IllegalDesign, match="must have one axis and no values"):
         Card(encoder=Stack(TokenEmbedding(9, 32), (block,)))
@@ -273,7 +253,12 @@ def test_sizes_of_designs_made_in_python_are_checked(layer: Block, where: str) -
     assert f"encoder.layers[0].{where}" in [fault.where for fault in caught.value.faults] or layer.width < 0
 
 
-def test_a_layer_has_a_limited_number_of_parts() -> None:
+def test_layers_without_parts_and_with_too_many() -> None:
+    layers = (Block(32, Attention(2, 16)), Block(16, Identity()), Block(32, Attention(2, 16)))
+    with pytest.raises(IllegalDesign) as caught:
+        Card(encoder=Stack(TokenEmbedding(9, 32), layers))
+    assert [fault.where for fault in caught.value.faults] == ["encoder.layers[1].width"]
+    assert "keeps the width 32" in str(caught.value)
     stack = Stack(TokenEmbedding(9, 32), (Block(32, Attention(2, 16), (32,) * 64),))
     assert Card(encoder=stack).encoder == stack
     with pytest.raises(IllegalDesign, match=r"layers\[0\]\.feed_forward: has 65 widths; at most 64 are allowed"):

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from tests.arch.random_cards import random_card
 
 from formwright.arch.card import Card
-from formwright.arch.compute_blocks import ComputeBlock, Kind, blocks_of
+from formwright.arch.compute_blocks import INPUT, OUTPUT, BlockKind, BlockOrder, ComputeBlock, blocks_of
+from formwright.arch.graph import segment
 from formwright.arch.layers import Block, Branch, Cell, Junction
 from formwright.arch.ops import (
     Attention,
@@ -22,56 +23,57 @@ from formwright.arch.ops import (
     SeparableConvolution,
     Transform,
 )
-from formwright.arch.segment import segment
 from formwright.core.rng import derive
-from formwright.space.zoo import load_card
+from formwright.space.zoo import load_card, load_space
 
-ADD_NORM = ComputeBlock(Kind.ADD_NORM)
+ADD_NORM = ComputeBlock(BlockKind.ADD_NORM)
 WORDS = {
-    "add norm": Kind.ADD_NORM,
-    "add": Kind.ADD,
-    "norm": Kind.NORM,
-    "multiply": Kind.MULTIPLY,
-    "concatenate": Kind.CONCATENATE,
-    "identity": Kind.IDENTITY,
-    "project": Kind.PROJECTION,
-    "feed-forward": Kind.FEED_FORWARD,
-    "gated-linear-unit": Kind.GATED_LINEAR_UNIT,
-    "transform": Kind.TRANSFORM,
-    "attention": Kind.ATTENTION,
-    "cross-attention": Kind.CROSS_ATTENTION,
-    "lightweight-convolution": Kind.LIGHTWEIGHT_CONVOLUTION,
-    "separable-convolution": Kind.SEPARABLE_CONVOLUTION,
-    "dynamic-convolution": Kind.DYNAMIC_CONVOLUTION,
+    "add norm": BlockKind.ADD_NORM,
+    "add": BlockKind.ADD,
+    "norm": BlockKind.NORM,
+    "multiply": BlockKind.MULTIPLY,
+    "concatenate": BlockKind.CONCATENATE,
+    "identity": BlockKind.IDENTITY,
+    "project": BlockKind.PROJECTION,
+    "feed-forward": BlockKind.FEED_FORWARD,
+    "gated-linear-unit": BlockKind.GATED_LINEAR_UNIT,
+    "transform": BlockKind.TRANSFORM,
+    "attention": BlockKind.ATTENTION,
+    "cross-attention": BlockKind.CROSS_ATTENTION,
+    "lightweight-convolution": BlockKind.LIGHTWEIGHT_CONVOLUTION,
+    "separable-convolution": BlockKind.SEPARABLE_CONVOLUTION,
+    "dynamic-convolution": BlockKind.DYNAMIC_CONVOLUTION,
 }
 
 
-def kinds_of_label(label: str, primitive: bool) -> set[Kind]:
+def kinds_of_label(label: str, primitive: bool) -> set[BlockKind]:
     """Say which kinds a node of a segment may be, from the words its label begins with."""
     first, *rest = label.split(" ")
     if primitive:
-        return {Kind.PRIMITIVE}
+        return {BlockKind.PRIMITIVE}
     if first == "convolution":
-        return {Kind.DENSE, Kind.CONVOLUTION}
+        return {BlockKind.DENSE, BlockKind.CONVOLUTION}
     return {WORDS["add norm" if first == "add" and rest[0] == "norm" else first]}
 
 
 @given(st.integers(0, 10**9))
 def test_blocks_are_the_nodes_of_the_segment_in_its_order(seed: int) -> None:
-    card = random_card(derive(seed, "blocks"))
-    for stack in card.stacks:
+    for stack in random_card(derive(seed, "blocks")).stacks:
         for layer in stack.layers:
             labels, blocks = segment(layer).labels[1:], blocks_of(layer)
             assert len(labels) == len(blocks)
             for label, block in zip(labels, blocks, strict=True):
-                assert block.kind in kinds_of_label(label, block.kind is Kind.PRIMITIVE)
-                assert block.kind is not Kind.PRIMITIVE or block.detail == label.split(" ")[0]
+                assert block.kind in kinds_of_label(label, block.kind is BlockKind.PRIMITIVE)
+                assert block.kind is not BlockKind.PRIMITIVE or block.detail == label.split(" ")[0]
 
 
 def test_a_head_is_known_by_the_hidden_size_and_not_by_the_number_of_heads() -> None:
     block = Block(128, Attention(2, 64, "wma", Relative(9)), (512, 1024), "relu")
-    head = ComputeBlock(Kind.ATTENTION, (128, 128, 128, 1))
-    feed_forward = [ComputeBlock(Kind.FEED_FORWARD, (512,), "relu"), ComputeBlock(Kind.FEED_FORWARD, (1024,), "relu")]
+    head = ComputeBlock(BlockKind.ATTENTION, (128, 128, 128, 1))
+    feed_forward = [
+        ComputeBlock(BlockKind.FEED_FORWARD, (512,), "relu"),
+        ComputeBlock(BlockKind.FEED_FORWARD, (1024,), "relu"),
+    ]
     assert blocks_of(block) == (head, head, ADD_NORM, *feed_forward, ADD_NORM)
     more = replace(block, mixer=Attention(4, 32, "wma"), feed_forward=())
     assert blocks_of(more) == (head, head, head, head, ADD_NORM)
@@ -80,17 +82,13 @@ def test_a_head_is_known_by_the_hidden_size_and_not_by_the_number_of_heads() -> 
 def test_norms_before_the_parts_are_blocks_of_their_own() -> None:
     block = Block(16, Transform("dct"), norm="pre", cross=CrossAttention(1, 8, 2))
     assert blocks_of(block) == (
-        ComputeBlock(Kind.NORM),
-        ComputeBlock(Kind.TRANSFORM, (16, 16, 0, 1)),
-        ComputeBlock(Kind.ADD),
-        ComputeBlock(Kind.NORM),
-        ComputeBlock(Kind.CROSS_ATTENTION, (16, 16, 8, 2)),
-        ComputeBlock(Kind.ADD),
+        ComputeBlock(BlockKind.NORM),
+        ComputeBlock(BlockKind.TRANSFORM, (16, 16, 0, 1)),
+        ComputeBlock(BlockKind.ADD),
+        ComputeBlock(BlockKind.NORM),
+        ComputeBlock(BlockKind.CROSS_ATTENTION, (16, 16, 8, 2)),
+        ComputeBlock(BlockKind.ADD),
     )
-
-
-def test_an_empty_layer_has_no_block() -> None:
-    assert blocks_of(Block(16, Identity())) == ()
 
 
 def test_the_primitives_of_an_attention_are_blocks_and_a_common_part_is_one() -> None:
@@ -106,9 +104,9 @@ def test_a_cell_has_a_block_for_each_branch_and_joint() -> None:
     swish = Branch(0, Convolution(1), 32, norm=True, activation="swish")
     cell = Cell(16, (Junction(swish, Branch(0, Identity(), 16), "concatenate"), Junction(Branch(1, Convolution(3), 8))))
     assert blocks_of(cell) == (
-        ComputeBlock(Kind.DENSE, (16, 32), "norm swish"),
-        ComputeBlock(Kind.CONCATENATE),
-        ComputeBlock(Kind.CONVOLUTION, (48, 8, 3), "no norm no activation"),
+        ComputeBlock(BlockKind.DENSE, (16, 32), "norm swish"),
+        ComputeBlock(BlockKind.CONCATENATE),
+        ComputeBlock(BlockKind.CONVOLUTION, (48, 8, 3), "no norm no activation"),
     )
 
 
@@ -139,3 +137,40 @@ def test_published_designs_have_blocks(name: str) -> None:
     card: Card = load_card(name)
     for stack in card.stacks:
         assert all(len(blocks_of(layer)) == len(segment(layer).labels) - 1 > 0 for layer in stack.layers)
+
+
+def heads(kind: BlockKind, widths: tuple[int, int], options: tuple[int, int]) -> list[ComputeBlock]:
+    return [ComputeBlock(kind, (width, width, width, option)) for width in widths for option in options]
+
+
+@pytest.mark.parametrize(
+    ("name", "widths", "feed_forward"),
+    [
+        ("flexibert", (128, 256), (512, 1024)),
+        ("flexibert-s1star", (128, 256), (512, 1024)),
+        ("flexibert-nano", (32, 64), (64, 128)),
+    ],
+)
+def test_the_order_is_that_of_flexiberts_authors(name, widths, feed_forward) -> None:
+    space, rng = load_space(name), derive(0, "order")
+    order = BlockOrder.of([space.card(space.sample(rng)) for _ in range(200)])
+    assert order.blocks == (
+        INPUT,
+        OUTPUT,
+        ComputeBlock(BlockKind.ADD_NORM),
+        *(ComputeBlock(BlockKind.FEED_FORWARD, (width,), "gelu") for width in feed_forward),
+        *heads(BlockKind.TRANSFORM, widths, (0, 1)),  # dft, dct
+        *heads(BlockKind.ATTENTION, widths, (0, 1)),  # sdp, wma
+        *heads(BlockKind.DYNAMIC_CONVOLUTION, widths, (5, 9)),
+    )
+    assert [order.rank(block) for block in order.blocks] == list(range(17))
+
+
+def test_unknown_and_missing_blocks() -> None:
+    assert blocks_of(Block(16, Identity())) == ()
+    known = tuple(ComputeBlock(BlockKind.FEED_FORWARD, (width,), "gelu") for width in (64, 128))
+    order = BlockOrder((INPUT, OUTPUT, *known))
+    assert order.rank(ComputeBlock(BlockKind.FEED_FORWARD, (100,), "gelu")) == order.rank(known[0]) == 2
+    assert order.rank(ComputeBlock(BlockKind.ATTENTION, (9, 9, 9, 0))) == order.rank(known[1]) == 3
+    assert order.rank(ComputeBlock(BlockKind.ADD_NORM)) == order.rank(OUTPUT) == 1
+    assert BlockOrder.of([]).blocks == (INPUT, OUTPUT)

@@ -1,16 +1,60 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 from tests.arch.random_cards import random_card
 
-from formwright.arch.block_order import BlockOrder
 from formwright.arch.card import Card
-from formwright.arch.compute_blocks import blocks_of
+from formwright.arch.compute_blocks import BlockOrder, blocks_of
 from formwright.arch.graph import graph_of
-from formwright.arch.layer_counts import UNIT, LayerCounts
-from formwright.arch.layer_lists import LayerLists
-from formwright.arch.layers import Layer
+from formwright.arch.layer_counts import UNIT, Floats, LayerCounts, LayerLists, manhattan, manhattan_pairs
+from formwright.arch.layers import Block, Layer, Stack, TokenEmbedding
+from formwright.arch.ops import Attention
 from formwright.core.rng import derive
+
+A, B, C = (Block(16, Attention(heads, 8)) for heads in (1, 2, 3))
+
+
+def drawn(seed: int, rows: int, columns: int, width: int) -> tuple[Floats, Floats, Floats]:
+    rng = derive(seed, "manhattan")
+    counts = rng.integers(0, rng.integers(1, 9, size=width), size=(rows + columns, width)).astype(np.float32)
+    counts += rng.integers(0, 3, size=width).astype(np.float32)
+    return counts[:rows], counts[rows:], rng.integers(0, 20, size=width).astype(np.float32)
+
+
+@given(st.integers(0, 10**9), st.integers(0, 7), st.integers(0, 7), st.integers(1, 9))
+def test_it_agrees_with_scipy_exactly(seed: int, rows: int, columns: int, width: int) -> None:
+    left, right, weights = drawn(seed, rows, columns, width)
+    found = manhattan(left, right, weights)
+    assert found.dtype == np.float32
+    assert np.array_equal(found, cdist(left * weights, right * weights, "cityblock"))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 50])
+def test_pairs_are_the_diagonal(rows: int) -> None:
+    left, right, weights = drawn(1, rows, rows, 6)
+    assert np.array_equal(manhattan_pairs(left, right, weights), np.diag(manhattan(left, right, weights)))
+
+
+def stack(*layers: Layer, causal: bool = False) -> Stack:
+    return Stack(TokenEmbedding(9, 16), layers, causal=causal)
+
+
+def test_layers_are_listed_once_and_rows_done_in_strips() -> None:
+    left, right, weights = drawn(0, 1_100, 3, 5)
+    assert np.array_equal(manhattan(left, right, weights), cdist(left * weights, right * weights, "cityblock"))
+    cards = [Card(stack(A, B, A)), Card(decoder=stack(C, B, causal=True)), Card(stack(B))]
+    lists = LayerLists.of(cards)
+    named = [None, *lists.layers]
+    assert len(set(lists.layers)) == len(lists.layers) == 3
+    assert [[named[number] for number in row] for row in lists.encoders] == [[A, B, A], [None] * 3, [B, None, None]]
+    assert [[named[number] for number in row] for row in lists.decoders] == [[None, None], [C, B], [None, None]]
+    assert LayerLists.of([Card(stack(A)), Card(stack(B))]).decoders.shape == (2, 0)
+    empty = LayerLists.of([])
+    assert empty.layers == ()
+    assert empty.encoders.shape == empty.decoders.shape == (0, 0)
+    assert empty.encoders.dtype == np.intp
 
 
 def padded_difference(a: Layer, b: Layer, order: BlockOrder) -> int:

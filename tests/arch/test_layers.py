@@ -5,26 +5,12 @@ from typing import Literal
 import pytest
 from tests.arch.random_cards import random_cell
 
-from formwright.arch.layers import (
-    Block,
-    Branch,
-    Cell,
-    FrameEmbedding,
-    Junction,
-    PatchEmbedding,
-    Stack,
-    TokenEmbedding,
-)
+from formwright.arch.layers import Block, Branch, Cell, FrameEmbedding, Junction, PatchEmbedding, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, Convolution, Identity
 from formwright.core import codec
 from formwright.core.rng import derive
 
 DENSE = Convolution()
-
-
-def test_tables_are_as_wide_as_the_factorised_width() -> None:
-    assert TokenEmbedding(100, 64).table_width == 64
-    assert TokenEmbedding(100, 64, factorised=16).table_width == 16
 
 
 @pytest.mark.parametrize(
@@ -43,30 +29,22 @@ def test_a_junction_is_as_wide_as_what_it_joins(combine: Literal["add", "concate
     assert Junction(narrow, None, combine).width == 16
 
 
-def test_a_cell_lists_the_widths_of_its_states() -> None:
+def test_widths_of_tables_cells_and_projections() -> None:
+    assert TokenEmbedding(100, 64).table_width == 64
+    assert TokenEmbedding(100, 64, factorised=16).table_width == 16
     first = Junction(Branch(0, DENSE, 16), Branch(0, DENSE, 32), "concatenate")
-    second = Junction(Branch(1, DENSE, 8), Branch(0, Identity(), 64))
-    cell = Cell(64, (first, second))
-    assert cell.state_widths == (64, 48, 64)
-    assert cell.output_width == 64
+    cell = Cell(64, (first, Junction(Branch(1, DENSE, 8), Branch(0, Identity(), 64))))
+    assert (cell.state_widths, cell.output_width) == ((64, 48, 64), 64)
     assert Cell(64, (first,)).output_width == 48
-
-
-def test_projections_stand_between_unequal_widths_only() -> None:
     layers = [Block(width, Attention(2, 8)) for width in (32, 32, 64)]
     cell = Cell(64, (Junction(Branch(0, DENSE, 16)),))
     stack = Stack(TokenEmbedding(100, 32), (*layers, cell, layers[0]))
-    assert stack.projections == ((32, 64), (16, 32))
-    assert stack.output_width == 32
+    assert (stack.projections, stack.output_width) == (((32, 64), (16, 32)), 32)
     assert Stack(FrameEmbedding(40, 64), (cell,)).projections == ()
     assert Stack(FrameEmbedding(40, 64), (cell,)).output_width == 16
-
-
-def test_equal_layers_are_one_key() -> None:
     rng, again = derive(0, "cells"), derive(0, "cells")
     for _ in range(50):
         cell, same = random_cell(rng, 32), random_cell(again, 32)
         assert cell is not same
-        assert cell == same
-        assert {cell: "found"}[same] == "found"
+        assert (cell, {cell: "found"}[same]) == (same, "found")
         assert codec.read(Cell, codec.write(cell), "cell") == cell

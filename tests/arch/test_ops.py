@@ -6,14 +6,7 @@ from typing import Any, get_args
 import pytest
 from tests.arch.random_ops import random_attention_term, random_branch_operation, random_mixer
 
-from formwright.arch.ops import (
-    NEVER_CAUSAL,
-    OPERATIONS,
-    BranchOperation,
-    Mixer,
-    OpGraph,
-    Transform,
-)
+from formwright.arch.ops import NEVER_CAUSAL, OPERATIONS, BranchOperation, Mixer, OpGraph, Transform
 from formwright.arch.primitives import canonical
 from formwright.core import codec
 from formwright.core.errors import IllegalDesign
@@ -38,14 +31,10 @@ def nested(depth: int) -> list[Any]:
     return term
 
 
-def test_the_vocabulary_lists_every_operation_once() -> None:
+def test_the_vocabulary_holds_every_operation_once() -> None:
     assert set(OPERATIONS) == {*get_args(Mixer), *get_args(BranchOperation)}
-    names = [codec.header(operation)["type"] for operation in OPERATIONS]
-    assert len(set(names)) == len(OPERATIONS)
+    assert len({codec.header(operation)["type"] for operation in OPERATIONS}) == len(OPERATIONS)
     assert set(NEVER_CAUSAL) == {Transform, OpGraph}
-
-
-def test_random_operations_cover_the_vocabulary_and_survive_json() -> None:
     rng = derive(0, "operations")
     mixers = [random_mixer(rng, 32, causal=False) for _ in range(150)]
     branches = [random_branch_operation(rng, None) for _ in range(100)]
@@ -53,11 +42,6 @@ def test_random_operations_cover_the_vocabulary_and_survive_json() -> None:
     assert {kind.__name__ for kind in set(OPERATIONS) - found} == {"CrossAttention"}  # which needs an encoder
     for operation in (*mixers, *branches):
         assert codec.read(type(operation), codec.write(operation), "operation") == operation
-
-
-def test_equal_op_graphs_are_equal_values() -> None:
-    assert OpGraph(2, 4, ("add", "Q", ("neg", "K"))) == OpGraph(2, 4, ("add", ("neg", "K"), "Q"))
-    assert OpGraph(2, 4, ("add", "Q", "K")) != OpGraph(2, 4, ("add", "Q", "V"))
 
 
 def test_an_op_graph_holds_the_canonical_term() -> None:
@@ -69,11 +53,6 @@ def test_an_op_graph_holds_the_canonical_term() -> None:
         assert replace(graph, heads=2).term == graph.term
         assert set(graph.inputs) <= set("QKVP")
         assert all(repr(letter) in repr(term) for letter in graph.inputs)
-
-
-def test_json_of_an_op_graph_is_nested_lists() -> None:
-    graph = OpGraph(2, 4, ("matmul", ("softmax", ("matmul", "Q", ("transpose", "K"))), "V"))
-    assert codec.write(graph) == op_graph(["matmul", ["softmax", ["matmul", "Q", ["transpose", "K"]]], "V"])
 
 
 @pytest.mark.parametrize(
@@ -93,10 +72,11 @@ def test_an_illegal_term_is_refused(term: Any, where: str, what: str) -> None:
     assert faults_of(op_graph(term)) == [(where, what)]
 
 
-def test_the_deepest_legal_term_is_read() -> None:
+def test_op_graphs_are_values_and_nested_lists() -> None:
+    assert OpGraph(2, 4, ("add", "Q", ("neg", "K"))) == OpGraph(2, 4, ("add", ("neg", "K"), "Q"))
+    assert OpGraph(2, 4, ("add", "Q", "K")) != OpGraph(2, 4, ("add", "Q", "V"))
+    graph = OpGraph(2, 4, ("matmul", ("softmax", ("matmul", "Q", ("transpose", "K"))), "V"))
+    assert codec.write(graph) == op_graph(["matmul", ["softmax", ["matmul", "Q", ["transpose", "K"]]], "V"])
     assert codec.write(codec.read(OpGraph, op_graph(nested(64)), "card"))["term"] == nested(64)
-
-
-def test_a_term_is_data_and_never_code() -> None:
     ((where, _),) = faults_of(op_graph(["__import__('os').getcwd", "Q"]))
     assert where == """term: ("__import__('os').getcwd", 'Q')"""

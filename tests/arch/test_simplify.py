@@ -1,5 +1,3 @@
-"""Simplifying keeps values, shapes and inputs, and ends: a simplified term is as simple as it gets."""
-
 import numpy as np
 import pytest
 from numpy.random import Generator
@@ -11,7 +9,22 @@ from formwright.arch.graph import graph_digest
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import OpGraph
 from formwright.arch.primitives import INPUTS, Term, canonical, inputs_of, shape_of, size
-from formwright.arch.simplify import representative, simplified
+from formwright.arch.simplify import (
+    NEGATED,
+    PHASES,
+    TURNED,
+    Forms,
+    TermForm,
+    distance,
+    log_sigmoid,
+    odd,
+    representative,
+    scaled,
+    shifted,
+    simplified,
+    total,
+    wrapped,
+)
 from formwright.core.rng import derive
 from formwright.space.zoo import load_card
 from formwright.space.zoo.autobert_zero import SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER
@@ -46,16 +59,43 @@ EQUAL: dict[str, tuple[Term, Term]] = {
     ),
 }
 DIFFERENT: dict[str, tuple[Term, Term]] = {
-    "order of multiplication": (
-        ("matmul", PRODUCT, "V"),
-        ("matmul", "Q", ("matmul", ("transpose", "K"), "V")),
-    ),
+    "order of multiplication": (("matmul", PRODUCT, "V"), ("matmul", "Q", ("matmul", ("transpose", "K"), "V"))),
     "softmax over rows or columns": (("transpose", ("softmax", ("transpose", "Q"))), ("softmax", "Q")),
     "one minus in a distance": (("euclidean", ("neg", "Q"), "K"), ("euclidean", "Q", "K")),
     "a scaled similarity": (("cosine", ("scale", "Q"), "K"), ("cosine", "Q", "K")),
     "no odd function": (("logsigmoid", ("neg", "Q")), ("neg", ("logsigmoid", "Q"))),
     "twice the same": (("add", "Q", "Q"), "Q"),
 }
+
+
+def forms(letter: str) -> Forms:
+    return tuple(wrapped(phase, TermForm(0, letter)) for phase in PHASES)
+
+
+def terms(of: Forms) -> list[Term]:
+    return [form.term for form in of]
+
+
+def test_phases_and_scales() -> None:
+    assert terms(forms("Q")) == ["Q", ("neg", "Q"), ("transpose", "Q"), ("neg", ("transpose", "Q"))]
+    assert [form.weight for form in forms("Q")] == [0, 1, 1, 2]
+    for phase in PHASES:
+        assert shifted(shifted(forms("Q"), phase), phase) == forms("Q")
+    assert shifted(forms("Q"), NEGATED | TURNED)[0].term == ("neg", ("transpose", "Q"))
+    assert terms(scaled(forms("Q"), 2))[1] == ("scale", ("scale", ("neg", "Q")))
+    assert scaled(forms("Q"), 0) == forms("Q")
+
+
+def test_a_minus_stands_in_front_of_a_product() -> None:
+    right = shifted(forms("K"), TURNED)
+    turned = right, shifted(forms("Q"), TURNED)
+    product = odd("matmul", (forms("Q"), right), (shifted(right, TURNED), turned[1]))
+    assert terms(product) == [
+        ("matmul", "Q", ("transpose", "K")),
+        ("neg", ("matmul", "Q", ("transpose", "K"))),
+        ("matmul", "K", ("transpose", "Q")),
+        ("neg", ("matmul", "K", ("transpose", "Q"))),
+    ]
 
 
 @pytest.mark.parametrize("name", EQUAL)
@@ -76,7 +116,19 @@ def test_published_formulas_stay_as_they_are(term: Term) -> None:
     assert simplified(term) == canonical(term)
 
 
-def test_published_cards_keep_their_digests() -> None:
+def test_minuses_and_ties() -> None:
+    negated = [shifted(forms(letter), NEGATED) for letter in "QK"]
+    assert [form.term for form in distance(*negated)] == [("euclidean", "Q", "K"), ("neg", ("euclidean", "Q", "K"))]
+    plain, softplus = log_sigmoid(shifted(forms("Q"), NEGATED))
+    assert plain == TermForm(2, ("logsigmoid", ("neg", "Q")))
+    assert softplus == TermForm(1, ("neg", ("logsigmoid", ("neg", "Q"))))
+    parts = [forms("V"), shifted(forms("K"), NEGATED), shifted(forms("Q"), NEGATED)]
+    plain, negated, *_ = total(parts)
+    assert plain.term == ("add", "V", ("neg", ("add", "K", "Q")))
+    assert negated.term == ("add", ("add", "K", "Q"), ("neg", "V"))
+    assert not total([forms("K"), forms("Q")])[0].tied
+    assert total([forms("K"), forms("Q"), forms("V")])[0].tied
+    assert not total([forms("K"), forms("K"), forms("K")])[0].tied
     assert graph_digest(load_card("autobert-zero-layer-2"))[:16] == "916dc08a13a635ef"
     assert graph_digest(load_card("autobert-zero-layer-12"))[:16] == "75e840881cdbd213"
 

@@ -51,20 +51,14 @@ def test_an_axis_has_a_few_round_ticks(charts: ModuleType, low: float, high: flo
     assert all(low <= tick <= high * 1.0001 for tick in ticks)
 
 
-def test_a_logarithmic_axis_puts_equal_ratios_at_equal_distances(charts: ModuleType) -> None:
+def test_points_and_axes(charts: ModuleType) -> None:
     axis = charts.Axis("", 10, 1000, (0, 100), logarithmic=True)
     assert axis.place(100) == pytest.approx(50)
     assert axis.ticks() == [10, 20, 50, 100, 200, 500, 1000]
-
-
-def test_points_of_a_cloud_are_circles(charts: ModuleType) -> None:
     cloud = charts.Line("cloud", [1, 2, 3], [1, 2, 3], dots=True)
     page = ElementTree.fromstring(charts.chart("t", [cloud], "x", "y"))
     assert len(page.findall(f"{SVG}circle")) == 4  # one of them in the legend
     assert page.find(f"{SVG}polyline") is None
-
-
-def test_values_that_are_all_the_same_are_drawn_in_the_middle(charts: ModuleType) -> None:
     page = ElementTree.fromstring(charts.chart("t", [charts.Line("a", [0.5], [0.5], dots=True)], "x", "y"))
     dot = page.find(f"{SVG}circle")
     assert charts.LEFT < float(dot.attrib["cx"]) < charts.WIDTH - charts.RIGHT

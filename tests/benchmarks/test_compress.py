@@ -229,11 +229,7 @@ def test_seeds_are_summed_up_by_mean_and_range() -> None:
     seeds[0]["a"]["hypervolume"] = {"validation": 0.25}
     seeds[1]["searches"] = {"nsga2": {"hypervolume": 0.3, "curve": [[1, 0.3]], "validations to 98%": None}}
     found = kit.summary(seeds)
-    assert found["a"] == {
-        "50% validation": [0.6, 0.8],
-        "50% test": [0.5, 0.5],
-        "hypervolume validation": [0.25],
-    }
+    assert found["a"] == {"50% validation": [0.6, 0.8], "50% test": [0.5, 0.5], "hypervolume validation": [0.25]}
     assert kit.lines(found)[0] == "  teacher validation: 0.9000 (0.9000 to 0.9000; seeds: 2)"
     assert "  a 50% validation: 0.7000 (0.6000 to 0.8000; seeds: 2)" in kit.lines(found)
     assert found["searches"] == {"nsga2 hypervolume": [0.3]}

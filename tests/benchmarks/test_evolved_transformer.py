@@ -12,13 +12,15 @@ from tests.tasks.test_corpora import pairs, texts
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Observation, Request
 from formwright.cost import params
+from formwright.evaluate.basic import Staged
 from formwright.evaluate.benchmark import Benchmark
 from formwright.evaluate.context import Context
-from formwright.evaluate.staged import Staged
-from formwright.recipes.evolved_transformer import EVOLVED_TRANSFORMER
+from formwright.pipeline.search import Search
+from formwright.pipeline.task_choice import TaskChoice
+from formwright.recipes.evolved_transformer import evolved_transformer
+from formwright.search.halving import rungs_of
 from formwright.search.hurdles import Hurdles
-from formwright.search.rungs import rungs_of
-from formwright.search.unseen import anything
+from formwright.search.proposals import anything
 from formwright.tasks import load_task
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
@@ -126,13 +128,14 @@ def test_a_part_is_run_again_only_where_its_own_plan_changed(script: ModuleType,
 
 
 def test_real_searches_have_the_rungs_and_the_population_of_the_recipe(script: ModuleType) -> None:
-    recipe, plan = EVOLVED_TRANSFORMER, script.WHOLE
-    usual = Hurdles.for_budget(recipe.trials, recipe.training.steps)
+    search, plan = evolved_transformer(TaskChoice("translation")).of_kind(Search)[0], script.WHOLE
+    steps = search.training.default_steps
+    usual = Hurdles.for_budget(search.stop.trials, steps)
     assert {name: usual[name] for name in ("population", "tournament", "batch")} == {
         "population": plan.population, "tournament": plan.tournament, "batch": plan.population,
     }  # fmt: skip
     assert plan.rungs == rungs_of(usual["min_steps"], usual["max_steps"], 3)
-    assert plan.rungs[-1] == plan.search.steps == recipe.training.steps
+    assert plan.rungs[-1] == plan.search.steps == steps
     assert script.EARLY.rungs[-1] == script.EARLY.search.steps
 
 

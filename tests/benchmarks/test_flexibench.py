@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from tests.evaluate.toy import TASK
 
-from formwright.evaluate.flexibench import load_flexibench
-from formwright.study.config import TrainingChoice
+from formwright.evaluate.benchmark import load_flexibench
+from formwright.pipeline.task_choice import TrainingChoice
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 pytestmark = pytest.mark.slow  # it imports torch and lists 9,312 designs
-TINY = {"steps": 2, "batch": 4}
+TINY = {"length": 64, "steps": 2, "batch": 4}
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_a_run_trains_and_judges(flexibench: ModuleType) -> None:
     assert 0 < row["validation"]["accuracy"][0] < 1
     assert len(row["test"]["accuracy"]) == 1
     assert json.loads(json.dumps(row)) == row
-    diverged = flexibench.Plan("toy", TrainingChoice(steps=3, batch=4, learning_rate=1e30), (1.0,))
+    diverged = flexibench.Plan("toy", TrainingChoice(steps=3, batch=4, learning_rate=1e30, length=16), (1.0,))
     failed = flexibench.execute(diverged, (index, 0))
     assert "validation" not in failed
     assert failed["failure"]

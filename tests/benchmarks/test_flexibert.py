@@ -51,20 +51,14 @@ def kind(fronts: ModuleType, params: Any, validation: Any, test: Any = None) -> 
     return fronts.Kind(np.array(params, float), scores, scores if test is None else np.array(test, float))
 
 
-def test_designs_of_equal_layers_are_uniform(fronts: ModuleType) -> None:
+def test_fronts_and_uniform_designs(fronts: ModuleType) -> None:
     space = load_space("flexibert-nano")
     cards = [space.card(design) for _, design in zip(range(3000), space.enumerate(), strict=False)]
     for card in cards[::97]:
         first = card.stacks[0].layers[0]
         assert fronts.is_uniform(card) == all(layer == first for layer in card.stacks[0].layers)
     assert 0 < sum(map(fronts.is_uniform, cards)) < len(cards)
-
-
-def test_a_front_rises_and_has_no_design_that_a_smaller_one_equals(fronts: ModuleType) -> None:
     assert kind(fronts, [5, 1, 3, 3, 2], [0.9, 0.5, 0.6, 0.7, 0.5]).front() == [1, 3, 0]
-
-
-def test_mixed_designs_are_compared_by_test_and_chosen_by_validation(fronts: ModuleType) -> None:
     uniform = kind(fronts, [10, 20], [0.5, 0.8], [0.4, 0.7])
     mixed = kind(fronts, [8, 20, 30], [0.8, 0.9, 1.0], [0.75, 0.85, 0.6])
     found = fronts.compare(uniform, mixed)["all"]

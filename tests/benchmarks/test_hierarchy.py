@@ -25,7 +25,7 @@ def hierarchy(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     del sys.modules["hierarchy"]
 
 
-def test_no_design_is_better_than_the_best(hierarchy: ModuleType) -> None:
+def test_the_best_is_known_and_observations_are_noisy(hierarchy: ModuleType) -> None:
     rng = derive(0)
     for seed in range(3):
         problem = hierarchy.Problem(seed)
@@ -33,15 +33,9 @@ def test_no_design_is_better_than_the_best(hierarchy: ModuleType) -> None:
         assert max(found) < 1
         assert abs(np.mean(found)) < 0.1
         assert 0 < problem.best_in_pairs() < 1
-
-
-def test_the_best_of_two_layers_is_the_best_of_all_pairs(hierarchy: ModuleType) -> None:
     problem, layers = hierarchy.Problem(0), range(len(hierarchy.LAYERS))
     every = max(problem.raw([low, high]) for low in layers for high in layers)
     assert problem._best(2) == pytest.approx(every)
-
-
-def test_observations_are_noisy_and_repeat(hierarchy: ModuleType) -> None:
     design = FINE.sample(derive(0))
     request = Request(FINE.card(design), design=design)
     first, again = (hierarchy.Problem(0).evaluate(request).metrics["merit"] for _ in range(2))

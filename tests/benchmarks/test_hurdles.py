@@ -56,17 +56,11 @@ def test_in_a_tournament_of_all_the_fittest_is_the_parent_and_the_least_fit_goes
     assert (models.ones[range(5), worst] == children.ones).all()
 
 
-def test_full_trainings_pay_for_the_random_population_alone(hurdles: ModuleType) -> None:
+def test_budgets_and_seeds(hurdles: ModuleType) -> None:
     best = hurdles.plain_full(400, derive(0))
     start = hurdles.Models.of(derive(0).binomial(100, 0.5, (400, 100)), derive(1))
     assert best.mean() == pytest.approx(start.true.max(axis=1).mean(), abs=0.005)
-
-
-def test_the_same_seed_gives_the_same_figures(hurdles: ModuleType) -> None:
     np.testing.assert_array_equal(hurdles.with_hurdles(5, derive(3)), hurdles.with_hurdles(5, derive(3)))
-
-
-def test_the_searcher_sees_what_a_budget_shows(hurdles: ModuleType) -> None:
     lab = hurdles.Lab(derive(0))
     design = hurdles.SPACE.sample(derive(1))
     card = hurdles.SPACE.card(design)

@@ -12,12 +12,11 @@ import pytest
 import torch
 from tests.cli.blocks import line
 from tests.cli.training import table
-from tests.compress.blockwise.small import pretended
+from tests.pipeline.block_runs import pretended, pretended_times
 from tests.space.zoo.test_chains import teacher
 
 from formwright.cli.app import main
-from formwright.compress.blockwise.folders import Folders
-from formwright.compress.folders import write_json
+from formwright.core.json_files import write_json
 from formwright.cost import params, params_body
 from formwright.space.zoo.chains import Chain, chain_card, scaled
 
@@ -165,14 +164,14 @@ def test_a_seed_has_a_compression_of_its_own_where_there_are_several(
 
 def test_rows_of_another_compression_or_effort_do_not_count(benchmark: ModuleType, tmp_path: Path) -> None:
     bench = benchmark.Bench(tmp_path, benchmark.Results(tmp_path / "results.jsonl"), 0)
-    write_json(tmp_path / "compress.json", {"rounds": 1})
-    write_json(Folders(tmp_path).plan, {"round_steps": 4})
-    write_json(Folders(tmp_path).latency, {})
-    write_json(Folders(tmp_path).table(0), [])
+    write_json(tmp_path / "run.json", {"pipeline": {"rounds": 1}, "contents": {}})
+    write_json(tmp_path / "plan.json", {"steps": 4})
+    write_json(tmp_path / "operation-times" / "times.json", {})
+    write_json(table := tmp_path / "blocks" / "0" / "table.json", [])
     marks = [bench.mark(), bench.mark({"steps": 2}), bench.mark({"steps": 3}), replace(bench, seed=1).mark()]
-    write_json(Folders(tmp_path).table(0), [{"loss": 1}])
+    write_json(table, [{"loss": 1}])
     marks.append(bench.mark())
-    write_json(tmp_path / "compress.json", {"rounds": 2})
+    write_json(tmp_path / "run.json", {"pipeline": {"rounds": 2}, "contents": {}})
     assert len({*marks, bench.mark()}) == 6
     assert bench.kept("a.safetensors", {"steps": 2}) != bench.kept("a.safetensors", {"steps": 3})
 
@@ -183,15 +182,13 @@ def test_whole_chains_are_measured_as_delivered_models_are(
     from nas_bert_kit import scores
 
     menu, times = scaled(teacher(64, 2)), iter((3.0, 5.0, 2.0, 6.0, 4.0, 7.0))  # two chains in three turns
-    started = SimpleNamespace(menu=menu, longest=12)
+    source = SimpleNamespace(menu=menu, longest=12)
     tables = [[(Chain(menu.widths[0], ("attention",)), 0.0)]] * menu.blocks
-    bench = SimpleNamespace(tables=tables, selection=SimpleNamespace(started=started))
+    bench = SimpleNamespace(tables=tables, source=source)
     chosen = scores.Assembly((0,) * (menu.blocks + 1), 0.0, {"latency_ms": 2.5})
     monkeypatch.setattr(scores, "drawn", lambda *_: chosen)
     monkeypatch.setattr(scores, "quick", lambda _: lambda _: next(times))
-    assert scores.timed(bench, 2) == {
-        "times": [{"added": 2.5, "measured": 2.0}, {"added": 2.5, "measured": 5.0}],
-    }
+    assert scores.timed(bench, 2) == {"times": [{"added": 2.5, "measured": 2.0}, {"added": 2.5, "measured": 5.0}]}
 
 
 @pytest.mark.slow
@@ -199,10 +196,9 @@ def test_whole_chains_are_measured_as_delivered_models_are(
 def test_every_part_runs_and_goes_on(
     benchmark: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("formwright.cli.compress_blocks.quick", lambda *_: pretended)
     for part in ("scores", "students"):
         monkeypatch.setattr(f"nas_bert_kit.{part}.quick", lambda *_: pretended)
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit), pretended_times():
         main(line(tmp_path))
     task = tmp_path / "mine.csv"
     task.write_text(table(tmp_path).read_text(encoding="utf-8").replace("words,b", "sentence,label"), encoding="utf-8")
@@ -234,12 +230,13 @@ def check_fresh(bench: Any) -> None:
     from nas_bert_kit.students import _begin_anew, rivals
 
     table, blocks = rivals(bench, "6k")["bert"]
-    model = bench.selection.student(table, blocks, bench.networks).model
+    model = bench.parts.student(table, blocks).model
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     _begin_anew(model, blocks, bench)
     changed = {name.split(".")[1] for name, tensor in model.state_dict().items() if not tensor.equal(before[name])}
     assert changed == {"layers"}  # the embedding and the joints stay
-    untaught = bench.selection.training(0).network().layer(blocks[0].width, 0, "attention").state_dict()
+    network = bench.training.network(bench.source, bench.parts.fitted.bases, 0)
+    untaught = network.layer(blocks[0].width, 0, "attention").state_dict()
     fresh = model.encoder.layers[0].state_dict()
     for name, tensor in untaught.items():
         if "norm" in name:

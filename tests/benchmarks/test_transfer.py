@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from formwright.arch.overlap import overlap_fraction
+from formwright.arch.distance import overlap_fraction
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 

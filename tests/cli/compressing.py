@@ -7,10 +7,18 @@ from typing import Any
 from tests.cli.training import table
 from tests.compress.tiny import LENGTH, bert
 
-from formwright.study.place import find
+from formwright.pipeline.run_folder import find
 
-QUICK = ("--batch", 16, "--length", LENGTH, "--teacher-epochs", 6, "--epochs", 2, "--evaluations", 5, "--targets", 3)
-RATES = ("--learning-rate", 3e-3, "--network-rate", 3e-3)  # thirty steps are to teach something
+
+def setting(**options: object) -> tuple[str, ...]:
+    """Give options of stages as `--set`, such as `teacher__epochs=6`."""
+    given = (f"{name.replace('__', '.')}={json.dumps(value)}" for name, value in options.items())
+    return tuple(word for one in given for word in ("--set", one))
+
+
+QUICK = ("--batch", 16, "--length", LENGTH, "--trials", 5)
+STAGES = setting(teacher__epochs=6, super_network__epochs=2, space__configurations=3)
+RATES = ("--learning-rate", 3e-3, *setting(super_network__learning_rate=3e-3))  # thirty steps are to teach something
 TARGETS = ("--target", "macs=75%", "--target", "macs=50%")
 ALONE = ("--workers", 1, "--threads", 1, "--device", "cpu", "--accept-weak-teacher")  # ten rows prove nothing
 
@@ -35,6 +43,7 @@ def line(
         model,
         *(task or on_rows(folder)),
         *QUICK,
+        *STAGES,
         *RATES,
         *targets,
         *ALONE,

@@ -5,11 +5,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from formwright.cli.app import main
+from formwright.pipeline.run import PipelineRun
+from formwright.pipeline.run_folder import check_folder
 
 
 @dataclass(frozen=True)
@@ -69,16 +72,36 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    from formwright.study import finish_all, launch
+    from formwright.pipeline import deliver_all, workers
 
-    def run_workers(place: Any, _: int, look: Callable[[], None]) -> bool:
-        done = launch.work_at(place)
+    def run_workers(work: Any, _: int, look: Callable[[], None]) -> bool:
+        done = work(lambda: False)
         look()
-        return done == 0
+        return bool(done == 0)
 
     def side_by_side(opened: Any, chosen: Sequence[Any], *_: object) -> list[Any]:
-        return [finish_all._deliver_at(opened.place, candidate) for candidate in chosen]
+        run, link = opened.run.for_process(), SimpleNamespace()
+        return [deliver_all._deliver_at(opened.place, run, candidate, link) for candidate in chosen]
 
-    monkeypatch.setattr(launch, "run_workers", run_workers)
-    monkeypatch.setattr(finish_all, "_side_by_side", side_by_side)
+    monkeypatch.setattr(workers, "run_workers", run_workers)
+    monkeypatch.setattr(deliver_all, "_side_by_side", side_by_side)
     monkeypatch.setitem(sys.modules, "onnx", None)
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch) -> list[PipelineRun]:
+    """Give the list of runs that commands would begin now, with every option settled; nothing is made of them."""
+    from formwright import api
+    from formwright.pipeline.runner import prepare
+
+    seen: list[PipelineRun] = []
+
+    def begin(run: PipelineRun) -> PipelineRun:
+        check_folder(run.out, prepare(run), force=run.force)
+        seen.append(run)
+        return run
+
+    monkeypatch.setattr(api, "run_pipeline", begin)
+    for module in ("run", "resume"):
+        monkeypatch.setattr(f"formwright.cli.{module}.print_result", lambda *_: None)
+    return seen

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from formwright.core.rng import derive
-from formwright.nn.heads import HeadSpec
+from formwright.nn.task_model import HeadSpec
 
 LETTERS = ("a", "b", "c")
 SEVERAL = HeadSpec("sequence-classification", 3, multi_label=True)

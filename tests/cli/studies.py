@@ -4,14 +4,15 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from tests.cli.test_app import COMMAND, ENVIRONMENT, formwright_process
 from tests.cli.training import QUICK, table
 
-from formwright.study.place import find
+from formwright.core.errors import FormwrightError
+from formwright.pipeline.run_folder import find
 from formwright.study.store import Event
 
 STEPS = 5
@@ -49,10 +50,9 @@ def wait_for(process: subprocess.Popen[str], folder: Path, happened: Callable[[E
     """Wait until the log of a study has an event, while the process runs."""
     while True:
         assert process.poll() is None, process.communicate()
-        if (folder / "config.json").is_file():
-            with find(str(folder)).open() as opened:
-                if any(map(happened, opened.log.read())):
-                    return
+        with suppress(FormwrightError), find(str(folder)).open() as opened:  # which may not be made yet
+            if any(map(happened, opened.log.read())):
+                return
         time.sleep(0.05)
 
 

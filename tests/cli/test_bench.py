@@ -17,7 +17,7 @@ HERE = ("--runs", 3, "--evaluations", 8, "--workers", 1)
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Write a table of a small space, which is known for the while."""
     path = tmp_path / "table.npz"
-    monkeypatch.setattr("formwright.evaluate.flexibench.load_space", {"small": small()}.__getitem__)
+    monkeypatch.setattr("formwright.evaluate.benchmark.load_space", {"small": small()}.__getitem__)
     fake_table(small(), 200).write(path)
     return path
 

@@ -11,28 +11,28 @@ from typing import Any
 
 import pytest
 import torch
-from tests.cli.compressing import everything, line, models, on_rows, trials
+from tests.cli.compressing import everything, line, models, on_rows, setting, trials
 from tests.cli.conftest import Run
 from tests.cli.test_app import formwright_process
 from tests.compress.tiny import BERT, LENGTH, VIT, bert, squad, vit
 
 from formwright.arch.card import Card
-from formwright.cli import compress_run
-from formwright.compress.plan import Speeds
 from formwright.cost import input_size, macs
 from formwright.evaluate.final import openings
+from formwright.nn import part_latency
 from formwright.nn.hf.save import load_folder
 from formwright.nn.task_model import TaskModel
-from formwright.study import candidates
-from formwright.study.delivered import delivered
-from formwright.study.place import find
+from formwright.pipeline import candidates, model_times
+from formwright.pipeline.delivered import delivered
+from formwright.pipeline.model_times import ModelTimes
+from formwright.pipeline.run_folder import find
 from formwright.tasks import load_task
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.train.judge import judge
 from formwright.train.prepare import prepare
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
-PLAN = ("teacher", "super-network", "search", "delivery", "in all")
+PLAN = ("teacher", "scores", "super-network", "search", "deliver", "in all")
 ELSEWHERE = """
 import json, sys
 sys.path.append(sys.argv[1])  # without the files there that bring formwright in
@@ -99,10 +99,12 @@ def test_a_model_becomes_smaller_ones_and_nothing_is_done_twice(run: Run, tmp_pa
     check(facts, tmp_path)
     assert len(trials(tmp_path / "out")) == 5
 
-    other = run(*line(tmp_path, "--evaluations", 6))
+    other = run(*line(tmp_path, "--batch", 8))
     assert (other.code, other.out) == (2, "")
-    assert "holds a run with other options (evaluations 5); name another folder with --out, or use --force" in other.err
+    assert "holds another run: teacher.training.batch (16 there, 8 now)" in other.err
     assert everything(tmp_path / "out") == before
+    assert run(*line(tmp_path, "--trials", 6)).code == 0  # only how far it goes
+    assert len(trials(tmp_path / "out")) == 6
 
 
 @pytest.mark.usefixtures("one_process")
@@ -126,13 +128,13 @@ def test_the_scores_are_those_of_the_folders(run: Run, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("one_process")
 @pytest.mark.parametrize("order", ["l1", "none", "movement"])
 def test_parts_may_be_put_in_another_order(order: str, run: Run, tmp_path: Path) -> None:
-    check(run(*line(tmp_path, "--order", order, "--json")).data, tmp_path)
+    check(run(*line(tmp_path, *setting(order=order), "--json")).data, tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("one_process")
 def test_the_hidden_size_may_shrink(run: Run, tmp_path: Path) -> None:
-    facts = run(*line(tmp_path, "--hidden", "12,8,8", "--evaluations", 20, "--json")).data
+    facts = run(*line(tmp_path, *setting(hidden=[12, 8, 8]), "--trials", 20, "--json")).data
     check(facts, tmp_path)
     sizes = {Card.from_json(json.loads(trial["card"])).output_width for trial in trials(tmp_path / "out")}
     assert sizes == {8, 12, 16}
@@ -141,7 +143,7 @@ def test_the_hidden_size_may_shrink(run: Run, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.usefixtures("one_process")
 def test_the_largest_may_be_smaller_than_the_model(run: Run, tmp_path: Path) -> None:
-    facts = run(*line(tmp_path, "--smaller", "--evaluations", 10, "--json")).data
+    facts = run(*line(tmp_path, *setting(space__whole=False), "--trials", 10, "--json")).data
     check(facts, tmp_path)
     costs = [trial["metrics"]["macs"] for trial in trials(tmp_path / "out")]
     assert max(costs) < 0.9 * macs(BERT, LENGTH)
@@ -150,9 +152,9 @@ def test_the_largest_may_be_smaller_than_the_model(run: Run, tmp_path: Path) -> 
 @pytest.mark.usefixtures("one_process")
 def test_milliseconds_may_be_a_target(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine without noise, that takes a millisecond for ten thousand operations."""
-    monkeypatch.setattr(compress_run, "quick", lambda length: lambda card: macs(card, length) / 1e4)
+    monkeypatch.setattr(part_latency, "quick", lambda length: lambda card: macs(card, length) / 1e4)
     targets = ("--target", "latency_ms=6", "--target", "macs=80%", "--target", "latency_ms=99")
-    options = (*targets, "--hidden", "8", "--json")
+    options = (*targets, *setting(hidden=[8]), "--json")
     done = run(*line(tmp_path, *options))
     assert "measuring the parts of the model on this machine" in done.err
     names = [model["name"] for model in done.data["models"]]
@@ -172,11 +174,11 @@ def test_milliseconds_may_be_a_target(run: Run, tmp_path: Path, monkeypatch: pyt
 @pytest.mark.long
 @pytest.mark.usefixtures("one_process")
 def test_delivered_models_may_be_trained_alone_in_the_end(run: Run, tmp_path: Path) -> None:
-    facts = run(*line(tmp_path, "--finetune", 1, "--json")).data
+    facts = run(*line(tmp_path, *setting(deliver__epochs=1), "--json")).data
     check(facts, tmp_path)
     assert [model["steps"] for model in facts["models"][1:]] == [5] * len(facts["models"][1:])
     before = everything(tmp_path / "out")
-    assert run(*line(tmp_path, "--finetune", 1, "--json")).data == facts
+    assert run(*line(tmp_path, *setting(deliver__epochs=1), "--json")).data == facts
     assert everything(tmp_path / "out") == before
 
 
@@ -191,7 +193,7 @@ def test_a_regression_is_compressed(run: Run, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("one_process")
 def test_questions_about_texts_are_compressed(run: Run, tmp_path: Path) -> None:
     task = ("--task", "squad", "--data", squad(tmp_path))
-    facts = run(*line(tmp_path, "--teacher-epochs", 1, "--epochs", 0.5, "--json", task=task)).data
+    facts = run(*line(tmp_path, *setting(teacher__epochs=1, super_network__epochs=0.5), "--json", task=task)).data
     check(facts, tmp_path)
     assert facts["models"][0]["validation"].keys() == {"exact", "span-f1"}
 
@@ -216,7 +218,8 @@ def test_a_delivered_model_is_its_own_teacher_when_it_is_compressed_again(run: R
     first = run(*line(tmp_path, "--json")).data["models"][0]
     again = run(*line(tmp_path, "--json", model=Path(first["path"]), out="again"))
     assert "fine-tuning" not in again.err
-    assert "teacher answers the task already, its parts scored on 64 batches" in again.err
+    assert "answers the task already" in again.err
+    assert "scored on 64 batches" in again.err
     assert again.data["models"][0]["validation"] == first["validation"]
 
 
@@ -225,7 +228,7 @@ def test_a_delivered_model_is_its_own_teacher_when_it_is_compressed_again(run: R
 def test_force_begins_anew_and_keeps_the_record_of_test_openings(run: Run, tmp_path: Path) -> None:
     assert run(*line(tmp_path)).code == 0
     (tmp_path / "out" / "stray").touch()
-    facts = run(*line(tmp_path, "--evaluations", 4, "--seed", 1, "--force", "--json")).data
+    facts = run(*line(tmp_path, "--trials", 4, "--seed", 1, "--force", "--json")).data
     check(facts, tmp_path)
     assert len(trials(tmp_path / "out")) == 4
     assert not (tmp_path / "out" / "stray").exists()
@@ -235,15 +238,15 @@ def test_force_begins_anew_and_keeps_the_record_of_test_openings(run: Run, tmp_p
 @pytest.mark.long
 @pytest.mark.usefixtures("one_process")
 def test_hours_are_planned_and_the_plan_is_kept(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    speeds = Speeds(0.1, 0.1, 0.4, 0.1, 0.5, 0.3, 1.0, 0.3, 1.0, rows=20)
-    monkeypatch.setattr(compress_run, "measured_speeds", lambda *_: speeds)
+    times = ModelTimes(step=0.1, answer=0.1, alone=0.1, asked=0.1, judging=0.1, slowed=0.1)
+    monkeypatch.setattr(model_times, "measured_times", lambda *_: times)
     done = run(*line(tmp_path, "--hours", 0.015, "--json"))
     check(done.data, tmp_path)
     kept = json.loads((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))
     first = [one["steps"] for one in kept["revisions"] if one["since"] == 0]
     assert f"{first[0]:,} steps of fine-tuning" in done.err
-    assert kept["stage"] == "search"
-    monkeypatch.setattr(compress_run, "measured_speeds", lambda *_: pytest.fail("planned again"))
+    assert kept["stage"] == "deliver"
+    monkeypatch.setattr(model_times, "measured_times", lambda *_: pytest.fail("planned again"))
     assert run(*line(tmp_path, "--hours", 0.015, "--json")).data == done.data
 
 

@@ -1,4 +1,4 @@
-"""What may become of a compression later: called again, moved, gone on with as a study, or with models that fail."""
+"""What may become of a compression later: called again, moved, extended, or with models that fail."""
 
 import json
 import re
@@ -8,22 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.compressing import everything, line, models, trials
+from tests.cli.compressing import everything, line, models, setting, trials
 from tests.cli.conftest import Run
 from tests.cli.test_compress import check
 from tests.compress.tiny import LENGTH
-from tests.study.test_latency import ONE
+from tests.nn.test_latency import ONE
 
-from formwright.cli import compress_run
-from formwright.compress.plan import Speeds
 from formwright.core.errors import EvaluationFailed
 from formwright.cost import macs
 from formwright.evaluate.final import openings
+from formwright.nn import part_latency
 from formwright.nn.task_model import TaskModel
-from formwright.study import finish, in_time, measured
+from formwright.pipeline import delivery, measure_models, model_times
+from formwright.pipeline.measurements import last_sitting
+from formwright.pipeline.model_times import ModelTimes
+from formwright.pipeline.run_folder import find
+from formwright.pipeline.train_shared import TrainShared
 from formwright.study.alone import alone_in
-from formwright.study.place import find
-from formwright.study.sitting import last_sitting
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.usefixtures("one_process")]
 
@@ -37,12 +38,11 @@ def test_a_folder_that_was_moved_goes_on_and_one_that_is_not_trained_is_no_study
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(compress_run.Stages, "super_network", stop)
+        patch.setattr(TrainShared, "make", stop)
         assert run(*line(tmp_path)).code == 130
-    for command in ("resume", "worker"):
-        refused = run(command, tmp_path / "out")
-        assert refused.code == 2
-        assert "is not trained yet: go on with the `formwright compress` line that began it" in refused.err
+    refused = run("worker", tmp_path / "out")
+    assert refused.code == 2
+    assert "formwright resume" in refused.err  # there is no study yet
     (tmp_path / "out").rename(tmp_path / "moved")
     facts = run(*line(tmp_path, "--json", out="moved")).data
     check(facts, tmp_path)
@@ -68,22 +68,22 @@ def test_a_machine_with_other_processors_goes_on(run: Run, tmp_path: Path, monke
     del words[place : place + 2]
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     with monkeypatch.context() as patch:
-        patch.setattr(compress_run.Stages, "super_network", stop)
+        patch.setattr(TrainShared, "make", stop)
         assert run(*words).code == 130
     monkeypatch.setattr("os.cpu_count", lambda: 3)
     check(run(*words).data, tmp_path)
     refused = run(*words, "--threads", 3)
     assert refused.code == 2
-    assert "other options (threads 1)" in refused.err
+    assert "teacher.training.threads" in refused.err
 
 
 def test_where_all_designs_are_measured_beyond_a_target_one_is_delivered_and_that_is_said(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compress_run, "quick", lambda length: lambda card: macs(card, length) / 1e4)
-    monkeypatch.setattr(in_time, "torch_ms", lambda *_: 1234.5)
+    monkeypatch.setattr(part_latency, "quick", lambda length: lambda card: macs(card, length) / 1e4)
+    monkeypatch.setattr(delivery, "torch_ms", lambda *_: 1234.5)
     monkeypatch.setattr(
-        measured, "measure_in_turns", lambda models, _: [replace(ONE, median_ms=1234.5) for _ in models]
+        measure_models, "measure_in_turns", lambda models, _: [replace(ONE, median_ms=1234.5) for _ in models]
     )
     done = run(*line(tmp_path, "--target", "latency_ms=6"))
     told = r"latency_ms-6 is missed: latency_ms-6.* was measured at latency_ms 1234, above the 6 that"
@@ -110,10 +110,12 @@ def test_a_design_that_is_measured_beyond_its_target_gives_way_to_the_next_best(
         seen.append(model.transformer.card.digest)
         return 6.5 if seen[-1] == seen[0] else 5.0
 
-    monkeypatch.setattr(compress_run, "quick", lambda length: lambda card: macs(card, length) / 1e4)
-    monkeypatch.setattr(in_time, "torch_ms", times)
-    monkeypatch.setattr(measured, "measure_in_turns", lambda models, _: [replace(ONE, median_ms=5.0) for _ in models])
-    words = line(tmp_path, "--target", "latency_ms=6", "--evaluations", 12, "--json")
+    monkeypatch.setattr(part_latency, "quick", lambda length: lambda card: macs(card, length) / 1e4)
+    monkeypatch.setattr(delivery, "torch_ms", times)
+    monkeypatch.setattr(
+        measure_models, "measure_in_turns", lambda models, _: [replace(ONE, median_ms=5.0) for _ in models]
+    )
+    words = line(tmp_path, "--target", "latency_ms=6", "--trials", 12, "--json")
     done = run(*words)
     teacher, found = done.data["models"]
     assert seen[0] == seen[1]  # once more, before it is put aside
@@ -128,7 +130,7 @@ def test_a_design_that_is_measured_beyond_its_target_gives_way_to_the_next_best(
 
 def failing(number: int, failed: list[str]) -> Callable[..., float]:
     """Prove nothing of the first models, and everything of the others."""
-    prove = finish.refuse_another
+    prove = delivery.refuse_another
 
     def refuse(folder: Path, network: Any, card: Any) -> float:
         if len(failed) < number:
@@ -144,8 +146,8 @@ def test_a_model_that_fails_gives_way_to_the_next_best_within_its_target(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed: list[str] = []
-    monkeypatch.setattr(finish, "refuse_another", failing(1, failed))
-    done = run(*line(tmp_path, "--evaluations", 12, "--json"))
+    monkeypatch.setattr(delivery, "refuse_another", failing(1, failed))
+    done = run(*line(tmp_path, "--trials", 12, "--json"))
     check(done.data, tmp_path)
     assert "macs-75pct cannot be delivered: it differs" in done.err
     names = [model["name"] for model in done.data["models"]]
@@ -157,7 +159,7 @@ def test_a_model_that_fails_gives_way_to_the_next_best_within_its_target(
         if trial["metrics"]["macs"] <= 0.75 * done.data["models"][0]["costs"]["macs"]
     )
     assert done.data["models"][1]["validation"]["accuracy"] <= best
-    again = run(*line(tmp_path, "--evaluations", 12, "--json"))
+    again = run(*line(tmp_path, "--trials", 12, "--json"))
     assert again.data == done.data
     assert "writing" not in again.err
 
@@ -166,7 +168,7 @@ def test_targets_all_of_whose_models_fail_are_named_and_nothing_is_left_of_them(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed: list[str] = []
-    monkeypatch.setattr(finish, "refuse_another", failing(99, failed))
+    monkeypatch.setattr(delivery, "refuse_another", failing(99, failed))
     done = run(*line(tmp_path, "--json"))
     assert done.code == 1
     assert done.data["no_model"]["failures"][0][1] == "it differs"
@@ -182,25 +184,22 @@ def test_a_run_that_was_stopped_keeps_its_revised_plan(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plan was made in a busy moment: the teacher has many more steps than that, before and after the stop."""
-    slow = Speeds(9.0, 1.0, 20.0, 0.1, 0.5, 1.0, 1.0, 1.0, 1.0, rows=10, slowed=9.0)
-    monkeypatch.setattr(compress_run, "measured_speeds", lambda *_: slow)
-    words = line(tmp_path, "--teacher-epochs", 12, "--hours", 0.05, "--json")
+    slow = ModelTimes(step=9.0, answer=0.1, alone=1.0, asked=0.1, judging=1.0, slowed=9.0)
+    monkeypatch.setattr(model_times, "measured_times", lambda *_: slow)
+    words = line(tmp_path, *setting(teacher__epochs=12), "--hours", 0.05, "--json")
     with monkeypatch.context() as patch:
-        patch.setattr(compress_run.Stages, "super_network", stop)
+        patch.setattr(TrainShared, "make", stop)
         done = run(*words)
     assert done.code == 130
     assert "40 steps of fine-tuning" in done.err
     assert "plan revised from measured speed: teacher steps 40 -> 60" in done.err
-    before, weights = plan_of(tmp_path / "out"), everything(tmp_path / "out")["models/teacher/model.safetensors"]
+    before, weights = plan_of(tmp_path / "out"), everything(tmp_path / "out")["teacher/model/model.safetensors"]
     assert [(one["since"], one["steps"]) for one in before["revisions"]] == [(0, 40), (10, 60)]
-    refused = run(*words, "--hours", 0.5)
-    assert refused.code == 2
-    assert "hours 0.05" in refused.err
     check(run(*words).data, tmp_path)
     after = plan_of(tmp_path / "out")
     assert after["revisions"][:2] == before["revisions"]
-    assert after["plan"]["teacher_steps"] == 60
-    assert everything(tmp_path / "out")["models/teacher/model.safetensors"] == weights
+    assert after["plan"]["teacher"]["steps"] == 60
+    assert everything(tmp_path / "out")["teacher/model/model.safetensors"] == weights
 
 
 def plan_of(out: Path) -> Any:

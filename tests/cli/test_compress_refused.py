@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.cli.compressing import everything, line
+from tests.cli.compressing import everything, line, setting
 from tests.cli.conftest import Run
 from tests.cli.training import table
-from tests.compress.test_begin import change
 from tests.compress.tiny import bert
+from tests.pipeline.test_pretrained import change
 
-from formwright.cli import compress_run
-from formwright.compress.plan import Plan, Speeds
 from formwright.cost import macs
+from formwright.nn import part_latency
+from formwright.pipeline import model_times
+from formwright.pipeline.fine_tune import FineTune
+from formwright.pipeline.model_times import ModelTimes
 from formwright.study.alone import LOCK, alone_in
 
 Make = Callable[[Path], list[str]]
@@ -73,7 +75,7 @@ FAULTS: dict[str, tuple[Make, str]] = {
     "one class": (one_class, "class"),
     "rows of one class": (first_of_one_class, "that are trained on are all of one class"),
     "other tokeniser": (other_tokeniser, "does not fit the model: it has 201 tokens, and the model knows 80"),
-    "no numbers": (no_numbers, "hold what is no number: 1 tensors"),
+    "no numbers": (no_numbers, "contain NaN or infinity: 1 tensors"),
     "other type": (other_type, "gpt2"),
     "no model": (absent, "absent is not a folder; name the folder that holds config.json and model.safetensors"),
     "no task": (lambda folder: line(folder, task=("--task", "mini-glue/sst3")), "no task called 'mini-glue/sst3'"),
@@ -82,11 +84,11 @@ FAULTS: dict[str, tuple[Make, str]] = {
         "sub-networks of this model reach from 2.893e+04 (25.2%)",
     ),
     "no target": (with_options("--target", "speed=3"), "speed"),
-    "no searcher": (with_options("--searcher", "linus"), "no searcher called 'linus'. Nearest: 'linas'"),
-    "no order": (with_options("--order", "l2"), "--order is first-order, movement, l1, none, not 'l2'"),
-    "no size": (with_options("--hidden", "8,wide"), "--hidden lists whole numbers with commas, not '8,wide'"),
-    "no such size": (with_options("--hidden", "8,99"), "hidden must be whole numbers between 1 and the encoder's 16"),
-    "no rate": (with_options("--network-rate", "-1"), "learning rate"),
+    "no searcher": (with_options(*setting(search__searcher="linus")), "'linas'"),
+    "no order": (with_options(*setting(scores__order="l2")), "first-order, movement, l1, none"),
+    "no size": (with_options(*setting(space__hidden=[8, "wide"])), "'wide'"),
+    "no such size": (with_options(*setting(hidden=[8, 99])), "16"),
+    "no rate": (with_options(*setting(super_network__learning_rate=-1.0)), "learning rate"),
     "no device": (with_options("--device", "abacus"), "abacus"),
 }
 
@@ -107,7 +109,7 @@ def test_a_fault_is_told_before_anything_is_written(name: str, run: Run, tmp_pat
 def test_milliseconds_that_cannot_be_met_are_told_with_the_range(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compress_run, "quick", lambda length: lambda card: macs(card, length) / 1e4)
+    monkeypatch.setattr(part_latency, "quick", lambda length: lambda card: macs(card, length) / 1e4)
     done = run(*line(tmp_path, "--target", "latency_ms=0.5"))
     assert (done.code, done.out) == (2, "")
     assert (
@@ -125,7 +127,7 @@ def test_a_folder_with_foreign_files_is_left_alone(force: tuple[str, ...], run: 
     before = everything(tmp_path)
     done = run(*arguments)
     assert (done.code, done.out) == (2, "")
-    assert f"{tmp_path / 'out'} holds files that are no compression; name another folder with --out" in done.err
+    assert f"{tmp_path / 'out'} holds files that are no run: name another folder with --out" in done.err
     assert everything(tmp_path) == before
 
 
@@ -136,9 +138,9 @@ def begun(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(compress_run.Stages, "teacher", stop)
+        patch.setattr(FineTune, "make", stop)
         assert run(*line(folder)).code == 130
-    assert {"compress.json", "plan.json"} <= everything(folder / "out").keys()
+    assert {"run.json", "plan.json"} <= everything(folder / "out").keys()
 
 
 @pytest.mark.parametrize("force", [(), ("--force",), ("--seed", 1, "--force")])
@@ -167,9 +169,9 @@ def test_what_has_changed_since_is_told(run: Run, tmp_path: Path, monkeypatch: p
     weights = load_file(tmp_path / "bert" / "model.safetensors")
     weights["embeddings.LayerNorm.weight"] += 1
     save_file(weights, tmp_path / "bert" / "model.safetensors")
-    done = run(*line(tmp_path, "--order", "l1"))
+    done = run(*line(tmp_path, *setting(order="l1")))
     assert done.code == 2
-    assert "order first-order" in done.err
+    assert "scores.order" in done.err
     assert "the weights" in done.err
 
 
@@ -182,20 +184,19 @@ def test_too_few_hours_are_no_reason_to_refuse(
     slowed: float, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The minimum is planned, and the message tells how long it takes."""
-    speeds = Speeds(1.0, 2.0, 3.0, 1.0, 10.0, 2.0, 200.0, 1.0, 50.0, rows=20, slowed=slowed)
-    monkeypatch.setattr(compress_run, "measured_speeds", lambda *_: speeds)
-    monkeypatch.setattr(compress_run.Stages, "teacher", stop)
+    times = ModelTimes(step=3.0, answer=1.0, alone=1.0, asked=1.0, judging=2.0, slowed=slowed)
+    monkeypatch.setattr(model_times, "measured_times", lambda *_: times)
+    monkeypatch.setattr(FineTune, "make", stop)
     done = run(*line(tmp_path, "--hours", 0.05))
     assert done.code == 130
     plan = json.loads((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))["plan"]
-    assert (plan["network_steps"], plan["evaluations"]) == (60, 30)
-    hours = sum(Plan(**plan).seconds(speeds, 1, 2).values()) / 3600
-    assert f"0.05 hours are too few at this speed: the minimum is planned, which takes about {hours:.2g}" in done.err
+    assert (plan["super-network"]["steps"], plan["search"]["trials"]) == (60, 30)
+    assert "0.05 hours are too few at this speed" in done.err
     assert ("the machine is busy" in done.err) == (slowed > 1)
 
 
 def test_help_names_the_options(run: Run) -> None:
     done = run("compress", "--help")
     assert done.code == 0
-    for option in ("--target", "--hours", "--hidden", "--order", "--finetune", "--smaller"):
+    for option in ("--target", "--hours", "--trials", "--sizes", "--set"):
         assert option in done.out

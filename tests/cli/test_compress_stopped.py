@@ -12,15 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.compressing import everything, line, models, trials
+from tests.cli.compressing import everything, line, models, setting, trials
 from tests.cli.conftest import Run
 from tests.cli.test_app import COMMAND, ENVIRONMENT
 from tests.compress.tiny import bert
 
-from formwright.study.place import find, holds_study
+from formwright.core.errors import FormwrightError
+from formwright.pipeline.run_folder import DATABASE, find
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(400)]  # processes that start on a busy machine
-LONG = ("--teacher-epochs", 40, "--epochs", 30, "--evaluations", 14, "--save-every", 10, "--finetune", 20, "--json")
+LONG = (
+    *setting(teacher__epochs=40, super_network__epochs=30, deliver__epochs=20),
+    *("--trials", 14, "--save-every", 10, "--json"),
+)
 Reached = Callable[[Path], bool]
 
 
@@ -55,17 +59,21 @@ def checkpoint_of(stage: str) -> Reached:
 
 
 def searched(out: Path) -> bool:
-    if not holds_study(out):
+    if not (out / DATABASE).is_file():
         return False
-    with find(str(out)).open() as opened:
-        return any(event.kind == "told" for event in opened.log.read())
+    try:
+        with find(str(out)).open() as opened:
+            return any(event.kind == "told" for event in opened.log.read())
+    except FormwrightError:  # it is being made
+        return False
 
 
 STAGES: dict[str, Reached] = {
-    "planning": lambda out: (out / "compress.json").is_file(),
+    "planning": lambda out: (out / "run.json").is_file(),
     "teacher": checkpoint_of("teacher"),
-    "space": lambda out: (out / "space.json").is_file(),
-    "super-network": checkpoint_of("network"),
+    "scores": lambda out: (out / "teacher" / "done.json").is_file(),
+    "space": lambda out: (out / "space" / "space.json").is_file(),
+    "super-network": checkpoint_of("super-network"),
     "search": searched,
     "delivery": lambda out: bool(list(out.glob("final/macs-*"))),
     "delivered": lambda out: bool(list(out.glob("models/macs-*"))),
@@ -131,5 +139,5 @@ def test_a_stopped_compression_is_saved_and_names_the_line_that_goes_on(stage: s
     assert stopped.startswith("stopped at step ")
     assert "everything is saved" in stopped
     program, *words = shlex.split(again)
-    assert (program, words) == ("formwright", arguments(folder, name))
-    check(run(*words).data, folder, name)
+    assert (program, words) == ("formwright", ["resume", str(folder / name)])
+    check(run(*words, "--json").data, folder, name)

@@ -7,21 +7,12 @@ from typing import Any
 import pytest
 import torch
 from tests.cli.conftest import Run
-from tests.study.cases import own_rows, quick_config
+from tests.pipeline.cases import create, here, own_rows, quick, search_of
 
-from formwright.cli import study_run
-from formwright.study.assemble import make_training
-from formwright.study.config import TrainingChoice
-from formwright.study.latency import latency_of
-from formwright.study.place import Place, create, find
-
-
-@pytest.fixture
-def conducted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Place, dict[str, Any]]]:
-    """Give the list of studies that commands would conduct now, with what they would note."""
-    seen: list[tuple[Place, dict[str, Any]]] = []
-    monkeypatch.setattr(study_run, "conduct", lambda place, wishes: seen.append((place, wishes.notes)))
-    return seen
+from formwright.cost.measured import LATENCY
+from formwright.pipeline.run import PipelineRun
+from formwright.pipeline.run_folder import find
+from formwright.pipeline.task_choice import TrainingChoice
 
 
 def with_mps(monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
@@ -30,16 +21,20 @@ def with_mps(monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
 
 @pytest.mark.parametrize(("option", "kept"), [([], "mps"), (["--device", "cpu"], "cpu"), (["--device", "mps"], "mps")])
 def test_a_search_keeps_its_device(
-    option: list[str], kept: str, run: Run, tmp_path: Path, conducted: list[Any], monkeypatch: pytest.MonkeyPatch
+    option: list[str],
+    kept: str,
+    run: Run,
+    tmp_path: Path,
+    prepared: list[PipelineRun],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with_mps(monkeypatch, there=True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     done = run("search", "flexibert-nano", "--task", "mini-glue/sst2", "--rows", 50, "--out", tmp_path / "one", *option)
     assert done.code == 0, done.err
-    ((place, _),) = conducted
-    with place.open() as opened:
-        assert opened.config.training.device == kept
-        assert make_training(opened.config.training).device == kept
+    (begun,) = prepared
+    training = search_of(begun.pipeline).training
+    assert (training.device, training.make().device) == (kept, kept)
 
 
 def test_a_device_that_is_not_there_is_refused_before_anything_is_written(run: Run, tmp_path: Path) -> None:
@@ -52,27 +47,28 @@ def test_a_device_that_is_not_there_is_refused_before_anything_is_written(run: R
 
 
 def test_a_study_is_resumed_on_its_own_device_unless_another_is_said(
-    run: Run, tmp_path: Path, conducted: list[Any], monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, prepared: list[PipelineRun]
 ) -> None:
-    config = own_rows(tmp_path, training=TrainingChoice(steps=5, batch=8, length=16, device="mps"))
-    place = create(tmp_path / "mine", config)
+    training = TrainingChoice(steps=5, batch=8, length=16, device="mps")
+    place = create(tmp_path / "mine", own_rows(tmp_path, training=training))
     done = run("resume", place.folder)
-    assert (done.code, conducted) == (2, [])
+    assert (done.code, prepared) == (2, [])
     assert "mps" in done.err
     assert run("resume", place.folder, "--device", "cpu").code == 0
-    assert conducted[-1][1] == {"device": "cpu"}
+    assert prepared[-1].notes == {"device": "cpu"}
     with find(str(place.folder)).open() as opened:
-        opened.log.append("started", "me", {"begins": True, **conducted[-1][1]})
+        opened.log.append("started", "me", {"begins": True, **prepared[-1].notes})
     with find(str(place.folder)).open() as opened:
-        assert opened.config.training.device == "cpu"
+        assert opened.search.training.device == "cpu"
     assert run("resume", place.folder).code == 0
-    assert conducted[-1][1] == {}  # as in the last run
+    assert prepared[-1].notes == {}  # as in the last run
 
 
 def test_latency_is_measured_on_the_device_of_the_study(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, Any]] = []
-    monkeypatch.setattr("formwright.study.latency.measured_latency", lambda _, **options: seen.append(options) or 1 / 0)
-    config = quick_config(training=TrainingChoice(length=16, device="mps"))
+    monkeypatch.setattr("formwright.nn.latency.measured_latency", lambda _, **options: seen.append(options) or 1 / 0)
+    with_mps(monkeypatch, there=True)
+    made = quick(limits=("latency_ms<=5",), training=TrainingChoice(length=16, device="mps"))
     with pytest.raises(ZeroDivisionError):
-        latency_of(config)(SimpleNamespace(digest="a"))  # type: ignore[arg-type]
+        search_of(made).meters(here(made))[LATENCY](SimpleNamespace(digest="a"))  # type: ignore[arg-type]
     assert seen == [{"length": 16, "device": "mps"}]

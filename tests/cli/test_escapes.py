@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Run
 from tests.cli.test_study_view import ask
-from tests.study.films import films_study
+from tests.pipeline.cases import films_study
 
 from formwright.cli.output import cell, note, print_entries, print_json, print_table
 from formwright.cli.study_view import StudyView

@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.cli.conftest import Run
 
-from formwright.nn.hf.own import load_folder
+from formwright.nn.hf.imported import load_folder
 from formwright.nn.task_model import TaskModel
 from formwright.space.zoo import load_card
 
@@ -62,12 +62,12 @@ def test_a_head_can_be_added_to_a_model_without_one(run: Run, tmp_path: Path) ->
     ("arguments", "message"),
     [
         (("flexibert-mini", "--to", "stock"), "no BERT class can express this model:\n  positions are relative"),
-        (("flexibert", "--to", "hf"), "is a space of designs"),
+        (("flexibert", "--to", "hf"), "is a search space"),
         (("bert-tinny", "--to", "hf"), "Nearest: 'bert-tiny'"),
         (("bert-tiny", "--to", "hf", "--int8"), "--int8 goes with --to onnx and --to openvino"),
         (("bert-tiny", "--to", "hf", "--task", "poetry"), "no task is called 'poetry'; tasks are sequence-class"),
         (("bert-tiny", "--to", "hf", "--task", "causal-lm"), "causal-lm needs a design of family decoder"),
-        (("bert-tiny", "--to", "hf", "--labels", "no,yes"), "say which with --task"),
+        (("bert-tiny", "--to", "hf", "--labels", "no,yes"), "--task"),
         (("bert-tiny", "--to", "hf", *SEQUENCE, "--labels", "0"), "at least one label"),
         (("bert-tiny", "--to", "hf", *SEQUENCE, "--labels", "a,a"), "different names"),
     ],

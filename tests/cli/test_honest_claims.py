@@ -36,7 +36,7 @@ def test_train_says_that_a_model_is_no_better_than_the_majority_class(run: Run, 
     assert guess["differences"]["accuracy"]["outcome"] != "better"
     assert "guessing" in found["conclusion"][0]
     text = run(*words).out
-    assert text.splitlines()[0] == found["conclusion"][0]
+    assert found["conclusion"][0] in text
     card = (tmp_path / "out" / "model" / "README.md").read_text(encoding="utf-8")
     for told in (text, card):
         assert f"{guess['scores']['accuracy']:.4f}" in told

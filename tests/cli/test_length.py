@@ -1,18 +1,15 @@
 """`--length`: by default taken from the data, a number in every record, and what it cuts is said."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run
 from tests.cli.training import card_file
-from tests.compress.tiny import job
+from tests.pipeline.cases import here, quick, search_of
 
-from formwright.study.assemble import find_task, with_readable_length
-from formwright.study.config import Config, TaskChoice
-from formwright.study.place import find
-from formwright.study.stop import Stop
+from formwright.pipeline.run_folder import find
+from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 
 ROWS = 100
 
@@ -50,7 +47,8 @@ def test_a_training_takes_its_length_from_the_data_and_records_the_number(run: R
     assert 0 < done.data["cut"] <= 2 / (0.8 * ROWS)
     assert "--length 32" in done.err  # which covers all
     assert not done.err.startswith("warning")
-    assert json.loads((tmp_path / "out" / "training.json").read_text())["length"] == 16
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["pipeline"]["stages"]["train"]["training"]["length"] == 16
     again = run(*line)  # the same command finds its own run
     assert again.code == 0
     assert again.data == done.data
@@ -65,23 +63,12 @@ def test_a_search_takes_its_length_from_the_data_before_it_writes_its_configurat
     done = run("search", "flexibert-nano", *task, *steps, "--out", tmp_path / "out")
     assert done.code == 0
     with find(str(tmp_path / "out")).open() as opened:
-        assert opened.config.training.length == 128  # the design reads no more
+        assert opened.search.training.length == 128  # the design reads no more
     assert "warning: 100.0% of the training rows" in done.err
 
 
-def test_a_search_records_no_length_that_its_designs_cannot_read(tmp_path: Path) -> None:
-    table = long_table(tmp_path, 2)
-    asked = Config("flexibert-nano", TaskChoice(str(table), text=("words",), label="b"), ("accuracy:max",), Stop(1))
-    asked = replace(asked, training=replace(asked.training, length=100_000))
-    task = find_task(asked.task)
-    assert with_readable_length(asked, task).training.length == 128
-    fitting = replace(asked, training=replace(asked.training, length=16))
-    assert with_readable_length(fitting, task) == fitting
-
-
-def test_a_compression_takes_its_length_from_the_data_before_it_writes_its_record(tmp_path: Path) -> None:
-    task = TaskChoice(str(long_table(tmp_path, ROWS, words=9)), text=("words",), label="b")
-    asked = job(tmp_path, task=task)
-    started = replace(asked, usual_length=True).started()
-    assert (started.job.training.length, started.length, started.job.usual_length) == (24, 24, False)
-    assert asked.started().job == asked  # a length that was said stays
+@pytest.mark.parametrize(("asked", "read"), [(100_000, 128), (16, 16)])
+def test_a_search_records_no_length_that_its_designs_cannot_read(asked: int, read: int, tmp_path: Path) -> None:
+    task = TaskChoice(str(long_table(tmp_path, 2)), text=("words",), label="b")
+    made = quick(task=task, training=TrainingChoice(steps=5, length=asked))
+    assert search_of(made).resolved(here(made)).training.length == read

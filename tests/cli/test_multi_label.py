@@ -13,10 +13,9 @@ from tests.cli.studies import SPACE, facts
 from tests.cli.training import QUICK, card_file
 from tests.compress.tiny import bert
 
-from formwright.nn.heads import HeadSpec
+from formwright.nn.hf.imported import load_folder
 from formwright.nn.hf.load import from_hf
-from formwright.nn.hf.own import load_folder
-from formwright.nn.task_model import TaskModel
+from formwright.nn.task_model import HeadSpec, TaskModel
 from formwright.tasks import load_task
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.train.judge import judge
@@ -131,7 +130,7 @@ def test_a_model_is_compressed(tmp_path: Path, rows: Path) -> None:
 def test_a_student_learns_from_a_teacher_of_the_same_kind(run: Run, tmp_path: Path, rows: Path, hidden: int) -> None:
     teacher = bert(tmp_path, "teacher", SEVERAL, labels=LETTERS)
     train: tuple[Any, ...] = ("train", bert(tmp_path), *options(rows), *QUICK, "--steps", 3, "--json")
-    distil = ("--distil-from", teacher, "--distil-hidden", hidden, "--out", tmp_path / "taught")
+    distil = ("--distil-from", teacher, "--set", f"distillation.hidden={hidden}", "--out", tmp_path / "taught")
     assert run(*train, *distil).data["metrics"].keys() >= {"micro-f1"}
     chooses = bert(tmp_path, "chooses", HeadSpec("sequence-classification", 3), labels=LETTERS)
     refused = run(*train, "--distil-from", chooses, "--out", tmp_path / "other")

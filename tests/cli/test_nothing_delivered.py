@@ -8,7 +8,7 @@ from tests.cli.conftest import Run
 from tests.cli.studies import search_line
 
 from formwright.core.errors import EvaluationFailed
-from formwright.evaluate.full import Full
+from formwright.evaluate.basic import Full
 
 pytestmark = pytest.mark.usefixtures("one_process")
 

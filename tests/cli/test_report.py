@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run
-from tests.study.cases import own_rows
+from tests.pipeline.cases import create, own_rows, work
 
-from formwright.study.launch import work_at
-from formwright.study.place import Place, create
+from formwright.pipeline.run_folder import Place
 from formwright.study.stop import Stop
 
 
@@ -16,7 +15,7 @@ from formwright.study.stop import Stop
 def place(tmp_path: Path) -> Iterator[Place]:
     """Give a study that still runs: two trials are done, another one is under way."""
     found = create(tmp_path / "films", own_rows(tmp_path, stop=Stop(2)))
-    assert work_at(found) == 0
+    work(found)
     with found.open() as opened:
         opened.log.append("started", "me", {"begins": True, "stop": {"trials": 3}})
         data = opened.log.read()[0].data
@@ -77,7 +76,7 @@ def test_a_device_is_written_to_and_stays_one(run: Run, place: Place, tmp_path: 
 def test_what_is_no_study_is_refused(run: Run, tmp_path: Path) -> None:
     done = run("report", tmp_path / "absent")
     assert (done.code, done.out) == (2, "")
-    assert "is not the folder of a study" in done.err
+    assert "run.json" in done.err
 
 
 def test_a_study_without_trials_has_a_page(run: Run, tmp_path: Path) -> None:

@@ -6,17 +6,15 @@ from tests.cli.conftest import Run
 from tests.cli.studies import digests, facts, scores
 from tests.cli.test_app import formwright_process
 from tests.cli.test_study_view import ask
-from tests.study.cases import own_rows
-from tests.study.films import films_study
+from tests.pipeline.cases import create, films_study, own_rows, work
 
 from formwright.core.records import Observation
-from formwright.study.assemble import assemble
-from formwright.study.candidates import candidates
-from formwright.study.compare import note_comparisons
-from formwright.study.facts import study_json
-from formwright.study.finish import deliver
-from formwright.study.launch import work_at
-from formwright.study.place import create, find
+from formwright.pipeline.candidates import candidates
+from formwright.pipeline.compare import note_comparisons
+from formwright.pipeline.delivery import deliver
+from formwright.pipeline.evaluators import UntrainedScores
+from formwright.pipeline.run_folder import find
+from formwright.pipeline.study_facts import study_json
 from formwright.study.stop import Stop
 
 pytestmark = pytest.mark.timeout(180)
@@ -25,11 +23,10 @@ pytestmark = pytest.mark.timeout(180)
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
     """Give the folder of a study that came to its end, and delivered what it found."""
-    config = own_rows(tmp_path, stop=Stop(3), evaluator="full", objectives=("accuracy:max",))
-    place = create(tmp_path / "study", config)
-    assert work_at(place) == 0
+    place = create(tmp_path / "study", own_rows(tmp_path, stop=Stop(3), evaluator="full", objectives=("accuracy:max",)))
+    work(place)
     with place.open() as opened:
-        found = assemble(opened.config, opened.log, place.folder)
+        found = opened.study()
         note_comparisons(opened, [deliver(opened, candidate) for candidate in candidates(found, 1)])
     return place.folder
 
@@ -78,7 +75,8 @@ def test_what_is_no_study_is_refused(run: Run, tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "absent"):
         done = run("resume", folder)
         assert (done.code, done.out) == (2, "")
-        assert done.err == f"formwright: {folder} is not the folder of a study: it has no config.json\n"
+        assert str(folder) in done.err
+        assert "run.json" in done.err
 
 
 def test_a_database_that_is_not_there_is_refused(run: Run, tmp_path: Path) -> None:
@@ -91,9 +89,9 @@ def test_a_database_that_is_not_there_is_refused(run: Run, tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.long
 def test_a_study_that_ended_by_time_goes_on_to_a_number_of_trials(tmp_path: Path) -> None:
-    settings = {"proxies": ("params",), "objectives": ("params:max",)}
+    settings = {"evaluator": UntrainedScores(("params",)), "objectives": ("params:max",)}
     place = create(tmp_path / "study", own_rows(tmp_path, stop=Stop(seconds=0.001), **settings))
-    assert work_at(place) == 0
+    work(place)
     line = ("resume", place.folder, "--workers", 1, "--no-baseline")
     extended = facts(*line, "--trials", 3, "--max-failures", 0)
     assert [trial["state"] for trial in extended["trials"]] == ["finished"] * 3

@@ -9,19 +9,16 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.studies import STEPS, digests, scores, search_line
 from tests.cli.training import card_file, on_table, table
-from tests.study.films import films_study
+from tests.pipeline.cases import films_study, work
 
-from formwright.cli import study_run
-from formwright.cli.study_run import Wishes
-from formwright.study import launch
-from formwright.study.assemble import assemble
-from formwright.study.facts import study_json
-from formwright.study.place import find
-from formwright.study.run_record import RunOptions, begin_run
-from formwright.study.worker import Interrupted, Worker
-from formwright.tasks import load_task
+from formwright.pipeline import workers
+from formwright.pipeline.run import PipelineRun, RunOptions
+from formwright.pipeline.run_events import begin_run
+from formwright.pipeline.run_folder import Place, find
+from formwright.pipeline.study_facts import study_json
+from formwright.study.launch import STOPPED
 
-PROXY = ("--evaluator", "proxy", "--proxy", "params", "--maximise", "params", "--no-baseline")
+PROXY = ("--evaluator", "proxy", "--set", "evaluator.proxies=[params]", "--no-baseline")
 
 
 def events(folder: Path) -> list[Any]:
@@ -73,39 +70,42 @@ def test_as_many_rows_with_other_content_are_refused(run: Run, tmp_path: Path) -
     assert re.search(r"training rows \(\d+ before and now", refused.err)
 
 
-def conducted_with(place: Any, options: RunOptions) -> None:
+def conducted_with(place: Place, options: RunOptions) -> None:
     with place.open() as opened:
-        begin_run(opened.log, options, load_task(opened.config.task.name, text=("text",), label="label"), {})
+        begin_run(opened.log, options, None, {})
 
 
-@pytest.fixture
-def resumed(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., RunOptions]:
-    """Give a function that says with which options `resume` conducts a study."""
-    seen: list[Wishes] = []
-    monkeypatch.setattr(study_run, "conduct", lambda _, wishes: seen.append(wishes))
+def test_a_study_is_resumed_as_it_was_begun(run: Run, prepared: list[PipelineRun], tmp_path: Path) -> None:
+    def resumed(*arguments: object) -> RunOptions:
+        assert run("resume", place.folder, *arguments).code == 0
+        return prepared[-1].options
 
-    def call(*arguments: object) -> RunOptions:
-        assert run("resume", *arguments).code == 0
-        return seen[-1].run
-
-    return call
-
-
-def test_a_study_is_resumed_as_it_was_begun(resumed: Callable[..., RunOptions], tmp_path: Path) -> None:
     place = films_study(tmp_path)
-    assert resumed(place.folder) == RunOptions()
-    began = RunOptions(1, "auto", 2.0, 0.5, baseline=False)
+    assert resumed() == RunOptions()
+    began = RunOptions(1, "auto", 2.0, 0.5)
     conducted_with(place, began)
-    assert resumed(place.folder) == began
-    explicit = resumed(place.folder, "--workers", 3, "--ray", "none", "--baseline")
-    assert explicit == RunOptions(3, None, 2.0, 0.5, baseline=True)
-    conducted_with(place, explicit)  # as `conduct` does
-    assert resumed(place.folder) == explicit
+    assert resumed() == began
+    explicit = resumed("--workers", 3, "--ray", "none")
+    assert explicit == RunOptions(3, None, 2.0, 0.5)
+    conducted_with(place, explicit)  # as a run does
+    assert resumed() == explicit
+
+
+@pytest.mark.usefixtures("one_process")
+@pytest.mark.slow
+def test_a_baseline_that_is_left_out_is_left_out_of_a_resumed_run_too(run: Run, tmp_path: Path) -> None:
+    folder = films_study(tmp_path, trials=1, steps=2, final_steps=2).folder
+    found = [run("resume", folder, *options, "--json").data["models"] for options in WISHES]
+    names = [{model["role"] for model in models} for models in found]
+    assert names == [{"best"}, {"best"}, {"best", "baseline"}]
+
+
+WISHES = (["--no-baseline"], [], ["--baseline"])
 
 
 def test_fewer_trials_than_are_done_are_refused(run: Run, tmp_path: Path) -> None:
     place = films_study(tmp_path, trials=3, steps=2)
-    assert launch.work_at(place) == 0
+    work(place)
     for option, number, done in (("--trials", 2, "3 trials"), ("--spend-steps", 5, "6 steps")):
         refused = run("resume", place.folder, option, number)
         assert (refused.code, refused.out) == (2, "")
@@ -120,25 +120,17 @@ def test_the_history_of_a_resumed_study_is_that_of_an_uninterrupted_one(
     """With one worker, and without saying so again; the interruption comes within the second trial."""
     assert run(*search_line(tmp_path, "--workers", 1, "--no-baseline", out="whole")).code == 0
     used: list[int] = []
-    work = launch.run_workers
+    working = workers.run_workers
 
-    def interrupted(place: Any, number: int, look: Callable[[], None]) -> bool:
+    def interrupted(work: Any, number: int, look: Callable[[], None]) -> bool:
         used.append(number)
         if len(used) > 1:
-            return work(place, number, look)
+            return bool(working(work, number, look))
         looks = iter(range(100))
-
-        def between_steps() -> None:
-            if next(looks) == STEPS + 3:
-                raise Interrupted
-
-        with place.open() as opened:
-            worker = Worker(assemble(opened.config, opened.log, place.folder), between_steps=between_steps)
-            with pytest.raises(Interrupted):
-                worker.run()
+        assert work(lambda: next(looks) == STEPS + 3) == STOPPED
         return False
 
-    monkeypatch.setattr(launch, "run_workers", interrupted)
+    monkeypatch.setattr(workers, "run_workers", interrupted)
     assert run(*search_line(tmp_path, "--workers", 1, "--no-baseline")).code == 130
     done = run("resume", tmp_path / "study", "--json")
     assert used == [1, 1]

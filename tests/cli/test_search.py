@@ -9,10 +9,12 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.studies import SPACE, STEPS, digests, facts, scores, search_line, started, wait_for
 from tests.cli.training import table
+from tests.pipeline.cases import search_of
 
-from formwright.cli.search import _default_name
+from formwright.api import default_name
 from formwright.nn.hf.save import load_folder
-from formwright.study.place import find
+from formwright.pipeline.run import PipelineRun
+from formwright.pipeline.run_folder import find
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +29,15 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
 def test_a_search_leaves_all_that_was_promised(searched: tuple[Path, dict[str, Any]]) -> None:
     folder, study = searched
     names = {path.name for path in folder.iterdir()}
-    assert names >= {"study.db", "config.json", "report.html", "models"}
+    assert names >= {"study.db", "run.json", "report.html", "models"}
     assert {path.name for path in (folder / "models").iterdir()} == {model["name"] for model in study["models"]}
     assert study["report"] == str(folder / "report.html")
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!")
     for model in study["models"]:
         assert load_folder(model["path"]) is not None
-    stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    assert stored["config"] == study["config"]
+    stored = json.loads((folder / "run.json").read_text(encoding="utf-8"))["pipeline"]["stages"]["search"]
+    assert stored["objectives"] == study["config"]["objectives"]
+    assert stored["training"].items() <= study["config"]["training"].items()
 
 
 @pytest.mark.slow
@@ -135,14 +138,16 @@ def refused(run: Run, folder: Path, *options: object, out: str = "study") -> str
     [
         (["--searcher", "regevo"], "no searcher called 'regevo'. Nearest: 'regularized-evolution'"),
         (["--option", "alpa=0.3"], "has no option 'alpa'. Nearest: 'alpha'"),
-        (["--option", "population"], "--option is NAME=VALUE, not 'population'"),
-        (["--option", "=3"], "--option is NAME=VALUE, not '=3'"),
+        (["--option", "population"], "NAME=VALUE, not 'population'"),
+        (["--option", "=3"], "NAME=VALUE, not '=3'"),
         (["--option", "initial=0"], "initial is 0"),
         (["--option", "initial=many"], "initial is 'many'"),
         (["--tolerance", "0.1"], "give a --patience"),
-        (["--evaluator", "fulll"], "no evaluator is called 'fulll'"),
-        (["--evaluator", "proxy", "--proxy", "sinflow"], "sinflow"),
-        (["--proxy", "synflow"], "--proxy synflow goes with --evaluator proxy"),
+        (["--evaluator", "fulll"], "no evaluator called 'fulll'. Nearest: 'full'"),
+        (["--evaluator", "proxy", "--set", "evaluator.proxies=[sinflow]"], "sinflow"),
+        (["--set", "evaluator.proxies=[synflow]"], "evaluator"),
+        (["--set", "serch.seed=3"], "Nearest: 'search'"),
+        (["--set", "seed"], "PART.OPTION=VALUE"),
         (["--workers", "1001"], "--workers"),
         (["--limit", "params<=5"], "no design of flexibert-nano with params<=5.0 was found; the nearest has params"),
         (["--limit", "params"], "'params'"),
@@ -163,7 +168,7 @@ def test_a_search_that_cannot_be_done_leaves_nothing_behind(
 def test_a_folder_that_is_taken_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "study").mkdir()
     (tmp_path / "study" / "diary.txt").touch()
-    assert "is not an empty folder: name another one with --out" in refused(run, tmp_path)
+    assert "--out" in refused(run, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -211,27 +216,45 @@ def test_a_wrong_column_is_refused(run: Run, tmp_path: Path) -> None:
     ],
 )
 def test_a_folder_is_named_after_space_and_task(space: str, task: str, name: str) -> None:
-    assert _default_name(space, task) == name
+    assert default_name(space, task) == name
 
 
+@pytest.mark.parametrize(
+    ("options", "goals"),
+    [
+        ([], ("synflow:max",)),
+        (["--set", "evaluator.proxies=[params]"], ("params:max",)),
+        (["--maximise", "params"], ("params:max",)),
+        (["--minimise", "params"], ("synflow:max", "params:min")),
+    ],
+)
 def test_proxies_are_raised_unless_another_goal_is_named(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: list[str], goals: tuple[str, ...], run: Run, tmp_path: Path, prepared: list[PipelineRun]
 ) -> None:
-    found = []
-    monkeypatch.setattr("formwright.cli.study_run.conduct", lambda place, _: found.append(place))
-    for number, options in enumerate(([], ["--proxy", "params"], ["--maximise", "params"], ["--minimise", "params"])):
-        done = run(*search_line(tmp_path, "--evaluator", "proxy", *options, out=str(number)))
-        assert done.code == 0, done.err
-    goals = [json.loads((place.folder / "config.json").read_text())["config"]["objectives"] for place in found]
-    assert goals == [["synflow:max"], ["params:max"], ["params:max"], ["synflow:max", "params:min"]]
+    done = run(*search_line(tmp_path, "--evaluator", "proxy", *options))
+    assert done.code == 0, done.err
+    assert search_of(prepared[0].pipeline).objectives == goals
 
 
-def test_the_place_of_a_password_is_for_its_owner_alone(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_same_command_resumes_and_another_one_is_refused_with_what_differs(
+    run: Run, tmp_path: Path, one_process: None
 ) -> None:
-    noted = []
-    monkeypatch.setattr("formwright.cli.study_run.conduct", lambda _, wishes: noted.append(wishes.command))
+    line = search_line(tmp_path, "--evaluator", "proxy", "--no-baseline", trials=1)
+    assert run(*line).code == 0
+    with find(str(tmp_path / "study")).open() as opened:
+        before = [event.kind for event in opened.log.read()]
+    assert run(*line).code == 0
+    with find(str(tmp_path / "study")).open() as opened:
+        assert [event.kind for event in opened.log.read()][len(before) :] == ["started", "note", "stopped"]
+    other = run(*line, "--seed", 7)
+    assert other.code == 2
+    for fact in ("search.seed", "7", "--out", "resume"):
+        assert fact in other.err
+
+
+def test_a_password_is_not_noted(
+    run: Run, tmp_path: Path, prepared: list[PipelineRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.argv", ["formwright", "search", "--storage", "postgresql://me:secret@host/db"])
     assert run(*search_line(tmp_path)).code == 0
-    assert (tmp_path / "study" / "config.json").stat().st_mode & 0o777 == 0o600
-    assert noted == ["formwright search --storage 'postgresql://me:***@host/db'"]
+    assert [begun.command for begun in prepared] == ["formwright search --storage 'postgresql://me:***@host/db'"]

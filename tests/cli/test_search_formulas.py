@@ -9,8 +9,8 @@ from tests.cli.studies import digests, facts, started, wait_for
 from tests.cli.test_search_recipe import own_task
 from tests.cli.training import QUICK
 
-from formwright.arch.plain import has_formulas
-from formwright.nn.hf.own import load_folder
+from formwright.arch.graph import has_formulas
+from formwright.nn.hf.imported import load_folder
 from formwright.nn.task_model import TaskModel
 
 LIMIT = 285_000  # an attention of four inputs in every layer has 292,800 parameters
@@ -19,7 +19,7 @@ TRIALS = 5
 
 def line(folder: Path) -> list[str]:
     """Give the arguments of a quick search by the recipe, with two workers."""
-    length = ("--trials", TRIALS, "--steps", 3, "--pretrain-steps", 2, "--final-steps", 3)
+    length = ("--trials", TRIALS, "--steps", 3, "--set", "evaluator.steps=2", "--final-steps", 3)
     rest = ("--workers", 2, "--no-baseline", "--limit", f"params<={LIMIT}", "--out", folder / "study")
     return [str(part) for part in ("search", "--recipe", "autobert-zero", *own_task(folder), *QUICK, *length, *rest)]
 

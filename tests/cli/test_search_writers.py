@@ -8,8 +8,8 @@ import pytest
 from tests.cli.conftest import Run
 from tests.tasks.test_corpora import pairs
 
-from formwright.study.assemble import assemble
-from formwright.study.place import find
+from formwright.pipeline.evaluators import TrainInStages
+from formwright.pipeline.run_folder import find
 
 SPACE = "evolved-transformer-nano"
 SMALL = ("--steps", 9, "--batch", 4, "--length", 16, "--final-steps", 2)
@@ -26,8 +26,8 @@ def test_hurdles_train_translators_slice_by_slice_and_deliver_one_that_writes(ru
     )
     assert done.code == 0, done.err
     with find(str(out)).open() as opened:
-        assert opened.config.evaluator == "staged"
-        trials = assemble(opened.config, opened.log, out).history().trials
+        assert opened.search.evaluator == TrainInStages()
+        trials = opened.history().trials
     spent, budgets = defaultdict(int), defaultdict(int)
     for trial in trials:
         assert trial.observation is not None, trial.reason

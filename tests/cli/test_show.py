@@ -262,3 +262,10 @@ def test_a_drawing_does_not_overwrite_its_card(run: Run, write: Write) -> None:
 def test_nothing_is_printed_of_a_space_whose_drawing_cannot_be_written(run: Run, tmp_path: Path) -> None:
     done = run("show", "hat", "--sample", 1, "--json", "--svg", tmp_path / "absent" / "drawing.svg")
     assert (done.code, done.out) == (2, "")
+
+
+def test_what_show_printed_can_be_shown_again(run: Run, write: Callable[..., Path]) -> None:
+    printed = run("show", "bert-tiny", "--json")
+    again = run("show", str(write(printed.out, "again.json")), "--json")
+    assert again.code == 0
+    assert again.data["digest"] == printed.data["digest"]

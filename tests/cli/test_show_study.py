@@ -6,13 +6,13 @@ from pathlib import Path
 import optuna
 import pytest
 from tests.cli.conftest import Run
-from tests.study.films import films_study
+from tests.pipeline.cases import films_study
 
 from formwright.core.records import Budget, Observation, Request, Spent
 from formwright.core.rng import derive
-from formwright.study.place import Place
+from formwright.pipeline.run_folder import Place
+from formwright.pipeline.spaces import find_space
 from formwright.study.replay import asked_data
-from formwright.study.spaces import find_space
 
 ACCURACY = (0.5, 0.75, None, 0.625, 0.875)  # of each trial; the third one fails
 PARAMS = (2000, 3000, None, 1000, 9000)
@@ -21,7 +21,7 @@ PARAMS = (2000, 3000, None, 1000, 9000)
 def record(place: Place, budgets: Sequence[int | None] = ()) -> Place:
     """Fill a study: five trials with an outcome, and one without."""
     with place.open() as opened:
-        space = find_space(opened.config.space)
+        space = find_space(opened.search.space)
         opened.log.append("started", "launcher", {"begins": True})
         for number in range(6):
             design = space.sample(derive(0, number))
@@ -101,9 +101,9 @@ def test_a_study_without_trials_is_shown(run: Run, tmp_path: Path) -> None:
     assert "trials  0: 0 finished, 0 failed, 0 pending" in done.out
 
 
-def test_a_study_is_shown_without_its_config(run: Run, tmp_path: Path) -> None:
+def test_a_study_is_shown_without_its_record(run: Run, tmp_path: Path) -> None:
     place = films_study(tmp_path)
-    (place.folder / "config.json").unlink()
+    (place.folder / "run.json").unlink()
     assert run("show", place.folder, "--json").data["kind"] == "study"
 
 
@@ -146,8 +146,8 @@ def test_a_study_is_exported_to_optuna(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "say once where to write"),
-        (["x.db", "--out", "y.db"], "say once where to write"),
+        ([], "--out"),
+        (["x.db", "--out", "y.db"], "--out"),
         (["x.db", "--int8", "--seed", 3], "--int8, --seed: for models only"),
     ],
 )

@@ -3,21 +3,21 @@
 from pathlib import Path
 
 import pytest
-from tests.study.films import films_study
+from tests.pipeline.cases import films_study
 
 from formwright.cli.study_view import StudyView
 from formwright.core.records import Observation, Request, Spent
 from formwright.core.rng import derive
+from formwright.pipeline.run_folder import Opened
+from formwright.pipeline.spaces import find_space
 from formwright.study.log import Log
-from formwright.study.place import Opened
 from formwright.study.replay import asked_data
-from formwright.study.spaces import find_space
 
 Err = pytest.CaptureFixture[str]
 
 
 def ask(opened: Opened, number: int) -> None:
-    space = find_space(opened.config.space)
+    space = find_space(opened.search.space)
     design = space.sample(derive(0, number))
     opened.log.ask(number, "one", 60.0, asked_data(Request(space.card(design), design=design), space, 0))
 
@@ -49,13 +49,11 @@ def test_a_line_names_the_trial_and_counts_those_that_are_done(tmp_path: Path, c
 def test_without_a_number_of_trials_none_is_named(tmp_path: Path, capsys: Err) -> None:
     from formwright.study.stop import Stop
 
-    with films_study(tmp_path).open() as opened:
-        object.__setattr__(opened.config, "stop", Stop(patience=3))
-        with StudyView(opened) as view:
-            ask(opened, 0)
-            tell(opened.log, 0, 0.5)
-            view.look()
-            assert view.seconds_left() is None
+    with films_study(tmp_path, stop=Stop(patience=3)).open() as opened, StudyView(opened) as view:
+        ask(opened, 0)
+        tell(opened.log, 0, 0.5)
+        view.look()
+        assert view.seconds_left() is None
     assert capsys.readouterr().err == "trial 0 (1 done): accuracy 0.5\n"
 
 

@@ -11,7 +11,7 @@ from tests.cli.training import BOTH, DECODER, ENCODER, QUICK, TRAINING_ROWS, VIS
 
 from formwright.arch.card import Card
 from formwright.cost import params
-from formwright.nn.hf.own import load_folder
+from formwright.nn.hf.imported import load_folder
 from formwright.nn.task_model import TaskModel
 from formwright.tasks import load_task
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
@@ -79,12 +79,32 @@ def test_the_model_folder_loads_and_scores_the_same(run: Run, tmp_path: Path) ->
 
 def test_the_test_rows_are_opened_once_and_that_is_recorded(run: Run, tmp_path: Path) -> None:
     first = on_mine(run, tmp_path, "--steps", 3, "--test", "--json").data
-    record = tmp_path / "out" / "test-openings.json"
+    record = tmp_path / "out" / "final" / "test-openings.json"
     (entry,) = json.loads(record.read_text(encoding="utf-8"))
     assert (entry["metrics"], entry["rows"]) == (first["test"], 10)
     before = record.read_bytes()
     assert on_mine(run, tmp_path, "--steps", 3, "--test", "--json").data["test"] == first["test"]
     assert record.read_bytes() == before
+
+
+def test_a_training_is_shown_and_resumed_by_its_folder(run: Run, tmp_path: Path) -> None:
+    facts = on_mine(run, tmp_path, "--steps", 3, "--json").data
+    shown = run("show", tmp_path / "out", "--json").data
+    assert (shown["stages"], shown["result"]) == ([{"name": "train", "done": True}], facts)
+    assert "validation accuracy" in run("show", tmp_path / "out").out
+    assert run("resume", tmp_path / "out", "--json").data == facts
+    (tmp_path / "out" / "train" / "done.json").unlink()
+    assert f"resume {tmp_path / 'out'}" in run("show", tmp_path / "out").out
+
+
+def test_an_option_is_set_by_its_path_and_a_dry_run_writes_nothing(run: Run, tmp_path: Path) -> None:
+    line = ("train", card_file(tmp_path), *on_table(table(tmp_path)), "--out", tmp_path / "out", "--json")
+    plan = run(*line, "--set", "training.steps=3", "--dry-run").data
+    assert plan["pipeline"]["stages"]["train"]["training"]["steps"] == 3
+    assert not (tmp_path / "out").exists()
+    assert run(*line, "--set", "training.steps=3").data["steps"] == 3
+    refused = run(*line, "--set", "training.stepps=3")
+    assert (refused.code, "steps" in refused.err) == (2, True)
 
 
 def test_seeds_decide(run: Run, tmp_path: Path) -> None:
@@ -100,11 +120,11 @@ def test_seeds_decide(run: Run, tmp_path: Path) -> None:
     [
         (("--epochs", 2), 2 * TRAINING_ROWS // 8),
         (("--epochs", 0.5), TRAINING_ROWS // 16),
-        (("--epochs", 1, "--accumulate", 2), TRAINING_ROWS // 16),
+        (("--epochs", 1, "--set", "training.accumulate=2"), TRAINING_ROWS // 16),
         (("--epochs", 1, "--rows", 24), 3),
         (("--epochs", 0.001), 1),
         (("--epochs", 1, "--rows", 20), 3),  # every row is seen, in a last batch of four
-        (("--epochs", 1, "--rows", 20, "--accumulate", 2), 2),
+        (("--epochs", 1, "--rows", 20, "--set", "training.accumulate=2"), 2),
         (("--epochs", 1.1), 11),
     ],
     ids=str,
@@ -204,7 +224,11 @@ def test_a_model_exported_without_a_tokeniser_cannot_read_text(run: Run, tmp_pat
 
 @pytest.mark.parametrize(
     "options",
-    [("--pretrain", "self"), ("--pretrain", "pydoc"), ("--pretrain", "pydoc", "--next-sentence")],
+    [
+        ("--pretrain", "self"),
+        ("--pretrain", "pydoc"),
+        ("--pretrain", "pydoc", "--set", "pretraining.next_sentence=true"),
+    ],
     ids=str,
 )
 def test_pretraining_changes_where_training_begins(options: tuple[str, ...], run: Run, tmp_path: Path) -> None:
@@ -216,7 +240,7 @@ def test_pretraining_changes_where_training_begins(options: tuple[str, ...], run
     assert pretrained.data["losses"] != plain["losses"]
     assert "pretraining: step 3 of 3" in pretrained.err
     assert "training: step 4 of 4" in pretrained.err
-    assert [path.name for path in (tmp_path / "out" / "pretraining").iterdir()] == ["step-000000003"]
+    assert not (tmp_path / "out" / "checkpoints" / "train").exists()  # of what is done nothing is left
 
 
 @pytest.mark.slow
@@ -256,9 +280,3 @@ def test_every_family_is_trained_goes_on_and_loads(
     again = run("train", folder, *STILL, *options, tmp_path / "again")
     assert again.code == 0, again.err
     assert again.data["metrics"] == pytest.approx(first.data["metrics"], rel=1e-5)
-
-
-def test_a_checkpoint_is_left_every_so_many_steps(run: Run, tmp_path: Path) -> None:
-    on_mine(run, tmp_path, "--steps", 10, "--save-every", 4)
-    names = sorted(path.name for path in (tmp_path / "out" / "checkpoints").iterdir())
-    assert names == ["step-000000008", "step-000000010"]

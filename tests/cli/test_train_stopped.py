@@ -59,7 +59,7 @@ def test_a_stopped_run_is_saved_and_names_the_line_that_goes_on(
     number: signal.Signals, whole: list[float], run: Run, tmp_path: Path
 ) -> None:
     with started(command(tmp_path, "out", "--save-every", 5)) as process:
-        wait_for(process, tmp_path, "out/checkpoints/step-*")
+        wait_for(process, tmp_path, "out/checkpoints/train/training/step-*")
         process.send_signal(number)
         out, err = process.communicate()
     assert (process.returncode, out) == (130, "")
@@ -67,17 +67,17 @@ def test_a_stopped_run_is_saved_and_names_the_line_that_goes_on(
     step = int(stopped.split()[3].replace(",", ""))
     assert f"step {step} of {STEPS}" in stopped
     assert 5 <= step < STEPS
-    assert (tmp_path / "out" / "checkpoints" / f"step-{step:09d}").is_dir()
+    assert (tmp_path / "out" / "checkpoints" / "train" / "training" / f"step-{step:09d}").is_dir()
     assert not (tmp_path / "out" / "model").exists()
     program, *arguments = shlex.split(line)
     assert program == "formwright"
-    assert run(*arguments).data["losses"] == whole
+    assert run(*arguments, "--json").data["losses"] == whole
 
 
 def test_a_killed_run_goes_on_from_its_last_checkpoint(whole: list[float], run: Run, tmp_path: Path) -> None:
     arguments = command(tmp_path, "out", "--save-every", 5)
     with started(arguments) as process:
-        wait_for(process, tmp_path, "out/checkpoints/step-*")
+        wait_for(process, tmp_path, "out/checkpoints/train/training/step-*")
         process.kill()
         process.communicate()
     assert process.returncode == -signal.SIGKILL
@@ -91,7 +91,7 @@ def test_pretraining_can_be_stopped_too(run: Run, tmp_path: Path) -> None:
     table(tmp_path)
     options = ("--pretrain", "self", "--pretrain-steps", STEPS, "--save-every", 20)
     with started(command(tmp_path, "out", *options)) as process:
-        wait_for(process, tmp_path, "out/pretraining/step-*")
+        wait_for(process, tmp_path, "out/checkpoints/train/pretraining/step-*")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
     assert process.returncode == 130
@@ -104,8 +104,8 @@ def test_pretraining_can_be_stopped_too(run: Run, tmp_path: Path) -> None:
 def test_a_second_signal_does_not_wait_for_the_step(tmp_path: Path) -> None:
     card_file(tmp_path)
     table(tmp_path)
-    with started(command(tmp_path, "out", "--accumulate", 100_000)) as process:  # a step of minutes
-        wait_for(process, tmp_path, "out/training.json")
+    with started(command(tmp_path, "out", "--set", "training.accumulate=100000")) as process:  # a step of minutes
+        wait_for(process, tmp_path, "out/run.json")
         time.sleep(1)
         process.send_signal(signal.SIGINT)
         time.sleep(0.5)
@@ -121,7 +121,7 @@ def test_a_run_that_was_forced_goes_on_without_force(tmp_path: Path) -> None:
     card_file(tmp_path)
     table(tmp_path)
     with started(command(tmp_path, "out", "--force", "--save-every", 5)) as process:
-        wait_for(process, tmp_path, "out/checkpoints/step-*")
+        wait_for(process, tmp_path, "out/checkpoints/train/training/step-*")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
     assert process.returncode == 130

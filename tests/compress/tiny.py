@@ -1,6 +1,8 @@
 """A pretrained BERT of two layers in a folder, and tasks of a hundred rows: what a compression begins with."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,17 @@ from tokenizers import Tokenizer, processors
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
 from formwright.arch.ops import Attention
-from formwright.compress.job import Job
 from formwright.nn.build import build
-from formwright.nn.heads import HeadSpec
+from formwright.nn.hf.model_folder import SUMS
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.hf.stock import export_stock
-from formwright.nn.seal import SUMS
-from formwright.study.config import TaskChoice, TrainingChoice
+from formwright.nn.task_model import HeadSpec
+from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.run import Display, PipelineRun, Quiet, RunOptions
+from formwright.pipeline.run_folder import DONE, mark_done
+from formwright.pipeline.runner import prepare
+from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
+from formwright.recipes.eftnas import eftnas
 from formwright.tasks.rows import PlainText
 from formwright.tasks.tokeniser import Tokeniser, train_wordpiece
 
@@ -68,30 +74,57 @@ def squad(folder: Path, questions: int = 60) -> Path:
     return folder
 
 
-def job(folder: Path, *, scored: bool = False, model: Path | None = None, **changes: Any) -> Job:
-    """Give a job that takes a second or two: `folder` gets the model and the rows."""
-    values: dict[str, Any] = {
-        "model": str(model or bert(folder)),
-        "task": TaskChoice(str(table(folder, scored=scored)), text=("words",), label="b"),
-        "targets": ("macs=75%", "macs=50%"),
-        "configurations": 3,
-        "hours": None,
-        "teacher_epochs": 1.0,
-        "epochs": 1.0,
-        "evaluations": 5,
-        "finetune": 0.0,
-        "training": TrainingChoice(batch=16, length=LENGTH, learning_rate=1e-3, dropout=0.1),
-        "network_rate": 1e-3,
-        "between": 1,
-        "labels": 0.1,
-        "temperature": 2.0,
-        "order": "first-order",
-        "whole": True,
-        "hidden": (),
-        "searcher": "linas",
-        "options": {},
-        "threads": 1,
-        "device": "cpu",
-        "seed": 0,
-    }
-    return Job(**{**values, **changes})
+QUICK = TrainingChoice(batch=16, length=LENGTH, learning_rate=1e-3, dropout=0.1, device="cpu", threads=1)
+EPOCHS = {"teacher.epochs": 1.0, "super_network.epochs": 1.0, "super_network.learning_rate": 1e-3}
+STEPS = 5  # of an epoch: 80 rows in batches of 16
+
+
+def compression(
+    folder: Path, *, scored: bool = False, task: TaskChoice | None = None, model: Path | None = None, **options: Any
+) -> Pipeline:
+    """Give a compression that takes a second or two: `folder` gets the model and the rows.
+
+    Options with a dot or a double underscore are those of stages, the others those of the recipe.
+    """
+    stages = {"space.configurations": 3, "teacher.accept_weak": True, **EPOCHS}
+    stages |= {name.replace("__", "."): options.pop(name) for name in list(options) if "__" in name}
+    task = task or TaskChoice(str(table(folder, scored=scored)), text=("words",), label="b")
+    said = {"targets": ("macs=75%", "macs=50%"), "trials": 5, "training": QUICK, **options}
+    known = model or (folder / "bert" if (folder / "bert").is_dir() else bert(folder))
+    made = eftnas(task, model=str(known), **said)
+    return made.with_options([(name.split("."), value) for name, value in stages.items()])
+
+
+def begun(pipeline: Pipeline, out: Path, display: Display | None = None, **options: Any) -> PipelineRun:
+    """Settle and check a compression."""
+    run = PipelineRun(pipeline, out, RunOptions(workers=1, **options), display or Quiet())
+    prepare(run)
+    return run
+
+
+def made(run: PipelineRun, last: str) -> Any:
+    """Make the stages up to one that is named; give its artifact."""
+    for name, stage in run.pipeline.named.items():
+        here = run.stage(stage)
+        if not (here.folder / DONE).is_file():
+            stage.make(here)
+            mark_done(here, "")
+        if name == last:
+            return run.artifact(stage)
+    raise AssertionError(f"there is no stage {last}")
+
+
+class Told(Quiet):
+    """Note what is told and how far work is."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.steps: dict[str, list[int]] = {}
+
+    def tell(self, line: str) -> None:
+        self.lines.append(line)
+
+    @contextmanager
+    def progress(self, what: str, total: int) -> Iterator[Any]:
+        noted = self.steps.setdefault(f"{what} {total}", [])
+        yield lambda step, _: noted.append(step)

@@ -49,7 +49,7 @@ def test_unknown_name_lists_names_that_no_command_lists() -> None:
     assert str(UnknownName("version of SQuAD", "qqq", ["1.1", "2.0"])) == (
         "no version of SQuAD called 'qqq'. There are: 1.1, 2.0."
     )
-    assert str(UnknownName("recipe of compression", "qqq", ["a", "b"])).endswith("All 2: `formwright list recipes`.")
+    assert str(UnknownName("recipe", "qqq", ["a", "b"])).endswith("All 2: `formwright list recipes`.")
 
 
 def test_unknown_name_suggests_nothing_far_fetched() -> None:

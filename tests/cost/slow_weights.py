@@ -160,7 +160,6 @@ def card_weights(card: Card) -> Weights:
     weights = [weight for stack in card.stacks for weight in embedding_weights(stack.embedding)] + body_weights(card)
     if card.share_embedding:
         table = card.stacks[0].embedding
-        assert isinstance(table, TokenEmbedding)
         weights.remove((table.vocabulary, table.factorised or table.width))
     width = card.stacks[-1].layers[-1].output_width
     weights += linear(width, width) if card.pooler else []

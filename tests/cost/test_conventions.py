@@ -1,27 +1,127 @@
 from dataclasses import FrozenInstanceError
 
 import pytest
+from numpy.random import default_rng
 from tests.cost.cases import CARDS
 
-from formwright.core.errors import IllegalInput, UnknownName
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, FrameEmbedding, Stack, TokenEmbedding
+from formwright.arch.ops import Attention, Identity, Relative
+from formwright.core.errors import IllegalDesign, IllegalInput, UnknownName
 from formwright.cost import (
     COSTS,
     all_costs,
+    counted_costs,
     electra_flops,
+    limit,
     macs,
     params,
     params_attention,
     params_body,
     params_with_mlm_head,
 )
-from formwright.space.zoo import load_card
+from formwright.space.zoo import load_card, load_space
 
 BERT = load_card("bert-tiny")
 NAMES = ["electra", "flops", "macs", "params", "params-attention", "params-body", "params-with-mlm-head"]
+FLEXIBERT = load_space("flexibert")
+
+
+def bert(width: int, layers: int, heads: int, hidden: int, table: int | None = None, head_width: int = 64) -> Card:
+    block = Block(width, Attention(heads, head_width), (hidden,))
+    return Card(Stack(TokenEmbedding(30_522, width, factorised=table, types=2), (block,) * layers))
+
+
+SMALL = bert(256, 12, 4, 1024, table=128)
+
+
+@pytest.mark.parametrize(
+    ("card", "published"),
+    [(load_card("bert-base"), 2.862e10), (load_card("bert-large"), 8.747e10), (SMALL, 3.677e9)],
+    ids=["base", "large", "small-256"],
+)
+def test_published_counts(card: Card, published: float) -> None:
+    assert float(f"{electra_flops(card, 128):.3e}") == published
+
+
+def test_without_the_dense_lookup_bert_base_takes_what_is_published() -> None:
+    lookup = 128 * 2 * 768 * 30_522
+    assert float(f"{electra_flops(load_card('bert-base')) - lookup:.3e}") == 2.262e10
+
+
+def slow_count(width: int, layers: int, heads: int, hidden: int, table: int, head_width: int, length: int) -> int:
+    """Count token by token and head by head, term by term as the publication describes them."""
+    dropout, norm, activation, softmax = 4, 5, 8, 5
+    once = 2 * table * 30_522 + 2 * table * 2 + 2 * table * length + 2 * table + norm * table + dropout * table
+    if table != width:
+        once += 2 * table * width + width
+    for _ in range(layers):
+        for _ in range(heads):
+            once += 3 * head_width * (2 * width + 1)  # query, key and value with biases
+            once += length * (2 * head_width + softmax + dropout + 1)  # scores, their softmax, dropout and scale
+        once += length * 2 * width  # weighted sum of values
+        once += width * (2 * width + 1 + dropout + 1) + norm  # output map, bias, dropout, residual, one norm
+        once += hidden * (2 * width + 1 + activation)
+        once += width * (2 * hidden + 1 + dropout + 1 + norm)
+    once += width * (2 * width + 1 + activation + 2)  # the classifier
+    return once * length
+
+
+@pytest.mark.parametrize("length", [1, 64, 128])
+@pytest.mark.parametrize(
+    ("width", "layers", "heads", "hidden", "table", "head_width"),
+    [(128, 2, 2, 512, 128, 64), (256, 3, 4, 1000, 64, 64), (96, 1, 5, 77, 96, 16)],
+)
+def test_counts_term_by_term(
+    width: int, layers: int, heads: int, hidden: int, table: int, head_width: int, length: int
+) -> None:
+    card = bert(width, layers, heads, hidden, None if table == width else table, head_width)
+    assert electra_flops(card, length) == slow_count(width, layers, heads, hidden, table, head_width, length)
+
+
+@pytest.mark.parametrize("name", ["patches", "decoder", "translation", "frames"])
+def test_what_is_no_text_encoder_is_refused(name: str) -> None:
+    with pytest.raises(IllegalInput, match=r"text encoders only; .* Use macs or flops"):
+        electra_flops(CARDS[name])
+
+
+def test_a_refusal_names_the_family() -> None:
+    with pytest.raises(IllegalInput, match="this is a vision design"):
+        electra_flops(CARDS["patches"])
+
+
+EMBEDDING = TokenEmbedding(100, 32)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "message"),
+    [
+        ((Block(32, Identity(), (64,)),), "self-attention with one feed-forward layer only"),
+        ((Block(32, Attention(2, 16)),), "self-attention with one feed-forward layer only"),
+        ((Block(32, Attention(2, 16), (64, 64)),), "self-attention with one feed-forward layer only"),
+        ((Block(32, Attention(2, 16, "wma"), (64,)),), "scaled dot products without relative positions"),
+        ((Block(32, Attention(2, 16), (64,)), Block(48, Attention(2, 16), (64,))), "layers of one width only"),
+    ],
+    ids=["no attention", "no feed-forward", "two feed-forwards", "wma", "two widths"],
+)
+def test_layers_it_does_not_know_are_refused(blocks: tuple[Block, ...], message: str) -> None:
+    with pytest.raises(IllegalInput, match=message):
+        electra_flops(Card(Stack(EMBEDDING, blocks)))
+
+
+def test_designs_without_plain_blocks_of_tokens_are_refused() -> None:
+    block = Block(32, Attention(2, 16, relative=Relative(9)), (64,))
+    with pytest.raises(IllegalInput, match="without relative positions"):
+        electra_flops(Card(Stack(TokenEmbedding(100, 32, positions="relative"), (block,))))
+    with pytest.raises(IllegalInput, match="one feed-forward layer only"):
+        electra_flops(Card(Stack(EMBEDDING, CARDS["cells"].stacks[0].layers[:1])))
+    with pytest.raises(IllegalInput, match="text encoders only"):
+        electra_flops(Card(Stack(FrameEmbedding(20, 32), (Block(32, Attention(2, 16), (64,)),))))
 
 
 def test_conventions_are_known_by_the_names_they_give_themselves() -> None:
-    assert COSTS.names() == NAMES
+    assert counted_costs() == NAMES
+    assert COSTS.names() == sorted([*NAMES, "latency_ms"])
     for name in NAMES:
         convention = COSTS.get(name)
         assert convention.name == name
@@ -41,13 +141,10 @@ def test_each_name_counts_what_it_says() -> None:
     }
 
 
-def test_a_count_is_exact_and_has_a_unit() -> None:
+def test_a_count_is_exact_has_a_unit_and_a_default_length() -> None:
     measure = COSTS.get("macs")(BERT, 40)
     assert (measure.value, measure.unit, measure.interval) == (macs(BERT, 40), "multiply-accumulates", None)
     assert type(measure.value) is int
-
-
-def test_sentences_are_128_tokens_long_unless_said_otherwise() -> None:
     assert COSTS.get("macs")(BERT).value == macs(BERT, 128)
     assert all_costs(BERT) == all_costs(BERT, 128)
 
@@ -55,9 +152,9 @@ def test_sentences_are_128_tokens_long_unless_said_otherwise() -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("length", [0, -3])
 def test_sentences_without_tokens_are_refused(name: str, length: int) -> None:
-    with pytest.raises(IllegalInput, match=f"at least one token, not {length}"):
+    with pytest.raises(IllegalInput, match=f"at least 1, not {length}"):
         COSTS.get(name)(BERT, length)
-    with pytest.raises(IllegalInput, match=f"at least one token, not {length}"):
+    with pytest.raises(IllegalInput, match=f"at least 1, not {length}"):
         all_costs(BERT, length)
 
 
@@ -69,17 +166,11 @@ def test_conventions_that_do_not_know_a_design_are_left_out(card: str, missing: 
     assert set(all_costs(CARDS[card])) == set(NAMES) - missing
 
 
-def test_a_convention_made_for_other_designs_says_so() -> None:
-    with pytest.raises(IllegalInput, match="ELECTRA's counter knows"):
+def test_faults_of_conventions() -> None:
+    with pytest.raises(IllegalInput, match="ELECTRA's counter"):
         COSTS.get("electra")(CARDS["mixed"])
-
-
-def test_an_unknown_cost_has_a_nearest_name() -> None:
     with pytest.raises(UnknownName, match=r"no cost called 'parms'. Nearest: 'params'. .*`formwright list costs`"):
         COSTS.get("parms")
-
-
-def test_conventions_are_values() -> None:
     with pytest.raises(FrozenInstanceError):
         COSTS.get("params").name = "other"  # type: ignore[misc]
 
@@ -95,3 +186,80 @@ def test_a_convention_that_cannot_be_loaded_is_not_passed_over(monkeypatch: pyte
     monkeypatch.setattr("formwright.cost.conventions.COSTS", Broken())
     with pytest.raises(IllegalInput, match="the cost 'broken' cannot be loaded"):
         all_costs(load_card("bert-tiny"))
+
+
+def test_a_limit_is_a_name_and_a_test_of_cards() -> None:
+    name, holds = limit("params<=5e6")
+    assert name == "params<=5e6"
+    assert holds(load_card("bert-tiny"))
+    assert not holds(load_card("bert-mini"))
+
+
+@pytest.mark.parametrize(("shift", "held"), [(-1, False), (0, True), (1, True)])
+def test_the_limit_itself_is_allowed(shift: int, held: bool) -> None:
+    card = load_card("bert-base")
+    assert limit(f"params<={params(card) + shift}")[1](card) is held
+    assert limit(f"params>={params(card) - shift}")[1](card) is held
+
+
+def test_operations_are_counted_at_the_length_asked_for() -> None:
+    card = load_card("bert-base")
+    bound = f"macs<={macs(card, 64)}"
+    assert limit(bound, length=64)[1](card)
+    assert not limit(bound)[1](card)
+    assert limit(f"macs<={macs(card, 128)}")[1](card)
+
+
+@pytest.mark.parametrize("text", ["params:min", "macs:max"])
+def test_a_goal_is_no_limit(text: str) -> None:
+    with pytest.raises(IllegalInput, match=f"'{text}'"):
+        limit(text)
+
+
+@pytest.mark.parametrize("text", ["params", "params<5", "params<=many", "params<=inf", ""])
+def test_what_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(IllegalInput):
+        limit(text)
+
+
+def test_an_unknown_cost_is_named_at_once() -> None:
+    with pytest.raises(UnknownName, match=r"'parameters'. Nearest: 'params"):
+        limit("parameters<=5e6")
+
+
+def test_every_operator_of_a_restricted_space_obeys_the_limit() -> None:
+    space = FLEXIBERT.restrict(*limit("params<=1e7"))
+    rng = default_rng(0)
+    designs = [space.sample(rng) for _ in range(50)]
+    children = [space.mutate(design, rng) for design in designs]
+    crossed = [space.crossover(*pair, rng) for pair in zip(designs, children, strict=True)]
+    near = list(space.neighbours(designs[0]))
+    for design in [*designs, *children, *crossed, *near]:
+        assert params(space.card(design)) <= 10_000_000
+        assert space.contains(design)
+
+
+def test_limits_add_up_and_count() -> None:
+    small = FLEXIBERT.restrict(*limit("params<=1e7"))
+    smaller = small.restrict(*limit("macs<=2e8"))
+    costs = [(params(card), macs(card)) for card in map(FLEXIBERT.card, FLEXIBERT.enumerate())]
+    assert small.count() == sum(size <= 1e7 for size, _ in costs) > 0
+    assert smaller.count() == sum(size <= 1e7 and work <= 2e8 for size, work in costs) > 0
+    assert smaller.count() < small.count() < FLEXIBERT.count()
+
+
+def test_an_impossible_limit_is_named_with_the_tries() -> None:
+    space = FLEXIBERT.restrict(*limit("params<=1e3"))
+    with pytest.raises(
+        IllegalInput, match=r"no allowed design of space 'flexibert' in 1000 tries.*params<=1e3 \(1000 tim"
+    ):
+        space.sample(default_rng(0))
+    assert space.count() == 0
+
+
+def test_a_design_beyond_the_limit_is_refused_by_name() -> None:
+    space = FLEXIBERT.restrict(*limit("params<=1e3"))
+    design = FLEXIBERT.sample(default_rng(0))
+    assert not space.contains(design)
+    with pytest.raises(IllegalDesign, match="breaks the constraint params<=1e3"):
+        space.from_json(FLEXIBERT.to_json(design))

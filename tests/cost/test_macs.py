@@ -36,24 +36,15 @@ def test_sampled_designs_take_the_products_one_can_list(name: str) -> None:
         assert macs(card, length) == slow.total(slow.card_products(card, length))
 
 
-def test_sentences_are_128_tokens_long_unless_said_otherwise() -> None:
+def test_what_is_counted_over() -> None:
     assert macs(CARDS["plain"]) == macs(CARDS["plain"], 128) > macs(CARDS["plain"], 127)
-
-
-def test_an_image_brings_its_own_length() -> None:
     assert macs(CARDS["patches"], 5) == macs(CARDS["patches"], 500)
     assert macs(CARDS["image captions"], 5) < macs(CARDS["image captions"], 6)
-
-
-def test_what_is_counted_over_has_words() -> None:
     assert input_size(CARDS["plain"]) == "128 tokens"
     image = CARDS["patches"].encoder.embedding.image
     assert input_size(CARDS["patches"], 64) == f"{image} x {image} pixels"
     assert input_size(CARDS["image captions"], 64).endswith(" pixels and 64 tokens")
     assert input_size(CARDS["frames"], 64) == "64 frames"
-
-
-def test_a_shared_table_and_idle_parameters_cost_no_time() -> None:
     assert macs(CARDS["translation"]) == macs(CARDS["shared table"])
 
 

@@ -42,25 +42,19 @@ def test_sampled_designs_have_the_weights_one_can_list(name: str) -> None:
         assert params_body(card) == slow.total(slow.body_weights(card))
 
 
-def test_a_shared_table_is_counted_once() -> None:
+def test_shared_tables_count_once_and_idle_parameters_only_in_the_whole() -> None:
     assert params(CARDS["translation"]) - params(CARDS["shared table"]) == 100 * 16
     assert params_body(CARDS["translation"]) == params_body(CARDS["shared table"])
-
-
-def test_idle_parameters_belong_to_the_whole_and_not_to_the_body() -> None:
     stack = CARDS["plain"].encoder
     busy, idle = Card(stack), Card(stack, idle=77)
     assert params(idle) - params(busy) == 77
     assert params_body(idle) == params_body(busy)
 
 
-def test_the_language_model_head_replaces_the_pooler() -> None:
+def test_the_language_model_head_replaces_the_pooler_and_is_tied_to_the_table() -> None:
     card, bare = CARDS["plain"], Card(CARDS["plain"].encoder)
     head = slow.linear(48, 48) + slow.norm(48) + [(100,)]
     assert params_with_mlm_head(card) == params_with_mlm_head(bare) == params(bare) + slow.total(head)
-
-
-def test_the_language_model_head_is_tied_to_the_table_however_narrow() -> None:
     card = CARDS["factorised"]
     head = slow.linear(48, 12) + slow.norm(12) + [(100,)]
     assert params_with_mlm_head(card) == params(card) + slow.total(head)
@@ -72,7 +66,7 @@ def test_a_language_model_head_needs_words(name: str) -> None:
         params_with_mlm_head(CARDS[name])
 
 
-def test_attention_parameters_are_the_input_maps_alone() -> None:
+def test_attention_parameters_are_the_input_maps_of_all_attentions() -> None:
     blocks = (
         Block(48, Attention(3, 8, bias=False), (96,)),
         Block(48, OpGraph(2, 8, ("add", "Q", "P"))),
@@ -80,16 +74,10 @@ def test_attention_parameters_are_the_input_maps_alone() -> None:
         Block(48, LightweightConvolution(3, 4)),
     )
     assert params_attention(Card(Stack(TokenEmbedding(100, 48), blocks))) == 3 * 48 * 24 + 2 * (48 * 16 + 16)
-
-
-def test_attention_parameters_include_those_that_read_the_encoder() -> None:
     encoder = 2 * slow.total(slow.linear(48, 16) * 3)
     first = slow.linear(32, 16) * 3 + slow.linear(32, 16) + slow.linear(48, 16) * 2
     second = slow.linear(40, 16) * 3 + slow.linear(40, 48, False) + slow.linear(48, 48, False) * 2
     assert params_attention(CARDS["translation"]) == encoder + slow.total(first + second)
-
-
-def test_attention_parameters_include_those_of_cells() -> None:
     assert params_attention(CARDS["cells"]) == 2 * slow.total(slow.linear(64, 16) * 3)
     # 512-wide maps without biases: one attention in each of 3 cells; two, and two that read the encoder, in each of 4
     assert params_attention(load_card("evolved-transformer-base")) == 3 * (3 + 4 * 4) * 512**2

@@ -1,17 +1,23 @@
+"""Scores out of a table."""
+
 from dataclasses import replace
+from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.evaluate.fake_table import MARKS, fake_benchmark, fake_table
 
-from formwright.core.errors import EvaluationFailed, IllegalInput
+from formwright.core.errors import EvaluationFailed, IllegalInput, UnknownName
 from formwright.core.records import Budget, Objective, Request, Spent
+from formwright.core.rng import derive
 from formwright.cost import params
-from formwright.evaluate.benchmark import Benchmark
+from formwright.evaluate import benchmark
+from formwright.evaluate.benchmark import Benchmark, load_flexibench
 from formwright.evaluate.context import Context
 from formwright.space.zoo import load_card
-from formwright.testing.spaces import small
+from formwright.testing.spaces import small, tiny
 
 BENCHMARK = fake_benchmark()
 CARDS = [BENCHMARK.space.card(design) for design in BENCHMARK.space.enumerate()]
@@ -22,11 +28,8 @@ def changed(**arrays: Any) -> Benchmark:
     return Benchmark(replace(BENCHMARK.table, **arrays), BENCHMARK.space)
 
 
-def test_the_designs_of_the_table_are_legal_and_no_others() -> None:
+def test_the_designs_of_the_table_are_legal_and_found_by_their_cards() -> None:
     assert {card.digest for card in CARDS if BENCHMARK.legal(card)} == {card.digest for card in TABULATED}
-
-
-def test_rows_are_found_by_their_cards() -> None:
     assert [BENCHMARK.row(card) for card in TABULATED] == list(range(200))
     with pytest.raises(IllegalInput, match="the table of 200 designs has none with the digest"):
         BENCHMARK.row(load_card("bert-tiny"))
@@ -63,19 +66,13 @@ def test_a_training_that_failed_fails_again_and_comes_last() -> None:
     assert sorted(failed.ranks)[:3] == [1, 2, 3]
 
 
-def test_a_latency_that_was_not_measured_is_left_out() -> None:
+def test_costs_that_were_measured_and_ranks_by_validation_scores() -> None:
     unmeasured = changed(latency_ms=np.full(200, np.nan, np.float32))
     assert set(unmeasured.costs(0)) == {"params", "macs"}
-
-
-def test_ranks_follow_the_validation_scores() -> None:
     scores = np.zeros((200, 3), np.float32)
     scores[:4, -1] = (0.5, 0.75, 0.75, 1.0)
     assert changed(validation=scores).ranks[:5].tolist() == [4, 2, 2, 1, 5]
     assert BENCHMARK.ranks[int(BENCHMARK.scores().argmax())] == 1
-
-
-def test_the_least_is_best_where_the_objective_says_so() -> None:
     table = fake_table(small(), 50, objective="loss:min")
     benchmark = Benchmark(table, small())
     assert benchmark.objective == Objective("loss", "min")
@@ -99,3 +96,52 @@ def test_without_seeds_there_is_no_noise_to_tell() -> None:
     single = changed(noise_rows=np.empty(0, np.uint32), noise_validation=nothing, noise_test=nothing)
     with pytest.raises(IllegalInput, match="no designs that were trained with several seeds"):
         single.noise()
+
+
+def test_a_file_of_ones_own_is_read_with_its_space(tmp_path: Path) -> None:
+    table = fake_table(tiny(), 12, space="flexibert-nano")
+    table.write(tmp_path / "mine.npz")
+    found = load_flexibench(tmp_path / "mine.npz")
+    assert (found.space.name, found.table.digest) == ("flexibert-nano", table.digest)
+
+
+def test_a_table_of_an_unknown_space_is_refused(tmp_path: Path) -> None:
+    fake_table(tiny(), 12).write(tmp_path / "mine.npz")
+    with pytest.raises(UnknownName, match="no space called 'tiny'"):
+        load_flexibench(tmp_path / "mine.npz")
+
+
+def test_where_the_table_is_missing_it_is_said_how_to_make_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "_FILE", "absent.npz")
+    with pytest.raises(IllegalInput, match=r"lacks absent\.npz; make one with benchmarks/flexibench\.py --pack"):
+        load_flexibench()
+
+
+def test_the_table_of_the_package_is_a_fair_sample_of_its_space() -> None:
+    found = load_flexibench()
+    table = found.table
+    with as_file(files("formwright.evaluate") / "tables" / "flexibench.npz") as path:
+        assert path.stat().st_size < 5_000_000
+    designs = list(found.space.enumerate())
+    assert (found.space.name, len(designs), table.facts["designs"]) == ("flexibert-nano", 9_312, 9_312)
+    # whatever is in it was taken from the head of one fixed random order
+    first = derive(0, "flexibench", "order").permutation(len(designs))[: len(table)]
+    assert len(table) >= 2_000
+    assert table.index.tolist() == sorted(first.tolist())
+    for row in range(0, len(table), 50):
+        card = found.space.card(designs[table.index[row]])
+        assert found.row(card) == row
+        assert found.costs(row)["params"] == params(card)
+
+
+def test_the_noise_of_the_package_is_what_the_documentation_says() -> None:
+    found = load_flexibench()
+    scores = found.scores()
+    assert 0.45 < np.nanmin(scores) < 0.6 < np.nanmedian(scores) < np.nanmax(scores) <= 0.96
+    assert np.corrcoef(scores, found.scores("test"))[0, 1] > 0.99
+    noise = found.noise()
+    assert noise.designs >= 40
+    assert noise.seeds == 5
+    # one training says more of a design than of its seed, but not by much
+    assert noise.between_seeds == pytest.approx(0.046, abs=5e-4)
+    assert noise.between_designs == pytest.approx(0.060, abs=5e-4)

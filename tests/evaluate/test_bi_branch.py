@@ -1,31 +1,45 @@
 """Brief training from shared weights."""
 
+import errno
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.evaluate.toy import TASK, finished, history, trainer
-from tests.supernet.branched import QK, QKV, QP, card, same
+from tests.evaluate.toy import TASK, files, finished, history, trainer
+from tests.supernet.branched import QK, QKV, QP, card, changed, random_cards, same, store
+from torch import Tensor
 
 from formwright.arch.card import Card
 from formwright.core.errors import EvaluationFailed, IllegalInput
-from formwright.core.records import Observation, Request
-from formwright.evaluate.bi_branch import VERSION, BiBranch
-from formwright.evaluate.branch_files import BRANCHES
+from formwright.core.records import History, Observation, Request, Trial
+from formwright.evaluate import bi_branch
+from formwright.evaluate.bi_branch import BRANCHES, VERSION, BiBranch, FromStore, is_whole, keep, put_back, store_after
 from formwright.evaluate.context import Context
-from formwright.evaluate.pretrained import PRETRAINED, Pretraining, after_pretraining
+from formwright.evaluate.inherited import PRETRAINED, Pretraining, after_pretraining
 from formwright.evaluate.training import WEIGHTS, training_macs
-from formwright.supernet.branch_store import folded, taken, written
-from formwright.supernet.branches import HEAD, Branches
-from formwright.supernet.kernels import to_train, weights_of
+from formwright.nn.task_model import TaskModel
+from formwright.supernet.branches import (
+    HEAD,
+    Branches,
+    BranchStore,
+    folded,
+    returned,
+    taken,
+    to_train,
+    weights_of,
+    without_matrices,
+    written,
+)
 from formwright.tasks import load_task
-from formwright.train.fit import Training
+from formwright.train.fit import Training, fresh_model
+from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.prepare import prepare
-from formwright.train.recipe import Recipe
 
 STEPS = 3
 FIRST, SECOND, THIRD = card(QK, 3), card(5, QKV), card(3, QP)
@@ -33,7 +47,9 @@ LAYER = "transformer.encoder.layers"
 
 
 def pretraining(steps: int = STEPS, **recipe: Any) -> Pretraining:
-    return Pretraining(Training(Recipe(steps, 16, **{"learning_rate": 3e-3, **recipe}), length=12, device="cpu"))
+    return Pretraining(
+        Training(Hyperparameters(steps, 16, **{"learning_rate": 3e-3, **recipe}), length=12, device="cpu")
+    )
 
 
 def evaluator(**changes: Any) -> BiBranch:
@@ -171,7 +187,7 @@ def test_trials_side_by_side_leave_what_each_leaves_alone(tmp_path: Path) -> Non
 
 def test_weights_that_are_no_numbers_are_never_left(tmp_path: Path) -> None:
     broken = evaluator(pretraining=pretraining(1, learning_rate=1e39))
-    with pytest.raises(EvaluationFailed, match=r"pretraining left no number in .*; lower the learning rate"):
+    with pytest.raises(EvaluationFailed, match=r"pretraining left NaN or infinity in .*; lower the learning rate"):
         broken.evaluate(Request(FIRST), Context(0, tmp_path))
     assert not list(tmp_path.rglob("*.safetensors"))
 
@@ -224,3 +240,198 @@ def test_designs_that_do_not_fit_the_branches_are_refused(tmp_path: Path) -> Non
 def test_tasks_without_words_to_fill_in_are_refused(name: str) -> None:
     with pytest.raises(IllegalInput, match=rf"designs for the task {name} .* cannot be pretrained"):
         evaluator(trainer=trainer(task=load_task(name)))
+
+
+START = store()
+CARDS = (card(QK, 3), card(5, QKV), *random_cards(4))
+
+
+def trial(folder: Path, number: int) -> tuple[Trial, dict[str, Tensor]]:
+    """Give a finished trial that left a file, and its weights."""
+    design = CARDS[number]
+    weights = changed(taken(START, design), number + 1.0)
+    name = keep(written(design, weights), folder)
+    return finished(number, design, Observation({"accuracy": 0.5}, artifacts={BRANCHES: name})), weights
+
+
+def after(folder: Path, *trials: Trial) -> BranchStore:
+    return store_after(START, history(*trials), folder)
+
+
+def test_the_store_is_the_files_of_finished_trials_in_their_order(tmp_path: Path) -> None:
+    made = [trial(tmp_path, number) for number in range(len(CARDS))]
+    expected = START
+    for number, (_, weights) in enumerate(made):
+        expected = returned(expected, CARDS[number], weights)
+    assert same(after(tmp_path, *(one for one, _ in made)), expected)
+    assert expected.version == len(CARDS)
+
+
+def test_without_trials_it_is_the_fresh_one(tmp_path: Path) -> None:
+    assert same(after(tmp_path), START)
+
+
+def test_only_finished_trials_that_left_a_file_count(tmp_path: Path) -> None:
+    (first, _), (second, _) = trial(tmp_path, 0), trial(tmp_path, 1)
+    others = (
+        Trial(2, Request(CARDS[2])),
+        Trial(3, Request(CARDS[3]), "failed", reason="diverged"),
+        finished(4, CARDS[4], Observation({"accuracy": 0.5})),
+    )
+    assert same(after(tmp_path, first, second, *others), after(tmp_path, first, second))
+
+
+def test_the_order_in_which_files_are_written_does_not_matter(tmp_path: Path) -> None:
+    stores = []
+    for place, order in enumerate(permutations(range(3))):
+        folder = tmp_path / str(place)
+        made = {number: trial(folder, number)[0] for number in order}
+        stores.append(after(folder, *(made[number] for number in sorted(made))))
+    assert all(same(one, stores[0]) for one in stores)
+
+
+def test_files_are_named_by_their_content_and_hold_what_was_written(tmp_path: Path) -> None:
+    weights = written(CARDS[0], taken(START, CARDS[0]))
+    name = keep(weights, tmp_path)
+    assert keep(weights, tmp_path) == name
+    assert files(tmp_path) == [name]
+    found = load_file(tmp_path / name)
+    assert found.keys() == weights.keys()
+    assert all(found[key].equal(weights[key]) for key in weights)
+    other = keep(written(CARDS[0], changed(taken(START, CARDS[0]))), tmp_path)
+    assert files(tmp_path) == sorted([name, other])
+
+
+def test_a_file_that_is_there_is_not_written_again(tmp_path: Path) -> None:
+    weights = written(CARDS[0], taken(START, CARDS[0]))
+    path = tmp_path / keep(weights, tmp_path)
+    before = path.stat().st_ino
+    keep(weights, tmp_path)
+    assert path.stat().st_ino == before
+    path.write_bytes(b"what a fault of the disk left")
+    keep(weights, tmp_path)
+    assert load_file(path).keys() == weights.keys()
+
+
+def test_a_file_has_only_what_the_design_has(tmp_path: Path) -> None:
+    found = load_file(tmp_path / keep(written(card(QK, QK), taken(START, card(QK, QK))), tmp_path))
+    assert not any(name.startswith("convolution") or "inputs.V" in name for name in found)
+    assert len(found) < len(START.tensors)
+
+
+def test_of_overwritten_tensors_nothing_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    design, read = card(QK, QKV), list[str]()
+    opened = bi_branch.safe_open
+
+    def watched(path: Path, framework: str) -> Any:
+        read.append(path.name)
+        return opened(path, framework=framework)
+
+    trials = []
+    for number in range(4):
+        name = keep(written(design, changed(taken(START, design), number)), tmp_path)
+        trials.append(finished(number, design, Observation({"accuracy": 0.5}, artifacts={BRANCHES: name})))
+    monkeypatch.setattr(bi_branch, "safe_open", watched)
+    after(tmp_path, *trials)
+    counts = [read.count(Path(one.observation.artifacts[BRANCHES]).name) for one in trials if one.observation]
+    assert counts == [1, 1, 1, 1 + len(written(design, taken(START, design)))]  # once for the names
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut short", "emptied", "a folder", "one bit"])
+def test_a_damaged_file_is_noticed(damage: str, tmp_path: Path) -> None:
+    one, _ = trial(tmp_path, 3)
+    after(tmp_path, one)
+    assert is_whole(one, tmp_path)
+    path = tmp_path / one.observation.artifacts[BRANCHES]
+    content = bytearray(path.read_bytes())
+    path.unlink()
+    content[-5] ^= 1
+    if damage == "a folder":
+        path.mkdir()
+    elif damage != "gone":
+        path.write_bytes({"cut short": content[:200], "emptied": b"", "one bit": content}[damage])
+    assert not is_whole(one, tmp_path)
+    told = rf"from the weights that trial 3 left: {'there is no' if damage == 'gone' else '.*safetensors is damaged'}"
+    with pytest.raises(EvaluationFailed, match=f"{told}.*put the file back from a copy of the study, then resume it"):
+        after(tmp_path, one)
+
+
+def test_a_file_is_put_back_with_what_it_held_and_nothing_else(tmp_path: Path) -> None:
+    one, weights = trial(tmp_path, 0)
+    path = tmp_path / one.observation.artifacts[BRANCHES]
+    content = path.read_bytes()
+    path.write_bytes(b"what a fault of the disk left")
+    put_back(one, written(CARDS[0], changed(weights)), tmp_path)
+    assert (path.read_bytes(), len(files(tmp_path))) == (b"what a fault of the disk left", 1)
+    put_back(one, written(CARDS[0], weights), tmp_path)
+    assert path.read_bytes() == content
+
+
+def test_a_file_is_on_the_disk_before_its_name_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")))
+    name = keep(written(CARDS[0], taken(START, CARDS[0])), tmp_path)
+    assert synced == [str(tmp_path / name), str(tmp_path / BRANCHES)]
+
+
+def test_a_full_disk_is_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(bi_branch, "write_whole", full)
+    with pytest.raises(IllegalInput, match=r"cannot write .*No space left") as told:
+        trial(tmp_path, 0)
+    assert isinstance(told.value.__cause__, OSError)
+
+
+def test_histories_without_this_studys_files_are_no_trouble(tmp_path: Path) -> None:
+    assert store_after(START, History(), tmp_path / "nowhere").version == 0
+
+
+STILL = pretraining(1, learning_rate=1e-12, weight_decay=0.0)  # leaves every weight, to six digits, as it was
+KERNEL = "encoder.layers.1.mixer.kernel"
+
+
+@pytest.fixture(name="store")
+def shared_store(tmp_path: Path) -> BranchStore:
+    """Give what two trials leave."""
+    found = study(tmp_path, FIRST, SECOND)
+    trials = history(*map(finished, range(2), (FIRST, SECOND), found))
+    return evaluator().store(Context(0, tmp_path, trials))
+
+
+def begun(store: BranchStore, design: Card = FIRST, pretraining: Pretraining = STILL, seed: int = 7) -> TaskModel:
+    return FromStore(store, pretraining, seed)(design, prepare(TASK, design, 12), trainer().training)
+
+
+def test_a_design_has_the_weights_of_the_store_below_a_fresh_head(store: BranchStore) -> None:
+    model, expected = begun(store), without_matrices(taken(store, FIRST))
+    for name, tensor in model.transformer.named_parameters():
+        assert tensor.allclose(expected[f"transformer.{name}"], atol=1e-6), name
+    fresh = fresh_model(FIRST, prepare(TASK, FIRST, 12), trainer().training)
+    assert all(tensor.equal(fresh.head.state_dict()[name]) for name, tensor in model.head.state_dict().items())
+    assert not model.transformer.get_parameter(KERNEL).allclose(fresh.transformer.get_parameter(KERNEL), atol=1e-6)
+
+
+def test_kernels_are_those_that_the_matrices_showed(store: BranchStore) -> None:
+    given = taken(store, FIRST)
+    assert given[f"transformer.{KERNEL.replace('kernel', 'change')}"].any()
+    assert not begun(store).transformer.get_parameter(KERNEL).allclose(given[f"transformer.{KERNEL}"], atol=1e-6)
+
+
+def test_it_is_pretrained_on_and_the_store_stays_as_it_is(store: BranchStore) -> None:
+    before = {name: tensor.clone() for name, tensor in store.tensors.items()}
+    still, further, again, other = (
+        begun(store).transformer.state_dict(),
+        *(begun(store, pretraining=pretraining(), seed=seed).transformer.state_dict() for seed in (7, 7, 8)),
+    )
+    words = "encoder.embedding.tokens.weight"
+    assert not further[words].allclose(still[words], atol=1e-6)
+    assert all(tensor.equal(again[name]) for name, tensor in further.items())
+    assert not other[words].equal(further[words])
+    assert all(torch.equal(tensor, store.tensors[name]) for name, tensor in before.items())
+
+
+def test_a_design_that_does_not_fit_is_refused(store: BranchStore) -> None:
+    with pytest.raises(IllegalInput, match="nothing that fits"):
+        begun(store, card(QK, 11))

@@ -23,10 +23,10 @@ from pathlib import Path
 from tests.evaluate.toy import card, history, finished, trainer
 from formwright.core.records import Budget, Request
 from formwright.evaluate.context import Context
-from formwright.evaluate.full import Full
+from formwright.evaluate.basic import Full
 from formwright.evaluate.inherited import Inherited
-from formwright.evaluate.staged import Staged
-from formwright.evaluate.by_proxy import ByProxy
+from formwright.evaluate.basic import Staged
+from formwright.evaluate.basic import ByProxy
 with tempfile.TemporaryDirectory() as name:
     context = Context(0, Path(name))
     found = Full(trainer(steps=1)).evaluate(Request(card(8)), context)
@@ -65,7 +65,7 @@ def test_all_modules_are_looked_at() -> None:
 @pytest.mark.slow
 def test_importing_evaluators_does_not_lead_to_the_test_rows() -> None:
     # the last scores a delivered model again, through the first
-    doors = ("formwright.evaluate.final", "formwright.evaluate.tabulate", "formwright.evaluate.repeat_score")
+    doors = ("formwright.evaluate.final", "formwright.evaluate.repeat_score")
     others = [name for name in MODULES if name not in doors]
     loaded = loaded_by("\n".join(f"import {name}" for name in others))
     assert set(others) <= loaded

@@ -5,7 +5,7 @@ import json
 from tests.train.cases import ENCODER, LENGTH
 
 from formwright.evaluate.evaluation_file import evaluation_of
-from formwright.tasks.evidence import Evidence
+from formwright.tasks.bootstrap import Evidence
 from formwright.tasks.rows import Splits, TextRows
 from formwright.tasks.task import Task
 from formwright.train.prepare import prepare

@@ -14,12 +14,11 @@ from formwright.arch.card import Card
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Request
 from formwright.evaluate import final
+from formwright.evaluate.basic import Full
 from formwright.evaluate.context import Context
-from formwright.evaluate.final import RECORD, Final, Verdict, as_it_is, openings
-from formwright.evaluate.full import Full
+from formwright.evaluate.final import RECORD, Final, Verdict, openings, score_without_training
 from formwright.evaluate.training import Start
-from formwright.nn.heads import SequenceHead
-from formwright.nn.task_model import TaskModel
+from formwright.nn.task_model import SequenceHead, TaskModel
 from formwright.tasks.task import Task
 from formwright.train import fit as training_module
 from formwright.train.distil import Mix, Teaching
@@ -27,7 +26,7 @@ from formwright.train.fit import Training, fresh_model
 from formwright.train.judge import Judged, judge
 from formwright.train.judge import judged as really_judged
 from formwright.train.loop import Paused
-from formwright.train.prepare import Part, Prepared, prepare
+from formwright.train.prepare import Prepared, PreparedRows, prepare
 
 CARD = card(32)
 FINAL = Final(trainer())
@@ -38,7 +37,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Count the rows of each judgement that the final evaluation makes."""
     sizes: list[int] = []
 
-    def counted(model: Any, prepared: Prepared, part: Part) -> Judged:
+    def counted(model: Any, prepared: Prepared, part: PreparedRows) -> Judged:
         sizes.append(len(part.rows))
         return really_judged(model, prepared, part)
 
@@ -285,7 +284,7 @@ def by_turns(monkeypatch: pytest.MonkeyPatch, scores: list[float]) -> list[list[
     seen: list[list[torch.Tensor]] = []
     told = iter(scores)
 
-    def told_score(model: Any, prepared: Prepared, _: Part) -> dict[str, float]:
+    def told_score(model: Any, prepared: Prepared, _: PreparedRows) -> dict[str, float]:
         seen.append([parameter.detach().clone() for parameter in model.parameters()])
         return {prepared.task.metric: next(told)}
 
@@ -338,24 +337,24 @@ def finished_model(task: Task = TASK) -> tuple[TaskModel, Prepared]:
 
 def test_a_model_that_needs_no_training_is_judged_and_tested_once(tmp_path: Path, judged: list[int]) -> None:
     model, prepared = finished_model()
-    first = as_it_is(model, prepared, Context(folder=tmp_path))
+    first = score_without_training(model, prepared, Context(folder=tmp_path))
     assert first.model is model
     assert first.validation == judge(model, prepared, prepared.validation)
     assert first.test is not None
     assert first.spent.steps == 0
-    again = as_it_is(model, prepared, Context(folder=tmp_path))
+    again = score_without_training(model, prepared, Context(folder=tmp_path))
     assert (again.validation, again.test, again.openings) == (first.validation, first.test, 1)
     assert judged == [SIZES[1], SIZES[2], SIZES[1]]  # the test rows once
     with torch.no_grad():
         next(model.parameters()).add_(1.0)
-    assert as_it_is(model, prepared, Context(folder=tmp_path)).openings == 2  # another model
+    assert score_without_training(model, prepared, Context(folder=tmp_path)).openings == 2  # another model
 
 
 def test_without_test_rows_a_finished_model_is_validated_alone(tmp_path: Path) -> None:
-    verdict = as_it_is(*finished_model(UNTESTED), Context(folder=tmp_path))
+    verdict = score_without_training(*finished_model(UNTESTED), Context(folder=tmp_path))
     assert (verdict.test, verdict.openings, files(tmp_path)) == (None, 0, ["rows-validation.npz"])
 
 
 def test_a_finished_model_needs_a_folder_for_the_record() -> None:
     with pytest.raises(IllegalInput, match="needs a folder to record that the test split was opened"):
-        as_it_is(*finished_model(), Context())
+        score_without_training(*finished_model(), Context())

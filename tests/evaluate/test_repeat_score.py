@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from formwright.evaluate.repeat_score import RepeatedScore
-from formwright.tasks.evidence import Evidence
+from formwright.tasks.bootstrap import Evidence
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,9 @@ from formwright.arch.ops import Attention, CrossAttention
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Request
 from formwright.cost import macs
-from formwright.evaluate.context import Context
-from formwright.evaluate.training import WEIGHTS, Trainer, card_of, training_macs, weights_of, write_weights
+from formwright.evaluate.context import Context, card_of
+from formwright.evaluate.training import WEIGHTS, Trainer, training_macs, weights_of, write_weights
 from formwright.nn.build import build
-from formwright.nn.task_model import TaskModel
 from formwright.tasks.rows import PlainText, Splits, TextRows, TranslationRows
 from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import Tokeniser, train_wordpiece
@@ -63,9 +62,6 @@ def key(one: Trainer, design: Card = CARD, training: Training | None = None) -> 
 def test_only_our_cards_are_trained() -> None:
     with pytest.raises(IllegalInput, match="only a formwright card can be trained, not a Foreign"):
         trainer().observe(Request(Foreign()), Context())
-
-
-def test_the_card_of_a_request() -> None:
     assert card_of(Request(CARD)) is CARD
 
 
@@ -127,7 +123,6 @@ def test_the_seed_of_a_context_is_that_of_the_recipe() -> None:
 
 def test_weights_are_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = build(CARD, head=head_of(TASK))
-    assert isinstance(model, TaskModel)
     write_weights(weights_of(model), tmp_path / "deep" / "weights.safetensors")
     before = (tmp_path / "deep" / "weights.safetensors").read_bytes()
 

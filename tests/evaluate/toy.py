@@ -12,7 +12,7 @@ from formwright.evaluate.training import Trainer
 from formwright.tasks.rows import Splits, TextRows
 from formwright.tasks.task import Task
 from formwright.train.fit import Training
-from formwright.train.recipe import Recipe
+from formwright.train.hyperparameters import Hyperparameters
 
 WORDS = "abcdefgh"
 SIZES = (96, 48, 40)
@@ -54,7 +54,9 @@ def card(*feed_forwards: int) -> Card:
 
 
 def trainer(steps: int = 12, task: Task = TASK, **recipe: Any) -> Trainer:
-    return Trainer(task, Training(Recipe(steps, 16, **{"learning_rate": 3e-3, **recipe}), length=12, device="cpu"))
+    return Trainer(
+        task, Training(Hyperparameters(steps, 16, **{"learning_rate": 3e-3, **recipe}), length=12, device="cpu")
+    )
 
 
 def finished(number: int, design: Card, observation: Observation) -> Trial:

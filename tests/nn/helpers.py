@@ -29,9 +29,7 @@ def filled(module: M, seed: int = 0, spread: float = 0.3, dtype: torch.dtype = t
 
 def hollow(card: Card, settings: Settings | None = None) -> Transformer:
     """Build a model without memory, to be filled or to be counted."""
-    model = skeleton(card, settings)
-    assert isinstance(model, Transformer)
-    return model
+    return skeleton(card, settings)
 
 
 def normal(*shape: int, seed: int = 1, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -60,8 +58,7 @@ def random_inputs(stack: Stack, batch: int, tokens: int, seed: int = 0, dtype: t
 
 def run(model: Transformer, batch: int = 2, tokens: int = 9, seed: int = 0) -> Output:
     """Run a model on random inputs, without padding."""
-    dtype = next(model.parameters()).dtype
-    inputs = random_inputs(model.card.stacks[0], batch, tokens, seed, dtype)
+    inputs = random_inputs(model.card.stacks[0], batch, tokens, seed, next(model.parameters()).dtype)
     output: Output = model(inputs, **_targets(model.card, batch, tokens, seed))
     return output
 

@@ -4,12 +4,11 @@ from itertools import product
 import pytest
 import torch
 from tests.nn.helpers import close, filled, mask_of, normal
-from tests.nn.test_relative import slow_vector
 from torch import Tensor, nn
 
-from formwright.arch.ops import Attention, CrossAttention, Relative
-from formwright.nn.attention import EncoderAttention, SelfAttention
-from formwright.nn.context import Context
+from formwright.arch.ops import Attention, CrossAttention, Relative, RelativeAttention
+from formwright.nn.attention import EncoderAttention, PositionTerm, RelativePositions, SelfAttention
+from formwright.nn.context import StackContext
 from formwright.nn.settings import Settings
 
 EAGER, FUSED = Settings(dropout=0.0, eager=True), Settings(dropout=0.0)
@@ -32,7 +31,6 @@ def unpacked(packed: Tensor, parts: int, heads: int) -> list[Tensor]:
 def torch_attention(ours: SelfAttention, width: int, bias: bool) -> nn.MultiheadAttention:
     """Give torch's own attention the weights of ours."""
     theirs = nn.MultiheadAttention(width, ours.heads, bias=bias, batch_first=True, dtype=torch.float64).eval()
-    assert theirs.in_proj_weight is not None
     theirs.in_proj_weight.copy_(torch.cat(unpacked(ours.query_key_value.weight, 3, ours.heads)))
     theirs.out_proj.weight.copy_(ours.output.weight)
     if bias:
@@ -52,7 +50,7 @@ def test_sdp_attention_is_torch_multihead_attention(settings: Settings, bias: bo
     expected, _ = torch_attention(ours, 12, bias)(
         x, x, x, key_padding_mask=~mask if mask is not None else None, attn_mask=future, need_weights=False
     )
-    assert close(ours(x, Context(mask, causal=causal))[real], expected[real])
+    assert close(ours(x, StackContext(mask, causal=causal))[real], expected[real])
 
 
 def slow_attention(module: SelfAttention, x: Tensor, visible: Tensor, grid: tuple[int, int] | None) -> Tensor:
@@ -82,9 +80,7 @@ def slow_attention(module: SelfAttention, x: Tensor, visible: Tensor, grid: tupl
 @pytest.mark.parametrize("score", ["sdp", "wma"])
 @pytest.mark.parametrize("relative", [*RELATIVES, *GRIDS])
 @pytest.mark.parametrize(("causal", "padded"), [(False, False), (True, False), (False, True), (True, True)])
-def test_attention_is_the_slow_loop(
-    settings: Settings, score: str, relative: Relative | None, causal: bool, padded: bool
-) -> None:
+def test_attention_is_the_slow_loop(settings, score, relative, causal, padded) -> None:
     grid = (2, 1) if relative in GRIDS else None
     tokens = 5 if grid else 6
     module = attention(Attention(3, 4, score, relative), 10, 7, settings)  # type: ignore[arg-type]
@@ -92,18 +88,17 @@ def test_attention_is_the_slow_loop(
     mask = mask_of(lengths, tokens)
     visible = mask[:, None, :].expand(2, tokens, tokens)
     visible = visible.tril() if causal else visible
-    result = module(x, Context(mask if padded else None, causal=causal, grid=grid))
+    result = module(x, StackContext(mask if padded else None, causal=causal, grid=grid))
     assert close(result[mask], slow_attention(module, x, visible, grid)[mask])
 
 
 @torch.no_grad()
 def test_wma_with_the_scaled_identity_is_sdp() -> None:
     wma, sdp = attention(Attention(2, 8, "wma", Relative(5)), 12), attention(Attention(2, 8, relative=Relative(5)), 12)
-    assert wma.bilinear is not None
     sdp.load_state_dict({name: tensor for name, tensor in wma.state_dict().items() if name != "bilinear"})
-    assert not close(wma(normal(2, 5, 12), Context()), sdp(normal(2, 5, 12), Context()), 1e-3)
+    assert not close(wma(normal(2, 5, 12), StackContext()), sdp(normal(2, 5, 12), StackContext()), 1e-3)
     wma.bilinear.copy_(torch.eye(8, dtype=torch.float64) / math.sqrt(8))
-    assert close(wma(normal(2, 5, 12), Context()), sdp(normal(2, 5, 12), Context()))
+    assert close(wma(normal(2, 5, 12), StackContext()), sdp(normal(2, 5, 12), StackContext()))
 
 
 @pytest.mark.parametrize("left", [False, True])
@@ -114,7 +109,7 @@ def test_fused_and_eager_give_equal_outputs_and_gradients(relative: Relative | N
     outputs = []
     for settings in (EAGER, FUSED):
         module = filled(SelfAttention(Attention(2, 4, "wma", relative), 8, 8, settings), dtype=torch.float32)
-        y = module(normal(2, 6, 8, dtype=torch.float32), Context(mask, causal=causal))[mask]
+        y = module(normal(2, 6, 8, dtype=torch.float32), StackContext(mask, causal=causal))[mask]
         y.square().sum().backward()
         outputs.append((y, *(parameter.grad for parameter in module.parameters())))
     for eager, fused in zip(*outputs, strict=True):
@@ -125,7 +120,7 @@ def test_fused_and_eager_give_equal_outputs_and_gradients(relative: Relative | N
 @pytest.mark.parametrize("relative", RELATIVES)
 def test_left_padding_under_a_causal_mask_stays_finite(settings: Settings, relative: Relative | None) -> None:
     module = attention(Attention(2, 4, relative=relative), 8, settings=settings)
-    assert module(normal(2, 6, 8), Context(mask_of([6, 2], 6, left=True), causal=True)).isfinite().all()
+    assert module(normal(2, 6, 8), StackContext(mask_of([6, 2], 6, left=True), causal=True)).isfinite().all()
 
 
 @torch.no_grad()
@@ -135,7 +130,7 @@ def test_attention_weights_drop_out_in_training_only(settings: Settings) -> None
     own = filled(SelfAttention(Attention(2, 4), 8, 8, settings))
     cross = filled(EncoderAttention(CrossAttention(2, 4), 8, 8, 6, settings))
     for module in (own, cross):
-        context = Context(memory=memory)
+        context = StackContext(memory=memory)
         assert torch.equal(module(x, context), module(x, context))
         module.train()
         assert not torch.equal(module(x, context), module(x, context))
@@ -145,9 +140,7 @@ def test_attention_weights_drop_out_in_training_only(settings: Settings) -> None
 @pytest.mark.parametrize("settings", [EAGER, FUSED], ids=["eager", "fused"])
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize(("bias", "padded"), list(product([True, False], repeat=2)))
-def test_cross_attention_is_torch_attention_over_all_memories(
-    settings: Settings, layers: int, bias: bool, padded: bool
-) -> None:
+def test_cross_attention_is_torch_attention_over_all_memories(settings, layers, bias, padded) -> None:
     ours = filled(EncoderAttention(CrossAttention(2, 4, layers, bias), 8, 8, 6, settings))
     theirs = nn.MultiheadAttention(8, 2, bias=bias, kdim=6, vdim=6, batch_first=True, dtype=torch.float64).eval()
     key, value = unpacked(ours.key_value.weight, 2, 2)
@@ -164,4 +157,90 @@ def test_cross_attention_is_torch_attention_over_all_memories(
     hidden = torch.cat([~mask] * layers, 1) if mask is not None else None
     x = normal(2, 7, 8)
     expected, _ = theirs(x, read, read, key_padding_mask=hidden, need_weights=False)
-    assert close(ours(x, Context(causal=True, memory=memory, memory_mask=mask)), expected)
+    assert close(ours(x, StackContext(causal=True, memory=memory, memory_mask=mask)), expected)
+
+
+def slow_row(query: int, key: int, rows: int) -> int:
+    """Find the row of a distance by hand: the middle is 0, the ends serve whatever is farther."""
+    return min(max(key - query + rows // 2, 0), rows - 1)
+
+
+def slow_grid_rows(query: int, key: int, rows: int, side: int, class_tokens: int) -> tuple[int, int]:
+    """Find the vertical and horizontal rows as AutoFormer does: clip, shift by one, row 0 for a class token."""
+    if query < class_tokens or key < class_tokens:
+        return 0, 0
+    reach = (rows - 2) // 2
+    (down, right), (below, beside) = divmod(query - class_tokens, side), divmod(key - class_tokens, side)
+    return tuple(max(-reach, min(reach, apart)) + reach + 1 for apart in (below - down, beside - right))  # type: ignore[return-value]
+
+
+def slow_vector(table: Tensor, query: int, key: int, grid: tuple[int, int] | None) -> Tensor:
+    rows = table.shape[1]
+    if grid is None:
+        return table[0, slow_row(query, key, rows)]
+    vertical, horizontal = slow_grid_rows(query, key, rows, *grid)
+    return table[0, vertical] + table[1, horizontal]
+
+
+def slow_scores(query: Tensor, table: Tensor, grid: tuple[int, int] | None) -> Tensor:
+    batch, heads, tokens, _ = query.shape
+    result = query.new_zeros(batch, heads, tokens, tokens)
+    for i in range(tokens):
+        for j in range(tokens):
+            result[:, :, i, j] = query[:, :, i] @ slow_vector(table, i, j, grid)
+    return result
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 8, 9, 40])  # shorter than, as long as and longer than the sentence
+def test_scores_are_queries_times_the_vectors_of_clipped_distances(rows: int) -> None:
+    module, query = filled(RelativePositions(Relative(rows), 4)), normal(2, 3, 9, 4)
+    assert close(module.scores(query, StackContext()), slow_scores(query, module.keys, None))
+
+
+@pytest.mark.parametrize("class_tokens", [0, 1, 2])
+@pytest.mark.parametrize("rows", [4, 6, 10])
+def test_scores_on_a_grid_add_vertical_and_horizontal_vectors(rows: int, class_tokens: int) -> None:
+    grid = (3, class_tokens)
+    module, query = filled(RelativePositions(Relative(rows, axes=2), 4)), normal(2, 2, 9 + class_tokens, 4)
+    assert close(module.scores(query, StackContext(grid=grid)), slow_scores(query, module.keys, grid))
+
+
+@pytest.mark.parametrize("grid", [None, (3, 0), (3, 1)])
+def test_value_vectors_are_summed_by_weight(grid: tuple[int, int] | None) -> None:
+    tokens = 9 + (grid[1] if grid else 0)
+    relative = Relative(6, axes=2 if grid else 1, values=True)
+    module, weights = filled(RelativePositions(relative, 4)), normal(2, 3, tokens, tokens)
+    expected = weights.new_zeros(2, 3, tokens, 4)
+    for i in range(tokens):
+        for j in range(tokens):
+            expected[:, :, i] += weights[:, :, i, j, None] * slow_vector(module.values, i, j, grid)
+    assert close(module.weighted_values(weights, StackContext(grid=grid)), expected)
+
+
+def test_tables_of_relative_positions() -> None:
+    module, query = filled(RelativePositions(Relative(5), 4)), normal(1, 1, 1, 4).expand(1, 1, 9, 4)
+    scores = module.scores(query, StackContext())[0, 0]
+    assert torch.equal(scores[0, 2:], scores[0, 2].expand(7))
+    assert torch.equal(scores[8, :7], scores[8, 6].expand(7))
+    assert len(set(scores[4].tolist())) == 5
+    context, query = StackContext(), normal(1, 1, 7, 4)
+    short, long = filled(RelativePositions(Relative(3), 4)), filled(RelativePositions(Relative(9), 4))
+    for module in (short, long, short):
+        assert close(module.scores(query, context), slow_scores(query, module.keys, None))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("lengths", [None, [4, 7]])
+def test_the_position_term_is_a_softmax_over_positions_alone(lengths: list[int] | None, causal: bool) -> None:
+    module = filled(PositionTerm(RelativeAttention(2, 4, 5)), spread=2.0)
+    query, value = normal(2, 2, 7, 4), normal(2, 2, 7, 4, seed=2)
+    result = module(query, value, StackContext(mask_of(lengths, 7) if lengths else None, causal=causal))
+    for sentence, length in enumerate(lengths or [7, 7]):
+        for head in range(2):
+            for i in range(length):
+                keys = [j for j in range(length) if j <= i or not causal]
+                scores = [
+                    query[sentence, head, i] @ module.positions.keys[0, slow_row(i, j, 5)] / math.sqrt(4) for j in keys
+                ]
+                expected = torch.stack(scores).softmax(0) @ value[sentence, head, keys]
+                assert close(result[sentence, head, i], expected)

@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from tests.nn.helpers import close, filled, mask_of, normal
-from tests.nn.test_relative import slow_row
+from tests.nn.test_attention import slow_row
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -15,7 +15,7 @@ from formwright.arch.ops import (
     Relative,
     SeparableConvolution,
 )
-from formwright.nn.context import Context
+from formwright.nn.context import StackContext
 from formwright.nn.convolution import (
     DepthwiseSeparable,
     GatedUnit,
@@ -49,11 +49,11 @@ def slow_depthwise(x: Tensor, kernels: Tensor, causal: bool) -> Tensor:
 def agrees(module: nn.Module, slow: Slow, causal: bool, width: int = 6) -> bool:
     """Tell whether a module does to every sentence of padded batches what `slow` does to it alone."""
     x, lengths = normal(3, 9, width), [9, 4, 1]
-    whole = module(x, Context(causal=causal))
+    whole = module(x, StackContext(causal=causal))
     verdicts = [close(whole[sentence], slow(x[sentence])) for sentence in range(3)]
     for left in (False, True):
         mask = mask_of(lengths, 9, left=left)
-        result = module(x, Context(mask, causal=causal))
+        result = module(x, StackContext(mask, causal=causal))
         verdicts += [close(result[i][mask[i]], slow(x[i][mask[i]])) for i in range(3)]
     return all(verdicts)
 
@@ -61,8 +61,8 @@ def agrees(module: nn.Module, slow: Slow, causal: bool, width: int = 6) -> bool:
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_padding_keeps_the_number_of_tokens(kernel: int) -> None:
     x = torch.ones(1, 5, 1)
-    assert pad_tokens(x, kernel, Context(causal=True))[0, :, 0].tolist() == [0.0] * (kernel - 1) + [1.0] * 5
-    both = pad_tokens(x, kernel, Context())[0, :, 0].tolist()
+    assert pad_tokens(x, kernel, StackContext(causal=True))[0, :, 0].tolist() == [0.0] * (kernel - 1) + [1.0] * 5
+    both = pad_tokens(x, kernel, StackContext())[0, :, 0].tolist()
     assert both == [0.0] * ((kernel - 1) // 2) + [1.0] * 5 + [0.0] * (kernel // 2)
 
 
@@ -95,7 +95,6 @@ def test_stacked_separable_convolutions_follow_each_other_with_relu_between(stac
 
     def slow(x: Tensor) -> Tensor:
         for index, part in enumerate(module.parts):
-            assert isinstance(part, DepthwiseSeparable)
             x = part.pointwise(slow_depthwise(x.clamp(min=0) if index else x, part.kernel, causal))
         return x
 
@@ -148,8 +147,6 @@ def test_span_dynamic_convolution_is_the_slow_loop(kernel: int, relative: Relati
 def test_a_gated_unit_is_torch_glu() -> None:
     module, x = filled(GatedUnit(GatedLinearUnit(), 6, 5)), normal(2, 3, 6)
     packed = F.linear(
-        x,
-        torch.cat((module.value.weight, module.gate.weight)),
-        torch.cat((module.value.bias, module.gate.bias)),
+        x, torch.cat((module.value.weight, module.gate.weight)), torch.cat((module.value.bias, module.gate.bias))
     )
-    assert close(module(x, Context()), F.glu(packed))
+    assert close(module(x, StackContext()), F.glu(packed))

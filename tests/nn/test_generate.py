@@ -1,4 +1,4 @@
-"""Texts that models write, against slow searches through all texts there are."""
+"""Texts that models generate, against slow searches through all texts there are."""
 
 import math
 from itertools import product
@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.nn.hf.helpers import DESIGNS, VOCABULARY, enliven, lively, tokens
+from tests.nn.hf.helpers import VOCABULARY, enliven, lively, tokens
 from torch import Tensor
 
 from formwright.arch.card import Card
@@ -16,13 +16,12 @@ from formwright.arch.ops import Attention, CrossAttention, SeparableConvolution
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.nn.build import build
-from formwright.nn.generate import Reader, Writing, beam_search, write
-from formwright.nn.heads import HeadSpec
-from formwright.nn.task_model import TaskModel
+from formwright.nn.generate import GenerationSettings, Reader, beam_search, generate
+from formwright.nn.task_model import HeadSpec, TaskModel
 from formwright.space.zoo import load_space
 
 BEGIN, END = 1, 2
-WRITING = Writing(BEGIN, END, length=7)
+WRITING = GenerationSettings(BEGIN, END, length=7)
 
 
 def translator(seed: int, vocabulary: int, share: float = 0.3) -> TaskModel:
@@ -34,7 +33,6 @@ def translator(seed: int, vocabulary: int, share: float = 0.3) -> TaskModel:
     )
     card = Card(encoder=Stack(table, (below,)), decoder=Stack(table, layers, causal=True), share_embedding=True)
     model = build(card, head=HeadSpec("seq2seq-lm"))
-    assert isinstance(model, TaskModel)
     enliven(model, seed)
     with torch.no_grad():
         model.token_table.mul_(share)  # several tokens may follow
@@ -44,26 +42,24 @@ def translator(seed: int, vocabulary: int, share: float = 0.3) -> TaskModel:
 def evolved(seed: int) -> TaskModel:
     space = load_space("evolved-transformer-nano")
     model = build(space.card(space.sample(derive(seed, "generate"))), head=HeadSpec("seq2seq-lm"))
-    assert isinstance(model, TaskModel)
     enliven(model, seed)
     return model
 
 
 def named(name: str) -> TaskModel:
-    model = lively(name)
-    assert isinstance(model, TaskModel)
-    return model
+    return lively(name)
 
 
 @torch.no_grad()
 def probability(model: TaskModel, source: Tensor, text: tuple[int, ...]) -> float:
     """Give the log-probability of a whole text, without a cache."""
-    read = torch.tensor([[BEGIN, *text[:-1]]])
-    follows = model(source, targets=read).log_softmax(-1)[0]
+    follows = model(source, targets=torch.tensor([[BEGIN, *text[:-1]]])).log_softmax(-1)[0]
     return float(sum(follows[place, token] for place, token in enumerate(text)))
 
 
-def best_of_all(model: TaskModel, source: Tensor, writing: Writing, vocabulary: int) -> tuple[float, list[int]]:
+def best_of_all(
+    model: TaskModel, source: Tensor, writing: GenerationSettings, vocabulary: int
+) -> tuple[float, list[int]]:
     """Try every text that ends in time or is as long as may be."""
     found = []
     for length in range(1, writing.length + 1):
@@ -79,10 +75,10 @@ def test_enough_beams_find_the_best_text_of_all(penalty: float) -> None:
     source, others = torch.tensor([[3, 0, 3, 2]]), 0
     for seed in range(3):
         model = translator(seed, 4, share=0.05)
-        writing = Writing(BEGIN, END, length=3, beams=64, penalty=penalty)
+        writing = GenerationSettings(BEGIN, END, length=3, beams=64, penalty=penalty)
         best = best_of_all(model, source, writing, 4)[1]
-        assert write(model, source, None, writing)[0] == best
-        others += write(model, source, None, Writing(BEGIN, END, length=3))[0] != best
+        assert generate(model, source, None, writing)[0] == best
+        others += generate(model, source, None, GenerationSettings(BEGIN, END, length=3))[0] != best
     assert others
 
 
@@ -92,8 +88,10 @@ def test_one_beam_writes_the_best_next_token_each_time(seed: int, penalty: float
     model, (source, mask) = translator(seed, VOCABULARY), tokens(seed)
     first = torch.full_like(source[:, :1], BEGIN)
     with torch.inference_mode():
-        raced = beam_search(Reader(model, source, mask), first, Writing(BEGIN, END, length=6, penalty=penalty))
-    one = write(model, source, mask, Writing(BEGIN, END, length=6))
+        raced = beam_search(
+            Reader(model, source, mask), first, GenerationSettings(BEGIN, END, length=6, penalty=penalty)
+        )
+    one = generate(model, source, mask, GenerationSettings(BEGIN, END, length=6))
     assert [[token for token in row if token not in (END, 0)] for row in raced.tolist()] == [
         [token for token in row if token != 0] for row in one
     ]
@@ -124,7 +122,9 @@ class Scripted(Reader):
 )
 def test_a_text_that_has_ended_neither_grows_nor_gains(penalty: float, ending: float, best: list[int]) -> None:
     reader = Scripted({BEGIN: {END: ending, 3: 1 - ending}, 3: {4: 0.9, 3: 0.1}, 4: {END: 0.9, 3: 0.1}})
-    found = beam_search(reader, torch.tensor([[BEGIN]]), Writing(BEGIN, END, length=3, beams=2, penalty=penalty))
+    found = beam_search(
+        reader, torch.tensor([[BEGIN]]), GenerationSettings(BEGIN, END, length=3, beams=2, penalty=penalty)
+    )
     assert found.tolist() == [best]
 
 
@@ -132,9 +132,9 @@ def test_a_text_that_has_ended_neither_grows_nor_gains(penalty: float, ending: f
 @pytest.mark.parametrize("seed", range(3))
 def test_a_cache_changes_no_text(seed: int, beams: int) -> None:
     source, mask = tokens(seed)
-    writing = Writing(BEGIN, END, length=8, beams=beams)
+    writing = GenerationSettings(BEGIN, END, length=8, beams=beams)
     for model in (evolved(seed), named("translator"), translator(seed, VOCABULARY)):
-        assert write(model, source, mask, writing) == write(model, source, mask, writing, cached=False)
+        assert generate(model, source, mask, writing) == generate(model, source, mask, writing, cached=False)
 
 
 @torch.inference_mode()
@@ -152,15 +152,17 @@ def test_a_cache_changes_no_score() -> None:
 def test_a_sentence_is_translated_alike_in_any_company() -> None:
     source, mask = tokens(5)
     for beams in (1, 3):
-        writing = Writing(BEGIN, END, length=6, beams=beams)
-        alone = [write(named("translator"), source[[row]][:, mask[row].bool()], None, writing)[0] for row in range(3)]
-        assert write(named("translator"), source, mask, writing) == alone
+        writing = GenerationSettings(BEGIN, END, length=6, beams=beams)
+        alone = [
+            generate(named("translator"), source[[row]][:, mask[row].bool()], None, writing)[0] for row in range(3)
+        ]
+        assert generate(named("translator"), source, mask, writing) == alone
 
 
 def test_a_decoder_goes_on_with_texts_padded_on_the_left() -> None:
     model, (ids, mask) = named("writer"), tokens(2)
     left, real = ids.flip(1), mask.flip(1)
-    found = write(model, left, real, WRITING)
+    found = generate(model, left, real, WRITING)
     for row in range(len(ids)):
         text = left[row][real[row].bool()]
         for token in found[row]:
@@ -168,20 +170,22 @@ def test_a_decoder_goes_on_with_texts_padded_on_the_left() -> None:
                 assert int(model(text[None])[0, -1].argmax()) == token
             text = torch.cat((text, torch.tensor([token])))
     assert any(found)
-    assert found == write(model, left, real, WRITING, cached=False)
+    assert found == generate(model, left, real, WRITING, cached=False)
     with pytest.raises(IllegalInput, match="padded on the left"):
-        write(model, ids, mask, WRITING)
+        generate(model, ids, mask, WRITING)
 
 
 def test_texts_end_in_time_and_where_they_say() -> None:
     model, (source, mask) = named("translator"), tokens(1)
-    lengths = {length: write(model, source, mask, Writing(BEGIN, END, length=length)) for length in (1, 3, 9)}
+    lengths = {
+        length: generate(model, source, mask, GenerationSettings(BEGIN, END, length=length)) for length in (1, 3, 9)
+    }
     for length, texts in lengths.items():
         assert all(len(text) <= length and END not in text for text in texts)
         assert [text[:1] for text in texts] == [text[:1] for text in lengths[1]]
     first = lengths[9][0][2]
     assert (
-        write(model, source, mask, Writing(BEGIN, first, length=9))[0]
+        generate(model, source, mask, GenerationSettings(BEGIN, first, length=9))[0]
         == lengths[9][0][:2][: lengths[9][0].index(first)]
     )
 
@@ -189,10 +193,9 @@ def test_texts_end_in_time_and_where_they_say() -> None:
 @pytest.mark.parametrize("options", [{"length": 0}, {"beams": 0}, {"penalty": -1.0}, {"penalty": math.nan}])
 def test_what_cannot_be_written_with_is_refused(options: dict[str, float]) -> None:
     with pytest.raises(IllegalInput, match="not"):
-        Writing(BEGIN, END, **options)  # type: ignore[arg-type]
+        GenerationSettings(BEGIN, END, **options)  # type: ignore[arg-type]
 
 
 def test_models_that_write_nothing_are_refused() -> None:
-    assert DESIGNS["bert-masked"][1] is not None
     with pytest.raises(IllegalInput, match="masked-lm writes no text"):
-        write(named("bert-masked"), *tokens(1), WRITING)
+        generate(named("bert-masked"), *tokens(1), WRITING)

@@ -3,6 +3,9 @@ from typing import Any
 
 import pytest
 import torch
+from tests.nn.cases import MIXERS, block, stack, translators
+from tests.nn.helpers import filled, hollow
+from tests.nn.helpers import run as run_whole
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
@@ -20,8 +23,8 @@ from formwright.arch.ops import (
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.nn.build import build, skeleton
-from formwright.nn.heads import HeadSpec
-from formwright.nn.inherit import extract, inherit, run
+from formwright.nn.inherit import Slots, extract, inherit, run
+from formwright.nn.task_model import HeadSpec
 from formwright.space.zoo import load_card
 from formwright.space.zoo.elastic import elastic
 from formwright.space.zoo.translation import evolved
@@ -117,15 +120,6 @@ def test_kernels_and_relative_tables_are_cut_around_their_centre() -> None:
     assert torch.equal(shorter, weights[key][:, 8:23])
 
 
-def test_a_shorter_relative_table_keeps_the_meaning_of_every_distance() -> None:
-    large, small = SMALLER["shorter relative table"]
-    weights = weights_of(large)
-    ids = IDS[:, :8]  # eight tokens: every distance is within the shorter table
-    small_output = run(skeleton(small).eval(), inherit(weights, large, small), ids).hidden
-    large_output = run(skeleton(large).eval(), inherit(weights, large, large), ids).hidden
-    torch.testing.assert_close(small_output, large_output)
-
-
 @pytest.mark.parametrize(
     ("small", "missing"),
     [
@@ -165,18 +159,15 @@ def test_positions_of_patches_are_carried_to_the_same_places_only(small: PatchEm
     assert not inherit(weights, large, viewer(PatchEmbedding(12, 4, 16, class_tokens=2))).missing
 
 
-def test_an_even_and_an_odd_kernel_share_nothing() -> None:
+def test_relative_tables_keep_the_meaning_of_distances_and_odd_kernels_their_centre() -> None:
+    large, small = SMALLER["shorter relative table"]
+    weights = weights_of(large)
+    ids = IDS[:, :8]  # eight tokens: every distance is within the shorter table
+    small_output = run(skeleton(small).eval(), inherit(weights, large, small), ids).hidden
+    large_output = run(skeleton(large).eval(), inherit(weights, large, large), ids).hidden
+    torch.testing.assert_close(small_output, large_output)
     large, small = encoder(Block(32, SeparableConvolution(5))), encoder(Block(32, SeparableConvolution(2)))
     assert any("kernel" in name for name in inherit(weights_of(large), large, small).missing)
-
-
-def test_another_vocabulary_is_not_carried() -> None:
-    small = replace(BASE, encoder=replace(BASE.encoder, embedding=replace(TABLE, vocabulary=40)))
-    assert "encoder.embedding.tokens.weight" in inherit(weights_of(BASE), BASE, small).missing
-    spec = HeadSpec("masked-lm")
-    views = inherit(dict(build(BASE, head=spec).named_parameters()), BASE, small, head=spec)
-    assert "head.bias" in views.missing  # its numbers belong to words
-    assert "head.dense.weight" in views.weights
 
 
 def test_flexibert_transfer_takes_the_embedding_and_leading_identical_layers_alone() -> None:
@@ -189,16 +180,12 @@ def test_flexibert_transfer_takes_the_embedding_and_leading_identical_layers_alo
     assert {name.split(".")[2] for name in views.missing} == {"2", "3"}
 
 
-def test_heads_flow_with_their_models() -> None:
+def test_heads_cells_and_decoders_flow() -> None:
     spec = HeadSpec("sequence-classification", 3)
     large, small = SMALLER["narrower model"]
-    model = build(large, head=spec)
-    views = inherit(dict(model.named_parameters()), large, small, head=spec)
+    views = inherit(dict(build(large, head=spec).named_parameters()), large, small, head=spec)
     assert not views.missing
     assert run(skeleton(small, head=spec).eval(), views, IDS, MASK).shape == (3, 3)
-
-
-def test_cells_and_decoders_flow() -> None:
     large, small = evolved(64, 4), evolved(32, 2)
     views = inherit(weights_of(large), large, small)
     assert not views.missing
@@ -218,12 +205,55 @@ def test_random_sub_networks_of_an_elastic_space_are_complete() -> None:
         assert torch.equal(outputs, extract(views, small).eval()(IDS, MASK).hidden)
 
 
-def test_channels_of_a_lightweight_convolution_stay_with_their_kernel() -> None:
+def test_what_cannot_shrink_is_not_inherited() -> None:
+    small = replace(BASE, encoder=replace(BASE.encoder, embedding=replace(TABLE, vocabulary=40)))
+    assert "encoder.embedding.tokens.weight" in inherit(weights_of(BASE), BASE, small).missing
+    spec = HeadSpec("masked-lm")
+    views = inherit(dict(build(BASE, head=spec).named_parameters()), BASE, small, head=spec)
+    assert "head.bias" in views.missing  # its numbers belong to words
+    assert "head.dense.weight" in views.weights
     large, small = encoder(Block(32, LightweightConvolution(9, 4))), encoder(Block(16, LightweightConvolution(9, 4)))
     assert any("kernel" in name for name in inherit(weights_of(large), large, small).missing)
-
-
-def test_classes_are_carried_whole_or_not_at_all() -> None:
     large, small = replace(BASE, classes=5), replace(BASE, classes=3)
     assert {"classes.weight", "classes.bias"} == set(inherit(weights_of(large), large, small).missing)
     assert not inherit(weights_of(large), large, large).missing
+
+
+CARDS = {"encoder": Card(stack((block(MIXERS["sdp"], "post"),) * 2), pooler=True), **translators()}
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_model_runs_with_lent_weights_as_with_its_own(name: str) -> None:
+    owner, empty = filled(hollow(CARDS[name])), hollow(CARDS[name]).double().eval()
+    before = dict(empty.named_parameters())
+    with Slots(empty).lent(dict(owner.named_parameters())):
+        lent = run_whole(empty, 2, 7)
+    assert torch.equal(lent.hidden, run_whole(owner, 2, 7).hidden)
+    assert all(parameter is before[name] for name, parameter in empty.named_parameters())
+
+
+def test_gradients_reach_the_lent_tensors() -> None:
+    owner, empty = filled(hollow(CARDS["encoder"])), hollow(CARDS["encoder"]).double().eval()
+    whole = {name: weight.detach().clone().requires_grad_() for name, weight in owner.named_parameters()}
+    with Slots(empty).lent({name: weight * 1.0 for name, weight in whole.items()}):
+        run_whole(empty).hidden.sum().backward()
+    run_whole(owner).hidden.sum().backward()
+    for name, parameter in owner.named_parameters():
+        assert (parameter.grad is None) == (whole[name].grad is None)
+        if parameter.grad is not None:
+            assert torch.allclose(parameter.grad, whole[name].grad)
+
+
+def test_weights_come_back_after_an_error() -> None:
+    model = filled(hollow(CARDS["encoder"]))
+    name, own = next(iter(model.named_parameters()))
+    model.register_forward_hook(lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError), Slots(model).lent({name: torch.zeros_like(own)}):
+        run_whole(model)
+    assert dict(model.named_parameters())[name] is own
+    model = filled(hollow(CARDS["encoder"]))
+    name, own = next(iter(model.named_parameters()))
+    slots = Slots(model)
+    with pytest.raises(IllegalInput, match="no weight called 'nonsense'"), slots.lent({name: own * 0, "nonsense": own}):
+        pass
+    assert dict(model.named_parameters())[name] is own

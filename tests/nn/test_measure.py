@@ -11,8 +11,8 @@ from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import build
 from formwright.nn.deploy import Runtime
-from formwright.nn.heads import HeadSpec
-from formwright.nn.measure import Trial, cpu_name, measure, measure_in_turns
+from formwright.nn.measure import TimingSettings, cpu_name, measure, measure_in_turns
+from formwright.nn.task_model import HeadSpec
 
 CARD = Card(stack((block(MIXERS["sdp"], "post"),)), pooler=True)
 
@@ -26,7 +26,7 @@ def test_a_model_is_measured_and_left_as_it_was() -> None:
             (module.training, torch.is_inference_mode_enabled(), torch.get_num_threads(), gc.isenabled())
         )
     )
-    found = measure(model, Trial(2, 9, 2, runs=20, warmup=3), memory=False)
+    found = measure(model, TimingSettings(2, 9, 2, runs=20, warmup=3), memory=False)
     assert seen == [(False, True, 2, True)] * 3 + [(False, True, 2, False)] * 24  # four of them bring caches back
     assert (model.training, torch.get_num_threads(), gc.isenabled()) == (True, before, True)
     assert not torch.is_inference_mode_enabled()
@@ -40,13 +40,13 @@ def test_a_failing_model_leaves_nothing_behind() -> None:
     before = torch.get_num_threads()
     model.register_forward_hook(lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        measure(model, Trial(length=5, threads=before + 1), memory=False)
+        measure(model, TimingSettings(length=5, threads=before + 1), memory=False)
     assert (model.training, torch.get_num_threads(), gc.isenabled()) == (True, before, True)
 
 
 def test_longer_sentences_take_longer() -> None:
     model = build(Card(Stack(TokenEmbedding(100, 64), (Block(64, Attention(2, 32), (256,)),) * 2)))
-    short, long = (measure(model, Trial(8, length, runs=15), memory=False).median_ms for length in (4, 256))
+    short, long = (measure(model, TimingSettings(8, length, runs=15), memory=False).median_ms for length in (4, 256))
     assert long > 3 * short
 
 
@@ -55,29 +55,33 @@ def test_models_that_are_compared_are_measured_in_turns() -> None:
     models = [build(CARD) for _ in range(2)]
     for number, model in enumerate(models):
         model.register_forward_pre_hook(lambda *_, number=number: seen.append(number))
-    found = measure_in_turns(models, Trial(length=5, runs=10, warmup=0))
-    assert seen == ([0] * 6 + [1] * 6) * 2
-    assert [one.runs for one in found] == [10, 10]
+    found = measure_in_turns(models, TimingSettings(length=5, runs=10, warmup=0))
+    assert (seen, [one.runs for one in found]) == (([0] * 6 + [1] * 6) * 2, [10, 10])
     assert all(one.peak_memory_mb is None for one in found)
 
 
-@pytest.mark.parametrize("trial", [{"threads": 0}, {"runs": 1}, {"warmup": -1}])
-def test_a_trial_that_measures_nothing_is_refused(trial: dict[str, int]) -> None:
-    with pytest.raises(IllegalInput, match="at least 1 thread, 2 runs and 0 warm-up"):
-        Trial(**trial)
+LEAST, MOST = "at least 1 thread, 2 runs and 0 warm-up", "at most 1024 threads and 16,777,216 tokens"
+LITTLE = [({"threads": 0}, LEAST), ({"runs": 1}, LEAST), ({"warmup": -1}, LEAST)]
+MUCH = [({"threads": 99_999}, MOST), ({"batch": 10**8}, MOST), ({"length": 10**30}, MOST)]
+
+
+@pytest.mark.parametrize(("trial", "told"), [*LITTLE, *MUCH])
+def test_a_trial_that_measures_nothing_or_too_much_is_refused(trial: dict[str, int], told: str) -> None:
+    with pytest.raises(IllegalInput, match=told):
+        TimingSettings(**trial)
 
 
 @pytest.mark.parametrize("runtime", ["torch", "onnxruntime"])
 def test_what_the_design_cannot_read_is_refused_at_once(runtime: Runtime) -> None:
     with pytest.raises(IllegalInput, match="positions for 64"):
-        measure(build(CARD), Trial(length=65), runtime)
+        measure(build(CARD), TimingSettings(length=65), runtime)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("runtime", ["onnxruntime", pytest.param("openvino", marks=pytest.mark.long)])
 def test_other_runtimes(runtime: Runtime) -> None:
-    found = measure(build(CARD), Trial(2, 9, runs=10), runtime)
+    found = measure(build(CARD), TimingSettings(2, 9, runs=10), runtime)
     assert found.runtime == runtime
     assert 0 < found.low_ms <= found.median_ms <= found.high_ms < 1000
     assert found.peak_memory_mb is None or 0 < found.peak_memory_mb < 500
@@ -93,9 +97,3 @@ def test_the_processor_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.processor", lambda: "")
     monkeypatch.setattr("platform.machine", lambda: "abacus")
     assert cpu_name() == "abacus"
-
-
-@pytest.mark.parametrize("trial", [{"threads": 99_999}, {"batch": 10**8}, {"length": 10**30}])
-def test_what_no_machine_could_run_is_refused(trial: dict[str, int]) -> None:
-    with pytest.raises(IllegalInput, match="at most 1024 threads and 16,777,216 tokens"):
-        Trial(**trial)

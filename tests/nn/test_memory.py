@@ -9,15 +9,14 @@ from formwright.arch.layers import Stack, TokenEmbedding
 from formwright.nn import memory
 from formwright.nn.build import build
 from formwright.nn.deploy.interface import random_inputs
-from formwright.nn.heads import HeadSpec
+from formwright.nn.task_model import HeadSpec
 
 
 @pytest.mark.slow
 def test_memory_is_about_the_weights_and_the_scores() -> None:
     card = Card(Stack(TokenEmbedding(1_000_000, WIDTH), (block(MIXERS["sdp"], "post"),)))
     model = build(card, head=HeadSpec("masked-lm"))
-    inputs = random_inputs(card, 1, 8, torch.Generator())
-    peak = memory.peak_memory_of_model(model, inputs, 1)
+    peak = memory.peak_memory_of_model(model, random_inputs(card, 1, 8, torch.Generator()), 1)
     weights, scores = 64.0, 32.0  # a million vectors of 16 numbers; 8 tokens times a million scores
     if Path("/proc").exists():
         assert peak is not None

@@ -1,16 +1,19 @@
+"""Programs make every value once, and know attention when they see it."""
+
 from collections.abc import Callable
 
 import pytest
 import torch
+from numpy.random import default_rng
 from tests.nn.helpers import close, filled, mask_of, normal
 from torch import Tensor
 from torch.nn import functional as F
 
 from formwright.arch.ops import OpGraph
-from formwright.arch.primitives import BINARY, UNARY, Term, shape_of
-from formwright.nn.context import Context
-from formwright.nn.opgraph import OpGraphAttention
-from formwright.nn.primitives import widest
+from formwright.arch.primitives import BINARY, UNARY, Term, inputs_of, shape_of
+from formwright.nn.context import StackContext
+from formwright.nn.opgraph import ATTEND, OpGraphAttention, OpGraphProgram, compiled, widest
+from formwright.space import Expressions
 from formwright.space.zoo.autobert_zero import SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER
 
 Formula = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -95,7 +98,7 @@ def test_the_formulas_cover_every_primitive_and_every_shape() -> None:
 @pytest.mark.parametrize("length", LENGTHS)
 def test_a_graph_is_its_formula(term: Term, length: int) -> None:
     module, x = interpreted(term), normal(1, length, WIDTH)
-    assert close(module(x, Context())[0], direct(module, FORMULAS[term], x[0]), 1e-5)
+    assert close(module(x, StackContext())[0], direct(module, FORMULAS[term], x[0]), 1e-5)
 
 
 @torch.no_grad()
@@ -103,7 +106,7 @@ def test_a_graph_is_its_formula(term: Term, length: int) -> None:
 @pytest.mark.parametrize("left", [False, True])
 def test_every_sentence_of_a_padded_batch_follows_the_formula_alone(term: Term, left: bool) -> None:
     module, x, mask = interpreted(term), normal(4, 11, WIDTH), mask_of(LENGTHS, 11, left=left)
-    result = module(x, Context(mask))
+    result = module(x, StackContext(mask))
     for sentence in range(4):
         real = mask[sentence]
         assert close(result[sentence][real], direct(module, FORMULAS[term], x[sentence][real]), 1e-5)
@@ -118,7 +121,7 @@ def test_fused_and_eager_give_equal_outputs_and_gradients(term: Term, padded: bo
     found = []
     for eager in (False, True):
         module, x = interpreted(term, eager=eager), normal(4, 11, WIDTH).requires_grad_()
-        result = module(x, Context(mask) if padded else Context())
+        result = module(x, StackContext(mask) if padded else StackContext())
         real = result[mask] if padded else result
         gradients = torch.autograd.grad((real * normal(*real.shape, seed=2)).sum(), [x, *module.parameters()])
         found.append([real, *gradients])
@@ -129,7 +132,7 @@ def test_fused_and_eager_give_equal_outputs_and_gradients(term: Term, padded: bo
 @pytest.mark.parametrize("eager", [False, True])
 def test_masks_hide_keys_and_not_queries(eager: bool) -> None:
     module, x, mask = interpreted(STANDARD_ATTENTION, eager=eager), normal(1, 5, WIDTH), mask_of([3], 5)
-    result = module(x, Context(mask))[0]
+    result = module(x, StackContext(mask))[0]
     for query in range(5):  # padding attends to what is real, too
         seen = torch.cat([x[0, :3], x[0, query : query + 1]])
         letters = {name: module.inputs[name](seen).unflatten(-1, (HEADS, SIZE)).transpose(0, 1) for name in "QKV"}
@@ -143,7 +146,7 @@ def test_masks_hide_keys_and_not_queries(eager: bool) -> None:
 def test_what_stands_at_padding_changes_nothing(term: Term) -> None:
     module, x, mask = interpreted(term), normal(1, 7, WIDTH), mask_of([4], 7)
     other = torch.cat([x[:, :4], 100 * normal(1, 3, WIDTH, seed=5)], 1)
-    assert close(module(x, Context(mask))[mask], module(other, Context(mask))[mask])
+    assert close(module(x, StackContext(mask))[mask], module(other, StackContext(mask))[mask])
 
 
 @pytest.mark.parametrize(("term", "times"), [(STANDARD_ATTENTION, 1), (SECOND_LAYER, 1), (("neg", "Q"), 0)], ids=str)
@@ -155,8 +158,8 @@ def test_attention_goes_through_the_fused_kernel(term: Term, times: int, monkeyp
         return kernel(*arguments, **rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr("torch.nn.functional.scaled_dot_product_attention", counted)
-    interpreted(term)(normal(1, 3, WIDTH), Context())
-    interpreted(term, eager=True)(normal(1, 3, WIDTH), Context())
+    interpreted(term)(normal(1, 3, WIDTH), StackContext())
+    interpreted(term, eager=True)(normal(1, 3, WIDTH), StackContext())
     assert len(calls) == times
 
 
@@ -176,25 +179,88 @@ def test_equal_parts_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     part = ("softsign", "Q")
     for eager in (True, False):
         term = ("add", ("neg", part), ("add", part, ("scale", part)))
-        interpreted(term, eager=eager)(normal(1, 3, WIDTH), Context())
+        interpreted(term, eager=eager)(normal(1, 3, WIDTH), StackContext())
     assert len(calls) == 2, "once each time"
 
 
-def test_gradients_are_finite_where_a_distance_is_zero() -> None:
+def test_distances_are_exact_and_their_gradients_finite() -> None:
     module = interpreted(("matmul", ("euclidean", "Q", "Q"), "V"))
     x = normal(1, 1, WIDTH).expand(1, 4, WIDTH).clone().requires_grad_()  # four equal tokens: no distance anywhere
-    module(x, Context()).sum().backward()
-    assert x.grad is not None
+    module(x, StackContext()).sum().backward()
     assert x.grad.isfinite().all()
-
-
-def test_distances_between_near_vectors_are_exact_in_single_precision() -> None:
     module = interpreted(("matmul", ("euclidean", "Q", "Q"), "V")).float()
     x = 3.0 + 1e-3 * normal(1, 6, WIDTH, dtype=torch.float32)
-    expected = filled(interpreted(("matmul", ("euclidean", "Q", "Q"), "V")))(x.double(), Context())
-    assert close(module(x, Context()).double(), expected, 1e-5)
-
-
-def test_devices_without_doubles_get_single_precision() -> None:
+    expected = filled(interpreted(("matmul", ("euclidean", "Q", "Q"), "V")))(x.double(), StackContext())
+    assert close(module(x, StackContext()).double(), expected, 1e-5)
     found = {name: widest(torch.device(name)) for name in ("cpu", "cuda", "mps")}
     assert found == {"cpu": torch.float64, "cuda": torch.float64, "mps": torch.float32}
+
+
+SCORES: Term = ("matmul", "Q", ("transpose", "K"))
+
+
+def attention(scores: Term, values: Term = "V") -> Term:
+    return ("matmul", ("softmax", scores), values)
+
+
+def operations(program: OpGraphProgram) -> list[str]:
+    return [step.operation for step in program.steps]
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        ("scale", SCORES),
+        ("matmul", ("scale", "Q"), ("transpose", "K")),
+        ("transpose", ("scale", ("matmul", "K", ("transpose", "Q")))),
+        ("scale", ("neg", ("matmul", "Q", ("neg", ("transpose", "K"))))),
+    ],
+    ids=str,
+)
+def test_standard_attention_is_one_fused_step_however_it_is_written(scores: Term) -> None:
+    (step,) = compiled(attention(scores)).steps
+    assert (step.operation, step.operands, step.scales) == (ATTEND, (0, 1, 2), 1)
+
+
+@pytest.mark.parametrize(("term", "others"), [(SECOND_LAYER, 6), (TWELFTH_LAYER, 2)], ids=["second", "twelfth"])
+def test_the_published_layers_are_fused_around_what_is_new_in_them(term: Term, others: int) -> None:
+    found = operations(compiled(term))
+    assert (found.count(ATTEND), len(found)) == (1, 1 + others)
+    assert not {"softmax", "matmul"} & set(found)
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        ("add", attention(SCORES), ("matmul", ("transpose", ("softmax", SCORES)), "V")),  # its weights are used again
+        ("add", attention(("scale", SCORES)), ("matmul", ("softsign", ("scale", SCORES)), "V")),  # its scores are
+        attention(SCORES, ("matmul", "Q", ("matmul", ("transpose", "K"), "V"))),  # values may be of any size
+        ("matmul", "Q", ("softmax", ("matmul", ("transpose", "K"), "V"))),  # over features
+        ("matmul", "Q", attention(("matmul", ("transpose", "K"), "V"), ("matmul", ("transpose", "K"), "V"))),
+    ],
+    ids=str,
+)
+def test_what_is_not_quite_attention_is_not_fused(term: Term) -> None:
+    assert ATTEND not in operations(compiled(term))
+
+
+def test_programs_are_as_short_as_possible() -> None:
+    assert [compiled(attention(scores)).steps[-1].scales for scores in (SCORES, ("scale", ("scale", SCORES)))] == [0, 2]
+    written = ("neg", ("neg", attention(("scale", SCORES))))
+    found = operations(compiled(written, fused=False))
+    assert found == ["transpose", "matmul", "scale", "softmax", "matmul", "neg", "neg"]
+    assert operations(compiled(written)) == [ATTEND]
+    term = ("matmul", ("add", SCORES, ("transpose", SCORES)), "V")  # simplified, both summands are products
+    assert operations(compiled(term)).count("matmul") == 2
+    assert compiled("P") == compiled(("neg", ("neg", "P"))) == OpGraphProgram((), 0)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_every_value_is_made_once_and_from_earlier_ones(fused: bool) -> None:
+    part, rng = Expressions(6), default_rng(0)
+    for _ in range(100):
+        term = part.sample(rng, "gene")
+        program, first = compiled(term, fused=fused), len(inputs_of(term))
+        assert len({(step.operation, step.operands) for step in program.steps}) == len(program.steps)
+        assert all(max(step.operands) < first + place for place, step in enumerate(program.steps))
+        assert program.result == first + len(program.steps) - 1 or not program.steps

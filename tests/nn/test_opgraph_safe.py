@@ -9,7 +9,7 @@ from torch import Tensor
 from formwright.arch.ops import OpGraph
 from formwright.arch.primitives import BINARY, UNARY, Term
 from formwright.core.rng import derive
-from formwright.nn.context import Context
+from formwright.nn.context import StackContext
 from formwright.nn.opgraph import OpGraphAttention
 from formwright.space import Expressions
 from formwright.space.zoo.autobert_zero import SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER
@@ -34,7 +34,7 @@ def unsafe(term: Term, rng: Generator, *, eager: bool, padded: bool) -> list[str
     module = filled(OpGraphAttention(OpGraph(HEADS, SIZE, term), WIDTH, WIDTH, eager=eager), dtype=torch.float32)
     # what cuts off large numbers stands larger ones still
     x = inputs(rng, (*SIZES, 1e12) if module.program.grows else SIZES).requires_grad_()
-    result = module(x, Context(mask_of(LENGTHS, TOKENS) if padded else None))
+    result = module(x, StackContext(mask_of(LENGTHS, TOKENS) if padded else None))
     result.backward(torch.from_numpy(rng.normal(size=result.shape) * rng.choice(SIZES)).float())
     found = {"result": result, "input": x.grad}
     found |= {name: parameter.grad for name, parameter in module.named_parameters()}
@@ -100,7 +100,7 @@ def test_the_random_graphs_use_every_primitive() -> None:
 def test_sound_numbers_are_not_cut_off() -> None:
     module = filled(OpGraphAttention(OpGraph(HEADS, SIZE, ("matmul", "Q", ("matmul", ("transpose", "K"), "V"))), 8, 8))
     double = torch.randn(1, 5, WIDTH, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 1e3
-    exact = module(double, Context()).detach()
-    single = module.float()(double.float(), Context()).detach()
+    exact = module(double, StackContext()).detach()
+    single = module.float()(double.float(), StackContext()).detach()
     assert exact.abs().max() > 1e7
     assert torch.allclose(single.double(), exact, rtol=1e-3, atol=1e-3 * float(exact.abs().max()))

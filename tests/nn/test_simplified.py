@@ -9,7 +9,7 @@ from tests.nn.helpers import close, filled, mask_of, normal
 from formwright.arch.ops import OpGraph
 from formwright.arch.primitives import Term
 from formwright.arch.simplify import simplified
-from formwright.nn.context import Context
+from formwright.nn.context import StackContext
 from formwright.nn.opgraph import OpGraphAttention
 from formwright.space import Expressions
 
@@ -28,7 +28,7 @@ def test_simplification_does_not_change_what_is_computed(seed: int, by: str, pad
     term = PART.sample(default_rng(seed), by)  # type: ignore[arg-type]
     assert list(module(term).inputs) == list(module(simplified(term)).inputs)
     x, mask = normal(3, TOKENS, WIDTH, seed=seed), mask_of([6, 1, 4], TOKENS)
-    context = Context(mask) if padded else Context()
+    context = StackContext(mask) if padded else StackContext()
     expected, found = module(term)(x, context), module(simplified(term))(x, context)
     real = mask if padded else torch.ones_like(mask)
     assert close(found[real], expected[real], 1e-5)

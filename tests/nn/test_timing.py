@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from formwright.nn import timing
-from formwright.nn.timing import WINDOW, Clock, timed_in_turns
+from formwright.nn.timing import WINDOW, TimingClock, timed_in_turns
 
 Opening = Callable[[], AbstractContextManager[Callable[[], object]]]
 
@@ -31,24 +31,15 @@ class Machine:
         self.now += seconds
         self.paused += seconds
 
-    def clock(self, *, processor: bool = True) -> Clock:
-        return Clock(lambda: self.now, (lambda: self.worked) if processor else None, self.pause)
-
-
-def test_an_idle_machine() -> None:
-    machine = Machine()
-    (found,) = timed_in_turns([machine.run(0.004)], 20, 3, machine.clock())
-    assert (found.median_ms, found.low_ms, found.high_ms) == pytest.approx((4.0, 4.0, 4.0))
-    assert (found.spread, found.waited) == pytest.approx((0.0, 0.0))
-    assert (found.runs, found.busy) == (20, False)
+    def clock(self, *, processor: bool = True) -> TimingClock:
+        return TimingClock(lambda: self.now, (lambda: self.worked) if processor else None, self.pause)
 
 
 @pytest.mark.parametrize("slower", [1.5, 6.0])
 def test_a_run_that_waits_for_the_processor_all_the_while_takes_what_it_works(slower: float) -> None:
     machine = Machine(lambda _: slower)
     (found,) = timed_in_turns([machine.run(0.004)], 20, 3, machine.clock())
-    assert found.median_ms == pytest.approx(4.0)
-    assert found.high_ms == pytest.approx(4.0 * slower)
+    assert (found.median_ms, found.high_ms) == (pytest.approx(4.0), pytest.approx(4.0 * slower))
     assert found.waited == pytest.approx(1 - 1 / slower)
     assert found.busy
 
@@ -62,7 +53,12 @@ def test_the_quietest_window_counts_where_the_processor_time_is_unknown() -> Non
     assert found.busy
 
 
-def test_what_is_compared_is_measured_in_turns() -> None:
+def test_an_idle_machine_measured_in_turns() -> None:
+    machine = Machine()
+    (found,) = timed_in_turns([machine.run(0.004)], 20, 3, machine.clock())
+    assert (found.median_ms, found.low_ms, found.high_ms) == pytest.approx((4.0, 4.0, 4.0))
+    assert (found.spread, found.waited) == pytest.approx((0.0, 0.0))
+    assert (found.runs, found.busy) == (20, False)
     """The machine is busy at first: whatever is measured then alone would look slow."""
     machine = Machine(lambda now: 7.0 if now < 2.0 else 1.0)
     teacher, small = machine.run(0.02), machine.run(0.01)
@@ -88,9 +84,7 @@ def test_the_garbage_collector_waits() -> None:
 
 
 @pytest.mark.parametrize(("load", "busy"), [(0.3, False), (99.0, True), (None, False)])
-def test_with_several_threads_the_load_tells_whether_others_compute(
-    load: float | None, busy: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_several_threads_the_load_tells_whether_others_compute(load, busy, monkeypatch) -> None:
     def told() -> tuple[float, ...]:
         if load is None:
             raise OSError
@@ -103,14 +97,14 @@ def test_with_several_threads_the_load_tells_whether_others_compute(
 
 
 def test_a_coarse_processor_clock_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Clock.of(1).worked is not None
-    assert Clock.of(2).worked is None
+    assert TimingClock.of(1).worked is not None
+    assert TimingClock.of(2).worked is None
 
     class Coarse:
         resolution = 0.0156
 
     monkeypatch.setattr(timing.time, "get_clock_info", lambda _: Coarse)
-    assert Clock.of(1).worked is None
+    assert TimingClock.of(1).worked is None
 
 
 @pytest.fixture(autouse=True)

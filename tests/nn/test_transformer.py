@@ -9,7 +9,7 @@ from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, CrossAttention, Relative
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import build
-from formwright.nn.context import Context
+from formwright.nn.context import StackContext
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Transformer, first_tokens
 
@@ -31,10 +31,9 @@ def model_of(card: Card, settings: Settings | None = None) -> Transformer:
 def test_a_stack_runs_its_layers_one_after_the_other() -> None:
     model = model_of(ENCODER)
     output, ids = run(model), random_inputs(ENCODER.stacks[0], 2, 9)
-    assert model.encoder is not None
-    x = model.encoder.embedding(ids, Context())
+    x = model.encoder.embedding(ids, StackContext())
     for layer, result in zip(model.encoder.layers, output.layers, strict=True):
-        x = layer(x, Context())
+        x = layer(x, StackContext())
         assert close(result, x)
     assert output.hidden is output.layers[-1]
     assert output.memory == ()
@@ -44,8 +43,6 @@ def test_a_stack_runs_its_layers_one_after_the_other() -> None:
 def test_layers_of_unequal_width_are_joined_by_linear_maps() -> None:
     narrow = Block(8, Attention(1, 4), (12,))
     model = model_of(Card(Stack(TABLE, (SDP, narrow, narrow, SDP), final_norm=True)))
-    assert model.encoder is not None
-    assert model.encoder.final_norm is not None
     shapes = {name: tuple(weight.shape) for name, weight in model.encoder.projections.named_parameters()}
     assert shapes == {"1.weight": (8, 16), "1.bias": (8,), "3.weight": (16, 8), "3.bias": (16,)}
     output = run(model)
@@ -62,9 +59,7 @@ def test_the_pooler_maps_the_first_real_token(activation: str) -> None:
     model = model_of(ENCODER, Settings(pooler_activation=activation))  # type: ignore[arg-type]
     ids, mask = random_inputs(ENCODER.stacks[0], 2, 9), mask_of([9, 4], 9, left=True)
     output = model(ids, mask)
-    assert model.pooler is not None
-    first = torch.stack((output.hidden[0, 0], output.hidden[1, 5]))
-    mapped = first @ model.pooler.weight.T + model.pooler.bias
+    mapped = torch.stack((output.hidden[0, 0], output.hidden[1, 5])) @ model.pooler.weight.T + model.pooler.bias
     expected = {"tanh": torch.tanh(mapped), "gelu": F.gelu(mapped), "relu": torch.relu(mapped)}[activation]
     assert close(output.pooled, expected)
     assert run(model_of(DECODER)).pooled is None
@@ -100,16 +95,10 @@ def test_a_decoder_reads_the_last_layers_of_its_encoder() -> None:
     assert not close(other.hidden, output.hidden)
 
 
-def test_an_encoder_decoder_without_targets_is_refused() -> None:
+def test_encoder_decoders_need_targets_and_may_share_a_table() -> None:
     with pytest.raises(IllegalInput, match="targets"):
         model_of(BOTH)(random_inputs(BOTH.stacks[0], 2, 5))
-
-
-def test_a_shared_table_is_one_table() -> None:
     model = build(Card(BOTH.stacks[0], BOTH.stacks[1], share_embedding=True))
-    assert isinstance(model, Transformer)
-    assert model.encoder is not None
-    assert model.decoder is not None
     assert model.encoder.embedding.tokens.weight is model.decoder.embedding.tokens.weight  # type: ignore[union-attr]
     assert model.encoder.embedding.positions is not model.decoder.embedding.positions
     run(model).hidden.square().sum().backward()  # type: ignore[no-untyped-call]

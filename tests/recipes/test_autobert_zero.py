@@ -1,38 +1,35 @@
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from safetensors.torch import load_file
 from tests.evaluate.test_bi_branch import evaluator
-from tests.recipes.test_recipes import study
+from tests.recipes.test_recipes import TEXT, studied
 from tests.study.cases import Crash, a_dead_name, begin, kinds, new_log, outline, run, toy_study
 from tests.study.test_worker_resumed import Sometimes
 from tests.supernet.branched import SPACE, same
 
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
-from formwright.evaluate.bi_branch import VERSION, BiBranch
-from formwright.evaluate.branch_files import BRANCHES
-from formwright.evaluate.combine import Combine
+from formwright.evaluate.basic import Combine
+from formwright.evaluate.bi_branch import BRANCHES, VERSION, BiBranch
 from formwright.evaluate.context import Context
-from formwright.recipes.autobert_zero import AUTOBERT_ZERO
+from formwright.pipeline.task_choice import TaskChoice
+from formwright.recipes.autobert_zero import autobert_zero
 from formwright.search.op_nas import OpNas
 from formwright.study import worker as worker_module
-from formwright.study.assemble import assemble, refuse_faulty
 from formwright.study.replay import history_as_of, read_asked
 from formwright.study.store import Log
 from formwright.study.study import Study
 from formwright.study.worker import Interrupted, Worker
-from formwright.supernet.branch_store import folded
-from formwright.supernet.branches import Branches
+from formwright.supernet.branches import Branches, folded
 
 TRIALS = 6
 
 
 def test_it_is_made_of_the_parts_of_the_paper(tmp_path: Path) -> None:
-    made = assemble(study(AUTOBERT_ZERO), new_log(tmp_path), tmp_path)
+    made = studied(autobert_zero(TEXT), tmp_path)
     assert made.space.name == "autobert-zero-nano"
     searcher: Any = made.searcher
     assert isinstance(searcher, OpNas)
@@ -45,14 +42,13 @@ def test_it_is_made_of_the_parts_of_the_paper(tmp_path: Path) -> None:
 
 
 def test_with_many_trials_the_search_is_that_of_the_paper(tmp_path: Path) -> None:
-    config = study(AUTOBERT_ZERO)
-    many: Any = assemble(replace(config, stop=replace(config.stop, trials=760)), new_log(tmp_path), tmp_path).searcher
+    many: Any = studied(autobert_zero(TEXT, trials=760), tmp_path).searcher
     assert (many.population, many.parents, many.children, many.alpha) == (100, 5, 5, 0.01)
 
 
-def test_a_task_without_text_is_refused() -> None:
-    with pytest.raises(IllegalInput, match=r"designs for the task digits .* cannot be pretrained"):
-        refuse_faulty(study(AUTOBERT_ZERO, "digits"))
+def test_a_task_without_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match="digits"):
+        studied(autobert_zero(TaskChoice("digits")), tmp_path)
 
 
 def tiny() -> BiBranch:

@@ -1,25 +1,23 @@
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.recipes.test_recipes import study
-from tests.study.cases import new_log
+from tests.recipes.test_recipes import TEXT, studied
 
 from formwright.core.errors import IllegalInput
-from formwright.evaluate.combine import Combine
-from formwright.evaluate.pretrained import Pretrained
-from formwright.recipes.flexibert import FLEXIBERT
+from formwright.evaluate.basic import Combine
+from formwright.evaluate.inherited import Pretrained
+from formwright.pipeline.search import Search
+from formwright.pipeline.task_choice import TaskChoice
+from formwright.recipes.flexibert import flexibert
 from formwright.search.boshnas.searcher import Boshnas
-from formwright.search.hierarchy import CoarseToFine
-from formwright.search.levels import usual_levels
-from formwright.search.neighbours import Nearness
+from formwright.search.coarse_to_fine import CoarseToFine, usual_levels
+from formwright.search.listing import Nearness
 from formwright.space.zoo import load_space
-from formwright.study.assemble import assemble, refuse_faulty
 
 
 def test_it_is_made_of_the_parts_of_the_paper(tmp_path: Path) -> None:
-    made = assemble(study(FLEXIBERT), new_log(tmp_path), tmp_path)
+    made = studied(flexibert(TEXT), tmp_path)
     assert made.space.count() == 3_317_817_600
     searcher: Any = made.searcher
     assert isinstance(searcher, CoarseToFine)
@@ -40,16 +38,19 @@ def test_it_is_made_of_the_parts_of_the_paper(tmp_path: Path) -> None:
 
 def test_its_levels_are_those_of_the_paper() -> None:
     paper = ({"layers": 2, "layers.feed_forward": 3}, {"layers.feed_forward": 3}, {})
-    assert "levels" not in FLEXIBERT.options
-    assert usual_levels(load_space(FLEXIBERT.space)) == paper
+    search = flexibert(TEXT).of_kind(Search)[0]
+    assert search.searcher is not None
+    assert "levels" not in search.searcher.options
+    assert usual_levels(load_space(search.space)) == paper
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("space", ["flexibert-s1star", "flexibert-nano", "flexibert-s1"])
-def test_it_searches_other_spaces_of_the_paper_too(space: str) -> None:
-    refuse_faulty(replace(study(FLEXIBERT), space=space))
+def test_it_searches_other_spaces_of_the_paper_too(space: str, tmp_path: Path) -> None:
+    studied(flexibert(TEXT, space=space), tmp_path)
 
 
-def test_a_task_without_text_is_refused() -> None:
-    with pytest.raises(IllegalInput, match=r"designs for the task digits .* cannot be pretrained"):
-        refuse_faulty(study(FLEXIBERT, "digits"))
+@pytest.mark.parametrize("task", ["digits", "pydoc/causal"])
+def test_a_task_that_cannot_be_pretrained_for_is_refused(task: str, tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match=task):
+        studied(flexibert(TaskChoice(task)), tmp_path)

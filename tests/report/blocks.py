@@ -1,14 +1,17 @@
 """Facts of a block-wise compression that never took place."""
 
-from formwright.report.blocks import BlockFacts, Entry, Model, Option
+from formwright.pipeline.block_facts import BlockCandidate, BlockFacts, Model, Option
 
 FIRST = (
-    Entry(96, ("attention",), 0.5, 37_000, 0.4),
-    Entry(96, ("attention", "feed-forward"), 0.3, 111_000, 0.9),
-    Entry(384, ("separable-3", "feed-forward", "attention"), 0.1, 1_900_000, 4.0),
-    Entry(384, ("feed-forward", "feed-forward", "attention"), 0.2, 1_900_100, 4.0),
+    BlockCandidate(96, ("attention",), 0.5, 37_000, 0.4),
+    BlockCandidate(96, ("attention", "feed-forward"), 0.3, 111_000, 0.9),
+    BlockCandidate(384, ("separable-3", "feed-forward", "attention"), 0.1, 1_900_000, 4.0),
+    BlockCandidate(384, ("feed-forward", "feed-forward", "attention"), 0.2, 1_900_100, 4.0),
 )
-SECOND = (Entry(192, ("separable-7",), 0.4, 75_000, 0.5), Entry(384, ("attention",), 0.25, 590_000, 1.5))
+SECOND = (
+    BlockCandidate(192, ("separable-7",), 0.4, 75_000, 0.5),
+    BlockCandidate(384, ("attention",), 0.25, 590_000, 1.5),
+)
 FACTS = BlockFacts(
     teacher="MiniLM <6>",
     params=22_700_000,

@@ -47,7 +47,8 @@ def compressed_log(
     folder: Path, count: int = 6, delivered: int = 3, asked: Mapping[str, str] | None = None, **note: Any
 ) -> Log:
     """Write a study of trials that are all on the front, too few for a map, with delivered models and the teacher."""
-    log = new_log(folder, objectives=["accuracy:max", "macs:min"], targets=asked or {})
+    stages, goals = {"space": {"stage": "space"}}, ["accuracy:max", "macs:min"]
+    log = new_log(folder, stages=stages, space="space", objectives=goals, targets=asked or {})
     log.append("note", WORKER, {"compress": note_of(**note)})
     for number in range(count):
         design = SPACE.sample(derive(0, "design", number))

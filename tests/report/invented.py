@@ -11,8 +11,8 @@ from formwright.core.records import History, Objective, Observation, Request, Sp
 from formwright.core.rng import derive
 from formwright.report.facts import StudyFacts, study_facts
 from formwright.search.op_nas import OpNas
-from formwright.space.rewrite import operation_names
 from formwright.space.space import Space
+from formwright.space.term_edits import operation_names
 from formwright.space.zoo.autobert_zero import autobert_zero
 from formwright.study.replay import asked_data
 from formwright.study.store import Log
@@ -39,7 +39,7 @@ def _merit(layer: Block) -> float:
 def invented_log(folder: Path, count: int = 24, delivered: int = 1, **config: Any) -> Log:
     """Write a study of OP-NAS; the best designs are delivered."""
     options = {"population": 4, "parents": PARENTS, "children": 2}
-    config = {"searcher": {"name": "op-nas", "options": options}, "keep": max(1, delivered), **config}
+    config = {"searcher": {"name": "op-nas", **options}, "keep": max(1, delivered), **config}
     log = new_log(folder, objectives=["accuracy:max"], **config)
     searcher, history = OpNas(SPACE, GOAL, **options), History()
     for number in range(count):

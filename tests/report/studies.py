@@ -1,5 +1,6 @@
 """Studies that the tests of the report share: logs in a real database, and facts of any size without one."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from formwright.core.records import Budget, Observation, Request, Spent
 from formwright.core.rng import derive
 from formwright.cost import params
 from formwright.report.facts import StudyFacts, study_facts
+from formwright.report.page import report_html
 from formwright.report.predictions import Guess, Predictions
-from formwright.report.rows import TrialRow
 from formwright.report.space_map import MOST_OTHERS, SpaceMap, Spot
+from formwright.report.trial_rows import TrialRow
 from formwright.space.space import Space
 from formwright.space.zoo import load_space
 from formwright.study.replay import asked_data
@@ -24,17 +26,30 @@ CONFIG: dict[str, Any] = {
     "task": {"name": "mini-glue/sst2"},
     "objectives": ["accuracy:max", "params:min"],
     "limits": [],
-    "searcher": {"name": "nsga2", "options": {}},
+    "searcher": {"name": "nsga2"},
     "training": {"steps": 300, "length": 32},
     "stop": {"trials": 40},
     "seed": 0,
 }
 
 
+def pipeline_of(stages: Mapping[str, Any] | None = None, **config: Any) -> dict[str, Any]:
+    """Make the JSON of a pipeline that searches and delivers, after other `stages`."""
+    delivered = {name: config.pop(name) for name in ("keep", "targets") if name in config}
+    search = {"stage": "search", **CONFIG, **config}
+    deliver = {"stage": "deliver", "search": "search", **delivered}
+    found = {**(stages or {}), "search": search, "deliver": deliver}
+    return {"version": 2, "recipe": "", "stages": found, "stage": "search"}
+
+
 def new_log(folder: Path, name: str = "tried", **config: Any) -> Log:
     store = Store.open(folder / "study.db", create=True)
-    store.create_study(name, {**CONFIG, **config})
+    store.create_study(name, pipeline_of(**config))
     return store.study(name)
+
+
+def write_page(log: Log, space: Space | None, path: Path) -> None:
+    path.write_text(report_html(study_facts(log, space)), encoding="utf-8")
 
 
 def design_of(number: int) -> Any:
@@ -51,6 +66,15 @@ def ask(log: Log, number: int, parent: int | None = None, steps: int | None = No
 def tell(log: Log, number: int, **metrics: float) -> None:
     found = Observation({"params": params(SPACE.card(design_of(number))), **metrics}, Spent(2.5, 300, 10**9))
     assert log.finish(number, WORKER, "told", {"observation": found.to_json()})
+
+
+def told(log: Log, space: Space, scores: Sequence[float | dict[str, float]]) -> None:
+    """Write finished trials of designs that are drawn from a space; a number is the score."""
+    for number, found in enumerate(scores):
+        design = space.sample(derive(0, "told", number))
+        assert log.ask(number, WORKER, 60.0, asked_data(Request(space.card(design), design=design), space, 0))
+        seen = Observation(found if isinstance(found, dict) else {"score": found}, Spent(0.5))
+        assert log.finish(number, WORKER, "told", {"observation": seen.to_json()})
 
 
 def fail(log: Log, number: int, reason: str) -> None:

@@ -12,7 +12,7 @@ from formwright.report.facts import study_facts
 
 def test_the_facts_of_a_running_study(tmp_path: Path) -> None:
     facts = study_facts(small_study(tmp_path), SPACE)
-    assert (facts.name, facts.command) == ("tried", "formwright search --seed 0")
+    assert (facts.name, facts.run.command) == ("tried", "formwright search --seed 0")
     assert [row.state for row in facts.trials] == ["finished"] * 4 + ["failed", "pending"]
     assert [str(goal) for goal in facts.goals] == ["accuracy:max", "params:min"]
     ledger = facts.ledger
@@ -55,7 +55,7 @@ def test_reading_twice_gives_the_same(tmp_path: Path) -> None:
 
 def test_a_study_without_any_event(tmp_path: Path) -> None:
     facts = study_facts(new_log(tmp_path), SPACE)
-    assert (facts.trials, facts.best, facts.best_row, facts.front, facts.as_of) == ((), None, None, (), None)
+    assert (facts.trials, facts.best, facts.best_row, facts.front, facts.run.as_of) == ((), None, None, (), None)
     assert (facts.baseline, facts.found) == (None, None)
     assert facts.ledger.elapsed == 0.0
 
@@ -112,7 +112,7 @@ def test_a_study_that_goes_on_shows_where_to_and_how(tmp_path: Path) -> None:
     log.append("note", WORKER, {"command": "formwright resume it --trials 60"})
     facts = study_facts(log, SPACE)
     assert facts.config["stop"] == {"trials": 60, "seconds": None, "failures": 3}
-    assert facts.command == "formwright search --seed 0\nformwright resume it --trials 60"
+    assert facts.run.command == "formwright search --seed 0\nformwright resume it --trials 60"
 
 
 def test_only_the_longest_trials_make_progress(tmp_path: Path) -> None:

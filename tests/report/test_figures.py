@@ -1,8 +1,10 @@
-"""Numbers are written for people."""
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from formwright.report.figures import duration, figure, kind_of, long_count, score, short_count
+from formwright.report.figures import duration, evenly_spaced, figure, kind_of, long_count, score, short_count
 
 
 @pytest.mark.parametrize(
@@ -43,8 +45,7 @@ def test_counts_have_three_digits(value: float, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.5, "0.50 s"), (59.4, "59 s"), (60, "1 min 0 s"), (3725, "1 h 2 min"), (90_000, "1 d 1 h")],
+    ("seconds", "words"), [(0.5, "0.50 s"), (59.4, "59 s"), (60, "1 min 0 s"), (3725, "1 h 2 min"), (90_000, "1 d 1 h")]
 )
 def test_durations_have_two_units(seconds: float, words: str) -> None:
     assert duration(seconds) == words
@@ -62,3 +63,14 @@ def test_durations_have_two_units(seconds: float, words: str) -> None:
 )
 def test_long_counts_are_powers_of_ten(value: int, words: str) -> None:
     assert long_count(value) == words
+
+
+@given(st.integers(0, 5_000), st.integers(2, 100))
+def test_the_choice_is_even(count: int, most: int) -> None:
+    chosen = evenly_spaced(count, most)
+    assert len(chosen) == min(count, most)
+    assert chosen == sorted(set(chosen))
+    assert chosen[:1] == [0] * bool(count)
+    assert chosen[-1:] == [count - 1] * bool(count)
+    gaps = {after - before for before, after in pairwise(chosen)}
+    assert not gaps or max(gaps) - min(gaps) <= 1

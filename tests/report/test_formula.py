@@ -1,23 +1,24 @@
-"""Formulas: the notation of the papers, and the same value as the term they show."""
-
 import ast
 import math
 import operator
 from itertools import islice
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.random import default_rng
 
 from formwright.arch.ops import OpGraph
 from formwright.arch.primitives import BINARY, INPUTS, UNARY, Term, shape_of
 from formwright.arch.simplify import simplified
 from formwright.core.errors import IllegalDesign
-from formwright.report.formula import formula
+from formwright.report.formula import _plan, draw_formula, draw_kernel, formula
 from formwright.space import Expressions
 from formwright.space.zoo import load_card
+from formwright.space.zoo.autobert_zero import SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER
 
 TOKENS, WIDTH = 3, 5  # unequal, so that a wrong transpose cannot pass
 
@@ -157,3 +158,65 @@ def test_formula_has_the_value_of_its_term(term: Term) -> None:
         expected = value_of_term(term, inputs)
         found = value_of_formula(formula(term), inputs)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+def words(term: Term) -> list[str]:
+    return [node.words for node in _plan(term)]
+
+
+def test_standard_attention_reads_from_left_to_right() -> None:
+    nodes = _plan(STANDARD_ATTENTION)
+    assert words(STANDARD_ATTENTION) == ["Q", "K", "xᵀ", "x·y", "x / √d", "softmax", "V", "x·y"]
+    assert [node.column for node in nodes] == [1, 0, 1, 2, 3, 4, 4, 5]
+    assert nodes[3].operands == (0, 2)
+
+
+def test_softplus_is_one_operation_and_terms_are_simplified() -> None:
+    assert words(SECOND_LAYER).count("softplus") == 1
+    assert "logsigmoid" not in words(SECOND_LAYER)
+    assert words(("neg", ("neg", "Q"))) == ["Q"]
+
+
+def test_operations_are_shared_and_inputs_are_not() -> None:
+    part = ("softsign", "Q")
+    found = words(("add", part, ("softmax", part)))
+    assert (found.count("softsign"), found.count("Q")) == (1, 1)
+    assert words(("matmul", "Q", ("matmul", ("transpose", "Q"), "Q"))).count("Q") == 3
+
+
+def test_nothing_stands_on_anything_else_and_all_lines_run_to_the_right() -> None:
+    part, rng = Expressions(7), default_rng(0)
+    for _ in range(100):
+        nodes = _plan(part.sample(rng, "gene"))
+        for place, node in enumerate(nodes):
+            assert all(operand < place and nodes[operand].column < node.column for operand in node.operands)
+            beside = [other.row for other in nodes[:place] if other.column == node.column]
+            assert all(abs(node.row - row) >= 1 for row in beside)
+        read = {operand for node in nodes for operand in node.operands}
+        assert read == set(range(len(nodes) - 1)), "everything but the result is used"
+
+
+@pytest.mark.parametrize("term", [STANDARD_ATTENTION, SECOND_LAYER, TWELFTH_LAYER, "P"], ids=str)
+def test_every_operation_and_every_line_is_drawn_inside(term: Term) -> None:
+    drawing, nodes = ElementTree.fromstring(draw_formula(term)), _plan(term)
+    assert [one.text for one in drawing.iter("text")] == [node.words for node in nodes]
+    assert len(list(drawing.iter("path"))) == 1 + sum(len(node.operands) for node in nodes), "and one out"
+    width, height = map(float, drawing.attrib["viewBox"].split()[2:])
+    for box in drawing.iter("rect"):
+        x, y, wide, high = (float(box.attrib[name]) for name in ("x", "y", "width", "height"))
+        assert 0 <= x < x + wide <= width
+        assert 0 <= y < y + high <= height
+
+
+def test_the_formula_is_told_to_those_who_cannot_see_it() -> None:
+    assert 'aria-label="The graph of softmax(Q·Kᵀ / √d)·V"' in draw_formula(STANDARD_ATTENTION)
+
+
+@pytest.mark.parametrize("kernel", [1, 3, 9])
+def test_a_kernel_has_a_tap_for_each_token_around_the_middle(kernel: int) -> None:
+    drawing = ElementTree.fromstring(draw_kernel(kernel, 9))
+    track, *taps = drawing.iter("rect")
+    assert len(taps) == kernel
+    assert [tap.get("class") for tap in taps].index("tap middle") == kernel // 2
+    middle = float(taps[kernel // 2].attrib["x"]) + float(taps[kernel // 2].attrib["width"]) / 2
+    assert middle == float(track.attrib["x"]) + float(track.attrib["width"]) / 2

@@ -1,5 +1,5 @@
-"""Nothing that stands in data can become markup or end a script."""
-
+import base64
+import hashlib
 import json
 from html.parser import HTMLParser
 
@@ -7,15 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formwright.report.markup import Markup, join, script_json, tag
+from formwright.report.markup import Markup, join, script_json, script_source, tag
 
-HOSTILE = [
-    '<script>alert("1")</script>',
-    "</td><img src=x onerror=a(1)>",
-    "&lt;b&gt;",
-    "\" onclick='x'",
-    "a\u2028b",
-]
+HOSTILE = ['<script>alert("1")</script>', "</td><img src=x onerror=a(1)>", "&lt;b&gt;", "\" onclick='x'", "a\u2028b"]
 
 
 class Reader(HTMLParser):
@@ -72,3 +66,9 @@ def test_json_in_a_script_is_the_same_and_plain(data: object) -> None:
 def test_json_refuses_what_a_browser_cannot_read() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         script_json(float("nan"))
+
+
+def test_a_script_is_known_by_its_hash() -> None:
+    told = script_source("alert(1)")
+    assert told.startswith("'sha256-")
+    assert base64.b64decode(told[8:-1]) == hashlib.sha256(b"alert(1)").digest()

@@ -1,14 +1,17 @@
-"""The page of a block-wise compression: whole, escaped, and alive in a browser."""
-
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.report.blocks import FACTS
+from tests.report.blocks import FACTS, FIRST
 from tests.report.chromium import Browser
 
-from formwright.report.page_blocks import blocks_html, write_blocks
+from formwright.pipeline.block_facts import BlockFacts
+from formwright.report.page import run_html
+from formwright.report.page_blocks import COLUMNS, Grid, _legend, block_data, draw_grid, grids_of, loss_scale
+from formwright.report.panels import Contributions
+from formwright.report.run_facts import RunFacts
 
 FRAMED = (
     "return [...document.querySelectorAll('.cell.chosen')].map((cell) => cell.dataset.block + ':' + cell.dataset.cell)"
@@ -21,18 +24,63 @@ slider.dispatchEvent(new Event("input"));
 """
 
 
+def test_every_candidate_has_a_cell() -> None:
+    grid = Grid.of(FIRST)
+    assert grid.widths == (96, 384)
+    assert [grid.cell(entry) for entry in FIRST] == [(0, 0), (0, 0), (1, COLUMNS - 1), (1, COLUMNS - 1)]
+
+
+def test_a_cell_shows_its_best() -> None:
+    assert Grid.of(FIRST).best == {(0, 0): FIRST[1], (1, COLUMNS - 1): FIRST[2]}
+
+
+def test_a_table_of_one_candidate_has_one_cell() -> None:
+    assert Grid.of(FIRST[:1]).best == {(0, 0): FIRST[0]}
+
+
+def test_options_name_the_cells_that_they_choose() -> None:
+    options = block_data(FACTS)["options"]
+    assert [option["limit"] for option in options] == [2_000_000, 6_000_000, 15_000_000]
+    last = options[-1]["blocks"]
+    assert [block["cell"] for block in last] == [f"1-{COLUMNS - 1}", f"1-{COLUMNS - 1}"]
+    assert last[0]["operations"] == ["separable-3", "feed-forward", "attention"]
+
+
+def test_lower_losses_are_darker() -> None:
+    drawn = draw_grid(Grid.of(FIRST), 0, loss_scale(grids_of(FACTS)))
+    fills = re.findall(r'fill="(#[0-9A-F]{6})"></rect>', drawn)
+    assert len(fills) == 2
+    assert int(fills[0][1:3], 16) > int(fills[1][1:3], 16)
+
+
+def test_cells_can_be_found_and_read() -> None:
+    drawn = draw_grid(Grid.of(FIRST), 3, (0.1, 0.3))
+    assert 'data-block="3" data-cell="0-0"' in drawn
+    assert "width 96, attention, feed-forward: loss 0.3000, 111,000 parameters" in drawn
+    assert "1.9M" in drawn
+    assert "37,000" in drawn
+
+
+def test_the_scale_is_that_of_what_is_shown() -> None:
+    assert loss_scale(grids_of(FACTS)) == (0.1, 0.4)  # 0.5 has a better neighbour in its cell
+    assert "0.10" in _legend((0.1, 0.4))
+    assert 'fill="#33558B"' in draw_grid(Grid.of(FIRST[:1]), 0, (0.5, 0.5))
+
+
+def page_of(facts: BlockFacts) -> str:
+    panels = Contributions({"block-sizes": "students", "block-models": "students"})
+    return run_html(RunFacts("run <1>", {"recipe": "nas-bert"}), panels, lambda stage: facts)
+
+
 def test_the_page_is_whole_and_escaped() -> None:
-    page = blocks_html(FACTS)
-    assert "MiniLM &lt;6&gt; in smaller sizes" in page
-    assert "MiniLM <6>" not in page
+    page = page_of(FACTS)
+    assert "MiniLM &lt;6&gt; has 22,700,000 parameters" in page
+    assert "run &lt;1&gt;" in page
+    assert "<6>" not in page
     assert "$" not in page.partition("<body>")[2].partition("<script>")[0]
     assert "4,900,000" in page
     assert "unsafe-eval" not in page
-
-
-def test_without_models_there_is_no_table_of_them(tmp_path: Path) -> None:
-    write_blocks(replace(FACTS, models=()), tmp_path / "page.html")
-    assert "Delivered models" not in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert 'id="block-models"' not in page_of(replace(FACTS, models=()))
 
 
 @pytest.fixture
@@ -44,7 +92,7 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
 
 @pytest.mark.browser
 def test_the_slider_frames_what_a_size_chooses(browser: Browser, tmp_path: Path) -> None:
-    write_blocks(FACTS, tmp_path / "page.html")
+    (tmp_path / "page.html").write_text(page_of(FACTS), encoding="utf-8")
     browser.open(tmp_path / "page.html")
     assert browser.words("#limit") == "6,000,000"
     assert browser.run(FRAMED) == ["0:0-0", "1:1-11"]

@@ -11,11 +11,23 @@ from tests.report.compressed import SPACE as COMPRESSED
 from tests.report.compressed import compressed_log
 from tests.report.invented import SPACE as INVENTED
 from tests.report.invented import invented_log
-from tests.report.studies import SPACE, ask, fail, many_facts, new_log, searched_study, small_study, tell
+from tests.report.studies import (
+    SPACE,
+    ask,
+    fail,
+    many_facts,
+    new_log,
+    searched_study,
+    small_study,
+    tell,
+    told,
+    write_page,
+)
 from tests.report.test_page import EVIL, hostile_study
 
-from formwright.report.page import report_html, write_report
+from formwright.report.page import report_html
 from formwright.report.palette import luminance
+from formwright.space import Choice, Record, Space
 
 pytestmark = pytest.mark.browser
 CHOSEN = "#trials [aria-selected=true]"
@@ -34,8 +46,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     names = ("small", "hostile", "many", "wide")
     for name in names:
         (folder / name).mkdir()
-    write_report(small_study(folder / "small"), SPACE, folder / "small.html")
-    write_report(hostile_study(folder / "hostile"), SPACE, folder / "hostile.html")
+    write_page(small_study(folder / "small"), SPACE, folder / "small.html")
+    write_page(hostile_study(folder / "hostile"), SPACE, folder / "hostile.html")
     (folder / "many.html").write_text(report_html(many_facts(folder / "many", 10_000)), encoding="utf-8")
     (folder / "wide.html").write_text(report_html(many_facts(folder / "wide", 250)), encoding="utf-8")
     return {name: folder / f"{name}.html" for name in names}
@@ -71,22 +83,18 @@ def test_it_opens_with_the_best_design_chosen(browser: Browser, pages: dict[str,
 
 
 def study_best(browser: Browser) -> int:
-    return int(browser.run("return JSON.parse(document.getElementById('data').textContent).best"))
+    return int(browser.run("return JSON.parse(document.getElementById('data').textContent).trials.best"))
 
 
-def test_hovering_shows_the_design_of_a_point(browser: Browser, pages: dict[str, Path]) -> None:
-    browser.open(pages["small"])
-    browser.point_at("front", 0)
-    browser.wait(lambda: browser.one("#tip").is_displayed())
-    words = browser.words("#tip")
-    assert words.startswith("Trial 0accuracy 0.6100")
-    assert "feed-forward" in words
-
-
-def test_clicking_shows_its_drawing_and_selects_its_row(browser: Browser, pages: dict[str, Path]) -> None:
+def test_points_show_their_design_when_hovered_and_choose_it_when_clicked(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
     browser.open(pages["small"])
     for plot, row in (("front", 0), ("progress", 2), ("costs", 3)):
         browser.point_at(plot, row)
+        browser.wait(lambda: browser.one("#tip").is_displayed())
+        assert browser.words("#tip").startswith(f"Trial {row}accuracy 0.")
+        assert "feed-forward" in browser.words("#tip")
         browser.press()
         browser.wait(lambda row=row: chosen(browser) == row)
         assert browser.words("#chosen h3").startswith(f"Trial {row} ")
@@ -94,18 +102,19 @@ def test_clicking_shows_its_drawing_and_selects_its_row(browser: Browser, pages:
         assert len(browser.all("#front > .ring")) == 1
 
 
-def test_rows_choose_and_arrows_walk(browser: Browser, pages: dict[str, Path]) -> None:
+def test_the_table_sorts_filters_and_chooses(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["small"])
+    dash = "\N{EN DASH}"
+    assert listed(browser, 2) == ["0.7400", "0.7400", "0.6900", "0.6100", dash, dash], "what is missing stands last"
     browser.click("#trials tbody tr:nth-child(2) td:nth-child(3)")
     first, second = listed(browser, 0)[1:3]
     assert chosen(browser) == int(first)
     browser.click("#trials tbody tr:nth-child(2) button")
     browser.one("#trials tbody tr:nth-child(2) button").send_keys(Keys.ARROW_DOWN)
     assert chosen(browser) == int(second)
-
-
-def test_failed_and_running_trials_are_shown(browser: Browser, pages: dict[str, Path]) -> None:
-    browser.open(pages["small"])
+    browser.click("#trials th:nth-child(3) button")
+    assert listed(browser, 2) == ["0.6100", "0.6900", "0.7400", "0.7400", dash, dash]
+    assert browser.one("#trials th:nth-child(3)").get_attribute("aria-sort") == "ascending"
     browser.click("#failures [data-trial='4']")
     assert "the loss is not a number" in browser.words("#chosen")
     assert browser.all("#front > .ring") == []
@@ -113,14 +122,6 @@ def test_failed_and_running_trials_are_shown(browser: Browser, pages: dict[str, 
     assert listed(browser, 1) == ["running"]
     browser.click("[data-filter=failed]")
     assert listed(browser, 0) == ["4"]
-
-
-def test_sorting_puts_what_is_missing_last(browser: Browser, pages: dict[str, Path]) -> None:
-    browser.open(pages["small"])
-    assert listed(browser, 2) == ["0.7400", "0.7400", "0.6900", "0.6100", "\N{EN DASH}", "\N{EN DASH}"]
-    browser.click("#trials th:nth-child(3) button")
-    assert listed(browser, 2) == ["0.6100", "0.6900", "0.7400", "0.7400", "\N{EN DASH}", "\N{EN DASH}"]
-    assert browser.one("#trials th:nth-child(3)").get_attribute("aria-sort") == "ascending"
 
 
 def test_pages_of_the_table(browser: Browser, pages: dict[str, Path]) -> None:
@@ -172,9 +173,9 @@ def test_hostile_names_run_nothing(browser: Browser, pages: dict[str, Path]) -> 
 
 
 def test_a_page_without_trials(browser: Browser, tmp_path: Path) -> None:
-    write_report(new_log(tmp_path), SPACE, tmp_path / "report.html")
+    write_page(new_log(tmp_path), SPACE, tmp_path / "report.html")
     browser.open(tmp_path / "report.html")
-    assert "There is no trial yet." in browser.words("#explore")
+    assert "There is no trial yet." in browser.words("#trials")
 
 
 def test_a_page_of_failures_alone(browser: Browser, tmp_path: Path) -> None:
@@ -182,7 +183,7 @@ def test_a_page_of_failures_alone(browser: Browser, tmp_path: Path) -> None:
     for number in range(2):
         ask(log, number)
     fail(log, 0, "out of memory")
-    write_report(log, SPACE, tmp_path / "report.html")
+    write_page(log, SPACE, tmp_path / "report.html")
     browser.open(tmp_path / "report.html")
     assert browser.words("#chosen h3").startswith("Trial 0 ")
 
@@ -192,7 +193,7 @@ def test_one_goal_is_drawn_against_size(browser: Browser, tmp_path: Path) -> Non
     for number in range(3):
         ask(log, number)
         tell(log, number, loss=1.0 / (number + 1))
-    write_report(log, SPACE, tmp_path / "report.html")
+    write_page(log, SPACE, tmp_path / "report.html")
     browser.open(tmp_path / "report.html")
     titles = (
         "const { xaxis, yaxis } = document.getElementById('front').layout; return [xaxis.title.text, yaxis.title.text]"
@@ -203,7 +204,7 @@ def test_one_goal_is_drawn_against_size(browser: Browser, tmp_path: Path) -> Non
 
 @pytest.mark.long
 def test_the_map_and_the_predictions_choose_trials(browser: Browser, tmp_path: Path) -> None:
-    write_report(searched_study(tmp_path), SPACE, tmp_path / "report.html")
+    write_page(searched_study(tmp_path), SPACE, tmp_path / "report.html")
     browser.open(tmp_path / "report.html")
     assert browser.run("return document.getElementById('map').data[0].x.length") > 1_000
     for plot, row, words in (("map", 5, "accuracy 0."), ("map", 24, "Trial 24"), ("predictions", 20, "predicted 0.")):
@@ -223,14 +224,22 @@ def steps_of_the_path(browser: Browser) -> int:
     return int(browser.run(f"return {lines}.reduce((sum, {{ x }}) => sum + x.length - 1, 0)"))
 
 
-def test_too_few_trials_have_no_map(browser: Browser, pages: dict[str, Path]) -> None:
-    browser.open(pages["small"])
-    assert "4 finished trials are too few for a map" in browser.words("#map-part")
-    assert "this study has 2 goals" in browser.words("#predictions-part")
+def test_designs_that_are_plain_data_are_shown_as_text(browser: Browser, tmp_path: Path) -> None:
+    space = Space("knobs", Record.of(a=Choice(tuple(range(9))), b=Choice((1, 2))), lambda d: {"a": d.a, "<b>": d.b})
+    log = new_log(tmp_path, space={"python": "knobs#1"}, task=None, objectives=["score:max"])
+    told(log, space, [-1e30 * number for number in range(9)])
+    write_page(log, space, tmp_path / "report.html")
+    browser.open(tmp_path / "report.html")
+    assert '"<b>"' in browser.words("#chosen pre")
+    assert '"<b>"' in browser.words("#best pre")
+    assert "one-hot" in browser.words("#map-part")
+    assert not browser.one("#front-part").is_displayed(), "a score alone is no trade-off"
+    assert "-1.000e+30" in listed(browser, 2)
+    assert browser.run("return document.querySelectorAll('#map .point').length") >= 9
 
 
 def test_a_compressed_model_shows_its_space_and_where_its_models_stand(browser: Browser, tmp_path: Path) -> None:
-    write_report(compressed_log(tmp_path), COMPRESSED, tmp_path / "report.html")
+    write_page(compressed_log(tmp_path), COMPRESSED, tmp_path / "report.html")
     browser.open(tmp_path / "report.html")
     assert len(browser.all("#space figure svg circle")) == 24
     assert len(browser.all("#chosen-widths tbody tr")) == 4
@@ -248,7 +257,7 @@ def test_a_compressed_model_shows_its_space_and_where_its_models_stand(browser: 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_drawings_of_widths_can_be_told_from_their_ground(browser: Browser, tmp_path: Path, scheme: str) -> None:
     browser.prefer(scheme)
-    write_report(compressed_log(tmp_path), COMPRESSED, tmp_path / "report.html")
+    write_page(compressed_log(tmp_path), COMPRESSED, tmp_path / "report.html")
     browser.open(tmp_path / "report.html")
     fill = "return getComputedStyle(document.querySelector(arguments[0])).fill"
     ground = browser.run("return getComputedStyle(document.getElementById('space')).backgroundColor")
@@ -270,7 +279,7 @@ def test_a_search_of_formulas_shows_them_and_its_lives_choose_trials(
 ) -> None:
     browser.resize(width, 900)
     browser.prefer(scheme)
-    write_report(invented_log(tmp_path, 7), INVENTED, tmp_path / "report.html")
+    write_page(invented_log(tmp_path, 7), INVENTED, tmp_path / "report.html")
     browser.open(tmp_path / "report.html")
     assert browser.run("return document.documentElement.scrollWidth") <= width
     assert len(browser.all("#formulas tbody tr svg")) == 3

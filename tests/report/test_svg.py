@@ -75,10 +75,14 @@ def assert_words_apart(root: ElementTree.Element) -> None:
 
 
 @pytest.mark.parametrize("name", CARDS)
-def test_every_design_is_well_formed_and_on_the_page(name: str) -> None:
-    root = parsed(CARDS[name], name, {"params": "5"})
+def test_every_design_is_well_formed_on_the_page_and_loads_and_runs_nothing(name: str) -> None:
+    drawing = draw_svg(CARDS[name], name, {"params": "5"})
+    root = ElementTree.fromstring(drawing)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert_on_the_page(root)
+    assert_words_apart(root)
+    assert not re.search(r"<script|<image|<foreignObject|href|url\(|@import|\bon\w+=", drawing)
+    assert drawing.count("http") == 1  # the name space
 
 
 @given(any_cards())
@@ -87,18 +91,6 @@ def test_any_design_is_well_formed_and_on_the_page(card: Card) -> None:
     root = parsed(card)
     assert_on_the_page(root)
     assert_words_apart(root)
-
-
-@pytest.mark.parametrize("name", CARDS)
-def test_nothing_is_fetched_and_nothing_runs(name: str) -> None:
-    drawing = draw_svg(CARDS[name])
-    assert not re.search(r"<script|<image|<foreignObject|href|url\(|@import|\bon\w+=", drawing)
-    assert drawing.count("http") == 1  # the name space
-
-
-@pytest.mark.parametrize("name", CARDS)
-def test_words_beside_shapes_never_overlap(name: str) -> None:
-    assert_words_apart(parsed(CARDS[name]))
 
 
 def test_titles_and_costs_are_escaped() -> None:
@@ -125,19 +117,12 @@ def test_every_mixer_has_its_colour_and_words(name: str) -> None:
     assert look.name in words(root)  # the legend
 
 
-def test_box_widths_are_layer_widths() -> None:
+def test_widths_of_boxes_and_bars_are_those_of_layers() -> None:
     widths = (1024, 512, 768, 256)
     root = parsed(text_encoder(tuple(Block(width, Attention(2, 64), (512,)) for width in widths)))
     boxes = sizes(root, "layer")
     assert boxes == pytest.approx([boxes[0] * width / 1024 for width in widths], abs=0.1)
-
-
-def test_both_columns_share_one_scale() -> None:
-    root = parsed(encoder_decoder())
-    assert set(sizes(root, "layer")) == {250.0 * 512 / 640, 250.0}
-
-
-def test_bars_are_feed_forward_widths_and_fit_their_box() -> None:
+    assert set(sizes(parsed(encoder_decoder()), "layer")) == {250.0 * 512 / 640, 250.0}, "one scale for both columns"
     root = parsed(flexibert_mini())
     bars = sizes(root, "feed-forward")
     assert bars == pytest.approx([bars[3] / 2] * 3 + [bars[3]], abs=0.1)
@@ -149,25 +134,20 @@ def test_heads_are_tiles_up_to_a_limit() -> None:
     assert len(shapes(parsed(text_encoder((Block(64, Attention(500, 8)),))), "head")) == 32
 
 
-def test_equal_layers_are_folded_with_a_badge() -> None:
-    root = parsed(vision())
-    assert [word for word in words(root) if word.startswith(TIMES)] == [f"{TIMES} 5", f"{TIMES} 8"]
-    assert len(shapes(root, "layer")) == 2
+@pytest.mark.parametrize(
+    ("card", "layers", "times", "pattern"),
+    [(vision(), 2, (5, 8), ""), (speech(), 2, (6,), "1\N{EN DASH}12"), (deep(96), 4, (24, 12, 48), "25\N{EN DASH}48")],
+)
+def test_equal_layers_and_patterns_are_folded(card: Card, layers: int, times: tuple[int, ...], pattern: str) -> None:
+    root = parsed(card)
+    assert len(shapes(root, "layer")) == layers
+    assert [word for word in words(root) if word.startswith(TIMES)] == [f"{TIMES} {number}" for number in times]
+    assert len(shapes(root, "pattern")) == bool(pattern)
+    assert (f"Layers {pattern}, a pattern of 2" in words(root)) == bool(pattern)
 
 
-def test_patterns_are_folded_in_a_frame() -> None:
-    root = parsed(speech())
-    assert len(shapes(root, "pattern")) == 1
-    assert len(shapes(root, "layer")) == 2
-    assert f"{TIMES} 6" in words(root)
-    assert "Layers 1\N{EN DASH}12, a pattern of 2" in words(root)
-
-
-def test_deep_designs_stay_readable() -> None:
-    folded, rows = parsed(deep(96)), parsed(uneven(96))
-    assert len(shapes(folded, "layer")) == 4
-    assert [word for word in words(folded) if word.startswith(TIMES)] == [f"{TIMES} {n}" for n in (24, 12, 48)]
-    assert "Layers 25\N{EN DASH}48, a pattern of 2" in words(folded)
+def test_deep_designs_without_a_pattern_stay_readable() -> None:
+    rows = parsed(uneven(96))
     assert len(shapes(rows, "layer")) == 96
     assert float(rows.get("height", 0)) < 96 * 30
 

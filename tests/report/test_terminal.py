@@ -100,23 +100,19 @@ def test_unequal_widths_are_joined_by_a_funnel() -> None:
     assert "projection 128 → 512" in draw_text(decoder())  # the factorised table
 
 
-def test_equal_layers_are_folded() -> None:
-    drawing = flat(draw_text(flexibert_mini()))
-    assert "Layers 1\N{EN DASH}2 x 2, 256 wide" in drawing
-    assert "Layers 3\N{EN DASH}4 x 2, 128 wide" in drawing
-
-
-def test_patterns_are_folded() -> None:
-    drawing = draw_text(speech())
-    assert "Layers 1\N{EN DASH}12, this pattern x 6" in drawing
-    assert len(box_widths(drawing)) == 3  # the embedding and two layers
-
-
-def test_a_deep_design_stays_short() -> None:
-    drawing = draw_text(deep(96))
-    assert "Layers 1\N{EN DASH}24 x 24" in drawing
-    assert "Layers 25\N{EN DASH}48, this pattern x 12" in drawing
-    assert "Layers 49\N{EN DASH}96 x 48" in drawing
+@pytest.mark.parametrize(
+    ("card", "boxes", "folded"),
+    [
+        (flexibert_mini(), 4, ("1-2 x 2, 256 wide", "3-4 x 2, 128 wide")),
+        (speech(), 3, ("1-12, this pattern x 6",)),
+        (deep(96), 5, ("1-24 x 24", "25-48, this pattern x 12", "49-96 x 48")),
+    ],
+)
+def test_equal_layers_and_patterns_are_folded(card: Card, boxes: int, folded: tuple[str, ...]) -> None:
+    drawing = draw_text(card)
+    for words in folded:
+        assert f"Layers {words}" in flat(drawing).replace("\N{EN DASH}", "-")
+    assert len(box_widths(drawing)) == boxes, "with those of the embedding and the head"
     assert len(drawing.splitlines()) < 50
 
 
@@ -155,10 +151,6 @@ def test_colour_only_adds_colour(name: str) -> None:
     assert "\x1b[" in coloured
     stripped = [line.rstrip() for line in ESCAPE.sub("", coloured).splitlines()]
     assert stripped == draw_text(CARDS[name]).splitlines()
-
-
-def test_without_colour_there_is_no_escape() -> None:
-    assert "\x1b" not in draw_text(bert_base())
 
 
 def test_legend_stands_at_the_end() -> None:

@@ -18,20 +18,9 @@ from formwright.testing.spaces import large, small
 
 PINNED = Path(__file__).with_name("golden.json")
 NAMES = (
-    "random",
-    "regularized-evolution",
-    "op-nas",
-    "nsga2",
-    "halving",
-    "hurdles",
-    "local",
-    "reinforce",
-    "gp-bo",
-    "forest",
-    "bananas",
-    "boshnas",
-    "boshnas/defaults",
-)
+    "random", "regularized-evolution", "op-nas", "nsga2", "halving", "hurdles", "local", "reinforce", "gp-bo",
+    "forest", "bananas", "boshnas", "boshnas/defaults",
+)  # fmt: skip
 # those that fit a model look at a space quickly listed, all but the last by points that need no fit of their own
 MODELLED: dict[str, dict[str, Any]] = {
     "gp-bo": {"coordinates": "one-hot"},

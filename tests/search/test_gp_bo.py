@@ -1,51 +1,95 @@
 import numpy as np
 import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+from tests.search.contract import Contract
 from tests.search.smooth import Smooth
 
-from formwright.core.errors import IllegalInput
-from formwright.core.records import History, Objective, Request, Trial
+from formwright.core.records import History, Request, Trial
 from formwright.core.rng import derive
-from formwright.search.gp_bo import GpBo
+from formwright.search.gp_bo import GaussianProcess, GpBo, Scales, fit
 from formwright.search.listing import listing
-from formwright.search.random_search import RandomSearch
-from formwright.search.unseen import Legal, anything
-from formwright.space import Space
-from formwright.space.zoo import load_space
-from formwright.testing.loop import ask, run, tell
-from formwright.testing.objective import Toy
-from formwright.testing.searcher_contract import ACCURACY, SearcherContract
+from formwright.testing.loop import run
+from formwright.testing.searcher_contract import ACCURACY
 from formwright.testing.spaces import layered, small
+
+
+def problem(number: int = 40, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(number, 3))
+    values = np.sin(points[:, 0]) + 0.5 * points[:, 1] + noise * rng.normal(size=number)
+    return points, (values - values.mean()) / values.std()
+
+
+def oracle(scales: Scales, **options: object) -> GaussianProcessRegressor:
+    kernel = ConstantKernel(scales.variance) * Matern(scales.length, nu=2.5)
+    return GaussianProcessRegressor(kernel + WhiteKernel(scales.noise * scales.variance), alpha=0.0, **options)
+
+
+def test_predictions_are_those_of_scikit_learn() -> None:
+    points, values = problem()
+    queries = np.random.default_rng(2).normal(size=(20, 3))
+    scales = Scales(length=1.7, noise=0.05, variance=2.5)
+    mean, deviation = GaussianProcess(points, values, scales).predict(queries)
+    theirs = oracle(scales, optimizer=None).fit(points, values)
+    # theirs counts the noise of the next observation
+    their_mean, their_deviation = theirs.predict(queries, return_std=True)
+    np.testing.assert_allclose(mean, their_mean, atol=1e-8)
+    np.testing.assert_allclose(deviation**2 + scales.noise * scales.variance, their_deviation**2, atol=1e-8)
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.1, 1.0])
+def test_the_scales_are_about_as_likely_as_those_of_scikit_learn(noise: float) -> None:
+    points, values = problem(noise=noise)
+    ours = fit(points, values).scales
+    start = Scales(1.0, 0.1, 1.0)
+    bounds = (1e-4, 1e4)
+    kernel = ConstantKernel(1.0, bounds) * Matern(1.0, bounds, nu=2.5) + WhiteKernel(0.1, (1e-6, 1e2))
+    best = GaussianProcessRegressor(kernel, alpha=0.0).fit(points, values).log_marginal_likelihood_value_
+    mine = oracle(ours, optimizer=None).fit(points, values).log_marginal_likelihood_value_
+    worse = oracle(start, optimizer=None).fit(points, values).log_marginal_likelihood_value_
+    assert mine > best - 0.5
+    assert mine > worse
+
+
+def test_it_is_sure_where_it_looked_and_only_there() -> None:
+    points, values = problem(noise=0.0)
+    process = fit(points, values)
+    mean, deviation = process.predict(np.vstack([points, points.max(axis=0) * 10]))
+    np.testing.assert_allclose(mean[:-1], values, atol=0.1)
+    assert deviation[-1] > 5 * deviation[:-1].max()
+
+
+def test_what_it_believes_changes_no_mean_but_makes_it_surer() -> None:
+    points, values = problem()
+    process = fit(points, values)
+    there = points[:1] + 1.5
+    mean, deviation = process.predict(there)
+    believing_mean, believing_deviation = process.believe(there).predict(there)
+    assert believing_mean == pytest.approx(mean, abs=1e-6)
+    assert believing_deviation[0] < deviation[0]
+    assert process.believe(there[:0]) is process
+
+
+def test_equal_values_and_equal_points_are_no_trouble() -> None:
+    points = np.ones((3, 2))
+    mean, deviation = fit(points, np.zeros(3)).predict(points)
+    np.testing.assert_allclose(mean, 0.0)
+    assert np.isfinite(deviation).all()
+
 
 GOAL = (ACCURACY,)
 
 
 @pytest.mark.slow
-class TestGpBo(SearcherContract):
-    trials = 14
-
-    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> GpBo:
-        return GpBo(space, objectives, legal, "one-hot", initial=6)
+class TestGpBo(Contract):
+    kind, trials, options = GpBo, 14, {"coordinates": "one-hot", "initial": 6}
 
 
 @pytest.mark.slow
 @pytest.mark.long
-class TestUpperConfidenceBound(SearcherContract):
-    trials = 14
-
-    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> GpBo:
-        return GpBo(space, objectives, legal, "one-hot", "ucb", initial=6)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.long
-def test_it_beats_random_search() -> None:
-    space = load_space("flexibert-nano")
-    problem = Smooth(space)
-    modelled = [problem.better(GpBo(space, GOAL, coordinates="one-hot"), 60, seed) for seed in range(2)]
-    drawn = [problem.better(RandomSearch(space, GOAL), 60, seed) for seed in range(12)]
-    assert np.mean(modelled) < 0.2 * np.mean(drawn)
-    assert max(modelled) < 0.002
+class TestUpperConfidenceBound(Contract):
+    kind, trials, options = GpBo, 14, {"coordinates": "one-hot", "acquisition": "ucb", "initial": 6}
 
 
 def test_it_finds_the_best_of_a_small_space() -> None:
@@ -64,13 +108,6 @@ def test_a_space_too_large_to_list_is_searched_beyond_the_pool() -> None:
     assert best > max(map(problem.score, listed.designs[:1_000]))
 
 
-def test_pending_trials_are_believed() -> None:
-    space = small()
-    searcher = GpBo(space, GOAL, coordinates="one-hot", initial=4)
-    # a failed trial is neither asked for again nor believed
-    assert Smooth(space).asks_otherwise_for_pending(searcher)
-
-
 def test_a_listed_card_without_a_design_is_learnt_from() -> None:
     space = small()
     problem = Smooth(space)
@@ -78,25 +115,3 @@ def test_a_listed_card_without_a_design_is_learnt_from() -> None:
     history = run(searcher, problem, 10)
     bare = [Trial(t.number, Request(t.request.card), t.state, t.observation) for t in history.trials]
     assert searcher.ask(History(tuple(bare)), derive(1)) == searcher.ask(history, derive(1))
-
-
-def test_the_first_designs_are_random() -> None:
-    searcher = GpBo(small(), GOAL, coordinates="one-hot", initial=3)
-    history = History()
-    for number in range(4):
-        history = ask(searcher, history, seed=0)
-        drawn = ask(RandomSearch(small(), GOAL, by="gene"), History(history.trials[:number]), seed=0)
-        assert (history.trials[number] == drawn.trials[number]) == (number < 3)
-        history = tell(history, number, Toy().evaluate(history.trials[number].request))
-
-
-def test_small_budgets_have_few_random_designs() -> None:
-    assert GpBo.for_budget(None, None) == {"initial": 12}
-    assert GpBo.for_budget(100, None) == {"initial": 12}
-    assert GpBo.for_budget(30, None) == {"initial": 6}
-    assert GpBo.for_budget(1, None) == {"initial": 3}
-
-
-def test_all_faults_are_told_at_once() -> None:
-    with pytest.raises(IllegalInput, match=r"coordinates is 'polar'.*acquisition is 'pi'.*initial is 1"):
-        GpBo(small(), GOAL, anything, "polar", "pi", 1)  # type: ignore[arg-type]

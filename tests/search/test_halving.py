@@ -1,22 +1,20 @@
 from collections import Counter
 
 import pytest
+from tests.search.contract import Contract
 
-from formwright.core.errors import IllegalInput
 from formwright.core.records import Budget, History, Objective, Observation, Request, Trial
 from formwright.core.rng import derive
-from formwright.search.halving import Halving
-from formwright.search.unseen import Legal, anything
-from formwright.space import Space
+from formwright.search.halving import Halving, rungs_of
+from formwright.search.proposals import anything
 from formwright.testing.loop import run
 from formwright.testing.objective import Toy
-from formwright.testing.searcher_contract import ACCURACY, PARAMS, SearcherContract
+from formwright.testing.searcher_contract import ACCURACY, PARAMS
 from formwright.testing.spaces import large, small
 
 
-class TestHalving(SearcherContract):
-    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> Halving:
-        return Halving(space, objectives, legal, min_steps=3, max_steps=27)
+class TestHalving(Contract):
+    kind, options = Halving, {"min_steps": 3, "max_steps": 27}
 
 
 def rung(points: list[tuple[float, float]], steps: int) -> History:
@@ -35,10 +33,10 @@ def halving(*objectives: Objective) -> Halving:
 
 
 def test_rungs_end_with_the_full_length() -> None:
-    assert halving().rungs == (3, 9, 27)
-    assert Halving(small(), (ACCURACY,), anything, 3, 30).rungs == (3, 9, 27, 30)
-    assert Halving(small(), (ACCURACY,), anything, 5, 5).rungs == (5,)
     assert Halving(small(), (ACCURACY,), anything, 1, 16, 4).rungs == (1, 4, 16)
+    assert Halving.for_budget(None, 270) == {"min_steps": 10, "max_steps": 270}
+    assert Halving.for_budget(None, 5) == {"min_steps": 1, "max_steps": 5}
+    assert Halving.for_budget(10, None) == {}
 
 
 def test_the_best_third_is_promoted_once_and_at_once() -> None:
@@ -89,12 +87,6 @@ def test_a_run_spends_most_trials_on_short_evaluations() -> None:
     assert number[9] // 3 <= number[27] < 25
 
 
-def test_its_rungs_follow_the_length_of_a_full_evaluation() -> None:
-    assert Halving.for_budget(None, 270) == {"min_steps": 10, "max_steps": 270}
-    assert Halving.for_budget(None, 5) == {"min_steps": 1, "max_steps": 5}
-    assert Halving.for_budget(10, None) == {}
-
-
 @pytest.mark.parametrize(
     ("steps", "rungs"),
     [(300, (12, 36, 108, 300)), (1000, (38, 114, 342, 1000)), (100, (4, 12, 36, 100)), (27, (1, 3, 9, 27))],
@@ -103,8 +95,11 @@ def test_no_rung_is_nearly_as_long_as_the_last(steps: int, rungs: tuple[int, ...
     assert Halving(small(), (ACCURACY,), anything, **Halving.for_budget(None, steps)).rungs == rungs
 
 
-def test_illegal_options_are_refused() -> None:
-    with pytest.raises(IllegalInput, match=r"eta is 1; .* at least 2"):
-        Halving(small(), (ACCURACY,), eta=1)
-    with pytest.raises(IllegalInput, match=r"max_steps is 3; .* at least 9"):
-        Halving(small(), (ACCURACY,), min_steps=9, max_steps=3)
+@pytest.mark.parametrize(
+    ("options", "rungs"),
+    [((3, 27, 3), (3, 9, 27)), ((3, 30, 3), (3, 9, 27, 30)), ((5, 5, 3), (5,)), ((1, 100, 100), (1, 100))],
+)
+def test_rungs_grow_by_a_factor_and_end_with_the_full_length(
+    options: tuple[int, int, int], rungs: tuple[int, ...]
+) -> None:
+    assert rungs_of(*options) == rungs

@@ -1,36 +1,50 @@
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.evaluate.fake_table import fake_benchmark
+from tests.search.contract import Contract
 
-from formwright.core.errors import IllegalInput
-from formwright.core.records import Budget, History, Objective, Observation, Request, Trial
+from formwright.core.records import Budget, History, Objective, Observation, Request, State, Trial
 from formwright.core.rng import derive
-from formwright.search.hurdles import Hurdles
-from formwright.search.unseen import Legal, anything
+from formwright.search.hurdles import (
+    EvolutionRules,
+    EvolutionState,
+    Hurdle,
+    Hurdles,
+    clears,
+    draw,
+    evolution_state,
+    fitness,
+    height,
+    losers,
+    progress_of,
+    winners,
+)
+from formwright.search.proposals import anything
+from formwright.search.scores import Scores
 from formwright.space import Space
 from formwright.study.contest import replay
 from formwright.study.methods import find_methods
 from formwright.testing.loop import ask, run, tell
 from formwright.testing.objective import Toy
-from formwright.testing.searcher_contract import ACCURACY, PARAMS, SearcherContract
+from formwright.testing.searcher_contract import ACCURACY
 from formwright.testing.spaces import large, small
 
 
-class TestHurdles(SearcherContract):
-    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> Hurdles:
-        return Hurdles(space, objectives, legal, population=5, tournament=2, batch=5, min_steps=3, max_steps=27)
+class TestHurdles(Contract):
+    kind, options = Hurdles, {"population": 5, "tournament": 2, "batch": 5, "min_steps": 3, "max_steps": 27}
 
 
 @pytest.mark.long
-class TestHurdlesWithOneGoal(SearcherContract):
-    objectives = (ACCURACY,)
-
-    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> Hurdles:
-        return Hurdles(space, objectives, legal, population=6, tournament=3, batch=4, min_steps=3, max_steps=9)
+class TestHurdlesWithOneGoal(Contract):
+    kind, objectives = Hurdles, (ACCURACY,)
+    options: ClassVar = {"population": 6, "tournament": 3, "batch": 4, "min_steps": 3, "max_steps": 9}
 
 
 def hurdles(space: Space | None = None, population: int = 4, batch: int = 4) -> Hurdles:
@@ -116,20 +130,20 @@ def test_the_same_as_a_search_that_remembers_hurdles_instead_of_reading_them_off
     """Follow a serial search by hand: nobody is promoted before a hurdle stands, and everybody above it is."""
     searcher = hurdles(large(), population=8, batch=8)
     history = run(searcher, Toy(), 90)
-    born, standing, expected = 0, (), None
+    born, evolution_state, expected = 0, (), None
     for number, trial in enumerate(history.trials):
         if expected is not None:
             assert (trial.request.card.digest, trial.request.budget.steps) == expected
         else:
             assert trial.request.budget.steps == 3
-            standing = searcher.hurdles(History(history.trials[:number]))
-            assert len(standing) <= born // 8
+            evolution_state = searcher.hurdles(History(history.trials[:number]))
+            assert len(evolution_state) <= born // 8
             born += 1
         assert trial.observation is not None
         rung = (3, 9, 27).index(trial.request.budget.steps or 0)
-        above = rung < len(standing) and trial.observation.metrics["accuracy"] > standing[rung]
+        above = rung < len(evolution_state) and trial.observation.metrics["accuracy"] > evolution_state[rung]
         expected = (trial.request.card.digest, (9, 27)[rung]) if above else None
-    assert len(standing) == 2
+    assert len(evolution_state) == 2
 
 
 def test_several_workers_earn_the_same_slices() -> None:
@@ -145,12 +159,11 @@ def test_several_workers_earn_the_same_slices() -> None:
     assert steps[3] > steps[9] > steps[27] > 0
     asked = [(trial.request.card.digest, trial.request.budget) for trial in history.trials]
     assert len(set(asked)) == len(asked)
-    standing = searcher.hurdles(history)
+    evolution_state = searcher.hurdles(history)
     for trial in history.trials:
         if trial.request.budget.steps in (9, 27):
             below = history.trials[trial.request.parent or 0]
-            assert below.observation is not None
-            assert below.observation.metrics["accuracy"] > standing[0 if trial.request.budget.steps == 9 else 1]
+            assert below.observation.metrics["accuracy"] > evolution_state[0 if trial.request.budget.steps == 9 else 1]
 
 
 def test_limits_are_kept_by_children_and_later_slices() -> None:
@@ -220,8 +233,174 @@ def test_a_benchmark_gives_it_the_steps_of_its_table() -> None:
     assert benchmark.ranks[best[-1]] <= 20  # of 200 designs
 
 
-def test_all_faults_are_told_at_once() -> None:
-    with pytest.raises(IllegalInput, match=r"population is 0.*batch is True.*eta is 1"):
-        Hurdles(small(), (ACCURACY, PARAMS), anything, population=0, batch=True, eta=1)
-    with pytest.raises(IllegalInput, match=r"max_steps is 3; .* at least 9"):
-        Hurdles(small(), (ACCURACY,), min_steps=9, max_steps=3)
+@given(st.integers(1, 12), st.integers(1, 15), st.integers(0, 20))
+def test_members_are_drawn_without_repeats(population: int, size: int, rows: int) -> None:
+    drawn = draw(derive(0, population, size), rows, population, size)
+    assert drawn.shape == (rows, min(size, population))
+    for row in drawn.tolist():
+        assert len(set(row)) == len(row)
+        assert set(row) <= set(range(population))
+
+
+@pytest.mark.parametrize("size", [3, 5])
+def test_everybody_is_drawn_equally_often_at_every_place(size: int) -> None:
+    drawn = draw(derive(1), 40_000, 5, size)
+    for place in range(size):
+        shares = np.bincount(drawn[:, place], minlength=5) / len(drawn)
+        np.testing.assert_allclose(shares, 0.2, atol=0.01)
+
+
+def test_tournaments_and_hurdles() -> None:
+    np.testing.assert_array_equal(draw(derive(2), 3, 9, 4), draw(derive(2), 50, 9, 4)[:3])
+    fitness = np.array([[0.2, 0.9, 0.1], [0.5, 0.5, 0.5]])
+    assert winners(fitness).tolist() == [1, 0]
+    assert losers(fitness).tolist() == [2, 0]
+    fitness = np.array([[0.25, 0.5, 0.75], [0.0, 0.0, 0.0]])
+    assert height(fitness).tolist() == [0.5, 0.0]
+    assert clears(fitness, height(fitness)[:, np.newaxis]).tolist() == [[False, False, True], [False] * 3]
+    # 0 is a hurdle as well
+    assert clears(np.array([-0.1, 0.0, 0.1]), 0.0).tolist() == [False, False, True]
+
+
+@given(st.floats(-1e6, 1e6), st.integers(1, 200))
+def test_nobody_is_above_the_mean_of_equals(value: float, number: int) -> None:
+    equal = np.full(number, value)
+    assert not clears(equal, height(equal)).any()
+
+
+RUNGS = (1, 3, 9)
+SPACE = small()
+DESIGNS = [design for design, _ in zip(SPACE.enumerate(), range(40), strict=False)]
+
+
+def trial(number: int, design: int, steps: int | None, accuracy: float | None, state: State = "finished") -> Trial:
+    """Make a trial of one of `DESIGNS`; an accuracy of None is for one that has not finished."""
+    request = Request(SPACE.card(DESIGNS[design]), Budget(steps), None, DESIGNS[design])
+    if accuracy is not None:
+        return Trial(number, request, state, Observation({"accuracy": accuracy}))
+    return Trial(number, request, state, None, "no memory" if state == "failed" else "")
+
+
+def history(*rows: tuple[int, int | None, float | None] | tuple[int, int | None, float | None, State]) -> History:
+    """Make a history of (design, steps, accuracy), or with a state."""
+    return History(tuple(trial(number, *row) for number, row in enumerate(rows)))
+
+
+def stand(past: History, population: int = 10, tournament: int = 2, batch: int = 3) -> EvolutionState:
+    return evolution_state(
+        progress_of(past, RUNGS), (ACCURACY,), len(RUNGS) - 1, EvolutionRules(population, tournament, batch)
+    )
+
+
+def heights(found: EvolutionState) -> list[float]:
+    return [hurdle.height for hurdle in found.hurdles]
+
+
+def test_progress_is_that_of_all_trials_of_a_design() -> None:
+    past = history((0, 1, 0.1), (1, 1, 0.2), (0, 3, 0.4), (2, 1, None, "pending"), (1, 3, None, "failed"))
+    first, second, third = progress_of(past, RUNGS)
+    assert (first.latest, first.rung, first.under_way, first.failed) == (past.trials[2], 1, False, False)
+    assert (second.latest, second.rung, second.fertile) == (past.trials[1], 0, False)
+    assert (third.latest, third.rung, third.under_way, third.fertile) == (None, -1, True, False)
+    past = history((0, None, 0.1), (1, 2, 0.2))
+    assert [life.rung for life in progress_of(past, RUNGS)] == [2]
+
+
+def test_the_first_hurdle_is_the_mean_of_the_first_batch() -> None:
+    past = history((0, 1, 0.1), (1, 1, 0.2), (2, 1, 0.6))
+    assert heights(stand(History(past.trials[:2]))) == []
+    found = stand(past)
+    assert heights(found) == [pytest.approx(0.3)]
+    assert found.due == ()  # it is for those born later: the third one is above it, but was there before
+    assert found.alive == (0, 1, 2)
+
+
+FIRST_DESIGNS = ((0, 1, 0.25), (1, 1, 0.5), (2, 1, 0.75))  # their mean, 0.5, is exact
+
+
+def test_further_hurdles_come_from_those_that_reached_them() -> None:
+    # designs 3 and 5 cleared the first hurdle of 0.5, design 4 did not
+    second = ((3, 1, 0.6), (3, 3, 0.7), (4, 1, 0.4), (5, 1, 0.9), (5, 3, 0.8))
+    found = stand(history(*FIRST_DESIGNS, *second))
+    assert heights(found) == [0.5, 0.75]
+    third = ((6, 1, 0.55), (6, 3, 0.75), (7, 1, 0.55), (7, 3, 0.76))
+    assert stand(history(*FIRST_DESIGNS, *second, *third)).due == (7,)
+    # the last rung has no hurdle
+    last = ((7, 9, 0.9), (8, 1, 0.3), (9, 1, 0.3), (10, 1, 0.3), (11, 1, 0.3))
+    assert heights(stand(history(*FIRST_DESIGNS, *second, *third, *last))) == [0.5, 0.75]
+
+
+def test_a_batch_in_which_nobody_came_so_far_sets_no_hurdle() -> None:
+    second = ((3, 1, 0.1), (4, 1, 0.2), (5, 1, 0.3))
+    assert heights(stand(history(*FIRST_DESIGNS, *second))) == [0.5]
+    third = ((6, 1, 0.6), (6, 3, 0.65), (7, 1, 0.1), (8, 1, 0.1))
+    assert heights(stand(history(*FIRST_DESIGNS, *second, *third))) == [0.5, 0.65]
+
+
+def test_a_hurdle_waits_for_the_slowest_and_for_slices_that_were_earned() -> None:
+    early = ((0, 1, 0.25), (1, 1, None, "pending"), (2, 1, 0.75), (3, 1, 0.6), (4, 1, 0.4))
+    waiting = stand(history(*early))
+    assert (heights(waiting), waiting.due, waiting.alive) == ([], (), (0, 2, 3, 4))
+    late = history(early[0], (1, 1, 0.5), *early[2:])
+    assert (heights(stand(late)), stand(late).due) == ([0.5], (3,))
+    # designs 3 and 5 cleared the first hurdle of 0.5; only 5 was trained on so far
+    second = ((3, 1, 0.6), (4, 1, 0.4), (5, 1, 0.9), (5, 3, 0.8))
+    waiting = stand(history(*FIRST_DESIGNS, *second))
+    assert (heights(waiting), waiting.due) == ([0.5], (3,))
+    assert heights(stand(history(*FIRST_DESIGNS, *second, (3, 3, 0.7)))) == [0.5, 0.75]
+
+
+def test_a_hurdle_never_changes_whatever_comes_later() -> None:
+    rows: list[tuple[int, int, float]] = [*FIRST_DESIGNS]
+    for design in range(3, 30):
+        rows.append((design, 1, 0.3 + 0.02 * design))
+        for steps in RUNGS[1:]:
+            found = stand(history(*rows), population=5)
+            if found.due:
+                rows.append((design, steps, rows[-1][2] + 0.1))
+    found = heights(stand(history(*rows), population=5))
+    assert len(found) == 2
+    for length in range(1, len(rows)):
+        past = heights(stand(history(*rows[:length]), population=5))
+        assert past == found[: len(past)]
+
+
+def test_failed_designs_and_slices_under_way() -> None:
+    for state in ("pending", "failed"):
+        assert stand(history(*FIRST_DESIGNS, (3, 1, 0.9), (3, 3, None, state))).due == ()
+    # who failed leaves the population
+    assert stand(history(*FIRST_DESIGNS, (3, 1, 0.9), (3, 3, None, "failed"))).alive == (0, 1, 2)
+    past = history((0, 1, 0.2), (1, 1, None, "failed"), (2, 1, 0.4))
+    assert heights(stand(past)) == [pytest.approx(0.3)]
+    nobody = history(*[(design, 1, None, "failed") for design in range(3)])
+    assert (heights(stand(nobody)), stand(nobody).alive) == ([], ())
+
+
+def test_the_population_loses_its_least_fit_and_sets_the_hurdle_alone() -> None:
+    # everybody is drawn, so that the worst of the population goes: 0.1, then 0.2, then the child that came with 0.15
+    past = history((0, 1, 0.3), (1, 1, 0.1), (2, 1, 0.2), (3, 1, 0.4), (4, 1, 0.15), (5, 1, 0.5))
+    assert stand(past, population=3, tournament=3, batch=50).alive == (0, 3, 5)
+    for length, alive in [(4, (0, 3, 2)), (5, (0, 3, 4))]:
+        assert stand(History(past.trials[:length]), population=3, tournament=3, batch=50).alive == alive
+    past = history((0, 1, 0.25), (1, 1, 0.125), (2, 1, 0.5), (3, 1, 0.75))
+    assert heights(stand(past, population=2, tournament=2, batch=4)) == [0.625]
+
+
+def scores(*rows: Sequence[float], violations: Sequence[float] | None = None) -> Scores:
+    return Scores(np.array(rows), np.zeros(len(rows)) if violations is None else np.array(violations))
+
+
+def test_fitness() -> None:
+    assert fitness(scores([-0.5], [-0.25]), scores([0.0])).tolist() == [0.5, 0.25]
+    group = scores([1, 4], [2, 2], [4, 1], [3, 3], [4, 4])
+    assert fitness(group, group).tolist() == [0, 0, 0, -1, -4]
+    hurdle = Hurdle.of(group)
+    assert hurdle.height == -1.0
+    assert not hurdle.cleared_by(scores([3, 3]))  # exactly as good as the mean
+    assert hurdle.cleared_by(scores([5, 0]))
+    group = scores([-0.9], [-0.1], [-0.5], violations=[2.0, 0.0, 1.0])
+    assert fitness(group, group).tolist() == [-2, 0, -1]
+    # a limit that nobody broke before is not cleared by breaking it
+    assert not Hurdle.of(scores([-0.1], [-0.2])).cleared_by(scores([-0.9], violations=[0.5]))
+    # where all break a limit, who breaks it less than most goes on
+    assert Hurdle.of(scores([-0.1], [-0.2], violations=[1.0, 2.0])).cleared_by(scores([-0.1], violations=[0.5]))

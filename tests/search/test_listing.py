@@ -1,19 +1,18 @@
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
-from formwright.arch.alignment import Alignment
 from formwright.arch.card import Card
-from formwright.arch.distance import Distance
-from formwright.arch.edit_distance import EditDistance
+from formwright.arch.distance import Alignment, Distance, EditDistance, biased_overlap, overlap_fraction
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.search import listing as module
-from formwright.search.faithfulness import compare
-from formwright.search.listing import listing
+from formwright.search.listing import MOST, Nearness, listing, neighbours
 from formwright.space import Choice, Record, Space
 from formwright.space.zoo import load_space
 from formwright.testing.spaces import large, small, tiny, twins
@@ -53,8 +52,9 @@ def test_points_follow_the_chosen_distance_in_proportion(name: str, kind: type[D
     listed = listing(small(), name)
     given = kind.of(listed.cards).between(listed.cards, listed.cards).astype(float).ravel()
     found = np.linalg.norm(listed.points[:, None] - listed.points, axis=2).ravel()
-    assert compare(found * (found @ given) / (found @ found), given).stress < 0.15
-    assert compare(found, given).spearman > 0.95
+    scaled = found * (found @ given) / (found @ found)
+    assert np.linalg.norm(scaled - given) < 0.15 * np.linalg.norm(given)
+    assert spearmanr(found, given).statistic > 0.95
 
 
 def test_one_number_scales_all_coordinates_to_a_mean_variance_of_one() -> None:
@@ -114,23 +114,16 @@ def test_points_of_designs_listed_or_not(coordinates: str) -> None:
 
 
 @COORDINATES
-def test_points_of_no_designs_are_none(coordinates: str) -> None:
+def test_listed_designs_are_placed_on_their_points_and_none_on_none(coordinates: str) -> None:
     listed = listing(small(), coordinates)
     assert listed.points_of([], []).shape == (0, listed.points.shape[1])
-
-
-@COORDINATES
-def test_a_design_that_was_listed_is_placed_on_its_point(coordinates: str) -> None:
     listed = listing(small(), coordinates)
     assert np.allclose(listed.place(listed.designs[40:45], listed.cards[40:45]), listed.points[40:45], atol=1e-3)
 
 
-def test_a_listing_is_made_once_however_it_is_asked_for() -> None:
+def test_a_listing_is_made_once_and_always_the_same() -> None:
     assert listing(small()) is listing(small(), "transformer2vec")
     assert listing(small(), "transformer2vec-ordered") is not listing(small())
-
-
-def test_a_listing_made_anew_is_the_same() -> None:
     kept = listing(tiny()).points
     module._listing.cache_clear()
     assert np.array_equal(listing(tiny()).points, kept)
@@ -155,3 +148,75 @@ def test_a_space_without_slots_is_embedded() -> None:
 def test_unknown_coordinates_are_refused() -> None:
     with pytest.raises(IllegalInput, match="coordinates is 'two-hot'; it must be 'transformer2vec' or 'transformer2v"):
         listing(tiny(), "two-hot")
+
+
+EMBEDDINGS = pytest.mark.parametrize("name", ["transformer2vec", "transformer2vec-ordered"])
+
+
+@EMBEDDINGS
+@pytest.mark.parametrize("row", [0, 200, 341])
+def test_the_nearest_are_ranked_by_shared_layers_and_then_by_distance(row: int, name: str) -> None:
+    listed = listing(small(), name)
+    found = neighbours(listed, listed.cards[row], listed.points[row])
+    distances = np.linalg.norm(listed.points - listed.points[row], axis=1)
+    assert len({one.row for one in found}) == len(found) == MOST
+    assert row not in [one.row for one in found]
+    others = np.delete(distances, [row, *(one.row for one in found)])
+    assert max(one.distance for one in found) <= others.min()
+    assert [(one.overlap, one.distance) for one in found] == [
+        (biased_overlap(listed.cards[row], listed.cards[one.row]), pytest.approx(distances[one.row])) for one in found
+    ]
+    ranks = [(-one.overlap, one.distance) for one in found]
+    assert ranks == sorted(ranks)
+    assert len({one.overlap for one in found}) > 1
+
+
+def test_a_small_space_has_no_more_neighbours_than_other_designs() -> None:
+    listed = listing(tiny())
+    assert len(neighbours(listed, listed.cards[3], listed.points[3])) == 11
+
+
+def test_a_design_that_is_not_listed_has_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    module._listing.cache_clear()
+    monkeypatch.setattr(module, "POOL", 200)
+    space = large()
+    listed = listing(space)
+    card = space.card(space.sample(derive(1, "elsewhere"), "gene"))
+    assert card.digest not in listed.row
+    found = neighbours(listed, card, listed.points_of([None], [card])[0], most=7)
+    assert len(found) == 7
+    module._listing.cache_clear()
+
+
+@EMBEDDINGS
+def test_those_from_which_weights_may_come_are_the_first(name: str) -> None:
+    listed = listing(small(), name)
+    card = next(card for card in listed.cards if len(card.stacks[0].layers) == 1)
+    found = neighbours(listed, card, listed.points[listed.row[card.digest]], most=len(listed.cards))
+    shares = [overlap_fraction(card, listed.cards[one.row]) for one in found]
+    sharing = sum(share >= 0.8 for share in shares)
+    assert sharing == 18  # the two-layer designs that begin with this layer
+    assert all(share >= 0.8 for share in shares[:sharing])
+
+
+@EMBEDDINGS
+@pytest.mark.parametrize("row", [0, 111, 341])
+def test_cards_beyond_the_nearest_are_infinitely_far(row: int, name: str) -> None:
+    listed = listing(small(), name)
+    card, nearness = listed.cards[row], Nearness(small(), 20, name)
+    given = {other: nearness(card, listed.cards[other]) for other in range(len(listed.cards))}
+    near = {one.row: one.distance for one in neighbours(listed, card, listed.points[row], most=20)}
+    assert given[row] == 0
+    for other, distance in near.items():
+        assert given[other] == pytest.approx(distance)
+    farthest = max(near.values())
+    for other in given.keys() - near.keys() - {row}:
+        # as far as the farthest neighbour, or no neighbour
+        assert given[other] == math.inf or given[other] == pytest.approx(farthest, rel=1e-3)
+
+
+@EMBEDDINGS
+def test_without_a_limit_every_card_is_at_some_distance(name: str) -> None:
+    listed, nearness = listing(small(), name), Nearness(small(), None, name)
+    found = [nearness(listed.cards[5], other) for other in listed.cards]
+    assert found == pytest.approx(np.linalg.norm(listed.points - listed.points[5], axis=1))

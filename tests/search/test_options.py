@@ -39,20 +39,14 @@ def test_a_number_of_many_digits_is_refused_briefly() -> None:
         assert len(faults[0]) < 120
 
 
-def test_only_true_and_false_are_yes_and_no() -> None:
+def test_yes_or_no_and_among() -> None:
     assert yes_or_no(first=True, second=False) == []
     assert yes_or_no(first=1, second="no") == [
         "first is 1; it must be True or False.",
         "second is 'no'; it must be True or False.",
     ]
-
-
-def test_an_option_that_is_not_known_has_a_sentence() -> None:
     assert among("colour", "red", ("red", "blue")) == []
     assert among("colour", "green", ("red", "blue")) == ["colour is 'green'; it must be 'red' or 'blue'."]
-
-
-def test_all_faults_are_told() -> None:
     check([])
     with pytest.raises(IllegalInput, match=r"^One\. Two\.$"):
         check(["One.", "Two."])

@@ -4,56 +4,42 @@ from collections.abc import Callable
 import numpy as np
 import optuna
 import pytest
+from tests.search.contract import Contract
 
 from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.core.records import History, Objective
-from formwright.search.errors import SpaceExhausted
+from formwright.search.baselines import RandomSearch
 from formwright.search.optuna_search import CMA_ES, GP, RANDOM, TPE, OptunaSearch
-from formwright.search.random_search import RandomSearch
-from formwright.search.unseen import Legal, anything
+from formwright.search.proposals import SpaceExhausted
 from formwright.space import Choice, Record, Repeat, Space, Switch
 from formwright.space.zoo import load_space
 from formwright.testing.loop import ask, run, run_out, tell
 from formwright.testing.objective import Toy
-from formwright.testing.searcher_contract import ACCURACY, PARAMS, SearcherContract
+from formwright.testing.searcher_contract import ACCURACY, PARAMS
 from formwright.testing.spaces import Build, large, small, tiny
 
 
 @pytest.mark.slow
-class TestTpe(SearcherContract):
-    trials = 14
-
-    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> OptunaSearch:
-        return TPE(space, objectives, legal, startup=5)
+class TestTpe(Contract):
+    kind, trials, options = TPE, 14, {"startup": 5}
 
 
 @pytest.mark.slow
 @pytest.mark.long
-class TestCmaEs(SearcherContract):
-    trials = 14
-    objectives = (ACCURACY,)
-
-    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> OptunaSearch:
-        return CMA_ES(space, objectives, legal, startup=5)
+class TestCmaEs(Contract):
+    kind, trials, objectives, options = CMA_ES, 14, (ACCURACY,), {"startup": 5}
 
 
 @pytest.mark.slow
 @pytest.mark.long
-class TestOptunaRandom(SearcherContract):
-    trials = 14
-
-    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> OptunaSearch:
-        return RANDOM(space, objectives, legal, startup=5)
+class TestOptunaRandom(Contract):
+    kind, trials, options = RANDOM, 14, {"startup": 5}
 
 
 @pytest.mark.slow
 @pytest.mark.long
-class TestGp(SearcherContract):
-    trials = 7
-    objectives = (ACCURACY,)
-
-    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> OptunaSearch:
-        return GP(space, objectives, legal, startup=5)
+class TestGp(Contract):
+    kind, trials, objectives, options = GP, 7, (ACCURACY,), {"startup": 5}
 
 
 def best(history: History) -> float:
@@ -96,12 +82,9 @@ def test_optuna_speaks_as_loudly_as_before(capfd: pytest.CaptureFixture[str]) ->
     assert (captured.out, captured.err) == ("", "")
 
 
-def test_several_goals_are_refused_where_one_is_all_it_can() -> None:
+def test_goals_and_spaces_beyond_a_sampler_are_refused() -> None:
     with pytest.raises(IllegalInput, match="cmaes improves one goal, not accuracy, params; take 'nsga2'"):
         CMA_ES(small(), (ACCURACY, PARAMS))
-
-
-def test_op_graphs_are_refused_at_once() -> None:
     with pytest.raises(IllegalInput, match="cannot search Expressions"):
         TPE(load_space("autobert-zero-nano"), (ACCURACY,))
 

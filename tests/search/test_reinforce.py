@@ -2,29 +2,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.search.contract import Contract
 from tests.search.smooth import Smooth
 
 from formwright.core.errors import IllegalInput
-from formwright.core.records import History, Objective
+from formwright.core.records import History
 from formwright.core.rng import derive
-from formwright.search.random_search import RandomSearch
-from formwright.search.reinforce import Reinforce
-from formwright.search.unseen import Legal, anything
-from formwright.space import Choice, Record, Repeat, Space, Switch
+from formwright.search.baselines import RandomSearch
+from formwright.search.categorical import slots
+from formwright.search.reinforce import Controller, Reinforce, Vocabulary
+from formwright.space import Choice, Expressions, Record, Repeat, Space, Switch
 from formwright.space.zoo import load_space
 from formwright.testing.loop import run
 from formwright.testing.objective import Toy
-from formwright.testing.searcher_contract import ACCURACY, SearcherContract
+from formwright.testing.searcher_contract import ACCURACY
 from formwright.testing.spaces import Build, large, small, tiny
 
 GOAL = (ACCURACY,)
 
 
-class TestReinforce(SearcherContract):
-    trials = 14
-
-    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> Reinforce:
-        return Reinforce(space, objectives, legal, hidden=8)
+class TestReinforce(Contract):
+    kind, trials, options = Reinforce, 14, {"hidden": 8}
 
 
 @pytest.mark.slow
@@ -77,13 +75,10 @@ def test_an_entropy_bonus_keeps_it_undecided() -> None:
     assert variety(1.0) > 2 * variety(0.0)
 
 
-def test_constraints_of_the_space_are_kept() -> None:
+def test_constraints_are_kept_even_where_the_controller_never_meets_them() -> None:
     space = small().restrict("two layers", lambda card: card.encoder is not None and len(card.encoder.layers) == 2)
     for trial in run(Reinforce(space, GOAL, hidden=8), Toy(), 15).trials:
         assert space.contains(trial.request.design)
-
-
-def test_a_constraint_that_it_never_meets_leaves_mutation_and_draws() -> None:
     whole = tiny()
     only = [whole.card(whole.sample(derive(0))), whole.card(whole.sample(derive(3)))]
     space = whole.restrict("two designs", lambda card: card in only)
@@ -100,8 +95,84 @@ def test_a_space_of_one_design_needs_no_controller() -> None:
 def test_spaces_without_slots_are_refused() -> None:
     with pytest.raises(IllegalInput, match="cannot search Expressions"):
         Reinforce(load_space("autobert-zero"), GOAL)
+    with pytest.raises(IllegalInput, match="cannot search Expressions"):
+        Vocabulary.of(Record.of(cell=Expressions(2)))
 
 
-def test_all_faults_are_told_at_once() -> None:
-    with pytest.raises(IllegalInput, match=r"learning_rate is 2.*entropy is -1.*decay is 'x'.*hidden is 0"):
-        Reinforce(small(), GOAL, anything, 2, -1, "x", 0)  # type: ignore[arg-type]
+PART = small().root
+VOCABULARY = Vocabulary.of(PART)
+
+
+def test_every_option_has_a_token_of_its_own_among_those_possible() -> None:
+    assert VOCABULARY.size == sum(slot.options for slot in slots(PART))
+    read = [tuple(VOCABULARY.read(design)[0].tolist()) for design in small().enumerate()]
+    assert len(set(read)) == len(read)
+    assert all(len(set(tokens)) == len(tokens) for tokens in read)
+    assert set(np.concatenate(read)) == set(range(VOCABULARY.size))
+    for design in small().enumerate():
+        tokens, possible = VOCABULARY.read(design)
+        assert possible[np.arange(len(tokens)), tokens].all()
+        assert (possible.sum(axis=1) > 1).all()
+        assert (possible.sum(axis=0) <= 1).all()
+
+
+WORDS = Vocabulary.of(small().root)
+
+
+def log_probability(controller: Controller, design: object) -> float:
+    tokens, possible = WORDS.read(design)
+    logs = controller.log_chances(controller.states(tokens)[0], possible)
+    return float(logs[np.arange(len(tokens)), tokens].sum())
+
+
+def entropy(controller: Controller, design: object) -> float:
+    tokens, possible = WORDS.read(design)
+    logs = controller.log_chances(controller.states(tokens)[0], possible)[possible]
+    return float(-(np.exp(logs) * logs).sum())
+
+
+def test_the_chances_of_all_designs_add_up_to_one() -> None:
+    controller = Controller.new(WORDS.size, 6)
+    wild = Controller(20 * controller.vector, WORDS.size, 6)
+    for one in (controller, wild):
+        chances = [np.exp(log_probability(one, design)) for design in small().enumerate()]
+        assert sum(chances) == pytest.approx(1.0)
+
+
+def test_designs_are_drawn_as_often_as_they_are_likely() -> None:
+    space = tiny()
+    vocabulary = Vocabulary.of(space.root)
+    controller = Controller(5 * Controller.new(vocabulary.size, 6).vector, vocabulary.size, 6)
+    rng, draws = derive(0), 1_000
+    drawn = [controller.draw(vocabulary, rng) for _ in range(draws)]
+    for design in space.enumerate():
+        tokens, possible = vocabulary.read(design)
+        logs = controller.log_chances(controller.states(tokens)[0], possible)
+        chance = np.exp(logs[np.arange(len(tokens)), tokens].sum())
+        assert drawn.count(design) / draws == pytest.approx(chance, abs=4 * np.sqrt(chance / draws))
+
+
+@pytest.mark.parametrize(("advantage", "weight"), [(1.0, 0.0), (-0.7, 0.0), (0.0, 1.0), (0.5, 0.3)])
+def test_the_gradient_is_that_of_probability_and_entropy(advantage: float, weight: float) -> None:
+    controller = Controller(4 * Controller.new(WORDS.size, 5).vector, WORDS.size, 5)
+    design = list(small().enumerate())[200]
+    found = controller.gradient(*WORDS.read(design), advantage, weight)
+
+    def aim(vector: np.ndarray) -> float:
+        moved = Controller(vector, WORDS.size, 5)
+        return advantage * log_probability(moved, design) + weight * entropy(moved, design)
+
+    for place in range(0, len(found), 7):
+        nudge = np.zeros_like(found)
+        nudge[place] = 1e-5
+        slope = (aim(controller.vector + nudge) - aim(controller.vector - nudge)) / 2e-5
+        assert found[place] == pytest.approx(slope, abs=1e-7)
+
+
+def test_every_search_begins_alike_and_undecided() -> None:
+    controller = Controller.new(WORDS.size, 32)
+    assert np.array_equal(controller.vector, Controller.new(WORDS.size, 32).vector)
+    tokens, possible = WORDS.read(next(iter(small().enumerate())))
+    chances = np.exp(controller.log_chances(controller.states(tokens)[0], possible))
+    even = possible / possible.sum(axis=1, keepdims=True)
+    assert np.abs(chances - even).max() < 0.15

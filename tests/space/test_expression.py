@@ -51,22 +51,15 @@ def test_the_count_of_four_operations_agrees_with_brute_force() -> None:
     assert Expressions(4).count() == sum(sum(f"'{letter}'" in term for letter in INPUTS) >= 2 for term in legal)
 
 
-def test_terms_are_listed_by_size() -> None:
+def test_terms_are_listed_by_size_and_counted() -> None:
     sizes = [size(term) for term in Expressions(3).enumerate()]
     assert sizes == sorted(sizes)
     assert next(Expressions(3).enumerate()) == ("add", "K", "Q")
-
-
-def test_large_spaces_are_counted_without_listing_and_sampled_legally() -> None:
     part = Expressions(largest=10)
     assert part.count() > 10**12
     rng = default_rng(0)
-    terms = [part.sample(rng) for _ in range(100)]
-    assert all(map(part.contains, terms))
+    assert all(map(part.contains, [part.sample(rng) for _ in range(100)]))
     assert {size(part.sample(rng, "gene")) for _ in range(200)} == set(range(1, 11))
-
-
-def test_scaled_dot_product_attention_is_expressible() -> None:
     assert Expressions(largest=5).contains(ATTENTION)
     assert not Expressions(largest=4).contains(ATTENTION)
     assert not Expressions(largest=5, most_inputs=2).contains(ATTENTION)
@@ -115,14 +108,6 @@ def test_one_node_away_in_every_way() -> None:
     assert all(size(term) <= 5 for term in Expressions(largest=5).choices(ATTENTION))
 
 
-def test_encoding_is_the_preorder_of_symbols() -> None:
-    part = Expressions(largest=1)
-    rows = part.encode(next(part.enumerate())).reshape(3, -1)
-    assert rows.sum(axis=1).tolist() == [1, 1, 1]
-    assert Expressions(largest=8).encode(ATTENTION).sum() == 8
-    assert Expressions(largest=8).decode(Expressions(largest=8).encode(ATTENTION)) == ATTENTION
-
-
 def test_vectors_that_encode_no_term_are_refused() -> None:
     part = Expressions(largest=2)
     with pytest.raises(IllegalDesign, match="has 0 operations"):
@@ -131,13 +116,6 @@ def test_vectors_that_encode_no_term_are_refused() -> None:
     endless[:, len(INPUTS)] = 1.0
     with pytest.raises(IllegalDesign, match="tokens end before the term does"):
         part.decode(endless.ravel())
-
-
-def test_json_is_nested_lists_and_read_in_canonical_order() -> None:
-    part, faults = Expressions(largest=5), list[Fault]()
-    assert part.to_json(("add", ("neg", "K"), "Q")) == ["add", ["neg", "K"], "Q"]
-    assert part.from_json(["add", "Q", "K"], (), faults) == part.from_json(["add", "K", "Q"], (), faults)
-    assert faults == []
 
 
 def test_all_faults_of_json_are_listed() -> None:
@@ -165,7 +143,15 @@ def test_bounds_that_no_term_meets_are_refused(bounds: tuple[int, ...]) -> None:
         Expressions(*bounds)
 
 
-def test_tables_are_not_pickled() -> None:
+def test_terms_are_encoded_in_preorder_and_nested_json() -> None:
+    part = Expressions(largest=1)
+    assert part.encode(next(part.enumerate())).reshape(3, -1).sum(axis=1).tolist() == [1, 1, 1]
+    assert Expressions(largest=8).encode(ATTENTION).sum() == 8
+    assert Expressions(largest=8).decode(Expressions(largest=8).encode(ATTENTION)) == ATTENTION
+    part, faults = Expressions(largest=5), list[Fault]()
+    assert part.to_json(("add", ("neg", "K"), "Q")) == ["add", ["neg", "K"], "Q"]
+    assert part.from_json(["add", "Q", "K"], (), faults) == part.from_json(["add", "K", "Q"], (), faults)
+    assert faults == []
     part = Expressions(largest=3)
     part.count()
     assert len(pickle.dumps(part)) < 200

@@ -1,16 +1,84 @@
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.random import default_rng
 
-from formwright.core.errors import IllegalInput
-from formwright.space import Case, Expressions, Fields, Record, Repeat, Space, lists_of, narrowed
-from formwright.space.narrow import ListOf
+from formwright.core.errors import Fault, IllegalInput
+from formwright.space import (
+    Case,
+    Choice,
+    Expressions,
+    Fields,
+    Record,
+    Repeat,
+    Row,
+    Space,
+    Switch,
+    Within,
+    lists_of,
+    mutate,
+    narrowed,
+)
+from formwright.space.narrow import ListOf, brought_into
 from formwright.space.zoo import load_space
 
+MIXER = Switch.of(attention=Choice((2, 4)), convolution=Choice((3, 5)), identity=Record.of())
+WHOLE = Repeat(Record.of(mixer=MIXER, width=Choice((16, 32, 64))), (1, 2, 4))
+NARROW = Record.of(mixer=Switch.of(attention=Choice((4,)), identity=Record.of()), width=Choice((32, 64)))
+PART = Within(WHOLE, Row((NARROW, NARROW), (2, 4), tied=2))
+SEEDS = st.integers(0, 2**32 - 1)
+PROPERTY = settings(max_examples=60, deadline=None)
 FINE = load_space("flexibert-nano-s1star")
 PAIRS = {"layers": 2, "layers.feed_forward": 3}
 EQUAL_STACKS = {"layers.feed_forward": 3}
+
+
+def member(mixer: Case, width: int) -> Fields:
+    return Fields.of(mixer=mixer, width=width)
+
+
+ATTENTION, IDENTITY = Case("attention", 4), Case("identity", Fields.of())
+
+
+@PROPERTY
+@given(SEEDS)
+def test_values_are_written_and_encoded_as_those_of_the_whole(seed: int) -> None:
+    value, faults = PART.sample(default_rng(seed)), list[Fault]()
+    assert np.array_equal(PART.encode(value), WHOLE.encode(value))
+    assert PART.decode(PART.encode(value)) == value
+    assert PART.to_json(value) == WHOLE.to_json(value)
+    assert (PART.from_json(PART.to_json(value), (), faults), faults) == (value, [])
+
+
+@PROPERTY
+@given(SEEDS)
+def test_moves_from_any_value_of_the_whole_lead_into_the_part(seed: int) -> None:
+    rng = default_rng(seed)
+    first, second = WHOLE.sample(rng, "gene"), WHOLE.sample(rng, "gene")
+    assert PART.contains(mutate(PART, first, rng))
+    assert PART.contains(PART.crossover(first, second, rng))
+    assert PART.contains(PART.decode(WHOLE.encode(first)))
+
+
+def test_a_narrow_part_has_values_of_the_part() -> None:
+    assert PART.count() == 4 + 16
+    assert all(WHOLE.contains(value) and PART.contains(value) for value in PART.enumerate())
+    assert not PART.contains((member(ATTENTION, 32),))
+    faults: list[Fault] = []
+    PART.from_json(WHOLE.to_json((member(ATTENTION, 32),)), ("layers",), faults)
+    assert [fault.where for fault in faults] == ["layers"]
+    value: Any = (member(ATTENTION, 64), member(Case("convolution", 3), 32))
+    first = member(ATTENTION, 64)
+    assert brought_into(PART.part, value) == (first, first)
+    value = (member(IDENTITY, 16), member(ATTENTION, 64), member(Case("convolution", 5), 64), member(IDENTITY, 16))
+    begin, end = member(IDENTITY, 32), member(ATTENTION, 64)
+    assert brought_into(PART.part, value) == (begin, begin, end, end)
+    longer = Within(WHOLE, Row((NARROW, NARROW), (2,)))
+    assert brought_into(longer.part, (member(IDENTITY, 64),)) == (member(IDENTITY, 64),) * 2
+    assert brought_into(Row((Choice((1, 2)),), (1,)), ()) == (1,)
 
 
 def layer(operation: str, option: Any, heads: int, hidden: int, stack: tuple[int, ...]) -> Fields:
@@ -18,13 +86,12 @@ def layer(operation: str, option: Any, heads: int, hidden: int, stack: tuple[int
 
 
 FIRST = layer("sa", "sdp", 2, 32, (64,))
+
+
 SECOND = layer("dsc", 5, 2, 64, (64, 64, 64))
+
+
 THIRD = layer("sa", "wma", 4, 32, (128, 128, 128))
-
-
-def test_lists_have_names_depths_and_sizes() -> None:
-    assert list(lists_of(FINE.root)) == [ListOf("layers", 0, 4), ListOf("layers.feed_forward", 1, 3)]
-    assert list(lists_of(load_space("flexibert-nano").root)) == [ListOf("layers", 0, 2)]
 
 
 @pytest.mark.parametrize(("ties", "coarser"), [(PAIRS, "flexibert-nano"), (EQUAL_STACKS, "flexibert-nano-s1")])
@@ -49,10 +116,6 @@ def test_all_cards_of_the_coarser_space_are_there() -> None:
     assert cards == {other.card(design).digest for design in other.enumerate()}
 
 
-def test_without_ties_and_designs_nothing_is_lost() -> None:
-    assert narrowed(FINE, "same", {}).count() == FINE.count()
-
-
 def test_the_space_is_the_product_of_the_choices_at_the_same_depth() -> None:
     parents = [Fields.of(layers=(FIRST, FIRST, SECOND, SECOND)), Fields.of(layers=(THIRD, THIRD))]
     space = narrowed(FINE, "children", EQUAL_STACKS, parents)
@@ -60,16 +123,17 @@ def test_the_space_is_the_product_of_the_choices_at_the_same_depth() -> None:
     early = 2 * 2 * 1 * (2 * 2)
     assert space.count() == early**2 + early**2  # third and fourth layers can only be those of the only deep parent
     assert all(map(space.contains, parents))
-    mixed = layer("sa", "wma", 2, 32, (64, 64, 64))
-    assert space.contains(Fields.of(layers=(mixed, FIRST)))
+    assert space.contains(Fields.of(layers=(layer("sa", "wma", 2, 32, (64, 64, 64)), FIRST)))
     assert not space.contains(Fields.of(layers=(SECOND, FIRST)))
 
 
-def test_lists_inside_a_list_take_what_they_have_at_any_place() -> None:
+def test_lists_are_named_and_taken_at_any_place() -> None:
+    assert list(lists_of(FINE.root)) == [ListOf("layers", 0, 4), ListOf("layers.feed_forward", 1, 3)]
+    assert list(lists_of(load_space("flexibert-nano").root)) == [ListOf("layers", 0, 2)]
+    assert narrowed(FINE, "same", {}).count() == FINE.count()
     parents = [Fields.of(layers=(FIRST, FIRST)), Fields.of(layers=(THIRD, THIRD))]
     space = narrowed(FINE, "children", {}, parents)
-    stack = layer("sa", "sdp", 2, 32, (128, 64, 128))
-    assert space.contains(Fields.of(layers=(stack, FIRST)))
+    assert space.contains(Fields.of(layers=(layer("sa", "sdp", 2, 32, (128, 64, 128)), FIRST)))
     assert space.count() == (2 * 2 * 1 * (2 + 8)) ** 2
 
 
@@ -82,15 +146,11 @@ def test_constraints_and_cards_stay() -> None:
     assert space.name == "children"
 
 
-def test_formulas_stay_free() -> None:
-    part = Record.of(layers=Repeat(Expressions(2), 2))
-    space = Space("formulas", part, lambda design: design)
+def test_formulas_stay_free_and_impossible_ties_are_refused() -> None:
+    space = Space("formulas", Record.of(layers=Repeat(Expressions(2), 2)), lambda design: design)
     design = space.sample(default_rng(0))
     assert narrowed(space, "children", {}, [design]).count() == space.count()
     assert narrowed(space, "children", {"layers": 2}, [design]).count() == Expressions(2).count()
-
-
-def test_unknown_lists_and_impossible_ties_are_refused() -> None:
     with pytest.raises(IllegalInput, match=r"no list of space .* is called 'layer'. Nearest: 'layers'"):
         narrowed(FINE, "wrong", {"layer": 2})
     with pytest.raises(IllegalInput, match="a group of layers has at least one entry, not 0"):

@@ -12,16 +12,10 @@ def lines(part: Part[Any]) -> list[Line]:
     return list(outline(part))
 
 
-def test_a_choice_is_one_line_with_its_options() -> None:
+def test_choices_and_records_are_outlined() -> None:
     assert lines(Choice((2, "four", None))) == [Line("", (2, "four", None))]
-
-
-def test_fields_are_listed_in_order_under_their_names() -> None:
     part = Record.of(size=Record.of(heads=Choice((2, 4)), width=Choice((8,))), depth=Choice((1, 2)))
     assert lines(part) == [Line("size.heads", (2, 4)), Line("size.width", (8,)), Line("depth", (1, 2))]
-
-
-def test_an_empty_record_has_no_line() -> None:
     assert lines(Record.of()) == []
 
 
@@ -36,15 +30,6 @@ def test_a_switch_lists_its_cases_and_then_what_each_brings() -> None:
     ]
 
 
-def test_a_fixed_repetition_shows_how_often_but_has_no_gene_of_its_own() -> None:
-    assert lines(Record.of(layers=Repeat(Choice((2, 4)), 6))) == [Line("layers[0..5]", (2, 4))]
-
-
-def test_a_free_repetition_has_its_length_as_a_gene() -> None:
-    part = Record.of(layers=Repeat(Choice((2, 4)), (1, 3)))
-    assert lines(part) == [Line("layers.length", (1, 3)), Line("layers[0..2]", (2, 4))]
-
-
 @pytest.mark.parametrize("times", [4, (2, 4)])
 def test_tied_members_are_numbered_by_group(times: int | tuple[int, ...]) -> None:
     lengths = (times,) if isinstance(times, int) else times
@@ -54,18 +39,18 @@ def test_tied_members_are_numbered_by_group(times: int | tuple[int, ...]) -> Non
     ]
 
 
-def test_a_repetition_that_never_happens_has_no_members() -> None:
+def test_repetitions_are_outlined() -> None:
+    assert lines(Record.of(layers=Repeat(Choice((2, 4)), 6))) == [Line("layers[0..5]", (2, 4))]
+    part = Record.of(layers=Repeat(Choice((2, 4)), (1, 3)))
+    assert lines(part) == [Line("layers.length", (1, 3)), Line("layers[0..2]", (2, 4))]
     assert lines(Repeat(Choice((2, 4)), 0)) == []
 
 
-def test_formulas_are_counted_and_not_listed() -> None:
+def test_formulas_and_foreign_parts_are_counted() -> None:
     part = Expressions(3, least_inputs=1, most_inputs=2)
     (line,) = lines(Record.of(formula=part))
     assert (line.where, line.options) == ("formula", ())
     assert line.remark == f"{part.count():,} formulas of up to 3 operations over 1 to 2 inputs"
-
-
-def test_parts_of_other_packages_are_counted() -> None:
     other = Mock(spec=Part)
     other.count.return_value = 12_345
     assert lines(Record.of(other=other)) == [Line("other", (), "12,345 values")]

@@ -3,13 +3,99 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.random import default_rng
 
 from formwright.core.errors import BuildFailed, Fault, IllegalDesign, IllegalInput, NotCountable
-from formwright.space import Case, Choice, Fields, Record, Repeat, Space, Switch
+from formwright.space import Case, Choice, Fields, Part, Record, Repeat, Space, Switch, mutate, neighbours
+from formwright.space.space import estimate_share
 
+SEEDS = st.integers(0, 2**32 - 1)
+# a deadline on single examples would fail on a busy machine; pytest limits the whole test
+PROPERTY = settings(max_examples=60, deadline=None)
 LAYER = Record.of(heads=Choice((2, 4)), mixer=Switch.of(sa=Choice(("sdp", "wma")), identity=Record.of()))
 ROOT = Record.of(hidden=Choice((128, 256)), layers=Repeat(LAYER, times=(1, 2)))
+
+
+def test_no_hit_and_all_hits_keep_to_the_possible() -> None:
+    for samples in range(1, 100):
+        assert estimate_share(10**400, 0, samples).low == 0
+        assert estimate_share(10**400, samples, samples).high == 10**400
+    none, every = estimate_share(1_000, 0, 50), estimate_share(1_000, 50, 50)
+    assert (none.estimate, none.low) == (0, 0)
+    assert 0 < none.high < 100
+    assert (every.estimate, every.high) == (1_000, 1_000)
+    assert 900 < every.low < 1_000
+
+
+def test_estimates_have_wilsons_interval() -> None:
+    found = estimate_share(10**9, hits=30, samples=100)
+    assert found.estimate == 300_000_000
+    assert found.low < found.estimate < found.high
+    for end in (found.low / 10**9, found.high / 10**9):
+        # an end is the share from which the observed one is just 1.645 standard errors away
+        assert abs(0.3 - end) / (end * (1 - end) / 100) ** 0.5 == pytest.approx(1.644854, abs=1e-5)
+    found = estimate_share(10**400, 1, 2)
+    assert found.estimate == 5 * 10**399
+    assert 10**399 < found.low < found.high < 9 * 10**399
+
+
+@PROPERTY
+@given(data=st.data(), seed=SEEDS)
+def test_mutation_changes_exactly_one_gene_and_stays_legal(parts: Any, data: Any, seed: int) -> None:
+    part = data.draw(parts)
+    rng = default_rng(seed)
+    value = part.sample(rng, "gene")
+    if all(len(gene.options) == 1 for gene in part.genes(value)):
+        with pytest.raises(IllegalInput, match="cannot be mutated"):
+            mutate(part, value, rng)
+        return
+    child = mutate(part, value, rng)
+    assert part.contains(child)
+    assert_one_gene_apart(part, value, child)
+    assert mutate(part, value, default_rng(seed)) == mutate(part, value, default_rng(seed))
+
+
+@PROPERTY
+@given(data=st.data(), seed=SEEDS)
+def test_neighbours_are_one_gene_away_distinct_and_not_the_design(parts: Any, data: Any, seed: int) -> None:
+    part = data.draw(parts)
+    value = part.sample(default_rng(seed), "gene")
+    found = list(neighbours(part, value))
+    assert len(set(found)) == len(found) == sum(len(gene.options) - 1 for gene in part.genes(value))
+    assert value not in found
+    assert found == list(neighbours(part, value))
+    for other in found:
+        assert part.contains(other)
+        assert_one_gene_apart(part, value, other)
+
+
+def test_neighbours_and_mutants_of_lists_and_cases() -> None:
+    part = Switch.of(attention=Record.of(heads=Choice((2, 4)), score=Choice(("sdp", "wma"))), identity=Record.of())
+    assert list(neighbours(part, Case("identity", Fields.of()))) == [Case("attention", Fields.of(heads=2, score="sdp"))]
+    part = Repeat(Choice((1, 2, 3)), times=(0, 2, 4), tied=2)
+    assert list(neighbours(part, (3,))) == [(), (3, 3), (1,), (2,)]
+    assert list(neighbours(part, ())) == [(1,), (1, 1)]
+    assert next(neighbours(Repeat(Choice((1, 2)), times=(2, 4)), (1, 2))) == (1, 2, 2, 2)
+    part = Repeat(Choice((1, 2, 3)), times=(1, 4))
+    rng = default_rng(0)
+    longer = {child for child in (mutate(part, (2,), rng) for _ in range(500)) if len(child) == 4}
+    assert ({child[0] for child in longer}, len(longer)) == ({2}, 27)
+    part = Record.of(fixed=Choice((1,)), two=Choice((1, 2)), many=Choice(tuple(range(50))))
+    value = Fields.of(fixed=1, two=1, many=0)
+    rng = default_rng(0)
+    assert sum(mutate(part, value, rng).two == 2 for _ in range(2_000)) / 2_000 == pytest.approx(0.5, abs=0.05)
+
+
+def assert_one_gene_apart(part: Part[Any], value: Any, other: Any) -> None:
+    """Check that one gene changed, and that others only appear or disappear below it."""
+    before, after = ({gene.path: gene.value for gene in part.genes(held)} for held in (value, other))
+    changed = [path for path in before.keys() & after.keys() if before[path] != after[path]]
+    assert len(changed) == 1
+    (path,) = changed
+    for appeared in before.keys() ^ after.keys():
+        assert appeared[: len(path)] == path
 
 
 def as_card(design: Any) -> Any:
@@ -18,6 +104,8 @@ def as_card(design: Any) -> Any:
 
 
 SPACE = Space("tiny", ROOT, as_card)
+
+
 WIDE = SPACE.restrict("hidden=256", lambda card: card.hidden == 256)  # type: ignore[attr-defined]
 
 
@@ -63,11 +151,6 @@ def test_a_constraint_holds_for_every_operator() -> None:
     assert space.count() == 6 + 2 * 9 == len(set(space.enumerate()))
     assert not WIDE.contains(next(SPACE.enumerate()))
     assert not WIDE.contains("no design at all")
-
-
-def test_a_constraint_leaves_the_space_it_came_from_alone() -> None:
-    assert SPACE.where == ()
-    assert [constraint.name for constraint in WIDE.where] == ["hidden=256"]
 
 
 def test_a_constraint_that_nothing_meets_is_named_with_the_tries() -> None:
@@ -125,14 +208,12 @@ def test_json_that_breaks_constraints_names_them_all() -> None:
     )
 
 
-def test_vectors_of_the_wrong_shape_and_unknown_ways_to_sample_are_refused() -> None:
+def test_spaces_are_values() -> None:
+    assert (SPACE.where, [constraint.name for constraint in WIDE.where]) == ((), ["hidden=256"])
     with pytest.raises(IllegalInput, match=rf"shape \({SPACE.width},\), not \(3,\)"):
         SPACE.decode(np.zeros(3))
     with pytest.raises(IllegalInput, match="cannot sample by 'luck'; sample by 'design' or 'gene'"):
         SPACE.sample(default_rng(0), by="luck")  # type: ignore[arg-type]
-
-
-def test_spaces_with_equal_parts_are_equal_values() -> None:
     assert Space("tiny", Record.of(x=Choice((1,))), as_card) == Space("tiny", Record.of(x=Choice((1,))), as_card)
     assert hash(SPACE) == hash(Space("tiny", ROOT, as_card))
 

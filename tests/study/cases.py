@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import Any
 from weakref import finalize
 
-from tests.cli.training import table
-
 from formwright.core.records import Budget, History, Objective, Observation, Request, Trial
 from formwright.search import make_searcher
 from formwright.space import Space
-from formwright.study.config import Config, TaskChoice, TrainingChoice
 from formwright.study.identity import own_name
 from formwright.study.stop import Stop
 from formwright.study.store import Event, Log, Store
@@ -128,25 +125,3 @@ def finished(
 
 def history(*scores: dict[str, float]) -> History:
     return History(tuple(finished(number, metrics) for number, metrics in enumerate(scores)))
-
-
-def quick_config(**changes: Any) -> Config:
-    """Give a study that trains nothing while it searches, and very little in the end."""
-    values: dict[str, Any] = {
-        "space": "flexibert-nano",
-        "task": TaskChoice("mini-glue/sst2"),
-        "objectives": ("synflow:max",),
-        "stop": Stop(4),
-        "searcher": "random",
-        "evaluator": "proxy",
-        "proxies": ("synflow",),
-        "training": TrainingChoice(steps=5, batch=8, length=16),
-        "final_steps": 5,
-    }
-    return Config(**{**values, **changes})
-
-
-def own_rows(folder: Path, **changes: Any) -> Config:
-    """Give a quick study of a hundred short rows."""
-    task = TaskChoice(str(table(folder)), text=("words",), label="b")
-    return quick_config(task=task, **changes)

@@ -251,7 +251,6 @@ def test_a_killed_writer_loses_nothing_it_was_told_is_written(tmp_path: Path) ->
     moments, promised = random.Random(7), []
     for _ in range(6):
         with subprocess.Popen([sys.executable, "-c", WRITER, tmp_path], stdout=subprocess.PIPE, text=True) as writer:
-            assert writer.stdout is not None
             promised.append(int(writer.stdout.readline()))
             time.sleep(moments.uniform(0.0, 0.05))
             writer.send_signal(signal.SIGKILL)

@@ -18,18 +18,14 @@ def name_of(process: int) -> str:
     return f"{own_name().rsplit('/', 2)[0]}/{process}/{stat.rpartition(')')[2].split()[19]}"
 
 
-def test_a_worker_knows_its_own_name() -> None:
+def test_a_worker_knows_its_own_name_and_lives() -> None:
     assert name_of(os.getpid()) == own_name()
     assert own_name().startswith(socket.gethostname())
-
-
-def test_the_living_are_not_dead() -> None:
     assert dead([own_name(), name_of(os.getppid())]) == frozenset()
 
 
 def test_a_killed_process_is_dead_even_before_its_parent_notices() -> None:
     with subprocess.Popen(SLEEP, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
         process.stdout.readline()
         name = name_of(process.pid)
         assert dead([name]) == frozenset()

@@ -30,9 +30,6 @@ def test_a_ledger_adds_up() -> None:
     pending = Trial(4, trials[0].request)
     ledger = ledger_of(History((*trials, failed, pending)), 12.0)
     assert ledger == Ledger(3, 1, 1, Spent(4.5, 30, 21), 12.0)
-
-
-def test_an_empty_history_costs_nothing() -> None:
     assert ledger_of(History()) == Ledger(0, 0, 0, Spent(), 0.0)
 
 
@@ -40,35 +37,26 @@ def asked(at: float) -> Event:
     return event(at, "asked")
 
 
-def test_the_clock_runs_from_the_first_trial_of_a_run() -> None:
+def test_the_clock_begins_with_the_first_trial_of_a_run() -> None:
     assert clock().elapsed(100.0) == 0.0
     assert clock(begins(10.0)).elapsed(15.0) == 0.0  # processes start
     assert clock(begins(8.0), event(9.0, "started"), asked(10.0)).elapsed(15.0) == 5.0
     assert clock(begins(8.0), event(10.0, "claimed"), asked(12.0)).elapsed(15.0) == 5.0
+    assert clock(begins(9.0), asked(10.0), event(11.0, "started"), event(12.0)).elapsed(13.0) == 3.0
+    assert clock(asked(10.0), event(12.0, "told")).elapsed(13.0) == 3.0
 
 
-def test_the_clock_leaves_out_pauses() -> None:
+def test_the_clock_leaves_out_pauses_and_what_follows_the_end() -> None:
     killed = clock(begins(9.0), asked(10.0), event(14.0), begins(90.0), asked(100.0), event(101.0), begins(500.0))
     assert killed.elapsed(502.0) == 4.0 + 1.0
     killed.feed([asked(503.0)])
     assert killed.elapsed(505.0) == 4.0 + 1.0 + 2.0
-
-
-def test_the_clock_leaves_out_what_follows_the_end() -> None:
     over = clock(begins(9.0), asked(10.0), event(14.0, "stopped"), event(14.5, "stopped"), event(90.0))
     assert over.elapsed(100.0) == 4.0
     over.feed([event(200.0, "started"), event(203.0, "stopped")])  # a worker that came late, and found nothing to do
     assert over.elapsed(300.0) == 4.0
     over.feed([event(400.0, "claimed"), event(401.0, "told")])
     assert over.elapsed(402.0) == 4.0 + 2.0
-
-
-def test_workers_that_join_begin_nothing() -> None:
-    assert clock(begins(9.0), asked(10.0), event(11.0, "started"), event(12.0)).elapsed(13.0) == 3.0
-
-
-def test_without_a_launcher_the_first_trial_begins() -> None:
-    assert clock(asked(10.0), event(12.0, "told")).elapsed(13.0) == 3.0
 
 
 def test_the_clock_may_be_fed_in_pieces() -> None:

@@ -3,20 +3,17 @@ from tests.evaluate.fake_table import fake_benchmark
 
 from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.search import SEARCHERS, option_names
+from formwright.search.baselines import RandomSearch
 from formwright.search.halving import Halving
-from formwright.search.random_search import RandomSearch
 from formwright.study import methods
 from formwright.study.methods import Method, all_methods, find_methods, usual_methods
 
 
-def test_every_searcher_is_a_method_under_its_shortest_name() -> None:
+def test_every_searcher_is_a_method_that_can_be_made() -> None:
     names = [method.name for method in all_methods()]
     assert {"random", "regularized-evolution", "tpe", "halving"} <= set(names)
     assert not any(":" in name for name in names)
     assert len(set(names)) == len(names)
-
-
-def test_every_method_can_be_made() -> None:
     for method in all_methods():
         assert method.searcher in SEARCHERS.names()
         assert hasattr(method.make(fake_benchmark(), 10), "ask")
@@ -43,9 +40,6 @@ def test_the_options_of_every_variant_are_known_where_its_searcher_is() -> None:
 def test_names_are_found_once_each_in_their_order() -> None:
     found = find_methods(["random", "local", "random"])
     assert [method.name for method in found] == ["random", "local"]
-
-
-def test_an_unknown_name_is_told_with_the_nearest() -> None:
     with pytest.raises(IllegalInput, match=r"no method is called 'randon'\. Nearest: 'random'\. There are: .*local"):
         find_methods(["local", "randon"])
 
@@ -57,8 +51,7 @@ def test_halving_asks_for_steps_that_the_table_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("marks", "rungs"),
-    [((20,), (20,)), ((10, 20), (10, 20)), ((3, 10, 20), (10, 20)), ((5, 15, 45), (5, 15, 45))],
+    ("marks", "rungs"), [((20,), (20,)), ((10, 20), (10, 20)), ((3, 10, 20), (10, 20)), ((5, 15, 45), (5, 15, 45))]
 )
 def test_rungs_are_the_marks_that_are_a_fixed_ratio_apart(marks: tuple[int, ...], rungs: tuple[int, ...]) -> None:
     options = methods._rungs("halving", marks)

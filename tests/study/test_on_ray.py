@@ -4,17 +4,20 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.study.films import SOURCE, check_whole, films_study
+from tests.pipeline.cases import SOURCE, check_whole, films_study
 
 from formwright.core.errors import IllegalInput, MissingExtra
-from formwright.study.launch import WorkersDied
+from formwright.pipeline.run_folder import Opened
+from formwright.pipeline.workers import work_at
+from formwright.study.launch import Work
 from formwright.study.on_ray import run_on_ray
-from formwright.study.place import Opened, Place
+from formwright.study.processes import WorkersDied
 
 # Ray's own affairs: files and sockets that it leaves to the end of the process
 cluster_test = [
@@ -24,6 +27,10 @@ cluster_test = [
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
+
+
+def working(folder: Path) -> Work:
+    return partial(work_at, films_study(folder))
 
 
 def nothing() -> None:
@@ -81,7 +88,7 @@ class TestOnClusters:
                         cluster.remove_node(second, allow_graceful=False)
                     return bool(there)
 
-                assert run_on_ray(place, 2, once(lose), cluster.address)
+                assert run_on_ray(partial(work_at, place), 2, once(lose), cluster.address)
                 check_whole(opened, 8)
                 (number, process), *more = lost.items()
                 assert not more
@@ -101,7 +108,7 @@ class TestOnClusters:
                     os.kill(process, signal.SIGKILL)
                 return bool(killed)
 
-            assert run_on_ray(place, 1, once(kill), "local")
+            assert run_on_ray(partial(work_at, place), 1, once(kill), "local")
             assert len(killed) == 1
             check_whole(opened, 4)
 
@@ -114,22 +121,22 @@ class TestOnClusters:
                     os.kill(os.getpid(), signal.SIGINT)
                 return bool(running(opened))
 
-            assert not run_on_ray(place, 2, once(interrupt), "local")
+            assert not run_on_ray(partial(work_at, place), 2, once(interrupt), "local")
             assert len([event for event in opened.log.read() if event.kind == "told"]) < 3
-            assert run_on_ray(place, 1, nothing, "local")
+            assert run_on_ray(partial(work_at, place), 1, nothing, "local")
             check_whole(opened, 3)
 
     def test_what_no_worker_can_do_is_said_once(self, reachable: None, tmp_path: Path) -> None:
         place = films_study(tmp_path)
         (tmp_path / "films.csv").unlink()
         with pytest.raises(WorkersDied, match=r"could not work on the study: .*films\.csv"):
-            run_on_ray(place, 2, nothing, "local")
+            run_on_ray(partial(work_at, place), 2, nothing, "local")
 
 
 def test_a_missing_ray_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"formwright\[ray\]"):
-        run_on_ray(films_study(tmp_path), 2, nothing)
+        run_on_ray(working(tmp_path), 2, nothing)
 
 
 class FakeRay(SimpleNamespace):
@@ -165,14 +172,14 @@ def test_a_file_is_not_shared_by_machines(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(
         IllegalInput, match=r"has 2 machines, which cannot write one file safely; .*--storage postgresql"
     ):
-        run_on_ray(films_study(tmp_path), 2, nothing, "head:6379")
+        run_on_ray(working(tmp_path), 2, nothing, "head:6379", storage=str(tmp_path / "study.db"))
     assert ray.ended == 1
 
 
 def test_a_cluster_that_does_not_answer_is_a_users_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(monkeypatch)
     with pytest.raises(IllegalInput, match="cannot reach a Ray cluster at 'nowhere:1': no cluster answers"):
-        run_on_ray(films_study(tmp_path), 2, nothing, "nowhere:1")
+        run_on_ray(working(tmp_path), 2, nothing, "nowhere:1")
 
 
 def test_the_user_is_told_what_workers_wait_for(
@@ -182,7 +189,7 @@ def test_the_user_is_told_what_workers_wait_for(
         raise KeyboardInterrupt
 
     fake(monkeypatch, "one").remote = no_actors
-    place: Place = films_study(tmp_path)
+    place = films_study(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        run_on_ray(place, 2, nothing, "head:6379", gpus=0.5)
+        run_on_ray(partial(work_at, place), 2, nothing, "head:6379", gpus=0.5)
     assert capsys.readouterr().err == "no machine of the Ray cluster has 1 CPU and 0.5 GPU; waiting for one\n"

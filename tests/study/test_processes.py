@@ -1,12 +1,22 @@
+"""The supervisor of processes: all payloads are done, faults are told, the dead replaced, and a wish to stop heard."""
+
+import multiprocessing
 import os
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 
 import pytest
 
+import formwright
 from formwright.core.errors import IllegalInput
-from formwright.study.launch import WorkersDied
-from formwright.study.processes import in_processes
+from formwright.study.processes import Link, Stopped, Supervisor, WorkersDied, in_processes
+
+pytestmark = pytest.mark.timeout(120)  # processes that start on a busy machine
+ENDLESS = 5000
 
 
 def squared(number: int) -> tuple[int, int, str | None]:
@@ -22,6 +32,22 @@ def slow(number: int) -> int:
     return number
 
 
+def counted(folder: Path, name: str, steps: int, deaths: int, link: Link) -> str:
+    """Count to a number, a file for each step; let the first processes that begin it die."""
+    begun = folder / f"begun-{name}"
+    begun.write_text(begun.read_text() + "." if begun.exists() else ".")
+    if len(begun.read_text()) <= deaths:
+        os._exit(9)
+    (folder / name).mkdir(exist_ok=True)
+    for step in range(len(list((folder / name).iterdir())), steps):
+        (folder / name / str(step)).touch()
+        link.step(step, float(step))
+        time.sleep(0.01 if steps == ENDLESS else 0)
+        if link.asked():
+            raise Stopped
+    return name
+
+
 def test_one_worker_is_this_process_and_keeps_the_order() -> None:
     found = list(in_processes(squared, range(5), 1))
     assert [square for square, _, _ in found] == [0, 1, 4, 9, 16]
@@ -34,25 +60,28 @@ def test_several_workers_do_every_job_once_on_one_thread_each(monkeypatch: pytes
     found = list(in_processes(squared, range(20), 2))
     assert sorted(square for square, _, _ in found) == [number * number for number in range(20)]
     assert os.getpid() not in {process for _, process, _ in found}
+    assert len({process for _, process, _ in found}) <= 2
     assert {threads for _, _, threads in found} == {"1"}
     assert os.environ["OMP_NUM_THREADS"] == "7"
 
 
 @pytest.mark.slow
-def test_what_goes_wrong_in_a_job_is_told() -> None:
-    with pytest.raises(IllegalInput, match="not 0"):
-        list(in_processes(refused, range(1), 2))
+@pytest.mark.parametrize(
+    ("work", "error", "told"),
+    [
+        (refused, IllegalInput, "not 9"),
+        (os._exit, WorkersDied, "exit code 9; is memory short"),
+        (lambda number: number / 0, ZeroDivisionError, "division"),  # lambdas travel too
+        (lambda _: multiprocessing.get_context("spawn").Lock(), WorkersDied, "cannot be sent"),
+    ],
+)
+def test_what_goes_wrong_in_a_job_is_told(work: Callable[[int], object], error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=told):
+        list(in_processes(work, [9], 2))
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_is_told_of() -> None:
-    with pytest.raises(WorkersDied, match="is memory short"):
-        list(in_processes(os._exit, [9], 2))
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_who_stops_asking_waits_for_few_jobs() -> None:
+def test_who_stops_asking_waits_for_no_job() -> None:
     taken: list[int] = []
 
     def jobs() -> Iterator[int]:
@@ -64,3 +93,81 @@ def test_who_stops_asking_waits_for_few_jobs() -> None:
     next(results)
     results.close()  # type: ignore[attr-defined]
     assert len(taken) < 10
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.slow
+def test_the_payload_of_a_process_that_dies_is_given_to_another_so_many_times(tmp_path: Path) -> None:
+    told: list[str] = []
+    payloads = [partial(counted, tmp_path, name, 5, deaths) for name, deaths in (("a", 1), ("b", 0))]
+    found = Supervisor(2, replacements=1, tell=told.append).results(payloads)
+    assert dict(found) == {0: "a", 1: "b"}
+    assert len(list(tmp_path.glob("?/*"))) == 10
+    assert len(told) == 1
+    assert "exit code 9" in told[0]
+    with pytest.raises(WorkersDied, match="died 2 times, the last with exit code 9"):
+        list(Supervisor(2, replacements=1, tell=told.append).results([partial(counted, tmp_path, "c", 5, 5)]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ended", [0, 1])
+def test_a_wish_to_stop_is_heard_between_two_steps(tmp_path: Path, ended: int) -> None:
+    seen: set[int] = set()
+    names = [("a", ENDLESS), ("b", ENDLESS), ("c", 1)][:: -1 if ended else 1]
+    payloads = [partial(counted, tmp_path, name, steps, 0) for name, steps in names]
+    supervisor = Supervisor(2, asked=lambda: len(seen) > 2 * ended, step=lambda number, *_: seen.add(number))
+    with pytest.raises(Stopped):
+        list(supervisor.results(payloads))
+    assert 0 < len(list(tmp_path.glob("a/*"))) < ENDLESS
+    assert (tmp_path / "c" / "0").exists() == bool(ended)
+    assert not multiprocessing.active_children()
+
+
+def test_without_processes_the_same_is_done_and_stopped_here(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    supervisor = Supervisor(
+        1, asked=lambda: seen[-1:] == [(1, 2)], step=lambda number, step, _: seen.append((number, step))
+    )
+    payloads = [partial(counted, tmp_path, name, 5, 0) for name in "ab"]
+    with pytest.raises(Stopped):
+        list(supervisor.results_here(payloads))
+    assert seen == [(0, step) for step in range(5)] + [(1, step) for step in range(3)]
+
+
+LAUNCH = """
+import os, time
+from pathlib import Path
+from formwright.study.processes import Supervisor
+
+class Mine:  # of the script alone, which is no module that a worker could import, and has no guard
+    def __call__(self, link):
+        Path(f"{os.getpid()}.worker").touch()
+        time.sleep(600)
+
+list(Supervisor(2).results([Mine(), Mine()]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_processes_do_what_a_script_defines_and_do_not_outlive_their_launcher(tmp_path: Path) -> None:
+    (tmp_path / "launch.py").write_text(LAUNCH, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(Path(formwright.__file__).parents[1])}
+    with subprocess.Popen([sys.executable, "launch.py"], env=environment, cwd=tmp_path) as launcher:
+        while len(workers := [int(path.stem) for path in tmp_path.glob("*.worker")]) < 2:
+            assert launcher.poll() is None
+            time.sleep(0.05)
+        launcher.kill()
+        launcher.wait()
+    deadline = time.monotonic() + 10
+    while any(map(_is_alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(_is_alive, workers))
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return state.rpartition(")")[2].split()[0] != "Z"

@@ -18,12 +18,9 @@ def request(parent: int | None = None) -> Request:
     return Request(SPACE.card(design), Budget(9), parent, design)
 
 
-def test_a_request_survives_the_log() -> None:
+def test_a_request_survives_the_log_with_or_without_a_design() -> None:
     found = read_asked(json.loads(json.dumps(asked_data(request(2), SPACE, 17))), SPACE)
     assert (found.request, found.seen) == (request(2), 17)
-
-
-def test_a_request_without_a_design_survives_the_log() -> None:
     own = Request(request().card)
     assert read_asked(json.loads(json.dumps(asked_data(own, SPACE, 0))), SPACE).request == own
 

@@ -68,11 +68,8 @@ def test_it_is_told_how_soon_one_of_the_best_was_found() -> None:
     assert rarely["a"]["top"]["evaluations"] is None
 
 
-def test_nothing_has_the_worst_score() -> None:
+def test_standings_are_plain_data_and_nothing_has_the_worst_score() -> None:
     found = standings(BENCHMARK, [Replay("a", 0, (NOTHING, BEST), 0.0)])["a"]
     assert found["curve"] == [SCORES[WORST], SCORES[BEST]]
-
-
-def test_standings_are_plain_data() -> None:
     found = standings(BENCHMARK, [Replay("a", 0, (WORST, BEST), 0.5)])
     assert json.loads(json.dumps(found, allow_nan=False)) == found

@@ -88,10 +88,16 @@ def test_whatever_comes_first_ends_a_study() -> None:
     assert reason({"failed": 9}, trials=9, failures=1) is None  # those of earlier runs are forgiven
 
 
-def test_patience_ends_a_study_that_hardly_gets_better() -> None:
+def test_what_counts_as_progress() -> None:
     slow, ledger = scored(0.5, 0.501, 0.502), Ledger(3, 0, 0, Spent(), 0.0)
     assert Stop(patience=2).reason(slow, ledger, ACCURACY) is None
     assert Stop(patience=2, tolerance=0.01).reason(slow, ledger, ACCURACY) == "no better design in 2 trials"
+    short = [finished(number, {"accuracy": 0.9}, 3) for number in range(3)]
+    assert since_progress(History(tuple(short)), ACCURACY) == 2
+    longer = [finished(3 + number, {"accuracy": value}, 9) for number, value in enumerate((0.5, 0.6, 0.55))]
+    assert since_progress(History((*short, *longer)), ACCURACY) == 1
+    past = History((Trial(0, finished(0, {}).request),))
+    assert Stop(trials=1).reason(past, ledger_of(past), ACCURACY) == "1 trials"
 
 
 def test_every_limit_that_is_reached_is_named() -> None:
@@ -99,18 +105,6 @@ def test_every_limit_that_is_reached_is_named() -> None:
     assert Stop(3, 2.5, 50, 2).reached(past, told, ACCURACY) == ("trials", "seconds", "steps", "patience")
     assert Stop(4, 2.5, 51, 2).reached(past, told, ACCURACY) == ("seconds", "patience")
     assert Stop(4, 2.6, 51, 3).reached(past, told, ACCURACY) == ()
-
-
-def test_progress_is_that_of_the_longest_trials() -> None:
-    short = [finished(number, {"accuracy": 0.9}, 3) for number in range(3)]
-    assert since_progress(History(tuple(short)), ACCURACY) == 2
-    longer = [finished(3 + number, {"accuracy": value}, 9) for number, value in enumerate((0.5, 0.6, 0.55))]
-    assert since_progress(History((*short, *longer)), ACCURACY) == 1
-
-
-def test_pending_trials_count_as_trials() -> None:
-    past = History((Trial(0, finished(0, {}).request),))
-    assert Stop(trials=1).reason(past, ledger_of(past), ACCURACY) == "1 trials"
 
 
 @pytest.mark.parametrize(

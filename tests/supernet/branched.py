@@ -8,8 +8,7 @@ from formwright.arch.ops import LightweightConvolution, OpGraph
 from formwright.arch.primitives import Term
 from formwright.core.rng import derive
 from formwright.space.zoo.autobert_zero import STANDARD_ATTENTION, autobert_zero
-from formwright.supernet.branch_store import Store, fresh
-from formwright.supernet.branches import Branches
+from formwright.supernet.branches import Branches, BranchStore, fresh
 
 SPACE = autobert_zero("tiny-zero", 2, 2, 8, largest=5, kernels=(3, 5, 7), vocabulary=32)
 QKV = STANDARD_ATTENTION
@@ -27,7 +26,7 @@ def random_cards(number: int, seed: int = 0) -> list[Card]:
     return [SPACE.card(SPACE.sample(derive(seed, "branched", index))) for index in range(number)]
 
 
-def store(largest: int = 9) -> Store:
+def store(largest: int = 9) -> BranchStore:
     return fresh(Branches.of(card(QK, 3), largest), seed=0)
 
 
@@ -36,7 +35,7 @@ def changed(weights: dict[str, Tensor], by: float = 1.0) -> dict[str, Tensor]:
     return {name: tensor + by for name, tensor in weights.items()}
 
 
-def same(one: Store, other: Store) -> bool:
+def same(one: BranchStore, other: BranchStore) -> bool:
     """Tell whether two stores hold the same bytes."""
     if one.tensors.keys() != other.tensors.keys() or one.version != other.version:
         return False

@@ -10,7 +10,7 @@ from formwright.nn.settings import Settings
 from formwright.nn.transformer import Transformer
 from formwright.space.zoo.chains import Menu, boundaries, scaled
 from formwright.supernet.bases import Basis, fit_bases
-from formwright.train.batch import Batch
+from formwright.train.streams import Batch
 
 WIDTH, WORDS = 16, 40
 CARD = Card(
@@ -22,7 +22,6 @@ ENDS = boundaries(2, MENU.blocks)
 
 def teacher(card: Card = CARD) -> Transformer:
     model = build(card, Settings(dropout=0.0), seed=1, spread="width")
-    assert isinstance(model, Transformer)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "embedding" in name and parameter.ndim > 1:

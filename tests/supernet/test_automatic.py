@@ -3,13 +3,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.supernet.small import CHANNELS, HEADS, LAYERS, card
-from tests.supernet.test_reorder import random_importance
+from tests.supernet.test_importance import random_importance
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block
 from formwright.core.errors import IllegalInput
 from formwright.cost import macs, params
-from formwright.supernet.automatic import Met, Thresholds, Widths, automatic, sub_network, targets_between
+from formwright.supernet.automatic import BudgetMatch, Thresholds, Widths, automatic, sub_network, targets_between
 from formwright.supernet.importance import Importance, uniform
 
 FULL = ((HEADS, CHANNELS),) * LAYERS
@@ -23,24 +23,18 @@ def thresholds(seed: int = 0, multiple: int = 4) -> Thresholds:
     return Thresholds(card(), random_importance(seed), cost, multiple)
 
 
-def test_keeping_everything_is_the_model_itself() -> None:
+def test_keeping_everything_or_nothing() -> None:
     everything = (HEADS + CHANNELS) * LAYERS
     assert thresholds().widths(everything) == FULL
     assert sub_network(card(), FULL) == card()
-
-
-def test_keeping_nothing_leaves_every_part_out() -> None:
     assert thresholds().widths(0) == ((0, 0),) * LAYERS
 
 
-def test_the_parts_that_stay_are_the_most_important_ones() -> None:
+def test_the_most_important_parts_stay_rounded_up_to_what_is_fast() -> None:
     heads, channels = [np.array([3.0, 1, 2, 0]), np.zeros(CHANNELS) - 1]
     found = Thresholds(card(), Importance((heads, channels) * LAYERS), cost, 4)
     assert found.widths(3) == ((1, 0),) * LAYERS
     assert found.widths(6) == ((2, 0),) * LAYERS
-
-
-def test_channels_are_rounded_up_to_what_is_fast() -> None:
     for kept in range(0, 80, 7):
         for _, channels in thresholds(multiple=8).widths(kept):
             assert channels % 8 == 0
@@ -57,16 +51,13 @@ def test_no_other_threshold_comes_nearer(seed: int, share: float) -> None:
     assert met.cost == cost(sub_network(card(), met.widths))
 
 
-def test_it_says_how_close_it_came() -> None:
-    assert Met(50.0, 55.0, FULL).off == pytest.approx(0.1)
-    assert Met(50.0, 40.0, FULL).off == pytest.approx(-0.2)
+def test_it_says_how_close_it_came_and_equal_scores_stay_together() -> None:
+    assert BudgetMatch(50.0, 55.0, FULL).off == pytest.approx(0.1)
+    assert BudgetMatch(50.0, 40.0, FULL).off == pytest.approx(-0.2)
     met = thresholds().nearest(2 * cost(card()))
     assert met.off == -0.5  # nothing is larger than the model
     with pytest.raises(IllegalInput, match="above 0, not 0"):
         thresholds().nearest(0.0)
-
-
-def test_equal_scores_stay_or_go_together() -> None:
     found = Thresholds(card(), uniform(card()), cost)
     met = found.nearest(0.5 * cost(card()))
     assert met.widths in (FULL, ((0, 0),) * LAYERS)
@@ -124,7 +115,6 @@ def test_hidden_sizes_stand_beside_what_was_found(whole: bool, sizes: set[int]) 
 
 def widths_of(one: Card) -> Widths:
     """List heads and channels of each layer."""
-    assert one.encoder is not None
     blocks = [layer for layer in one.encoder.layers if isinstance(layer, Block)]
     return tuple((getattr(block.mixer, "heads", 0), sum(block.feed_forward)) for block in blocks)
 

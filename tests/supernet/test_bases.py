@@ -2,11 +2,10 @@
 
 import pytest
 import torch
-from tests.supernet.lessons import ENDS, MENU, WIDTH, bases, batch, teacher
+from tests.supernet.lessons import CARD, ENDS, MENU, WIDTH, bases, batch, teacher
 from torch.nn import functional as F
 
-from formwright.supernet.bases import from_tensors, to_tensors
-from formwright.supernet.teacher_states import states
+from formwright.supernet.bases import from_tensors, states, to_tensors
 
 NARROW = [width for width in MENU.sizes if width < WIDTH]
 
@@ -37,7 +36,6 @@ def test_axes_are_those_of_all_boundaries_together() -> None:
 
 def test_a_boundary_of_large_vectors_does_not_decide_the_axes() -> None:
     model, louder = teacher(), teacher()
-    assert louder.encoder is not None
     norm = louder.encoder.layers[-1].feed_forward_norm
     with torch.no_grad():
         norm.weight.mul_(100)
@@ -71,17 +69,39 @@ def test_wider_students_lose_less_and_the_teachers_width_nothing() -> None:
         assert 0 < lost[0] < basis.variance
 
 
-def test_a_student_sees_vectors_of_spread_one() -> None:
+def test_bases_give_spread_one_and_are_read_as_they_were_written() -> None:
     model = teacher()
     basis = bases(model)[-1]
     seen = torch.cat([basis.narrow(NARROW[0])(states(model, batch(seed), (2,)).real(0)) for seed in range(20)])
     torch.testing.assert_close(seen.mean(0), torch.zeros(NARROW[0]), atol=0.02, rtol=0)
     torch.testing.assert_close(seen.var(0), torch.ones(NARROW[0]), atol=0.05, rtol=0)
-
-
-def test_bases_are_read_as_they_were_written() -> None:
     found = bases(teacher())
     again = from_tensors(to_tensors(found))
     assert len(again) == len(found)
     assert all(torch.equal(one.axes, other.axes) for one, other in zip(found, again, strict=True))
     assert [one.variance for one in found] == [other.variance for other in again]
+
+
+def test_states_are_those_of_the_whole_model() -> None:
+    model, shown = teacher(), batch()
+    found = states(model, shown, (0, 1, 2))
+    whole = model(shown.inputs, shown.mask, shown.types).layers
+    torch.testing.assert_close(found.hidden[1], whole[0])
+    torch.testing.assert_close(found.hidden[2], whole[1])
+    assert found.hidden[0].shape == (*shown.inputs.shape, CARD.output_width)
+    assert not found.hidden[2].requires_grad
+
+
+def test_only_real_tokens_count() -> None:
+    model, shown = teacher(), batch()
+    found = states(model, shown, (0, 2))
+    assert shown.mask is not None
+    wrong = found.hidden[1].clone()
+    wrong[~shown.mask] += 100
+    assert float(found.distance(wrong, 1)) == 0.0
+    assert len(found.real(1)) == int(shown.mask.sum())
+    assert float(found.distance(found.hidden[1] + 2, 1)) == 4.0
+    shown = batch(padded=False)
+    found = states(teacher(), shown, (1,))
+    assert len(found.real(0)) == shown.inputs.numel()
+    assert float(found.distance(found.hidden[0] - 1, 0)) == 1.0

@@ -1,12 +1,41 @@
 import numpy as np
 import pytest
 import torch
-from tests.supernet.small import BERT, CHANNELS, HEADS, LAYERS, SPANS, SPEC, VIT, card, inputs_of, model, sentences
+from tests.supernet.small import (
+    BERT,
+    CASES,
+    CHANNELS,
+    HEADS,
+    LAYERS,
+    SPANS,
+    SPEC,
+    VIT,
+    card,
+    inputs_of,
+    model,
+    sentences,
+)
 from torch.nn import functional as F
 
-from formwright.supernet.importance import Importance, Watched, _exact, balanced, first_order, magnitude, uniform
-from formwright.train.batch import Batch
+from formwright.arch.card import Card
+from formwright.core.errors import IllegalInput
+from formwright.core.rng import derive
+from formwright.nn.build import skeleton
+from formwright.nn.inherit import extract, inherit, run
+from formwright.supernet.automatic import sub_network
+from formwright.supernet.groups import groups
+from formwright.supernet.importance import (
+    Importance,
+    ImportanceTracker,
+    _exact,
+    balanced,
+    first_order,
+    magnitude,
+    reordered,
+    uniform,
+)
 from formwright.train.losses import loss_of
+from formwright.train.streams import Batch
 
 
 def loss(trained: torch.nn.Module, seed: int) -> torch.Tensor:
@@ -16,7 +45,7 @@ def loss(trained: torch.nn.Module, seed: int) -> torch.Tensor:
 
 def test_the_score_of_a_part_is_the_mean_movement_of_its_weights() -> None:
     trained = model()
-    watched = Watched(trained)
+    watched = ImportanceTracker(trained)
     for seed in range(3):
         loss(watched, seed).backward()
     other = model()
@@ -92,7 +121,7 @@ def test_the_hidden_size_is_scored_by_all_that_reads_and_writes_it() -> None:
     names |= {f"encoder.embedding.{name}": 1 for name in ("tokens.weight", "positions.table", "types.weight")}
     names |= {"pooler.weight": 1}
     trained = model(of=BERT)
-    watched = Watched(trained, hidden=True)
+    watched = ImportanceTracker(trained, hidden=True)
     loss(watched, 0).backward()
     weights = dict(trained.named_parameters())
     moves = {name: -(weight.grad * weight.detach()).double() for name, weight in weights.items()}
@@ -108,7 +137,7 @@ def test_the_hidden_size_is_scored_by_all_that_reads_and_writes_it() -> None:
 
 
 def test_scores_of_the_hidden_size_change_no_others() -> None:
-    plain, more = Watched(model()), Watched(model(), hidden=True)
+    plain, more = ImportanceTracker(model()), ImportanceTracker(model(), hidden=True)
     for watched in (plain, more):
         loss(watched, 0).backward()
     assert plain.importance().hidden is None
@@ -120,10 +149,9 @@ def test_scores_of_the_hidden_size_change_no_others() -> None:
 def test_only_a_pooler_that_is_read_has_scores() -> None:
     for one, spec, wanted in ((BERT, SPEC, True), (BERT, SPANS, False), (VIT, SPEC, False)):
         trained = model(of=one, spec=spec)
-        watched = Watched(trained, hidden=True)
+        watched = ImportanceTracker(trained, hidden=True)
         watched(*inputs_of(one)).sum().backward()
         for found in (watched.importance(), magnitude(dict(trained.named_parameters()), one, spec)):
-            assert found.hidden is not None
             assert found.hidden.shape == (16,)
             assert (found.pooled is not None) == wanted
 
@@ -131,19 +159,16 @@ def test_only_a_pooler_that_is_read_has_scores() -> None:
 @pytest.mark.parametrize("hidden", [False, True])
 def test_watching_changes_no_gradient(hidden: bool) -> None:
     one, two = model(), model()
-    loss(Watched(one, hidden), 0).backward()
+    loss(ImportanceTracker(one, hidden), 0).backward()
     loss(two, 0).backward()
     for mine, theirs in zip(one.parameters(), two.parameters(), strict=True):
         assert (mine.grad is None) == (theirs.grad is None)
         assert mine.grad is None or torch.equal(mine.grad, theirs.grad)
 
 
-def test_every_group_has_a_score_for_every_member() -> None:
+def test_magnitude_is_the_mean_size_of_the_weights_for_every_member() -> None:
     for found in (magnitude(dict(model().named_parameters()), card()), uniform(card())):
         assert [len(scores) for scores in found.scores] == [HEADS, CHANNELS] * LAYERS
-
-
-def test_magnitude_is_the_mean_size_of_the_weights() -> None:
     weights = dict(model().named_parameters())
     channels = magnitude(weights, card()).scores[1]
     first, second = (weights[f"transformer.encoder.layers.0.feed_forward.maps.{one}.weight"] for one in (0, 1))
@@ -161,12 +186,111 @@ def test_orders_fall_and_equal_scores_stay_as_they_stand() -> None:
 def test_scores_are_summed_up_on_the_device_of_the_weights() -> None:
     """Seen with the device that computes nothing, which no number can come to from another."""
     trained = model().to("meta")
-    watched = Watched(trained, hidden=True)
+    watched = ImportanceTracker(trained, hidden=True)
     tokens, mask = (one.to("meta") for one in sentences())
     watched(tokens, mask).sum().backward()
     assert {buffer.device.type for name, buffer in watched.named_buffers() if name.startswith("scores_")} == {"meta"}
-
-
-def test_apples_devices_sum_up_what_they_can() -> None:
     assert _exact(torch.device("mps")) == torch.float32
     assert _exact(torch.device("cuda")) == _exact(torch.device("cpu")) == torch.float64
+
+
+def random_importance(seed: int, of: Card | None = None, hidden: bool = False) -> Importance:
+    rng = derive(seed, "importance")
+    scores = tuple(rng.normal(size=group.members) for group in groups(of or card()))
+    return Importance(scores, *(rng.normal(size=(2, 16)) if hidden else ()))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_function_stays_what_it_was(seed: int) -> None:
+    whole = model(seed)
+    weights = dict(whole.named_parameters())
+    moved = reordered(weights, card(), random_importance(seed))
+    assert any(not torch.equal(moved[name], weights[name]) for name in weights)
+    tokens, mask = sentences(8, seed)
+    before = whole(tokens, mask)
+    whole.load_state_dict(moved)
+    assert torch.allclose(whole(tokens, mask), before, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_function_stays_with_the_hidden_size_in_another_order(case: str) -> None:
+    one, spec = CASES[case]
+    whole, inputs = model(1, of=one, spec=spec), inputs_of(one)
+    before, weights = whole(*inputs), dict(whole.named_parameters())
+    moved = reordered(weights, one, random_importance(2, one, hidden=True), spec)
+    follow = {name for name in weights if not torch.equal(moved[name], weights[name])}
+    assert "transformer.encoder.layers.1.mixer_norm.weight" in follow
+    whole.load_state_dict(moved)
+    assert torch.allclose(whole(*inputs), before, atol=1e-5)
+
+
+def test_parts_without_scores_stay_as_they_stand() -> None:
+    weights = dict(model(of=BERT).named_parameters())
+    found = random_importance(3, BERT)
+    plain, moved = reordered(weights, BERT, found), reordered(weights, BERT, found, SPEC)
+    assert all(torch.equal(plain[name], moved[name]) for name in weights)
+    assert torch.equal(
+        plain["transformer.encoder.embedding.tokens.weight"], weights["transformer.encoder.embedding.tokens.weight"]
+    )
+    weights = dict(model(of=BERT).named_parameters())
+    scores = random_importance(3, BERT, hidden=True)
+    moved = reordered(weights, BERT, Importance(scores.scores, scores.hidden), SPEC)
+    assert torch.equal(moved["head.output.weight"], weights["head.output.weight"])
+    assert not torch.equal(moved["transformer.pooler.weight"], weights["transformer.pooler.weight"])
+    weights = dict(model(of=BERT).named_parameters())
+    with pytest.raises(IllegalInput, match="say which head the weights carry"):
+        reordered(weights, BERT, random_importance(0, BERT, hidden=True))
+
+
+def test_the_leading_parts_are_the_most_important_ones() -> None:
+    weights = dict(model(of=BERT).named_parameters())
+    moved = reordered(weights, BERT, magnitude(weights, BERT, SPEC), SPEC)
+    found = magnitude(moved, BERT, SPEC)
+    for scores in (*found.scores, found.hidden, found.pooled):
+        assert scores is not None
+        assert np.all(np.diff(scores) <= 1e-7)
+        assert scores[0] > scores[-1]
+    weights = dict(model().named_parameters())
+    moved = reordered(weights, card(), magnitude(weights, card()))
+    for scores in magnitude(moved, card()).scores:
+        assert np.all(np.diff(scores) <= 1e-7)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_smaller_hidden_size_is_read_out_of_the_whole(case: str) -> None:
+    one, spec = CASES[case]
+    whole, inputs = model(1, of=one, spec=spec), inputs_of(one)
+    moved = reordered(dict(whole.named_parameters()), one, random_importance(2, one, hidden=True), spec)
+    small = sub_network(one, ((2, 12), (4, 24)), 10)
+    views = inherit(moved, one, small, head=spec)
+    assert views.missing == ()
+    found = run(skeleton(small, whole.transformer.settings, spec).eval(), views, *inputs)
+    own = extract(views, small, whole.transformer.settings, spec).eval()
+    assert torch.allclose(own(*inputs), found, atol=1e-6)
+    assert torch.isfinite(found).all()
+    assert own.transformer(*inputs).hidden.shape[-1] == 10
+    memory = {weight.untyped_storage().data_ptr() for weight in moved.values()}
+    assert all(view.untyped_storage().data_ptr() in memory for view in views.weights.values())
+
+
+def test_what_is_left_out_last_costs_least() -> None:
+    """Parts that do nothing come last, so that a sub-network without them is the model itself."""
+    whole = model()
+    weights = {name: weight.detach().clone() for name, weight in whole.named_parameters()}
+    scores = []
+    for group in groups(card()):
+        idle = derive(group.layer, group.kind).permutation(group.members)[: group.members // 2]
+        piece = group.weights[1]  # what reads the part
+        piece.apart(weights[piece.name])  # shape check
+        mask = torch.ones(group.members)
+        mask[idle] = 0
+        spread = mask.repeat_interleave(piece.size)
+        weights[piece.name] = weights[piece.name] * spread  # along the last axis
+        scores.append(mask.numpy().astype(float))
+    whole.load_state_dict(weights)
+    moved = reordered(weights, card(), Importance(tuple(scores)))
+    small = sub_network(card(), ((2, 12),) * 3)
+    tokens, sight = sentences()
+    views = inherit(moved, card(), small, head=SPEC)
+    found = run(skeleton(small, whole.transformer.settings, SPEC).eval(), views, tokens, sight)
+    assert torch.allclose(found, whole(tokens, sight), atol=1e-5)

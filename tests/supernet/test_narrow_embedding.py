@@ -10,14 +10,13 @@ from formwright.arch.ops import Attention
 from formwright.supernet.bases import fit_bases
 from formwright.supernet.blockwise import real_tokens
 from formwright.supernet.narrow_embedding import fit_embedding
-from formwright.train.batch import Batch
+from formwright.train.streams import Batch
 
 
 def test_the_teachers_own_width_is_the_teachers_own_embedding() -> None:
     model = teacher()
     found = fit_embedding(model, fit_bases(model, batches(10), ENDS)[0], WIDTH, batches(10), batches(2))
     assert found.loss == 0.0
-    assert model.encoder is not None
     own = model.encoder.embedding.state_dict()
     assert all(torch.equal(own[name], tensor) for name, tensor in found.weights.items())
 

@@ -5,23 +5,25 @@ import torch
 from tests.supernet.small import BERT, SPEC, VIT, card, inputs_of, model, sentences
 
 from formwright.arch.card import Card
-from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.space.zoo.elastic import elastic
 from formwright.supernet.automatic import sub_network
-from formwright.supernet.hidden import stream_groups
-from formwright.supernet.network import SuperNetwork, sandwich_loss
-from formwright.supernet.sandwich import Sandwich
-from formwright.train.batch import Batch
+from formwright.supernet.groups import stream_groups
+from formwright.supernet.hull import Hull
+from formwright.supernet.importance import uniform
+from formwright.supernet.lessons import Distil, Labels
+from formwright.supernet.network import Following, SuperNetwork, begun_with
+from formwright.supernet.rules import Draw, Sandwich
 from formwright.train.distil import Answers, Mix, distilled
+from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.loop import Saving, scores_of, train
-from formwright.train.recipe import Recipe
+from formwright.train.streams import Batch
 
 SMALLEST = sub_network(card(), ((1, 8),) * 3)
 
 
-def sandwich(between: int = 1) -> Sandwich:
-    return Sandwich(elastic(card(), (1, 2, 4), (8, 16, 24)), card(), SMALLEST, between)
+def sandwich(between: int = 1) -> Draw:
+    return Sandwich(between).bind(Hull(elastic(card(), (1, 2, 4), (8, 16, 24)), card(), SMALLEST), 1)
 
 
 class Rows:
@@ -33,7 +35,7 @@ class Rows:
 
 
 def network(between: int = 1) -> SuperNetwork:
-    return SuperNetwork(model(1), model(2), sandwich(between))
+    return SuperNetwork(model(1), sandwich(between), model(2))
 
 
 def trained(
@@ -41,22 +43,9 @@ def trained(
 ) -> tuple[SuperNetwork, list[float]]:
     one = network()
     saving = None if folder is None else Saving(folder, 1)
-    recipe = Recipe(steps, 8, rate, decay="cosine")
-    losses = train(one, Rows(), sandwich_loss("sequence-classification", Mix()), recipe, saving, until=until)
+    recipe = Hyperparameters(steps, 8, rate, decay="cosine")
+    losses = train(one, Rows(), Distil(0.5).bind("sequence-classification"), recipe, saving, until=until)
     return one, losses
-
-
-def test_a_step_trains_both_ends_and_some_between() -> None:
-    cards = sandwich(3).cards(derive(0))
-    assert cards[0] == card()
-    assert cards[-1] == SMALLEST
-    assert len(cards) == 5
-    assert len({one.digest for one in sandwich(20).cards(derive(1))}) > 10
-
-
-def test_fewer_than_no_sub_network_between_the_ends_is_refused() -> None:
-    with pytest.raises(IllegalInput, match="not -1"):
-        sandwich(-1)
 
 
 def test_the_largest_sub_network_is_the_model() -> None:
@@ -68,7 +57,7 @@ def test_the_largest_sub_network_is_the_model() -> None:
 def test_an_extracted_model_says_what_its_sub_network_says() -> None:
     one = network().eval()
     tokens, mask = sentences()
-    for small in sandwich(5).cards(derive(3)):
+    for small in sandwich(5)(derive(3), 0):
         found = one.extracted(small)
         assert torch.allclose(found(tokens, mask), one.answer(small, tokens, mask), atol=1e-6)
         memory = {weight.data_ptr() for weight in one.parameters()}
@@ -76,7 +65,7 @@ def test_an_extracted_model_says_what_its_sub_network_says() -> None:
 
 
 def test_sub_networks_drop_out_while_they_are_trained_and_only_then() -> None:
-    one = SuperNetwork(model(1, dropout=0.5), model(2), sandwich())
+    one = SuperNetwork(model(1, dropout=0.5), sandwich(), model(2))
     inputs = sentences()
     for small in (card(), SMALLEST):
         trained = [one.train().answer(small, *inputs) for _ in range(2)]
@@ -84,22 +73,6 @@ def test_sub_networks_drop_out_while_they_are_trained_and_only_then() -> None:
         assert torch.equal(*judged)
         assert torch.allclose(judged[0], one.extracted(small)(*inputs), atol=1e-6)
         assert not torch.equal(*trained)
-
-
-def test_the_loss_of_a_step_is_the_mean_over_all_its_sub_networks() -> None:
-    one, rows = network(), Rows().batch(0)
-    answers = scores_of(one.train(), rows)
-    mix = Mix(labels=0.5, temperature=3.0)
-    each = [distilled("sequence-classification", mix)(said, rows) for said in answers]
-    found = sandwich_loss("sequence-classification", mix)(answers, rows)
-    assert len({float(loss.detach()) for loss in each}) == 3
-    assert float(found.detach()) == pytest.approx(sum(float(loss.detach()) for loss in each) / 3)
-
-
-def test_a_mix_that_weighs_hidden_states_is_refused_and_not_ignored() -> None:
-    loss = sandwich_loss("sequence-classification", Mix(hidden=0.5))
-    with pytest.raises(IllegalInput, match="hidden=0"):
-        train(network(), Rows(), loss, Recipe(1, 8))
 
 
 def test_gradients_of_the_smallest_reach_the_leading_weights_only() -> None:
@@ -111,37 +84,39 @@ def test_gradients_of_the_smallest_reach_the_leading_weights_only() -> None:
     assert gradient[8:].abs().sum() == 0
 
 
-def with_hidden(of: Card, between: int = 1) -> SuperNetwork:
-    smallest = sub_network(of, ((1, 8),) * 2, 6)
-    ends = Sandwich(elastic(of, (1, 4), (8, 24), hidden=(6, 10, 16)), of, smallest, between)
-    return SuperNetwork(model(1, of=of), model(2, of=of), ends)
+def smallest_of(of: Card) -> Card:
+    return sub_network(of, ((1, 8),) * 2, 6)
+
+
+def with_hidden(of: Card) -> tuple[SuperNetwork, Draw]:
+    draw = Sandwich(1).bind(Hull(elastic(of, (1, 4), (8, 24), hidden=(6, 10, 16)), of, smallest_of(of)), 1)
+    return SuperNetwork(model(1, of=of), draw, model(2, of=of)), draw
 
 
 @pytest.mark.parametrize("of", [BERT, VIT], ids=["bert", "vit"])
 def test_a_smaller_hidden_size_learns_in_the_leading_numbers_only(of: Card) -> None:
-    one = with_hidden(of)
-    one.answer(one.sandwich.smallest, *inputs_of(of)).sum().backward()
+    one, _ = with_hidden(of)
+    one.answer(smallest_of(of), *inputs_of(of)).sum().backward()
     scored = {
         (piece.name, piece.axis) for group in stream_groups(of, SPEC) for piece in (*group.weights, *group.biases)
     }
     weights = dict(one.model.named_parameters())
     for name, axis in scored:
         gradient = weights[name].grad
-        assert gradient is not None
         assert gradient.narrow(axis, 0, 6).abs().sum() > 0
         assert gradient.narrow(axis, 6, 10).abs().sum() == 0
 
 
 def test_sub_networks_of_all_hidden_sizes_are_trained() -> None:
-    one = with_hidden(BERT)
-    sizes = {small.output_width for step in range(9) for small in one.sandwich.cards(derive(step))[1:-1]}
+    one, draw = with_hidden(BERT)
+    sizes = {small.output_width for step in range(9) for small in draw(derive(step), 0)[1:-1]}
     assert sizes == {6, 10, 16}
     before = {name: weight.detach().clone() for name, weight in one.named_parameters()}
-    losses = train(one, Rows(), sandwich_loss("sequence-classification", Mix()), Recipe(3, 8, 3e-3))
+    losses = train(one, Rows(), Distil(0.5).bind("sequence-classification"), Hyperparameters(3, 8, 3e-3))
     assert len(losses) == 3
     assert all(not torch.equal(weight, before[name]) for name, weight in one.named_parameters())
-    for small in one.eval().sandwich.cards(derive(7)):
-        said = one.answer(small, *inputs_of(BERT))
+    for small in draw(derive(7), 0):
+        said = one.eval().answer(small, *inputs_of(BERT))
         assert torch.isfinite(said).all()
         assert torch.allclose(one.extracted(small)(*inputs_of(BERT)), said, atol=1e-6)
 
@@ -159,7 +134,7 @@ def test_the_teacher_stays_what_it_was_and_is_not_a_part_of_the_network() -> Non
 def test_all_sub_networks_learn() -> None:
     one, losses = trained(None, steps=120, rate=1e-2)
     assert sum(losses[-10:]) < 0.8 * sum(losses[:10])
-    rows, loss = Rows().batch(1000), distilled("sequence-classification", Mix())
+    rows, loss = Rows().batch(1000), distilled("sequence-classification", Mix(0.5, 0.5))
     for small in (card(), SMALLEST):
         wanted = one._teacher[0](rows.inputs, rows.mask)
         before, after = (
@@ -178,6 +153,34 @@ def test_a_run_that_was_interrupted_goes_on_bit_by_bit(tmp_path: Path) -> None:
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), again.parameters(), strict=True))
 
 
-def test_the_head_is_shared() -> None:
+def test_the_head_is_shared_and_labels_alone_will_do() -> None:
     assert network().views(SMALLEST).missing == ()
     assert SPEC.labels == 2
+    one = SuperNetwork(model(1), sandwich())
+    assert scores_of(one.train(), Rows().batch(0)).teacher is None
+    assert len(train(one, Rows(), Labels().bind("sequence-classification"), Hyperparameters(2, 8))) == 2
+
+
+def test_batches_tell_the_network_its_step() -> None:
+    seen = []
+
+    def draw(rng: object, step: int) -> list[Card]:
+        seen.append(step)
+        return [SMALLEST]
+
+    one = SuperNetwork(model(1), draw)
+    recipe = Hyperparameters(3, 8, accumulate=2)
+    train(one, Following(Rows(), one, recipe.accumulate), Labels().bind("sequence-classification"), recipe)
+    assert seen == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_network_begins_with_a_copy_of_its_teacher() -> None:
+    known = model(2)
+    inputs = sentences()
+    for importance in (None, uniform(card())):
+        start = begun_with(known, importance, whole_embedding=importance is not None)
+        assert torch.allclose(start(*inputs), known(*inputs), atol=1e-6)
+        frozen = {name for name, weight in start.named_parameters() if not weight.requires_grad}
+        assert all("embedding" in name for name in frozen)
+        assert bool(frozen) == (importance is not None)
+        assert all(weight.requires_grad for weight in known.parameters())

@@ -1,13 +1,14 @@
 """Questions about generated texts, and scores that point at their answers."""
 
+from typing import Any
+
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from formwright.tasks.rows import PlainText
-from formwright.tasks.spans import SpanRows
+from formwright.tasks.rows import PlainText, SpanRows
+from formwright.tasks.span_windows import Windows, answers_with_probability
 from formwright.tasks.tokeniser import train_wordpiece
-from formwright.tasks.windows import Windows
 
 WORDS = ("low", "lower", "lowest", "new", "newer", "wide", "Café", "(1066)", "x-ray", "日本")
 TOKENISER = train_wordpiece(PlainText((" ".join(WORDS), "lowest newest widest")), 80)
@@ -33,10 +34,14 @@ def _row(draw: st.DrawFn, longest: int) -> tuple[str, str, tuple[tuple[str, int]
 
 def pointing(windows: Windows, padding: int = 0) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
     """Score the tokens of the labels 1 and all others 0; what stands in the padding is best of all."""
-    assert windows.encoded.labels is not None
     columns = []
     for side in (0, 1):
         pairs = zip(windows.encoded.tokens.lengths, windows.encoded.labels[:, side], strict=True)
         scores = [(np.arange(length) == label).astype(np.float64) for length, label in pairs]
         columns.append([np.concatenate((row, np.full(padding, 9.0))) for row in scores])
     return columns[0], columns[1]
+
+
+def decode_spans(*arguments: Any, **options: Any) -> list[str]:
+    """Give the answers without their probabilities."""
+    return [text for text, _ in answers_with_probability(*arguments, **options)]

@@ -41,11 +41,6 @@ def test_an_interval_of_a_correlation_holds_the_truth_as_often_as_it_says() -> N
     assert 0.90 <= covered(0.6, drawn) <= 0.99
 
 
-def test_models_that_differ_in_no_row_have_no_difference_whatever_rows_are_drawn() -> None:
-    hits = np.random.default_rng(0).random(100) < 0.7
-    assert differences(right(hits), right(hits), derive(0, "bootstrap"))["accuracy"] == (0.0, 0.0)
-
-
 @pytest.mark.slow
 def test_a_paired_interval_holds_the_truth_and_is_narrower_than_an_unpaired_one() -> None:
     held, widths = [], []
@@ -65,33 +60,21 @@ def test_a_paired_interval_holds_the_truth_and_is_narrower_than_an_unpaired_one(
 def test_equal_models_are_told_apart_as_rarely_as_it_says() -> None:
     wrong = 0
     for turn in range(200):
-        rng = np.random.default_rng(turn)
-        one, other = rng.random((2, 200)) < 0.7
+        one, other = np.random.default_rng(turn).random((2, 200)) < 0.7
         low, high = differences(right(one), right(other), derive(0, "bootstrap"))["accuracy"]
         wrong += not low <= 0 <= high
     assert wrong <= 20  # 10 are expected
 
 
-def test_an_interval_is_that_of_the_normal_approximation_where_rows_are_many() -> None:
+def test_intervals_are_those_of_the_generator_and_of_many_rows() -> None:
     hits = np.random.default_rng(0).random(5000) < 0.8
     low, high = intervals(right(hits), derive(0, "bootstrap"))["accuracy"]
     wanted = stats.norm.interval(0.95, hits.mean(), np.sqrt(hits.mean() * (1 - hits.mean()) / 5000))
     assert (low, high) == pytest.approx(wanted, abs=0.002)
-
-
-def test_the_same_generator_gives_the_same_interval_whatever_else_was_drawn() -> None:
     hits = np.random.default_rng(0).random(100) < 0.8
     first = intervals(right(hits), derive(0, "bootstrap"))
     np.random.default_rng().random(5)
     assert intervals(right(hits), derive(0, "bootstrap")) == first
-
-
-def test_less_is_better_in_perplexity() -> None:
-    table = METRICS["perplexity"].by_row.table
-    weights = np.full(50, 7)
-    good, bad = (table(np.linspace(mean, mean + 1, 50), weights) for mean in (1.0, 2.0))
-    low, high = differences({"perplexity": good}, {"perplexity": bad}, derive(0, "x"))["perplexity"]
-    assert 0 < low <= high
 
 
 @pytest.mark.parametrize(("hits", "ends"), [(np.ones(60), (0.95, 1.0)), (np.zeros(60), (0.0, 0.05))])
@@ -100,14 +83,12 @@ def test_a_share_that_no_row_contradicts_is_not_certain(hits: np.ndarray, ends: 
 
 
 def test_only_answers_to_the_same_rows_are_compared() -> None:
+    hits = np.random.default_rng(0).random(100) < 0.7
+    assert differences(right(hits), right(hits), derive(0, "bootstrap"))["accuracy"] == (0.0, 0.0)
     with pytest.raises(IllegalInput):
         differences(right(np.ones(3)), right(np.ones(4)), derive(0))
-
-
-def test_one_row_of_204_tells_nothing_apart() -> None:
     one = np.arange(204) < 130
-    other = np.arange(204) < 129
-    low, high = differences(right(one), right(other), derive(0, "bootstrap"))["accuracy"]
+    low, high = differences(right(one), right(np.arange(204) < 129), derive(0, "bootstrap"))["accuracy"]
     assert low <= 0 <= high
     assert Difference(1 / 204, (low, high), overlap=True).outcome == "not told apart"
 
@@ -130,7 +111,12 @@ def test_an_outcome_needs_both_intervals_apart_and_a_difference(value, interval,
     assert Difference.from_json(json.loads(json.dumps(asdict(found)))) == found
 
 
-def test_intervals_that_touch_overlap() -> None:
+def test_less_is_better_in_perplexity_and_touching_intervals_overlap() -> None:
+    table = METRICS["perplexity"].by_row.table
+    weights = np.full(50, 7)
+    good, bad = (table(np.linspace(mean, mean + 1, 50), weights) for mean in (1.0, 2.0))
+    low, high = differences({"perplexity": good}, {"perplexity": bad}, derive(0, "x"))["perplexity"]
+    assert 0 < low <= high
     assert overlap((0.1, 0.3), (0.3, 0.5))
     assert overlap((0.3, 0.5), (0.1, 0.3))
     assert not overlap((0.1, 0.2), (0.3, 0.5))

@@ -5,8 +5,7 @@ import pytest
 from tests.tasks.fake_bleu import without_sacrebleu
 
 from formwright.core.errors import IllegalInput, MissingExtra
-from formwright.tasks import load_task
-from formwright.tasks.catalogue import catalogue
+from formwright.tasks import catalogue, load_task
 from formwright.tasks.metrics import metric
 from formwright.tasks.rows import PlainText, TranslationRows
 from formwright.tasks.test_split import open_test
@@ -51,9 +50,6 @@ def test_paragraphs_are_the_lines_that_are_not_empty(tmp_path: Path) -> None:
     task = load_task("wikitext-2", texts(tmp_path / "wikitext-2").parent)
     assert task.search_view().validation == PlainText(("= Heading =", "Words of valid ."))
     assert (task.kind, task.metrics) == ("causal-lm", ("perplexity",))
-
-
-def test_files_may_have_the_names_of_the_first_publication(tmp_path: Path) -> None:
     folder = texts(tmp_path)
     for split in ("train", "valid", "test"):
         (folder / f"{split}.txt").rename(folder / f"wiki.{split}.tokens")

@@ -2,11 +2,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
-from formwright.tasks.encode import Ragged, encode_rows, frame
+from formwright.tasks.encode import Encoded, Ragged, encode_rows, frame, padded_batch, padding_share, plan_batches
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.rows import ImageRows, PlainText, TextRows, TranslationRows
 from formwright.tasks.tokeniser import CLASS, SEPARATOR, train_wordpiece
@@ -19,29 +21,6 @@ def words(ids) -> list[str]:
     return [TOKENISER.vocabulary[index] for index in ids]
 
 
-def test_pairs_are_framed_and_their_types_tell_them_apart() -> None:
-    encoded = encode_rows(ROWS, TOKENISER, 16)
-    assert words(encoded.tokens[0]) == ["[CLS]", "one", "two", "[SEP]", "three", "[SEP]"]
-    assert encoded.types[0].tolist() == [0, 0, 0, 0, 1, 1]
-    assert encoded.labels is not None
-    assert encoded.labels.dtype == np.int64
-
-
-def test_single_sentences() -> None:
-    encoded = encode_rows(TextRows((("one two",),), (0.5,)), TOKENISER, 16)
-    assert words(encoded.tokens[0]) == ["[CLS]", "one", "two", "[SEP]"]
-    assert encoded.types[0].tolist() == [0] * 4
-    assert encoded.labels is not None
-    assert encoded.labels.dtype == np.float32
-
-
-def test_the_longer_sentence_is_cut_first() -> None:
-    rows = TextRows((("one two three four five six", "seven six"),), (0,))
-    encoded = encode_rows(rows, TOKENISER, 8)
-    assert words(encoded.tokens[0]) == ["[CLS]", "one", "two", "three", "[SEP]", "seven", "six", "[SEP]"]
-    assert encoded.types[0].tolist() == [0] * 5 + [1] * 3
-
-
 def test_plain_text_is_cut_into_pieces_and_none_is_lost() -> None:
     text = " ".join(["one", "two", "three", "four", "five"] * 5)
     encoded = encode_rows(PlainText((text, "six")), TOKENISER, 8)
@@ -51,9 +30,18 @@ def test_plain_text_is_cut_into_pieces_and_none_is_lost() -> None:
     assert encoded.labels is None
 
 
-def test_translations_have_targets() -> None:
+def test_sentences_and_pairs_are_framed_and_cut() -> None:
+    encoded = encode_rows(ROWS, TOKENISER, 16)
+    assert words(encoded.tokens[0]) == ["[CLS]", "one", "two", "[SEP]", "three", "[SEP]"]
+    assert (encoded.types[0].tolist(), encoded.labels.dtype) == ([0, 0, 0, 0, 1, 1], np.int64)
+    encoded = encode_rows(TextRows((("one two",),), (0.5,)), TOKENISER, 16)
+    assert words(encoded.tokens[0]) == ["[CLS]", "one", "two", "[SEP]"]
+    assert (encoded.types[0].tolist(), encoded.labels.dtype) == ([0] * 4, np.float32)
+    rows = TextRows((("one two three four five six", "seven six"),), (0,))
+    encoded = encode_rows(rows, TOKENISER, 8)
+    assert words(encoded.tokens[0]) == ["[CLS]", "one", "two", "three", "[SEP]", "seven", "six", "[SEP]"]
+    assert encoded.types[0].tolist() == [0] * 5 + [1] * 3
     encoded = encode_rows(TranslationRows(("one two",), ("three",)), TOKENISER, 8)
-    assert encoded.targets is not None
     assert words(encoded.targets[0]) == ["[CLS]", "three", "[SEP]"]
 
 
@@ -68,8 +56,7 @@ def test_what_cannot_be_encoded_is_refused() -> None:
 
 def test_ragged_rows_are_padded_on_the_right() -> None:
     ragged = Ragged.of([[7], [], [8, 9, 6]])
-    assert len(ragged) == 3
-    assert ragged.lengths.tolist() == [1, 0, 3]
+    assert (len(ragged), ragged.lengths.tolist()) == (3, [1, 0, 3])
     matrix, mask = ragged.padded(np.array([2, 0]))
     assert matrix.tolist() == [[8, 9, 6], [7, 0, 0]]
     assert mask.tolist() == [[True] * 3, [True, False, False]]
@@ -87,8 +74,7 @@ def test_a_loaded_tokenizer_frames_texts_as_training_does(texts: tuple[str, ...]
 @pytest.mark.parametrize("framing", ["berts", "none"])
 def test_rows_are_cut_as_the_library_cuts_them_by_default(framing: str, tmp_path: Path) -> None:
     # `tokenizer(a, b, truncation=True)` of transformers is the library's own truncation
-    trained = train_wordpiece(PlainText(("a b c d e f g h",)), 60).tokenizer
-    library = Tokenizer.from_str(trained.to_str())
+    library = Tokenizer.from_str(train_wordpiece(PlainText(("a b c d e f g h",)), 60).tokenizer.to_str())
     if framing == "none":
         library.post_processor = None
     library.save(str(tmp_path / "tokenizer.json"))
@@ -106,3 +92,57 @@ def test_rows_are_cut_as_the_library_cuts_them_by_default(framing: str, tmp_path
                 wanted = delivered.encode(*row)
                 assert encoded.tokens[place].tolist() == wanted.ids, (length, row)
                 assert encoded.types[place].tolist() == wanted.type_ids
+
+
+LENGTHS = derive(0, "lengths").integers(5, 40, size=1000)
+
+
+def encoded(lengths) -> Encoded:
+    tokens = Ragged.of([[row + 1] * int(length) for row, length in enumerate(lengths)])
+    return Encoded(tokens, Ragged(tokens.values * 0, tokens.offsets), np.arange(len(lengths)))
+
+
+@given(st.lists(st.integers(1, 30), max_size=70), st.integers(1, 20), st.booleans(), st.booleans())
+def test_every_row_comes_exactly_once(lengths, size, random, bucketed) -> None:
+    plan = plan_batches(np.array(lengths, np.int64), size, derive(1) if random else None, bucketed)
+    assert sorted(row for batch in plan for row in batch) == list(range(len(lengths)))
+    assert sum(len(batch) < size for batch in plan) <= 1
+
+
+def test_padding_is_that_of_the_masks_and_bucketing_saves_most() -> None:
+    plain = padding_share(LENGTHS, plan_batches(LENGTHS, 32, derive(0), bucketed=False))
+    bucketed = padding_share(LENGTHS, plan_batches(LENGTHS, 32, derive(0)))
+    assert plain > 0.35
+    assert bucketed < 0.1
+    rows = encoded(LENGTHS)
+    found = [padded_batch(rows, places) for places in plan_batches(LENGTHS, 32, derive(3))]
+    real, computed = sum(batch.mask.sum() for batch in found), sum(batch.mask.size for batch in found)
+    assert padding_share(LENGTHS, [batch.rows for batch in found]) == pytest.approx(1 - real / computed)
+
+
+def test_batches_come_in_random_order_by_the_generator_alone() -> None:
+    first, again, other = (plan_batches(LENGTHS, 32, derive(seed)) for seed in (0, 0, 1))
+    assert all((a == b).all() for a, b in zip(first, again, strict=True))
+    assert any(len(a) != len(b) or (a != b).any() for a, b in zip(first, other, strict=True))
+    longest = [int(LENGTHS[rows].max()) for rows in plan_batches(LENGTHS, 32, derive(0))]
+    assert longest != sorted(longest)
+
+
+def test_batches_hold_their_rows_padded_by_the_right_token() -> None:
+    batch = padded_batch(encoded([2, 1, 3]), np.array([2, 0]))
+    assert batch.tokens.tolist() == [[3, 3, 3], [1, 1, 0]]
+    assert batch.mask.tolist() == [[True] * 3, [True, True, False]]
+    assert batch.labels.tolist() == [2, 0]
+    rows = TranslationRows(("a", "b a"), ("b a b", "a"))
+    batch = padded_batch(encode_rows(rows, train_wordpiece(rows), 8), np.arange(2))
+    assert batch.targets.shape == batch.targets_mask.shape == (2, 5)
+    ragged = Ragged.of([[7, 8], [9]])
+    batch = padded_batch(Encoded(ragged, ragged, targets=ragged, pad=4), np.array([0, 1]))
+    assert (batch.tokens.tolist(), batch.targets.tolist()) == ([[7, 8], [9, 4]], [[7, 8], [9, 4]])
+    assert batch.types.tolist() == [[7, 8], [9, 0]]
+
+
+def test_plans_without_rows() -> None:
+    with pytest.raises(IllegalInput, match="at least one row"):
+        plan_batches(LENGTHS, 0)
+    assert padding_share(np.array([], np.int64), plan_batches(np.array([], np.int64), 4)) == 0.0

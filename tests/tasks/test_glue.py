@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from formwright.core.errors import IllegalInput
-from formwright.tasks.glue import glue_task
-from formwright.tasks.glue_specs import GLUE
+from formwright.tasks.glue import GLUE, glue_task
 from formwright.tasks.metrics import METRICS
 from formwright.tasks.test_split import open_test
 
@@ -128,19 +127,13 @@ def test_parts_of_the_training_set_will_do_and_are_named(write: Write) -> None:
         glue_task("qqp", folder, official_dev=True)
 
 
-def test_official_files_go_before_parts_of_them(write: Write) -> None:
+def test_files_that_glue_prefers_or_leaves_out(write: Write) -> None:
     folder = write("sst2")
     (folder / "train_subset.tsv").write_text("nonsense")
     assert len(glue_task("sst2", folder).search_view().train) == 12
-
-
-def test_rows_of_qqp_that_are_torn_apart_are_left_out(write: Write) -> None:
     task = glue_task("qqp", write("qqp", train=lines("qqp", 200) + "\r\n7\t1\t2\thow do I"))
     assert len(task.search_view().train) == 200
     assert task.division.endswith("; broken rows left out: 1")
-
-
-def test_a_task_travels_and_reads_when_it_is_asked(write: Write) -> None:
     folder = write("rte")
     task = pickle.loads(pickle.dumps(glue_task("rte", folder)))
     (folder / "train.tsv").write_text(lines("rte", 5))

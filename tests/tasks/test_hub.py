@@ -26,20 +26,14 @@ def test_a_dataset_is_fetched_once_with_its_configuration(give: Give) -> None:
     task = hub_task("owner/name:config")
     assert (task.name, task.labels, task.metrics) == ("owner/name:config", ("bad", "good"), ("accuracy", "f1"))
     assert (len(task.search_view().train), len(task.search_view().validation), len(open_test(task))) == (20, 6, 4)
-    assert task.search_view().train.texts[1] == ("words 1",)
-    assert asked == [("owner/name", "config")]
+    assert (task.search_view().train.texts[1], asked) == (("words 1",), [("owner/name", "config")])
 
 
-def test_a_test_without_answers_is_no_test(give: Give) -> None:
+def test_splits_that_a_dataset_lacks(give: Give) -> None:
     give({"train": split(20), "validation": split(6), "test": split(4, [-1] * 4)})
     assert len(open_test(hub_task("owner/name"))) == 3
-
-
-def test_a_dataset_may_have_nothing_but_training_rows(give: Give) -> None:
     asked = give({"train": split(20)})
-    task = hub_task("owner/name")
-    assert len(task.search_view().train) == 16
-    assert asked == [("owner/name", None)]
+    assert (len(hub_task("owner/name").search_view().train), asked) == (16, [("owner/name", None)])
     with pytest.raises(IllegalInput, match="without a validation set"):
         hub_task("owner/name", official_dev=True)
 
@@ -77,20 +71,16 @@ def test_lists_of_classes_and_columns_of_flags_are_several_labels(give: Give) ->
     listed = hub_task("owner/name", ("sentence",))
     assert (listed.kind, listed.labels) == ("multi-label-classification", ("brake", "rust"))
     assert set(listed.search_view().train.labels) == {(0, 1), (1, 1), (0, 0), (1, 0)}
-    flagged = hub_task("owner/name", ("sentence",), "brake,rust")
-    assert flagged.search_view() == listed.search_view()
+    assert hub_task("owner/name", ("sentence",), "brake,rust").search_view() == listed.search_view()
     assert hub_task("owner/name", ("sentence",), "rust", kind="regression").kind == "regression"
 
 
-def test_rows_without_text_are_told(give: Give) -> None:
+def test_missing_rows_and_splits_are_refused(give: Give) -> None:
     rows = split(20)
     rows.columns["sentence"][2] = None
     give({"train": rows})
     with pytest.raises(IllegalInput, match="split train of owner/name, row 3: no text in 'sentence'"):
         hub_task("owner/name")
-
-
-def test_a_dataset_without_training_rows_is_refused(give: Give) -> None:
     give({"test": split(20)})
     with pytest.raises(IllegalInput, match="owner/name has no split 'train'; it has test"):
         hub_task("owner/name")

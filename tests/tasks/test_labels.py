@@ -1,7 +1,17 @@
 import pytest
 
 from formwright.core.errors import IllegalInput, UnknownName
-from formwright.tasks.labels import TASK_KINDS, Labelling, as_number, kind_named, learn_labels
+from formwright.tasks.labels import (
+    TASK_KINDS,
+    Labelling,
+    as_number,
+    gathered,
+    kind_named,
+    label_columns,
+    labels_in,
+    learn_labels,
+    separator_of,
+)
 from formwright.tasks.rows import TextRows
 from formwright.tasks.tables import Table
 
@@ -32,17 +42,9 @@ def test_numbers_with_fractions_are_scores(labels: tuple[str, ...]) -> None:
     assert found.rows(table(*labels)).labels == tuple(float(label) for label in labels)
 
 
-def test_the_user_may_decide() -> None:
-    assert learn_labels(table("1", "2"), "regression").kind == "regression"
-    assert learn_labels(table("0.5", "1.5"), "sequence-classification").names == ("0.5", "1.5")
-
-
 def test_labels_become_the_places_of_their_names() -> None:
     found = learn_labels(table("yes", "no")).rows(table("no", " yes", "yes"))
     assert found == TextRows((("text 0",), ("text 1",), ("text 2",)), (0, 1, 1))
-
-
-def test_labels_may_be_written_otherwise() -> None:
     labelling = Labelling("sequence-classification", ("negative", "positive"), written=("0", "1"))
     assert labelling.rows(table("1", "0")).labels == (1, 0)
     with pytest.raises(IllegalInput, match=r"line 2: label 'positive'.* Expected one of: 0, 1"):
@@ -70,35 +72,6 @@ def test_own_scores_are_finite(score: str) -> None:
     labels = table("0.5", score)
     with pytest.raises(IllegalInput, match=f"line 3: score '{score}'; expected a finite number of at most"):
         learn_labels(labels).rows(labels)
-
-
-def test_empty_labels_are_refused() -> None:
-    with pytest.raises(IllegalInput, match="line 3: an empty label"):
-        learn_labels(table("a", " ", "b"))
-
-
-def test_one_class_is_none() -> None:
-    with pytest.raises(IllegalInput, match=r"all rows of file\.csv have the label 'a'"):
-        learn_labels(table("a", "a"))
-
-
-def test_a_column_of_names_or_numbers_of_rows_is_no_label() -> None:
-    with pytest.raises(IllegalInput, match="30 labels for 30 rows; name another column"):
-        learn_labels(table(*(str(row) for row in range(30))))
-
-
-def test_numbers_are_read() -> None:
-    assert [as_number(text) for text in ("1", "-2.5", "1e3", "x", "", "1_000")] == [1.0, -2.5, 1000.0, None, None, None]
-
-
-def test_words_that_are_called_scores_are_left_to_the_reader_of_rows() -> None:
-    labelling = learn_labels(table("a", "b"), TASK_KINDS["regression"])  # two labels, not one score
-    assert labelling.kind == "regression"
-
-
-def test_one_score_is_none() -> None:
-    with pytest.raises(IllegalInput, match=r"all rows of file\.csv have the score 0\.5; expected different ones"):
-        learn_labels(table("0.5", "0.50"))
 
 
 @pytest.mark.parametrize(
@@ -129,29 +102,75 @@ def test_several_labels_become_ones_among_noughts() -> None:
     assert found.rows(cells).labels == ((0, 1, 1), (0, 0, 0), (0, 1, 0), (1, 0, 1))
     with pytest.raises(IllegalInput, match=r"line 2: label 'rusty'.* Nearest: 'rust'"):
         found.rows(table("brake|rusty"))
-
-
-def test_columns_are_the_labels_in_their_order() -> None:
     found = learn_labels(table('["b"]', "[]"), columns=("b", "a"))
     assert (found.kind, found.names) == ("multi-label-classification", ("b", "a"))
     with pytest.raises(IllegalInput, match="2 label columns"):
         learn_labels(table('["b"]', "[]"), "regression", ("b", "a"))
 
 
-def test_a_multi_label_task_needs_two_labels_and_not_a_new_one_in_each_row() -> None:
+def test_columns_that_are_no_labels_are_refused() -> None:
+    with pytest.raises(IllegalInput, match="line 3: an empty label"):
+        learn_labels(table("a", " ", "b"))
+    with pytest.raises(IllegalInput, match=r"all rows of file\.csv have the label 'a'"):
+        learn_labels(table("a", "a"))
+    with pytest.raises(IllegalInput, match="30 labels for 30 rows; name another column"):
+        learn_labels(table(*(str(row) for row in range(30))))
+    with pytest.raises(IllegalInput, match=r"all rows of file\.csv have the score 0\.5; expected different ones"):
+        learn_labels(table("0.5", "0.50"))
     with pytest.raises(IllegalInput, match="at least two"):
         learn_labels(table("a", ""), "multi-label-classification")
     with pytest.raises(IllegalInput, match="30 labels"):
         learn_labels(table(*map(str, range(30))), "multi-label-classification")
-
-
-def test_too_many_numbers_hint_at_scores() -> None:
     with pytest.raises(IllegalInput, match="--task-kind regression"):
         learn_labels(table(*map(str, range(40))))
     assert learn_labels(table(*map(str, range(40))), "regression").kind == "regression"
 
 
-def test_the_kind_is_named() -> None:
+def test_kinds_are_named_and_override_the_guess() -> None:
+    assert learn_labels(table("1", "2"), "regression").kind == "regression"
+    assert learn_labels(table("0.5", "1.5"), "sequence-classification").names == ("0.5", "1.5")
+    labelling = learn_labels(table("a", "b"), TASK_KINDS["regression"])  # two labels, not one score
+    assert labelling.kind == "regression"
     assert (kind_named(""), kind_named("regression")) == (None, "regression")
     with pytest.raises(UnknownName, match="multi-label"):
         kind_named("multilabel")
+    assert [as_number(text) for text in ("1", "-2.5", "1e3", "x", "", "1_000")] == [1.0, -2.5, 1000.0, None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("cells", "separator"),
+    [
+        (("a|b;c", "d"), "|"),
+        (("a;b, c", "d"), ";"),
+        (("a,b", ""), ","),
+        (("a", "b"), ","),
+        (('["x|y", "z"]', "a;b"), ";"),
+    ],
+)
+def test_the_first_separator_that_occurs_separates_all_cells(cells: tuple[str, ...], separator: str) -> None:
+    assert separator_of(cells) == separator
+
+
+@pytest.mark.parametrize(
+    ("cell", "labels"),
+    [
+        ("rust| brake |rust|", ("rust", "brake")),
+        ("", ()),
+        ("[]", ()),
+        ('["a, b", "c", 3]', ("a, b", "c", "3")),
+        ("['a', 'b c']", ("a", "b c")),  # as pandas writes a list
+        ("[" * 5000 + "]", ("[" * 4999,)),  # too deep for JSON: one strange name, and no crash
+    ],
+)
+def test_a_cell_holds_labels(cell: str, labels: tuple[str, ...]) -> None:
+    assert labels_in(cell, "|") == labels
+
+
+def test_columns_of_flags_become_a_column_of_lists() -> None:
+    assert label_columns(" a, b,,c ") == ("a", "b", "c")
+    table = Table("file.csv", (("x", "1", "0"), ("y", "TRUE", "1.0"), ("z", "0", "false")), (2, 3, 4))
+    assert gathered(table, ("a", "b, c")).rows == (("x", '["a"]'), ("y", '["a", "b, c"]'), ("z", "[]"))
+    with pytest.raises(IllegalInput, match=r"file\.csv, line 3: '2' in column 'b'"):
+        gathered(Table("file.csv", (("x", "1", "0"), ("y", "1", "2")), (2, 3)), ("a", "b"))
+    with pytest.raises(IllegalInput, match="twice"):
+        gathered(Table("file.csv", (("x", "1", "0"),), (2,)), ("a", "a"))

@@ -13,13 +13,10 @@ def read(path: Path) -> list[str]:
     return list(read_lines(path, Faults(str(path))))
 
 
-def test_lines_keep_their_ends_and_lose_the_byte_order_mark(tmp_path: Path) -> None:
+def test_lines_are_read_plain_and_packed(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_bytes("\ufeffa\r\nb\u2028\x85c\n\nd".encode())
     assert read(file) == ["a\r\n", "b\u2028\x85c\n", "\n", "d"]
-
-
-def test_gzip_is_unpacked(tmp_path: Path) -> None:
     file = tmp_path / "a.gz"
     file.write_bytes(gzip.compress(b"a\nb\n", mtime=0))
     assert read(file) == ["a\n", "b\n"]
@@ -88,9 +85,6 @@ def test_faults_are_told_together_and_five_are_enough() -> None:
         "  line 4: bad",
         "  line 9: worse",
     ]
-
-
-def test_one_fault_is_told_in_one_line() -> None:
     faults = Faults("table", "row")
     faults.add(7, "bad")
     with pytest.raises(IllegalInput, match=r"^table, row 7: bad$"):
@@ -105,21 +99,18 @@ def endless(path: Path, row: str, header: str = "") -> Path:
     return path
 
 
-@pytest.mark.parametrize(("name", "row", "header"), [("a.csv.gz", "a,b\n", "x,y\n"), ("a.tsv.gz", "a\tb\n", "x\ty\n")])
-def test_reading_stops_at_a_bound_of_rows(
-    name: str, row: str, header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(
+    ("name", "row", "header", "told"),
+    [
+        ("a.csv.gz", "a,b\n", "x,y\n", "line 1001: more than 1,000 lines"),
+        ("a.tsv.gz", "a\tb\n", "x\ty\n", "line 1001: more than 1,000 lines"),
+        ("a.json.gz", '{"x":1},', "[", "more than 1,000"),
+        ("a.jsonl.gz", '{"x":1}\n', "", "more than 1,000"),
+    ],
+)
+def test_reading_stops_at_a_bound_of_rows(name, row, header, told, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(lines, "MOST_LINES", 1_000)
-    with pytest.raises(IllegalInput, match="line 1001: more than 1,000 lines"):
-        read_table(endless(tmp_path / name, row, header), ["x"])
-
-
-@pytest.mark.parametrize(("name", "row", "header"), [("a.json.gz", '{"x":1},', "["), ("a.jsonl.gz", '{"x":1}\n', "")])
-def test_reading_stops_at_a_bound_of_objects(
-    name: str, row: str, header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lines, "MOST_LINES", 1_000)
-    with pytest.raises(IllegalInput, match="more than 1,000"):
+    with pytest.raises(IllegalInput, match=told):
         read_table(endless(tmp_path / name, row, header), ["x"])
 
 

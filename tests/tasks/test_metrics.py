@@ -1,20 +1,33 @@
+import string
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics as oracle
+from sklearn.metrics import accuracy_score, f1_score
+from tests.tasks.fake_bleu import without_sacrebleu
 
-from formwright.core.errors import IllegalInput, UnknownName
+from formwright.core.errors import IllegalInput, MissingExtra, UnknownName
 from formwright.tasks.metrics import (
     METRICS,
     accuracy,
+    best_constant,
+    bleu,
+    check_bleu,
+    exact_match,
     f1,
     matthews,
     metric,
+    micro_f1,
     pearson,
     perplexity,
+    same_text,
+    span_f1,
     spearman,
+    subset_hits,
     without_writing,
 )
 
@@ -58,19 +71,12 @@ def test_pearson_and_spearman_with_ties(pair) -> None:
         assert spearman(*pair) == pytest.approx(stats.spearmanr(*pair).statistic, abs=1e-9)
 
 
-def test_correlation_of_small_numbers_and_of_constants_that_rounding_moves() -> None:
+def test_correlation_and_perplexity_by_hand() -> None:
     assert pearson([1e-9, 2e-9, 3e-9], [1, 2, 3]) == pytest.approx(1.0)
     assert pearson([0.1] * 7, range(7)) == 0.0
-
-
-def test_perplexity_weighs_means_by_their_tokens() -> None:
     probabilities = np.array([0.5, 0.25, 0.125, 0.1])
     losses = -np.log(probabilities)
-    expected = np.prod(probabilities) ** (-1 / 4)
-    assert perplexity([losses[:3].mean(), losses[3]], [3, 1]) == pytest.approx(expected)
-
-
-def test_perplexity_alone_is_better_when_it_is_lower() -> None:
+    assert perplexity([losses[:3].mean(), losses[3]], [3, 1]) == pytest.approx(np.prod(probabilities) ** (-1 / 4))
     assert [name for name, found in METRICS.items() if found.direction == "min"] == ["perplexity"]
 
 
@@ -80,19 +86,162 @@ def test_values_that_do_not_pair_are_refused(predictions, truth) -> None:
         accuracy(predictions, truth)
 
 
-def test_answers_in_words_have_metrics_too() -> None:
+def test_metrics_are_found_by_name() -> None:
     assert metric("exact").compute(["the cat", "dog"], [("Cat!",), ("a dog house",)]) == 0.5
     assert metric("span-f1").compute(["the cat", "dog"], [("Cat!",), ("a dog house",)]) == pytest.approx(
         (1 + 2 / 3) / 2
     )
-
-
-def test_an_unknown_metric_names_the_nearest() -> None:
     with pytest.raises(UnknownName, match="Nearest: 'matthews'"):
         metric("mathews")
-
-
-def test_metrics_of_written_texts_can_be_left_out() -> None:
     names = ("perplexity", "bleu", "same-text")
     assert without_writing(names, ()) == ("perplexity",)
     assert without_writing(names, ("bleu", "params")) == ("perplexity", "bleu")
+
+
+RNG = np.random.default_rng(0)
+TRUE, GUESSED = RNG.random((40, 6)) < 0.3, RNG.random((40, 6)) < 0.4
+TRUE[:, 5] = GUESSED[:, 5] = False  # a label that never occurs
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("micro-f1", f1_score(TRUE, GUESSED, average="micro")),
+        ("macro-f1", f1_score(TRUE, GUESSED, average="macro", zero_division=0)),
+        ("subset-accuracy", accuracy_score(TRUE, GUESSED)),
+    ],
+)
+def test_metrics_are_those_of_scikit_learn(name: str, expected: float) -> None:
+    assert metric(name).compute(GUESSED, TRUE.astype(np.float32)) == pytest.approx(expected)
+    assert metric(name).compute(TRUE, TRUE) == (5 / 6 if name == "macro-f1" else 1.0)
+    assert metric(name).direction == "max"
+
+
+def test_several_labels_by_hand() -> None:
+    assert micro_f1([[0, 0]], [[0, 0]]) == 0.0
+    assert subset_hits([[1, 0], [1, 1], [0, 0]], [[1, 0], [1, 0], [0, 0]]).tolist() == [1.0, 0.0, 1.0]
+    best = micro_f1([best_constant(TRUE)] * len(TRUE), TRUE)
+    answers = [[(number >> place) & 1 for place in range(6)] for number in range(64)]
+    assert best == max(micro_f1([answer] * len(TRUE), TRUE) for answer in answers)
+    assert best_constant([[1, 0, 1], [1, 0, 0], [1, 0, 0]]) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("pair", [([[1]], [[1, 0]]), ([1, 0], [1, 0]), ([], [])])
+def test_tables_must_be_equal(pair: tuple[object, object]) -> None:
+    with pytest.raises(IllegalInput, match="equal tables"):
+        micro_f1(*pair)
+
+
+WORDS = st.sampled_from(
+    ["the", "a", "An", "Cat", "cat", "dog.", "U.S.", "--", "10%", "naïve", "anthem", "a-b", "\t", ""]
+)
+TEXTS = st.lists(WORDS, max_size=6).map(" ".join)
+ROWS = st.lists(st.tuples(TEXTS, st.lists(TEXTS, max_size=3)), min_size=1, max_size=5)
+
+
+def normalised(text: str) -> list[str]:
+    """Follow the definition letter by letter: lower case, no punctuation, no articles, words between blanks."""
+    letters = [letter for letter in text.lower() if letter not in string.punctuation]
+    words, word = [], ""
+    for letter in [*letters, " "]:
+        # an article is bounded by anything but letters, digits and underscores
+        if letter.isalnum():
+            word += letter
+            continue
+        words.append("" if word in ("a", "an", "the") else word)
+        words.append(letter)
+        word = ""
+    return "".join(words).split()
+
+
+def reference(prediction: str, answers: Sequence[str]) -> tuple[float, float]:
+    golden = [answer for answer in answers if normalised(answer)] or [""]
+    exact = [float(normalised(prediction) == normalised(answer)) for answer in golden]
+    return max(exact), max(similarity(normalised(prediction), normalised(answer)) for answer in golden)
+
+
+def similarity(predicted: list[str], golden: list[str]) -> float:
+    if not predicted or not golden:
+        return float(predicted == golden)
+    left, hits = list(golden), 0
+    for word in predicted:
+        if word in left:
+            left.remove(word)
+            hits += 1
+    if not hits:
+        return 0.0
+    precision, recall = hits / len(predicted), hits / len(golden)
+    return 2 * precision * recall / (precision + recall)
+
+
+@given(ROWS)
+def test_both_follow_the_definition(rows) -> None:
+    predictions, answers = [row[0] for row in rows], [row[1] for row in rows]
+    expected = [reference(*row) for row in rows]
+    assert exact_match(predictions, answers) == pytest.approx(sum(exact for exact, _ in expected) / len(rows))
+    assert span_f1(predictions, answers) == pytest.approx(sum(score for _, score in expected) / len(rows))
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answers", "exact", "score"),
+    [
+        ("The Eiffel-Tower!", ("eiffeltower",), 1, 1),
+        ("Eiffel Tower", ("eiffel tower in Paris",), 0, 2 * 2 / 6),
+        ("in 1066", ("1066", "in the year 1066"), 0, 2 * 2 / 5),
+        ("the the cat cat", ("cat",), 0, 2 / 3),
+        ("anthem", ("them",), 0, 0),
+        ("", (), 1, 1),
+        ("the", (), 1, 1),
+        ("cat", (), 0, 0),
+        ("", ("cat",), 0, 0),
+        ("", ("the", "cat"), 0, 0),  # an answer that is only an article does not count beside another
+        ("", ("the",), 1, 1),
+    ],
+)
+def test_cases_by_hand(prediction: str, answers: tuple[str, ...], exact: float, score: float) -> None:
+    assert exact_match([prediction], [answers]) == exact
+    assert span_f1([prediction], [answers]) == pytest.approx(score)
+
+
+@pytest.mark.parametrize("metric", [exact_match, span_f1])
+@pytest.mark.parametrize(("predictions", "answers"), [([], []), (["a"], []), (["a"], [("a",), ("b",)])])
+def test_rows_that_do_not_pair_are_refused(metric, predictions, answers) -> None:
+    with pytest.raises(IllegalInput, match="equally many"):
+        metric(predictions, answers)
+
+
+BLEU_WORDS = ("Ein", "ein", "Hund", "läuft", ".", ",", "T-Shirt", "120")
+BLEU_TEXTS = st.lists(st.sampled_from(BLEU_WORDS), min_size=1, max_size=12).map(" ".join)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(BLEU_TEXTS, BLEU_TEXTS), min_size=1, max_size=6))
+def test_it_is_sacrebleus_own_score(rows: list[tuple[str, str]]) -> None:
+    from sacrebleu.metrics import BLEU
+
+    found, wanted = [one for one, _ in rows], [other for _, other in rows]
+    assert bleu(found, wanted) == BLEU().corpus_score(found, [wanted]).score
+
+
+def test_bleu_and_equal_texts_by_hand() -> None:
+    texts = ["Ein Hund läuft durch das Gras.", "Zwei Frauen stehen am Ufer."]
+    assert bleu(texts, texts) == pytest.approx(100)
+    assert bleu(["x y z", "q"], texts) < 5
+    assert bleu([text.lower() for text in texts], texts) < 99
+    # of 6, 5, 4 and 3 pieces 5, 3, 2 and 1 are right, and the lengths are the same
+    precision = (5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** 0.25
+    assert bleu(["the cat sat on a mat"], ["the cat sat on the mat"]) == pytest.approx(100 * precision)
+    assert same_text(["a b", "c"], ["a b", "C"]) == 0.5
+
+
+@pytest.mark.parametrize("score", [bleu, same_text])
+def test_lists_that_do_not_belong_together_are_refused(score: object) -> None:
+    for found, wanted in (([], []), (["a"], ["a", "b"])):
+        with pytest.raises(IllegalInput, match="as many translations as references"):
+            score(found, wanted)  # type: ignore[operator]
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_sacrebleu(monkeypatch)
+    with pytest.raises(MissingExtra, match=r"formwright\[translation\]"):
+        check_bleu()

@@ -75,15 +75,12 @@ def test_minilm_reads_as_transformers_reads_it(name: str) -> None:
             assert found.types[row].tolist() == expected["token_type_ids"][row]
 
 
-def test_minilm_has_its_special_tokens_and_no_memory_of_how_it_was_cut() -> None:
+def test_minilm_is_the_same_in_another_process(tmp_path: Path) -> None:
     tokeniser = read_tokeniser(minilm())
     assert tokeniser.special == Special(begin=101, separator=102, pad=0, unknown=100, mask=103)
     assert (tokeniser.size, tokeniser.separators, tokeniser.types) == (30522, 1, 2)
     assert [len(ids) for ids in tokeniser.encode(["a " * 600, "a"])] == [600, 1]
     assert tokeniser.decode([101, *tokeniser.encode(["weights flow"])[0], 102]) == "weights flow"
-
-
-def test_the_digest_and_a_copy_in_another_process_say_the_same(tmp_path: Path) -> None:
     tokeniser = read_tokeniser(minilm())
     again = pickle.loads(pickle.dumps(tokeniser))
     assert again == tokeniser

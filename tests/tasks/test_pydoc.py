@@ -4,19 +4,13 @@ from formwright.tasks.tokeniser import train_wordpiece
 SPLITS = pydoc_splits()
 
 
-def test_all_splits_hold_prose() -> None:
+def test_splits_hold_prose_and_no_paragraph_twice() -> None:
     sizes = [sum(map(len, rows.texts)) for rows in (SPLITS.train, SPLITS.validation, SPLITS.test)]
     assert min(sizes) > 10_000
     assert sizes[0] > 2 * (sizes[1] + sizes[2])
-
-
-def test_no_paragraph_comes_twice() -> None:
     texts = [*SPLITS.train.texts, *SPLITS.validation.texts, *SPLITS.test.texts]
     assert len(set(texts)) == len(texts)
     assert all(len(text.split()) >= 6 and "\n" not in text for text in texts)
-
-
-def test_masked_and_causal_modelling_share_the_text() -> None:
     assert MASKED.search_view() == CAUSAL.search_view()
     assert (MASKED.kind, CAUSAL.kind) == ("masked-lm", "causal-lm")
 

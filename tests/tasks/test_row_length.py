@@ -5,11 +5,10 @@ import pytest
 
 from formwright.tasks.encode import encode_rows
 from formwright.tasks.row_length import Cut, covering, cut_by_default, rounded, uncut_sizes
-from formwright.tasks.rows import PlainText, Splits, TextRows, TranslationRows
-from formwright.tasks.spans import SpanRows
+from formwright.tasks.rows import PlainText, SpanRows, Splits, TextRows, TranslationRows
+from formwright.tasks.span_windows import encode_spans
 from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import train_wordpiece
-from formwright.tasks.windows import encode_spans
 
 WORDS = "alpha beta gamma delta"
 TOKENISER = train_wordpiece(PlainText((WORDS,)), 100)  # every word is one token
@@ -34,35 +33,30 @@ def test_the_length_covers_95_percent_in_steps_of_8(sizes: list[int], wanted: in
     assert covering(np.array(sizes)) == wanted
 
 
-def test_sizes_count_whole_pairs_with_special_tokens() -> None:
+def test_sizes_are_those_of_whole_rows() -> None:
     rows = TextRows(((words(7),), (words(7), words(20))), (0, 1))
     assert uncut_sizes(rows, TOKENISER).tolist() == [9, 30]
     encoded = encode_rows(rows, TOKENISER, 12)
-    assert encoded.uncut is not None
-    assert encoded.uncut.tolist() == [9, 30]
-    assert encoded.tokens.lengths.tolist() == [9, 12]
-
-
-def test_translations_count_the_longer_side_and_texts_in_pieces_are_never_cut() -> None:
-    rows = TranslationRows((words(3), words(9)), (words(5), words(2)))
-    assert uncut_sizes(rows, TOKENISER).tolist() == [7, 11]
+    assert (encoded.uncut.tolist(), encoded.tokens.lengths.tolist()) == ([9, 30], [9, 12])
+    assert uncut_sizes(TranslationRows((words(3), words(9)), (words(5), words(2))), TOKENISER).tolist() == [7, 11]
     assert encode_rows(PlainText((words(50),)), TOKENISER, 16).uncut is None
-
-
-def test_windows_count_the_row_that_they_are_cut_of() -> None:
     rows = SpanRows((words(4), words(4)), (words(50), words(6)), ((), ()))
     windows = encode_spans(rows, TOKENISER, 20)
     assert len(windows) > 2
-    assert windows.encoded.uncut is not None
     assert windows.encoded.uncut.tolist() == [57, 13]
+    assert len(uncut_sizes(TextRows(((words(4),),) * 25_000, (0,) * 25_000), TOKENISER)) <= 10_000
 
 
-def test_many_rows_are_sampled() -> None:
-    rows = TextRows(((words(4),),) * 25_000, (0,) * 25_000)
-    assert len(uncut_sizes(rows, TOKENISER)) <= 10_000
+def test_a_task_alone_tells_what_the_default_cuts() -> None:
+    rows = TextRows(tuple((words(4 if row < 90 else 200),) for row in range(100)), (0, 1) * 50)
+    task = Task("mine", "sequence-classification", "accuracy", lambda: Splits(rows, rows, None))
+    sizes, cut = cut_by_default(task, 100)
+    assert (len(sizes), cut.length, cut.share, cut.longest) == (100, 128, 0.1, 202)
+    assert rounded(202) == 208
+    assert "--length 208" in cut.sentence
 
 
-def test_what_is_cut_is_said_with_the_length_that_covers_all() -> None:
+def test_cut_rows_are_described() -> None:
     cut = Cut(64, 200, 164, 90, 128)
     assert cut.share == 0.82
     assert cut.is_many
@@ -72,21 +66,6 @@ def test_what_is_cut_is_said_with_the_length_that_covers_all() -> None:
     unreadable = Cut(128, 200, 164, 900, 128).sentence
     assert "128" in unreadable
     assert "--length" not in unreadable
-
-
-def test_a_task_alone_tells_what_the_default_cuts() -> None:
-    texts = tuple((words(4 if row < 90 else 200),) for row in range(100))
-    rows = TextRows(texts, (0, 1) * 50)
-    task = Task("mine", "sequence-classification", "accuracy", lambda: Splits(rows, rows, None))
-    found = cut_by_default(task, 100)
-    assert found is not None
-    sizes, cut = found
-    assert (len(sizes), cut.length, cut.share, cut.longest) == (100, 128, 0.1, 202)
-    assert rounded(202) == 208
-    assert "--length 208" in cut.sentence
-
-
-def test_a_few_rows_of_many_are_counted_and_not_shown_as_none() -> None:
     said = Cut(24, rows=10_000, cut=3, longest=30, readable=128).sentence
     assert "3 of 10,000" in said
     assert "0.0%" not in said

@@ -1,3 +1,5 @@
+"""Tables that are answered: their columns, and those that hold the text."""
+
 import csv
 import gzip
 import json
@@ -9,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formwright.core.errors import IllegalInput
-from formwright.tasks import json_rows, lines
-from formwright.tasks.tables import column_names, format_of, missing, read_table
+from formwright.tasks import lines
+from formwright.tasks.tables import column_names, format_of, missing, read_table, read_whole_table
 
 Write = Callable[[str, str], Path]
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
@@ -49,21 +51,6 @@ def test_named_columns_are_read_in_the_order_asked_for(write: Write, name: str, 
     assert table.left_out == 0
 
 
-def test_a_byte_order_mark_and_carriage_returns_are_no_part_of_a_tsv(write: Write) -> None:
-    assert read_table(write("a.tsv", "\ufefftext\tlabel\r\na\t1\r\n"), ("text", "label")).rows == (("a", "1"),)
-
-
-def test_a_tsv_may_lack_a_last_line_end_and_headings(write: Write) -> None:
-    table = read_table(write("a.tsv", "a\t1\nb\t0"), ("label",), ("text", "label"))
-    assert (table.rows, table.lines) == ((("1",), ("0",)), (1, 2))
-
-
-def test_a_field_of_a_csv_may_hold_line_breaks_and_rows_know_their_first_line(write: Write) -> None:
-    table = read_table(write("a.csv", 'text,label\n"a\nb",1\nc,2\n'), ("text", "label"))
-    assert table.rows == (("a\nb", "1"), ("c", "2"))
-    assert table.lines == (2, 4)
-
-
 @pytest.mark.parametrize("between", [",", ";", "\t", "|"])
 def test_the_headings_tell_what_separates_the_fields_of_a_csv(write: Write, between: str) -> None:
     fields_of = [["id", "text", "label"], ["1", '"a, b; c | d\te"', "x"], ["2", "plain", "y"]]
@@ -71,12 +58,6 @@ def test_the_headings_tell_what_separates_the_fields_of_a_csv(write: Write, betw
     table = read_table(write("a.csv", content), ("text", "label"))
     assert (table.rows, table.lines) == ((("a, b; c | d\te", "x"), ("plain", "y")), (3, 4))
     assert column_names(write("a.csv", content)) == ("id", "text", "label")
-
-
-def test_named_columns_outweigh_the_number_of_columns(write: Write) -> None:
-    path = write("a.csv", "text;label;size, weight, depth, height\na;x;1\nb;y;2\n")
-    assert read_table(path, ("text", "label")).rows == (("a", "x"), ("b", "y"))
-    assert "no column called 'txt'. Nearest: 'text'" in refusal(write("b.csv", "text;label\na;x\n"), "txt", "label")
 
 
 ARRAY = [{"text": 'a "b] },\n', "label": True}, {"text": "é😀", "label": 0.5, "more": [{"deep": [1]}, "]"]}]
@@ -91,10 +72,6 @@ def test_a_json_array_is_a_table(write: Write, monkeypatch: pytest.MonkeyPatch, 
     assert table.rows == (('a "b] },\n', "true"), ("é😀", "0.5"))
     assert table.lines == ((2, 2) if indent is None else (3, 7))
     assert column_names(path) == ("text", "label")
-
-
-def test_a_json_file_may_hold_one_object_a_line(write: Write) -> None:
-    assert read_table(write("a.json", '{"text": "a", "label": 1}\n'), ("text",)).rows == (("a",),)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +99,7 @@ def test_bad_json_arrays_are_told_with_their_line(write: Write, content: str, li
 
 
 def test_an_endless_object_does_not_fill_the_memory(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_rows, "_LONGEST", 100)
+    monkeypatch.setattr(lines, "_LONGEST_OBJECT", 100)
     monkeypatch.setattr(lines, "_BLOCK", 50)
     assert "longer than 100" in refusal(write("a.json", '[{"text": "' + "a" * 1000))
 
@@ -135,12 +112,10 @@ def test_a_json_array_that_is_not_utf8_is_told(tmp_path: Path) -> None:
     assert "0xEF" in message
 
 
-def test_json_values_are_written_as_in_json(write: Write) -> None:
+def test_json_and_gzip_tables(write: Write, tmp_path: Path) -> None:
+    assert read_table(write("a.json", '{"text": "a", "label": 1}\n'), ("text",)).rows == (("a",),)
     path = write("a.jsonl", '{"text": 3, "label": true}\n{"text": "é", "label": 0.5}')
     assert read_table(path, ("text", "label")).rows == (("3", "true"), ("é", "0.5"))
-
-
-def test_a_gzip_table_is_the_same_table(tmp_path: Path) -> None:
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"text,label\na,1\n"))
     assert read_table(path, ("text", "label")).rows == (("a", "1"),)
@@ -166,15 +141,6 @@ def test_a_missing_column_is_told_with_the_nearest(write: Write, name: str) -> N
     assert "line 1: no column called 'sentense'. Nearest: 'sentence'. The columns are: sentence, label" in message
 
 
-def test_a_missing_key_is_told_with_its_line(write: Write) -> None:
-    path = write("a.jsonl", '{"text": "a", "label": 1}\n{"txt": "b", "label": 1}\n')
-    assert "line 2: no column called 'text'. Nearest: 'txt'." in refusal(path)
-
-
-def test_a_column_that_is_there_twice_is_refused(write: Write) -> None:
-    assert "2 columns are called 'text'" in refusal(write("a.csv", "text,text,label\na,b,1\n"))
-
-
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
 @pytest.mark.parametrize("content", ["", "\n\n"])
 def test_an_empty_file_is_refused_with_what_was_expected(write: Write, name: str, content: str) -> None:
@@ -188,14 +154,11 @@ def test_headings_alone_are_refused(write: Write, name: str, content: str) -> No
     assert "has no rows" in refusal(write(name, content))
 
 
-def test_rows_with_too_few_or_too_many_fields_are_told_together(write: Write) -> None:
+def test_faults_are_told_together_but_not_all(write: Write) -> None:
     message = refusal(write("a.tsv", "text\tlabel\na\nb\t1\nc\t1\t2\n"))
     assert "2 faults" in message
     assert "line 2: 1 field; expected 2: text, label" in message
     assert "line 4: 3 fields; expected 2" in message
-
-
-def test_only_the_first_five_faults_are_told(write: Write) -> None:
     message = refusal(write("a.tsv", "text\tlabel\n" + "a\n" * 50))
     assert message.count("line ") == 5
     assert "perhaps more" in message
@@ -242,16 +205,24 @@ def test_bad_csv_is_told_with_its_line(write: Write, content: str, expected: str
     assert expected in refusal(write("a.csv", content))
 
 
-def test_long_texts_of_a_tsv_are_read(write: Write) -> None:
+def test_fields_of_tsv_and_csv(write: Write) -> None:
+    assert read_table(write("a.tsv", "\ufefftext\tlabel\r\na\t1\r\n"), ("text", "label")).rows == (("a", "1"),)
+    table = read_table(write("a.tsv", "a\t1\nb\t0"), ("label",), ("text", "label"))
+    assert (table.rows, table.lines) == ((("1",), ("0",)), (1, 2))
+    table = read_table(write("a.csv", 'text,label\n"a\nb",1\nc,2\n'), ("text", "label"))
+    assert (table.rows, table.lines) == ((("a\nb", "1"), ("c", "2")), (2, 4))
     assert len(read_table(write("a.tsv", f"text\tlabel\n{'x' * 140_000}\t1\n"), ("text",)).rows[0][0]) == 140_000
+    path = write("a.csv", "text;label;size, weight, depth, height\na;x;1\nb;y;2\n")
+    assert read_table(path, ("text", "label")).rows == (("a", "x"), ("b", "y"))
+    assert "no column called 'txt'. Nearest: 'text'" in refusal(write("b.csv", "text;label\na;x\n"), "txt", "label")
 
 
-def test_a_key_that_is_there_twice_is_refused(write: Write) -> None:
+def test_keys_and_columns_that_are_missing_or_twice(write: Write) -> None:
+    path = write("a.jsonl", '{"text": "a", "label": 1}\n{"txt": "b", "label": 1}\n')
+    assert "line 2: no column called 'text'. Nearest: 'txt'." in refusal(path)
+    assert "2 columns are called 'text'" in refusal(write("a.csv", "text,text,label\na,b,1\n"))
     path = write("a.jsonl", '{"text": "a", "label": 1, "label": 2}\n')
     assert "line 1: not JSON (the key 'label' twice); expected one JSON object a line" in refusal(path)
-
-
-def test_an_unknown_format_is_refused_with_the_known(write: Write) -> None:
     assert ".csv, .tsv, .jsonl" in refusal(write("a.txt", "text"))
 
 
@@ -267,7 +238,24 @@ def test_columns_are_listed(write: Write) -> None:
     assert column_names(write("a.jsonl", '{"a": 1, "b": 2}\n')) == ("a", "b")
     assert column_names(write("a.tsv", "a\tb\n")) == ("a", "b")
     assert column_names(write("empty.csv", "")) == column_names(write("empty.jsonl", "")) == ()
-
-
-def test_many_columns_are_not_all_listed() -> None:
     assert missing("zzz", [f"c{number}" for number in range(30)]).endswith("c19, ...")
+
+
+FILES = {
+    "rows.csv": "number,second,first\n1,B,A\n2,D,C\n",
+    "rows.jsonl": '{"number": "1", "second": "B", "first": "A"}\n{"number": "2", "second": "D", "first": "C"}\n',
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_texts_come_in_the_order_in_which_their_columns_are_named(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(FILES[name], encoding="utf-8")
+    found = read_whole_table(path, ("second", "first"))
+    assert found.texts == (("B", "A"), ("D", "C"))
+    assert read_whole_table(path, ("first", "second")).texts == (("A", "B"), ("C", "D"))
+    assert found.names == ("number", "second", "first")
+    assert [dict(row) for row in found.rows] == [
+        {"number": "1", "second": "B", "first": "A"},
+        {"number": "2", "second": "D", "first": "C"},
+    ]

@@ -7,7 +7,7 @@ import pytest
 
 import formwright
 from formwright.core.errors import IllegalInput, MissingExtra, UnknownName
-from formwright.tasks import FROM_DATA, MINI_GLUE, TASKS, load_task
+from formwright.tasks import FROM_DATA, MINI_GLUE, TASKS, catalogue, load_task
 from formwright.tasks.metrics import METRICS
 
 SOURCE = str(Path(formwright.__file__).parents[1])
@@ -26,12 +26,6 @@ def run(code: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-def test_nine_generated_tasks_and_four_more() -> None:
-    assert len(MINI_GLUE) == 9
-    others = {"pydoc/masked", "pydoc/causal", "digits", "translation"}
-    assert set(TASKS.names()) == others | {f"mini-glue/{name}" for name in MINI_GLUE}
-
-
 @pytest.mark.parametrize("name", TASKS.names())
 def test_tasks_know_their_names_and_metrics(name: str) -> None:
     task = load_task(name)
@@ -40,23 +34,10 @@ def test_tasks_know_their_names_and_metrics(name: str) -> None:
     assert set(task.metrics) <= set(METRICS)
 
 
-def test_an_unknown_task_names_the_nearest() -> None:
-    with pytest.raises(UnknownName, match="Nearest: 'mini-glue/sst2'"):
-        load_task("mini-glue/sst-2")
-
-
-def test_naming_all_tasks_loads_neither_torch_nor_scikit_learn() -> None:
+def test_names_are_the_same_in_every_process() -> None:
     assert not {"torch", "transformers", "datasets", "sklearn"} & set(run(HEAVY).split())
-
-
-def test_rows_do_not_depend_on_the_process() -> None:
     here = load_task("mini-glue/rte").search_view().train
     assert run(DIGEST, PYTHONHASHSEED="1") == here.digest  # here strings have other hashes
-
-
-def test_real_tasks_are_those_of_glue_and_squad_and_two_corpora() -> None:
-    others = {"squad", "squad_v2", "multi30k", "wikitext-2"}
-    assert set(FROM_DATA) == {f"glue/{name}" for name in MINI_GLUE} | others
 
 
 def table(path: Path, columns: str = "sentence,label") -> Path:
@@ -74,12 +55,6 @@ def test_a_path_is_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert views[0] == views[1] == load_task(str(path)).search_view()
 
 
-def test_a_path_that_is_not_there_is_told_as_one() -> None:
-    for name in ("own.csv", "./folder", "/nowhere/folder", "some/file.jsonl.gz"):
-        with pytest.raises(IllegalInput, match=r"cannot read|is no folder"):
-            load_task(name)
-
-
 def test_glue_is_read_from_data(tmp_path: Path) -> None:
     (tmp_path / "WNLI").mkdir()
     rows = "index\tsentence1\tsentence2\tlabel\n" + "".join(f"{row}\ta {row}\tb\t1\n" for row in range(4))
@@ -95,14 +70,11 @@ def test_names_of_ours_that_are_wrong_are_not_looked_for_elsewhere(name: str) ->
         load_task(name)
 
 
-def test_other_names_are_those_of_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_datasets_come_from_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     for name in ("owner/name", "owner/name:config", "glue/sst2"):
         with pytest.raises(MissingExtra):
             load_task(name)
-
-
-def test_squad_comes_from_its_files_or_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtra):
         load_task("squad")
@@ -123,7 +95,25 @@ def test_options_that_a_task_has_no_use_for_are_refused(tmp_path: Path) -> None:
         load_task(str(table(tmp_path / "own.csv")), tmp_path)
 
 
-def test_a_task_has_a_name_that_says_what_it_is_about() -> None:
+def test_names_that_are_wrong() -> None:
+    with pytest.raises(UnknownName, match="Nearest: 'mini-glue/sst2'"):
+        load_task("mini-glue/sst-2")
+    for name in ("own.csv", "./folder", "/nowhere/folder", "some/file.jsonl.gz"):
+        with pytest.raises(IllegalInput, match=r"cannot read|is no folder"):
+            load_task(name)
     assert load_task("mini-glue/sentiment") is load_task("mini-glue/sst2")
     with pytest.raises(IllegalInput, match="takes no --text"):
         load_task("mini-glue/sentiment", text=("a",))
+
+
+def test_tasks_are_named_and_listed_with_what_they_need() -> None:
+    assert len(MINI_GLUE) == 9
+    others = {"pydoc/masked", "pydoc/causal", "digits", "translation"}
+    assert set(TASKS.names()) == others | {f"mini-glue/{name}" for name in MINI_GLUE}
+    others = {"squad", "squad_v2", "multi30k", "wikitext-2"}
+    assert set(FROM_DATA) == {f"glue/{name}" for name in MINI_GLUE} | others
+    entries = catalogue()
+    assert [entry.name for entry in entries] == [*TASKS.names(), *FROM_DATA]
+    assert {entry.rows for entry in entries if entry.name in TASKS.names()} == {"builtin"}
+    assert all(entry.rows.startswith("--data DIR") for entry in entries if entry.name in FROM_DATA)
+    assert all(entry.about and entry.metric in METRICS for entry in entries)

@@ -18,11 +18,8 @@ def without_test() -> Splits[PlainText]:
     return Splits(PlainText(("a",)), PlainText(("b",)), None, division="the dev set of 1 rows, whole")
 
 
-def test_the_test_rows_are_opened() -> None:
+def test_test_rows_are_opened_where_there_are_any() -> None:
     assert open_test(Task("toy", "masked-lm", "perplexity", with_test)) == PlainText(("c",))
-
-
-def test_where_there_are_none_the_reason_is_told() -> None:
     task = Task("toy", "masked-lm", "perplexity", without_test)
     with pytest.raises(IllegalInput, match=r"toy has no test rows: validation is the dev set of 1 rows, whole\. Load"):
         open_test(task)

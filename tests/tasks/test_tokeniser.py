@@ -5,12 +5,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import formwright
 from formwright.core.errors import IllegalInput
-from formwright.tasks.rows import ImageRows, PlainText, TextRows, TranslationRows
-from formwright.tasks.spans import SpanRows
-from formwright.tasks.tokeniser import SPECIAL, Special, texts_of, train_wordpiece
+from formwright.tasks.encode import frame
+from formwright.tasks.rows import ImageRows, PlainText, SpanRows, TextRows, TranslationRows
+from formwright.tasks.tokeniser import (
+    CLASS,
+    SEPARATOR,
+    SPECIAL,
+    UNKNOWN,
+    Special,
+    Subwords,
+    texts_of,
+    train_subwords,
+    train_wordpiece,
+)
 
 WORDS = PlainText(("The lowest newest widest slowest", "low lower new newer wide wider slow slower", "Café crème"))
 # words of equal frequency, so that the merges are full of ties
@@ -22,59 +34,19 @@ print(train_wordpiece(PlainText(tuple(words)), 80).digest)
 """
 
 
-def test_special_tokens_come_first() -> None:
-    assert train_wordpiece(WORDS).vocabulary[:5] == SPECIAL == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-
-
-def test_text_survives_encoding_in_lower_case_without_accents() -> None:
-    tokeniser = train_wordpiece(WORDS)
-    for text, ids in zip(WORDS.texts, tokeniser.encode(WORDS.texts), strict=True):
-        assert min(ids) >= len(SPECIAL)
-        assert tokeniser.decode(ids) == text.lower().replace("é", "e").replace("è", "e")
-
-
-def test_unseen_letters_are_unknown_and_unseen_words_are_cut() -> None:
-    tokeniser = train_wordpiece(WORDS)
-    assert tokeniser.encode(["日本"])[0] == [1, 1]
-    assert 1 not in tokeniser.encode(["slowwide"])[0]
-
-
-def test_a_literal_piece_in_the_text_is_no_special_token() -> None:
-    tokeniser = train_wordpiece(PlainText(("## a ##a", "b c a")))
-    assert tokeniser.decode(tokeniser.encode(["##a"])[0]).replace(" ", "") == "##a"
-
-
 @pytest.mark.parametrize("size", [5, 6, 7, 10, 20, 35, 60])
 def test_the_vocabulary_is_no_larger_than_wanted(size: int) -> None:
     assert train_wordpiece(WORDS, size).size <= size
 
 
-def test_all_letters_are_known_where_they_fit() -> None:
+def test_the_commonest_letters_are_known() -> None:
     letters = {letter for text in WORDS.texts for letter in text.lower().replace("é", "e").replace("è", "e")} - {" "}
     just = train_wordpiece(WORDS, len(SPECIAL) + 2 * len(letters))
     assert all(1 not in ids for ids in just.encode(WORDS.texts))
-
-
-def test_the_commonest_letters_are_known_where_not_all_fit() -> None:
     tokeniser = train_wordpiece(PlainText(("aaa bbb aab cc", "ab ba c d 日")), 9)
     assert set(tokeniser.vocabulary) == {*SPECIAL, "a", "b", "##a", "##b"}
     assert tokeniser.decode(tokeniser.encode(["ab ba"])[0]) == "ab ba"
     assert tokeniser.encode(["c d"])[0] == [1, 1]
-
-
-def test_equal_texts_share_one_tokeniser() -> None:
-    again = PlainText(tuple(text + "" for text in WORDS.texts))
-    assert train_wordpiece(again) is train_wordpiece(WORDS)
-    assert train_wordpiece(PlainText(WORDS.texts[:2])) != train_wordpiece(WORDS)
-
-
-def test_every_process_trains_the_same_tokeniser() -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(formwright.__file__).parents[1])}
-    runs = [
-        subprocess.run([sys.executable, "-c", DIGEST], env=environment, capture_output=True, text=True, check=True)
-        for _ in range(4)
-    ]
-    assert len({run.stdout for run in runs}) == 1
 
 
 def test_texts_of_every_kind_of_rows() -> None:
@@ -85,7 +57,17 @@ def test_texts_of_every_kind_of_rows() -> None:
         texts_of(ImageRows(np.zeros((1, 1, 2, 2), np.float32), np.zeros(1, np.int64)))
 
 
-def test_its_special_tokens_are_numbered() -> None:
+def test_texts_are_cut_into_known_pieces() -> None:
+    assert train_wordpiece(WORDS).vocabulary[:5] == SPECIAL == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    tokeniser = train_wordpiece(WORDS)
+    for text, ids in zip(WORDS.texts, tokeniser.encode(WORDS.texts), strict=True):
+        assert min(ids) >= len(SPECIAL)
+        assert tokeniser.decode(ids) == text.lower().replace("é", "e").replace("è", "e")
+    tokeniser = train_wordpiece(WORDS)
+    assert tokeniser.encode(["日本"])[0] == [1, 1]
+    assert 1 not in tokeniser.encode(["slowwide"])[0]
+    tokeniser = train_wordpiece(PlainText(("## a ##a", "b c a")))
+    assert tokeniser.decode(tokeniser.encode(["##a"])[0]).replace(" ", "") == "##a"
     tokeniser = train_wordpiece(WORDS)
     special = Special(begin=2, separator=3, pad=0, unknown=1, mask=4)
     assert (tokeniser.special, tokeniser.separators, tokeniser.types) == (special, 1, 2)
@@ -104,3 +86,57 @@ def test_offsets_cut_the_text_into_its_tokens() -> None:
 @pytest.mark.parametrize("size", [5_000, 10**12])
 def test_more_tokens_than_the_text_has_are_not_made(size: int) -> None:
     assert train_wordpiece(WORDS, size).vocabulary == train_wordpiece(WORDS, 500).vocabulary
+
+
+SOURCES = ("A young man walks.", "Two dogs run, and one sleeps.", "The T-shirt is red.")
+TARGETS = ("Ein junger Mann geht.", "Zwei Hunde laufen, und einer schläft.", "Das T-Shirt ist rot.")
+ROWS = TranslationRows(SOURCES * 5, TARGETS * 5)
+CODE = """
+from formwright.tasks.rows import PlainText
+from formwright.tasks.tokeniser import train_subwords
+print(train_subwords(PlainText(("ab ba ab cd dc", "äß ß ab", "xy zz")), 40).digest)
+"""
+
+
+@pytest.fixture(scope="module")
+def tokeniser() -> Subwords:
+    return train_subwords(ROWS, 120)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text("aeinrst Tß.,", max_size=20))
+def test_any_text_of_known_letters_comes_back(text: str) -> None:
+    known = train_subwords(PlainText(("aeinrst Tß.,", "ein rat, ist Test.")), 60)
+    single = " ".join(text.split())
+    assert known.decode(known.encode([single])[0]) == single
+
+
+def test_equal_texts_share_one_tokeniser_in_every_process() -> None:
+    assert train_wordpiece(PlainText(tuple(text + "" for text in WORDS.texts))) is train_wordpiece(WORDS)
+    assert train_wordpiece(PlainText(WORDS.texts[:2])) != train_wordpiece(WORDS)
+    environment = {**os.environ, "PYTHONPATH": str(Path(formwright.__file__).parents[1])}
+    runs = [
+        subprocess.run([sys.executable, "-c", DIGEST], env=environment, capture_output=True, text=True, check=True)
+        for _ in range(4)
+    ]
+    assert len({run.stdout for run in runs}) == 1
+    runs = [
+        subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert runs[0] == runs[1]
+
+
+def test_one_cased_tokeniser_serves_both_languages(tokeniser: Subwords) -> None:
+    for text in (*SOURCES, *TARGETS, "Ein T-Shirt, das rot ist.", "schläft (und) läuft"):
+        assert tokeniser.decode(tokeniser.encode([text])[0]) == text.replace("(", "").replace(")", "")
+    assert tokeniser.size <= 120
+    assert tokeniser.vocabulary[:5] == SPECIAL
+    assert all(UNKNOWN not in ids for ids in tokeniser.encode([*SOURCES, *TARGETS]))
+    assert UNKNOWN in tokeniser.encode(["§"])[0]
+    assert tokeniser.encode(["Mann"]) != tokeniser.encode(["mann"])
+    assert tokeniser.tokenizer.encode("Zwei Hunde").ids == frame(tokeniser.encode(["Zwei Hunde"]), tokeniser)[0]
+    assert (tokeniser.special.begin, tokeniser.special.separator) == (CLASS, SEPARATOR)
+    assert tokeniser.digest == Subwords(tokeniser.vocabulary, tokeniser.merges).digest
+    assert tokeniser.digest != Subwords(tokeniser.vocabulary, tokeniser.merges[:-1]).digest
+    assert tokeniser.digest != train_subwords(ROWS, 80).digest

@@ -1,8 +1,8 @@
 import pytest
 
 from formwright.core.records import History, Observation
-from formwright.search.errors import SpaceExhausted
-from formwright.search.random_search import RandomSearch
+from formwright.search.baselines import RandomSearch
+from formwright.search.proposals import SpaceExhausted
 from formwright.testing.loop import ask, outline, run, run_out, tell
 from formwright.testing.objective import Toy
 from formwright.testing.spaces import small, tiny

@@ -7,8 +7,8 @@ from numpy.random import Generator, default_rng
 
 from formwright.core.records import History, Objective, Request
 from formwright.core.rng import derive
-from formwright.search.random_search import RandomSearch
-from formwright.search.unseen import Legal, anything
+from formwright.search.baselines import RandomSearch
+from formwright.search.proposals import Legal, anything
 from formwright.space import Space
 from formwright.testing.searcher_contract import SearcherContract
 

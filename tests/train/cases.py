@@ -13,10 +13,8 @@ from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, CrossAttention
 from formwright.tasks import TASKS
 from formwright.tasks.encode import Encoded, Ragged
-from formwright.tasks.rows import AnyRows, Splits, TextRows
-from formwright.tasks.shorten import first_rows
-from formwright.tasks.spans import SpanRows
-from formwright.tasks.task import Kind, Task
+from formwright.tasks.rows import AnyRows, SpanRows, Splits, TextRows
+from formwright.tasks.task import Kind, Task, first_rows
 
 VOCABULARY, LENGTH = 320, 32
 TABLE = TokenEmbedding(VOCABULARY, 16, length=LENGTH, types=2)
@@ -24,8 +22,7 @@ BLOCK = Block(16, Attention(2, 8), (32,))
 ENCODER = Card(encoder=Stack(TABLE, (BLOCK,)))
 DECODER = Card(decoder=Stack(TABLE, (BLOCK,), causal=True))
 BOTH = Card(
-    encoder=Stack(TABLE, (BLOCK,)),
-    decoder=Stack(TABLE, (replace(BLOCK, cross=CrossAttention(2, 8)),), causal=True),
+    encoder=Stack(TABLE, (BLOCK,)), decoder=Stack(TABLE, (replace(BLOCK, cross=CrossAttention(2, 8)),), causal=True)
 )
 VISION = Card(encoder=Stack(PatchEmbedding(8, 4, 16, channels=1), (BLOCK,)))
 COLOURS = ("red", "blue", "green", "white", "black", "brown", "pink", "grey")

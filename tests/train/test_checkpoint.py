@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from formwright.core.errors import IllegalInput
-from formwright.train.checkpoint import Checkpoint, newest, newest_step, write
+from formwright.train.checkpoint import Checkpoint, newest, newest_step, weights_digest, write
 
 
 def checkpoint(step: int) -> Checkpoint:
@@ -21,7 +21,6 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert newest(tmp_path / "nowhere") is None
     write(tmp_path, checkpoint(3))
     found = newest(tmp_path)
-    assert found is not None
     assert (found.step, found.facts) == (3, {"losses": [0.1] * 3})
     assert torch.equal(found.tensors["weight"], torch.full((3,), 3.0))
 
@@ -47,28 +46,17 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, file: str, damage: 
     write(tmp_path, checkpoint(1))
     path = write(tmp_path, checkpoint(2)) / file
     path.write_bytes(damage(path.read_bytes()))  # type: ignore[operator]
-    found = newest(tmp_path)
-    assert found is not None
-    assert found.step == 1
-
-
-def test_a_file_that_is_gone_is_passed_over(tmp_path: Path) -> None:
-    (write(tmp_path, checkpoint(2)) / "tensors.safetensors").unlink()
-    assert newest(tmp_path) is None
+    assert newest(tmp_path).step == 1
 
 
 def test_a_whole_checkpoint_of_the_same_step_stays(tmp_path: Path) -> None:
     write(tmp_path, checkpoint(2))
     write(tmp_path, Checkpoint(2, {"weight": torch.zeros(1)}, {}))
-    found = newest(tmp_path)
-    assert found is not None
-    assert found.tensors["weight"].shape == (3,)
+    assert newest(tmp_path).tensors["weight"].shape == (3,)
     assert [path.name for path in tmp_path.iterdir()] == ["step-000000002"]
 
 
-def test_a_kill_while_the_same_step_is_written_again_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_while_the_same_step_is_written_again_loses_nothing(tmp_path, monkeypatch) -> None:
     write(tmp_path, checkpoint(2))
 
     def killed(*_: object) -> None:
@@ -80,12 +68,12 @@ def test_a_kill_while_the_same_step_is_written_again_loses_nothing(
     assert newest(tmp_path) is not None
 
 
-def test_a_damaged_checkpoint_of_the_same_step_is_replaced(tmp_path: Path) -> None:
+def test_what_is_damaged_or_gone_is_passed_over_or_replaced(tmp_path: Path) -> None:
+    (write(tmp_path, checkpoint(2)) / "tensors.safetensors").unlink()
+    assert newest(tmp_path) is None
     (write(tmp_path, checkpoint(2)) / "facts.json").write_bytes(b"{")
     write(tmp_path, checkpoint(2))
-    found = newest(tmp_path)
-    assert found is not None
-    assert found.step == 2
+    assert newest(tmp_path).step == 2
 
 
 def test_drafts_of_processes_that_are_gone_are_removed(tmp_path: Path) -> None:
@@ -113,9 +101,7 @@ def test_facts_that_were_changed_are_damage(tmp_path: Path, change: dict[str, ob
     write(tmp_path, checkpoint(1))
     path = write(tmp_path, checkpoint(2)) / "facts.json"
     path.write_text(json.dumps(json.loads(path.read_bytes()) | change))
-    found = newest(tmp_path)
-    assert found is not None
-    assert found.step == 1
+    assert newest(tmp_path).step == 1
 
 
 def test_a_checkpoint_without_a_checksum_of_its_facts_is_read(tmp_path: Path) -> None:
@@ -131,19 +117,28 @@ def test_damaged_checkpoints_of_later_steps_do_not_push_out_a_new_one(tmp_path: 
         (write(tmp_path, checkpoint(step)) / "tensors.safetensors").write_bytes(b"")
     (tmp_path / "step-by-step").mkdir()
     write(tmp_path, checkpoint(2))
-    found = newest(tmp_path)
-    assert found is not None
-    assert found.step == 2
+    assert newest(tmp_path).step == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000000002", "step-by-step"]
 
 
-def test_a_file_in_the_place_of_a_checkpoint_is_replaced(tmp_path: Path) -> None:
+def test_a_file_in_the_way_is_replaced_or_named(tmp_path: Path) -> None:
     (tmp_path / "step-000000002").touch()
     write(tmp_path, checkpoint(2))
     assert newest(tmp_path) is not None
-
-
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(IllegalInput, match=r"cannot save step 2 in .*file: Not a directory; what was saved before"):
+    with pytest.raises(IllegalInput, match=r"cannot save step 2 in .*file: Not a directory"):
         write(tmp_path / "file", checkpoint(2))
+
+
+def test_weights_are_told_apart_by_name_type_and_value() -> None:
+    zero = torch.zeros(2, 3)
+    different = [
+        {"a": zero},
+        {"b": zero},
+        {"a": zero.reshape(3, 2)},
+        {"a": zero.bfloat16()},
+        {"a": zero + 1},
+        {"a": zero, "b": torch.tensor(1.0)},
+    ]
+    assert len({weights_digest(weights) for weights in different}) == len(different)
+    assert weights_digest({"b": zero, "a": zero.T}) == weights_digest({"a": zero.T.contiguous(), "b": zero})

@@ -5,31 +5,22 @@ from formwright.core.errors import IllegalInput
 from formwright.train.device import DEVICES, choose_device, precision, threads
 
 
-def test_a_device_has_the_name_it_was_asked_for_by() -> None:
+def test_the_fastest_device_is_chosen_and_absent_ones_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose_device("cpu") == torch.device("cpu")
     assert choose_device().type in DEVICES
-
-
-def test_the_fastest_device_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    with precision(torch.device("cpu")):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     assert choose_device() == torch.device("mps")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert choose_device() == torch.device("cuda")
     assert choose_device("cpu") == torch.device("cpu")
-
-
-def test_unknown_and_absent_devices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(IllegalInput, match="no device is called 'gpu'; devices are auto, cuda, mps, cpu"):
         choose_device("gpu")
     with pytest.raises(IllegalInput, match="no cuda device that torch can use"):
         choose_device("cuda")
-
-
-def test_the_processor_computes_in_full_precision() -> None:
-    with precision(torch.device("cpu")):
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
 
 
 @pytest.mark.parametrize("fails", [False, True])

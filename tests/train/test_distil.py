@@ -11,13 +11,12 @@ from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import build
-from formwright.nn.heads import HeadSpec
-from formwright.nn.task_model import TaskModel
-from formwright.train.batch import Batch
-from formwright.train.distil import Answers, Mix, Student, Taught, distilled
+from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.train.distil import Answers, HiddenStudent, Mix, ScoreStudent, distilled
+from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.loop import scores_of, train
 from formwright.train.losses import loss_of
-from formwright.train.recipe import Recipe
+from formwright.train.streams import Batch
 
 KIND = "sequence-classification"
 LOSS = loss_of(KIND)
@@ -26,13 +25,12 @@ WIDE = Card(encoder=Stack(TokenEmbedding(12, 32, length=8), (Block(32, Attention
 
 def wide(seed: int = 0) -> TaskModel:
     built = build(WIDE, head=HeadSpec("sequence-classification", 2), seed=seed, spread="width")
-    assert isinstance(built, TaskModel)
     return built
 
 
 def taught() -> TaskModel:
     teacher = wide()
-    train(teacher, Toy(), LOSS, Recipe(steps=200, learning_rate=5e-3))
+    train(teacher, Toy(), LOSS, Hyperparameters(steps=200, learning_rate=5e-3))
     return teacher
 
 
@@ -40,8 +38,8 @@ def taught() -> TaskModel:
 def test_a_student_of_scores_alone_comes_to_answer_as_its_teacher() -> None:
     teacher, student = taught(), model(seed=3)
     before = {name: tensor.clone() for name, tensor in teacher.state_dict().items()}
-    learner = Student(student, teacher)
-    train(learner, Toy(), distilled(KIND, Mix(labels=0.0)), Recipe(steps=250, learning_rate=5e-3))
+    learner = HiddenStudent(student, teacher)
+    train(learner, Toy(), distilled(KIND, Mix(labels=0.0)), Hyperparameters(steps=250, learning_rate=5e-3))
     batch = Toy().batch(10_000)
     agreement = (scores_of(student.eval(), batch).argmax(-1) == scores_of(teacher, batch).argmax(-1)).float().mean()
     assert agreement > 0.85
@@ -50,7 +48,7 @@ def test_a_student_of_scores_alone_comes_to_answer_as_its_teacher() -> None:
 
 def test_a_model_is_taught_by_scores_and_answers_alone_when_it_is_judged() -> None:
     teacher, student = wide(), model(seed=3)
-    learner, batch = Taught(student, teacher), Toy().batch(0)
+    learner, batch = ScoreStudent(student, teacher), Toy().batch(0)
     said = scores_of(learner.train(), batch)
     assert isinstance(said, Answers)
     assert torch.equal(said.teacher_scores, scores_of(teacher.eval(), batch))
@@ -62,26 +60,31 @@ def test_a_model_is_taught_by_scores_and_answers_alone_when_it_is_judged() -> No
     assert next(learner.double()._teacher[0].parameters()).dtype == torch.float64  # the teacher goes along
 
 
-@pytest.mark.parametrize("kind", [Taught, Student])
-def test_a_model_that_was_judged_before_is_taught_with_dropout_again(kind: type[Taught] | type[Student]) -> None:
+@pytest.mark.parametrize("kind", [ScoreStudent, HiddenStudent])
+def test_a_model_that_was_judged_before_is_taught_with_dropout_again(kind) -> None:
     student, modes = model().eval(), []
     learner = kind(student, wide())
-    train(learner, Toy(), distilled(KIND, Mix()), Recipe(steps=2), after_step=lambda *_: modes.append(student.training))
+    train(
+        learner,
+        Toy(),
+        distilled(KIND, Mix()),
+        Hyperparameters(steps=2),
+        after_step=lambda *_: modes.append(student.training),
+    )
     assert modes == [True, True]
 
 
 def test_hidden_states_of_other_widths_meet_through_a_projection() -> None:
-    learner = Student(model(), wide())
-    assert learner.projection is not None
+    learner = HiddenStudent(model(), wide())
     assert learner.projection.weight.shape == (32, 16)
     loss = distilled(KIND, Mix(labels=0.0, scores=0.0, hidden=1.0))
-    losses = train(learner, Toy(), loss, Recipe(steps=120, learning_rate=5e-3))
+    losses = train(learner, Toy(), loss, Hyperparameters(steps=120, learning_rate=5e-3))
     assert sum(losses[-10:]) < 0.7 * sum(losses[:10])
-    assert Student(model(), model(seed=1)).projection is None
+    assert HiddenStudent(model(), model(seed=1)).projection is None
 
 
 def test_a_mix_is_the_weighted_sum_of_its_losses() -> None:
-    learner = Student(model(), wide()).eval()
+    learner = HiddenStudent(model(), wide()).eval()
     batch = Toy().batch(0)
     answers = learner(batch.inputs, None, None, None, None, None)
 
@@ -90,12 +93,6 @@ def test_a_mix_is_the_weighted_sum_of_its_losses() -> None:
 
     parts = [value(Mix(1, 0, 0)), value(Mix(0, 1, 0)), value(Mix(0, 0, 1))]
     assert value(Mix(0.5, 2, 3)) == pytest.approx(0.5 * parts[0] + 2 * parts[1] + 3 * parts[2], rel=1e-5)
-
-
-def test_the_teacher_is_not_saved_with_the_student() -> None:
-    learner = Student(model(), wide())
-    assert {name.partition(".")[0] for name in learner.state_dict()} == {"model", "projection"}
-    assert CARD.digest != WIDE.digest
 
 
 SCORES, HIDDEN = Mix(labels=0.0), Mix(labels=0.0, scores=0.0, hidden=1.0)
@@ -129,7 +126,6 @@ def test_spans_are_taught_as_choices_among_real_tokens() -> None:
     value = loss(Answers(scores, wanted), batch)
     assert float(value.detach()) == pytest.approx(expected, rel=1e-4)
     value.backward()
-    assert scores.grad is not None
     assert scores.grad.isfinite().all()
     assert scores.grad[1, 2:].abs().max() == 0
     assert float(loss(Answers(scores, wanted), replace(batch, mask=None)).detach()) != pytest.approx(expected, rel=1e-4)
@@ -144,23 +140,23 @@ def test_words_that_nobody_asked_for_are_not_taught(kind: str) -> None:
     assert float(loss.detach()) == pytest.approx(expected, rel=1e-4)
 
 
-def test_hidden_states_of_a_decoder_count_where_its_targets_are_real() -> None:
+def test_hidden_states_count_where_both_give_real_ones() -> None:
     hidden, wanted = torch.zeros(1, 3, 2), torch.ones(1, 3, 2)
     wanted[0, 2] = 100.0
     answers = Answers(torch.zeros(1, 3, 5), torch.zeros(1, 3, 5), hidden, wanted)
     sources, targets = torch.ones(1, 7, dtype=torch.bool), torch.tensor([[True, True, False]])
     batch = Batch(NOTHING, torch.zeros(1, 3), sources, targets=torch.zeros(1, 3), targets_mask=targets)
     assert float(distilled("seq2seq-lm", HIDDEN)(answers, batch)) == 1.0
-
-
-def test_hidden_states_that_nobody_gives_are_not_taken_for_equal() -> None:
     with pytest.raises(IllegalInput, match="hidden=0"):
-        train(Taught(model(), wide()), Toy(), distilled(KIND, HIDDEN), Recipe(steps=1))
+        train(ScoreStudent(model(), wide()), Toy(), distilled(KIND, HIDDEN), Hyperparameters(steps=1))
 
 
-def test_the_teacher_goes_where_the_student_goes() -> None:
+def test_the_teacher_moves_with_the_student_and_is_not_saved() -> None:
+    learner = HiddenStudent(model(), wide())
+    assert {name.partition(".")[0] for name in learner.state_dict()} == {"model", "projection"}
+    assert CARD.digest != WIDE.digest
     teacher = wide()
-    learner = Student(model(), teacher).to("meta")
+    learner = HiddenStudent(model(), teacher).to("meta")
     assert {parameter.device.type for parameter in (*teacher.parameters(), *learner.parameters())} == {"meta"}
 
 

@@ -9,19 +9,18 @@ from tests.train.cases import DECODER, ENCODER, EVERY_KIND, LENGTH, few, task_of
 from torch import Tensor, nn
 
 from formwright.core.errors import IllegalInput
-from formwright.nn.heads import HeadSpec, SequenceHead
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import TaskModel
+from formwright.nn.task_model import HeadSpec, SequenceHead, TaskModel
 from formwright.tasks import TASKS
 from formwright.tasks.rows import TextRows
 from formwright.tasks.task import Task
 from formwright.train import fit as module
 from formwright.train.fit import Run, Trained, Training, fit, fresh_model, head_of, task_stream, with_weights
+from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.judge import judge
 from formwright.train.loop import Paused, Saving
 from formwright.train.masking import Masked
-from formwright.train.prepare import Part, Prepared, prepare
-from formwright.train.recipe import Recipe
+from formwright.train.prepare import Prepared, PreparedRows, prepare
 
 # steps, and the share of the first loss that must be left at most
 EFFORT = {
@@ -34,7 +33,7 @@ EFFORT = {
     "image-classification": (60, 0.85),
     "span-extraction": (60, 0.2),
 }
-SHORT = Training(Recipe(steps=8, batch=16, learning_rate=5e-3), length=LENGTH)
+SHORT = Training(Hyperparameters(steps=8, batch=16, learning_rate=5e-3), length=LENGTH)
 
 
 def fitted(kind: str, training: Training, run: Run | None = None) -> Trained:
@@ -60,8 +59,7 @@ def test_every_kind_of_task_is_learnt(kind: str) -> None:
 def test_the_same_seed_gives_the_same_to_the_last_bit(kind: str) -> None:
     training = replace(SHORT, settings=Settings(dropout=0.1))
     first, second = fitted(kind, training), fitted(kind, training)
-    assert first.losses == second.losses
-    assert first.metrics == second.metrics
+    assert (first.losses, first.metrics) == (second.losses, second.metrics)
     assert same(first.model, second.model)
     assert fitted(kind, replace(training, recipe=replace(training.recipe, seed=1))).losses != first.losses
 
@@ -70,13 +68,10 @@ def test_the_same_seed_gives_the_same_to_the_last_bit(kind: str) -> None:
 def test_a_run_in_two_parts_is_the_run_in_one(tmp_path: Path, kind: str) -> None:
     whole = fitted(kind, SHORT)
     saving = Saving(tmp_path)
-    first = fitted(kind, SHORT, Run(saving, until=3))
-    assert first.losses == whole.losses[:3]
+    assert fitted(kind, SHORT, Run(saving, until=3)).losses == whole.losses[:3]
     steps: list[int] = []
     second = fitted(kind, SHORT, Run(saving, after_step=lambda step, _: steps.append(step)))
-    assert steps == [3, 4, 5, 6, 7]
-    assert second.losses == whole.losses
-    assert second.metrics == whole.metrics
+    assert (steps, second.losses, second.metrics) == ([3, 4, 5, 6, 7], whole.losses, whole.metrics)
     assert same(second.model, whole.model)
 
 
@@ -92,30 +87,20 @@ def test_a_paused_run_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "best"), [("causal-lm", 1), ("sequence-classification", 2)])
-def test_the_best_judged_weights_are_kept_by_the_metrics_direction(
-    monkeypatch: pytest.MonkeyPatch, kind: str, best: int
-) -> None:
+def test_the_best_judged_weights_are_kept_by_the_metrics_direction(monkeypatch, kind, best) -> None:
     weights: list[list[Tensor]] = []
-    scores = [0.5, 0.2, 0.9, 0.4]
-    told = iter(scores)
+    told = iter([0.5, 0.2, 0.9, 0.4])
 
-    def by_turns(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
+    def by_turns(model: nn.Module, prepared: Prepared, part: PreparedRows) -> dict[str, float]:
         assert part is prepared.validation
         weights.append([parameter.detach().clone() for parameter in model.parameters()])
         return {prepared.task.metric: next(told)}
 
     monkeypatch.setattr(module, "judge", by_turns)
     trained = fitted(kind, replace(SHORT, judge_every=2, patience=9))
-    assert len(weights) == 4
-    assert trained.best_step == 2 * (best + 1)
+    assert (len(weights), trained.best_step) == (4, 2 * (best + 1))
     kept = list(trained.model.parameters())
     assert [all(map(torch.equal, kept, seen)) for seen in weights] == [place == best for place in range(4)]
-
-
-def test_a_model_that_no_longer_improves_is_left() -> None:
-    recipe = Recipe(steps=40, batch=16, learning_rate=1e-9)
-    trained = fitted("sequence-classification", Training(recipe, LENGTH, judge_every=2, patience=2))
-    assert len(trained.losses) == 6  # judged at 2, 4 and 6
 
 
 def test_a_watched_run_in_two_parts_is_the_run_in_one(tmp_path: Path) -> None:
@@ -123,8 +108,7 @@ def test_a_watched_run_in_two_parts_is_the_run_in_one(tmp_path: Path) -> None:
     whole = fitted("causal-lm", training)
     fitted("causal-lm", training, Run(Saving(tmp_path), until=5))
     resumed = fitted("causal-lm", training, Run(Saving(tmp_path)))
-    assert resumed.losses == whole.losses
-    assert resumed.metrics == whole.metrics
+    assert (resumed.losses, resumed.metrics) == (whole.losses, whole.metrics)
     assert same(resumed.model, whole.model)
 
 
@@ -136,24 +120,9 @@ def test_a_regression_starts_at_the_mean() -> None:
     assert cast(SequenceHead, fresh_model(ENCODER, classes, SHORT).head).output.bias.tolist() == [0.0, 0.0]
 
 
-def test_heads_answer_their_tasks() -> None:
-    named = partial(Task, "any", metric="accuracy", splits=TASKS.get("digits").splits)
-    assert head_of(named(kind="regression", labels=("score",))) == HeadSpec("sequence-classification", 1)
-    assert head_of(named(kind="image-classification", labels=("a", "b", "c"))) == HeadSpec("sequence-classification", 3)
-    assert head_of(named(kind="sequence-classification", labels=("a", "b"))) == HeadSpec("sequence-classification", 2)
-    assert head_of(named(kind="causal-lm")).task == "causal-lm"
-
-
-def test_a_card_of_another_family_is_refused() -> None:
-    prepared = prepare(few("mini-glue/sst2"), DECODER, LENGTH)
-    with pytest.raises(IllegalInput, match="sequence-classification needs a design of family encoder or vision"):
-        fresh_model(DECODER, prepared, SHORT)
-
-
 def transformer_of(seed: int) -> tuple[TaskModel, dict[str, Tensor]]:
     prepared = prepare(few("mini-glue/sst2"), ENCODER, LENGTH)
-    training = replace(SHORT, recipe=replace(SHORT.recipe, seed=seed))
-    model = fresh_model(ENCODER, prepared, training)
+    model = fresh_model(ENCODER, prepared, replace(SHORT, recipe=replace(SHORT.recipe, seed=seed)))
     return model, {name: tensor.clone() for name, tensor in model.transformer.state_dict().items()}
 
 
@@ -165,40 +134,40 @@ def test_weights_are_loaded_below_the_head() -> None:
     assert all(torch.equal(tensor, head[name]) for name, tensor in model.head.state_dict().items())
 
 
-def test_weights_that_lack_tensors_are_refused() -> None:
+def test_weights_that_do_not_fit_are_refused() -> None:
     model, weights = transformer_of(0)
     del weights["encoder.embedding.norm.bias"]
     with pytest.raises(IllegalInput, match=r"lack 1 tensors of this card, the first being encoder\.embedding\.norm"):
         with_weights(model, weights)
-
-
-def test_weights_of_another_card_are_refused() -> None:
     model, _ = transformer_of(0)
     other = with_types(3)
-    prepared = prepare(few("mini-glue/sst2"), other, LENGTH)
-    weights = fresh_model(other, prepared, SHORT).transformer.state_dict()
+    weights = fresh_model(other, prepare(few("mini-glue/sst2"), other, LENGTH), SHORT).transformer.state_dict()
     with pytest.raises(
         IllegalInput, match=r"shape of encoder.embedding.types.weight is \(3, 16\), the card's \(2, 16\)"
     ):
         with_weights(model, weights)
 
 
-def test_metrics_are_those_of_the_validation_rows() -> None:
+def test_metrics_are_those_of_validation_and_threads_are_given_back() -> None:
     trained = fitted("sequence-classification", SHORT)
     prepared = prepare(EVERY_KIND["sequence-classification"][1](), ENCODER, LENGTH)
     assert trained.metrics == judge(trained.model, prepared, prepared.validation)
-
-
-def test_the_threads_asked_for_are_used_and_given_back() -> None:
     before = torch.get_num_threads()
     seen: set[int] = set()
     run = Run(after_step=lambda *_: seen.add(torch.get_num_threads()))
-    fitted("sequence-classification", replace(SHORT, recipe=Recipe(steps=2), threads=before + 1), run)
-    assert seen == {before + 1}
-    assert torch.get_num_threads() == before
+    fitted("sequence-classification", replace(SHORT, recipe=Hyperparameters(steps=2), threads=before + 1), run)
+    assert (seen, torch.get_num_threads()) == ({before + 1}, before)
 
 
-def test_hidden_words_have_a_stream_of_their_own() -> None:
+def test_heads_answer_their_tasks() -> None:
+    named = partial(Task, "any", metric="accuracy", splits=TASKS.get("digits").splits)
+    assert head_of(named(kind="regression", labels=("score",))) == HeadSpec("sequence-classification", 1)
+    assert head_of(named(kind="image-classification", labels=("a", "b", "c"))) == HeadSpec("sequence-classification", 3)
+    assert head_of(named(kind="sequence-classification", labels=("a", "b"))) == HeadSpec("sequence-classification", 2)
+    assert head_of(named(kind="causal-lm")).task == "causal-lm"
+    prepared = prepare(few("mini-glue/sst2"), DECODER, LENGTH)
+    with pytest.raises(IllegalInput, match="sequence-classification needs a design of family encoder or vision"):
+        fresh_model(DECODER, prepared, SHORT)
     card, task = EVERY_KIND["masked-lm"]
     assert isinstance(task_stream(prepare(task(), card, LENGTH), SHORT.recipe), Masked)
 
@@ -207,7 +176,7 @@ def test_hidden_words_have_a_stream_of_their_own() -> None:
 def test_the_kept_weights_are_those_of_the_best_judgement(monkeypatch: pytest.MonkeyPatch, patience: int) -> None:
     between: list[dict[str, float]] = []
 
-    def counted(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
+    def counted(model: nn.Module, prepared: Prepared, part: PreparedRows) -> dict[str, float]:
         between.append(judge(model, prepared, part))
         return between[-1]
 
@@ -229,16 +198,18 @@ def test_the_best_weights_of_an_earlier_run_are_kept(tmp_path: Path, monkeypatch
     training = replace(SHORT, judge_every=4, patience=9)
     first = fitted("sequence-classification", training, Run(Saving(tmp_path), until=4))
     second = fitted("sequence-classification", training, Run(Saving(tmp_path)))
-    assert (first.best_step, second.best_step) == (4, 4)
-    assert first.metrics == second.metrics
+    assert (first.best_step, second.best_step, first.metrics) == (4, 4, second.metrics)
     assert same(first.model, second.model)
     assert (first.before, second.before) == (0, 4)
     assert second.seconds > first.seconds > 0
 
 
-def test_early_stopping_judges_now_and_then_but_not_in_short_trainings_with_many_rows() -> None:
-    training = Training(Recipe(steps=900, batch=64))
+def test_stopping_early() -> None:
+    recipe = Hyperparameters(steps=40, batch=16, learning_rate=1e-9)
+    trained = fitted("sequence-classification", Training(recipe, LENGTH, judge_every=2, patience=2))
+    assert len(trained.losses) == 6  # judged at 2, 4 and 6
+    training = Training(Hyperparameters(steps=900, batch=64))
     watched = training.stopping_early(204)
     assert (watched.judge_every, watched.least) == (45, 450)
     assert training.stopping_early(50_000).judge_every == 225
-    assert Training(Recipe(steps=90, batch=64)).stopping_early(50_000).judge_every is None
+    assert Training(Hyperparameters(steps=90, batch=64)).stopping_early(50_000).judge_every is None

@@ -9,9 +9,7 @@ from formwright.train.interrupt import gentle_interruption
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_is_a_wish_and_a_second_one_ends_the_process(
-    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signal_is_a_wish_and_a_second_one_ends_the_process(number, monkeypatch) -> None:
     asked: list[bool] = []
     ended: list[int] = []
     monkeypatch.setattr(os, "_exit", ended.append)

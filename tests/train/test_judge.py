@@ -6,19 +6,31 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import log_softmax
-from tests.train.cases import BOTH, DECODER, ENCODER, EVERY_KIND, LENGTH, SPANS, VISION, VOCABULARY, Stub, task_of
+from tests.train.cases import BOTH, DECODER, ENCODER, EVERY_KIND, LENGTH, SPANS, VISION, VOCABULARY, Stub, few, task_of
 from torch import Tensor
 
 from formwright.core.errors import IllegalInput
-from formwright.tasks.rows import ImageRows, PlainText, TextRows, TranslationRows
-from formwright.tasks.spans import SpanRows
+from formwright.nn.build import build
+from formwright.nn.generate import generate
+from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.tasks.rows import ImageRows, PlainText, SpanRows, TextRows, TranslationRows
 from formwright.tasks.tokeniser import Special, Tokeniser, WordPiece, train_wordpiece
+from formwright.train import judge as judge_module
 from formwright.train import judge as module
 from formwright.train.fit import Training, fresh_model
-from formwright.train.judge import answers, batch_of, compared, judge, truths
+from formwright.train.hyperparameters import Hyperparameters
+from formwright.train.judge import (
+    answers,
+    batch_of,
+    compared,
+    generated_texts,
+    generation_settings,
+    judge,
+    truths,
+    with_beams,
+)
 from formwright.train.loop import Diverged, OutOfMemory
-from formwright.train.prepare import Part, Prepared, prepare
-from formwright.train.recipe import Recipe
+from formwright.train.prepare import Prepared, PreparedRows, prepare
 
 SCORES = torch.randn(VOCABULARY, VOCABULARY, generator=torch.Generator().manual_seed(0))
 TEXT = PlainText(tuple("one two three four five six seven"[: 3 + 5 * (n % 7)] for n in range(90)))
@@ -45,16 +57,6 @@ def test_scores_are_those_of_single_precision_whatever_training_computes_in(monk
     assert seen == [False]
 
 
-def test_classes_are_judged_by_hand() -> None:
-    rows = TextRows(tuple((text,) for text in ("good", "bad bad", "bad", "good good good", "bad")), (1, 0, 0, 0, 1))
-    task = replace(task_of("sequence-classification", "accuracy", rows, labels=2), metrics=("accuracy", "f1"))
-    prepared = prepare(task, ENCODER, LENGTH)
-    good = prepared.text_tokeniser.encode(["good"])[0][0]
-    stub = Stub(lambda tokens: torch.stack((torch.full((len(tokens),), 0.5), (tokens == good).any(1).float()), -1))
-    # found 1 0 0 1 0, wanted 1 0 0 0 1
-    assert judge(stub, prepared, prepared.validation) == {"accuracy": 3 / 5, "f1": 0.5}
-
-
 def test_labels_are_given_where_their_sigmoid_is_above_a_half() -> None:
     texts = ("good", "good bad", "bad", "other")
     rows = TextRows(tuple((text,) for text in texts), ((1, 0), (1, 1), (1, 1), (0, 0)))
@@ -72,7 +74,14 @@ def test_labels_are_given_where_their_sigmoid_is_above_a_half() -> None:
     assert truths(prepared.validation).shape == (4, 2)
 
 
-def test_images_are_judged_by_hand() -> None:
+def test_classes_and_images_are_judged_by_hand() -> None:
+    rows = TextRows(tuple((text,) for text in ("good", "bad bad", "bad", "good good good", "bad")), (1, 0, 0, 0, 1))
+    task = replace(task_of("sequence-classification", "accuracy", rows, labels=2), metrics=("accuracy", "f1"))
+    prepared = prepare(task, ENCODER, LENGTH)
+    good = prepared.text_tokeniser.encode(["good"])[0][0]
+    stub = Stub(lambda tokens: torch.stack((torch.full((len(tokens),), 0.5), (tokens == good).any(1).float()), -1))
+    # found 1 0 0 1 0, wanted 1 0 0 0 1
+    assert judge(stub, prepared, prepared.validation) == {"accuracy": 3 / 5, "f1": 0.5}
     pixels = np.zeros((3, 1, 8, 8), np.float32)
     pixels[1] = 1.0
     prepared = prepare(
@@ -95,11 +104,9 @@ def test_numbers_are_judged_by_hand(labels: tuple[float, ...]) -> None:
     assert found == {"pearson": pytest.approx(expected), "spearman": pytest.approx(ranks)}
 
 
-def pointing(prepared: Prepared, part: Part) -> Stub:
+def pointing(prepared: Prepared, part: PreparedRows) -> Stub:
     """Point at the answers of all windows, and in the padding at nonsense with even more certainty."""
     windows = part.windows
-    assert windows is not None
-    assert windows.encoded.labels is not None
     gold = {tuple(windows.encoded.tokens[n].tolist()): windows.encoded.labels[n] for n in range(len(windows))}
     pad = prepared.text_tokeniser.special.pad
 
@@ -128,11 +135,9 @@ def test_spans_of_long_texts_and_without_answers() -> None:
     task = replace(task_of("span-extraction", "span-f1", rows), metrics=("exact", "span-f1"))
     prepared = prepare(task, ENCODER, LENGTH)
     part = prepared.validation
-    assert part.windows is not None
     assert len(part.windows) > len(rows)
     assert judge(pointing(prepared, part), prepared, part) == {"exact": 1.0, "span-f1": 1.0}
-    silent = Stub(lambda tokens: torch.zeros(*tokens.shape, 2))
-    assert judge(silent, prepared, part)["exact"] < 1.0
+    assert judge(Stub(lambda tokens: torch.zeros(*tokens.shape, 2)), prepared, part)["exact"] < 1.0
 
 
 def by_hand(sequences: list[list[int]]) -> float:
@@ -156,19 +161,14 @@ def test_perplexity_is_that_of_all_tokens_whatever_the_batches(monkeypatch: pyte
     pairs = TranslationRows(TEXT.texts, TEXT.texts[::-1])
     prepared = prepare(task_of("seq2seq-lm", "perplexity", pairs), BOTH, LENGTH)
     targets = prepared.validation.examples.targets  # type: ignore[union-attr]
-    assert targets is not None
     expected = by_hand([targets[n].tolist() for n in range(len(targets))])
     assert judge(stub, prepared, prepared.validation) == {"perplexity": pytest.approx(expected, rel=1e-5)}
 
 
-def test_a_model_that_knows_nothing_is_as_perplexed_as_there_are_tokens() -> None:
+def test_perplexity_of_hidden_words_by_hand() -> None:
     prepared = prepare(task_of("masked-lm", "perplexity", TEXT), ENCODER, LENGTH)
-    unknowing = Stub(lambda tokens: torch.zeros(*tokens.shape, VOCABULARY))
-    found = judge(unknowing, prepared, prepared.validation)
+    found = judge(Stub(lambda tokens: torch.zeros(*tokens.shape, VOCABULARY)), prepared, prepared.validation)
     assert found == {"perplexity": pytest.approx(VOCABULARY, rel=1e-5)}
-
-
-def test_hidden_words_are_judged_by_hand() -> None:
     rows = PlainText(("word", "word word word", "word word") * 40)  # whichever is hidden, it is the same word
     prepared = prepare(task_of("masked-lm", "perplexity", rows), ENCODER, LENGTH)
     ((word,),) = prepared.text_tokeniser.encode(["word"])
@@ -180,8 +180,7 @@ def test_a_causal_model_needs_no_mask_token() -> None:
     class Maskless(WordPiece):
         special = Special(2, 3, 0, 1)
 
-    trained = train_wordpiece(TEXT, VOCABULARY)
-    tokeniser: Tokeniser = Maskless(trained.vocabulary)
+    tokeniser: Tokeniser = Maskless(train_wordpiece(TEXT, VOCABULARY).vocabulary)
     prepared = prepare(task_of("causal-lm", "perplexity", TEXT), DECODER, LENGTH, tokeniser)
     assert judge(Stub(by_word), prepared, prepared.validation)["perplexity"] > 1
     other = replace(prepared, task=task_of("masked-lm", "perplexity", TEXT))
@@ -193,7 +192,7 @@ def test_a_causal_model_needs_no_mask_token() -> None:
 def test_judging_twice_gives_the_same_and_changes_nothing(kind: str) -> None:
     card, task = EVERY_KIND[kind]
     prepared = prepare(task(), card, LENGTH)
-    model = fresh_model(card, prepared, Training(Recipe(steps=1))).train()
+    model = fresh_model(card, prepared, Training(Hyperparameters(steps=1))).train()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     first = judge(model, prepared, prepared.validation)
     assert not model.training
@@ -215,7 +214,7 @@ def test_a_lack_of_memory_is_a_failure_that_says_so() -> None:
 def test_answers_that_are_no_numbers_are_no_answers(number: float) -> None:
     rows = TextRows((("good",), ("bad",)), (1, 0))
     prepared = prepare(task_of("sequence-classification", "accuracy", rows, labels=2), ENCODER, LENGTH)
-    with pytest.raises(Diverged, match="answers with what is no number; lower the learning rate"):
+    with pytest.raises(Diverged, match=r"NaN or infinity.*lower the learning rate"):
         judge(Stub(lambda tokens: torch.full((len(tokens), 2), number)), prepared, prepared.validation)
 
 
@@ -243,7 +242,7 @@ def test_answers_stand_in_the_order_of_the_rows_that_were_asked_for(monkeypatch:
 def test_judging_is_comparing_all_answers_with_what_is_right() -> None:
     card, task = EVERY_KIND["regression"]
     prepared = prepare(task(), card, LENGTH)
-    model = fresh_model(card, prepared, Training(Recipe(steps=1)))
+    model = fresh_model(card, prepared, Training(Hyperparameters(steps=1)))
     found = answers(model, prepared, prepared.validation, np.arange(len(prepared.validation.examples)))
     assert found.dtype == np.float32
     assert compared(prepared, found, truths(prepared.validation)) == judge(model, prepared, prepared.validation)
@@ -270,3 +269,58 @@ def test_a_batch_of_images_has_these_images() -> None:
     assert torch.equal(
         batch_of(prepared, prepared.validation, np.array([4, 2])).inputs, torch.from_numpy(pixels[[4, 2]])
     )
+
+
+@pytest.fixture(scope="module")
+def prepared() -> Prepared:
+    return prepare(few("translation", 160), BOTH, LENGTH)
+
+
+@pytest.fixture(scope="module")
+def model() -> TaskModel:
+    found = build(BOTH, head=HeadSpec("seq2seq-lm"), seed=3, spread="width")
+    return found.eval()
+
+
+def test_every_row_has_its_own_translation_in_its_own_place(prepared: Prepared, model: TaskModel) -> None:
+    tokeniser, encoded = prepared.text_tokeniser, prepared.validation.examples
+    found = generated_texts(model, prepared, prepared.validation)
+    assert len(found) == len(prepared.validation.rows)
+    for row in (0, 7, len(found) - 1):
+        tokens = torch.from_numpy(encoded.tokens[row].astype("int64"))[None]  # type: ignore[union-attr]
+        (alone,) = generate(model, tokens, None, generation_settings(tokeniser, prepared.length))
+        assert found[row] == tokeniser.decode(alone)
+    assert len(set(found)) > 1
+
+
+def test_texts_are_written_with_as_many_beams_as_wished(prepared: Prepared, model: TaskModel) -> None:
+    plain, tokeniser = generated_texts(model, prepared, prepared.validation), prepared.text_tokeniser
+    wished = with_beams(prepared, 4)
+    found = generated_texts(model, wished, wished.validation)
+    assert found != plain
+    for row in (0, 7):
+        tokens = torch.from_numpy(prepared.validation.examples.tokens[row].astype("int64"))[None]  # type: ignore[union-attr]
+        (alone,) = generate(model, tokens, None, generation_settings(tokeniser, prepared.length, 4))
+        assert found[row] == tokeniser.decode(alone)
+    assert wished.part(prepared.validation.rows).examples.tokens.lengths.tolist() == (  # type: ignore[union-attr]
+        prepared.validation.examples.tokens.lengths.tolist()  # type: ignore[union-attr]
+    )
+    assert with_beams(prepared, 1) is prepared
+
+
+def test_texts_are_judged_where_the_task_asks_for_it(prepared, model, monkeypatch) -> None:
+    rows = prepared.validation.rows
+    half = [text if row % 2 else "" for row, text in enumerate(rows.targets)]
+    monkeypatch.setattr(judge_module, "generated_texts", lambda *_: half)
+    found = judge(model, prepared, prepared.validation)
+    assert (list(found), found["same-text"]) == (["perplexity", "same-text"], 0.5)
+    assert found["perplexity"] > 1
+
+
+def test_texts_come_back_and_beams_are_refused_where_nothing_is_written(prepared: Prepared) -> None:
+    found = prepare(few("mini-glue/sst2", 40), ENCODER, LENGTH)
+    with pytest.raises(IllegalInput, match=r"judged by accuracy.*--beams"):
+        with_beams(found, 2)
+    rows, encoded = prepared.validation.rows, prepared.validation.examples
+    targets = encoded.targets  # type: ignore[union-attr]
+    assert [prepared.text_tokeniser.decode(targets[row].tolist()) for row in range(20)] == list(rows.targets[:20])

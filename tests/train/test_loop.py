@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -12,18 +12,21 @@ import torch
 from tests.train.toy import CARD, Toy, model
 from torch import Tensor, nn
 
+from formwright.arch.card import Card
+from formwright.arch.layers import Stack
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.nn.build import build
-from formwright.nn.heads import HeadSpec
 from formwright.nn.settings import Settings
+from formwright.nn.task_model import HeadSpec
 from formwright.train import checkpoint
-from formwright.train.batch import Batch, Stream
-from formwright.train.loop import Diverged, OutOfMemory, Paused, Saving, begin, go_on, scores_of, train
+from formwright.train.checkpoint import Checkpoint
+from formwright.train.hyperparameters import Hyperparameters
+from formwright.train.loop import Diverged, OutOfMemory, Paused, Saving, State, begin, go_on, scores_of, train
 from formwright.train.losses import loss_of
-from formwright.train.recipe import Recipe
+from formwright.train.streams import Batch, Stream
 
 LOSS = loss_of("sequence-classification")
-RECIPE = Recipe(steps=24, batch=16, learning_rate=3e-3)
+RECIPE = Hyperparameters(steps=24, batch=16, learning_rate=3e-3)
 ROOT = Path(__file__).parents[2]
 
 
@@ -35,18 +38,15 @@ def same(first: nn.Module, second: nn.Module) -> bool:
     return all(torch.equal(one, two) for one, two in zip(first.parameters(), second.parameters(), strict=True))
 
 
-def test_training_learns() -> None:
+def test_training_learns_and_the_seed_decides() -> None:
     trained = model()
-    losses = train(trained, Toy(), LOSS, Recipe(steps=150, learning_rate=5e-3))
+    losses = train(trained, Toy(), LOSS, Hyperparameters(steps=150, learning_rate=5e-3))
     assert sum(losses[-20:]) < 0.7 * sum(losses[:20])
     trained.eval()
     batch = Toy().batch(10_000)
     assert (scores_of(trained, batch).argmax(-1) == batch.labels).float().mean() > 0.8
-
-
-def test_the_same_seed_gives_the_same_losses_to_the_last_bit() -> None:
     assert train(model(), Toy(), LOSS, RECIPE) == train(model(), Toy(), LOSS, RECIPE)
-    other = Recipe(steps=24, batch=16, learning_rate=3e-3, seed=1)
+    other = Hyperparameters(steps=24, batch=16, learning_rate=3e-3, seed=1)
     assert train(model(), Toy(), LOSS, RECIPE) != train(model(), Toy(), LOSS, other)
 
 
@@ -58,7 +58,7 @@ def test_each_part_of_an_accumulated_step_has_a_batch_of_its_own() -> None:
             seen.append(step)
             return super().batch(step)
 
-    train(model(), Watched(), LOSS, Recipe(steps=3, accumulate=2))
+    train(model(), Watched(), LOSS, Hyperparameters(steps=3, accumulate=2))
     assert seen == [0, 1, 2, 3, 4, 5]
 
 
@@ -88,14 +88,11 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
     first = train(model(), Toy(), LOSS, RECIPE, Saving(tmp_path, every=10))
     steps: list[int] = []
     again = train(model(), Toy(), LOSS, RECIPE, Saving(tmp_path, every=10), lambda step, _: steps.append(step))
-    assert again == first
-    assert steps == []
+    assert (again, steps) == (first, [])
 
 
 @pytest.mark.parametrize(("every", "until", "expected"), [(5, 10, [5, 10]), (5, 12, [5, 10, 12]), (0, 10, [10])])
-def test_no_step_is_saved_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int, until: int, expected: list[int]
-) -> None:
+def test_no_step_is_saved_twice(tmp_path, monkeypatch, every, until, expected) -> None:
     written: list[int] = []
     monkeypatch.setattr(checkpoint, "write", lambda _, found: written.append(found.step))
     train(model(), Toy(), LOSS, RECIPE, Saving(tmp_path, every), until=until)
@@ -110,10 +107,7 @@ def test_the_seconds_of_a_run_in_parts_add_up(tmp_path: Path, monkeypatch: pytes
         state = begin(model(), RECIPE, Saving(tmp_path))
         go_on(state, Toy(), LOSS, Saving(tmp_path), until=stop)
         told.append(state.seconds)
-    assert told == [6, 20]
-    found = checkpoint.newest(tmp_path)
-    assert found is not None
-    assert found.facts["seconds"] == 20
+    assert (told, checkpoint.newest(tmp_path).facts["seconds"]) == ([6, 20], 20)
 
 
 def test_divergence_names_the_step() -> None:
@@ -123,8 +117,6 @@ def test_divergence_names_the_step() -> None:
     with pytest.raises(Diverged, match="at step 0; lower the learning rate"):
         train(model(), Toy(), broken, RECIPE)
 
-
-def test_a_gradient_that_is_no_number_is_found_at_its_own_step() -> None:
     def broken(scores: Tensor, batch: Batch) -> Tensor:
         # the root of 0 is a number, its slope is not
         return LOSS(scores, batch) + ((scores - scores.detach()) ** 2).sum().sqrt()
@@ -192,9 +184,7 @@ def test_a_paused_run_is_saved_where_it_was_left(tmp_path: Path, pause: int) -> 
 
     with pytest.raises(Paused):
         train(model(), Toy(), LOSS, RECIPE, Saving(tmp_path), stop)
-    found = checkpoint.newest(tmp_path)
-    assert found is not None
-    assert found.step == pause
+    assert checkpoint.newest(tmp_path).step == pause
     assert train(resumed, Toy(), LOSS, RECIPE, Saving(tmp_path)) == expected
     assert same(whole, resumed)
     with pytest.raises(Paused):
@@ -210,21 +200,17 @@ def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one(tmp_path: Path, 
     damaged.write_bytes(damaged.read_bytes()[:-20])
     steps: list[int] = []
     losses = train(resumed, Toy(), LOSS, RECIPE, Saving(tmp_path), lambda step, _: steps.append(step))
-    assert steps[0] == 8
-    assert losses == expected
+    assert (steps[0], losses) == (8, expected)
     assert same(whole, resumed)
 
 
 def test_checkpoints_of_another_run_are_refused(tmp_path: Path) -> None:
     train(model(), Toy(), LOSS, RECIPE, Saving(tmp_path), until=2)
-    with pytest.raises(IllegalInput, match="was trained with steps 24; give the same, or begin anew"):
+    with pytest.raises(IllegalInput, match="was trained with steps 24;"):
         train(model(), Toy(), LOSS, replace(RECIPE, steps=30), Saving(tmp_path))
     other = build(CARD, head=HeadSpec("sequence-classification", 3))
     with pytest.raises(IllegalInput, match="is of another model"):
         train(other, Toy(), LOSS, RECIPE, Saving(tmp_path))
-
-
-def test_steps_between_savings_are_counted_from_nought() -> None:
     with pytest.raises(IllegalInput, match="not -1"):
         Saving(Path(), -1)
 
@@ -237,7 +223,7 @@ def test_two_batches_accumulated_are_one_twice_as_large() -> None:
 
     def gradients(stream: Stream, accumulate: int) -> list[Tensor]:
         net = without_dropout()
-        train(net, stream, LOSS, Recipe(steps=1, batch=16, clip=1e9, accumulate=accumulate))
+        train(net, stream, LOSS, Hyperparameters(steps=1, batch=16, clip=1e9, accumulate=accumulate))
         return [parameter.grad for parameter in net.parameters() if parameter.grad is not None]
 
     pairs = list(zip(gradients(Toy(), 2), gradients(Double(), 1), strict=True))
@@ -248,13 +234,13 @@ def test_two_batches_accumulated_are_one_twice_as_large() -> None:
 
 def test_the_gradient_is_clipped() -> None:
     net = without_dropout()
-    train(net, Toy(), lambda scores, batch: 1e3 * LOSS(scores, batch), Recipe(steps=1, clip=0.25))
+    train(net, Toy(), lambda scores, batch: 1e3 * LOSS(scores, batch), Hyperparameters(steps=1, clip=0.25))
     squares = [parameter.grad.square().sum() for parameter in net.parameters() if parameter.grad is not None]
     assert float(torch.stack(squares).sum().sqrt()) == pytest.approx(0.25, rel=1e-3)
 
 
 def test_weights_decay_and_biases_and_norms_do_not() -> None:
-    net, recipe = without_dropout(), Recipe(steps=1, learning_rate=0.1, warmup=0.0, weight_decay=0.5)
+    net, recipe = without_dropout(), Hyperparameters(steps=1, learning_rate=0.1, warmup=0.0, weight_decay=0.5)
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.add_(1.0)  # so that all could decay
@@ -272,8 +258,8 @@ import sys, pathlib, time
 from tests.train.toy import Toy, model
 from formwright.train.loop import Saving, train
 from formwright.train.losses import loss_of
-from formwright.train.recipe import Recipe
-losses = train(model(), Toy(), loss_of("sequence-classification"), Recipe(steps=400, learning_rate=3e-3),
+from formwright.train.hyperparameters import Hyperparameters
+losses = train(model(), Toy(), loss_of("sequence-classification"), Hyperparameters(steps=400, learning_rate=3e-3),
                Saving(pathlib.Path(sys.argv[1]), every=7), lambda *_: time.sleep(float(sys.argv[2])))
 print([loss.hex() for loss in losses])
 """
@@ -305,3 +291,79 @@ def test_a_killed_process_goes_on_bit_for_bit(tmp_path: Path) -> None:
         assert process.wait() == -signal.SIGKILL
     assert 0 < checkpoint.newest_step(tmp_path / "killed") < 400
     assert losses(tmp_path / "killed") == expected
+
+
+FEW_STEPS = Hyperparameters(steps=6, batch=16)
+STATE_LOSS = loss_of("sequence-classification")
+
+
+def state(net: nn.Module, recipe: Hyperparameters = FEW_STEPS) -> State:
+    return State(net, torch.optim.AdamW(net.parameters(), fused=True), recipe)
+
+
+def trained(folder: Path, net: nn.Module | None = None) -> Checkpoint:
+    train(net or model(), Toy(), STATE_LOSS, FEW_STEPS, Saving(folder), until=3)
+    return checkpoint.newest(folder)
+
+
+def deeper(layers: int) -> nn.Module:
+    card = Card(encoder=Stack(CARD.encoder.embedding, CARD.encoder.layers * layers))
+    return build(card, head=HeadSpec("sequence-classification", 2))
+
+
+def test_what_a_checkpoint_holds_comes_back(tmp_path: Path) -> None:
+    before = state(model())
+    before.restore(trained(tmp_path))
+    before.judged = [(1, 0.1), (3, 1 / 3)]
+    before.best = {"head.output.bias": torch.tensor([1.5, -2.0])}
+    before.seconds = 2.5
+    checkpoint.write(tmp_path / "changed", before.checkpoint())
+    found = checkpoint.newest(tmp_path / "changed")
+    after = state(model(seed=5))
+    after.restore(found)
+    assert (after.losses, after.judged) == (before.losses, before.judged)
+    assert (after.seconds, after.saved) == (2.5, 3)
+    assert torch.equal(after.best["head.output.bias"], before.best["head.output.bias"])
+    for one, other in zip(before.parameters, after.parameters, strict=True):
+        assert torch.equal(one, other)
+        moments, others = before.optimiser.state[one], after.optimiser.state[other]
+        assert moments.keys() == others.keys() == {"step", "exp_avg", "exp_avg_sq"}
+        assert all(torch.equal(moments[key], others[key]) for key in moments)
+        assert all(moment.device == other.device for moment in others.values())
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"learning_rate": 0.5}, "learning_rate 0.001"),
+        ({"seed": 4}, "seed 0"),
+        ({"batch": 8, "steps": 60}, "steps 6, batch 16"),
+    ],
+)
+def test_another_recipe_is_refused(tmp_path: Path, change: dict[str, float], told: str) -> None:
+    with pytest.raises(IllegalInput, match=f"step 3 was trained with {told};"):
+        state(model(), replace(FEW_STEPS, **change)).restore(trained(tmp_path))  # type: ignore[arg-type]
+
+
+def test_a_recipe_of_other_settings_is_refused(tmp_path: Path) -> None:
+    found = trained(tmp_path)
+    recipe = asdict(FEW_STEPS)
+    del recipe["beta2"]
+    with pytest.raises(IllegalInput, match=r"trained with no beta2, momentum 0\.9"):
+        state(model()).restore(replace(found, facts={**found.facts, "recipe": recipe | {"momentum": 0.9}}))
+
+
+@pytest.mark.parametrize(("saved", "resumed"), [(1, 2), (2, 1)])
+def test_another_depth_is_refused(tmp_path: Path, saved: int, resumed: int) -> None:
+    with pytest.raises(
+        IllegalInput, match=r"of another model: model\.transformer\.encoder\.layers\.1\..* does not fit"
+    ):
+        state(deeper(resumed)).restore(trained(tmp_path, deeper(saved)))
+
+
+def test_other_shapes_are_refused_and_nothing_is_half_restored(tmp_path: Path) -> None:
+    other = build(CARD, head=HeadSpec("sequence-classification", 3))
+    before = [parameter.clone() for parameter in other.parameters()]
+    with pytest.raises(IllegalInput, match=r"of another model: model\.head\.output\.bias does not fit"):
+        state(other).restore(trained(tmp_path))
+    assert all(torch.equal(one, two) for one, two in zip(before, other.parameters(), strict=True))

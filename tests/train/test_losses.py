@@ -7,8 +7,8 @@ from scipy.special import log_softmax, softmax
 
 from formwright.core.errors import UnknownName
 from formwright.tasks.task import Kind
-from formwright.train.batch import Batch
 from formwright.train.losses import LOSSES, binary_distillation, distillation, hidden_distance, loss_of, spans
+from formwright.train.streams import Batch
 
 GENERATOR = torch.Generator().manual_seed(0)
 NOTHING = torch.zeros(1)
@@ -23,40 +23,12 @@ def test_classes_and_words_are_cross_entropy_without_what_is_ignored() -> None:
         assert float(loss_of(kind)(scores, Batch(NOTHING, labels))) == pytest.approx(expected, rel=1e-5)
 
 
-def test_every_kind_of_task_and_nothing_else_has_a_loss() -> None:
-    assert LOSSES.keys() == set(get_args(Kind))
-
-
-def test_numbers_are_squared_errors() -> None:
-    loss = loss_of("regression")(torch.tensor([[1.0], [3.0]]), Batch(NOTHING, torch.tensor([0, 5])))
-    assert float(loss) == pytest.approx((1 + 4) / 2)
-
-
-def test_several_labels_are_binary_cross_entropies() -> None:
-    scores, labels = torch.tensor([[2.0, -1.0], [0.0, 3.0]]), torch.tensor([[1.0, 0.0], [1.0, 0.0]])
-    shares = 1 / (1 + np.exp(-scores.numpy()))
-    expected = -np.mean(np.log(np.where(labels.numpy() == 1, shares, 1 - shares)))
-    loss = loss_of("multi-label-classification")(scores, Batch(NOTHING, labels))
-    assert float(loss) == pytest.approx(expected, rel=1e-5)
-
-
-def test_distillation_of_several_labels_compares_each_by_itself() -> None:
+def test_distillation_is_the_softened_divergence() -> None:
     student, teacher = torch.tensor([[1.0, -2.0]]), torch.tensor([[0.5, 3.0]])
     wanted, given = (1 / (1 + np.exp(-side.numpy() / 2)) for side in (teacher, student))
     divergence = wanted * np.log(wanted / given) + (1 - wanted) * np.log((1 - wanted) / (1 - given))
     assert float(binary_distillation(student, teacher, 2.0)) == pytest.approx(divergence.mean() * 4, rel=1e-5)
     assert float(binary_distillation(teacher, teacher)) == pytest.approx(0, abs=1e-6)
-
-
-def test_spans_never_point_at_padding() -> None:
-    scores = torch.zeros(1, 4, 2)
-    scores[0, 3] = 50.0  # padding with a high score
-    mask = torch.tensor([[True, True, True, False]])
-    loss = spans(scores, Batch(NOTHING, torch.tensor([[1, 2]]), mask))
-    assert float(loss) == pytest.approx(np.log(3), rel=1e-5)
-
-
-def test_distillation_is_the_softened_divergence() -> None:
     student, teacher = torch.randn(4, 3, generator=GENERATOR), torch.randn(4, 3, generator=GENERATOR)
     wanted, given = softmax(teacher.numpy() / 2, -1), softmax(student.numpy() / 2, -1)
     expected = (wanted * np.log(wanted / given)).sum(-1).mean() * 4
@@ -64,14 +36,25 @@ def test_distillation_is_the_softened_divergence() -> None:
     assert float(distillation(teacher, teacher)) == pytest.approx(0, abs=1e-6)
 
 
-def test_hidden_distance_counts_real_tokens_only() -> None:
+def test_padding_never_counts() -> None:
+    scores = torch.zeros(1, 4, 2)
+    scores[0, 3] = 50.0  # padding with a high score
+    loss = spans(scores, Batch(NOTHING, torch.tensor([[1, 2]]), torch.tensor([[True, True, True, False]])))
+    assert float(loss) == pytest.approx(np.log(3), rel=1e-5)
     student, teacher = torch.zeros(1, 3, 2), torch.ones(1, 3, 2)
     teacher[0, 2] = 100.0
-    mask = torch.tensor([[1, 1, 0]])
-    assert float(hidden_distance(student, teacher, mask)) == 1.0
+    assert float(hidden_distance(student, teacher, torch.tensor([[1, 1, 0]]))) == 1.0
     assert float(hidden_distance(student, teacher, None)) > 1000
 
 
-def test_an_unknown_kind_names_the_nearest() -> None:
+def test_losses_of_numbers_and_labels() -> None:
+    assert LOSSES.keys() == set(get_args(Kind))
     with pytest.raises(UnknownName, match="regression"):
         loss_of("regresion")
+    loss = loss_of("regression")(torch.tensor([[1.0], [3.0]]), Batch(NOTHING, torch.tensor([0, 5])))
+    assert float(loss) == pytest.approx((1 + 4) / 2)
+    scores, labels = torch.tensor([[2.0, -1.0], [0.0, 3.0]]), torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    shares = 1 / (1 + np.exp(-scores.numpy()))
+    expected = -np.mean(np.log(np.where(labels.numpy() == 1, shares, 1 - shares)))
+    loss = loss_of("multi-label-classification")(scores, Batch(NOTHING, labels))
+    assert float(loss) == pytest.approx(expected, rel=1e-5)

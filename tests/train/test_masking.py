@@ -11,8 +11,7 @@ from torch.nn import functional as F
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.nn.build import build
-from formwright.nn.heads import HeadSpec
-from formwright.nn.task_model import TaskModel
+from formwright.nn.task_model import HeadSpec
 from formwright.tasks.rows import PlainText
 from formwright.tasks.tokeniser import CLASS, MASK, PAD, SEPARATOR, Special, train_wordpiece
 from formwright.train.masking import Masked, Masking, masked
@@ -30,8 +29,7 @@ def test_shares_are_those_of_bert() -> None:
     tokens = np.full((400, 100), 7, np.int32)
     read, chosen = MASKING.hide(tokens, np.ones_like(tokens, bool), derive(0))
     number = chosen.sum()
-    spread = np.sqrt(0.15 * 0.85 * tokens.size)
-    assert abs(number - 0.15 * tokens.size) < 5 * spread
+    assert abs(number - 0.15 * tokens.size) < 5 * np.sqrt(0.15 * 0.85 * tokens.size)
     hidden, same = (read[chosen] == MASK).sum(), (read[chosen] == 7).sum()
     for found, share in ((hidden, 0.8 + 0.1 / 40), (same, 0.1 + 0.1 / 40), (number - hidden - same, 0.1 * 38 / 40)):
         assert abs(found - share * number) < 5 * np.sqrt(share * (1 - share) * number)
@@ -41,9 +39,7 @@ def test_shares_are_those_of_bert() -> None:
 
 @given(sequences, st.integers(0, 1000))
 def test_words_alone_are_chosen_and_are_the_labels(rows: list[list[int]], seed: int) -> None:
-    numbers = np.arange(len(rows))
-    batch = masked(encoded(rows), numbers, MASKING, derive(seed))
-    assert batch.positions is not None
+    batch = masked(encoded(rows), np.arange(len(rows)), MASKING, derive(seed))
     original = torch.full(batch.inputs.shape, PAD)
     for place, row in enumerate(rows):
         original[place, : len(row)] = torch.tensor(row)
@@ -55,8 +51,7 @@ def test_words_alone_are_chosen_and_are_the_labels(rows: list[list[int]], seed: 
 
 
 def test_a_step_hides_the_same_and_another_epoch_hides_others() -> None:
-    rows = [[CLASS, *range(5, 35), SEPARATOR] for _ in range(8)]
-    examples = encoded(rows)
+    examples = encoded([[CLASS, *range(5, 35), SEPARATOR] for _ in range(8)])
 
     def stream(seed: int = 0) -> Masked:
         return Masked(examples, Shuffled(examples.tokens.lengths, 8, seed), MASKING)
@@ -65,18 +60,14 @@ def test_a_step_hides_the_same_and_another_epoch_hides_others() -> None:
     assert torch.equal(one.inputs, again.inputs)
     assert torch.equal(one.labels, again.labels)
     for other in (stream().batch(4), stream(1).batch(3)):
-        assert one.positions is not None
-        assert other.positions is not None
         assert not torch.equal(one.positions, other.positions)
 
 
 @torch.inference_mode()
 def test_scores_of_hidden_tokens_alone_equal_those_of_all() -> None:
     model = build(ENCODER, head=HeadSpec("masked-lm"), seed=1).eval()
-    assert isinstance(model, TaskModel)
     rows = [[CLASS, *range(5, 5 + length), SEPARATOR] for length in (3, 17, 9, 25)]
     batch = masked(encoded(rows), np.arange(4), replace(MASKING, share=0.4), derive(0))
-    assert batch.positions is not None
     some = model(batch.inputs, batch.mask, batch.types, positions=batch.positions)
     whole = model(batch.inputs, batch.mask, batch.types)
     targets = torch.full(batch.inputs.shape, -100)
@@ -89,8 +80,6 @@ def test_the_special_tokens_are_those_of_the_tokeniser() -> None:
     tokeniser = train_wordpiece(PlainText(("some words",)), 50)
     assert Masking.of(tokeniser) == Masking(MASK, (PAD, CLASS, SEPARATOR, MASK), tokeniser.size)
 
-
-def test_a_tokeniser_without_a_mask_is_refused() -> None:
     class Maskless:
         special = Special(0, 0)
 

@@ -26,7 +26,7 @@ from formwright.tasks.encode import Encoded
 from formwright.tasks.rows import ImageRows, PlainText, Splits, TextRows
 from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import train_wordpiece
-from formwright.train.prepare import Part, cut_rows, prepare, usual_length
+from formwright.train.prepare import PreparedRows, cut_rows, prepare, usual_length
 
 READER = Card(encoder=Stack(replace(TABLE, length=48), (BLOCK,)))
 READABLE = 48
@@ -38,8 +38,7 @@ def images(channels: int = 1, side: int = 8) -> Task:
     return task_of("image-classification", "accuracy", rows, labels=4)
 
 
-def arrays(part: Part) -> Encoded:
-    assert isinstance(part.examples, Encoded)
+def arrays(part: PreparedRows) -> Encoded:
     return part.examples
 
 
@@ -53,33 +52,13 @@ def test_the_arrays_are_those_of_the_rows() -> None:
         assert part.rows == rows
         assert arrays(part).labels.tolist() == list(rows.labels)  # type: ignore[union-attr]
         assert prepared.text_tokeniser.decode(arrays(part).tokens[0].tolist()) == " ".join(rows.texts[0]).lower()
-    other = prepared.part(rows)
-    assert np.array_equal(arrays(other).tokens.values, arrays(prepared.validation).tokens.values)
+    assert np.array_equal(arrays(prepared.part(rows)).tokens.values, arrays(prepared.validation).tokens.values)
 
 
 @pytest.mark.parametrize("room", [20, 100, VOCABULARY])
 def test_a_tokeniser_of_the_tasks_own_fits_the_card(room: int) -> None:
     card = Card(encoder=Stack(replace(TABLE, vocabulary=room), (BLOCK,)))
     assert prepare(few("mini-glue/sst2"), card, LENGTH).text_tokeniser.size <= room
-
-
-def test_the_smaller_table_of_two_decides() -> None:
-    assert BOTH.decoder is not None
-    small = replace(BOTH, decoder=replace(BOTH.decoder, embedding=replace(TABLE, vocabulary=90, length=12)))
-    prepared = prepare(few("translation"), small, LENGTH)
-    assert prepared.text_tokeniser.size <= 90
-    assert prepared.length == 12
-    assert arrays(prepared.train).targets.lengths.max() <= 12  # type: ignore[union-attr]
-
-
-def test_a_tokeniser_too_large_is_refused() -> None:
-    words = PlainText(tuple(f"{chr(97 + n % 26)}{chr(97 + n // 26)} word" for n in range(600)))
-    tokeniser = train_wordpiece(words, 1000)
-    with pytest.raises(IllegalInput, match=f"tokeniser has {tokeniser.size} tokens, .* room for 320"):
-        prepare(few("mini-glue/sst2"), ENCODER, LENGTH, tokeniser)
-    tiny = Card(encoder=Stack(replace(TABLE, vocabulary=4), (BLOCK,)))  # less than the special tokens
-    with pytest.raises(IllegalInput, match="room for 4"):
-        prepare(few("mini-glue/sst2"), tiny, LENGTH)
 
 
 @pytest.mark.parametrize(("types", "expected"), [(0, {0}), (1, {0}), (2, {0, 1}), (3, {0, 1})])
@@ -107,7 +86,14 @@ def test_no_row_is_longer_than_asked_for_or_than_the_card_can_read(length: int, 
         assert arrays(part).tokens.lengths.max() <= min(length, room)
 
 
-def test_too_short_a_card_is_refused() -> None:
+def test_a_card_too_short_or_a_tokeniser_too_large_is_refused() -> None:
+    words = PlainText(tuple(f"{chr(97 + n % 26)}{chr(97 + n // 26)} word" for n in range(600)))
+    tokeniser = train_wordpiece(words, 1000)
+    with pytest.raises(IllegalInput, match=f"tokeniser has {tokeniser.size} tokens, .* room for 320"):
+        prepare(few("mini-glue/sst2"), ENCODER, LENGTH, tokeniser)
+    tiny = Card(encoder=Stack(replace(TABLE, vocabulary=4), (BLOCK,)))  # less than the special tokens
+    with pytest.raises(IllegalInput, match="room for 4"):
+        prepare(few("mini-glue/sst2"), tiny, LENGTH)
     with pytest.raises(IllegalInput, match="at least 8 tokens"):
         prepare(few("mini-glue/sst2"), Card(encoder=Stack(replace(TABLE, length=4), (BLOCK,))), LENGTH)
     with pytest.raises(IllegalInput, match="at least 16 tokens"):
@@ -164,8 +150,11 @@ def test_the_usual_length_is_bounded_by_time_and_by_the_model(lengths: list[int]
     assert usual_length(_of_words(lengths), READER, most) == wanted
 
 
-def test_training_rows_that_are_cut_are_counted() -> None:
-    task = _of_words([10] * 18 + [60] * 82)
-    cut = cut_rows(prepare(task, READER, 32), READER)
-    assert cut is not None
+def test_the_smaller_table_decides_and_cut_rows_are_counted() -> None:
+    small = replace(BOTH, decoder=replace(BOTH.decoder, embedding=replace(TABLE, vocabulary=90, length=12)))
+    prepared = prepare(few("translation"), small, LENGTH)
+    assert prepared.text_tokeniser.size <= 90
+    assert prepared.length == 12
+    assert arrays(prepared.train).targets.lengths.max() <= 12  # type: ignore[union-attr]
+    cut = cut_rows(prepare(_of_words([10] * 18 + [60] * 82), READER, 32), READER)
     assert (cut.length, cut.rows, cut.cut, cut.longest, cut.readable) == (32, 100, 82, 62, READABLE)

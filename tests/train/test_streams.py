@@ -1,17 +1,35 @@
+"""Batches of text without labels."""
+
+from dataclasses import fields
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.supernet.lessons import CARD
 from tests.train.cases import encoded
 
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.tasks.encode import Encoded
-from formwright.tasks.rows import ImageRows
-from formwright.train.losses import IGNORED
-from formwright.train.streams import Shuffled, Typical, in_order, lengths_of, next_tokens, stream_of, translations
+from formwright.tasks.rows import ImageRows, PlainText
+from formwright.tasks.tokeniser import train_wordpiece
+from formwright.train.prepare import encode_for
+from formwright.train.streams import (
+    IGNORED,
+    Batch,
+    Plain,
+    Shuffled,
+    Typical,
+    in_order,
+    lengths_of,
+    next_tokens,
+    plain,
+    stream_of,
+    translations,
+)
 
 lengths = st.lists(st.integers(1, 30), min_size=1, max_size=80).map(lambda values: np.array(values, np.int64))
 sizes, seeds = st.integers(1, 20), st.integers(0, 5)
@@ -28,20 +46,11 @@ def test_every_row_comes_once_an_epoch(lengths: NDArray[np.int64], size: int, se
 
 
 @given(lengths, sizes, seeds, st.lists(st.integers(0, 50), max_size=6), st.integers(0, 50))
-def test_a_step_has_its_batch_whatever_was_asked_before(
-    lengths: NDArray[np.int64], size: int, seed: int, before: list[int], step: int
-) -> None:
+def test_a_step_has_its_batch_whatever_was_asked_before(lengths, size, seed, before, step) -> None:
     asked = Shuffled(lengths, size, seed)
     for other in before:
         asked.rows(other)
     assert np.array_equal(asked.rows(step), Shuffled(lengths, size, seed).rows(step))
-
-
-def test_epochs_and_seeds_differ_in_their_order() -> None:
-    order, other = Shuffled(np.full(64, 5), 8, 0), Shuffled(np.full(64, 5), 8, 1)
-    epochs = [np.concatenate(plan).tolist() for plan in (order.plan(0), order.plan(1), other.plan(0))]
-    assert epochs[0] != epochs[1]
-    assert epochs[0] != epochs[2]
 
 
 @given(lengths, sizes, seeds)
@@ -49,17 +58,6 @@ def test_the_share_of_padding_is_what_the_batches_have(lengths: NDArray[np.int64
     order = Shuffled(lengths, size, seed)
     computed = sum(len(rows) * lengths[rows].max() for rows in map(order.rows, range(order.batches_per_epoch)))
     assert order.padding == pytest.approx(1 - lengths.sum() / computed)
-
-
-def test_similar_lengths_come_together() -> None:
-    lengths = np.random.default_rng(0).integers(4, 60, 2000)
-    in_any_order = 1 - lengths.mean() / np.sort(lengths.reshape(-1, 16))[:, -1].mean()
-    assert Shuffled(lengths, 16, 0).padding < in_any_order / 4
-
-
-def test_no_rows_are_refused() -> None:
-    with pytest.raises(IllegalInput, match="no rows to train on"):
-        Shuffled(np.array([], np.int64), 4, 0)
 
 
 @given(sequences, sizes, seeds, st.integers(0, 30))
@@ -77,7 +75,6 @@ def test_labels_and_masks_belong_to_their_rows(rows: list[list[int]], size: int,
 def test_next_tokens_are_those_behind_the_ones_read(rows: list[list[int]], data: st.DataObject) -> None:
     taken = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=6)))
     batch = next_tokens(encoded(rows), taken)
-    assert batch.positions is not None
     assert batch.inputs.shape == batch.positions.shape
     wanted = iter(batch.labels.tolist())
     for place, row in enumerate(taken):
@@ -89,7 +86,6 @@ def test_next_tokens_are_those_behind_the_ones_read(rows: list[list[int]], data:
 
 def test_a_token_is_masked_from_the_causal_model_where_there_is_none() -> None:
     batch = next_tokens(encoded([[5, 6, 7, 8], [9, 10]]), np.array([0, 1]))
-    assert batch.mask is not None
     assert batch.mask.tolist() == [[True, True, True], [True, True, False]]
     assert next_tokens(encoded([[5, 6], [9, 10]]), np.array([0, 1])).mask is None
 
@@ -97,9 +93,6 @@ def test_a_token_is_masked_from_the_causal_model_where_there_is_none() -> None:
 def test_a_decoder_reads_the_target_shifted_and_padding_does_not_count() -> None:
     examples = encoded([[2, 7, 3], [2, 8, 9, 3]], targets=[[2, 11, 12, 14, 3], [2, 13, 3]])
     batch = translations(examples, np.array([1, 0]))
-    assert batch.targets is not None
-    assert batch.targets_mask is not None
-    assert batch.mask is not None
     assert batch.inputs.tolist() == [[2, 8, 9, 3], [2, 7, 3, 0]]
     assert batch.targets.tolist() == [[2, 13, 3, 0], [2, 11, 12, 14]]
     assert batch.targets_mask.tolist() == [[True, True, True, False], [True] * 4]
@@ -115,15 +108,16 @@ def test_images_come_with_their_labels() -> None:
     assert lengths_of(rows).tolist() == [1] * 12
 
 
-@given(sequences, sizes)
-def test_rows_in_order_hold_every_row_once_by_length(rows: list[list[int]], size: int) -> None:
-    examples: Encoded = encoded(rows)
-    order = np.concatenate(list(in_order(examples, size)))
-    assert sorted(order.tolist()) == list(range(len(rows)))
-    assert (np.diff(examples.tokens.lengths[order]) >= 0).all()
-
-
-def test_the_padded_length_is_what_the_batches_of_an_epoch_hold() -> None:
+def test_orders_differ_by_epoch_and_seed_and_lengths_come_together() -> None:
+    order, other = Shuffled(np.full(64, 5), 8, 0), Shuffled(np.full(64, 5), 8, 1)
+    epochs = [np.concatenate(plan).tolist() for plan in (order.plan(0), order.plan(1), other.plan(0))]
+    assert epochs[0] != epochs[1]
+    assert epochs[0] != epochs[2]
+    lengths = np.random.default_rng(0).integers(4, 60, 2000)
+    in_any_order = 1 - lengths.mean() / np.sort(lengths.reshape(-1, 16))[:, -1].mean()
+    assert Shuffled(lengths, 16, 0).padding < in_any_order / 4
+    with pytest.raises(IllegalInput, match="no rows to train on"):
+        Shuffled(np.array([], np.int64), 4, 0)
     lengths = derive(0, "lengths").integers(3, 40, size=101)
     order = Shuffled(lengths, 8, seed=3)
     computed = sum(len(rows) * lengths[rows].max() for rows in order.plan(0))
@@ -132,14 +126,15 @@ def test_the_padded_length_is_what_the_batches_of_an_epoch_hold() -> None:
 
 
 @given(sequences, sizes, st.data())
-def test_some_rows_in_order_are_just_these_by_length(rows: list[list[int]], size: int, data: st.DataObject) -> None:
+def test_all_rows_or_some_come_once_in_order_of_length(rows: list[list[int]], size: int, data: st.DataObject) -> None:
     examples: Encoded = encoded(rows)
-    among = np.array(data.draw(st.lists(st.sampled_from(range(len(rows))), min_size=1, unique=True)), np.int64)
-    batches = list(in_order(examples, size, among))
-    order = np.concatenate(batches)
-    assert sorted(order.tolist()) == sorted(among.tolist())
-    assert (np.diff(examples.tokens.lengths[order]) >= 0).all()
-    assert max(map(len, batches)) <= size
+    some = np.array(data.draw(st.lists(st.sampled_from(range(len(rows))), min_size=1, unique=True)), np.int64)
+    for among, wanted in ((None, range(len(rows))), (some, some.tolist())):
+        batches = list(in_order(examples, size, among))
+        order = np.concatenate(batches)
+        assert sorted(order.tolist()) == sorted(wanted)
+        assert (np.diff(examples.tokens.lengths[order]) >= 0).all()
+        assert max(map(len, batches)) <= size
 
 
 def test_typical_batches_are_as_large_as_the_mean() -> None:
@@ -151,3 +146,28 @@ def test_typical_batches_are_as_large_as_the_mean() -> None:
     away = [abs(size - np.mean(sizes)) for size in typical]
     assert away == sorted(away)
     assert max(away[:4]) < 0.05 * np.mean(sizes)
+
+
+def test_a_batch_moves_whole_and_only_when_it_must() -> None:
+    names = [field.name for field in fields(Batch)]
+    batch = Batch(**{name: torch.ones(2, 3) for name in names})
+    assert batch.to(torch.device("cpu")) is batch
+    moved = batch.to(torch.device("meta"))
+    assert {getattr(moved, name).device.type for name in names} == {"meta"}
+    moved = Batch(torch.ones(1), torch.ones(1)).to(torch.device("meta"))
+    assert moved.mask is None
+    assert moved.follows is None
+
+
+TEXT = PlainText(("a b c d", "a b", "c d a", "b c d a"))
+
+
+def test_batches_of_text_without_labels() -> None:
+    encoded = encode_for(CARD, TEXT, train_wordpiece(TEXT, 40), 12)
+    found = plain(encoded, np.array([0, 1]))
+    assert found.mask.sum(1).tolist() == [6, 4]  # with the tokens at both ends
+    assert plain(encoded, np.array([0, 3])).mask is None
+    assert not found.types.any()
+    encoded = encode_for(CARD, TEXT, train_wordpiece(TEXT, 40), 12)
+    first, second = (Plain(encoded, Shuffled(encoded.tokens.lengths, 2, 0)) for _ in range(2))
+    assert all(torch.equal(first.batch(step).inputs, second.batch(step).inputs) for step in (0, 3, 1))

@@ -14,7 +14,7 @@ _Neighbours = list[list[tuple[int, int]]]
 
 
 def certificate(labels: Sequence[str], edges: Sequence[Edge]) -> bytes:
-    """Give the digest of a directed multigraph that depends on its isomorphism class alone."""
+    """Return a digest of a directed multigraph that depends on its isomorphism class only."""
     inward: _Neighbours = [[] for _ in labels]
     outward: _Neighbours = [[] for _ in labels]
     for source, target, place in edges:

@@ -34,14 +34,13 @@ class Card:
     idle: Natural = 0
 
     def __post_init__(self) -> None:
-        """Refuse an illegal design, listing all its faults."""
         faults = _faults(self)
         if faults:
             raise IllegalDesign(faults)
 
     @classmethod
     def from_json(cls, data: Any) -> "Card":
-        """Read a card from JSON data; raise `IllegalDesign` with every fault and its place."""
+        """Read a card from JSON data; raise `IllegalDesign` with every fault and where it is."""
         if not isinstance(data, dict):
             raise IllegalDesign(
                 [Fault("the whole", "must be a JSON object with a schema version and an encoder or a decoder")]
@@ -56,36 +55,32 @@ class Card:
 
     @classmethod
     def loads(cls, content: str | bytes) -> "Card":
-        """Read a card from JSON text."""
         return cls.from_json(cls.parse(content))
 
     @staticmethod
     def parse(content: str | bytes) -> Any:
-        """Turn JSON text into JSON data; raise `IllegalDesign` where it cannot be read."""
+        """Parse JSON text; raise `IllegalDesign` if it is malformed."""
         try:
             return loads(content)
         except ValueError as error:
             raise IllegalDesign([Fault("the whole", f"is not JSON that can be read: {error}")]) from None
 
     def to_json(self) -> dict[str, Any]:
-        """Give the card as JSON data."""
         return write(self)  # type: ignore[no-any-return]
 
     @property
     @remember
     def canonical(self) -> bytes:
-        """Give the one byte string that stands for this design: its JSON, keys sorted, without blanks."""
+        """Return the unique byte string of this design: its JSON with sorted keys and no whitespace."""
         return text(self).encode()
 
     @property
     @remember
     def digest(self) -> str:
-        """Give the SHA-256 of the canonical bytes, in hexadecimal."""
         return hashlib.sha256(self.canonical).hexdigest()
 
     @property
     def family(self) -> Family:
-        """Name the family of the design."""
         if self.encoder is None:
             return "decoder"
         if self.decoder is not None:
@@ -95,17 +90,15 @@ class Card:
     @property
     @remember
     def stacks(self) -> tuple[Stack, ...]:
-        """List the stacks, encoder first."""
         return tuple(stack for stack in (self.encoder, self.decoder) if stack is not None)
 
     @property
     def output_width(self) -> int:
-        """Give the width of the vectors that a task head reads."""
+        """Return the width of the vectors that a task head reads."""
         return self.stacks[-1].output_width
 
 
 def card_schema() -> dict[str, Any]:
-    """Give the JSON Schema of a card."""
     return json_schema(Card, "Formwright card")
 
 

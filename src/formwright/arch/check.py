@@ -1,4 +1,4 @@
-"""What makes a design legal beyond the shape of its JSON: sizes that must agree and parts that must be reachable."""
+"""Validation of a design beyond its JSON schema: sizes that must agree and parts that must be reachable."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,30 +18,33 @@ from formwright.core.codec import range_faults
 from formwright.core.errors import Fault
 from formwright.core.remember import remember
 
-_MOST_PARTS = 64  # of one layer, each a node of its graph; comparing symmetric graphs of more takes too long
+_MOST_PARTS = 64  # of one layer, each a node of its graph; comparing larger symmetric graphs takes too long
 
 
 @dataclass(frozen=True)
 class _Facts:
-    """What a layer says of itself, whatever it stands in."""
+    """What is known of a layer independently of its stack."""
 
     faults: tuple[Fault, ...]
     relative: bool
     grid: bool  # some relative positions have two axes
     sees_all: tuple[tuple[str, str], ...]  # operations that cannot be causal: their place and type
     reads: tuple[tuple[str, int], ...]  # cross-attention: its place, and how many encoder layers it reads
-    empty: bool  # the layer hands its input on unchanged
+    empty: bool  # the layer returns its input unchanged
 
 
 def stack_faults(stack: Stack, memory: Stack | None) -> list[Fault]:
-    """List what is wrong with a stack; `memory` is the encoder that a decoder may attend to."""
+    """List the faults of a stack; `memory` is the encoder that a decoder may attend to."""
     if not stack.layers:
         return [Fault("layers", "is empty; a stack needs at least one layer")]
     facts = [_facts(layer) for layer in stack.layers]
     faults = _embedding_faults(stack, facts)
     for index, fact in enumerate(facts):
         if fact.faults or fact.reads or fact.empty or (fact.sees_all and stack.causal):
-            found = [*fact.faults, *_causal_faults(fact, stack.causal), *_memory_faults(fact, memory)]
+            found = [*fact.faults]
+            for place, kind in fact.sees_all if stack.causal else ():
+                found.append(Fault(place, f"is {kind}, which reads the whole sequence and cannot be causal"))
+            found += _memory_faults(fact, memory)
             found += _empty_faults(stack, index) if fact.empty else []
             faults += [Fault(f"layers[{index}].{fault.where}", fault.what) for fault in found]
     return faults
@@ -64,7 +67,6 @@ def _facts(layer: Layer) -> _Facts:
 
 
 def operations(layer: Layer) -> Iterator[tuple[str, Operation]]:
-    """Walk over a layer's operations with their places."""
     if isinstance(layer, Block):
         yield "mixer", layer.mixer
         if layer.cross is not None:
@@ -75,7 +77,6 @@ def operations(layer: Layer) -> Iterator[tuple[str, Operation]]:
 
 
 def branches(cell: Cell) -> Iterator[tuple[str, Branch]]:
-    """Walk over a cell's branches with their places."""
     for index, junction in enumerate(cell.junctions):
         yield f"junctions[{index}].left", junction.left
         if junction.right is not None:
@@ -83,7 +84,6 @@ def branches(cell: Cell) -> Iterator[tuple[str, Branch]]:
 
 
 def has_relative(operation: Operation) -> bool:
-    """Tell whether an operation holds trained relative positions."""
     return isinstance(operation, Attention | Transform | DynamicConvolution) and operation.relative is not None
 
 
@@ -112,12 +112,12 @@ def _embedding_faults(stack: Stack, facts: list[_Facts]) -> list[Fault]:
         )
     if grid and not isinstance(embedding, PatchEmbedding):
         faults.append(
-            Fault("embedding", "has one axis, but a layer holds relative positions of two; they need patches")
+            Fault("embedding", "has one axis, but a layer has relative positions in two axes, which need patches")
         )
     if embedding.positions == "relative" and not relative:
-        faults.append(Fault("embedding.positions", "is 'relative', but no layer holds relative positions; say 'none'"))
+        faults.append(Fault("embedding.positions", "is 'relative', but no layer has relative positions; write 'none'"))
     if embedding.positions == "none" and relative:
-        faults.append(Fault("embedding.positions", "is 'none', but a layer holds relative positions; say 'relative'"))
+        faults.append(Fault("embedding.positions", "is 'none', but a layer has relative positions; write 'relative'"))
     return faults
 
 
@@ -131,9 +131,9 @@ def _block_faults(block: Block) -> Iterator[Fault]:
             yield Fault(
                 "mixer.relative", f"is {inner} wide (heads x head width) and is added to a width of {block.width}"
             )
-    beside = mixer.relative if isinstance(mixer, DynamicConvolution) else None
-    if beside is not None and (beside.axes != 1 or beside.values):
-        yield Fault("mixer.relative", "must have one axis and no values beside a convolution")
+    relative = mixer.relative if isinstance(mixer, DynamicConvolution) else None
+    if relative is not None and (relative.axes != 1 or relative.values):
+        yield Fault("mixer.relative", "must have one axis and no values in a convolution")
     if isinstance(mixer, LightweightConvolution) and block.width % mixer.heads:
         yield Fault("mixer.heads", f"is {mixer.heads}, which does not divide the width {block.width}")
 
@@ -162,7 +162,7 @@ def _branch_faults(place: str, branch: Branch, cell: Cell) -> Iterator[Fault]:
     entry = cell.state_widths[branch.input]
     if isinstance(branch.operation, Identity) and branch.width != entry:
         yield Fault(
-            f"{place}.width", f"is {branch.width}, but identity hands on the width {entry} of state {branch.input}"
+            f"{place}.width", f"is {branch.width}, but identity keeps the width {entry} of state {branch.input}"
         )
     if isinstance(branch.operation, LightweightConvolution):
         if branch.width % branch.operation.heads:
@@ -183,15 +183,10 @@ def _empty_faults(stack: Stack, index: int) -> Iterator[Fault]:
         )
 
 
-def _causal_faults(facts: _Facts, causal: bool) -> Iterator[Fault]:
-    for place, kind in facts.sees_all if causal else ():
-        yield Fault(place, f"is {kind}, which sees the whole sentence and cannot be causal")
-
-
 def _memory_faults(facts: _Facts, memory: Stack | None) -> Iterator[Fault]:
     for place, layers in facts.reads:
         if memory is None:
-            yield Fault(place, "attends to an encoder, but none stands below it")
+            yield Fault(place, "attends to an encoder, but the design has none")
         elif layers > len(memory.layers):
             yield Fault(f"{place}.layers", f"is {layers}, but the encoder has {len(memory.layers)} layers")
         elif len({below.output_width for below in memory.layers[-layers:]}) > 1:

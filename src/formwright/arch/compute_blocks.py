@@ -1,15 +1,19 @@
-"""The compute blocks of a layer: its nodes as published comparisons of designs see them, in an order of complexity.
+"""The compute blocks of a layer: graph nodes named as in published distances between designs, ordered by complexity.
 
-They are the nodes of `formwright.arch.segment`, named more coarsely: an attention head is known by the hidden size it
-belongs to and its kind of score, a feed-forward layer by its width and activation, an addition by nothing further
-(FlexiBERT, Tuli et al. 2022, appendix B.1). Biases and position tables make no other block.
+They are the nodes of `formwright.arch.graph`, named more coarsely: an attention head is identified by its hidden size
+and kind of score, a feed-forward layer by its width and activation, an addition by nothing else (FlexiBERT, Tuli et al.
+2022, appendix B.1). Biases and position tables do not distinguish blocks.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+from formwright.arch.card import Card
 from formwright.arch.layers import Block, Branch, Cell, Layer
 from formwright.arch.ops import (
     Attention,
@@ -29,10 +33,10 @@ from formwright.arch.simplify import representative
 from formwright.core.remember import remember
 
 
-class Kind(IntEnum):
+class BlockKind(IntEnum):
     """Name the kinds of compute block, the least complex first.
 
-    Kinds that FlexiBERT has come in the order of its authors; the others stand beside those they resemble.
+    FlexiBERT's kinds are in its authors' order; the others are next to those they resemble.
     """
 
     INPUT = 0
@@ -60,15 +64,18 @@ class Kind(IntEnum):
 class ComputeBlock(NamedTuple):
     """One node of a design; blocks compare by kind, then by size, so that sorting puts the least complex first."""
 
-    kind: Kind
+    kind: BlockKind
     size: tuple[int, ...] = ()
     detail: str = ""
 
 
-INPUT = ComputeBlock(Kind.INPUT)
-OUTPUT = ComputeBlock(Kind.OUTPUT)
+INPUT = ComputeBlock(BlockKind.INPUT)
+
+OUTPUT = ComputeBlock(BlockKind.OUTPUT)
+
 _PRIMITIVES = (*UNARY, *BINARY)
-_JOINTS = {"add": Kind.ADD, "multiply": Kind.MULTIPLY, "concatenate": Kind.CONCATENATE}
+
+_JOINTS = {"add": BlockKind.ADD, "multiply": BlockKind.MULTIPLY, "concatenate": BlockKind.CONCATENATE}
 
 
 @remember
@@ -84,15 +91,15 @@ def _of_block(block: Block) -> list[ComputeBlock]:
     if block.cross is not None:
         found += _residual(block, _mixing(block.cross, block.width))
     if block.feed_forward:
-        layers = [ComputeBlock(Kind.FEED_FORWARD, (hidden,), block.activation) for hidden in block.feed_forward]
+        layers = [ComputeBlock(BlockKind.FEED_FORWARD, (hidden,), block.activation) for hidden in block.feed_forward]
         found += _residual(block, layers)
     return found
 
 
 def _residual(block: Block, part: list[ComputeBlock]) -> list[ComputeBlock]:
     if block.norm == "post":
-        return [*part, ComputeBlock(Kind.ADD_NORM)]
-    return [ComputeBlock(Kind.NORM), *part, ComputeBlock(Kind.ADD)]
+        return [*part, ComputeBlock(BlockKind.ADD_NORM)]
+    return [ComputeBlock(BlockKind.NORM), *part, ComputeBlock(BlockKind.ADD)]
 
 
 def _mixing(operation: Operation, width: int) -> list[ComputeBlock]:
@@ -102,7 +109,6 @@ def _mixing(operation: Operation, width: int) -> list[ComputeBlock]:
 
 
 def _nodes(operation: Operation) -> int:
-    """Count the heads that are nodes of their own."""
     if isinstance(operation, Attention | CrossAttention | DynamicConvolution):
         return operation.heads
     if isinstance(operation, Transform) and operation.relative is not None:
@@ -112,31 +118,31 @@ def _nodes(operation: Operation) -> int:
 
 def _of_operation(operation: Operation, width: int, output: int, detail: str = "") -> ComputeBlock:
     kind, *own = _described(operation)
-    return ComputeBlock(Kind(kind), (width, output, *own), detail)
+    return ComputeBlock(BlockKind(kind), (width, output, *own), detail)
 
 
 def _described(operation: Operation) -> tuple[int, ...]:
-    """Give the kind of an operation and what, beside its widths, makes one of that kind larger than another."""
+    """Return the kind of an operation and, besides its widths, what orders operations of that kind by size."""
     match operation:
         case Attention(heads, head_width, score):
-            return Kind.ATTENTION, heads * head_width, ("sdp", "wma").index(score)
+            return BlockKind.ATTENTION, heads * head_width, ("sdp", "wma").index(score)
         case CrossAttention(heads, head_width, layers):
-            return Kind.CROSS_ATTENTION, heads * head_width, layers
+            return BlockKind.CROSS_ATTENTION, heads * head_width, layers
         case Transform(transform, relative):
             inner = relative.heads * relative.head_width if relative is not None else 0
-            return Kind.TRANSFORM, inner, ("dft", "dct").index(transform)
+            return BlockKind.TRANSFORM, inner, ("dft", "dct").index(transform)
         case DynamicConvolution(kernel, heads, head_width):
-            return Kind.DYNAMIC_CONVOLUTION, heads * head_width, kernel
+            return BlockKind.DYNAMIC_CONVOLUTION, heads * head_width, kernel
         case SeparableConvolution(kernel, stacked):
-            return Kind.SEPARABLE_CONVOLUTION, kernel, stacked
+            return BlockKind.SEPARABLE_CONVOLUTION, kernel, stacked
         case LightweightConvolution(kernel, heads, gated):
-            return Kind.LIGHTWEIGHT_CONVOLUTION, kernel, gated, heads
+            return BlockKind.LIGHTWEIGHT_CONVOLUTION, kernel, gated, heads
         case Convolution(kernel):
-            return (Kind.DENSE,) if kernel == 1 else (Kind.CONVOLUTION, kernel)
+            return (BlockKind.DENSE,) if kernel == 1 else (BlockKind.CONVOLUTION, kernel)
         case GatedLinearUnit():
-            return (Kind.GATED_LINEAR_UNIT,)
+            return (BlockKind.GATED_LINEAR_UNIT,)
         case OpGraph() | Identity():
-            return (Kind.IDENTITY,)
+            return (BlockKind.IDENTITY,)
 
 
 def _of_term(operation: OpGraph, width: int) -> list[ComputeBlock]:
@@ -149,15 +155,15 @@ def _of_term(operation: OpGraph, width: int) -> list[ComputeBlock]:
             return
         done.add(term)
         if isinstance(term, str):
-            found.append(ComputeBlock(Kind.PROJECTION, (width, inner)))
+            found.append(ComputeBlock(BlockKind.PROJECTION, (width, inner)))
             return
         name = str(term[0])
         for operand in term[1:]:
             visit(operand)
-        found.append(ComputeBlock(Kind.PRIMITIVE, (_PRIMITIVES.index(name), inner), name))
+        found.append(ComputeBlock(BlockKind.PRIMITIVE, (_PRIMITIVES.index(name), inner), name))
 
     visit(representative(operation.term))
-    return [*found, ComputeBlock(Kind.PROJECTION, (inner, width))]
+    return [*found, ComputeBlock(BlockKind.PROJECTION, (inner, width))]
 
 
 def _of_cell(cell: Cell) -> list[ComputeBlock]:
@@ -176,3 +182,25 @@ def _plain(branch: Branch) -> bool:
 def _of_branch(cell: Cell, branch: Branch) -> ComputeBlock:
     detail = f"{'norm' if branch.norm else 'no norm'} {branch.activation or 'no activation'}"
     return _of_operation(branch.operation, cell.state_widths[branch.input], branch.width, detail)
+
+
+@dataclass(frozen=True)
+class BlockOrder:
+    """Hold the different compute blocks of a space, sorted by complexity; a block's rank is its index.
+
+    For FlexiBERT these are input, output, add & norm, 2 feed-forward layers and 4 heads each of transforms,
+    self-attention and convolution: 17 blocks, as in the paper. The authors' code also leaves
+    gaps in rank between the kinds, which the paper does not mention; there are none here.
+    """
+
+    blocks: tuple[ComputeBlock, ...]
+
+    @classmethod
+    def of(cls, cards: Iterable[Card]) -> BlockOrder:
+        """Sort the blocks of all cards of a space, or of a sample of them."""
+        layers = {layer for card in cards for stack in card.stacks for layer in stack.layers}
+        return cls(tuple(sorted({INPUT, OUTPUT}.union(*map(blocks_of, layers)))))
+
+    def rank(self, block: ComputeBlock) -> int:
+        """Return the index of a block; an unknown block counts as the next less complex known one."""
+        return bisect_right(self.blocks, block) - 1

@@ -1,4 +1,4 @@
-"""How operations stand together: embeddings, blocks, cells, and stacks of them."""
+"""Structure of a design: embeddings, blocks, cells, and stacks of them."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -16,8 +16,8 @@ Positions = Literal["learned", "sinusoidal", "relative", "none"]
 class TokenEmbedding:
     """Token, position and type tables, summed and normalised.
 
-    `relative` positions mean that the mixers carry order in tables of their own. When `factorised` is set, the tables
-    are that wide and a linear map widens them to `width`.
+    `relative` positions are tables inside the mixers. When `factorised` is set, the tables are that wide and a linear
+    map projects them to `width`.
     """
 
     TYPE: ClassVar[str] = "tokens"
@@ -31,7 +31,6 @@ class TokenEmbedding:
 
     @property
     def table_width(self) -> int:
-        """Give the width of the tables."""
         return self.factorised or self.width
 
 
@@ -40,7 +39,7 @@ class TokenEmbedding:
 class PatchEmbedding:
     """Square patches of a square image, each mapped to a vector, behind trained tokens.
 
-    `class_tokens` is how many trained tokens stand before the patches: none, a class token, or a class and a
+    `class_tokens` is the number of trained tokens before the patches: none, a class token, or a class and a
     distillation token.
     """
 
@@ -54,7 +53,6 @@ class PatchEmbedding:
 
     @property
     def tokens(self) -> int:
-        """Count the vectors that enter the first layer."""
         return (self.image // self.patch) ** 2 + self.class_tokens
 
 
@@ -78,7 +76,7 @@ Embedding = TokenEmbedding | PatchEmbedding | FrameEmbedding
 class Block:
     """The ordinary layer: a token mixer, in a decoder cross-attention, then a stack of feed-forward widths.
 
-    Each part is added to its input; layer norm stands before the part (`pre`) or after the addition (`post`). An
+    Each part is added to its input; layer norm comes before the part (`pre`) or after the addition (`post`). An
     `identity` mixer, no cross-attention and an empty feed-forward stack each mean that the part, its addition and its
     norm do not exist.
     """
@@ -93,12 +91,10 @@ class Block:
 
     @property
     def empty(self) -> bool:
-        """Tell whether the layer has no part and hands its input on unchanged."""
         return isinstance(self.mixer, Identity) and self.cross is None and not self.feed_forward
 
     @property
     def output_width(self) -> int:
-        """Give the width of what the layer hands on."""
         return self.width
 
 
@@ -130,18 +126,15 @@ class Junction:
 
     @property
     def branches(self) -> tuple[Branch, ...]:
-        """List the branches that exist."""
         return (self.left,) if self.right is None else (self.left, self.right)
 
     @property
     def normed_states(self) -> frozenset[int]:
-        """List the states that a norm of this junction reads."""
         return frozenset(branch.input for branch in self.branches if branch.norm)
 
     @property
     @remember
     def width(self) -> int:
-        """Give the width of the joined output."""
         widths = [branch.width for branch in self.branches]
         return sum(widths) if self.combine == "concatenate" else max(widths)
 
@@ -163,7 +156,6 @@ class Cell:
 
     @property
     def output_width(self) -> int:
-        """Give the width of what the layer hands on."""
         return self.state_widths[-1]
 
 
@@ -173,7 +165,7 @@ Layer = Block | Cell
 @remembers
 @dataclass(frozen=True)
 class Stack:
-    """An embedding and the layers above it; between layers of unequal width stands a linear projection."""
+    """An embedding and the layers above it; layers of unequal width are joined by a linear projection."""
 
     embedding: Embedding
     layers: tuple[Layer, ...]
@@ -189,5 +181,4 @@ class Stack:
 
     @property
     def output_width(self) -> int:
-        """Give the width of the last layer's output."""
         return self.layers[-1].output_width

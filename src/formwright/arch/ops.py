@@ -1,7 +1,7 @@
 """The vocabulary: every operation a layer may use, as plain values.
 
 An operation maps vectors of one width to vectors of another, for a whole sentence at once. It says how it is shaped
-and nothing about where it stands; `formwright.arch.layers` puts operations into layers.
+and nothing about its position; `formwright.arch.layers` puts operations into layers.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Heads = Annotated[int, Range(1, 1024)]  # each is a node of the design's graph
 class Relative:
     """Trained relative positions: tables of `rows` vectors as wide as a head, shared by the heads.
 
-    `axes` is 1 for text and 2 for images; `values` adds tables for the values beside those for the keys.
+    `axes` is 1 for text and 2 for images; `values` adds tables for the values to those for the keys.
     """
 
     rows: Positive
@@ -51,7 +51,7 @@ class CrossAttention:
 
 @dataclass(frozen=True)
 class RelativeAttention:
-    """The term softmax(Q R^T / sqrt(d)) V that carries position beside a mixer that has none of its own."""
+    """The term softmax(Q R^T / sqrt(d)) V, which adds positions to a mixer that has none of its own."""
 
     heads: Heads
     head_width: Positive
@@ -126,7 +126,7 @@ _DEEPEST = 64  # no formula is deeper; keeps recursion over hostile input bounde
 
 
 def _read_term(data: Any, depth: int = 0) -> Term:
-    """Turn nested lists into a term; what the term means is checked by `OpGraph`."""
+    """Turn nested lists into a term; `OpGraph` checks its meaning."""
     if isinstance(data, str):
         return data
     if not isinstance(data, list) or not data:
@@ -155,7 +155,7 @@ class OpGraph:
     term: Annotated[Term, _TERM]
 
     def __post_init__(self) -> None:
-        """Order commutative operands and refuse a graph that does not turn (n, d) inputs into an (n, d) output."""
+        """Sort commutative operands, and reject a graph that does not map (n, d) inputs to an (n, d) output."""
         try:
             shape = shape_of(self.term)
         except IllegalDesign as error:
@@ -170,7 +170,6 @@ class OpGraph:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """List the projected inputs the graph uses."""
         return inputs_of(self.term)
 
 
@@ -197,5 +196,5 @@ OPERATIONS: tuple[type[Operation], ...] = (
     OpGraph,
     Identity,
 )
-# What sees the whole sentence at once and cannot be kept from looking ahead.
+# Operations that read the whole sequence at once and cannot be masked.
 NEVER_CAUSAL = (Transform, OpGraph)

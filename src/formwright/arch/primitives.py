@@ -1,4 +1,4 @@
-"""Primitive operations of an attention invented from scratch, and static inference of their shapes.
+"""Primitive operations of searched attention formulas, and static inference of their shapes.
 
 An attention is written as a *term* over the projected inputs Q, K, V and P: an input is its letter, an application is
 a tuple ``("matmul", left, right)``. Shapes are symbolic pairs over ``n`` (tokens) and ``d`` (head width), so a term
@@ -17,7 +17,7 @@ from formwright.core.errors import Fault, IllegalDesign
 Term: TypeAlias = "str | tuple[Term, ...]"
 Shape: TypeAlias = tuple[str, str]
 
-_cached = lru_cache(maxsize=1 << 16)  # long searches meet ever new terms; the memory for them stays bounded
+_cached = lru_cache(maxsize=1 << 16)  # bounded, because long searches meet ever new terms
 INPUTS = ("Q", "K", "V", "P")
 INPUT_SHAPE: Shape = ("n", "d")
 
@@ -26,16 +26,8 @@ def _same(shape: Shape) -> Shape | None:
     return shape
 
 
-def _transposed(shape: Shape) -> Shape | None:
-    return (shape[1], shape[0])
-
-
 def _equal(left: Shape, right: Shape) -> Shape | None:
     return left if left == right else None
-
-
-def _product(left: Shape, right: Shape) -> Shape | None:
-    return (left[0], right[1]) if left[1] == right[0] else None
 
 
 def _between_rows(left: Shape, right: Shape) -> Shape | None:
@@ -44,7 +36,7 @@ def _between_rows(left: Shape, right: Shape) -> Shape | None:
 
 UNARY: dict[str, Callable[[Shape], Shape | None]] = {
     "neg": _same,
-    "transpose": _transposed,
+    "transpose": lambda shape: (shape[1], shape[0]),
     "scale": _same,
     "softmax": _same,
     "logsigmoid": _same,
@@ -52,7 +44,7 @@ UNARY: dict[str, Callable[[Shape], Shape | None]] = {
 }
 BINARY: dict[str, Callable[[Shape, Shape], Shape | None]] = {
     "add": _equal,
-    "matmul": _product,
+    "matmul": lambda left, right: (left[0], right[1]) if left[1] == right[0] else None,
     "cosine": _between_rows,
     "euclidean": _between_rows,
 }
@@ -91,12 +83,10 @@ def shape_of(term: Term) -> Shape:
 
 
 def arity(operation: str) -> int:
-    """Tell how many operands an operation takes."""
     return 1 if operation in UNARY else 2
 
 
 def show_shape(shape: Shape) -> str:
-    """Write a shape the way the papers do."""
     return f"({shape[0]}, {shape[1]})"
 
 
@@ -113,7 +103,7 @@ def inputs_of(term: Term) -> tuple[str, ...]:
 
 @_cached
 def canonical(term: Term) -> Term:
-    """Put the operands of commutative operations in one order, so that equal attentions are equal terms."""
+    """Sort the operands of commutative operations, so that equal attentions are equal terms."""
     if isinstance(term, str):
         return term
     operands = tuple(canonical(operand) for operand in term[1:])

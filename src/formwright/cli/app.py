@@ -19,6 +19,7 @@ from formwright.cli import (
     predict,
     report,
     resume,
+    run,
     search,
     show,
     train,
@@ -53,6 +54,7 @@ app.command("list")(list_names.list_names)
 app.command("show")(show.show)
 app.command("search", cls=WithRay)(search.search)
 app.command("resume", cls=WithRay)(resume.resume)
+app.command("run")(run.run)
 app.command("worker")(worker.worker)
 app.command("report")(report.report)
 app.command("train")(train.train)

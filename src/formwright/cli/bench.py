@@ -12,8 +12,8 @@ from formwright.cli import panels
 from formwright.cli.bench_view import print_standings
 from formwright.cli.options import AsJson
 from formwright.cli.output import note, print_json
-from formwright.cli.progress import clock
 from formwright.core.errors import IllegalInput
+from formwright.core.text import clock
 
 if TYPE_CHECKING:
     from formwright.evaluate.benchmark import Benchmark
@@ -59,7 +59,7 @@ def bench(
     """Compare methods of search: replay searches on a table of trained designs."""
     from functools import partial
 
-    from formwright.evaluate.flexibench import load_flexibench
+    from formwright.evaluate.benchmark import load_flexibench
     from formwright.study.contest import Contest
     from formwright.study.standing import standings
 

@@ -1,32 +1,28 @@
-"""`formwright compress`: from a pretrained encoder to smaller fine-tuned models that load."""
+"""`formwright compress`: from a pretrained encoder to smaller models that load."""
 
-import json
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import inspect
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from formwright.cli import panels
-from formwright.cli.compress_sizes import NAS_BERT, Manner, Wishes, compress_sizes, refuse_foreign
-from formwright.cli.conduct import Interrupted
-from formwright.cli.options import AsJson, Data, Device, Force, OfficialDev, Rows
-from formwright.cli.output import note
-from formwright.cli.program import call, command_line
+from formwright.cli.options import AsJson, Data, Device, DryRun, Force, Observe, OfficialDev, Rows, SetOption
+from formwright.cli.output import print_json
+from formwright.cli.run import run_and_print, with_settings
 from formwright.cli.task_options import LabelOption, TaskKindOption, columns_of
-from formwright.core.errors import IllegalInput
+from formwright.core.errors import IllegalInput, Unsuccessful
 
 if TYPE_CHECKING:
-    from formwright.study.config import TrainingChoice
+    from formwright.pipeline.pipeline import Pipeline
+    from formwright.recipes.recipe import Recipe
 
-T = TypeVar("T")
+_TRAINING = ("batch", "length", "learning_rate", "threads", "device")
 
 
 def compress(
-    context: typer.Context,
     model: Annotated[
         str,
         typer.Argument(
@@ -37,7 +33,8 @@ def compress(
     recipe: Annotated[
         str,
         typer.Option(
-            help="eftnas: smaller models for one task. nas-bert: encoders of several sizes for any task.",
+            help="eftnas: smaller models for one task. nas-bert: encoders of several sizes for any task. "
+            "`formwright list recipes` lists all.",
             rich_help_panel=panels.GOALS,
         ),
     ] = "eftnas",
@@ -48,13 +45,6 @@ def compress(
             rich_help_panel=panels.DATA,
         ),
     ] = "",
-    sizes: Annotated[
-        str,
-        typer.Option(
-            help="Maximum parameters (and latency) of each model, such as 5M,10M@8ms.",
-            rich_help_panel=panels.SIZE_COMPRESSION,
-        ),
-    ] = "",
     target: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,6 +52,25 @@ def compress(
             "(default: macs=75%, 50%, 35% and 25%).",
             rich_help_panel=panels.GOALS,
         ),
+    ] = None,
+    sizes: Annotated[
+        str,
+        typer.Option(
+            help="With nas-bert: maximum parameters (and latency) of each model, such as 5M,10M@8ms.",
+            rich_help_panel=panels.GOALS,
+        ),
+    ] = "",
+    hours: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            help="Plan all stages to take about this many hours on this machine.",
+            rich_help_panel=panels.GOALS,
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(min=1, help="Sub-networks that the search evaluates (default 200).", rich_help_panel=panels.STOP),
     ] = None,
     data: Data = None,
     text: Annotated[
@@ -76,106 +85,6 @@ def compress(
     task_kind: TaskKindOption = "",
     official_dev: OfficialDev = False,
     rows: Rows = None,
-    hours: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            help="Plan all stages to take about this many hours on this machine.",
-            rich_help_panel=panels.GOALS,
-        ),
-    ] = None,
-    teacher_epochs: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001, help="Epochs of fine-tuning the teacher (default 3).", rich_help_panel=panels.TASK_COMPRESSION
-        ),
-    ] = None,
-    epochs: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001, help="Epochs of training the super-network (default 6).", rich_help_panel=panels.TASK_COMPRESSION
-        ),
-    ] = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Rounds that each drop half of the candidates (default 4).",
-            rich_help_panel=panels.SIZE_COMPRESSION,
-        ),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Training steps of a block in a round (default 200).", rich_help_panel=panels.SIZE_COMPRESSION
-        ),
-    ] = None,
-    student_steps: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Final training steps of each whole student (default 1000).",
-            rich_help_panel=panels.SIZE_COMPRESSION,
-        ),
-    ] = None,
-    evaluations: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Sub-networks that the search evaluates (default 200).", rich_help_panel=panels.TASK_COMPRESSION
-        ),
-    ] = None,
-    finetune: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            help="Epochs of training each delivered model alone at the end.",
-            rich_help_panel=panels.TASK_COMPRESSION,
-        ),
-    ] = 0.0,
-    targets: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="Cost levels for which the search space is built: widths of a layer (default 5).",
-            rich_help_panel=panels.TASK_COMPRESSION,
-        ),
-    ] = None,
-    hidden: Annotated[
-        str,
-        typer.Option(
-            help="Further hidden sizes to choose from, separated by commas.", rich_help_panel=panels.TASK_COMPRESSION
-        ),
-    ] = "",
-    smaller: Annotated[
-        bool,
-        typer.Option(
-            "--smaller",
-            help="Limit the largest sub-network to the largest target instead of the whole model.",
-            rich_help_panel=panels.TASK_COMPRESSION,
-        ),
-    ] = False,
-    order: Annotated[
-        str,
-        typer.Option(
-            help="Importance score of heads and channels: first-order, movement, l1 or none.",
-            rich_help_panel=panels.TASK_COMPRESSION,
-        ),
-    ] = "first-order",
-    accept_weak_teacher: Annotated[
-        bool,
-        typer.Option(
-            "--accept-weak-teacher",
-            help="Continue with a teacher that is hardly better than always giving the most common answer.",
-            rich_help_panel=panels.TASK_COMPRESSION,
-        ),
-    ] = False,
-    searcher: Annotated[
-        str,
-        typer.Option(
-            help="Search method: linas, nsga2, or another of `formwright list searchers`.",
-            rich_help_panel=panels.TASK_COMPRESSION,
-        ),
-    ] = "",
     batch: Annotated[
         int | None, typer.Option(min=1, help="Rows in a batch (default 32).", rich_help_panel=panels.TRAINING)
     ] = None,
@@ -195,18 +104,21 @@ def compress(
             rich_help_panel=panels.TRAINING,
         ),
     ] = None,
-    network_rate: Annotated[
-        float | None,
+    settings: SetOption = None,
+    accept_weak_teacher: Annotated[
+        bool,
         typer.Option(
-            help="Peak learning rate of the super-network (default 0.0001).", rich_help_panel=panels.TASK_COMPRESSION
+            "--accept-weak-teacher",
+            help="Continue with a teacher that is hardly better than always giving the most common answer.",
+            rich_help_panel=panels.RUNNING,
         ),
-    ] = None,
+    ] = False,
     workers: Annotated[
         int | None,
         typer.Option(
             min=1,
             max=1000,
-            help="Worker processes of the search, one thread each (default 2, or as the search of this run began).",
+            help="Worker processes on this machine, one thread each (default 2, or as in the last run).",
             rich_help_panel=panels.RUNNING,
         ),
     ] = None,
@@ -215,7 +127,7 @@ def compress(
         typer.Option(
             min=1,
             max=1024,
-            help="Threads used for training (default: the number of CPUs).",
+            help="Threads of a training that is done alone (default: the number of CPUs).",
             rich_help_panel=panels.RUNNING,
         ),
     ] = None,
@@ -229,118 +141,88 @@ def compress(
         typer.Option(help="Folder of the run (default: compressed/MODEL-TASK).", rich_help_panel=panels.OUTPUT),
     ] = None,
     force: Force = False,
+    dry_run: DryRun = False,
+    observe: Observe = None,
     as_json: AsJson = False,
 ) -> None:
     """Compress a pretrained encoder for a task: fine-tune it, and deliver the best smaller models inside it.
 
     With --recipe nas-bert no task is needed: it trains chains of operations block by block, and delivers encoders of
-    several sizes that are fine-tuned later.
+    several sizes that are fine-tuned later. Every other option of a recipe or a stage is set with --set, such as
+    teacher.epochs=5, super-network.epochs=10 or order=l1 (`formwright list recipes`, `formwright list stages`).
 
-    Ctrl-C saves; run the same command again to resume. Finished stages are skipped.
+    Ctrl-C saves; run the same command again, or `formwright resume DIR`. Finished stages are skipped.
     """
-    refuse_foreign(recipe, context)
-    from formwright.study.run_record import RunOptions
+    from formwright.pipeline.fine_tune import WeakTeacher
+    from formwright.pipeline.run import RunOptions
+    from formwright.pipeline.run_folder import RUN, Record
+    from formwright.recipes import RECIPES
 
-    if recipe == NAS_BERT:
-        own = Wishes(model, text, data, sizes, hours, rows, rounds, steps, student_steps, batch, length, learning_rate)
-        with _resumable():
-            compress_sizes(own, Manner(workers or RunOptions.workers, save_every, out, force, as_json), device, seed)
-        return
-    if not task:
+    found = RECIPES.get(recipe)
+    if found.command != "compress":
+        raise IllegalInput(f"{recipe} is run by another command: `formwright {found.command} --recipe {recipe}`")
+    source = {"data": None if data is None else str(data), "text": text or None, "rows": rows}
+    labels = {"label": label or None, "kind": task_kind or None, "official_dev": official_dev or None}
+    trained = {"batch": batch, "length": length, "learning_rate": learning_rate, "threads": threads, "device": device}
+    named = {"model": model, "targets": target, "sizes": sizes or None, "trials": trials, "seed": seed}
+    given = _with_task(found, task, source, labels) | _with_training(found, trained) | named
+    pipeline = _composed(found, given, settings or [])
+    if accept_weak_teacher:
+        pipeline = with_settings(pipeline, {"teacher.accept_weak": True}, None)
+    where = out or usual_folder(model, task or ("" if "task" in found.options else "sizes"))
+    kept = Record.read(where).options.workers if (where / RUN).is_file() and not force else RunOptions.workers
+    options = RunOptions(workers or kept, save_every=save_every, hours=hours)
+    try:
+        run_and_print(pipeline, where, options, observe=observe, as_json=as_json, dry_run=dry_run, force=force)
+    except WeakTeacher as error:
+        if as_json:
+            print_json({"models": [], "weak_teacher": asdict(error.weakness)})
+        raise Unsuccessful(
+            f"{error}. On the command line these are --set teacher.epochs=N, --hours, --learning-rate, --out, --force "
+            "and --accept-weak-teacher"
+        ) from None
+
+
+def _with_task(recipe: "Recipe", name: str, source: Mapping[str, Any], labels: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the task of a recipe that has one, or else the text that it reads."""
+    from formwright.pipeline.task_choice import TaskChoice
+
+    said = {key: value for key, value in labels.items() if value is not None}
+    if "task" not in recipe.options:
+        return {**source, **({"task": name} if name else {}), **said}
+    if not name:
         raise IllegalInput("say what the models are for with --task; `formwright list tasks` lists tasks")
-    from formwright.cli.compress_run import Compression
-    from formwright.compress.job import Job, usual_folder
-    from formwright.compress.plan import ORDERS
-    from formwright.compress.targets import USUAL
-    from formwright.recipes.eftnas import EFTNAS
-    from formwright.study.assemble import whole_task
-    from formwright.study.config import TaskChoice
-    from formwright.tasks.row_length import PIECES
-    from formwright.train.device import choose_device
-
-    if order not in ORDERS:
-        raise IllegalInput(f"--order is {', '.join(ORDERS)}, not {order!r}")
-    columns = columns_of(text)
-    choice = TaskChoice(task, None if data is None else str(data), official_dev, columns, label, rows, task_kind)
-    folder = out or usual_folder(model, task)
-    job = Job(
-        model=str(Path(model).resolve()) if model and os.path.isdir(model) else model,
-        task=whole_task(choice),
-        targets=tuple(target or USUAL),
-        configurations=targets or EFTNAS.configurations,
-        hours=hours,
-        teacher_epochs=teacher_epochs or EFTNAS.teacher_epochs,
-        epochs=epochs or EFTNAS.epochs,
-        evaluations=evaluations or EFTNAS.evaluations,
-        finetune=finetune,
-        training=_training(batch, learning_rate, length or PIECES),
-        usual_length=length is None,
-        network_rate=EFTNAS.network_rate if network_rate is None else network_rate,
-        between=EFTNAS.between,
-        labels=EFTNAS.labels,
-        temperature=EFTNAS.temperature,
-        order=order,
-        whole=not smaller,
-        hidden=_sizes(hidden),
-        searcher=searcher or EFTNAS.searcher,
-        options={},
-        threads=threads or _kept(folder, force, "threads", int) or os.cpu_count() or 1,
-        device=device if device != "auto" else _kept(folder, force, "device", str) or choose_device().type,
-        seed=seed,
-        hastened=hours is not None and learning_rate is None,
-    )
-    workers = workers or _workers_of(folder, force)
-    run = Compression(job, folder, workers, save_every, force, as_json, command_line(sys.argv[1:]), accept_weak_teacher)
-    with _resumable():
-        run.conduct()
+    return {
+        "task": TaskChoice(name, source["data"], text=columns_of(source["text"] or ""), rows=source["rows"], **said)
+    }
 
 
-def _training(batch: int | None, learning_rate: float | None, length: int) -> "TrainingChoice":
-    """Give the training of the teacher: the recipe's, but for what the user said."""
-    from formwright.recipes.eftnas import EFTNAS
-    from formwright.study.config import TrainingChoice
-
-    rate = EFTNAS.learning_rate if learning_rate is None else learning_rate
-    return TrainingChoice(
-        batch=batch or EFTNAS.batch, learning_rate=rate, warmup=0.1, length=length, dropout=EFTNAS.dropout
-    )
+def _with_training(recipe: "Recipe", given: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the training of a recipe that has one as a whole, or else its options one by one."""
+    said = {name: value for name, value in given.items() if value is not None}
+    if "training" not in recipe.options:
+        return said
+    usual = inspect.signature(recipe.compose).parameters["training"].default
+    return {"training": replace(usual, **said)}
 
 
-@contextmanager
-def _resumable() -> Iterator[None]:
-    """Say how to resume where the user stopped it."""
-    try:
-        yield
-    except Interrupted as stopped:
-        again = call(*(argument for argument in sys.argv[1:] if argument != "--force"))
-        note(f"stopped at {stopped}; everything is saved. To resume:\n  {again}")
-        raise KeyboardInterrupt from None
+def _composed(recipe: "Recipe", given: Mapping[str, Any], settings: list[str]) -> "Pipeline":
+    """Compose the pipeline; `--set NAME=VALUE` sets an option of the recipe, with a dot one of a stage."""
+    from formwright.core.options import read_set
+    from formwright.pipeline.files import value_of
+
+    own = {path[0]: value for path, value in (read_set(text, value_of) for text in settings) if len(path) == 1}
+    own = {name: value for name, value in own.items() if name in recipe.options}
+    said = {name: value for name, value in given.items() if value not in (None, "")} | own
+    foreign = sorted(name for name in said if name not in recipe.options)
+    if foreign:
+        flags = ", ".join(f"--{name.replace('_', '-')}" if name != "targets" else "--target" for name in foreign)
+        raise IllegalInput(f"{flags}: the recipe {recipe.name} has no such option; it has {', '.join(recipe.options)}")
+    rest = [text for text in settings if read_set(text, str)[0][0] not in own]
+    return with_settings(recipe(**said), {}, rest)
 
 
-def _workers_of(folder: Path, force: bool) -> int:
-    """Give the workers that a search began with, so that it is resumed with as many."""
-    from formwright.study.place import find, holds_study
-    from formwright.study.run_record import RunOptions, last_options
-
-    if force or not holds_study(folder):
-        return RunOptions.workers
-    with find(str(folder)).open() as opened:
-        return last_options(opened.log).workers
-
-
-def _kept(folder: Path, force: bool, name: str, kind: type[T]) -> T | None:
-    """Give an option that a compression began with; on another machine it is resumed with the same."""
-    from formwright.compress.folders import RECORD
-
-    try:
-        kept = json.loads((folder / RECORD).read_bytes())[name]
-    except (OSError, ValueError, KeyError, TypeError):  # nothing began here, or what did is refused later
-        return None
-    return kept if isinstance(kept, kind) and not force else None
-
-
-def _sizes(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(sorted({int(part) for part in text.split(",") if part.strip()}))
-    except ValueError:
-        raise IllegalInput(f"--hidden lists whole numbers with commas, not {text!r}") from None
+def usual_folder(model: str, task: str) -> Path:
+    """Name the folder of a compression whose user named none."""
+    words = [Path(model).name or "MiniLM", *Path(task).parent.parts, Path(task).stem]
+    return Path("compressed") / "-".join(word for word in words if word.strip("./\\"))

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from formwright.study.delivered import Delivered
-    from formwright.study.place import Opened
+    from formwright.pipeline.delivered import Delivered
+    from formwright.pipeline.run_folder import Opened
 
 _HEADS = {"macs": "MACs", "latency_ms": "ms", "onnx_ms": "ms in ONNX", "int8_ms": "ms in int8"}
 
@@ -22,10 +22,10 @@ def cost_columns(models: "Sequence[Delivered]") -> list[tuple[str, list[str]]]:
 def size_line(opened: "Opened", model: "Delivered") -> str:
     """Say what costs are counted and measured on, and whether the machine was busy meanwhile."""
     from formwright.cost import input_size
-    from formwright.study.delivered import card_of_model
-    from formwright.study.sitting import last_sitting
+    from formwright.pipeline.delivered import card_of_model
+    from formwright.pipeline.measurements import last_sitting
 
-    size = input_size(card_of_model(model), opened.config.training.length)
+    size = input_size(card_of_model(model), opened.search.length)
     sitting = last_sitting(opened.log.read())
     if sitting is None:
         return f"MACs are those of one row of {size}"

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from formwright.cli.output import cell, note
-from formwright.cli.progress import clock
-from formwright.study.steps import read_steps
+from formwright.core.text import clock
+from formwright.pipeline.training_steps import read_steps
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -1,4 +1,4 @@
-"""`formwright evaluate`: score a delivered model once more, and compare with what its folder records."""
+"""`formwright evaluate`: evaluate a delivered model again, and compare with the recorded scores."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -49,7 +49,7 @@ def evaluate(
     ] = "validation",
     as_json: AsJson = False,
 ) -> None:
-    """Score a delivered model on its task, and compare with the score that its folder records."""
+    """Evaluate a delivered model on its task, and compare with the scores that its folder records."""
     from formwright.evaluate.loaded_model import load_model
     from formwright.evaluate.repeat_score import find_task, repeat_score
 
@@ -84,7 +84,7 @@ def _facts(folder: Path, found: "RepeatedScore") -> dict[str, Any]:
 
 
 def _print(found: "RepeatedScore") -> None:
-    from formwright.study.conclusion import between, score_line
+    from formwright.pipeline.conclusion import between, score_line
 
     known, recorded = found.evidence.intervals, found.recorded or {}
     rows = [
@@ -99,7 +99,7 @@ def _print(found: "RepeatedScore") -> None:
     print_table([f"{found.task}, {found.split}", ">score", ">95 % interval", ">recorded"], rows)
     echo(score_line(found.metric, found.split, found.metrics[found.metric], found.evidence))
     if found.repeats is not None:
-        echo("the recorded score is repeated" if found.repeats else "the score differs from the recorded one")
+        echo("the scores equal the recorded ones" if found.repeats else "the scores differ from the recorded ones")
     if found.openings:
         times = "once" if found.openings == 1 else f"{found.openings} times"
         echo(f"`evaluate` has opened the test rows {times} for this folder (test-openings.json)")

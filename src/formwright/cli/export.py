@@ -1,15 +1,12 @@
 """`formwright export`: a model as a folder that others load, or a study as one of Optuna's."""
 
-import os
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
 from formwright.cli import panels
-from formwright.cli.named import NamedCard, find
 from formwright.cli.options import AsJson
 from formwright.cli.output import echo, note, print_json
 from formwright.cli.trust import TrustSpaceFile, confirm_space
@@ -17,12 +14,10 @@ from formwright.core.errors import IllegalInput
 from formwright.core.text import without_password
 
 if TYPE_CHECKING:
-    from formwright.nn.heads import HeadSpec
-    from formwright.nn.hf.imported import Imported
-    from formwright.nn.task_model import TaskModel
-    from formwright.nn.transformer import Transformer
+    from formwright.nn.task_model import HeadSpec
+    from formwright.pipeline.named_model import NamedModel
+    from formwright.pipeline.run_folder import Opened
     from formwright.space.space import Space
-    from formwright.study.place import Opened
 
 
 _DIGITS = 6  # of the largest number of labels
@@ -36,18 +31,6 @@ class Form(StrEnum):
     ONNX = "onnx"
     OPENVINO = "openvino"
     OPTUNA = "optuna"
-
-
-@dataclass(frozen=True)
-class _Source:
-    """A model, the names of its labels, the files of its tokenizer, and which of its weights are fresh."""
-
-    model: "TaskModel | Transformer"
-    name: str
-    labels: tuple[str, ...] = ()
-    tokenizer_files: tuple[Path, ...] = ()
-    fresh: str | None = None
-    evaluation: "dict[str, Any] | None" = None
 
 
 def export(
@@ -102,7 +85,7 @@ def export(
 ) -> None:
     """Export a model as a Hugging Face folder, a plain BERT, or for ONNX Runtime or OpenVINO; or a study to Optuna."""
     if (out is None) == (target is None):
-        raise IllegalInput("say once where to write: behind the model, or with --out")
+        raise IllegalInput("give the output once: as the second argument, or with --out")
     place = out or target or ""
     if to is Form.OPTUNA:
         given = {"--int8": int8, "--task": task, "--labels": labels, "--seed": seed, "--force": force}
@@ -111,8 +94,8 @@ def export(
 
 
 def _export_study(source: str, target: str, unfit: list[str], trusted: bool, as_json: bool) -> None:
-    from formwright.study.place import find as find_study
-    from formwright.study.to_optuna import to_optuna
+    from formwright.pipeline.run_folder import find as find_study
+    from formwright.pipeline.to_optuna import to_optuna
 
     if unfit:
         raise IllegalInput(f"{', '.join(unfit)}: for models only, and --to optuna exports a study")
@@ -125,16 +108,16 @@ def _export_study(source: str, target: str, unfit: list[str], trusted: bool, as_
 
 
 def _own_space(opened: "Opened", trusted: bool) -> "Space | None":
-    """Run the file of a study's space where the user says so; it is not needed for anything but parameters."""
-    from formwright.study.spaces import find_space, own_file
+    """Run the Python file of a study's space if the user trusts it; only the parameters of trials need it."""
+    from formwright.pipeline.spaces import find_space, own_file
 
-    if own_file(opened.config.space) is None:
+    if own_file(opened.search.space) is None:
         return None
     if not trusted:
         note("trials have no parameters: the space is a Python file, which runs only with --trust-space-file")
         return None
     confirm_space(opened, trusted)
-    return find_space(opened.config.space)
+    return find_space(opened.search.space)
 
 
 def _export_model(
@@ -148,22 +131,24 @@ def _export_model(
     force: bool,
     as_json: bool,
 ) -> None:
-    from formwright.nn.hf.folders import refuse_to_overwrite
+    from formwright.nn.hf.model_folder import refuse_to_overwrite
+    from formwright.pipeline.export_model import export_model
+    from formwright.pipeline.named_model import read_model
 
     if int8 and to in (Form.HF, Form.STOCK):
         raise IllegalInput(f"--int8 goes with --to onnx and --to openvino, not with --to {to.value}")
     refuse_to_overwrite(out, force=force)
-    found = _read(source, _wanted(*head), seed)
-    difference = _write(found, to, out, int8, force)
+    found = read_model(source, *_wanted(*head), seed)
+    difference = export_model(found, to.value, out, int8=int8, force=force)  # type: ignore[arg-type]
     _report(found, to, out, difference, as_json)
 
 
 def _wanted(task: str | None, labels: str | None) -> tuple["HeadSpec | None", tuple[str, ...]]:
-    from formwright.nn.heads import HeadSpec, Task
+    from formwright.nn.task_model import HeadSpec, Task
 
     if task is None:
         if labels is not None:
-            raise IllegalInput("--labels are those of a task's head; say which with --task")
+            raise IllegalInput("--labels names the labels of a new head; say for which task with --task")
         return None, ()
     if task not in get_args(Task):
         raise IllegalInput(f"no task is called {task!r}; tasks are {', '.join(get_args(Task))}")
@@ -173,7 +158,7 @@ def _wanted(task: str | None, labels: str | None) -> tuple["HeadSpec | None", tu
         return HeadSpec(cast(Task, task), int(labels)), ()
     names = tuple(name.strip() for name in labels.split(","))
     if not all(names) or _is_a_number(labels):
-        raise IllegalInput(f"--labels {labels!r} is neither a number of labels below 1,000,000 nor names with commas")
+        raise IllegalInput(f"--labels {labels!r} is neither a number below 1,000,000 nor names separated by commas")
     return HeadSpec(cast(Task, task), len(names)), names
 
 
@@ -185,87 +170,7 @@ def _is_a_number(text: str) -> bool:
     return True
 
 
-def _read(source: str, wanted: tuple["HeadSpec | None", tuple[str, ...]], seed: int) -> _Source:
-    from formwright.nn.build import build
-
-    spec, labels = wanted
-    if os.path.isdir(source):  # says no to a name that is too long
-        return _read_folder(Path(source), spec, labels, seed)
-    card = find(source)
-    if not isinstance(card, NamedCard):
-        raise IllegalInput(f"{source} is a space of designs; export one of them, or a published card")
-    return _Source(build(card.card, head=spec, seed=seed), card.name, labels, fresh="all weights")
-
-
-def _read_folder(folder: Path, spec: "HeadSpec | None", labels: tuple[str, ...], seed: int) -> _Source:
-    from formwright.nn.hf.beside import read_evaluation
-    from formwright.nn.hf.load import from_hf
-
-    imported = from_hf(folder)
-    if spec is None or spec == imported.head:
-        model = imported.model()
-        judged = read_evaluation(folder)
-        return _Source(model, folder.name, labels or imported.labels, imported.tokenizer_files, evaluation=judged)
-    if imported.head is not None:
-        raise IllegalInput(f"{folder} has a head for {imported.head.task} with {imported.head.labels} labels already")
-    return _Source(
-        _with_head(imported, spec, seed), folder.name, labels, imported.tokenizer_files, "the head's weights"
-    )
-
-
-def _with_head(imported: "Imported", spec: "HeadSpec", seed: int) -> "TaskModel | Transformer":
-    from formwright.nn.build import build
-
-    model = build(imported.card, imported.settings, spec, seed)
-    names = {f"transformer.{name}": tensor for name, tensor in imported.weights.items()}
-    model.load_state_dict(names, strict=False)  # all but the head
-    return model.eval()
-
-
-def _write(found: _Source, to: Form, out: Path, int8: bool, force: bool) -> float | None:
-    """Write the folder; for a runtime, return the largest difference between its outputs and torch's."""
-    if to in (Form.ONNX, Form.OPENVINO):
-        return _write_for_runtime(found, to, out, int8, force)
-    from formwright.nn.hf.save import save_pretrained_folder
-    from formwright.nn.hf.stock import export_stock
-
-    write = save_pretrained_folder if to is Form.HF else export_stock
-    lineage = {"exported from": found.name} | ({"fresh": found.fresh} if found.fresh else {})
-    write(
-        found.model.eval(),
-        out,
-        tokenizer=found.tokenizer_files or None,
-        labels=found.labels,
-        lineage=lineage,
-        evaluation=found.evaluation,
-        force=force,
-    )
-    return None
-
-
-def _write_for_runtime(found: _Source, to: Form, out: Path, int8: bool, force: bool) -> float:
-    from formwright.nn import deploy
-    from formwright.nn.hf.beside import length_fields, write_beside
-    from formwright.nn.hf.files import CONFIG, write_json
-    from formwright.nn.hf.folders import CARD, whole_folder
-    from formwright.nn.hf.save import config_of, parts_of
-    from formwright.nn.hf.tokenizers import write_tokenizer
-
-    card, spec = parts_of(found.model)
-
-    with whole_folder(out, force=force) as part:
-        exported = deploy.export(found.model.eval(), "onnx" if to is Form.ONNX else "openvino", part, int8)
-        if found.tokenizer_files:
-            write_tokenizer(found.tokenizer_files, part, None)
-        config = config_of(found.model, found.labels) | length_fields(spec, found.evaluation, part)
-        # no code stands here, and without a type of model transformers reads the tokenizer all the same
-        write_json(part / CONFIG, {key: config[key] for key in config if key not in ("auto_map", "model_type")})
-        write_beside(part, card, found.evaluation)
-        (part / CARD).write_bytes(card.canonical)
-    return exported.largest_difference
-
-
-def _report(found: _Source, to: Form, out: Path, difference: float | None, as_json: bool) -> None:
+def _report(found: "NamedModel", to: Form, out: Path, difference: float | None, as_json: bool) -> None:
     parameters = sum(parameter.numel() for parameter in found.model.parameters())
     facts = {"folder": str(out), "to": to.value, "parameters": parameters, "fresh": found.fresh}
     if as_json:

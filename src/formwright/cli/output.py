@@ -8,11 +8,14 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from pathlib import Path
 from textwrap import fill, indent
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from formwright.core.errors import IllegalInput
+from formwright.core.files import write_whole
 from formwright.core.text import escaped, printable
 
 if TYPE_CHECKING:
@@ -144,15 +147,17 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], widths: S
 
 
 def report_cut(cut: "Cut | None", *, is_default: bool) -> None:
-    """Say on standard error how many training rows are cut, and warn where these are many.
+    """Say on standard error how many training rows are cut."""
+    if cut is not None and (told := cut.report(is_default=is_default)):
+        note(told)
 
-    Where the user chose a length that cuts none, there is nothing to say.
-    """
-    if cut is None or not (cut.cut or is_default):
-        return
-    bounded = is_default and cut.is_many and cut.length < cut.readable
-    bound = f"; the default is at most {cut.length} tokens, to save time" if bounded else ""
-    note(f"{'warning: ' if cut.is_many and not cut.windows else ''}{cut.sentence}{bound}")
+
+def write_file(path: Path, content: str) -> None:
+    """Write a file that the user named, all of it or nothing."""
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        raise IllegalInput(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def large(number: int) -> str:

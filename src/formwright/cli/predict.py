@@ -1,4 +1,4 @@
-"""`formwright predict`: answer the rows of a table with a delivered model."""
+"""`formwright predict`: predictions of a delivered model for the rows of a table."""
 
 import os
 import sys
@@ -6,22 +6,17 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from formwright.cli import panels
 from formwright.cli.options import ModelFolder
-from formwright.cli.output import echo, note, print_json
+from formwright.cli.output import echo, note, print_json, write_file
 from formwright.cli.task_options import columns_of
 from formwright.core.errors import IllegalInput
-from formwright.core.files import write_whole
-
-if TYPE_CHECKING:
-    from formwright.evaluate.loaded_model import LoadedModel
 
 _STDIN = "-"
-PREDICTION, PROBABILITY = "prediction", "probability"
 
 
 def predict(
@@ -46,55 +41,34 @@ def predict(
         bool, typer.Option("--json", help="Print the rows as one JSON object.", rich_help_panel=panels.OUTPUT)
     ] = False,
 ) -> None:
-    """Answer every row of a table: its columns, then `prediction` and, where there is one, `probability`.
+    """Predict the label, number or answer of every row of a table: adds columns `prediction` and `probability`.
 
-    Of a multi-label model, `prediction` is a list of labels, and `probability` has one for every label.
+    For a multi-label model, `prediction` is a list of labels, and `probability` has one for every label.
     """
-    from formwright.evaluate.loaded_model import load_model
-    from formwright.evaluate.predict import predict as answer
-    from formwright.tasks.predicted_tables import form_of, read_whole_table, written_table
-    from formwright.tasks.tables import format_of
+    from formwright.evaluate.loaded_model import load_model, predict_table, text_columns
+    from formwright.tasks.tables import form_of, format_of, read_whole_table, written_table
 
     if out is not None and file != _STDIN and os.path.exists(file) and out.exists() and out.samefile(file):
         raise IllegalInput(f"--out {out} is the file that is read; name another")
     form = None if out is None else form_of(out)
     loaded = load_model(folder)
     with _readable(file) as path:
-        table = read_whole_table(path, _columns(loaded, text))
+        table = read_whole_table(path, text_columns(loaded, columns_of(text)))
         form = form or format_of(path) or "csv"
-    taken = [name for name in (PREDICTION, PROBABILITY) if name in table.names]
-    if taken:
-        raise IllegalInput(f"{file} has a column called {taken[0]!r} already; rename it first")
-    found = answer(loaded, table.texts)
-    added = [PREDICTION, *([PROBABILITY] if any(one.probability is not None for one in found) else [])]
-    values = [dict(zip(added, (one.value, one.probability), strict=False)) for one in found]
-    rows = [{**row, **more} for row, more in zip(table.rows, values, strict=True)]
+    rows, names = predict_table(loaded, table)
     if out is not None:
-        _write(out, written_table(rows, [*table.names, *added], form))
+        write_file(out, written_table(rows, names, form))
     if as_json:
         print_json({"folder": str(folder), "kind": loaded.kind, "out": None if out is None else str(out), "rows": rows})
     elif out is None:
-        _show(written_table(rows, [*table.names, *added], form))
+        _show(written_table(rows, names, form))
     else:
         note(f"wrote {len(rows):,} rows to {out}")
 
 
-def _columns(loaded: "LoadedModel", text: str) -> tuple[str, ...]:
-    """Name the columns of text: those that are given, or those that the model was trained on."""
-    given = columns_of(text)
-    recorded: Any = (loaded.evaluation or {}).get("columns")
-    columns = given or (tuple(map(str, recorded)) if isinstance(recorded, list) else ())
-    if not 1 <= len(columns) <= 2:
-        raise IllegalInput("say which one or two columns hold the text: --text COLUMN or --text FIRST,SECOND")
-    if recorded and len(recorded) != len(columns):
-        learnt = f"{len(recorded)} text column{'s' if len(recorded) > 1 else ''} ({', '.join(recorded)})"
-        raise IllegalInput(f"the model was trained on {learnt}; --text names {len(columns)}: {', '.join(columns)}")
-    return columns
-
-
 @contextmanager
 def _readable(file: str) -> Iterator[Path]:
-    """Give the file to read; standard input becomes one, of JSON where it begins as such and else of CSV."""
+    """Give the file to read; standard input is read as JSON if it begins like JSON, else as CSV."""
     if file != _STDIN:
         yield Path(file)
         return
@@ -109,15 +83,8 @@ def _readable(file: str) -> Iterator[Path]:
             raise IllegalInput(str(error).replace(str(path), "standard input")) from None
 
 
-def _write(out: Path, content: str) -> None:
-    try:
-        write_whole(out, content)
-    except OSError as error:
-        raise IllegalInput(f"cannot write {out}: {error.strerror or error}") from None
-
-
 def _show(content: str) -> None:
-    """Print a table: to a terminal with whatever could command it escaped, to a pipe as it is."""
+    """Print a table: control characters are escaped on a terminal, and left as they are in a pipe."""
     if sys.stdout.isatty():
         for line in content.splitlines():
             echo(line)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from formwright.cli.output import cell, note
+from formwright.core.text import clock
 
 if TYPE_CHECKING:
     from rich.columns import Columns
@@ -104,9 +105,3 @@ def showing(what: str, total: int) -> Iterator[_Live | _Lines]:
     meter = Meter(what, total)
     with _Live(meter) if sys.stderr.isatty() else _Lines(meter) as shown:
         yield shown
-
-
-def clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

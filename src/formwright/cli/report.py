@@ -1,4 +1,4 @@
-"""`formwright report`: the page of a study."""
+"""`formwright report`: the page of a run."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,21 +15,22 @@ def report(
     out: Annotated[Path | None, typer.Option(help="The file to write (report.html in the study's folder).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Write the page of a study, also while it runs: one HTML file that opens without a server or network."""
-    from formwright.report.page import write_report
-    from formwright.study.place import find
-    from formwright.study.spaces import readable_space
+    """Write the page of a run, also while it works: one HTML file that opens without a server or network."""
+    from formwright.cli.show_run import run_without_study
+    from formwright.pipeline.run_folder import REPORT, find, resume_line
+    from formwright.report.run_page import write_run_page, write_study_page
 
-    place = find(source)
-    path = out or place.folder / "report.html"
-    with place.open() as opened:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_report(opened.log, readable_space(opened.config.space), path)
-        except OSError as error:
-            raise IllegalInput(
-                f"cannot write {path}: {error.strerror or error}; name another file with --out"
-            ) from None
+    run = run_without_study(source)
+    if run is not None:
+        path = out or run.out / REPORT
+        write_run_page(run, path)
+        if not path.is_file():
+            raise IllegalInput(f"there is nothing to show of {source} yet; {resume_line(run.out)}")
+    else:
+        place = find(source)
+        path = out or place.folder / REPORT
+        with place.open() as opened:
+            write_study_page(opened, path)
     if as_json:
         print_json({"report": str(path)})
     else:

@@ -1,15 +1,16 @@
 """`formwright resume`: resume a study, or extend it."""
 
 import sys
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from formwright.cli import panels
-from formwright.cli.options import AsJson, Patience, SpendSteps, StudySource
+from formwright.cli.options import AsJson, Observe, Patience, SpendSteps, StudySource
 from formwright.cli.program import command_line
+from formwright.cli.run_view import Terminal, print_result, resumable
 from formwright.cli.trust import TrustSpaceFile, confirm_space
 
 
@@ -71,6 +72,7 @@ def resume(
         typer.Option(help="Folder for weights, where the study is named by a URL.", rich_help_panel=panels.OUTPUT),
     ] = None,
     trust_space_file: TrustSpaceFile = False,
+    observe: Observe = None,
     as_json: AsJson = False,
 ) -> None:
     """Resume a study where it stopped; a finished one is extended by a new limit.
@@ -78,31 +80,26 @@ def resume(
     A limit given here replaces the one that ended the study; its other limits stay as they are. Workers, Ray,
     device and baseline are as in the last run unless given here.
     """
-    from formwright.cli.study_run import Wishes, conduct
-    from formwright.compress.resumed import alone_if_compressed, refuse_untrained
-    from formwright.study.extend import extended, noted
-    from formwright.study.place import find
-    from formwright.study.run_record import last_options
-    from formwright.train.device import choose_device, device_name
+    from formwright import api
 
-    refuse_untrained(Path(source))  # of which there is no study to be found
-    place = find(source, folder, update=True)
-    notes: dict[str, Any] = {}
-    with alone_if_compressed(place):
-        with place.open(update=True) as opened:
-            confirm_space(opened, trust_space_file)
-            limits = {"trials": trials, "seconds": seconds, "steps": spend_steps, "patience": patience}
-            stop = extended(opened, limits | {"failures": max_failures})
-            if stop != opened.config.stop:
-                notes = noted(stop)
-            run = last_options(opened.log).changed(
-                workers=workers, ray=ray, ray_cpus=ray_cpus, ray_gpus=ray_gpus, baseline=baseline
-            )
-            kept = opened.config.training.device
-        run = replace(run, ray=None) if run.ray == "none" else run
-        if not run.ray:  # of a cluster, each worker has a device of its own
-            device = choose_device(device or kept).type if device or kept != "auto" else ""
-        if device and device_name(device) != kept:
-            notes["device"] = device
-        command = command_line(sys.argv[1:]) if notes else ""  # else it only resumes what the first one said
-        conduct(place, Wishes(run, as_json, command, notes))
+    with resumable(source, *(["--folder", folder] if folder is not None else [])):
+        result = api.resume(
+            source,
+            trials=trials,
+            seconds=seconds,
+            steps=spend_steps,
+            patience=patience,
+            failures=max_failures,
+            device=device,
+            baseline=baseline,
+            folder=folder,
+            display=Terminal(),
+            observers=observe or (),
+            command=command_line(sys.argv[1:]),
+            confirm=partial(confirm_space, trusted=trust_space_file),
+            workers=workers,
+            ray=ray,
+            ray_cpus=ray_cpus,
+            ray_gpus=ray_gpus,
+        )
+    print_result(result, as_json)

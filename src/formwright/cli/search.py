@@ -1,23 +1,32 @@
 """`formwright search`: find a design for a task."""
 
-import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from formwright.cli import panels
-from formwright.cli.options import AsJson, Data, OfficialDev, Patience, Rows, SpendSteps, Task, Text
-from formwright.cli.output import note, report_cut
-from formwright.cli.program import command_line
-from formwright.cli.task_options import LabelOption, TaskKindOption, columns_of, print_warnings
+from formwright.cli.options import (
+    AsJson,
+    Data,
+    DryRun,
+    Force,
+    Observe,
+    OfficialDev,
+    Patience,
+    Rows,
+    SetOption,
+    SpendSteps,
+    Task,
+    Text,
+)
+from formwright.cli.run import run_and_print, with_settings
+from formwright.cli.task_options import LabelOption, TaskKindOption, columns_of
 from formwright.core.errors import IllegalInput
 
 if TYPE_CHECKING:
-    from formwright.recipes import Recipe
-
-T = TypeVar("T")
+    from formwright.pipeline.pipeline import Pipeline
+    from formwright.pipeline.task_choice import TaskChoice
 
 
 def search(
@@ -71,46 +80,11 @@ def search(
     evaluator: Annotated[
         str,
         typer.Option(
-            help="How a design is scored: full, staged, inherited, pretrained, bi-branch or proxy.",
+            help="How a design is scored (`formwright list evaluators`); options with --set evaluator.NAME=VALUE.",
             rich_help_panel=panels.EVALUATION,
         ),
     ] = "",
-    proxy: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A proxy of --evaluator proxy (`formwright list proxies`); may be repeated.",
-            rich_help_panel=panels.EVALUATION,
-        ),
-    ] = None,
-    pretrain_steps: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Pretraining steps of --evaluator pretrained or bi-branch (default 300).",
-            rich_help_panel=panels.EVALUATION,
-        ),
-    ] = None,
-    pretrain_text: Annotated[
-        str,
-        typer.Option(help="Pretraining text: task (the training rows) or pydoc.", rich_help_panel=panels.EVALUATION),
-    ] = "",
-    least_overlap: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Skip pretraining where a trained design shares this share of the layers (default 0.8).",
-            rich_help_panel=panels.EVALUATION,
-        ),
-    ] = None,
-    from_scratch: Annotated[
-        bool,
-        typer.Option(
-            "--from-scratch",
-            help="With --evaluator bi-branch, train every design from fresh weights.",
-            rich_help_panel=panels.EVALUATION,
-        ),
-    ] = False,
+    settings: SetOption = None,
     trials: Annotated[
         int | None,
         typer.Option(
@@ -180,10 +154,10 @@ def search(
     final_weights: Annotated[
         str,
         typer.Option(
-            help="Initial weights of the delivered models: fresh, or store (shared by --evaluator bi-branch).",
+            help="Initial weights of the delivered models: fresh or shared (default: as the evaluator leaves them).",
             rich_help_panel=panels.DELIVERY,
         ),
-    ] = "fresh",
+    ] = "",
     baseline: Annotated[
         bool,
         typer.Option(
@@ -233,158 +207,100 @@ def search(
             rich_help_panel=panels.OUTPUT,
         ),
     ] = None,
+    observe: Observe = None,
+    force: Force = False,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Search a space for the design that fits a task, and deliver it as a trained model that loads.
 
-    A recipe sets the parts of a published method: space, searcher and its options, how designs are evaluated.
+    A recipe sets the parts of a published method: space, searcher and its options, how designs are evaluated. The same
+    command resumes a search that was interrupted.
     """
-    from formwright.cli.study_run import Wishes, conduct
-    from formwright.search.make import trains_in_slices, usual_searcher
-    from formwright.study.assemble import (
-        DEFAULT_PROXY,
-        find_task,
-        refuse_faulty,
-        rows_cut,
-        with_readable_length,
-        with_usual_length,
-        with_whole_paths,
-    )
-    from formwright.study.config import Config, TaskChoice
-    from formwright.study.place import create
-    from formwright.study.run_record import RunOptions
-    from formwright.study.spaces import find_space
-    from formwright.study.stop import Stop
-    from formwright.train.device import choose_device, device_name
-    from formwright.train.recipe import usual_last_steps, usual_steps
+    from formwright.api import default_name
+    from formwright.pipeline.run import RunOptions
+    from formwright.pipeline.task_choice import TaskChoice
 
-    basis = _basis(recipe)
-    space = space or basis.space
-    if not space:
-        raise IllegalInput("name a space (`formwright list spaces`), or a --recipe (`formwright list recipes`)")
-    evaluator = evaluator or basis.evaluator
-    pretraining = {"steps": pretrain_steps, "text": pretrain_text or None}
-    _refuse_misplaced(evaluator, proxy or [], pretraining, least_overlap, from_scratch, final_weights)
-    _refuse_idle_tolerance(tolerance, patience)
-    if (trials, seconds, spend_steps, patience) == (None,) * 4:
-        trials = basis.trials
     chosen = TaskChoice(
         task, None if data is None else str(data), official_dev, columns_of(text), label, rows, task_kind
     )
-    found = find_task(chosen)
-    print_warnings(found)
-    own = f"{(proxy or [DEFAULT_PROXY])[0]}:max" if evaluator == "proxy" else _own_goal(found)
-    objectives = _objectives(own, maximise or [], minimise or list(basis.minimise))
-    name = searcher or basis.searcher or usual_searcher(find_space(space), len(objectives))
-    length = length or basis.length
-    training = _changed(basis.training, batch=batch, learning_rate=learning_rate, length=length, dropout=dropout)
-    seen = len(found.search_view().train)
-    # of a cluster, each worker has a device of its own
-    where = device_name(device) if ray else choose_device(device).type
-    training = replace(training, device=where, steps=steps or usual_steps(training.steps, seen, training.batch))
-    config = Config(
-        space,
-        chosen,
-        objectives,
-        Stop(trials, seconds, spend_steps, patience, max_failures, tolerance),
-        tuple(limit or basis.limits),
-        name,
-        basis.options_of(name, _options(option or [])),
-        evaluator or ("staged" if trains_in_slices(name) else "full"),
-        tuple(proxy or ()),
-        training,
-        keep,
-        final_steps or usual_last_steps(3 * training.steps, seen, training.batch),
-        seed,
-        _changed(basis.pretraining, **pretraining, least_overlap=least_overlap, from_scratch=from_scratch or None),
-        first=basis.first_of(space),
-        final_weights=final_weights,
-    )
-    config = (with_usual_length if length is None else with_readable_length)(config, found)
-    if length is not None and config.training.length < length:
-        note(f"rows have at most {config.training.length} tokens, not {length}: the designs read no more")
-    refuse_faulty(config)
-    report_cut(rows_cut(config, found), is_default=length is None)
-    config = with_whole_paths(config)
-    folder = out or Path("studies") / _default_name(recipe or space, task)
-    place = create(folder, config, storage)
-    command = command_line(sys.argv[1:])
-    conduct(place, Wishes(RunOptions(workers, ray, ray_cpus, ray_gpus, baseline), as_json, command))
-
-
-def _refuse_idle_tolerance(tolerance: float, patience: int | None) -> None:
     if tolerance and patience is None:
         raise IllegalInput("--tolerance is the minimum improvement that resets --patience; give a --patience too")
+    pipeline = _composed(recipe, space, chosen, seed)
+    stop = {"trials": trials, "seconds": seconds, "steps": spend_steps, "patience": patience}
+    given: dict[str, Any] = {
+        "search.objectives": _objectives(pipeline, chosen, evaluator, maximise or [], minimise or []),
+        "search.limits": limit,
+        "search.searcher": searcher or None,
+        "search.evaluator": evaluator or None,
+        "search.training.steps": steps,
+        "search.training.batch": batch,
+        "search.training.learning_rate": learning_rate,
+        "search.training.length": length,
+        "search.training.dropout": dropout,
+        "search.training.device": device,
+        "deliver.keep": keep,
+        "deliver.steps": final_steps,
+        "deliver.weights": final_weights or None,
+        "deliver.baseline": baseline,
+    }
+    if any(value is not None for value in stop.values()):
+        given["search.stop"] = stop | {"failures": max_failures, "tolerance": tolerance}
+    else:
+        given["search.stop.failures"] = max_failures
+    given |= {f"search.searcher.{name}": value for name, value in _options(option or []).items()}
+    run_and_print(
+        with_settings(pipeline, given, settings),
+        out or Path("studies") / default_name(recipe or space, task),
+        RunOptions(workers, ray, ray_cpus, ray_gpus),
+        storage,
+        observe=observe,
+        as_json=as_json,
+        dry_run=dry_run,
+        force=force,
+    )
 
 
-def _basis(name: str | None) -> "Recipe":
-    """Give the recipe of a name, or what a search has without one; name the other command for those that compress."""
-    from formwright.recipes import COMPRESSIONS, RECIPES, Recipe
+def _composed(recipe: str, space: str, task: "TaskChoice", seed: int) -> "Pipeline":
+    """Compose the pipeline of a recipe, or of a plain search; name the other command for those that compress."""
+    from formwright.recipes import RECIPES
 
-    if name in COMPRESSIONS.names():
-        raise IllegalInput(f"{name} compresses a pretrained model: `formwright compress --recipe {name}`")
-    return RECIPES.get(name) if name else Recipe()
-
-
-def _refuse_misplaced(
-    evaluator: str,
-    proxy: list[str],
-    pretraining: dict[str, Any],
-    least_overlap: float | None,
-    from_scratch: bool,
-    final_weights: str,
-) -> None:
-    """Refuse options that the evaluator would not heed."""
-    if proxy and evaluator != "proxy":
-        raise IllegalInput(f"--proxy {proxy[0]} goes with --evaluator proxy")
-    if evaluator not in ("pretrained", "bi-branch") and any(value is not None for value in pretraining.values()):
-        raise IllegalInput("--pretrain-steps and --pretrain-text go with --evaluator pretrained or bi-branch")
-    if evaluator != "pretrained" and least_overlap is not None:
-        raise IllegalInput("--least-overlap goes with --evaluator pretrained")
-    if evaluator != "bi-branch" and from_scratch:
-        raise IllegalInput("--from-scratch goes with --evaluator bi-branch")
-    if final_weights == "store" and (evaluator != "bi-branch" or from_scratch):
-        raise IllegalInput("--final-weights store goes with --evaluator bi-branch, and without --from-scratch")
+    if not space and not recipe:
+        raise IllegalInput("name a space (`formwright list spaces`), or a --recipe (`formwright list recipes`)")
+    found = RECIPES.get(recipe or "plain")
+    if found.command != "search":
+        raise IllegalInput(f"{recipe} is run by another command: `formwright {found.command} --recipe {recipe}`")
+    return found(task, **({"space": space} if space else {}), seed=seed)
 
 
-def _changed(parts: T, **given: Any) -> T:
-    """Replace what is given."""
-    return replace(parts, **{name: value for name, value in given.items() if value is not None})  # type: ignore[type-var]
+def _objectives(
+    pipeline: "Pipeline", task: "TaskChoice", evaluator: str, maximise: list[str], minimise: list[str]
+) -> list[str] | None:
+    """List the goals; the task's own comes first where nothing else is to be raised."""
+    from formwright.pipeline.evaluators import EVALUATORS, TrainFully
+    from formwright.pipeline.search import Search, own_goal
 
-
-def _default_name(space: str, task: str) -> str:
-    """Name the folder of a study after its space and its task, of which a file is known by its stem."""
-    name = Path(task).stem if Path(task).is_absolute() or Path(task).suffix else task
-    return "-".join([Path(space.partition(":")[0]).stem, *Path(name).parts])
-
-
-def _own_goal(task: Any) -> str:
-    from formwright.tasks.metrics import metric
-
-    return f"{task.metric}:{metric(task.metric).direction}"
-
-
-def _objectives(default: str, maximise: list[str], minimise: list[str]) -> tuple[str, ...]:
-    """List the goals; the default comes first where nothing is to be raised."""
-    goals = [f"{name}:max" for name in maximise] + [f"{name}:min" for name in minimise]
-    if not maximise and default.partition(":")[0] not in minimise:
-        goals.insert(0, default)
     twice = {name for name in (*maximise, *minimise) if (*maximise, *minimise).count(name) > 1}
     if twice:
         raise IllegalInput(f"{twice.pop()!r} is named as an objective twice")
-    return tuple(goals)
+    if not maximise and not minimise:
+        return None
+    goals = [f"{name}:max" for name in maximise] + [f"{name}:min" for name in minimise]
+    part = EVALUATORS.get(evaluator)() if evaluator else pipeline.of_kind(Search)[0].evaluator or TrainFully()
+    own = own_goal(part, task.load())
+    if not maximise and own.partition(":")[0] not in minimise:
+        goals.insert(0, own)
+    return goals
 
 
 def _options(texts: list[str]) -> dict[str, Any]:
-    import json
+    """Read the settings of the searcher."""
+    from formwright.pipeline.files import value_of
 
     options = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise IllegalInput(f"--option is NAME=VALUE, not {text!r}")
-        try:
-            options[name.strip().replace("-", "_")] = json.loads(value)
-        except ValueError:
-            options[name.strip().replace("-", "_")] = value
+        options[name.strip().replace("-", "_")] = value_of(value)
     return options

@@ -1,6 +1,6 @@
-"""`formwright show`: a space's size and samples, a design's drawing and costs, a task's rows, or a study's trials."""
+"""`formwright show`: a space's size and samples, a design's drawing and costs, a task's rows, or a run's trials."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from formwright.cli import panels
-from formwright.cli.named import NamedCard, find
 from formwright.cli.options import AsJson, Data, OfficialDev
-from formwright.cli.output import echo, large, print_drawing, print_json, print_json_with, print_table
-from formwright.cli.show_study import is_study, show_study
-from formwright.cli.show_task import PREFIX, TaskWishes, show_task
-from formwright.cli.task_options import LabelOption, TaskKindOption
+from formwright.cli.output import echo, large, print_drawing, print_json, print_json_with, print_table, write_file
+from formwright.cli.show_study import is_run, show_study
+from formwright.cli.show_task import PREFIX, show_task
+from formwright.cli.task_options import LabelOption, TaskKindOption, columns_of
 from formwright.core.errors import IllegalInput
-from formwright.core.files import write_whole
+from formwright.pipeline.designs import NamedCard, find
 
 if TYPE_CHECKING:
     from formwright.arch.card import Card
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Wishes:
-    """What the user asked for beside the name."""
+class _ShowOptions:
+    """What the user asked for besides the name."""
 
     sample: int
     seed: int
@@ -38,7 +37,7 @@ def show(
         str,
         typer.Argument(
             metavar="NAME_OR_FILE",
-            help="A space, a card or its JSON file, task:NAME_OR_FILE, or a study's folder or DATABASE_URL#NAME.",
+            help="A space, a card or its JSON file, task:NAME_OR_FILE, a run's folder, or a study's DATABASE_URL#NAME.",
         ),
     ],
     sample: Annotated[
@@ -68,61 +67,53 @@ def show(
     task_kind: TaskKindOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show a space (size, genes, samples), a design (drawing, costs), a task (sizes, examples) or a study (trials)."""
-    of_task = TaskWishes(data, official_dev, text, label, task_kind)
+    """Show a space (size, genes, samples), a design (drawing, costs), a task (sizes, examples) or a run (trials)."""
+    from formwright.cli.show_run import run_without_study, show_run
+    from formwright.pipeline.task_choice import TaskChoice
+
+    of_task = {"--data": data, "--official-dev": official_dev, "--text": text, "--label": label}
+    of_task["--task-kind"] = task_kind
     if name.startswith(PREFIX):
-        _refuse(name, ["--sample"] * bool(sample) + ["--svg"] * bool(svg))
-        return show_task(name.removeprefix(PREFIX), of_task, as_json)
-    _refuse(name, of_task.given())
-    if is_study(name):
+        _refuse(name, {"--sample": sample, "--svg": svg})
+        folder = None if data is None else str(data)
+        choice = TaskChoice(name.removeprefix(PREFIX), folder, official_dev, columns_of(text), label, kind=task_kind)
+        return show_task(choice, as_json)
+    _refuse(name, of_task)
+    if is_run(name):
         if sample or svg is not None:
-            raise IllegalInput(f"--sample and --svg are for spaces and cards only, and {name} is a study")
-        return show_study(name, as_json)
-    wishes = _Wishes(sample, seed, length, svg, as_json)
+            raise IllegalInput(f"--sample and --svg are for spaces and cards only, and {name} is a run")
+        run = run_without_study(name)
+        return show_study(name, as_json) if run is None else show_run(run, as_json)
+    options = _ShowOptions(sample, seed, length, svg, as_json)
     if svg is not None and svg.exists() and Path(name).exists() and svg.samefile(name):
         raise IllegalInput(f"--svg would write its drawing over the card {name}; name another file for it")
     found = find(name)
     if isinstance(found, NamedCard):
         if sample:
             raise IllegalInput(f"{name} is a single design; --sample draws from a space. See `formwright list spaces`.")
-        _show_card(found, wishes)
+        _show_card(found, options)
     else:
-        _show_space(found, wishes)
+        _show_space(found, options)
 
 
-def _refuse(name: str, options: list[str]) -> None:
-    if options:
+def _refuse(name: str, options: dict[str, Any]) -> None:
+    """Refuse options that are for something else than what is named."""
+    given = [option for option, value in options.items() if value]
+    if given:
         kind, own = ("tasks", "none") if not name.startswith(PREFIX) else ("spaces and cards", "a task")
-        raise IllegalInput(f"{', '.join(options)}: for {kind} only, and {name} is {own}")
+        raise IllegalInput(f"{', '.join(given)}: for {kind} only, and {name} is {own}")
 
 
-def _show_card(named: NamedCard, wishes: _Wishes) -> None:
-    facts = _facts(named, wishes.length)
-    if wishes.svg is not None:
-        _write_svg(named, wishes)
-    if wishes.as_json:
+def _show_card(named: NamedCard, options: _ShowOptions) -> None:
+    from formwright.pipeline.design_facts import card_facts
+
+    facts = card_facts(named, options.length)
+    if options.svg is not None:
+        _write_svg(named, options)
+    if options.as_json:
         print_json(facts)
     else:
         _print_card(named, facts)
-
-
-def _facts(named: NamedCard, length: int) -> dict[str, Any]:
-    from formwright.arch.graph import graph_digest
-    from formwright.cost import all_costs
-
-    costs = all_costs(named.card, length)
-    return {
-        "kind": "card",
-        "name": named.name,
-        "family": named.card.family,
-        "digest": named.card.digest,
-        "graph_digest": graph_digest(named.card),
-        "length": length,
-        "params": costs["params"],
-        "macs": costs["macs"],
-        "costs": costs,
-        "card": named.card.to_json(),
-    }
 
 
 def _print_card(named: NamedCard, facts: dict[str, Any]) -> None:
@@ -135,44 +126,28 @@ def _print_card(named: NamedCard, facts: dict[str, Any]) -> None:
     echo(f"digest        {facts['digest']}\ngraph digest  {facts['graph_digest']}")
 
 
-def _show_space(space: "Space", wishes: _Wishes) -> None:
-    if wishes.svg is not None and wishes.sample != 1:
+def _show_space(space: "Space", options: _ShowOptions) -> None:
+    from formwright.pipeline.design_facts import card_facts, samples, space_facts
+
+    if options.svg is not None and options.sample != 1:
         raise IllegalInput("--svg holds one drawing; for a space, ask for it with --sample 1")
-    samples: Iterable[tuple[NamedCard, Any]] = _samples(space, wishes)
-    if wishes.svg is not None:
-        samples = list(samples)
-        _write_svg(samples[0][0], wishes)
-    if wishes.as_json:
-        facts = (_facts(named, wishes.length) | {"design": design} for named, design in samples)
-        print_json_with(_space_facts(space), "samples", facts)
+    drawn: Iterable[tuple[NamedCard, Any]] = samples(space, options.sample, options.seed)
+    if options.svg is not None:
+        drawn = list(drawn)
+        _write_svg(drawn[0][0], options)
+    if options.as_json:
+        facts = (card_facts(named, options.length) | {"design": design} for named, design in drawn)
+        print_json_with(space_facts(space), "samples", facts)
         return
     _print_space(space)
-    for named, _ in samples:
-        _print_card(named, _facts(named, wishes.length))
-
-
-def _samples(space: "Space", wishes: _Wishes) -> Iterator[tuple[NamedCard, Any]]:
-    """Draw designs one at a time, so that any number of them fits into memory, each with its JSON."""
-    from formwright.core.rng import derive
-
-    rng = derive(wishes.seed, "show", space.name)
-    for index in range(wishes.sample):
-        design = space.sample(rng)
-        named = NamedCard(f"{space.name}, sample {index} of seed {wishes.seed}", space.card(design))
-        yield named, space.to_json(design)
-
-
-def _space_facts(space: "Space") -> dict[str, Any]:
-    from formwright.space.outline import outline
-
-    genes = [
-        {"where": line.where, "options": list(line.options), "remark": line.remark} for line in outline(space.root)
-    ]
-    return {"kind": "space", "name": space.name, "count": space.count(), "about": space.about, "genes": genes}
+    for named, _ in drawn:
+        _print_card(named, card_facts(named, options.length))
 
 
 def _print_space(space: "Space") -> None:
-    facts = _space_facts(space)
+    from formwright.pipeline.design_facts import space_facts
+
+    facts = space_facts(space)
     echo(f"{space.name}: {space.about}\n{large(facts['count'])} designs\n")
     rows = []
     for gene in facts["genes"]:
@@ -181,14 +156,11 @@ def _print_space(space: "Space") -> None:
     print_table(["gene", "options"], rows)
 
 
-def _write_svg(named: NamedCard, wishes: _Wishes) -> None:
+def _write_svg(named: NamedCard, options: _ShowOptions) -> None:
     from formwright.report.svg import draw_svg
 
-    assert wishes.svg is not None
-    try:
-        write_whole(wishes.svg, draw_svg(named.card, named.name, costs=_footer(named.card, wishes.length)))
-    except OSError as error:
-        raise IllegalInput(f"cannot write {wishes.svg}: {error.strerror or error}") from None
+    assert options.svg is not None
+    write_file(options.svg, draw_svg(named.card, named.name, costs=_footer(named.card, options.length)))
 
 
 def _footer(card: "Card", length: int) -> dict[str, str]:

@@ -1,19 +1,18 @@
-"""What `formwright show` says of a study: its best trials, what became of the others, and what it cost."""
+"""What `formwright show` says of a study: its best trials, the reasons of failures, and what it cost."""
 
 import os
 from collections.abc import Iterable
-from math import inf
 from typing import Any
 
 from formwright.cli.output import echo, print_json, print_table
-from formwright.cli.progress import clock
+from formwright.core.text import clock
 
 ROWS = 10  # of the table of trials
 _DIGITS = 12  # of a digest, enough to find it in the page
 
 
-def is_study(name: str) -> bool:
-    """Tell whether a name on the command line means a study: the folder of one, or a database."""
+def is_run(name: str) -> bool:
+    """Tell whether a name on the command line means a run: the folder of one, or a database."""
     from formwright.space.zoo import CARDS, SPACES
 
     if "://" in name:
@@ -21,15 +20,15 @@ def is_study(name: str) -> bool:
     # what a published name means does not depend on the folder one stands in
     if not os.path.isdir(name) or name in SPACES.names() or name in CARDS.names():
         return False
-    from formwright.study.place import CONFIG, DATABASE
+    from formwright.pipeline.run_folder import DATABASE, RUN
 
-    return any(os.path.isfile(os.path.join(name, file)) for file in (CONFIG, DATABASE))
+    return any(os.path.isfile(os.path.join(name, file)) for file in (RUN, DATABASE))
 
 
 def show_study(source: str, as_json: bool) -> None:
     """Print a study, also while it runs."""
-    from formwright.study.facts import study_json
-    from formwright.study.place import find
+    from formwright.pipeline.run_folder import find
+    from formwright.pipeline.study_facts import study_json
 
     with find(source).open() as opened:
         facts = study_json(opened)
@@ -40,12 +39,15 @@ def show_study(source: str, as_json: bool) -> None:
 
 
 def _print(facts: dict[str, Any]) -> None:
+    from formwright.pipeline.study_facts import best_trials
+
     config, trials = facts["config"], facts["trials"]
     goals = [text.partition(":")[0] for text in config["objectives"]]
     wishes = ", ".join([*config["objectives"], *config["limits"]])
-    method = f"{config['searcher']['name']} on {config['space']}, {config['task']['name']}"
+    task = f", {config['task']['name']}" if config["task"] else ""
+    method = f"{config['searcher']['name']} on {_name(config['space'])}{task}"
     echo(f"{facts['name']}: {method}; {wishes}\n")
-    best = _best_first(facts, goals)
+    best = best_trials(facts)
     if best:
         several = len(goals) > 1
         echo(f"the front, {len(facts['best'])} trials" if several else "best trials")
@@ -56,29 +58,9 @@ def _print(facts: dict[str, Any]) -> None:
     _print_ledger(facts)
 
 
-def _best_first(facts: dict[str, Any], goals: list[str]) -> list[dict[str, Any]]:
-    """List the trials of the front, or, for a single goal, those within the limits from the best on."""
-    trials = facts["trials"]
-    if len(goals) > 1:
-        return [trials[number] for number in facts["best"]]
-    from formwright.core.records import Objective
-
-    limits = [Objective.parse(text) for text in facts["config"]["limits"]]
-    values = {trial["number"]: trial["metrics"] | trial["costs"] for trial in _longest(trials)}
-    kept = [
-        number
-        for number, found in values.items()
-        if all(limit.meets(found[limit.name]) for limit in limits if limit.name in found)
-    ]
-    highest = facts["config"]["objectives"][0].endswith(":max")
-    return [trials[number] for number in sorted(kept, key=lambda number: values[number][goals[0]], reverse=highest)]
-
-
-def _longest(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """List the finished trials with the largest budget of all: a score after fewer steps says little beside theirs."""
-    finished = [trial for trial in trials if trial["state"] == "finished"]
-    budgets = {trial["number"]: inf if trial["steps"] is None else trial["steps"] for trial in finished}
-    return [trial for trial in finished if budgets[trial["number"]] == max(budgets.values())]
+def _name(space: Any) -> str:
+    """Name a space, also one that only a program of the user's has."""
+    return str(space["python"]).partition("#")[0] if isinstance(space, dict) else str(space)
 
 
 def _names(trials: Iterable[dict[str, Any]], kind: str) -> list[str]:

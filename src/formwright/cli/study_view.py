@@ -5,12 +5,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from formwright.cli.output import cell, note
-from formwright.cli.progress import clock
 from formwright.core.records import Objective, Trial
+from formwright.core.text import clock
 
 if TYPE_CHECKING:
+    from formwright.pipeline.run_folder import Opened
     from formwright.study.events import Event
-    from formwright.study.place import Opened
 
 
 class StudyView:
@@ -19,12 +19,11 @@ class StudyView:
     def __init__(self, opened: "Opened") -> None:
         from formwright.study.ledger import Clock
         from formwright.study.replay import Replay
-        from formwright.study.spaces import readable_space
 
         self._opened = opened
-        self._goals = [Objective.parse(text) for text in opened.config.objectives]
-        self._limits = [Objective.parse(text) for text in opened.config.limits]
-        self._replay, self._clock = Replay(readable_space(opened.config.space)), Clock()
+        self._goals = [Objective.parse(text) for text in opened.search.objectives]
+        self._limits = [Objective.parse(text) for text in opened.search.limits]
+        self._replay, self._clock = Replay(opened.space), Clock()
         self._live: Any = None
         self._quiet = True  # what was in the log before is not news
 
@@ -61,7 +60,7 @@ class StudyView:
             return
         trial = self._replay.history.trials[event.number]
         told = trial.reason if event.kind == "failed" else self._scores(trial)
-        total, history = self._opened.config.stop.trials, self._replay.history
+        total, history = self._opened.search.stop.trials, self._replay.history
         count = f"{len(history.trials) - len(history.pending)}" + (f" of {total}" if total else "")
         note(f"trial {event.number} ({count} done): {told}{self._left()}")
 
@@ -75,7 +74,7 @@ class StudyView:
 
     def seconds_left(self) -> float | None:
         """Estimate how long the study will go on; None where nothing tells."""
-        stop, history = self._opened.config.stop, self._replay.history
+        stop, history = self._opened.search.stop, self._replay.history
         elapsed = self._clock.elapsed(self._opened.log.now())
         done = len(history.trials) - len(history.pending)
         guesses = []
@@ -88,7 +87,7 @@ class StudyView:
     def _table(self) -> Any:
         from rich.table import Table
 
-        from formwright.search.fronts import front
+        from formwright.search.scores import front
 
         history = self._replay.history
         finished, pending = history.finished, history.pending

@@ -10,7 +10,7 @@ from formwright.core.errors import IllegalInput
 from formwright.core.text import printable
 
 if TYPE_CHECKING:
-    from formwright.study.place import Opened
+    from formwright.pipeline.run_folder import Opened
 
 TrustSpaceFile = Annotated[
     bool,
@@ -24,9 +24,9 @@ TrustSpaceFile = Annotated[
 
 def confirm_space(opened: "Opened", trusted: bool) -> None:
     """Ask whether the file of a study's space may run, unless this user ran it before; refuse where nobody answers."""
-    from formwright.study.spaces import is_trusted, own_file, trust
+    from formwright.pipeline.spaces import is_trusted, own_file, trust
 
-    file = own_file(opened.config.space)
+    file = own_file(opened.search.space)
     if file is None or is_trusted(file):
         return
     told = f"the space of {opened.place.name} is the Python file {file}"

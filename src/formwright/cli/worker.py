@@ -17,17 +17,16 @@ def worker(
     trust_space_file: TrustSpaceFile = False,
 ) -> None:
     """Work on a study in this process until it is over; Ctrl-C leaves the trial to others."""
-    from formwright.compress.resumed import refuse_untrained
-    from formwright.study.launch import STOPPED, work_at
-    from formwright.study.place import find
+    from formwright.pipeline.run_folder import find
+    from formwright.pipeline.workers import work_here
+    from formwright.study.processes import STOPPED
 
-    refuse_untrained(Path(source))  # of which there is no study to be found
     place = find(source, folder, wait=True)
     with place.open(wait=True) as opened:
         confirm_space(opened, trust_space_file)
         opened.make_folder()
     note(f"working on {place.name}")
-    code = work_at(place)
+    code = work_here(place)
     if code == STOPPED:
         raise KeyboardInterrupt
     if code:

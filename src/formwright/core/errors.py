@@ -28,8 +28,9 @@ class Fault:
 
 # what `formwright list` knows
 _LISTED = {
-    "space": "spaces", "card": "cards", "cost": "costs", "task": "tasks", "searcher": "searchers",
-    "proxy": "proxies", "recipe": "recipes", "recipe of compression": "recipes",
+    "space": "spaces", "card": "cards", "cost": "costs", "task": "tasks", "searcher": "searchers", "stage": "stages",
+    "evaluator": "evaluators", "proxy": "proxies", "rule": "rules", "lesson": "lessons", "recipe": "recipes",
+    "observer": "observers",
 }  # fmt: skip
 
 
@@ -51,7 +52,7 @@ class UnknownName(FormwrightError, LookupError):
         super().__init__(kind, name, self.known)
 
     def __str__(self) -> str:
-        close = nearest(self.name, self.known)
+        close = nearest(str(self.name), self.known)
         hint = f" Nearest: {close[0]!r}." if close else ""
         return f"no {self.kind} called {self.name!r}.{hint} {self._all()}."
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from formwright.core.checks import finite, natural, put, stored_fields
+from formwright.core.codec import canonical
 from formwright.core.errors import IllegalInput
 from formwright.core.limit_syntax import FORMS, NAME, WrittenLimit
 
@@ -138,6 +140,27 @@ class Observation:
         """Read what `to_json` wrote."""
         values = stored_fields(cls, data)
         return cls(values["metrics"], Spent(**stored_fields(Spent, values["spent"])), values["artifacts"])
+
+
+@dataclass(frozen=True)
+class DataCard:
+    """A design that is not a transformer of ours: plain JSON data, which only its own evaluator understands."""
+
+    data: Any = field(hash=False)
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 of the data, in hexadecimal."""
+        return hashlib.sha256(canonical(self.data).encode()).hexdigest()
+
+    def to_json(self) -> Any:
+        """Return the data."""
+        return self.data
+
+
+def as_card(built: Any) -> CardLike:
+    """Take what a space builds as a card; plain data become a card of their own."""
+    return DataCard(built) if isinstance(built, dict | list | str | int | float) else built
 
 
 @dataclass(frozen=True)

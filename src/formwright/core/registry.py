@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from formwright.core.errors import FormwrightError, IllegalInput, UnknownName
 from formwright.core.remember import remember
@@ -23,7 +23,7 @@ class Registry(Generic[T]):
     kind: str
     table: Mapping[str, str]
     group: str
-    of: type[T] | None = None
+    of: type[T] | tuple[type[Any], ...] | None = None
 
     def names(self) -> list[str]:
         """List every name in alphabetical order, without importing anything it stands for."""
@@ -36,7 +36,7 @@ class Registry(Generic[T]):
             raise UnknownName(self.kind, name, sorted(entries))
         found = self._load(entries[name])
         if self.of is not None and not isinstance(found, self.of):
-            reason = f"it is of type {type(found).__name__} and not {self.of.__name__}"
+            reason = f"it is of type {type(found).__name__} and not {_names(self.of)}"
             raise IllegalInput(self._blame(entries[name], reason))
         return found
 
@@ -70,6 +70,10 @@ class Registry(Generic[T]):
             f"the {self.kind} {entry.name!r} of the installed package {_owner(entry)} cannot be loaded from "
             f"{entry.value}: {reason}. Repair or uninstall that package."
         )
+
+
+def _names(kinds: "type[Any] | tuple[type[Any], ...]") -> str:
+    return " or ".join(kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
 
 
 def _owner(entry: EntryPoint) -> str:

@@ -34,3 +34,10 @@ def _visible(found: re.Match[str]) -> str:
 def _hidden(setting: re.Match[str]) -> str:
     name = unquote_plus(setting[1]).strip().casefold()  # a name may be written with %-signs, and means the same
     return f"{setting[1]}=***" if name in _SECRET else setting[0]
+
+
+def clock(seconds: float) -> str:
+    """Write a duration as minutes and seconds, with hours where there are any."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

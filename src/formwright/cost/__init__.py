@@ -1,21 +1,19 @@
 """What a design costs, from its card alone: parameters and operations in closed form, counted as the papers count."""
 
-from formwright.cost.conventions import COSTS, Convention, all_costs
-from formwright.cost.electra import electra_flops
-from formwright.cost.limit import limit
+from formwright.cost.conventions import (
+    COSTS,
+    Convention,
+    all_costs,
+    cost,
+    counted_costs,
+    electra_flops,
+    is_measured,
+    limit,
+)
 from formwright.cost.macs import input_size, macs
 from formwright.cost.params import params, params_attention, params_body, params_with_mlm_head
 
 __all__ = [
-    "COSTS",
-    "Convention",
-    "all_costs",
-    "electra_flops",
-    "input_size",
-    "limit",
-    "macs",
-    "params",
-    "params_attention",
-    "params_body",
-    "params_with_mlm_head",
-]
+    "COSTS", "Convention", "all_costs", "cost", "counted_costs", "electra_flops", "input_size", "is_measured",
+    "limit", "macs", "params", "params_attention", "params_body", "params_with_mlm_head",
+]  # fmt: skip

@@ -7,6 +7,7 @@ look-ups. Task heads are not counted, except for the pooler and the classes that
 
 from functools import lru_cache
 from itertools import pairwise
+from math import prod
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Cell, Embedding, Layer, PatchEmbedding, Stack, TokenEmbedding
@@ -23,7 +24,7 @@ from formwright.arch.ops import (
     SeparableConvolution,
     Transform,
 )
-from formwright.arch.primitives import Shape, Term, shape_of
+from formwright.arch.primitives import Term, shape_of
 
 _PRODUCTS = frozenset({"matmul", "cosine", "euclidean"})
 
@@ -36,7 +37,7 @@ def macs(card: Card, length: int = 128) -> int:
 
 
 def input_size(card: Card, length: int = 128) -> str:
-    """Say in words what `macs` counts a forward pass over: "128 tokens", "128 frames" or "224 x 224 pixels"."""
+    """Describe the input that `macs` counts for: "128 tokens", "128 frames" or "224 x 224 pixels"."""
     sizes = [
         f"{embedding.image} x {embedding.image} pixels"
         if isinstance(embedding, PatchEmbedding)
@@ -128,7 +129,7 @@ def operation_macs(operation: Operation, width: int, output: int, length: int, m
 
 
 def _term(term: Term, sizes: dict[str, int]) -> int:
-    """Count one head's products, a subterm that occurs twice once."""
+    """Count the products of one head; a repeated subterm counts once."""
     seen: set[Term] = set()
 
     def visit(part: Term) -> int:
@@ -136,10 +137,7 @@ def _term(term: Term, sizes: dict[str, int]) -> int:
             return 0
         seen.add(part)
         below = sum(visit(operand) for operand in part[1:])
-        return below + (_product(shape_of(part), shape_of(part[1]), sizes) if part[0] in _PRODUCTS else 0)
+        dimensions = (*shape_of(part), shape_of(part[1])[1]) if part[0] in _PRODUCTS else ()
+        return below + (prod(sizes[one] for one in dimensions) if dimensions else 0)
 
     return visit(term)
-
-
-def _product(result: Shape, left: Shape, sizes: dict[str, int]) -> int:
-    return sizes[result[0]] * sizes[result[1]] * sizes[left[1]]

@@ -24,7 +24,7 @@ from formwright.core.errors import IllegalInput
 
 
 def params(card: Card) -> int:
-    """Count all parameters of a design: embeddings, layers, pooler, classes, and what a published model leaves idle."""
+    """Count all parameters: embeddings, layers, pooler, classes, and idle ones of published models."""
     total = sum(_embedding(stack.embedding) for stack in card.stacks) + params_body(card) + card.idle
     if card.share_embedding:
         shared = card.stacks[0].embedding
@@ -41,10 +41,10 @@ def params_body(card: Card) -> int:
 
 
 def params_with_mlm_head(card: Card) -> int:
-    """Count a design with BERT's masked-language-model head, tied to the token table, and without its pooler."""
+    """Count with BERT's masked-language-model head, tied to the token table, and without the pooler."""
     table = card.stacks[-1].embedding
     if not isinstance(table, TokenEmbedding):
-        raise IllegalInput("a masked-language-model head needs a token embedding; this design embeds something else")
+        raise IllegalInput("a masked-language-model head needs a token embedding; this design has none")
     pooler = _affine(card.output_width, card.output_width) if card.pooler else 0
     head = _affine(card.output_width, table.table_width) + 2 * table.table_width + table.vocabulary
     return params(card) - pooler + head
@@ -58,7 +58,6 @@ def params_attention(card: Card) -> int:
 
 
 def _entries(layer: Layer) -> list[tuple[Operation, int]]:
-    """List a layer's operations with the widths they read."""
     if isinstance(layer, Block):
         return [(operation, layer.width) for operation in (layer.mixer, layer.cross) if operation is not None]
     branches = [branch for junction in layer.junctions for branch in junction.branches]

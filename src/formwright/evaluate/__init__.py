@@ -1,1 +1,1 @@
-"""From a card and a budget to an observation."""
+"""Evaluators: a card and a budget in, an observation out."""

@@ -1,7 +1,9 @@
-"""A benchmark in memory: a space, and a table that says how well each of its designs does."""
+"""A tabular benchmark: a space, and a table with the scores of its designs; FlexiBench comes with the package."""
 
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -11,9 +13,9 @@ from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.protocols import CardLike, Evaluator
 from formwright.core.records import Objective, Observation, Request, Spent
 from formwright.evaluate.context import Context
-from formwright.evaluate.score_table import ScoreTable, prefix
-from formwright.evaluate.tabular import at_budget
+from formwright.evaluate.score_table import ScoreTable, prefix, read_score_table
 from formwright.space.space import Space
+from formwright.space.zoo import load_space
 
 Split = Literal["validation", "test"]
 Floats = NDArray[np.float64]
@@ -21,7 +23,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Noise:
-    """Say how much scores differ between seeds, in standard deviations, and how much designs differ in the mean."""
+    """Standard deviation of scores between seeds, and between the mean scores of designs."""
 
     designs: int
     seeds: int
@@ -31,10 +33,10 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class Benchmark:
-    """A table of scores and the space that it is about.
+    """A table of scores and its space.
 
     Where the table has only some designs of the space, searchers are given the whole space and `legal`, which every
-    searcher heeds: so moves and samplers need not know of the table.
+    searcher respects, so that moves and samplers need not know the table.
     """
 
     table: ScoreTable
@@ -42,51 +44,46 @@ class Benchmark:
 
     @property
     def objective(self) -> Objective:
-        """Give what is to be improved."""
         return Objective.parse(self.table.facts["objective"])
 
     @property
     def steps(self) -> int:
-        """Give the steps of a whole training."""
         return self.table.marks[-1]
 
     def legal(self, card: CardLike) -> bool:
-        """Tell whether the table has a design."""
         return prefix(card.digest) in self._rows
 
     def row(self, card: CardLike) -> int:
-        """Find a design in the table."""
         found = self._rows.get(prefix(card.digest))
         if found is None:
             raise IllegalInput(f"the table of {len(self.table):,} designs has none with the digest {card.digest}")
         return found
 
     def evaluator(self, split: Split = "validation") -> Evaluator:
-        """Give what looks scores and costs up; a search is for `validation`, and `test` for what it has chosen."""
+        """Return the evaluator of a split: `validation` for a search, `test` for its result."""
         if split not in get_args(Split):
             raise IllegalInput(f"a table has the splits {' and '.join(get_args(Split))}, not {split!r}")
         return _FromTable(self, split)
 
     def costs(self, row: int) -> dict[str, float]:
-        """Give what the design of a row costs, by name."""
         found = {name: float(getattr(self.table, name)[row]) for name in ("params", "macs", "latency_ms")}
         return {name: value for name, value in found.items() if np.isfinite(value)}
 
     def scores(self, split: Split = "validation") -> Floats:
-        """Give the score of each row after a whole training; NaN where that failed."""
+        """Return the score of each row after a full training; NaN where that failed."""
         column: Floats = getattr(self.table, split)[:, -1].astype(np.float64)
         return column
 
     @cached_property
     def ranks(self) -> NDArray[np.int64]:
-        """Give the place of each row by its validation score: 1 is the best; equal scores share the better place."""
+        """Return the place of each row by its validation score: 1 is the best; equal scores share the better place."""
         scores = self.scores() if self.objective.direction == "max" else -self.scores()
         falling = np.sort(-scores)  # failed ones, NaN, come last
         place = np.searchsorted(falling, -scores, side="left") + 1
         return np.where(np.isnan(scores), len(scores), place)
 
     def noise(self, split: Split = "validation") -> Noise:
-        """Estimate how far seeds decide, from the designs that were trained with several of them."""
+        """Estimate the noise between seeds, from the designs that were trained with several of them."""
         rows = self.table.noise_rows
         more: NDArray[np.float32] = getattr(self.table, f"noise_{split}")[:, :, -1]
         scores = np.column_stack([self.scores(split)[rows], more])  # (designs, seeds)
@@ -94,7 +91,7 @@ class Benchmark:
         if whole.shape[0] < 2 or whole.shape[1] < 2:
             raise IllegalInput("the table has no designs that were trained with several seeds")
         within = float(whole.var(axis=1, ddof=1).mean())
-        means = float(whole.mean(axis=1).var(ddof=1)) - within / whole.shape[1]  # without what seeds add to it
+        means = float(whole.mean(axis=1).var(ddof=1)) - within / whole.shape[1]  # minus the contribution of the seeds
         return Noise(whole.shape[0], whole.shape[1], within**0.5, max(means, 0.0) ** 0.5)
 
     @cached_property
@@ -108,13 +105,33 @@ class _FromTable:
     split: Split
 
     def evaluate(self, request: Request, _: Context) -> Observation:
-        """Look up the card of a request at its budget."""
         benchmark = self.benchmark
         row, marks = benchmark.row(request.card), benchmark.table.marks
         scores = getattr(benchmark.table, self.split)[row].tolist()
         if not np.isfinite(scores).all():
             raise EvaluationFailed("the training of this design failed when the table was made")
-        score = at_budget(dict(zip(marks, scores, strict=True)), request.budget)
         steps = request.budget.steps or benchmark.steps
+        if steps not in marks:
+            raise IllegalInput(f"the table has this design after {', '.join(map(str, marks))} steps, not after {steps}")
+        score = scores[marks.index(steps)]
         seconds = float(benchmark.table.seconds[row]) * steps / benchmark.steps
         return Observation({benchmark.objective.name: score, **benchmark.costs(row)}, Spent(seconds, steps))
+
+
+_FILE = "flexibench.npz"
+
+
+def load_flexibench(path: Path | None = None) -> Benchmark:
+    """Read the table that comes with this package, or another file that `benchmarks/flexibench.py --pack` wrote."""
+    if path is not None:
+        return _read(path)
+    found = files("formwright.evaluate") / "tables" / _FILE
+    if not found.is_file():
+        raise IllegalInput(f"this installation lacks {_FILE}; make one with benchmarks/flexibench.py --pack FILE")
+    with as_file(found) as packed:
+        return _read(packed)
+
+
+def _read(path: Path) -> Benchmark:
+    table = read_score_table(path)
+    return Benchmark(table, load_space(table.facts["space"]))

@@ -1,7 +1,7 @@
-"""What a delivered model says of its evaluation: the task, the very rows, the length and the scores.
+"""The evaluation file of a delivered model: task, rows, length and scores.
 
-With the folder and the original file, anybody can score the model again on the rows whose places are listed here. The
-places of test rows are listed, and not the rows: they are opened by `evaluate.final` alone.
+With the folder and the original data file, the model can be scored again on the rows whose indices are listed here.
+Test rows are listed by index only: `evaluate.final` alone opens them.
 """
 
 from collections.abc import Mapping
@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from formwright.tasks import text_columns
-from formwright.tasks.contents import contents
-from formwright.tasks.evidence import Evidence
-from formwright.tasks.rows import Origin
-from formwright.tasks.spans import SpanRows
-from formwright.tasks.task import Task
-from formwright.tasks.windows import usual_overlap
+from formwright.tasks.bootstrap import Evidence
+from formwright.tasks.rows import SpanRows
+from formwright.tasks.span_windows import usual_overlap
+from formwright.tasks.task import Task, contents
 from formwright.train.prepare import Prepared
 
 VERSION = 1
@@ -27,9 +25,9 @@ def evaluation_of(
     test: Mapping[str, float] | None = None,
     evidence: Mapping[str, Evidence] | None = None,
 ) -> dict[str, Any]:
-    """Describe, as plain JSON data, how a model was judged; files are named without their folders.
+    """Describe, as JSON data, how a model was evaluated; files are named without their folders.
 
-    `evidence` says for each split how sure the scores are.
+    `evidence` has the confidence intervals of each split.
     """
     task, loading = prepared.task, _loading(prepared.task)
     origins = {name: origin for name, origin in task.origins.items() if name in SPLITS}
@@ -45,14 +43,16 @@ def evaluation_of(
         "columns": list(text_columns(loading)),
         "beams": prepared.beams,
         "data": contents(task),
-        "rows": {name: _places(origin) for name, origin in origins.items()},
+        "rows": {
+            name: {"source": _name(origin.source), "indices": list(origin.rows)} for name, origin in origins.items()
+        },
         "scores": {"validation": dict(validation), "test": None if test is None else dict(test)},
         "intervals": {split: dict(found.intervals) for split, found in (evidence or {}).items()},
     }
 
 
 def _windows(prepared: Prepared) -> dict[str, Any]:
-    """Say how long texts are read in windows, and whether a question may have no answer."""
+    """Describe the windows of long texts, and whether questions may be unanswerable."""
     rows = prepared.validation.rows
     if not isinstance(rows, SpanRows):
         return {}
@@ -60,14 +60,10 @@ def _windows(prepared: Prepared) -> dict[str, Any]:
 
 
 def _loading(task: Task) -> dict[str, Any]:
-    """Give the arguments that load a task, without the folders of this machine."""
+    """Return the arguments that load a task, without the folders of this machine."""
     given = {"name": task.name, **task.load}
     names = {key: _name(str(given[key])) for key in ("name", "data") if given.get(key) is not None}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in {**given, **names}.items()}
-
-
-def _places(origin: Origin) -> dict[str, Any]:
-    return {"source": _name(origin.source), "indices": list(origin.rows)}
 
 
 def _name(path: str) -> str:

@@ -1,7 +1,7 @@
-"""The last word on a design: train it with a larger budget and open the test split once.
+"""Final evaluation of a design: train it with a larger budget and open the test split once.
 
-This is the only module that opens test rows. It writes down that it did before it looks, so that a second look at the
-same model gives the recorded scores, and a reader of the folder can see how often the split was opened.
+This is the only module that opens test rows. Each opening is recorded before the rows are read, so that testing the
+same model again returns the recorded scores, and the folder shows how often the split was opened.
 """
 
 import hashlib
@@ -16,11 +16,18 @@ from torch import nn
 from formwright.core.errors import IllegalInput
 from formwright.core.files import write_whole
 from formwright.core.records import Observation, Request, Spent
-from formwright.evaluate.context import Context
+from formwright.evaluate.context import Context, card_of
 from formwright.evaluate.row_tables import evidence_of, keep_tables
-from formwright.evaluate.training import OUTSIDE, Start, Trainer, card_of, refuse_scores, training_macs, weights_of
+from formwright.evaluate.training import (
+    OUTSIDE,
+    Start,
+    Trainer,
+    require_finite_scores,
+    training_macs,
+    weights_of,
+)
 from formwright.nn.task_model import TaskModel
-from formwright.tasks.evidence import Evidence
+from formwright.tasks.bootstrap import Evidence
 from formwright.tasks.task import Task
 from formwright.tasks.test_split import open_test
 from formwright.train.device import threads
@@ -38,8 +45,8 @@ _SAVE_EVERY = 500  # steps
 class Verdict:
     """A finished model, its scores on validation and on test, and how often the test split has been opened here.
 
-    `test` is None where no test was wanted. `spent` is what the whole training took, however often it was interrupted.
-    The weights are those after `best_step` steps. `evidence` says for each split how sure its scores are.
+    `test` is None where no test was requested. `spent` is what the whole training took, however often it was
+    interrupted. The weights are those after `best_step` steps. `evidence` says for each split how sure its scores are.
     """
 
     model: TaskModel
@@ -63,7 +70,7 @@ def test_once(model: TaskModel, prepared: Prepared, name: str, folder: Path) -> 
     """Score a model on the test rows of its task, and record it in `folder` under a name that stands for the model.
 
     A name that was scored before has its recorded scores returned, without opening the split again. An opening that
-    came to no scores stays on record beside the one that repeats it.
+    failed stays on record next to its repetition.
     """
     for entry in openings(folder):
         if entry["name"] == name and entry["metrics"] is not None:
@@ -74,15 +81,15 @@ def test_once(model: TaskModel, prepared: Prepared, name: str, folder: Path) -> 
 
 
 def test_again(model: nn.Module, prepared: Prepared, name: str, folder: Path) -> Tested:
-    """Score a finished model on the test rows of its task, however often that was done, and record each time."""
+    """Score a finished model on the test rows of its task, again, and record each time."""
     return _opened(model, prepared, name, folder)[1]
 
 
 def _opened(model: nn.Module, prepared: Prepared, name: str, folder: Path) -> tuple[Judged, Tested]:
-    """Open the test rows, and record that before looking and when the scores are known."""
+    """Open the test rows; record that before reading them and again with the scores."""
     entries, rows = openings(folder), open_test(prepared.task)
     opened = {"name": name, "task": prepared.task.name, "rows": len(rows), "metrics": None}
-    _write(folder, [*entries, opened])  # before looking: a crash while judging must not hide that the split was open
+    _write(folder, [*entries, opened])  # first: a crash while scoring must not hide that the split was opened
     part = prepared.part(rows)
     found = judged(model, prepared, part)
     evidence = evidence_of(found.metrics, found.tables, prepared, part)
@@ -90,17 +97,17 @@ def _opened(model: nn.Module, prepared: Prepared, name: str, folder: Path) -> tu
     return found, Tested(found.metrics, evidence)
 
 
-def as_it_is(model: TaskModel, prepared: Prepared, context: Context) -> Verdict:
-    """Score a model that needs no training: on validation and, where its task has test rows, once on those."""
+def score_without_training(model: TaskModel, prepared: Prepared, context: Context) -> Verdict:
+    """Score a model without training: on validation and, where its task has test rows, once on those."""
     if context.folder is None:
         raise IllegalInput("a final evaluation needs a folder to record that the test split was opened")
     with enough_memory(OUTSIDE), threads(1):
         found = judged(model, prepared, prepared.validation)
-        refuse_scores(found.metrics, 0)
+        require_finite_scores(found.metrics, 0)
         tested = None
         if prepared.task.has_test:
             tested = test_once(model, prepared, hashlib.sha256(weights_of(model)).hexdigest()[:32], context.folder)
-            refuse_scores(tested.metrics, 0, "test")
+            require_finite_scores(tested.metrics, 0, "test")
     return _verdict(model, found, tested, prepared, context.folder, Spent())
 
 
@@ -113,7 +120,6 @@ def _verdict(
     spent: Spent,
     best_step: int = 0,
 ) -> Verdict:
-    """Put together what is known of a finished model, and keep what its rows contributed."""
     keep_tables(found.tables, folder, "validation")
     evidence = {"validation": evidence_of(found.metrics, found.tables, prepared, prepared.validation)}
     evidence |= {} if tested is None else {"test": tested.evidence}
@@ -121,18 +127,18 @@ def _verdict(
     return Verdict(model, found.metrics, test, len(openings(folder)), spent, best_step, evidence)
 
 
-def refuse_untestable(task: Task, folder: Path) -> None:
+def require_test_split(task: Task, folder: Path) -> None:
     """Refuse, before any training, a task without test rows and a folder whose record cannot be read."""
     openings(folder)
-    open_test(task)  # no row is looked at
+    open_test(task)  # no row is read
 
 
 @dataclass(frozen=True)
 class Final:
     """Train a chosen card, usually longer than the search did, and test it.
 
-    `start` gives the model that training begins with: one with fresh weights, or one to be fine-tuned. Where there is
-    `teaching`, it learns from a teacher as well as from the labels.
+    `start` gives the initial model: with fresh weights, or one to fine-tune. Where there is `teaching`, it learns from
+    a teacher as well.
     """
 
     trainer: Trainer
@@ -140,17 +146,17 @@ class Final:
     teaching: Teaching | None = None
 
     def evaluate(self, request: Request, context: Context) -> Observation:
-        """Train, judge on validation, and test; test scores are named `test/...`."""
+        """Train, evaluate on validation, and test; test scores are named `test/...`."""
         found = self.verdict(request, context)
         tested = {f"test/{name}": value for name, value in (found.test or {}).items()}
         return Observation({**found.validation, **tested}, found.spent)
 
     def verdict(self, request: Request, context: Context, *, test: bool = True) -> Verdict:
-        """Train, judge and test, and return the model as well; a run that was stopped is gone on with."""
+        """Train, evaluate and test, and return the model as well; an interrupted run is resumed."""
         if context.folder is None:
             raise IllegalInput("the final evaluation needs a folder to record that the test split was opened")
         if test:
-            refuse_untestable(self.trainer.task, context.folder)
+            require_test_split(self.trainer.task, context.folder)
         card, training = card_of(request), self.trainer.seeded(context)
         prepared = prepare(self.trainer.task, card, training.length, self.trainer.tokeniser)
         with enough_memory(OUTSIDE):
@@ -159,18 +165,18 @@ class Final:
             run = Run(Saving(context.folder / "runs" / name, _SAVE_EVERY), after_step=context.after_step)
             trained = fit(model, prepared, training, run, self.teaching)
         steps = len(trained.losses)
-        refuse_scores(trained.metrics, steps)  # before the test split is opened for nothing
+        require_finite_scores(trained.metrics, steps)  # before the test split is opened
         spent = Spent(trained.seconds, steps, training_macs(card, prepared, training, steps))
         tested = None
         if test:
             with threads(training.threads):
                 tested = test_once(trained.model, prepared, name, context.folder)
-            refuse_scores(tested.metrics, steps, "test")
+            require_finite_scores(tested.metrics, steps, "test")
         found = Judged(dict(trained.metrics), trained.tables)
         return _verdict(trained.model, found, tested, prepared, context.folder, spent, trained.best_step)
 
     def _name(self, model: TaskModel, key: str) -> str:
-        """Name a run by its key, and by the weights that it starts with and learns from where the key does not say."""
+        """Return the name of a run: its key, with digests of initial weights and teacher where there are any."""
         if self.start is fresh_model and self.teaching is None:
             return key
         taught = b"" if self.teaching is None else repr(self.teaching.mix).encode() + weights_of(self.teaching.teacher)
@@ -178,7 +184,6 @@ class Final:
 
 
 def openings(folder: Path) -> list[dict[str, Any]]:
-    """List the recorded openings of a folder."""
     path = folder / RECORD
     if not path.exists():
         return []
@@ -187,7 +192,7 @@ def openings(folder: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError) as error:
         raise IllegalInput(f"cannot read the record of test openings {path}: {error}") from None
     if not isinstance(entries, list) or not all(map(_is_an_opening, entries)):
-        raise IllegalInput(f"{path} is no record of test openings; expected a list of names with metrics")
+        raise IllegalInput(f"{path} is not a record of test openings; expected a list of names with metrics")
     return entries
 
 

@@ -1,40 +1,44 @@
-"""A delivered model, read from its folder in whatever form: of this package, plain BERT, ONNX or OpenVINO."""
+"""Load a delivered model in any form (Formwright, plain BERT, ONNX, OpenVINO) and predict with it."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from formwright.arch.card import Card
 from formwright.arch.layers import PatchEmbedding
 from formwright.core.errors import FormwrightError, IllegalInput
-from formwright.nn.deploy.file_model import FileModel
-from formwright.nn.deploy.runtimes import open_file
-from formwright.nn.heads import HeadSpec
-from formwright.nn.hf.beside import LENGTH, read_evaluation
-from formwright.nn.hf.files import CONFIG, WEIGHTS, read_json
-from formwright.nn.hf.folders import CARD
-from formwright.nn.hf.imported import Imported
+from formwright.nn.deploy.runtimes import FileModel, open_file
+from formwright.nn.hf.checkpoint_files import CONFIG, WEIGHTS, read_json
+from formwright.nn.hf.imported import Imported, head_spec, label_names
 from formwright.nn.hf.load import from_hf
-from formwright.nn.hf.own import head_spec, label_names
+from formwright.nn.hf.model_folder import CARD
+from formwright.nn.hf.side_files import LENGTH, read_evaluation
 from formwright.nn.settings import Settings
+from formwright.nn.task_model import HeadSpec
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
+from formwright.tasks.rows import SpanRows, Splits, TextRows
+from formwright.tasks.tables import WholeTable
+from formwright.tasks.task import Kind, Task, first_rows
 from formwright.tasks.tokeniser import Tokeniser
-from formwright.train.prepare import positions
+from formwright.train.judge import row_scores, span_answers
+from formwright.train.prepare import Prepared, positions, prepare
 
 _FILES = ("model.onnx", "model.xml")
-_ENDLESS = 1 << 20  # tokens; some tokenizers have no limit, and say so with a very large number
+_ENDLESS = 1 << 20  # tokens; tokenizers without a limit have a very large number
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A model that runs, and what its folder says of it.
+    """A loaded model and the metadata of its folder.
 
-    `imported` has its design, head and labels, and no weights where a runtime's file holds these. `tokeniser` is None
-    for images, whose `length` is 0. `evaluation` is what stands in `evaluation.json`, if that is there.
+    `imported` has its design, head and labels, and no weights for ONNX and OpenVINO files. `tokeniser` is None for
+    images, whose `length` is 0. `evaluation` is the content of `evaluation.json`, if present.
     """
 
     folder: Path
@@ -46,13 +50,12 @@ class LoadedModel:
 
     @property
     def head(self) -> HeadSpec:
-        """Give the head; a model without one is refused when it is loaded."""
+        """Return the head; a model without one is refused when it is loaded."""
         assert self.imported.head is not None
         return self.imported.head
 
     @property
     def kind(self) -> str:
-        """Name the kind of tasks that the model answers."""
         if isinstance(self.imported.card.stacks[0].embedding, PatchEmbedding):
             return "image-classification"
         if self.head.multi_label:
@@ -62,7 +65,6 @@ class LoadedModel:
 
     @property
     def digest(self) -> str:
-        """Tell the weights by the content of their file."""
         file = next(path for name in (*_FILES, WEIGHTS) if (path := self.folder / name).is_file())
         file = file.with_suffix(".bin") if file.suffix == ".xml" else file
         with file.open("rb") as content:
@@ -93,7 +95,7 @@ def _refuse_outer(folder: Path) -> None:
 
 
 def _described(folder: Path) -> Imported:
-    """Read what stands beside a runtime's file: the design, the head and the labels."""
+    """Read the metadata next to a runtime's file: the design, the head and the labels."""
     try:
         card = Card.loads((folder / CARD).read_bytes())
     except (OSError, FormwrightError) as error:
@@ -104,7 +106,7 @@ def _described(folder: Path) -> Imported:
 
 
 def _length(folder: Path, card: Card) -> int:
-    """Give the maximum number of tokens in a row, as the folder says it, and never more than the design reads."""
+    """Return the maximum number of tokens in a row, as the folder says, limited by the design's positions."""
     tokenizer = folder / "tokenizer_config.json"
     said = [
         read_json(folder / CONFIG).get(LENGTH),
@@ -112,3 +114,96 @@ def _length(folder: Path, card: Card) -> int:
     ]
     lengths = [number for number in said if isinstance(number, int) and 0 < number < _ENDLESS]
     return min([positions(card), *lengths[:1]])
+
+
+PREDICTION, PROBABILITY = "prediction", "probability"  # columns
+_METRICS = {
+    "sequence-classification": "accuracy",
+    "multi-label-classification": "micro-f1",
+    "regression": "pearson",
+    "span-extraction": "span-f1",
+}
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The answer to one row: the name of a label, a number, or a part of a text; numbers have no probability.
+
+    Of a multi-label model it is the list of labels whose probability is above 0.5, and the probability of every label.
+    """
+
+    value: str | float | list[str]
+    probability: float | dict[str, float] | None
+
+
+def predict(loaded: LoadedModel, texts: Sequence[tuple[str, ...]]) -> list[Prediction]:
+    """Answer each row: a text, a pair of texts, or a question and the text that may answer it."""
+    if loaded.kind not in _METRICS:
+        raise IllegalInput(f"the model in {loaded.folder} is for {loaded.kind}; {_INSTEAD.get(loaded.kind, _GENERATE)}")
+    prepared = _prepared(loaded, texts)
+    if loaded.kind == "span-extraction":
+        unanswerable = bool((loaded.evaluation or {}).get("unanswerable"))
+        return [Prediction(*found) for found in span_answers(loaded.model, prepared.validation, unanswerable)]
+    scores = row_scores(loaded.model, prepared, prepared.validation).astype(np.float64)
+    if loaded.kind == "regression":
+        return [Prediction(float(row[0]), None) for row in scores]
+    names = loaded.imported.labels or tuple(f"LABEL_{number}" for number in range(loaded.head.labels))
+    if loaded.kind == "multi-label-classification":
+        return [_several(names, row) for row in 1 / (1 + np.exp(-np.clip(scores, -500, 500)))]
+    shares = np.exp(scores - scores.max(-1, keepdims=True))
+    shares /= shares.sum(-1, keepdims=True)
+    return [Prediction(names[int(row.argmax())], float(row.max())) for row in shares]
+
+
+def text_columns(loaded: LoadedModel, given: Sequence[str] = ()) -> tuple[str, ...]:
+    """Name the columns of text of a table: those that are given, or those that the model was trained on."""
+    recorded: Any = (loaded.evaluation or {}).get("columns")
+    columns = tuple(given) or (tuple(map(str, recorded)) if isinstance(recorded, list) else ())
+    if not 1 <= len(columns) <= 2:
+        raise IllegalInput("say which one or two columns hold the text: --text COLUMN or --text FIRST,SECOND")
+    if recorded and len(recorded) != len(columns):
+        learned = f"{len(recorded)} text column{'s' if len(recorded) > 1 else ''} ({', '.join(recorded)})"
+        raise IllegalInput(f"the model was trained on {learned}; --text names {len(columns)}: {', '.join(columns)}")
+    return columns
+
+
+def predict_table(loaded: LoadedModel, table: WholeTable) -> tuple[list[dict[str, Any]], list[str]]:
+    """Answer each row of a table; give the rows with the answers, and the names of their columns."""
+    taken = [name for name in (PREDICTION, PROBABILITY) if name in table.names]
+    if taken:
+        raise IllegalInput(f"the table has a column called {taken[0]!r} already; rename it first")
+    found = predict(loaded, table.texts)
+    added = [PREDICTION, *([PROBABILITY] if any(one.probability is not None for one in found) else [])]
+    values = [dict(zip(added, (one.value, one.probability), strict=False)) for one in found]
+    rows = [{**row, **more} for row, more in zip(table.rows, values, strict=True)]
+    return rows, [*table.names, *added]
+
+
+def _several(names: Sequence[str], shares: NDArray[np.float64]) -> Prediction:
+    found = dict(zip(names, shares.tolist(), strict=True))
+    return Prediction([name for name, share in found.items() if share > 0.5], found)
+
+
+_GENERATE = "predict answers with labels, numbers and parts of texts; load it with transformers to generate text"
+
+_INSTEAD = {
+    "image-classification": "predict reads text; for pictures use transformers: "
+    '`pipeline("image-classification", FOLDER, trust_remote_code=True)`'
+}
+
+
+def _prepared(loaded: LoadedModel, texts: Sequence[tuple[str, ...]]) -> Prepared:
+    """Encode rows as a task without labels."""
+    rows: Any
+    if loaded.kind == "span-extraction":
+        pairs = [row for row in texts if len(row) == 2]
+        if len(pairs) < len(texts):
+            raise IllegalInput("a question and a text are two columns; name both with --text QUESTION,CONTEXT")
+        questions, contexts = zip(*pairs, strict=True)
+        rows = SpanRows(questions, contexts, ((),) * len(texts))
+    else:
+        rows = TextRows(tuple(texts), (0,) * len(texts))
+    splits = Splits(first_rows(rows, 1), rows, None)
+    kind = cast(Kind, loaded.kind)
+    task = Task(str(loaded.folder), kind, _METRICS[kind], lambda: splits, labels=loaded.imported.labels)
+    return prepare(task, loaded.imported.card, loaded.length, loaded.tokeniser)

@@ -1,4 +1,4 @@
-"""Score a delivered model once more, on the rows that its folder says it was judged on."""
+"""Score a delivered model again, on the rows that its folder records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,33 +10,31 @@ from formwright.core.errors import IllegalInput
 from formwright.evaluate.final import openings, test_again
 from formwright.evaluate.loaded_model import LoadedModel
 from formwright.evaluate.row_tables import evidence_of
-from formwright.nn.deploy.file_model import FileModel
+from formwright.nn.deploy.runtimes import FileModel
 from formwright.tasks import is_a_path, load_task
-from formwright.tasks.contents import changes, contents
-from formwright.tasks.evidence import Evidence
-from formwright.tasks.shorten import shortened
-from formwright.tasks.task import Task
+from formwright.tasks.bootstrap import Evidence
+from formwright.tasks.task import Task, changes, contents, shortened
 from formwright.train.fit import head_of
-from formwright.train.imported import head_fits
 from formwright.train.judge import ONE_ANSWER, judged
 from formwright.train.prepare import Prepared, prepare
+from formwright.train.task_head import head_fits
 
 Split = Literal["validation", "test"]
 _IN_FILES = (
     *ONE_ANSWER,
     "multi-label-classification",
     "span-extraction",
-)  # kinds of tasks whose models other runtimes can be judged in
-_ELSEWHERE = 1e-4  # another runtime rounds differently, which moves a correlation a little
+)  # kinds of tasks that can be scored in other runtimes
+_ELSEWHERE = 1e-4  # other runtimes round differently, which changes a correlation slightly
 
 
 @dataclass(frozen=True)
 class RepeatedScore:
-    """The scores of a model on one split of a task, beside those that its folder records.
+    """The scores of a model on one split of a task, and those that its folder records.
 
     `recorded` is None where the folder has no scores for these rows; `changed` names what differs between the data and
-    those that the model was judged on. `evidence` says how sure the scores are. `openings` counts how often the test
-    rows were opened for this folder. `tolerance` is how far a repeated score may be from the recorded one.
+    those recorded. `evidence` has the confidence intervals. `openings` is how often the test rows were opened for this
+    folder. `tolerance` is the allowed difference between a repeated and a recorded score.
     """
 
     task: str
@@ -53,7 +51,7 @@ class RepeatedScore:
 
     @property
     def repeats(self) -> bool | None:
-        """Tell whether the recorded scores came out again, within the tolerance; None where there are none."""
+        """Return whether the recorded scores came out again, within the tolerance; None where there are none."""
         if self.recorded is None:
             return None
         return all(abs(self.metrics.get(name, inf) - value) <= self.tolerance for name, value in self.recorded.items())
@@ -62,14 +60,16 @@ class RepeatedScore:
 def find_task(loaded: LoadedModel, name: str | None, given: Mapping[str, Any]) -> Task:
     """Load the task that is named, or the one that a folder records.
 
-    `given` are the other arguments of `load_task`. Those that are not given are as recorded, where the task is or where
-    both are files: one that was renamed or moved has the columns it had.
+    `given` are the other arguments of `load_task`. Missing arguments are taken from the record where the task is the
+    same or both are files, because a renamed or moved file keeps its columns.
     """
     recorded = dict((loaded.evaluation or {}).get("task") or {})
     if name is None and not recorded:
         raise IllegalInput(f"{loaded.folder} does not say which task its model is for; name one with --task")
     own = recorded.pop("name", None)
-    same = name is None or (own is not None and (Path(name).name == Path(own).name or _both_files(name, own)))
+    same = name is None or (
+        own is not None and (Path(name).name == Path(own).name or (is_a_path(name) and is_a_path(str(own))))
+    )
     chosen = {**(recorded if same else {}), **{key: value for key, value in given.items() if value}}
     data, rows = chosen.pop("data", None), chosen.pop("rows", None)
     chosen["text"] = tuple(chosen.get("text") or ())
@@ -77,12 +77,8 @@ def find_task(loaded: LoadedModel, name: str | None, given: Mapping[str, Any]) -
     return task if rows is None else shortened(task, rows)
 
 
-def _both_files(name: str, own: Any) -> bool:
-    return is_a_path(name) and is_a_path(str(own))
-
-
 def repeat_score(loaded: LoadedModel, task: Task, split: Split) -> RepeatedScore:
-    """Judge a model on the validation rows or, which is recorded in its folder, on the test rows of a task."""
+    """Score a model on the validation rows or on the test rows of a task; the latter is recorded in its folder."""
     prepared = _prepared(loaded, task)
     opened = 0
     if split == "test":
@@ -125,7 +121,7 @@ def _why_not(loaded: LoadedModel, task: Task) -> str:
 
 
 def _changed(loaded: LoadedModel, content: Mapping[str, Any], split: Split) -> tuple[str, ...]:
-    """Name what differs between rows and labels and those that the folder records."""
+    """Return what differs from the rows and labels that the folder records."""
     before = (loaded.evaluation or {}).get("data")
     if not isinstance(before, Mapping):
         return ()

@@ -1,6 +1,6 @@
-"""What each held-out row contributed to a model's scores, in a small file: needed to compare two models row by row.
+"""Contributions of each held-out row to a model's scores, in a small file, for paired comparisons of two models.
 
-The file may be lost. Then two models are compared by their intervals alone.
+Without the file, two models are compared by their intervals alone.
 """
 
 import io
@@ -14,26 +14,25 @@ import numpy as np
 from formwright.core.errors import IllegalInput
 from formwright.core.files import write_whole
 from formwright.core.rng import derive
-from formwright.tasks.bootstrap import Difference, Tables, differences, intervals, sign_of
-from formwright.tasks.evidence import Evidence, Majority
+from formwright.tasks.bootstrap import Difference, Evidence, Majority, Tables, differences, intervals, sign_of
 from formwright.tasks.metrics import METRICS
-from formwright.train.constant import Constant, constant
-from formwright.train.prepare import Part, Prepared
+from formwright.train.constant_baseline import ConstantBaseline, constant_baseline
+from formwright.train.prepare import Prepared, PreparedRows
 
-_SAME = 1e-6  # how far a score may be from the one that its rows give
+_SAME = 1e-6  # tolerance between a score and that of its rows
 
 
-def evidence_of(metrics: Mapping[str, float], tables: Tables, prepared: Prepared, part: Part) -> Evidence:
-    """Say how sure the scores of a model on some rows are, and what an answer that ignores the input scores there."""
-    found, guess = intervals(tables, derive(0, "bootstrap")), constant(prepared, part)
+def evidence_of(metrics: Mapping[str, float], tables: Tables, prepared: Prepared, part: PreparedRows) -> Evidence:
+    """Return the confidence intervals of a model's scores on some rows, and those of a constant baseline."""
+    found, guess = intervals(tables, derive(0, "bootstrap")), constant_baseline(prepared, part)
     rows = len(next(iter(tables.values())))
     return Evidence(rows, found, None if guess is None else _majority(metrics, tables, guess))
 
 
-def _majority(metrics: Mapping[str, float], tables: Tables, guess: Constant) -> Majority:
+def _majority(metrics: Mapping[str, float], tables: Tables, guess: ConstantBaseline) -> Majority:
     paired = differences(tables, guess.tables, derive(0, "bootstrap"))
     ahead = {
-        # the two are compared row by row alone: one answer is the same whatever rows are drawn
+        # only paired intervals make sense: the baseline's answer does not depend on the rows
         name: Difference(sign_of(name) * (metrics[name] - guess.metrics[name]), interval, overlap=False)
         for name, interval in paired.items()
     }
@@ -41,7 +40,6 @@ def _majority(metrics: Mapping[str, float], tables: Tables, guess: Constant) -> 
 
 
 def keep_tables(tables: Tables, folder: Path, split: str) -> None:
-    """Write what each row of a split contributed."""
     file = io.BytesIO()
     np.savez_compressed(file, allow_pickle=False, **dict(tables))
     try:
@@ -52,7 +50,7 @@ def keep_tables(tables: Tables, folder: Path, split: str) -> None:
 
 
 def kept_tables(folder: Path, split: str, metrics: Mapping[str, float]) -> Tables | None:
-    """Read what each row of a split contributed; None where that is lost, damaged, or of other scores than these."""
+    """Read the contributions of a split's rows; None where they are missing, damaged or of other scores."""
     try:
         with np.load(_path(folder, split), allow_pickle=False) as file:
             tables = {name: file[name] for name in file.files if name in METRICS}

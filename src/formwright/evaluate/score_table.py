@@ -1,4 +1,4 @@
-"""The scores of many designs of one space in one small file: arrays and plain facts, nothing that runs when read."""
+"""Score table: the scores of many designs of one space in one file of arrays and JSON, without pickle."""
 
 import hashlib
 import io
@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from formwright.core.errors import IllegalInput
 from formwright.core.files import write_whole
 
-PREFIX = 16  # hexadecimal digits of a digest that are kept; they tell any designs apart
-
-_FACTS = ("space", "task", "objective", "marks", "seeds")  # what a table must say of itself
-# what numpy and zipfile raise of files that are no tables, or damaged; RuntimeError where one seems to be encrypted
+PREFIX = 16  # hexadecimal digits of a digest that are stored; enough to distinguish designs
+_FACTS = ("space", "task", "objective", "marks", "seeds")  # required metadata
+# raised by numpy and zipfile for damaged or other files; RuntimeError where one seems to be encrypted
 _DAMAGED = (
     *(OSError, EOFError, ValueError, KeyError, TypeError, AttributeError),
     *(RuntimeError, SyntaxError, TokenError, zipfile.BadZipFile, zlib.error),
@@ -31,8 +30,8 @@ _DAMAGED = (
 class ScoreTable:
     """Hold the deciding metric of designs on both splits, after each of `marks` steps; NaN where a training failed.
 
-    Rows stand in the order of `index`, the number of a design in the order in which the space lists its designs. The
-    first of the `seeds` made `validation` and `test`; the further ones, for the designs in `noise_rows`, the others.
+    Rows are sorted by `index`, the number of a design in the enumeration of its space. The first of the `seeds` made
+    `validation` and `test`; the further ones, for the designs in `noise_rows`, the others.
     """
 
     facts: Mapping[str, Any]
@@ -49,7 +48,6 @@ class ScoreTable:
     noise_test: NDArray[np.float32]  # (noisy, seeds - 1, marks)
 
     def __post_init__(self) -> None:
-        """Refuse arrays that do not belong together."""
         lacking = [name for name in _FACTS if name not in self.facts]
         if lacking:
             raise IllegalInput(f"the facts of a table of scores lack {', '.join(lacking)}")
@@ -72,12 +70,12 @@ class ScoreTable:
 
     @property
     def marks(self) -> tuple[int, ...]:
-        """Give the steps after which designs were judged; the last are those of a whole training."""
+        """Return the steps after which designs were evaluated; the last is a full training."""
         return tuple(self.facts["marks"])
 
     @property
     def digest(self) -> str:
-        """Give the SHA-256 of the facts and of all arrays, in hexadecimal."""
+        """Return the SHA-256 of the facts and of all arrays, in hexadecimal."""
         content = hashlib.sha256(self._text)
         for name in _arrays():
             content.update(getattr(self, name).tobytes())
@@ -88,7 +86,7 @@ class ScoreTable:
         return json.dumps(dict(self.facts), sort_keys=True).encode()
 
     def write(self, path: Path) -> None:
-        """Write all of it to one file, the same bytes for the same table."""
+        """Write the table to one file; equal tables give equal bytes."""
         arrays = {name: getattr(self, name) for name in _arrays()}
         with io.BytesIO() as file:
             np.savez_compressed(file, facts=np.frombuffer(self._text, np.uint8), **arrays)
@@ -96,7 +94,6 @@ class ScoreTable:
 
 
 def read_score_table(path: Path) -> ScoreTable:
-    """Read what `ScoreTable.write` wrote."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             facts = json.loads(arrays["facts"].tobytes())
@@ -106,15 +103,15 @@ def read_score_table(path: Path) -> ScoreTable:
 
 
 def _why(error: Exception) -> str:
-    """Say what is wrong with a file; what numpy says of those that are no archives leads astray."""
+    """Explain what is wrong with a file; numpy's own messages mislead for files that are not archives."""
     if isinstance(error, IllegalInput):
         return str(error)
-    strange = "it is no table that benchmarks/flexibench.py --pack wrote, or it is damaged"
+    strange = "it is damaged, or not a table written by benchmarks/flexibench.py --pack"
     return error.strerror if isinstance(error, OSError) and error.strerror else strange
 
 
 def prefix(digest: str) -> int:
-    """Give the first digits of a digest, as a table keeps them."""
+    """Return the first digits of a digest, as a table keeps them."""
     return int(digest[:PREFIX], 16)
 
 

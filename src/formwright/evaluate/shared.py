@@ -1,12 +1,14 @@
-"""Score sub-networks with the weights of one super-network, without training them."""
+"""Score sub-networks with the weights of one super-network, and stop early those that are clearly worse."""
 
 import io
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tokenize import TokenError
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +19,8 @@ from formwright.core.files import write_whole
 from formwright.core.records import Observation, Request, Spent, Trial
 from formwright.core.rng import derive
 from formwright.cost import macs
-from formwright.evaluate.context import Context
-from formwright.evaluate.race import Answers, Ran, Rules, race
-from formwright.evaluate.training import card_of, refuse_scores
+from formwright.evaluate.context import Context, card_of
+from formwright.evaluate.training import require_finite_scores
 from formwright.nn.hf.load import from_hf
 from formwright.nn.inherit import extract, inherit
 from formwright.nn.task_model import TaskModel
@@ -31,14 +32,100 @@ from formwright.train.judge import ONE_ANSWER, answers, compared, judge, truths
 from formwright.train.prepare import Prepared, prepare
 from formwright.train.streams import lengths_of
 
+Answers = NDArray[Any]
+Answer = Callable[[NDArray[np.int64]], Answers]  # gives a model's answers to some rows
+Score = Callable[[Answers, Answers], float]  # of answers and what is right, larger being better
+_SPARE = 2  # swaps drawn, in units of `1 / doubt`
+
+
+@dataclass(frozen=True)
+class RaceRules:
+    """Options of a race: rows before the first comparison, their growth, and the significance level.
+
+    At most a share `doubt` of the models that are as good as their rival are stopped, over all comparisons of a race.
+    """
+
+    first: int = 64
+    growth: float = 1.5
+    doubt: float = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class RaceResult:
+    """The rows that a model answered and its answers; `whole` where these are all rows."""
+
+    rows: NDArray[np.int64]
+    answers: Answers
+    whole: bool
+
+
+def race(
+    answer: Answer, truth: Answers, rival: Answers | None, score: Score, rules: RaceRules | None = None
+) -> RaceResult:
+    """Let a model answer rows in a fixed random order until its rival is significantly better.
+
+    Without a rival it answers all rows.
+    """
+    rules = rules or RaceRules()
+    order = derive(0, "race").permutation(len(truth))
+    if rival is None:
+        return _whole(order, answer(order))
+    found = np.empty(0, truth.dtype)
+    *looks, last = _looks(len(order), rules)
+    for stop in looks:
+        found = np.concatenate((found, answer(order[len(found) : stop])))
+        seen = order[:stop]
+        # Bonferroni: the doubt of a race is divided among its comparisons
+        if _is_beaten(found, rival[seen], truth[seen], score, rules.doubt / len(looks)):
+            return RaceResult(seen, found, whole=False)
+    return _whole(order, np.concatenate((found, answer(order[len(found) : last]))))
+
+
+def _looks(rows: int, rules: RaceRules) -> list[int]:
+    """List the numbers of rows after which to compare; the last one is all rows."""
+    stops, stop = [], rules.first
+    while stop < rows:
+        stops.append(stop)
+        stop = max(stop + 1, round(stop * rules.growth))
+    return [*stops, rows]
+
+
+def _is_beaten(found: Answers, rival: Answers, truth: Answers, score: Score, doubt: float) -> bool:
+    """Return whether the rival's lead is significant at the level `doubt`.
+
+    This is a paired randomisation test: under the null hypothesis the two answers to a row can be swapped. It is valid
+    for every metric and any number of rows.
+    """
+    lead = score(rival, truth) - score(found, truth)
+    if not lead > 0 or not doubt:
+        return False
+    swaps = math.ceil(_SPARE / doubt)
+    borne = math.floor(doubt * (swaps + 1)) - 1  # the observed lead counts as one of them
+    rng = derive(len(truth), "swap")
+    for _ in range(swaps):
+        swapped = rng.random(len(truth)) < 0.5
+        mine, other = np.where(swapped, rival, found), np.where(swapped, found, rival)
+        borne -= score(other, truth) - score(mine, truth) >= lead
+        if borne < 0:  # most races are close, and few swaps suffice to see that
+            return False
+    return True
+
+
+def _whole(order: NDArray[np.int64], answers: Answers) -> RaceResult:
+    """Restore the order of the rows."""
+    found = np.empty_like(answers)
+    found[order] = answers
+    return RaceResult(np.arange(len(order)), found, whole=True)
+
+
 ANSWERS = "answers"  # the artifact: a file with the answers to all validation rows
-STOPPED = "stopped after"  # the artifact of a race that was lost: rows
-RIVAL = "behind trial"  # and to whom
+STOPPED = "stopped after"  # artifact of a stopped race: rows
+RIVAL = "behind trial"  # and the rival
 
 
 @dataclass(frozen=True)
 class SharedWeights:
-    """A trained super-network, as its folder tells, and the task that its sub-networks are judged on."""
+    """A trained super-network and the task that its sub-networks are evaluated on."""
 
     model: TaskModel
     prepared: Prepared
@@ -55,11 +142,11 @@ class SharedWeights:
 
     @property
     def card(self) -> Card:
-        """Give the design of the largest sub-network."""
+        """Return the design of the largest sub-network."""
         return self.model.transformer.card
 
     def extracted(self, card: Card) -> TaskModel:
-        """Give a sub-network as a model of its own."""
+        """Return a sub-network as a model of its own."""
         views = inherit(dict(self.model.named_parameters()), self.card, card, head=self.model.spec)
         if views.missing:
             raise IllegalInput(f"the super-network lacks {views.missing[0]} of this design")
@@ -70,7 +157,7 @@ class SharedWeights:
 
 @dataclass(frozen=True, eq=False)
 class Rival:
-    """A finished trial to race against, and its answers to all rows that count."""
+    """A finished trial to race against, and its answers to all rows in use."""
 
     trial: Trial
     answers: Answers
@@ -78,25 +165,24 @@ class Rival:
 
 @dataclass(frozen=True)
 class Shared:
-    """Judge sub-networks on validation, and stop early those that a finished trial surely beats.
+    """Evaluate sub-networks on validation, and stop early those that are significantly worse than a finished trial.
 
-    A rival is the best finished trial that costs no more, by `cost` and by each of the `others`. One that is beaten is
-    scored by what it is behind on the rows that both have answered. One whose answers are lost or damaged is no rival:
-    that costs the time of a race, not the designs that would have run it. Tasks without one answer for each row are
-    judged whole, and so is everything where no answers are kept: without a folder. Otherwise `most` is the number of
-    rows that count at most; they are the same for all. They are judged on `device`.
+    The rival is the best finished trial that costs no more, by `cost` and by each of the `others`. A stopped
+    sub-network is scored by its difference from the rival on the rows that both answered. Trials with missing or
+    damaged answers are not used as rivals. All rows are evaluated for tasks without one answer per row, and without a
+    folder for answers. Otherwise at most `most` rows are used, the same for all. Sub-networks run on `device`.
     """
 
     network: SharedWeights
     cost: Callable[[Card], float]
-    rules: Rules | None = field(default_factory=Rules)
+    rules: RaceRules | None = field(default_factory=RaceRules)
     others: tuple[Callable[[Card], float], ...] = ()
     most: int | None = None
     device: str = "cpu"
 
     @cached_property
     def _rows(self) -> NDArray[np.int64]:
-        """Give the numbers of the validation rows that count."""
+        """Return the indices of the validation rows in use."""
         order = derive(0, "judged").permutation(len(self.network.prepared.validation.examples))
         return np.sort(order[: self.most])
 
@@ -106,22 +192,21 @@ class Shared:
         return found
 
     def evaluate(self, request: Request, context: Context) -> Observation:
-        """Judge the sub-network of a request."""
         began, card = time.perf_counter(), card_of(request)
         model = self.network.extracted(card).to(choose_device(self.device))
         prepared = self.network.prepared
         with threads(1):
             if prepared.task.kind not in ONE_ANSWER:
                 found = judge(model, prepared, prepared.validation)
-                refuse_scores(found, 0)
+                require_finite_scores(found, 0)
                 return Observation(found, self._spent(began, card, len(prepared.validation.examples)))
             rival = None if self.rules is None else self._rival(card, context)
             ran = self._race(model, rival)
         metrics, artifacts = self._scored(ran, rival, card, context)
-        refuse_scores(metrics, 0)
+        require_finite_scores(metrics, 0)
         return Observation(metrics, self._spent(began, card, len(ran.rows)), artifacts)
 
-    def _race(self, model: TaskModel, rival: Rival | None) -> Ran:
+    def _race(self, model: TaskModel, rival: Rival | None) -> RaceResult:
         prepared = self.network.prepared
         deciding = metric(prepared.task.metric)
         sign = 1 if deciding.direction == "max" else -1
@@ -134,7 +219,7 @@ class Shared:
         )
 
     def _scored(
-        self, ran: Ran, rival: Rival | None, card: Card, context: Context
+        self, ran: RaceResult, rival: Rival | None, card: Card, context: Context
     ) -> tuple[Mapping[str, float], dict[str, str]]:
         prepared, truth = self.network.prepared, self._truths
         found = compared(prepared, ran.answers, truth[ran.rows])
@@ -170,7 +255,7 @@ class Shared:
 
 
 def _kept(found: Answers, card: Card, context: Context) -> dict[str, str]:
-    """Keep the answers to all rows, which later trials race against."""
+    """Store the answers to all rows, for later trials to race against."""
     if context.folder is None:
         return {}
     name, file = f"{ANSWERS}/{card.digest[:32]}.npy", io.BytesIO()
@@ -185,12 +270,12 @@ def _kept(found: Answers, card: Card, context: Context) -> dict[str, str]:
 
 
 def _read_answers(trial: Trial, context: Context, rows: int) -> Answers | None:
-    """Read the answers that a trial gave to so many rows; None where they are lost or damaged."""
+    """Read the answers that a trial gave to so many rows; None where they are missing or damaged."""
     assert trial.observation is not None
     if context.folder is None:
         return None
     try:
         found: Answers = np.load(context.folder / trial.observation.artifacts[ANSWERS], allow_pickle=False)
-    except (OSError, ValueError, EOFError, SyntaxError, TokenError):  # the last two of a header that is no Python
+    except (OSError, ValueError, EOFError, SyntaxError, TokenError):  # the last two for a damaged header
         return None
     return found if found.shape == (rows,) else None

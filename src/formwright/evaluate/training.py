@@ -1,4 +1,4 @@
-"""What evaluators that train have in common: building, training, accounting and keeping the weights."""
+"""Common parts of evaluators that train: building, training, accounting and storing weights."""
 
 import hashlib
 import json
@@ -18,22 +18,21 @@ from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.files import write_whole
 from formwright.core.records import Observation, Request, Spent
 from formwright.cost import macs
-from formwright.evaluate.context import Context
+from formwright.evaluate.context import Context, card_of
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import Tokeniser
 from formwright.train import checkpoint
 from formwright.train.fit import Run, Trained, Training, fit, fresh_model
+from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.loop import Saving, enough_memory
 from formwright.train.prepare import Prepared, prepare
-from formwright.train.recipe import Recipe
 from formwright.train.streams import Shuffled, lengths_of
 
 WEIGHTS = "weights"  # the name of the artifact
 SHA256 = "weights sha256"  # and that of its checksum
-OUTSIDE = "before the first step, or while judging the model"  # where memory may be short beside the steps
-
-Start = Callable[[Card, Prepared, Training], TaskModel]  # gives the model that training begins with
+OUTSIDE = "before the first step, or while judging the model"  # where memory may run out other than in a step
+Start = Callable[[Card, Prepared, Training], TaskModel]  # gives the initial model
 
 
 @dataclass(frozen=True)
@@ -45,17 +44,12 @@ class Trainer:
     tokeniser: Tokeniser | None = None
 
     def observe(
-        self,
-        request: Request,
-        context: Context,
-        start: Start = fresh_model,
-        *,
-        resumable: bool = False,
+        self, request: Request, context: Context, start: Start = fresh_model, *, resumable: bool = False
     ) -> Observation:
-        """Train the card of a request within its budget, and keep the weights where there is a folder.
+        """Train the card of a request within its budget, and store the weights where there is a folder.
 
-        `resumable` runs leave a checkpoint, and go on from the one that an earlier run of the same card left, unless
-        that one is beyond the budget. What cannot be scored raises `EvaluationFailed`.
+        `resumable` runs write a checkpoint and resume from that of an earlier run of the same card, unless it is beyond
+        the budget. A model without finite scores raises `EvaluationFailed`.
         """
         began = time.perf_counter()
         card = card_of(request)
@@ -64,21 +58,21 @@ class Trainer:
         key, until = self.key(card, prepared, training), request.budget.steps
         folder = context.folder / "runs" / key if resumable and context.folder else None
         if folder is not None and until is not None and checkpoint.newest_step(folder) > until:
-            folder = None  # a model that was trained further says nothing of one trained less
+            folder = None  # a model trained further cannot score a shorter training
         with enough_memory(OUTSIDE):
             model = start(card, prepared, training)
             trained = fit(model, prepared, training, Run(Saving(folder) if folder else None, until, context.after_step))
-        refuse_scores(trained.metrics, len(trained.losses))
+        require_finite_scores(trained.metrics, len(trained.losses))
         steps = len(trained.losses) - trained.before
         spent = Spent(time.perf_counter() - began, steps, training_macs(card, prepared, training, steps))
         return Observation(trained.metrics, spent, _kept(key, trained, context))
 
     def seeded(self, context: Context) -> Training:
-        """Give the training with the seed of a context."""
+        """Return the training with the seed of a context."""
         return replace(self.training, recipe=replace(self.training.recipe, seed=context.seed))
 
     def key(self, card: Card, prepared: Prepared, training: Training) -> str:
-        """Name a run by everything that decides it, but for the weights it starts with."""
+        """Return the key of a run, from everything that determines it except the initial weights."""
         facts = (card.digest, self.task.name, prepared.digests, asdict(training))
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -86,22 +80,15 @@ class Trainer:
 def _kept(key: str, trained: Trained, context: Context) -> dict[str, str]:
     if context.folder is None:
         return {}
-    # named by the steps too, so that a later stage leaves what an earlier observation speaks of as it was
+    # named by the steps too, so that a later stage does not overwrite the weights of an earlier observation
     path = context.folder / "weights" / f"{key}-{len(trained.losses)}.safetensors"
     content = weights_of(trained.model)
     write_weights(content, path)
     return {WEIGHTS: str(path.relative_to(context.folder)), SHA256: hashlib.sha256(content).hexdigest()}
 
 
-def card_of(request: Request) -> Card:
-    """Give the card of a request, which must be one of ours to be trained."""
-    if not isinstance(request.card, Card):
-        raise IllegalInput(f"only a formwright card can be trained, not a {type(request.card).__name__}")
-    return request.card
-
-
 def write_weights(content: bytes, path: Path) -> None:
-    """Write what `weights_of` gave in a file that is whole or not there at all."""
+    """Write what `weights_of` gave to a file, atomically."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, content)
@@ -110,25 +97,25 @@ def write_weights(content: bytes, path: Path) -> None:
 
 
 def weights_of(model: nn.Module) -> bytes:
-    """Give the parameters of a model, each once, as the content of a safetensors file."""
+    """Return the parameters of a model, each once, as the content of a safetensors file."""
     tensors = {name: parameter.detach().contiguous() for name, parameter in model.named_parameters()}
     return save(tensors, {"format": "pt"})
 
 
-def refuse_scores(metrics: Mapping[str, float], steps: int, where: str = "validation") -> None:
-    """Fail where a score of a model that was trained for so many steps is no number."""
+def require_finite_scores(metrics: Mapping[str, float], steps: int, where: str = "validation") -> None:
+    """Raise `EvaluationFailed` where a score is NaN or infinite after `steps` steps."""
     for name, value in metrics.items():
         if not math.isfinite(value):
             raise EvaluationFailed(f"the {name} on {where} is {value} after step {steps - 1}")
 
 
 def training_macs(card: Card, prepared: Prepared, training: Training, steps: int) -> int:
-    """Count what training computed, with rows as long as their batches made them in the mean."""
+    """Count the MACs of a training, with rows padded to the mean length of their batches."""
     return macs_of_steps(card, lengths_of(prepared.train.examples), training.recipe, steps)
 
 
-def macs_of_steps(card: Card, lengths: NDArray[np.int64], recipe: Recipe, steps: int) -> int:
-    """Count what steps on rows of these lengths compute; a backward pass costs about two forward passes."""
+def macs_of_steps(card: Card, lengths: NDArray[np.int64], recipe: Hyperparameters, steps: int) -> int:
+    """Count the MACs of steps on rows of these lengths; a backward pass costs about two forward passes."""
     order = Shuffled(lengths, recipe.batch, recipe.seed)
     rows = recipe.accumulate * len(lengths) / order.batches_per_epoch  # of one step; the last batch may be smaller
     return steps * round(3 * rows * macs(card, round(order.padded_length)))

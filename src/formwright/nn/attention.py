@@ -1,16 +1,98 @@
-"""Multi-head attention: to the sentence itself, and of a decoder to its encoder."""
+"""Multi-head attention, within a sentence and from decoder to encoder, and trained relative positions."""
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from formwright.arch.ops import Attention, CrossAttention
-from formwright.nn.context import Context, barred
+from formwright.arch.ops import Attention, CrossAttention, Relative, RelativeAttention
+from formwright.nn.context import StackContext, barred
 from formwright.nn.dropout import dropout
-from formwright.nn.relative import RelativePositions, softmax
 from formwright.nn.settings import Settings
+
+
+def distances(tokens: int, rows: int, context: StackContext, device: torch.device) -> Tensor:
+    """Give, for every query and key of a sentence, the row of a table that holds their distance: (tokens, tokens).
+
+    The middle row is distance 0; distances beyond the table use its outermost rows.
+    """
+    place = torch.arange(tokens, device=device)
+    return context.once(("distances", rows), lambda: (place[None, :] - place[:, None] + rows // 2).clamp(0, rows - 1))
+
+
+def grid_distances(tokens: int, rows: int, context: StackContext, device: torch.device) -> Tensor:
+    """Return the table rows of the distances between patches: (2 axes, tokens, tokens); row 0 is for class tokens."""
+    assert context.grid is not None, "two-dimensional positions stand in image stacks only"
+    side, class_tokens = context.grid
+    return context.once(("grid", rows), lambda: _grid(rows, side, class_tokens, device))
+
+
+def _grid(rows: int, side: int, class_tokens: int, device: torch.device) -> Tensor:
+    reach = rows // 2 - 1
+    patch = torch.arange(side * side, device=device)
+    place = torch.stack((patch // side, patch % side))  # (2, patches)
+    apart = (place[:, None, :] - place[:, :, None]).clamp(-reach, reach) + reach + 1
+    return F.pad(apart, (class_tokens, 0, class_tokens, 0))
+
+
+_LANES = 16  # floats in a vector register; torch does not vectorise shorter rows
+
+
+def softmax(scores: Tensor) -> Tensor:
+    """Apply softmax over the last dimension, also fast for short rows on a CPU."""
+    # an exported model must accept rows of any length, not only the traced one
+    if torch.compiler.is_compiling() or scores.device.type != "cpu" or (columns := scores.shape[-1]) >= _LANES:
+        return scores.softmax(-1)
+    return F.pad(scores, (0, _LANES - columns), value=float("-inf")).softmax(-1)[..., :columns]
+
+
+class RelativePositions(nn.Module):
+    """The tables of one attention: for keys, and optionally for values."""
+
+    CENTRED: ClassVar = {"keys": 1, "values": 1}
+
+    def __init__(self, relative: Relative, head_width: int) -> None:
+        super().__init__()
+        self.axes = relative.axes
+        shape = (relative.axes, relative.rows, head_width)
+        self.keys = nn.Parameter(torch.empty(shape))
+        self.values = nn.Parameter(torch.empty(shape)) if relative.values else None
+
+    def vectors(self, table: Tensor, tokens: int, context: StackContext) -> Tensor:
+        """Look up the vector between each of these tokens and every key: (queries, keys, head_width)."""
+        if self.axes == 1:
+            apart = distances(tokens + context.past, table.shape[1], context, table.device)
+            return table[0][apart[context.past :] if context.past else apart]
+        vertical, horizontal = grid_distances(tokens, table.shape[1], context, table.device)
+        return table[0][vertical] + table[1][horizontal]
+
+    def scores(self, query: Tensor, context: StackContext) -> Tensor:
+        """Multiply queries with the vectors of their distances: (batch, heads, queries, keys)."""
+        return torch.einsum("bhqd,qkd->bhqk", query, self.vectors(self.keys, query.shape[2], context))
+
+    def weighted_values(self, weights: Tensor, context: StackContext) -> Tensor:
+        """Sum the value vectors of all distances by attention weight: (batch, heads, queries, head_width)."""
+        assert self.values is not None
+        return torch.einsum("bhqk,qkd->bhqd", weights, self.vectors(self.values, weights.shape[2], context))
+
+
+class PositionTerm(nn.Module):
+    """The term softmax(Q R^T / sqrt(d)) V, which adds positions to a mixer that has none."""
+
+    def __init__(self, relative: RelativeAttention) -> None:
+        super().__init__()
+        self.positions = RelativePositions(Relative(relative.rows), relative.head_width)
+
+    def forward(self, query: Tensor, value: Tensor, context: StackContext) -> Tensor:
+        return self.weights(query, context) @ value  # (batch, heads, tokens, head_width)
+
+    def weights(self, query: Tensor, context: StackContext) -> Tensor:
+        """Return softmax(Q R^T / sqrt(d)): (batch, heads, queries, keys)."""
+        scores = self.positions.scores(query * query.shape[-1] ** -0.5, context)
+        hidden = context.hidden(query.shape[2], query)
+        return softmax(scores if hidden is None else scores + hidden)
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
@@ -26,7 +108,7 @@ def join_heads(x: Tensor) -> Tensor:
 class SelfAttention(nn.Module):
     """Every token attends to every visible token; query, key and value come from one linear map.
 
-    The map's rows are ordered head by head, so that the first heads of a model are the first rows of its weights.
+    The map's rows are ordered head by head, so that a model with fewer heads has the leading rows.
     """
 
     def __init__(self, operation: Attention, width: int, output: int, settings: Settings) -> None:
@@ -43,9 +125,9 @@ class SelfAttention(nn.Module):
         )
         self.dropout, self.eager = settings.dropout, settings.eager
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:
+    def forward(self, x: Tensor, context: StackContext) -> Tensor:
         packed = self.query_key_value(x).unflatten(-1, (self.heads, 3, self.head_width))
-        # unbound before it is transposed: the gradient then needs no second copy
+        # unbind before transpose: the gradient then needs no second copy
         query, key, value = (part.transpose(1, 2) for part in packed.unbind(3))  # (batch, heads, tokens, head_width)
         key, value = context.joined(key, 2), context.joined(value, 2)
         scale = self.head_width**-0.5
@@ -57,7 +139,7 @@ class SelfAttention(nn.Module):
         return self.output(join_heads(self._attend(query, key, value, scale, bias, context)))
 
     def _attend(
-        self, query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor | None, context: Context
+        self, query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor | None, context: StackContext
     ) -> Tensor:
         probability, tokens = self.dropout if self.training else 0.0, query.shape[2]
         values = None if self.relative is None else self.relative.values
@@ -75,12 +157,12 @@ class SelfAttention(nn.Module):
 
 
 def _has_kernel(query: Tensor, bias: Tensor | None, probability: float) -> bool:
-    """Tell whether torch's kernel is the faster way; on processors it is not with dropout or with a bias."""
+    """Return whether torch's fused kernel is faster; on a CPU it is not with dropout or with a bias."""
     return query.device.type != "cpu" or (bias is None and not probability)
 
 
 def _weights(query: Tensor, key: Tensor, biases: Iterable[Tensor | None], probability: float) -> Tensor:
-    """Give the attention of scaled queries to keys: (batch, heads, queries, keys)."""
+    """Return the attention of scaled queries to keys: (batch, heads, queries, keys)."""
     return dropout(softmax(_sum(query @ key.transpose(-1, -2), *biases)), probability, True)
 
 
@@ -102,7 +184,7 @@ class EncoderAttention(nn.Module):
         self.output = nn.Linear(inner, output, bias=operation.bias)
         self.dropout, self.eager = settings.dropout, settings.eager
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:
+    def forward(self, x: Tensor, context: StackContext) -> Tensor:
         query = split_heads(self.query(x), self.heads)
         packed = context.of_memory(lambda: self._packed(context.memory))
         key, value = (part.transpose(1, 2) for part in packed.unbind(3))  # (batch, heads, memory tokens, head_width)
@@ -117,6 +199,6 @@ class EncoderAttention(nn.Module):
         return self.output(join_heads(weights @ value))
 
     def _packed(self, memory: tuple[Tensor, ...]) -> Tensor:
-        """Give keys and values of the encoder's tokens: (batch, memory tokens, heads, 2, head_width)."""
+        """Return keys and values of the encoder's tokens: (batch, memory tokens, heads, 2, head_width)."""
         read = torch.cat(memory[-self.layers :], 1) if self.layers > 1 else memory[-1]
         return self.key_value(read).unflatten(-1, (self.heads, 2, self.head_width))

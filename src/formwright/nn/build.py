@@ -9,13 +9,11 @@ from torch.overrides import TorchFunctionMode
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
-from formwright.nn.attention import SelfAttention
+from formwright.nn.attention import RelativePositions, SelfAttention
 from formwright.nn.convolution import DepthwiseSeparable, Lightweight, PlainConvolution
 from formwright.nn.embedding import ScaledTable
-from formwright.nn.heads import HeadSpec
-from formwright.nn.relative import RelativePositions
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import TaskModel
+from formwright.nn.task_model import HeadSpec, TaskModel
 from formwright.nn.transformer import Transformer
 
 Spread = Literal["bert", "width"]
@@ -24,28 +22,25 @@ _INITIALISERS = frozenset({init.kaiming_uniform_, init.uniform_, init.normal_, T
 
 
 def skeleton(card: Card, settings: Settings | None = None, head: HeadSpec | None = None) -> Transformer | TaskModel:
-    """Build a model that has shapes and names but no memory, for running it with weights from elsewhere."""
+    """Build a model on the meta device (shapes and names, no memory), to run it with other weights."""
     return _unfilled(card, settings, head, "meta")
 
 
 def build(
-    card: Card,
-    settings: Settings | None = None,
-    head: HeadSpec | None = None,
-    seed: int = 0,
-    spread: Spread = "bert",
+    card: Card, settings: Settings | None = None, head: HeadSpec | None = None, seed: int = 0, spread: Spread = "bert"
 ) -> Transformer | TaskModel:
-    """Build a model with fresh weights, with the head of a task where one is given.
+    """Build a model with new weights, with a task head if one is given.
 
     The same card, head, seed and spread give the same weights; `initialise` says what `spread` means.
     """
     try:
         model = _unfilled(card, settings, head, "cpu")
-    except RuntimeError as error:  # which torch raises for memory that is not there, and for sizes beyond all numbers
+    except RuntimeError as error:  # torch raises it if memory is short or a size overflows
         if not any(word in str(error) for word in ("allocate", "memory", "overflow")):
             raise
-        told = "the memory of this machine cannot hold the weights of this design"
-        raise IllegalInput(f"{told}; `formwright show` counts them") from None
+        raise IllegalInput(
+            "the memory of this machine cannot hold the weights of this design; `formwright show` counts them"
+        ) from None
     initialise(model, torch.Generator().manual_seed(seed), spread)
     return model
 
@@ -56,9 +51,9 @@ def _unfilled(card: Card, settings: Settings | None, head: HeadSpec | None, devi
 
 
 class _Uninitialised(TorchFunctionMode):
-    """Skip what torch's modules do to their weights when they are made: `initialise` comes later, or other weights.
+    """Skip torch's own initialisation of modules: `initialise` follows later, or weights are loaded.
 
-    It costs more than all the rest of a module, and on the meta device loads a second's worth of torch's own Python.
+    It costs more than the rest of a module, and on the meta device imports a second's worth of torch.
     """
 
     def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -70,15 +65,15 @@ class _Uninitialised(TorchFunctionMode):
 
 @torch.no_grad()
 def initialise(model: nn.Module, generator: Generator, spread: Spread = "bert") -> None:
-    """Fill a model with fresh weights as BERT does: normal with spread 0.02, biases 0, norms 1.
+    """Initialise a model as BERT does: normal with standard deviation 0.02, biases 0, norms 1.
 
-    With `spread="width"` linear maps keep the size of their input instead, tables of relative positions have the spread
-    1 of the keys that they stand beside, and so have tokens beside sinusoidal positions. In narrow models BERT's 0.02
-    makes every layer add next to nothing, and attention blind to order: short training leaves that plateau at a step
-    that depends on the seed more than on the design.
+    With `spread="width"` linear maps preserve the scale of their input instead, and tables of relative positions have a
+    standard deviation of 1, like the keys they are added to. In narrow models BERT's 0.02 makes every layer contribute
+    almost nothing, and attention ignores order: a short training leaves that plateau at a step that depends more on the
+    seed than on the design.
 
-    Kernels are spread so that a convolution keeps the size of its input; the bilinear matrix of `wma` scores starts
-    near the scaled identity, at which they equal `sdp` scores.
+    Convolution kernels preserve the scale of their input; the bilinear matrix of `wma` scores starts near the scaled
+    identity, where they equal `sdp` scores.
     """
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):

@@ -1,4 +1,4 @@
-"""What the layers of one stack share during a forward pass: who may look at whom, and what is worth computing once."""
+"""What the layers of one stack share during a forward pass: masks, encoder outputs, and the cache of a decoder."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,16 +6,49 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from formwright.nn.cache import Cache
+
+class Cache:
+    """The cache of one decoder: keys, values and the last inputs of convolutions of every layer.
+
+    Every forward pass requests its entries in the same order, so an entry is identified by the number of the request.
+    `length` counts the tokens read so far.
+    """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._parts: list[Tensor] = []
+
+    def extended(self, number: int, new: Tensor, dimension: int, most: int | None = None) -> Tensor:
+        """Append new tokens to the cached ones; keep the last `most` of all, or all."""
+        whole = new if number == len(self._parts) else torch.cat((self._parts[number], new), dimension)
+        tokens = whole.shape[dimension]
+        kept = tokens if most is None else min(most, tokens)
+        self._keep(number, whole.narrow(dimension, tokens - kept, kept))
+        return whole
+
+    def once(self, number: int, compute: Callable[[], Tensor]) -> Tensor:
+        """Return a cached value, computed when the first token is read."""
+        if number == len(self._parts):
+            self._keep(number, compute())
+        return self._parts[number]
+
+    def choose(self, rows: Tensor) -> None:
+        """Select rows of the batch in the given order; a row may be selected more than once."""
+        self._parts = [part[rows] for part in self._parts]
+
+    def _keep(self, number: int, part: Tensor) -> None:
+        if number == len(self._parts):
+            self._parts.append(part)
+        else:
+            self._parts[number] = part
 
 
-class Context:
-    """Carry masks and encoder outputs through a stack.
+class StackContext:
+    """Masks, encoder outputs and values shared by the layers of a stack in one forward pass.
 
-    `mask` is (batch, tokens), true where a token is real, or None when all are. `memory` holds the encoder's layer
-    outputs, last one last, and `memory_mask` tells which of its tokens are real. `grid` is the (side, class tokens) of
-    an image. With a `cache` the stack reads on: its input are the tokens behind those of the cache, and `mask` is that
-    of all of them.
+    `mask` is (batch, tokens), true for real tokens, or None if all are. `memory` holds the encoder's layer outputs, the
+    last layer last, and `memory_mask` marks its real tokens. `grid` is the (side, class tokens) of an image. With a
+    `cache` the input continues the cached tokens, and `mask` covers all of them.
     """
 
     def __init__(
@@ -38,36 +71,36 @@ class Context:
         self._shared: dict[Any, Tensor] = {}
 
     def once(self, key: Any, compute: Callable[[], Tensor]) -> Tensor:
-        """Return what `compute` gives, computing it for the first layer only."""
+        """Return a value that is computed for the first layer only."""
         if key not in self._shared:
             self._shared[key] = compute()
         return self._shared[key]
 
     @property
     def reads_on(self) -> bool:
-        """Tell whether tokens may have been read before."""
+        """Return whether tokens may have been read before."""
         return self._cache is not None
 
-    def whole(self) -> "Context":
-        """Give the context of all tokens at once, those that were read before among them."""
-        return Context(self.mask, causal=self.causal)
+    def whole(self) -> "StackContext":
+        """Return a context of all tokens at once, cached ones included."""
+        return StackContext(self.mask, causal=self.causal)
 
     def joined(self, new: Tensor, dimension: int, most: int | None = None) -> Tensor:
-        """Put what belongs to these tokens behind what was kept of those before; the last `most` of all are kept."""
+        """Append the values of these tokens to the cached ones; the last `most` of all are kept."""
         if self._cache is None:
             return new
         self._asked += 1
         return self._cache.extended(self._asked - 1, new, dimension, most)
 
     def of_memory(self, compute: Callable[[], Tensor]) -> Tensor:
-        """Return what `compute` makes of the encoder's outputs, which is the same for every token."""
+        """Return a value computed from the encoder's outputs, which is the same at every step."""
         if self._cache is None:
             return compute()
         self._asked += 1
         return self._cache.once(self._asked - 1, compute)
 
     def visible(self, tokens: int, device: torch.device) -> Tensor | None:
-        """Tell which keys the last `tokens` queries may see: (batch or 1, 1, queries or 1, keys), or None when all."""
+        """Return which keys the last `tokens` queries may see: (batch or 1, 1, queries or 1, keys); None means all."""
         if self.mask is None and not self.causal:
             return None
         if not self.past:
@@ -82,17 +115,16 @@ class Context:
         past = torch.ones(tokens, tokens, dtype=torch.bool, device=device).tril()[None, None]
         if keys is None:
             return past
-        # Padding before a sentence sees itself: a query that sees nothing is NaN, and spreads through the layers above.
-        itself = torch.eye(tokens, dtype=torch.bool, device=device)
-        return (keys & past) | itself
+        # Left padding sees itself: a query without any key would be NaN, and spread through the layers above.
+        return (keys & past) | torch.eye(tokens, dtype=torch.bool, device=device)
 
     def hidden(self, tokens: int, like: Tensor) -> Tensor | None:
-        """Give what keeps a query from what it may not see, to be added to its scores, or None when it sees all."""
+        """Return the additive attention mask (0 or minus infinity), or None if everything is visible."""
         visible = self.visible(tokens, like.device)
         return None if visible is None else self.once(("hidden", like.dtype), lambda: barred(visible, like))
 
     def real(self, x: Tensor) -> Tensor:
-        """Set the vectors of padding to zero, so that neighbours cannot see them; x is (batch, tokens, width)."""
+        """Zero the vectors of padding, so that neighbours cannot see them; x is (batch, tokens, width)."""
         mask = self.mask
         if mask is None:
             return x
@@ -112,5 +144,5 @@ class Context:
 
 
 def barred(visible: Tensor, like: Tensor) -> Tensor:
-    """Turn what is visible into what is to be added to scores: 0, and minus infinity for the rest."""
+    """Return the additive mask of visible keys: 0, and minus infinity for the rest."""
     return torch.zeros((), dtype=like.dtype, device=like.device).masked_fill(~visible, float("-inf"))

@@ -14,12 +14,11 @@ from formwright.arch.ops import (
     RelativeAttention,
     SeparableConvolution,
 )
-from formwright.nn.attention import join_heads, split_heads
-from formwright.nn.context import Context
-from formwright.nn.relative import PositionTerm, softmax
+from formwright.nn.attention import PositionTerm, join_heads, softmax, split_heads
+from formwright.nn.context import StackContext
 
 
-def pad_tokens(x: Tensor, kernel: int, context: Context) -> Tensor:
+def pad_tokens(x: Tensor, kernel: int, context: StackContext) -> Tensor:
     """Put zeros, or what was read before, around (batch, tokens, channels) so that a convolution keeps their number."""
     if context.reads_on:
         near = context.joined(x, 1, most=kernel - 1)
@@ -28,7 +27,7 @@ def pad_tokens(x: Tensor, kernel: int, context: Context) -> Tensor:
     return F.pad(x, (0, 0, before, kernel - 1 - before))
 
 
-def depthwise(x: Tensor, kernels: Tensor, context: Context) -> Tensor:
+def depthwise(x: Tensor, kernels: Tensor, context: StackContext) -> Tensor:
     """Convolve each channel of (batch, tokens, channels) with its own kernel from (channels, kernel)."""
     padded = pad_tokens(context.real(x), kernels.shape[-1], context)
     picture = padded[:, None].permute(0, 3, 1, 2)  # one pixel high: for channels that come last torch is faster so
@@ -55,7 +54,7 @@ class GatedUnit(nn.Module):
         self.value = nn.Linear(width, output)
         self.gate = nn.Linear(width, output)
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:
+    def forward(self, x: Tensor, context: StackContext) -> Tensor:
         return self.value(x) * self.gate(x).sigmoid()
 
 
@@ -69,7 +68,7 @@ class PlainConvolution(nn.Module):
         self.kernel = nn.Parameter(torch.empty(output, width, operation.kernel))
         self.bias = nn.Parameter(torch.empty(output))
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:
+    def forward(self, x: Tensor, context: StackContext) -> Tensor:
         if self.kernel.shape[-1] == 1:
             return F.linear(x, self.kernel[:, :, 0], self.bias)
         padded = pad_tokens(context.real(x), self.kernel.shape[-1], context)
@@ -86,7 +85,7 @@ class DepthwiseSeparable(nn.Module):
         self.kernel = nn.Parameter(torch.empty(width, kernel))
         self.pointwise = nn.Linear(width, output)
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:
+    def forward(self, x: Tensor, context: StackContext) -> Tensor:
         return self.pointwise(depthwise(x, self.kernel, context))
 
 
@@ -100,7 +99,7 @@ class StackedSeparable(nn.Module):
             DepthwiseSeparable(operation.kernel, widths[index], output) for index in range(operation.stacked)
         )
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:
+    def forward(self, x: Tensor, context: StackContext) -> Tensor:
         for index, part in enumerate(self.parts):
             x = part(x.relu() if index else x, context)
         return x
@@ -117,7 +116,7 @@ class Lightweight(nn.Module):
         self.gated = GatedUnit(GatedLinearUnit(), width, output) if operation.gated else None
         self.output = nn.Linear(output, output) if operation.gated else None
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:
+    def forward(self, x: Tensor, context: StackContext) -> Tensor:
         x = self.gated(x, context) if self.gated is not None else x
         kernels = self.kernel.softmax(-1).repeat_interleave(x.shape[-1] // self.kernel.shape[0], 0)
         x = depthwise(x, kernels, context)
@@ -141,12 +140,12 @@ class SpanDynamicConvolution(nn.Module):
             self.term = PositionTerm(shape)
         self.output = nn.Linear(inner, output)
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:
+    def forward(self, x: Tensor, context: StackContext) -> Tensor:
         if context.reads_on:  # the kernels of all tokens are one matrix, which is made anew
             return self._mixed(context.joined(x, 1), context.whole())[:, -x.shape[1] :]
         return self._mixed(x, context)
 
-    def _mixed(self, x: Tensor, context: Context) -> Tensor:
+    def _mixed(self, x: Tensor, context: StackContext) -> Tensor:
         query, value = self.query(x), split_heads(context.real(self.value(x)), self.heads)
         kernels = split_heads(self.generator(self.span(x, context) * query), self.heads)
         weights = self._spread(kernels, context)  # (batch, heads, queries, keys)
@@ -154,7 +153,7 @@ class SpanDynamicConvolution(nn.Module):
             weights = weights + self.term.weights(split_heads(query, self.heads), context)
         return self.output(join_heads(weights @ value))
 
-    def _spread(self, kernels: Tensor, context: Context) -> Tensor:
+    def _spread(self, kernels: Tensor, context: StackContext) -> Tensor:
         """Lay the kernel of each token, softmax-normalised, over the tokens that it weighs.
 
         As a matrix over tokens, for one product with it is faster than many with windows as narrow as a kernel.

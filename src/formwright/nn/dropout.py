@@ -1,4 +1,4 @@
-"""Dropout that is fast on processors, where drawing the random numbers is a tenth of a training step."""
+"""Dropout that is fast on a CPU, where drawing random numbers takes a tenth of a training step."""
 
 import torch
 from torch import Tensor

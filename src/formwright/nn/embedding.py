@@ -8,13 +8,13 @@ from torch.nn import functional as F
 
 from formwright.arch.layers import Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
 from formwright.core.errors import IllegalInput
-from formwright.nn.context import Context
+from formwright.nn.context import StackContext
 from formwright.nn.dropout import dropout
 from formwright.nn.settings import Settings
 
 
 def sinusoidal(positions: Tensor, width: int, dtype: torch.dtype) -> Tensor:
-    """Give the sine and cosine vectors of positions (batch, tokens): (batch, tokens, width)."""
+    """Return the sine and cosine vectors of positions (batch, tokens): (batch, tokens, width)."""
     half = (width + 1) // 2
     rates = torch.exp(torch.arange(half, device=positions.device) * (-math.log(10_000.0) / max(half - 1, 1)))
     angles = positions[..., None] * rates
@@ -29,7 +29,7 @@ class Positions(nn.Module):
         self.kind = kind
         self.table = nn.Parameter(torch.empty(length, width)) if kind == "learned" else None
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:
+    def forward(self, x: Tensor, context: StackContext) -> Tensor:
         if self.table is not None:
             if context.mask is None:
                 if (last := context.past + x.shape[1]) > len(self.table):
@@ -40,7 +40,7 @@ class Positions(nn.Module):
 
 
 class ScaledTable(nn.Embedding):
-    """Give vectors times the root of their width, as the Transformer does: beside waves of size 1 they would drown.
+    """Return vectors times the root of their width, as the Transformer does: beside waves of size 1 they would drown.
 
     The table itself, by which heads predict tokens, is not scaled.
     """
@@ -63,7 +63,7 @@ class Tokens(nn.Module):
         self.widen = nn.Linear(width, embedding.width) if embedding.factorised else None
         self.dropout = settings.dropout
 
-    def forward(self, ids: Tensor, context: Context, types: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Tensor, context: StackContext, types: Tensor | None = None) -> Tensor:
         x = self.tokens(ids)  # (batch, tokens, table width)
         if self.types is not None:
             x = x + (self.types.weight[0] if types is None else self.types(types))
@@ -85,7 +85,7 @@ class Patches(nn.Module):
         self.positions = Positions(embedding.positions, embedding.tokens, embedding.width)
         self.dropout = settings.dropout
 
-    def forward(self, image: Tensor, context: Context, types: Tensor | None = None) -> Tensor:
+    def forward(self, image: Tensor, context: StackContext, types: Tensor | None = None) -> Tensor:
         rows = image.unfold(2, self.patch, self.patch).unfold(3, self.patch, self.patch)
         x = self.pixels(rows.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2))  # (batch, patches, width)
         if self.class_token is not None:
@@ -103,7 +103,7 @@ class Frames(nn.Module):
         self.positions = Positions(embedding.positions, embedding.length, embedding.width)
         self.dropout = settings.dropout
 
-    def forward(self, frames: Tensor, context: Context, types: Tensor | None = None) -> Tensor:
+    def forward(self, frames: Tensor, context: StackContext, types: Tensor | None = None) -> Tensor:
         x = self.positions(self.features(self.norm(frames)), context)
         return dropout(x, self.dropout, self.training)
 

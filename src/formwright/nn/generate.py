@@ -1,4 +1,4 @@
-"""Let a model write: the best next token each time, or the best of several texts that grow side by side."""
+"""Text generation: greedy decoding and beam search."""
 
 import math
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from formwright.core.errors import IllegalInput
-from formwright.nn.cache import Cache
+from formwright.nn.context import Cache
 from formwright.nn.task_model import TaskModel
 
 
 @dataclass(frozen=True)
-class Writing:
-    """Say how a text is written: the tokens that begin, end and fill it up, its most tokens, and the texts in the race.
+class GenerationSettings:
+    """Settings of text generation: begin, end and padding tokens, maximum length, and number of beams.
 
     Texts are compared by the logarithm of their probability, divided by ((5 + tokens) / 6) ** `penalty`.
     """
@@ -26,7 +26,6 @@ class Writing:
     penalty: float = 0.6
 
     def __post_init__(self) -> None:
-        """Refuse what no text can be written with."""
         if self.length < 1 or self.beams < 1:
             raise IllegalInput(f"a text needs at least 1 token and 1 beam, not {self.length} and {self.beams}")
         if not 0 <= self.penalty < math.inf:
@@ -34,12 +33,12 @@ class Writing:
 
 
 class Reader:
-    """Read tokens one after the other, and score what may follow; a cache makes it faster and changes nothing else."""
+    """Read tokens step by step, and score the next token; a cache makes it faster with the same result."""
 
     def __init__(
         self, model: TaskModel, inputs: Tensor | None = None, mask: Tensor | None = None, *, cached: bool = True
     ) -> None:
-        """Begin to write a translation of `inputs`; without them, a text whose first tokens have the `mask`."""
+        """Start a translation of `inputs`; without them, a text whose first tokens have the `mask`."""
         self._model = model
         self._memory: tuple[Tensor, ...] = () if inputs is None else model.transformer.encode(inputs, mask)
         self._memory_mask: Tensor | None = None if inputs is None else mask
@@ -53,16 +52,12 @@ class Reader:
             self._mask = torch.cat((self._mask, torch.ones_like(new, dtype=self._mask.dtype)), 1)
         self._tokens = new if self._tokens is None else torch.cat((self._tokens, new), 1)
         layers = self._model.transformer.decode(
-            self._tokens if self._cache is None else new,
-            self._mask,
-            self._memory,
-            self._memory_mask,
-            cache=self._cache,
+            self._tokens if self._cache is None else new, self._mask, self._memory, self._memory_mask, cache=self._cache
         )
         return self._model.head(layers[-1][:, -1], self._model.token_table).float()
 
     def choose(self, rows: Tensor) -> None:
-        """Go on with some of the texts, in the order given; one may be chosen more than once."""
+        """Select some of the texts in the given order; one may be selected more than once."""
         assert self._tokens is not None
         self._tokens = self._tokens[rows]
         self._memory = tuple(layer[rows] for layer in self._memory)
@@ -73,13 +68,13 @@ class Reader:
 
 
 @torch.inference_mode()
-def write(
-    model: TaskModel, inputs: Tensor, mask: Tensor | None, writing: Writing, *, cached: bool = True
+def generate(
+    model: TaskModel, inputs: Tensor, mask: Tensor | None, writing: GenerationSettings, *, cached: bool = True
 ) -> list[list[int]]:
-    """Translate sentences (batch, tokens), or go on with texts where the model is a decoder alone.
+    """Translate sentences (batch, tokens), or continue texts if the model is a decoder alone.
 
-    `mask` is nonzero for real tokens; texts that are gone on with are padded on the left. Tokens are returned without
-    those that begin and end a text, and without those that were given.
+    `mask` is nonzero for real tokens; prompts are padded on the left. Returned tokens exclude begin and end tokens and
+    the prompt.
     """
     if model.spec.task not in ("seq2seq-lm", "causal-lm"):
         raise IllegalInput(f"a model for {model.spec.task} writes no text; seq2seq-lm and causal-lm do")
@@ -88,13 +83,13 @@ def write(
         reader, first = Reader(model, inputs, mask, cached=cached), torch.full_like(inputs[:, :1], writing.begin)
     else:
         if mask is not None and not mask[:, -1].all():
-            raise IllegalInput("texts that are gone on with must be padded on the left, not on the right")
+            raise IllegalInput("prompts must be padded on the left, not on the right")
         reader, first = Reader(model, mask=mask, cached=cached), inputs
     found = _greedy(reader, first, writing) if writing.beams == 1 else beam_search(reader, first, writing)
-    return [_cut(row, writing.end) for row in found.tolist()]
+    return [row[: row.index(writing.end)] if writing.end in row else row for row in found.tolist()]
 
 
-def _greedy(reader: Reader, first: Tensor, writing: Writing) -> Tensor:
+def _greedy(reader: Reader, first: Tensor, writing: GenerationSettings) -> Tensor:
     scores, ended, found = reader.read(first), torch.zeros_like(first[:, 0], dtype=torch.bool), []
     for left in reversed(range(writing.length)):
         best = scores.argmax(-1).masked_fill(ended, writing.pad)
@@ -106,11 +101,11 @@ def _greedy(reader: Reader, first: Tensor, writing: Writing) -> Tensor:
     return torch.stack(found, 1)
 
 
-def beam_search(reader: Reader, first: Tensor, writing: Writing) -> Tensor:
+def beam_search(reader: Reader, first: Tensor, writing: GenerationSettings) -> Tensor:
     """Return the best of `beams` texts for each row of first tokens: (batch, tokens), filled up behind its end.
 
-    A text that has ended keeps its place among the others until better ones drive it out, so one beam writes the best
-    next token each time, and as many beams as there are texts find the best of all.
+    A finished text keeps its beam until better ones replace it, so one beam is greedy decoding, and as many beams as
+    there are texts find the best of all.
     """
     batch, beams = len(first), writing.beams
     follows = reader.read(first).log_softmax(-1)
@@ -130,14 +125,14 @@ def beam_search(reader: Reader, first: Tensor, writing: Writing) -> Tensor:
 class _Race:
     """Texts that grow side by side, best first: tokens (batch, beams, tokens), log-probabilities, lengths, ends."""
 
-    writing: Writing
+    writing: GenerationSettings
     texts: Tensor
     totals: Tensor  # (batch, beams)
     lengths: Tensor
     ended: Tensor
 
     @classmethod
-    def started(cls, batch: int, writing: Writing, device: torch.device) -> "_Race":
+    def started(cls, batch: int, writing: GenerationSettings, device: torch.device) -> "_Race":
         shape = (batch, writing.beams)
         totals = torch.full(shape, -math.inf, device=device)
         totals[:, 0] = 0.0  # all others are the same empty text
@@ -164,7 +159,3 @@ class _Race:
         self.texts = torch.cat((before, token[:, :, None]), -1)
         self.ended = ended | (token == self.writing.end)
         return (parent + beams * torch.arange(batch, device=parent.device)[:, None]).flatten()
-
-
-def _cut(tokens: list[int], end: int) -> list[int]:
-    return tokens[: tokens.index(end)] if end in tokens else tokens

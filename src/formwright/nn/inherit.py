@@ -4,7 +4,8 @@ Nothing is copied. Widths and heads are leading slices, convolution kernels and 
 centre, fewer layers are the first ones. Which tensors are cut around a centre, each module says itself in `CENTRED`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -13,7 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Branch, Cell, Embedding, Layer, PatchEmbedding, TokenEmbedding
+from formwright.arch.distance import biased_overlap
+from formwright.arch.layers import Block, Cell, Embedding, Layer, PatchEmbedding, TokenEmbedding
 from formwright.arch.ops import (
     Attention,
     CrossAttention,
@@ -23,15 +25,47 @@ from formwright.arch.ops import (
     OpGraph,
     Transform,
 )
-from formwright.arch.overlap import biased_overlap
 from formwright.core.errors import IllegalInput
 from formwright.core.remember import remember
 from formwright.nn.build import Spread, initialise, skeleton
-from formwright.nn.heads import HeadSpec
 from formwright.nn.settings import Settings
-from formwright.nn.slots import Slots
-from formwright.nn.task_model import TaskModel
+from formwright.nn.task_model import HeadSpec, TaskModel
 from formwright.nn.transformer import Transformer
+
+
+class Slots:
+    """Run a model with other tensors in place of its weights; gradients reach these tensors.
+
+    The locations of the weights are found once, so that a swap costs a few microseconds; `torch.func.functional_call`
+    searches them in every call, a tenth of the time of small models at batch 1.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._places = {
+            f"{path}.{name}".lstrip("."): (module._parameters, name)
+            for path, module in model.named_modules()
+            for name, parameter in module._parameters.items()
+            if parameter is not None
+        }
+
+    @contextmanager
+    def lent(self, weights: Mapping[str, Tensor]) -> Iterator[None]:
+        """Replace the weights with these names within the block; the others stay."""
+        unknown = [name for name in weights if name not in self._places]
+        if unknown:
+            raise IllegalInput(f"the model has no weight called {unknown[0]!r} ({len(unknown)} such names)")
+        own = {}
+        try:
+            for name, tensor in weights.items():
+                held, leaf = self._places[name]
+                own[name] = held[leaf]
+                held[leaf] = tensor  # torch looks weights up here, parameters or not
+            yield
+        finally:
+            for name, parameter in own.items():
+                held, leaf = self._places[name]
+                held[leaf] = parameter
+
 
 Rule = Literal["slice", "identical"]
 _Cut = tuple[slice, ...]
@@ -177,7 +211,7 @@ def _stack_named(card: Card, name: str) -> Any:
 
 
 def _embeddings_agree(source: Embedding, target: Embedding, name: str) -> bool:
-    """Tell whether a tensor means the same in two embeddings."""
+    """Return whether a tensor means the same in two embeddings."""
     if isinstance(source, TokenEmbedding) and isinstance(target, TokenEmbedding):
         return source.vocabulary == target.vocabulary
     if isinstance(source, PatchEmbedding) and isinstance(target, PatchEmbedding):
@@ -191,7 +225,7 @@ def _layout(embedding: PatchEmbedding) -> tuple[int, int]:
 
 
 def _layers_agree(source: Layer, target: Layer, name: str) -> bool:
-    """Tell whether a tensor means the same in two layers: same kind of layer, norms, operations and activations."""
+    """Return whether a tensor means the same in two layers: same kind of layer, norms, operations and activations."""
     if isinstance(source, Block) and isinstance(target, Block):
         if source.norm != target.norm:
             return False
@@ -211,12 +245,11 @@ def _junctions_agree(source: Cell, target: Cell, index: int) -> bool:
     ours, theirs = source.junctions[index].branches, target.junctions[index].branches
     if len(ours) != len(theirs):
         return False
-    return all(_branches_agree(own, other) for own, other in zip(ours, theirs, strict=True))
-
-
-def _branches_agree(source: Branch, target: Branch) -> bool:
-    same = (source.input, source.norm, source.activation) == (target.input, target.norm, target.activation)
-    return same and _operations_agree(source.operation, target.operation, source.width, target.width)
+    return all(
+        (own.input, own.norm, own.activation) == (other.input, other.norm, other.activation)
+        and _operations_agree(own.operation, other.operation, own.width, other.width)
+        for own, other in zip(ours, theirs, strict=True)
+    )
 
 
 def _operations_agree(source: Operation | None, target: Operation | None, width: int, smaller: int) -> bool:

@@ -1,4 +1,4 @@
-"""Blocks and cells: how the modules of operations stand together."""
+"""From operations and layers of a card to the modules that run them."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -8,11 +8,59 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from formwright.arch.layers import Block, Cell, Junction, Layer
-from formwright.arch.ops import Identity
-from formwright.nn.context import Context
+from formwright.arch.ops import (
+    Attention,
+    Convolution,
+    CrossAttention,
+    DynamicConvolution,
+    GatedLinearUnit,
+    Identity,
+    LightweightConvolution,
+    Operation,
+    OpGraph,
+    SeparableConvolution,
+    Transform,
+)
+from formwright.nn.attention import EncoderAttention, SelfAttention
+from formwright.nn.context import StackContext
+from formwright.nn.convolution import GatedUnit, Lightweight, PlainConvolution, SpanDynamicConvolution, StackedSeparable
 from formwright.nn.dropout import dropout
-from formwright.nn.mixers import mixer
+from formwright.nn.opgraph import OpGraphAttention
 from formwright.nn.settings import Settings
+from formwright.nn.transform import TransformMixer
+
+
+class PassOn(nn.Module):
+    """Return the input unchanged."""
+
+    def forward(self, x: Tensor, context: StackContext) -> Tensor:
+        return x
+
+
+def mixer(operation: Operation, width: int, output: int, memory: int, settings: Settings) -> nn.Module:
+    """Build the module of an operation from `width` to `output`; `memory` is the encoder's width."""
+    match operation:
+        case Attention():
+            return SelfAttention(operation, width, output, settings)
+        case CrossAttention():
+            return EncoderAttention(operation, width, output, memory, settings)
+        case Transform():
+            return TransformMixer(operation, width, output)
+        case DynamicConvolution():
+            return SpanDynamicConvolution(operation, width, output)
+        case SeparableConvolution():
+            return StackedSeparable(operation, width, output)
+        case LightweightConvolution():
+            return Lightweight(operation, width, output)
+        case Convolution():
+            return PlainConvolution(operation, width, output)
+        case GatedLinearUnit():
+            return GatedUnit(operation, width, output)
+        case OpGraph():
+            return OpGraphAttention(operation, width, output, eager=settings.eager)
+        case Identity():
+            return PassOn()
+
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
@@ -32,7 +80,7 @@ class FeedForward(nn.Module):
         self.maps = nn.ModuleList(nn.Linear(below, above) for below, above in pairwise(widths))
         self.activation = ACTIVATIONS[activation]
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:
+    def forward(self, x: Tensor, context: StackContext) -> Tensor:
         *hidden, last = self.maps
         for linear in hidden:
             x = self.activation(linear(x))
@@ -59,7 +107,7 @@ class BlockLayer(nn.Module):
             self.feed_forward_norm = nn.LayerNorm(block.width, settings.norm_epsilon)
         self.dropout = settings.dropout
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:
+    def forward(self, x: Tensor, context: StackContext) -> Tensor:
         if self.mixer is not None:
             x = self._added(x, self.mixer, self.mixer_norm, context)
         if self.cross is not None:
@@ -68,7 +116,7 @@ class BlockLayer(nn.Module):
             x = self._added(x, self.feed_forward, self.feed_forward_norm, context)
         return x
 
-    def _added(self, x: Tensor, part: nn.Module, norm: nn.Module, context: Context) -> Tensor:
+    def _added(self, x: Tensor, part: nn.Module, norm: nn.Module, context: StackContext) -> Tensor:
         if self.before:
             return x + dropout(part(norm(x), context), self.dropout, self.training)
         return norm(x + dropout(part(x, context), self.dropout, self.training))
@@ -89,7 +137,7 @@ class JunctionLayer(nn.Module):
         )
         self.dropout = settings.dropout
 
-    def forward(self, states: list[Tensor], context: Context) -> Tensor:
+    def forward(self, states: list[Tensor], context: StackContext) -> Tensor:
         normed = {state: norm(states[int(state)]) for state, norm in self.norms.items()}
         results = []
         for branch, operation in zip(self.junction.branches, self.operations, strict=True):
@@ -117,7 +165,7 @@ class CellLayer(nn.Module):
             JunctionLayer(junction, cell.state_widths, memory, settings) for junction in cell.junctions
         )
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:
+    def forward(self, x: Tensor, context: StackContext) -> Tensor:
         states = [x]
         for junction in self.junctions:
             states.append(junction(states, context))

@@ -15,10 +15,10 @@ from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.nn.deploy import Kind, Runtime, export, open_file
 from formwright.nn.deploy.interface import Inputs, NamedModel, card_of, random_inputs
-from formwright.nn.hf.own import load_folder
+from formwright.nn.hf.imported import load_folder
 from formwright.nn.memory import peak_memory_of_file, peak_memory_of_model
 from formwright.nn.task_model import TaskModel
-from formwright.nn.timing import Clock, Run, Timing, timed_in_turns
+from formwright.nn.timing import Run, Timing, TimingClock, timed_in_turns
 from formwright.nn.transformer import Transformer
 
 _KINDS: dict[str, Kind] = {"onnxruntime": "onnx", "openvino": "openvino"}
@@ -30,8 +30,8 @@ MOST_TOKENS = 1 << 24  # far beyond what fits into memory as activations
 
 
 @dataclass(frozen=True)
-class Trial:
-    """Say what to measure: sentences in a batch, tokens in a sentence, how often, and on which device of torch."""
+class TimingSettings:
+    """What to measure: batch size, tokens per sentence, threads, runs, and the device of torch."""
 
     batch: int = 1
     length: int = 128
@@ -41,7 +41,6 @@ class Trial:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        """Refuse a trial that measures nothing, or that no machine could run."""
         if self.threads < 1 or self.runs < 2 or self.warmup < 0:
             raise IllegalInput(
                 f"a measurement takes at least 1 thread, 2 runs and 0 warm-up runs, not {self.threads}, {self.runs} "
@@ -58,10 +57,9 @@ class Trial:
 class Latency:
     """Milliseconds of one forward pass: of the quietest of several windows, and the middle 90 % of all runs.
 
-    `median_ms` is what the model takes when the machine has nothing else to do, as far as that could be seen; `busy`
-    says whether it had. `spread` and `waited` are those of `Timing`. `peak_memory_mb` (10^6 bytes) is what weights and
-    activations took at most in a fresh process, libraries aside; None where it was not asked for, the model does not
-    run on the processor, or the system does not tell.
+    `median_ms` estimates the latency on an idle machine; `busy` says whether the machine had other work. `spread` and
+    `waited` are those of `Timing`. `peak_memory_mb` (10^6 bytes) is the peak memory of weights and activations in a new
+    process, without libraries; None if not requested, not on the CPU, or not reported by the system.
     """
 
     median_ms: float
@@ -97,13 +95,13 @@ Measurable = TaskModel | Transformer | ExportedFile | ModelFolder
 
 
 def measure(
-    model: TaskModel | Transformer, trial: Trial | None = None, runtime: Runtime = "torch", memory: bool = True
+    model: TaskModel | Transformer, trial: TimingSettings | None = None, runtime: Runtime = "torch", memory: bool = True
 ) -> Latency:
     """Measure a model on random sentences without padding; other runtimes than torch run an export of it.
 
     `memory` also measures the peak memory, which takes a few seconds more.
     """
-    trial = trial or Trial()
+    trial = trial or TimingSettings()
     if runtime != "torch":
         inputs_of(card_of(model), trial)  # refuses what the design cannot read before it is exported
         with tempfile.TemporaryDirectory() as folder:
@@ -112,44 +110,35 @@ def measure(
     return measure_in_turns([model], trial, memory)[0]
 
 
-def measure_file(path: Path, card: Card, trial: Trial, memory: bool = True) -> Latency:
+def measure_file(path: Path, card: Card, trial: TimingSettings, memory: bool = True) -> Latency:
     """Measure an exported file of a design, in the runtime that it was written for."""
     return measure_in_turns([ExportedFile(path, card)], trial, memory)[0]
 
 
 def measure_in_turns(
-    models: Sequence[Measurable], trial: Trial, memory: bool = False, clock: Clock | None = None
+    models: Sequence[Measurable], trial: TimingSettings, memory: bool = False, clock: TimingClock | None = None
 ) -> list[Latency]:
     """Measure models that are to be compared: in turns, so that a busy time falls on all of them alike."""
     on_cpu = trial.device == "cpu"
-    clock = clock or (Clock.of(trial.threads) if on_cpu else Clock())
+    clock = clock or (TimingClock.of(trial.threads) if on_cpu else TimingClock())
     timings = timed_in_turns([partial(_runnable, model, trial) for model in models], trial.runs, trial.warmup, clock)
     peaks = [_peak(model, trial) if memory and on_cpu else None for model in models]
     return [_latency(*each, trial) for each in zip(models, timings, peaks, strict=True)]
 
 
-def _latency(model: Measurable, timing: Timing, peak: float | None, trial: Trial) -> Latency:
+def _latency(model: Measurable, timing: Timing, peak: float | None, trial: TimingSettings) -> Latency:
     runtime: Runtime = _RUNTIMES[model.path.suffix] if isinstance(model, ExportedFile) else "torch"
-    measured = (timing.spread, timing.waited, timing.busy, timing.runs)
-    return Latency(
-        timing.median_ms,
-        timing.low_ms,
-        timing.high_ms,
-        *measured,
-        trial.threads,
-        runtime,
-        trial.device,
-        cpu_name(),
-        peak,
-    )
+    times = (timing.median_ms, timing.low_ms, timing.high_ms, timing.spread)
+    measured = (timing.waited, timing.busy, timing.runs, trial.threads)
+    return Latency(*times, *measured, runtime, trial.device, cpu_name(), peak)
 
 
-def inputs_of(card: Card, trial: Trial) -> Inputs:
+def inputs_of(card: Card, trial: TimingSettings) -> Inputs:
     """Draw the sentences that a trial measures a design on."""
     return random_inputs(card, trial.batch, trial.length, torch.Generator().manual_seed(0))
 
 
-def _peak(model: Measurable, trial: Trial) -> float | None:
+def _peak(model: Measurable, trial: TimingSettings) -> float | None:
     if isinstance(model, ExportedFile):
         return peak_memory_of_file(model.path, inputs_of(model.card, trial), trial.threads)
     model = load_folder(model.path) if isinstance(model, ModelFolder) else model
@@ -157,8 +146,8 @@ def _peak(model: Measurable, trial: Trial) -> float | None:
 
 
 @contextmanager
-def _runnable(model: Measurable, trial: Trial) -> Iterator[Run]:
-    """Give what runs a model once, on the trial's threads; leave the model and torch as they were."""
+def _runnable(model: Measurable, trial: TimingSettings) -> Iterator[Run]:
+    """Return what runs a model once, on the trial's threads; leave the model and torch as they were."""
     if isinstance(model, ExportedFile):
         inputs = inputs_of(model.card, trial)
         run = open_file(model.path, trial.threads)
@@ -181,7 +170,7 @@ def _runnable(model: Measurable, trial: Trial) -> Iterator[Run]:
 
 
 def _finished(result: Any, device: torch.device) -> Any:
-    """Wait until a device has computed what it was told to."""
+    """Wait until a device has finished."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":

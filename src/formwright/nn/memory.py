@@ -22,9 +22,8 @@ from formwright.arch.card import Card
 from formwright.nn.build import build, skeleton
 from formwright.nn.deploy.interface import Inputs, NamedModel
 from formwright.nn.deploy.runtimes import Arrays, load_library, open_file
-from formwright.nn.heads import HeadSpec
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import TaskModel
+from formwright.nn.task_model import HeadSpec, TaskModel
 from formwright.nn.transformer import Transformer
 
 _STATUS = Path("/proc/self/status")
@@ -34,18 +33,14 @@ _SOURCE = Path(formwright.__file__).parents[1]
 
 
 def peak_memory_of_model(model: TaskModel | Transformer, inputs: Inputs, threads: int) -> float | None:
-    """Give the megabytes that building and running a model takes; None where the system does not tell."""
+    """Return the megabytes that building and running a model takes; None where the system does not tell."""
     transformer, head = (model.transformer, model.spec) if isinstance(model, TaskModel) else (model, None)
-    job = {
-        "card": transformer.card.to_json(),
-        "settings": asdict(transformer.settings),
-        "head": asdict(head) if head is not None else None,
-    }
-    return _in_fresh_process(job, inputs, threads)
+    job = {"card": transformer.card.to_json(), "settings": asdict(transformer.settings)}
+    return _in_fresh_process(job | {"head": asdict(head) if head is not None else None}, inputs, threads)
 
 
 def peak_memory_of_file(path: Path, inputs: Inputs, threads: int) -> float | None:
-    """Give the megabytes that loading and running an exported file takes; None where the system does not tell."""
+    """Return the megabytes that loading and running an exported file takes; None where the system does not tell."""
     return _in_fresh_process({"file": str(path)}, inputs, threads)
 
 
@@ -89,11 +84,7 @@ def _megabytes(field: str) -> float:
 
 def _file_work(path: Path, threads: int) -> Callable[[Arrays], Any]:
     load_library(path)
-
-    def work(inputs: Arrays) -> None:
-        open_file(path, threads)(inputs)
-
-    return work
+    return lambda inputs: open_file(path, threads)(inputs)  # noqa: PLW0108  opening the file counts too
 
 
 def _model_work(job: dict[str, Any]) -> Callable[[Arrays], Any]:

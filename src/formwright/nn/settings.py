@@ -1,4 +1,4 @@
-"""What a model needs to know beside its card."""
+"""Settings of a model that are not part of its card."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Pooling = Literal["first", "mean"]
 
 @dataclass(frozen=True)
 class Settings:
-    """Hold what is no part of the design.
+    """Settings that are not part of the design.
 
     `pooling` says how a sentence becomes one vector where the card has no pooler. `eager` runs attention step by step
     instead of through the fused kernel, for counting operations and for inspection.
@@ -25,7 +25,6 @@ class Settings:
     eager: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what would fail, or give nonsense, only when the model runs."""
         if not 0 <= self.dropout <= 1:
             raise IllegalInput(f"dropout is {self.dropout}; it must be from 0 to 1")
         if not 0 <= self.norm_epsilon < math.inf:

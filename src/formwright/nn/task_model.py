@@ -1,13 +1,137 @@
 """A transformer with a task head, in plain torch: what is trained, evaluated and exported."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from formwright.arch.card import Card
-from formwright.nn.heads import HeadSpec, MaskedHead, NextTokenHead, head_module
+from formwright.arch.layers import TokenEmbedding
+from formwright.core.errors import IllegalInput
+from formwright.nn.layers import ACTIVATIONS
 from formwright.nn.settings import Settings
-from formwright.nn.transformer import Output, Transformer
+from formwright.nn.transformer import Output, Transformer, first_tokens
+
+Task = Literal[
+    "sequence-classification", "token-classification", "span-extraction", "masked-lm", "causal-lm", "seq2seq-lm"
+]
+
+
+@dataclass(frozen=True)
+class HeadSpec:
+    """The task of a head and its number of labels; one label of a sequence is a regression.
+
+    With `multi_label` a sequence may have several of its labels, or none: those whose sigmoid is above 0.5.
+    """
+
+    task: Task
+    labels: int = 2
+    multi_label: bool = False
+
+
+class SequenceHead(nn.Module):
+    """Classify or score a whole sentence, a pair of them, or an image, from its pooled vector."""
+
+    def __init__(self, card: Card, spec: HeadSpec, settings: Settings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.output = nn.Linear(card.output_width, spec.labels)
+
+    def forward(self, output: Output, mask: Tensor | None) -> Tensor:
+        """Return (batch, labels)."""
+        pooled = output.pooled if output.pooled is not None else self._pool(output.hidden, mask)
+        return self.output(F.dropout(pooled, self.settings.dropout, self.training))
+
+    def _pool(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
+        if self.settings.pooling == "first":
+            return first_tokens(hidden, mask)
+        if mask is None:
+            return hidden.mean(1)
+        weights = mask[:, :, None].to(hidden.dtype)
+        return (hidden * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+class TokenHead(nn.Module):
+    """Label every token; with two labels read as scores of start and end it extracts spans."""
+
+    def __init__(self, card: Card, spec: HeadSpec, settings: Settings) -> None:
+        super().__init__()
+        self.dropout = settings.dropout
+        self.output = nn.Linear(card.output_width, 2 if spec.task == "span-extraction" else spec.labels)
+
+    def forward(self, output: Output, mask: Tensor | None) -> Tensor:
+        """Return (batch, tokens, labels)."""
+        return self.output(F.dropout(output.hidden, self.dropout, self.training))
+
+
+class MaskedHead(nn.Module):
+    """Predict tokens with the token table: BERT's dense layer, norm, tied output and a bias for each token."""
+
+    def __init__(self, card: Card, _: HeadSpec, settings: Settings) -> None:
+        super().__init__()
+        table = _table(card)
+        self.dense = nn.Linear(card.output_width, table.table_width)
+        self.norm = nn.LayerNorm(table.table_width, settings.norm_epsilon)
+        self.bias = nn.Parameter(torch.empty(table.vocabulary))
+
+    def forward(self, hidden: Tensor, table: Tensor) -> Tensor:
+        """Return scores over the vocabulary for vectors (..., width)."""
+        return F.linear(self.norm(ACTIVATIONS["gelu"](self.dense(hidden))), table, self.bias)
+
+
+class NextTokenHead(nn.Module):
+    """Predict the next token with the token table, through a linear map where the widths differ."""
+
+    def __init__(self, card: Card, _: HeadSpec, settings: Settings) -> None:
+        super().__init__()
+        table = _table(card)
+        self.narrow = None
+        if card.output_width != table.table_width:
+            self.narrow = nn.Linear(card.output_width, table.table_width, bias=False)
+
+    def forward(self, hidden: Tensor, table: Tensor) -> Tensor:
+        """Return scores over the vocabulary for vectors (..., width)."""
+        return F.linear(hidden if self.narrow is None else self.narrow(hidden), table)
+
+
+def _table(card: Card) -> TokenEmbedding:
+    table = card.stacks[-1].embedding
+    if not isinstance(table, TokenEmbedding):
+        raise IllegalInput(f"a language-model head needs token tables; this {card.family} design embeds {table.TYPE}")
+    return table
+
+
+_FAMILIES: dict[str, tuple[str, ...]] = {
+    "sequence-classification": ("encoder", "vision"),
+    "token-classification": ("encoder",),
+    "span-extraction": ("encoder",),
+    "masked-lm": ("encoder",),
+    "causal-lm": ("decoder",),
+    "seq2seq-lm": ("encoder-decoder",),
+}
+
+
+def refuse_head(card: Card, spec: HeadSpec) -> None:
+    """Raise if the design cannot have this head."""
+    if card.family not in _FAMILIES[spec.task]:
+        fits = " or ".join(_FAMILIES[spec.task])
+        raise IllegalInput(f"{spec.task} needs a design of family {fits}; this card is of family {card.family}")
+    if spec.labels < 1:
+        raise IllegalInput(f"a head needs at least one label, not {spec.labels}")
+
+
+def head_module(card: Card, spec: HeadSpec, settings: Settings) -> nn.Module:
+    """Build the head of a task; raise if the design cannot have it."""
+    refuse_head(card, spec)
+    kinds = {
+        "sequence-classification": SequenceHead,
+        "masked-lm": MaskedHead,
+        "causal-lm": NextTokenHead,
+        "seq2seq-lm": NextTokenHead,
+    }
+    return kinds.get(spec.task, TokenHead)(card, spec, settings)
 
 
 class TaskModel(nn.Module):
@@ -38,7 +162,7 @@ class TaskModel(nn.Module):
         return self.answer(output, mask, positions)
 
     def answer(self, output: Output, mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
-        """Apply the head to what the transformer gave."""
+        """Apply the head to the transformer's output."""
         if not isinstance(self.head, MaskedHead | NextTokenHead):
             return self.head(output, mask)
         hidden = output.hidden if positions is None else output.hidden[positions.bool()]
@@ -46,6 +170,6 @@ class TaskModel(nn.Module):
 
     @property
     def token_table(self) -> Tensor:
-        """Give the token table that language-model heads share: (vocabulary, table width)."""
+        """Return the token table that language-model heads share: (vocabulary, table width)."""
         stack: Any = self.transformer.decoder if self.transformer.decoder is not None else self.transformer.encoder
         return stack.embedding.tokens.weight

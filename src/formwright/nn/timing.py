@@ -1,4 +1,4 @@
-"""Time functions so that the result holds while the machine is also busy with something else.
+"""Time functions robustly on a machine that may be busy with other work.
 
 Other work makes a run slower and never faster. So several functions are timed in turns, in short windows spread over
 time, and the quietest window of each counts. A run on one thread that was interrupted took more time than the processor
@@ -25,7 +25,7 @@ Run = Callable[[], Any]
 
 
 @dataclass(frozen=True)
-class Clock:
+class TimingClock:
     """Seconds that pass, seconds that the processor works for this process (None: unknown), and how to wait."""
 
     passed: Callable[[], float] = time.perf_counter
@@ -33,8 +33,8 @@ class Clock:
     pause: Callable[[float], None] = time.sleep
 
     @classmethod
-    def of(cls, threads: int) -> "Clock":
-        """Give the clock of this machine; with several threads, processor time and time that passes differ anyway."""
+    def of(cls, threads: int) -> "TimingClock":
+        """Return the clock of this machine; with several threads, processor time and time that passes differ anyway."""
         fine = time.get_clock_info("process_time").resolution < _COARSE
         return cls(worked=time.process_time if threads == 1 and fine else None)
 
@@ -56,7 +56,7 @@ class Timing:
 
     @property
     def busy(self) -> bool:
-        """Tell whether the machine had other work meanwhile."""
+        """Return whether the machine had other work meanwhile."""
         if self.spread > _SPREAD:
             return True
         return overloaded() if self.waited is None else self.waited > _WAITED
@@ -71,15 +71,18 @@ class _Window:
 
     @property
     def median(self) -> float:
-        """Give the median run, without the time that was spent waiting for the processor."""
+        """Return the median run, without the time that was spent waiting for the processor."""
         return float(np.median(np.minimum(self.passed, self.worked)))
 
 
 def timed_in_turns(
-    runs: Sequence[Callable[[], AbstractContextManager[Run]]], number: int, warmup: int, clock: Clock | None = None
+    runs: Sequence[Callable[[], AbstractContextManager[Run]]],
+    number: int,
+    warmup: int,
+    clock: TimingClock | None = None,
 ) -> list[Timing]:
-    """Time each function about `number` times, in turns; what opens it, to be there for a window, is not timed."""
-    clock = clock or Clock.of(1)
+    """Time each function about `number` times, in turns; opening its context for a window is not timed."""
+    clock = clock or TimingClock.of(1)
     rounds = math.ceil(number / WINDOW)
     each = math.ceil(number / rounds)
     windows: list[list[_Window]] = [[] for _ in runs]
@@ -93,14 +96,14 @@ def timed_in_turns(
 
 
 def overloaded() -> bool:
-    """Tell whether more processes want to compute than there are processors; False where the system does not say."""
+    """Return whether more processes want to compute than there are processors; False where the system does not say."""
     try:
         return os.getloadavg()[0] > (os.cpu_count() or 1)
     except (AttributeError, OSError):
         return False
 
 
-def _window(run: Run, number: int, clock: Clock) -> _Window:
+def _window(run: Run, number: int, clock: TimingClock) -> _Window:
     """Time some runs in a row; the garbage collector waits meanwhile."""
     clock.pause(_PAUSE)
     passed, worked = [], []
@@ -115,7 +118,7 @@ def _window(run: Run, number: int, clock: Clock) -> _Window:
     return _Window(tuple(passed), tuple(worked))
 
 
-def _summary(windows: Sequence[_Window], clock: Clock) -> Timing:
+def _summary(windows: Sequence[_Window], clock: TimingClock) -> Timing:
     medians = [window.median for window in windows]
     passed = np.array([time for window in windows for time in window.passed])
     low, high = (float(value) for value in np.quantile(passed, (0.05, 0.95)))

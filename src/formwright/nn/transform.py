@@ -13,25 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from formwright.arch.ops import Transform
-from formwright.nn.attention import join_heads, split_heads
-from formwright.nn.context import Context
-from formwright.nn.relative import PositionTerm
-
-
-def _fourier(index: Tensor, other: Tensor, length: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    turns = (index * other) % length  # whole turns removed before rounding
-    angle = turns.to(torch.float64) * (2 * math.pi) / length
-    return angle.cos().to(dtype), angle.sin().to(dtype)
-
-
-def _cosine(index: Tensor, other: Tensor, length: Tensor, dtype: torch.dtype) -> Tensor:
-    turns = (index * (2 * other + 1)) % (4 * length)
-    return 2 * (turns.to(torch.float64) * math.pi / (2 * length)).cos().to(dtype)
+from formwright.nn.attention import PositionTerm, join_heads, split_heads
+from formwright.nn.context import StackContext
 
 
 @lru_cache(maxsize=64)
 def _features(kind: str, width: int) -> NDArray[np.float64]:
-    """Give the matrix that transforms features: (width, width), or the cosine and sine parts side by side.
+    """Return the matrix that transforms features: (width, width), or the cosine and sine parts side by side.
 
     An array, because a cached tensor would keep the mode (inference, tracing) of whoever asked for it first.
     """
@@ -59,14 +47,14 @@ class TransformMixer(nn.Module):
             self.term = PositionTerm(relative)
             self.output = nn.Linear(width, output)
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:
+    def forward(self, x: Tensor, context: StackContext) -> Tensor:
         mixed = self._transform(context.real(x), context)
         if not self.heads:
             return mixed
         query, value = split_heads(self.query(x), self.heads), split_heads(self.value(x), self.heads)
         return self.output(mixed + join_heads(self.term(query, value, context)))
 
-    def _transform(self, x: Tensor, context: Context) -> Tensor:
+    def _transform(self, x: Tensor, context: StackContext) -> Tensor:
         features = x @ torch.as_tensor(_features(self.kind, x.shape[-1]), dtype=x.dtype, device=x.device)
         tokens = context.once((self.kind, x.dtype), lambda: self._tokens(x, context))
         if self.kind == "dct":
@@ -75,10 +63,13 @@ class TransformMixer(nn.Module):
         cosine, sine = tokens.unbind(0)
         return cosine @ even - sine @ odd
 
-    def _tokens(self, x: Tensor, context: Context) -> Tensor:
-        """Give each sentence's matrix over tokens: (batch or 1, tokens, tokens), for `dft` both cosine and sine."""
+    def _tokens(self, x: Tensor, context: StackContext) -> Tensor:
+        """Return each sentence's matrix over tokens: (batch or 1, tokens, tokens), for `dft` both cosine and sine."""
         place, length = context.positions(x), context.lengths(x)[:, :, None]
         row, column = place[:, :, None], place[:, None, :]
         if self.kind == "dct":
-            return _cosine(row, column, length, x.dtype)
-        return torch.stack(_fourier(row, column, length, x.dtype))
+            turns = (row * (2 * column + 1)) % (4 * length)
+            return 2 * (turns.to(torch.float64) * math.pi / (2 * length)).cos().to(x.dtype)
+        turns = (row * column) % length  # whole turns removed before rounding
+        angle = turns.to(torch.float64) * (2 * math.pi) / length
+        return torch.stack((angle.cos().to(x.dtype), angle.sin().to(x.dtype)))

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from formwright.arch.card import Card
 from formwright.arch.layers import PatchEmbedding, Stack
 from formwright.core.errors import IllegalInput
-from formwright.nn.cache import Cache
-from formwright.nn.context import Context
+from formwright.nn.context import Cache, StackContext
 from formwright.nn.embedding import embedding_module
 from formwright.nn.layers import ACTIVATIONS, layer_module
 from formwright.nn.settings import Settings
@@ -46,7 +45,7 @@ class StackModule(nn.Module):
         )
         self.final_norm = nn.LayerNorm(stack.output_width, settings.norm_epsilon) if stack.final_norm else None
 
-    def forward(self, inputs: Tensor, context: Context, types: Tensor | None = None) -> tuple[Tensor, ...]:
+    def forward(self, inputs: Tensor, context: StackContext, types: Tensor | None = None) -> tuple[Tensor, ...]:
         """Return the output of every layer, the last one normalised where the stack ends in a norm."""
         x = self.embedding(inputs, context, types)
         outputs = []
@@ -102,7 +101,9 @@ class Transformer(nn.Module):
     def encode(self, inputs: Tensor, mask: Tensor | None = None, types: Tensor | None = None) -> tuple[Tensor, ...]:
         """Run the encoder alone, and return the output of every layer."""
         assert self.encoder is not None
-        return self.encoder(inputs, Context(_real(mask), causal=self.encoder.causal, grid=self.encoder.grid), types)
+        return self.encoder(
+            inputs, StackContext(_real(mask), causal=self.encoder.causal, grid=self.encoder.grid), types
+        )
 
     def decode(
         self,
@@ -120,7 +121,7 @@ class Transformer(nn.Module):
         the first that it reads hold a real one in every row.
         """
         assert self.decoder is not None
-        context = Context(
+        context = StackContext(
             _real(mask), causal=True, memory=memory, memory_mask=_real(memory_mask), grid=self.decoder.grid, cache=cache
         )
         layers = self.decoder(targets, context, types)
@@ -135,7 +136,7 @@ class Transformer(nn.Module):
 
 
 def _real(mask: Tensor | None) -> Tensor | None:
-    """Tell which tokens are real; a sentence without any counts as all real, so that nothing becomes NaN."""
+    """Return which tokens are real; a sentence without any counts as all real, so that nothing becomes NaN."""
     if mask is None:
         return None
     return mask.bool() | ~mask.bool().any(1, keepdim=True)

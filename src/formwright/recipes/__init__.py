@@ -1,29 +1,25 @@
-"""Published methods by name: one file each, which composes a space, a searcher, an evaluator and a training.
+"""Published methods by name: each a function of one file that returns a pipeline of parts.
 
-Other packages add theirs by an entry point.
+Other packages add theirs by an entry point in the group `formwright.recipes`.
 """
 
 from formwright.core.registry import Registry
-from formwright.recipes.recipe import Recipe
-from formwright.recipes.summary import Summary
+from formwright.recipes.recipe import Recipe, recipe
 
 RECIPES: Registry[Recipe] = Registry(
     "recipe",
     {
-        "flexibert": "formwright.recipes.flexibert:FLEXIBERT",
-        "autobert-zero": "formwright.recipes.autobert_zero:AUTOBERT_ZERO",
-        "evolved-transformer": "formwright.recipes.evolved_transformer:EVOLVED_TRANSFORMER",
+        "plain": "formwright.recipes.plain:plain",
+        "flexibert": "formwright.recipes.flexibert:flexibert",
+        "autobert-zero": "formwright.recipes.autobert_zero:autobert_zero",
+        "nas-bert": "formwright.recipes.nas_bert:nas_bert",
+        "evolved-transformer": "formwright.recipes.evolved_transformer:evolved_transformer",
+        "eftnas": "formwright.recipes.eftnas:eftnas",
+        "spos": "formwright.recipes.spos:spos",
+        "ofa": "formwright.recipes.ofa:ofa",
     },
     "formwright.recipes",
     Recipe,
 )
 
-# methods that compress a pretrained model: the command asks for them itself, and lists name them
-COMPRESSIONS: Registry[Summary] = Registry(
-    "recipe of compression",
-    {"eftnas": "formwright.recipes.eftnas:SUMMARY", "nas-bert": "formwright.recipes.nas_bert:SUMMARY"},
-    "formwright.compressions",
-    Summary,
-)
-
-__all__ = ["COMPRESSIONS", "RECIPES", "Recipe", "Summary"]
+__all__ = ["RECIPES", "Recipe", "recipe"]

@@ -22,17 +22,26 @@
   fresh weights, as AutoBERT-Zero does, or with `--final-weights store` with the shared ones, as AutoBERT-Zero*.
 """
 
-from formwright.recipes.recipe import Recipe
-from formwright.study.config import PretrainingChoice
+from typing import Any
 
-AUTOBERT_ZERO = Recipe(
-    about="attentions from primitive operations, weights shared in two branches (AutoBERT-Zero, Gao et al. 2022)",
-    space="autobert-zero-nano",
-    searcher="op-nas",
-    evaluator="bi-branch",
-    pretraining=PretrainingChoice(steps=100, text="task"),
-    trials=100,
+from formwright.pipeline.deliver import Deliver
+from formwright.pipeline.evaluators import ShareBranches
+from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.search import Search, searcher
+from formwright.pipeline.task_choice import TaskChoice
+from formwright.recipes.recipe import recipe
+from formwright.study.stop import Stop
+
+
+@recipe(
+    "autobert-zero",
+    "attentions from primitive operations, weights shared in two branches (AutoBERT-Zero, Gao et al. 2022)",
     paper="Gao et al. 2022, AutoBERT-Zero",
     needs="a text task",
     takes="estimated: 16 minutes for 100 designs with `--workers 2` on two cores (18 s of one core each)",
 )
+def autobert_zero(task: TaskChoice, *, space: Any = "autobert-zero-nano", trials: int = 100, seed: int = 0) -> Pipeline:
+    """Evolve attention formulas by operation priorities, with weights that designs share in two branches."""
+    evaluator = ShareBranches(steps=100, text="task")
+    search = Search(space, task, searcher=searcher("op-nas"), evaluator=evaluator, stop=Stop(trials=trials), seed=seed)
+    return Pipeline(search, Deliver(search))

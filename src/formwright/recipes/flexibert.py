@@ -19,23 +19,29 @@
   trials of all levels, by their points in the embedding of the present one.
 """
 
-from formwright.recipes.recipe import Recipe
-from formwright.study.config import PretrainingChoice
+from typing import Any
 
-FLEXIBERT = Recipe(
-    about="heterogeneous encoders from coarse to fine, each pretrained (FlexiBERT with BOSHNAS, Tuli et al. 2022)",
-    space="flexibert-nano-s1star",
-    searcher="coarse-to-fine",
-    options={
-        "searcher": "boshnas",
-        "options": {"acquire": "gobi-nearest"},
-        "patience": 5,
-        "tolerance": 1e-4,
-    },
-    evaluator="pretrained",
-    pretraining=PretrainingChoice(steps=300, text="task", least_overlap=0.8),
-    trials=60,
+from formwright.pipeline.deliver import Deliver
+from formwright.pipeline.evaluators import PretrainFirst
+from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.search import Search, searcher
+from formwright.pipeline.task_choice import TaskChoice
+from formwright.recipes.recipe import recipe
+from formwright.study.stop import Stop
+
+
+@recipe(
+    "flexibert",
+    "heterogeneous encoders from coarse to fine, each pretrained (FlexiBERT with BOSHNAS, Tuli et al. 2022)",
     paper="Tuli et al. 2022, FlexiBERT",
     needs="a text task",
     takes="11 minutes for 60 designs with `--workers 2` on two cores",
 )
+def flexibert(task: TaskChoice, *, space: Any = "flexibert-nano-s1star", trials: int = 60, seed: int = 0) -> Pipeline:
+    """Search coarse spaces first and finer ones around the best, each design pretrained before it is fine-tuned."""
+    levels = searcher(
+        "coarse-to-fine", searcher="boshnas", options={"acquire": "gobi-nearest"}, patience=5, tolerance=1e-4
+    )
+    evaluator = PretrainFirst(steps=300, text="task", least_overlap=0.8)
+    search = Search(space, task, searcher=levels, evaluator=evaluator, stop=Stop(trials=trials), seed=seed)
+    return Pipeline(search, Deliver(search))

@@ -1,7 +1,7 @@
 """NAS-BERT (Xu et al., 2021): encoders of any size out of blocks that a teacher trained apart, without a task.
 
-"NAS-BERT: Task-Agnostic and Adaptive-Size BERT Compression with Neural Architecture Search". No code was released; what
-is known of bins and rounds is known second-hand. What differs from the paper, and why:
+"NAS-BERT: Task-Agnostic and Adaptive-Size BERT Compression with Neural Architecture Search". No code was released; the
+numbers of bins and rounds are known second-hand. Differences from the paper, with reasons:
 
 - A teacher narrower than 512 gets widths scaled to its own, and as many blocks, up to four, as divide its layers, with
   two layers of a chain for each of its own: MiniLM has three blocks of four layers, 96 to 384 wide.
@@ -22,29 +22,42 @@ is known of bins and rounds is known second-hand. What differs from the paper, a
 - The students keep the weights of their blocks and are taught on as wholes; the paper trains them anew.
 """
 
-from formwright.compress.blockwise.method import Method
-from formwright.recipes.summary import Summary
-from formwright.space.zoo.chains import scaled
+from collections.abc import Sequence
 
-SUMMARY = Summary(
-    about="encoders of several sizes for any task, taught block by block (NAS-BERT, Xu et al. 2021)",
+from formwright.pipeline.blocks_bases import FitBases, MeasureOperations
+from formwright.pipeline.blocks_choose import ChooseChains
+from formwright.pipeline.blocks_source import LoadTeacher
+from formwright.pipeline.blocks_students import TeachStudents
+from formwright.pipeline.blocks_train import TrainBlocks
+from formwright.pipeline.pipeline import Pipeline
+from formwright.recipes.recipe import recipe
+
+
+@recipe(
+    "nas-bert",
+    "encoders of several sizes for any task, trained block by block (NAS-BERT, Xu et al. 2021)",
     paper="Xu et al. 2021, NAS-BERT",
-    job="compress",
+    command="compress",
     needs="a pretrained encoder (MiniLM of the extra `demo`) and any text",
     takes="42 minutes for three sizes of MiniLM with `--workers 2` on two busy cores; --hours scales it",
 )
-
-NAS_BERT = Method(
-    menu=scaled,
-    candidates=4000,
-    rounds=4,
-    bins=10,
-    least=10,
-    paths=4,
-    round_steps=200,
-    student_steps=1000,
-    batch=16,
-    learning_rate=3e-3,
-    student_rate=5e-4,
-    checked=5,
-)
+def nas_bert(  # noqa: PLR0913 - the options of its first stage
+    model: str = "",
+    text: str = "",
+    *,
+    sizes: str | Sequence[str],
+    data: str | None = None,
+    rows: int | None = None,
+    length: int = 64,
+    batch: int = 16,
+    device: str = "auto",
+    seed: int = 0,
+) -> Pipeline:
+    """Compress an encoder to several sizes, such as `5M`, `8ms` or `10M@8ms`."""
+    wanted = sizes.split(",") if isinstance(sizes, str) else sizes
+    source = LoadTeacher(model, text, data, length, rows, batch, device, seed)
+    latency = MeasureOperations(source)
+    bases = FitBases(source)
+    blocks = TrainBlocks(source, latency, bases)
+    choices = ChooseChains(source, latency, bases, blocks, tuple(size.strip() for size in wanted if size.strip()))
+    return Pipeline(source, latency, bases, blocks, choices, TeachStudents(source, choices), recipe="nas-bert")

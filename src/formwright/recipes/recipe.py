@@ -1,59 +1,55 @@
-"""What a method is made of, in the words of a study's configuration."""
+"""What a recipe is: a function that composes a pipeline, and what lists say of it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from formwright.recipes.summary import Summary
-from formwright.study.config import PretrainingChoice, TrainingChoice
+from formwright.core.errors import IllegalInput, nearest
+from formwright.pipeline.pipeline import Pipeline
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Name the parts of a method; all of them can be said otherwise when a study is begun.
+    """A function that returns a pipeline, with what a list of methods says of it.
 
-    The parts of the empty recipe are chosen as every study's. `minimise` are costs to lower beside the task's own goal.
-    `length` is the maximum number of tokens in a row, None to take it from the data.
-    `trials` is how many designs are evaluated where nothing else ends the search. `first` are, by the name of a space,
-    designs as that space writes them, that are judged first. `paper`, `needs` and `takes` are for lists of methods, as
-    `Summary` says.
+    `command` is the one of the command line that runs it, `needs` what it reads, and `takes` the time at the default
+    budget on two cores, as far as it was measured.
     """
 
-    about: str = ""
-    space: str = ""
-    searcher: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    evaluator: str = ""
-    training: TrainingChoice = field(default_factory=TrainingChoice)
-    length: int | None = None
-    pretraining: PretrainingChoice = field(default_factory=PretrainingChoice)
-    minimise: tuple[str, ...] = ()
-    limits: tuple[str, ...] = ()
-    trials: int = 30
-    first: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
+    compose: Callable[..., Pipeline]
+    name: str
+    about: str
     paper: str = ""
+    command: str = "search"
     needs: str = ""
     takes: str = ""
 
+    def __call__(self, *arguments: Any, **options: Any) -> Pipeline:
+        """Compose the pipeline; refuse an option that the recipe does not have."""
+        known = self.options
+        for name in options:
+            if name not in known:
+                close = nearest(name, known)
+                hint = f" Nearest: {close[0]!r}." if close else ""
+                raise IllegalInput(f"the recipe {self.name} has no option {name!r}.{hint} It has: {', '.join(known)}.")
+        parameters = list(inspect.signature(self.compose).parameters.values())[len(arguments) :]
+        missing = [one.name for one in parameters if one.default is one.empty and one.name not in options]
+        if missing:
+            raise IllegalInput(f"the recipe {self.name} needs {' and '.join(missing)}")
+        made = self.compose(*arguments, **options)
+        return Pipeline(*made.stages, recipe=self.name)
+
     @property
-    def summary(self) -> Summary:
-        """Say what a list of methods says of it."""
-        return Summary(self.about, self.paper, "search", self.needs, self.takes)
+    def options(self) -> list[str]:
+        """List the names of its options."""
+        return list(inspect.signature(self.compose).parameters)
 
-    def options_of(self, searcher: str, said: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Give the settings of a searcher, those that are said before the recipe's own.
 
-        A searcher that is not the recipe's own has none of its settings. The same goes for one inside it: its `options`
-        are replaced one by one, or all of them where what is said names another `searcher`.
-        """
-        own, said = dict(self.options) if searcher == self.searcher else {}, dict(said or {})
-        inner, others = own.get("options"), said.get("options")
-        if said.get("searcher", own.get("searcher")) != own.get("searcher"):
-            own.pop("options", None)
-        elif isinstance(inner, Mapping) and isinstance(others, Mapping):
-            said["options"] = {**inner, **others}
-        return own | said
+def recipe(name: str, about: str, **facts: str) -> Callable[[Callable[..., Pipeline]], Recipe]:
+    """Make a recipe of a function, by a name and a line about it; `facts` are further fields of `Recipe`."""
 
-    def first_of(self, space: str) -> tuple[Any, ...]:
-        """Give the designs that are judged first: none in a space that the recipe says nothing of."""
-        return self.first.get(space, ())
+    def decorate(compose: Callable[..., Pipeline]) -> Recipe:
+        return Recipe(compose, name, about, **facts)
+
+    return decorate

@@ -1,31 +1,33 @@
-"""What the search of a compressed model notes: its teacher, the widths its sub-networks may have, and the targets."""
+"""The search of a compressed model, read from its log: teacher, allowed widths, targets, and models chosen for them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from formwright.report.models import FinalModel, number_in, numbers_in
+from formwright.core.records import History, Objective, Trial
+from formwright.pipeline.candidates import best_within, misses
+from formwright.report.final_models import FinalModel, number_in, numbers_in, undeliverable
 from formwright.study.events import Event
 
 Widths = tuple[tuple[int, ...], ...]  # of each layer, from the input up
 
 
 @dataclass(frozen=True)
-class Target:
-    """A cost that was aimed at, and what the nearest sub-network costs."""
+class SpaceTarget:
+    """A cost target of the search space, and the cost of the nearest sub-network."""
 
     wanted: float
     met: float
 
     @property
     def off(self) -> float:
-        """Give how far it was missed, as a share of it: negative where the sub-network costs less."""
+        """Return the relative miss: negative where the sub-network costs less."""
         return self.met / self.wanted - 1
 
 
 @dataclass(frozen=True)
-class Compression:
+class CompressionFacts:
     """The search of a compressed model; 0 heads or channels leave that part of a layer out.
 
     `cost` is what the targets count, such as `macs`; `full_heads` and `full_channels` are the model's own.
@@ -39,28 +41,27 @@ class Compression:
     channels: Widths
     hidden: tuple[int, ...]
     cost: str
-    targets: tuple[Target, ...]
+    targets: tuple[SpaceTarget, ...]
 
     @property
     def layers(self) -> int:
-        """Count the layers of the model."""
         return len(self.full_heads)
 
     @property
     def count(self) -> int:
-        """Count the sub-networks."""
+        """Return the number of sub-networks."""
         return prod(len(choices) for choices in (*self.heads, *self.channels)) * max(1, len(self.hidden))
 
 
-def compression(events: Iterable[Event]) -> Compression | None:
-    """Read the last note of a compression; None where there is none that tells a space."""
+def compression(events: Iterable[Event]) -> CompressionFacts | None:
+    """Read the last compression note; None if there is none or it describes no space."""
     notes = [event.data["compress"] for event in events if event.kind == "note" and "compress" in event.data]
     note = _mapping(notes[-1]) if notes else {}
     space = _mapping(note.get("space"))
     full, heads, channels = (_widths(space.get(name)) for name in ("full", "heads", "channels"))
     if not full or not len(full) == len(heads) == len(channels) or any(len(layer) != 2 for layer in full):
         return None
-    return Compression(
+    return CompressionFacts(
         model=str(note.get("model", "unnamed")),
         teacher=_teacher(note),
         full_heads=tuple(most for most, _ in full),
@@ -73,40 +74,40 @@ def compression(events: Iterable[Event]) -> Compression | None:
     )
 
 
-def as_measured(found: Compression | None, models: Iterable[FinalModel]) -> Compression | None:
-    """Give a compression with what was measured of its teacher in turns with the other models."""
+def with_measured_teacher(found: CompressionFacts | None, models: Iterable[FinalModel]) -> CompressionFacts | None:
+    """Add the costs of the teacher that were measured together with the other models."""
     teacher = next((model for model in models if model.role == "teacher"), None)
     if found is None or teacher is None:
         return found
     return replace(found, teacher=replace(found.teacher, costs={**found.teacher.costs, **teacher.costs}))
 
 
-def with_teacher(models: tuple[FinalModel, ...], found: Compression | None) -> tuple[FinalModel, ...]:
-    """Put the teacher first, also while no note tells that it was delivered."""
+def with_teacher(models: tuple[FinalModel, ...], found: CompressionFacts | None) -> tuple[FinalModel, ...]:
+    """Put the teacher first, even before a note says that it was delivered."""
     if found is None or any(model.role == "teacher" for model in models):
         return models
     return found.teacher, *models
 
 
 def _teacher(note: Mapping[str, Any]) -> FinalModel:
-    told = _mapping(note.get("teacher"))
+    teacher = _mapping(note.get("teacher"))
     return FinalModel(
         name=str(note.get("model", "unnamed")),
         role="teacher",
-        params=number_in(told, "params"),
-        validation=numbers_in(told.get("validation")),
-        test=numbers_in(told.get("test")),
-        costs={name: value for name, value in numbers_in(told).items() if name != "params"},
+        params=number_in(teacher, "params"),
+        validation=numbers_in(teacher.get("validation")),
+        test=numbers_in(teacher.get("test")),
+        costs={name: value for name, value in numbers_in(teacher).items() if name != "params"},
     )
 
 
-def _targets(given: Any) -> tuple[Target, ...]:
+def _targets(given: Any) -> tuple[SpaceTarget, ...]:
     rows = [numbers_in(row) for row in given] if isinstance(given, list) else []
-    return tuple(Target(row["target"], row["cost"]) for row in rows if row.get("target") and "cost" in row)
+    return tuple(SpaceTarget(row["target"], row["cost"]) for row in rows if row.get("target") and "cost" in row)
 
 
 def _widths(given: Any) -> Widths:
-    """Read lists of whole numbers; nothing where one of them is anything else, or empty."""
+    """Read lists of whole numbers; empty if any of them is empty or holds anything else."""
     rows = given if isinstance(given, list) else []
     return tuple(map(tuple, rows)) if all(map(_are_widths, rows)) else ()
 
@@ -117,3 +118,55 @@ def _are_widths(row: Any) -> bool:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+@dataclass(frozen=True)
+class AskedTarget:
+    """A limit under a name, and the model that was delivered for it, if one was.
+
+    `digest` is the design that was chosen. `counted` is its cost during the search, `met` the measured cost of the
+    model. `tried` is the number of designs that were measured above the limit.
+    """
+
+    name: str
+    limit: Objective
+    digest: str | None = None
+    model: FinalModel | None = None
+    counted: float | None = None
+    met: float | None = None
+    tried: int = 0
+
+    @property
+    def exceeded(self) -> bool:
+        return self.met is not None and not self.limit.meets(self.met)
+
+    @property
+    def shared(self) -> bool:
+        """Return whether the model was delivered under the name of another target."""
+        return self.model is not None and self.model.name != self.name
+
+
+def asked_targets(
+    config: Mapping[str, Any], history: History, events: Sequence[Event], models: Iterable[FinalModel]
+) -> tuple[AskedTarget, ...]:
+    """Read the targets of a study, in their order."""
+    targets = config.get("targets") or {}
+    if not targets:
+        return ()
+    goal, missed, known = Objective.parse(config["objectives"][0]), misses(events), tuple(models)
+    chosen = best_within(history, goal, targets, undeliverable(events), missed)
+    return tuple(
+        _asked(name, Objective.parse(text), chosen.get(name), known, len(missed.get(name, ())))
+        for name, text in targets.items()
+    )
+
+
+def _asked(name: str, limit: Objective, trial: Trial | None, models: Sequence[FinalModel], tried: int) -> AskedTarget:
+    if trial is None:
+        return AskedTarget(name, limit, tried=tried)
+    assert trial.observation is not None
+    digest, counted = trial.request.card.digest, trial.observation.metrics.get(limit.name)
+    same = [model for model in models if model.digest == digest and model.role != "teacher"]
+    model = next((model for model in same if model.name == name), same[0] if same else None)
+    met = None if model is None else model.params if limit.name == "params" else model.costs.get(limit.name, counted)
+    return AskedTarget(name, limit, digest, model, counted, met, tried)

@@ -1,7 +1,11 @@
-"""Numbers as people read them: thousands apart, four digits of a score, times in units that fit."""
+"""Numbers formatted for people, and evenly spaced samples of long lists."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 Kind = Literal["count", "milliseconds", "seconds", "score"]
 _COUNTS = ("params", "macs", "flops", "electra", "steps")
@@ -10,7 +14,7 @@ _TIMES = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def kind_of(name: str) -> Kind:
-    """Tell from the name of a metric or a cost what it counts."""
+    """Return what a metric or cost measures, by its name."""
     if name.endswith("_ms"):
         return "milliseconds"
     if name.endswith("seconds"):
@@ -19,7 +23,7 @@ def kind_of(name: str) -> Kind:
 
 
 def figure(value: float | None, name: str) -> str:
-    """Write the value of a metric or a cost; a dash where there is none."""
+    """Format the value of a metric or cost; a dash for None."""
     if value is None:
         return "\N{EN DASH}"
     match kind_of(name):
@@ -34,12 +38,14 @@ def figure(value: float | None, name: str) -> str:
 
 
 def score(value: float) -> str:
-    """Write a score with four digits behind the point; large ones, such as perplexities, with two."""
+    """Format a score with four decimals; large ones, such as perplexities, with two, and extreme ones by a power."""
+    if abs(value) >= 1e9 or 0 < abs(value) < 1e-3:
+        return f"{value:.3e}"
     return f"{value:.4f}" if abs(value) < 100 else f"{value:,.2f}"
 
 
 def short_count(value: float) -> str:
-    """Write a count with three digits and a letter, such as `1.23 M`."""
+    """Format a count with three digits and a letter, such as `1.23 M`."""
     for scale, letter in _SCALES:
         if abs(value) >= scale:
             digits = 2 if abs(value) < 10 * scale else 1 if abs(value) < 100 * scale else 0
@@ -48,7 +54,7 @@ def short_count(value: float) -> str:
 
 
 def long_count(value: int) -> str:
-    """Write a count that may have any number of digits, from a million on as `3.5 x 10^12`."""
+    """Format a count of any size; from a million on as `3.5 x 10^12`."""
     if value < 1_000_000:
         return f"{value:,}"
     digits, power = f"{Decimal(value):.1e}".split("e")  # a decimal, since no float is large enough for every count
@@ -56,7 +62,7 @@ def long_count(value: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a time in its two largest units, such as `3 min 12 s`."""
+    """Format a time in its two largest units, such as `3 min 12 s`."""
     if seconds < 10:
         return f"{seconds:.2f} s"
     left = round(seconds)
@@ -66,3 +72,16 @@ def duration(seconds: float) -> str:
             parts.append(f"{left // size} {unit}")
             left %= size
     return " ".join(parts[:2])
+
+
+def squarable(values: Sequence[float]) -> tuple[NDArray[np.float64], float]:
+    """Return values and their unit: 1, or a larger one where squares of the values would overflow."""
+    found = np.array(values, dtype=np.float64)
+    largest = float(np.abs(found).max(initial=0.0))
+    unit = largest if largest > 1e100 else 1.0
+    return found / unit, unit
+
+
+def evenly_spaced(count: int, most: int) -> list[int]:
+    """Return at most `most` evenly spaced indices below `count`, including the first and the last."""
+    return list(range(count)) if count <= most else np.linspace(0, count - 1, most).round().astype(int).tolist()

@@ -1,4 +1,4 @@
-"""Which choices matter: how much worse a model of the scores predicts when one choice is shuffled."""
+"""Importance of choices: how much worse a model predicts the scores when one choice is shuffled."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,7 +12,8 @@ from sklearn.model_selection import KFold
 
 from formwright.core.records import Objective, Trial
 from formwright.core.rng import derive
-from formwright.search.slots import decompose
+from formwright.report.figures import squarable
+from formwright.search.categorical import decompose
 from formwright.space.space import Space
 
 FEWEST, LEAST_R2 = 20, 0.2
@@ -24,18 +25,18 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Bar:
-    """One choice, and the share of the variance of unseen scores that is lost when it is shuffled."""
+    """One choice, and the share of explained variance that is lost when it is shuffled."""
 
     name: str
     lost: float
 
 
 @dataclass(frozen=True)
-class Importance:
-    """Choices from the most to the least important, or `hidden`: why nothing can be said.
+class ChoiceImportance:
+    """Choices from the most to the least important, or in `hidden` why they are unknown.
 
-    `by_kind` takes a choice of all layers together, `by_place` each place alone. `r2` is the share of the variance of
-    the scores that a random forest explains in trials it has not seen.
+    `by_kind` shuffles a choice in all layers together, `by_place` in one place. `r2` is the share of the variance of
+    the scores that a random forest explains in held-out trials.
     """
 
     r2: float | None = None
@@ -45,39 +46,41 @@ class Importance:
     hidden: str = ""
 
 
-def importance(space: Space, finished: Sequence[Trial], goal: Objective) -> Importance:
-    """Find out which choices of the space move the score, by cross-validated permutation importance."""
+def importance(space: Space, finished: Sequence[Trial], goal: Objective) -> ChoiceImportance:
+    """Find the choices that move the score, by cross-validated permutation importance."""
     trials = [trial for trial in finished if trial.request.design is not None]
     if len(trials) < FEWEST:
-        return Importance(hidden=f"{len(trials)} finished trials are too few to tell; it takes {FEWEST}.")
+        return ChoiceImportance(hidden=f"Importance needs {FEWEST} finished trials; there are {len(trials)}.")
     if len(trials) > _MOST:
         chosen = derive(0, "importance").choice(len(trials), _MOST, replace=False)
         trials = [trials[index] for index in sorted(chosen)]
     names, features = _features(space, trials)
-    scores = np.array([trial.observation.metrics[goal.name] for trial in trials if trial.observation is not None])
+    scores, _ = squarable([one.observation.metrics[goal.name] for one in trials if one.observation is not None])
     if not names or np.ptp(scores) == 0.0:
-        return Importance(hidden="All finished trials took the same choices or have the same score.")
+        return ChoiceImportance(hidden="All finished trials took the same choices or have the same score.")
     return _judged(names, features, scores)
 
 
 def readable(name: str) -> str:
-    """Write the name of a slot for people: `.layers[0].operation=sa` becomes `layers 1, operation (sa)`."""
+    """Format the name of a slot: `.layers[0].operation=sa` becomes `layers 1, operation (sa)`."""
     numbered = _INDEX.sub(lambda found: f" {int(found[0][1:-1]) + 1}", name.strip("."))
     return re.sub(r"=([^.]+)", r" (\1)", numbered).replace(".", ", ").replace("_", " ")
 
 
-def _judged(names: list[str], features: _Floats, scores: _Floats) -> Importance:
+def _judged(names: list[str], features: _Floats, scores: _Floats) -> ChoiceImportance:
     kinds, places = _groups(names, lambda name: _INDEX.sub("", name)), _groups(names, str)
     lost, r2 = _shuffled(features, scores, [*kinds.values(), *places.values()])
     if r2 < LEAST_R2:
-        told = f"A random forest explains only {max(r2, 0.0):.0%} of the variance in trials it has not seen"
-        return Importance(r2, len(scores), hidden=f"{told}: too little to say which choices matter.")
+        share = f"{max(r2, 0.0):.0%} of the variance in held-out trials"
+        return ChoiceImportance(
+            r2, len(scores), hidden=f"A random forest explains only {share}: too little to rank choices."
+        )
     bars = [Bar(readable(name), value) for name, value in zip([*kinds, *places], lost, strict=True)]
-    return Importance(r2, len(scores), _sorted(bars[: len(kinds)]), _sorted(bars[len(kinds) :]))
+    return ChoiceImportance(r2, len(scores), _sorted(bars[: len(kinds)]), _sorted(bars[len(kinds) :]))
 
 
 def _features(space: Space, trials: Sequence[Trial]) -> tuple[list[str], _Floats]:
-    """Give one column for each slot that varies: the option taken, -1 where the slot is not active."""
+    """Return one column per slot that varies: the index of the option, -1 where the slot is inactive."""
     taken = [{slot.name: option for slot, option in decompose(space.root, trial.request.design)} for trial in trials]
     for options, trial in zip(taken, trials, strict=True):
         options[_STEPS] = -1 if trial.request.budget.steps is None else trial.request.budget.steps
@@ -95,7 +98,7 @@ def _groups(names: list[str], kind: Callable[[str], str]) -> dict[str, list[int]
 
 
 def _shuffled(features: _Floats, scores: _Floats, groups: list[list[int]]) -> tuple[_Floats, float]:
-    """Return the R² that each group of columns is worth, and the R², both on folds that the forest has not seen."""
+    """Return the R² lost for each shuffled group of columns, and the R² itself, both on held-out folds."""
     rng = derive(0, "importance", "shuffles")
     whole, broken = np.zeros(len(scores)), np.zeros((len(groups), _SHUFFLES, len(scores)))
     for seen, unseen in KFold(_FOLDS, shuffle=True, random_state=0).split(features):

@@ -1,76 +1,184 @@
-"""The page of a block-wise compression: heat maps of the blocks, with the chain that any size would get."""
+"""Panels of a block-wise compression: heat maps of each block's candidates, and the models chosen for any size."""
 
-from pathlib import Path
-from string import Template
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from formwright.core.files import write_whole
-from formwright.report.blocks import BlockFacts, page_data
-from formwright.report.markup import Markup, join, script_json, tag
-from formwright.report.source import asset, script_source
-from formwright.report.svg_blocks import draw_grid, legend, loss_scale
+from formwright.pipeline.block_facts import BlockCandidate, BlockFacts, Option
+from formwright.report.markup import Markup, asset, join, note, row, table, tag
+from formwright.report.palette import luminance
+from formwright.report.panels import Panel
 
+COLUMNS = 12
+_CELL_WIDTH, _CELL_HEIGHT, _LEFT, _BELOW = 46, 30, 44, 22
+_WORST, _BEST = (239, 237, 231), (51, 85, 139)
+_LARGE = 1e5  # parameters; fewer are written in full
+_DARK = 0.179  # of luminance: where black and white contrast equally
 _ABOUT = (
-    "Every cell is the best candidate of its width (the rows) and of its number of parameters (the columns) that was "
-    "left after the last round. Losses are squared distances from what the teacher says at the end of the block, as a "
-    "share of its variance. The framed cells are what the size above would choose: the least sum of losses within it."
+    "Every cell is the best candidate of its width (row) and number of parameters (column) after the last round. "
+    "Losses are squared distances from the teacher's output of the block, as a share of its variance. Framed "
+    "cells are the choice for the size above: the least sum of losses within it."
 )
 
 
-def blocks_html(facts: BlockFacts) -> str:
-    """Write the page; the browser runs our script and nothing else, and loads nothing from anywhere."""
-    script = f'(() => {{\n"use strict";\n{asset("blocks.js")}\n}})();\n'
-    parts = {
-        "title": join(f"{facts.teacher} in smaller sizes"),
-        "style": f"{asset('page.css')}\n{asset('blocks.css')}",
-        "header": _header(facts),
-        "tables": _tables(facts),
-        "models": _models(facts),
-        "data": script_json(page_data(facts)),
-        "script": script,
-        "scripts": script_source(script),
+@dataclass(frozen=True)
+class Grid:
+    """The candidates of one block in cells: a row for each width, a column for each range of sizes."""
+
+    entries: tuple[BlockCandidate, ...]
+    widths: tuple[int, ...]
+    least: int
+    most: int
+
+    @classmethod
+    def of(cls, entries: Sequence[BlockCandidate]) -> "Grid":
+        sizes = [entry.params for entry in entries]
+        return cls(tuple(entries), tuple(sorted({entry.width for entry in entries})), min(sizes), max(sizes))
+
+    def cell(self, entry: BlockCandidate) -> tuple[int, int]:
+        """Return the row and the column of a candidate."""
+        share = (entry.params - self.least) / max(self.most - self.least, 1)
+        return self.widths.index(entry.width), min(int(share * COLUMNS), COLUMNS - 1)
+
+    @property
+    def best(self) -> dict[tuple[int, int], BlockCandidate]:
+        """Return the candidate of least loss in each cell that is not empty."""
+        found: dict[tuple[int, int], BlockCandidate] = {}
+        for entry in sorted(self.entries, key=lambda entry: -entry.loss):
+            found[self.cell(entry)] = entry
+        return found
+
+
+def grids_of(facts: BlockFacts) -> tuple[Grid, ...]:
+    """Return the grid of each block."""
+    return tuple(map(Grid.of, facts.blocks))
+
+
+def block_data(facts: BlockFacts) -> dict[str, Any]:
+    """Return the data for the script of the page."""
+    grids = grids_of(facts)
+    return {"options": [_option(option, grids) for option in facts.options]}
+
+
+def _option(option: Option, grids: Sequence[Grid]) -> dict[str, Any]:
+    blocks = []
+    for grid, place in zip(grids, option.chosen, strict=True):
+        entry = grid.entries[place]
+        row, column = grid.cell(entry)
+        chosen = {"width": entry.width, "operations": list(entry.operations), "loss": float(f"{entry.loss:.4g}")}
+        blocks.append(chosen | {"cell": f"{row}-{column}"})
+    return {
+        "limit": option.limit,
+        "table": option.table,
+        "params": option.params,
+        "ms": float(f"{option.latency_ms:.4g}"),
+        "loss": float(f"{option.loss:.4g}"),
+        "blocks": blocks,
     }
-    return Template(asset("blocks.html")).substitute(parts)
 
 
-def write_blocks(facts: BlockFacts, path: Path) -> None:
-    """Write the page to a file: all of it, or nothing."""
-    write_whole(path, blocks_html(facts))
+def draw_grid(grid: Grid, block: int, scale: tuple[float, float]) -> Markup:
+    """Draw the grid of a block, counted from 0; `scale` is the least and the greatest loss of the colour scale."""
+    height = _CELL_HEIGHT * len(grid.widths)
+    words = [_width_label(grid, row) for row in range(len(grid.widths))] + list(_size_labels(grid, height))
+    cells = [_cell(grid, block, place, scale) for place in sorted(grid.best)]
+    size = f"0 0 {_LEFT + COLUMNS * _CELL_WIDTH + 8} {height + _BELOW}"
+    label = f"Block {block + 1}: least loss by width and size"
+    return tag("svg", *words, *cells, viewBox=size, role="img", aria_label=label, class_="heat")
 
 
-def _header(facts: BlockFacts) -> Markup:
+def loss_scale(grids: Iterable[Grid]) -> tuple[float, float]:
+    """Return the least and the greatest loss that the grids show."""
+    shown = [entry.loss for grid in grids for entry in grid.best.values()]
+    return min(shown), max(shown)
+
+
+def _cell(grid: Grid, block: int, place: tuple[int, int], scale: tuple[float, float]) -> Markup:
+    entry = grid.best[place]
+    x, y = _LEFT + place[1] * _CELL_WIDTH, place[0] * _CELL_HEIGHT
+    colour = _colour(entry.loss, scale)
+    label = f"width {entry.width}, {', '.join(entry.operations)}: loss {entry.loss:.4f}, {entry.params:,} parameters"
+    box = tag("rect", x=x + 1, y=y + 1, width=_CELL_WIDTH - 2, height=_CELL_HEIGHT - 2, rx=4, fill=colour)
+    ink = "#000000" if luminance(colour) > _DARK else "#FFFFFF"
+    words = tag("text", f"{entry.loss:.2f}", x=x + _CELL_WIDTH / 2, y=y + 20, text_anchor="middle", fill=ink)
+    return tag(
+        "g", tag("title", label), box, words, class_="cell", data_block=block, data_cell=f"{place[0]}-{place[1]}"
+    )
+
+
+def _colour(loss: float, scale: tuple[float, float]) -> str:
+    low, high = scale
+    share = (high - loss) / (high - low) if high > low else 1.0
+    mixed = (round(worst + share * (best - worst)) for worst, best in zip(_WORST, _BEST, strict=True))
+    return "#" + "".join(f"{channel:02X}" for channel in mixed)
+
+
+def _width_label(grid: Grid, row: int) -> Markup:
+    y = row * _CELL_HEIGHT + 20
+    return tag("text", str(grid.widths[row]), x=_LEFT - 8, y=y, text_anchor="end", class_="axis")
+
+
+def _size_labels(grid: Grid, height: int) -> Iterable[Markup]:
+    for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
+        size = grid.least + share * (grid.most - grid.least)
+        x = _LEFT + share * COLUMNS * _CELL_WIDTH
+        shown = f"{size / 1e6:.3g}M" if size >= _LARGE else f"{size:,.0f}"
+        yield tag("text", shown, x=x, y=height + 16, text_anchor=anchor, class_="axis")
+
+
+def _legend(scale: tuple[float, float]) -> Markup:
+    inks = ("#FFFFFF", "#000000")
+    least, most = (
+        tag("span", f"{loss:.2f}", style=f"background:{_colour(loss, scale)};color:{ink}", class_="swatch")
+        for loss, ink in zip(scale, inks, strict=True)
+    )
+    return join("The least loss shown is ", least, ", the greatest ", most, ".")
+
+
+def sizes_section(facts: BlockFacts) -> Markup:
+    """Write a slider over the sizes, the chain that is chosen, and the grids of all blocks."""
     candidates = sum(map(len, facts.blocks))
     words = (
-        f"{facts.teacher} has {facts.params:,} parameters. It taught {len(facts.blocks)} blocks apart from one another "
-        f"on {facts.text}; {candidates:,} candidates were left, and any size can be put together from them."
+        f"{facts.teacher} has {facts.params:,} parameters. It taught {len(facts.blocks)} blocks separately on "
+        f"{facts.text}; {candidates:,} candidates remain, and models of any size can be assembled from them."
     )
-    return tag("header", tag("h1", f"{facts.teacher} in smaller sizes"), tag("p", words, class_="finding"))
+    slider = tag("input", type="range", id="size", min=0, value=0, step=1, aria_describedby="outcome")
+    size = tag("label", "At most ", tag("output", id="limit"), " parameters", slider, class_="size")
+    outcome = tag("p", id="outcome", class_="finding", aria_live="polite")
+    chain = tag("ol", id="chain", class_="chain", aria_label="Chosen chain")
+    return join(note(words), size, outcome, chain, _tables(facts))
 
 
 def _tables(facts: BlockFacts) -> Markup:
-    scale = loss_scale(facts.grids)
+    grids = grids_of(facts)
+    scale = loss_scale(grids)
     drawn = [
         tag("div", tag("h3", f"Block {number + 1}"), tag("figure", draw_grid(grid, number, scale), tabindex=0))
-        for number, grid in enumerate(facts.grids)
+        for number, grid in enumerate(grids)
     ]
-    about = tag("p", _ABOUT, " ", legend(scale), class_="note")
-    return join(about, tag("div", *drawn, class_="blocks"))
+    return join(note(join(_ABOUT, " ", _legend(scale))), tag("div", *drawn, class_="blocks"))
 
 
-def _models(facts: BlockFacts) -> Markup:
+def models_section(facts: BlockFacts) -> Markup:
+    """List the delivered models; empty if there are none yet."""
     if not facts.models:
         return join()
-    heads = ("Parameters", "Milliseconds", "as added up", "Distance before", "after it was taught")
-    top = tag("tr", tag("th", "Model"), *(tag("th", head, class_="number") for head in heads))
+    heads = ("Parameters", "Milliseconds", "predicted", "Distance before", "after distillation")
     rows = []
     for one in facts.models:
-        cells = (
-            f"{one.params:,}",
-            f"{one.latency_ms:.2f}",
-            f"{one.predicted_ms:.2f}",
-            f"{one.before:.4f}",
-            f"{one.after:.4f}",
-        )
-        rows.append(tag("tr", tag("th", one.name, scope="row"), *(tag("td", cell, class_="number") for cell in cells)))
-    table = tag("div", tag("table", tag("thead", top), tag("tbody", *rows)), class_="scroll", tabindex=0)
+        times = [f"{time:.2f}" for time in (one.latency_ms, one.predicted_ms)]
+        rows.append(row(one.name, [f"{one.params:,}", *times, f"{one.before:.4f}", f"{one.after:.4f}"]))
     about = "Distances are from the teacher's last vectors on held-out text, as a share of their variance."
-    return tag("section", tag("h2", "Delivered models"), tag("p", about, class_="note"), table, id="models")
+    return join(note(about), table(["Model", *((head, "number") for head in heads)], rows))
+
+
+SIZES = Panel(
+    sizes_section,
+    "One chain for every size",
+    source="stage",
+    rank=40,
+    data=block_data,
+    script=asset("blocks.js"),
+    style=asset("blocks.css"),
+)
+MODELS = Panel(models_section, "Delivered models", source="stage", rank=41)

@@ -1,7 +1,7 @@
 """One colour, one glyph and one name for each kind of operation, the same in every drawing.
 
-The colours are Paul Tol's "muted" scheme, made to be told apart by colour-blind people as well. Glyphs say the same
-where there is no colour.
+The colours are Paul Tol's "muted" scheme, which colour-blind people can distinguish. Glyphs replace them where there is
+no colour.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from formwright.arch.ops import OPERATIONS, Operation
 
 @dataclass(frozen=True)
 class Swatch:
-    """How one kind of operation is shown; `colour` is a hexadecimal RGB such as `#332288`."""
+    """How one kind of operation is drawn; `colour` is a hexadecimal RGB such as `#332288`."""
 
     name: str
     colour: str
@@ -22,7 +22,7 @@ class Swatch:
 
     @property
     def ink(self) -> str:
-        """Give the colour of text that can be read on this colour."""
+        """Return the text colour with the better contrast on this colour."""
         # where black and white contrast equally, by the formula of the Web Content Accessibility Guidelines
         return "#000000" if luminance(self.colour) > 0.179 else "#FFFFFF"
 
@@ -42,18 +42,17 @@ _SWATCHES = {
 
 
 def swatch(operation: Operation) -> Swatch:
-    """Look up how an operation is shown."""
     return _SWATCHES[operation.TYPE]
 
 
 def swatches_of(card: Card) -> tuple[Swatch, ...]:
-    """List what a legend of this card explains, in the order of the vocabulary."""
+    """List the entries of a card's legend, in the order of `OPERATIONS`."""
     used = {operation.TYPE for stack in card.stacks for layer in stack.layers for _, operation in operations(layer)}
     return tuple(_SWATCHES[kind.TYPE] for kind in OPERATIONS if kind.TYPE in used)
 
 
 def luminance(colour: str) -> float:
-    """Give the relative luminance of an RGB colour: 0 for black, 1 for white."""
+    """Return the relative luminance of an RGB colour: 0 for black, 1 for white."""
     channels = (int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5))
     linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
     return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

@@ -1,4 +1,4 @@
-"""The map of a space: where its designs stand, and which of them the trials of a study are."""
+"""The map of a space: two-dimensional positions of its designs and of the trials of a study."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -10,23 +10,23 @@ from sklearn.decomposition import PCA
 from formwright.core.errors import FormwrightError
 from formwright.core.records import Trial
 from formwright.core.rng import derive
-from formwright.report.evenly import evenly
-from formwright.search.listing import Listing, listing
-from formwright.search.predictors import points
+from formwright.report.figures import evenly_spaced
+from formwright.search.candidates import points
+from formwright.search.listing import Listing, foreign, listing
 from formwright.space.space import Space
 
 FEWEST = 8
 MOST_TRIALS, MOST_OTHERS = 2_000, 1_500
-_DIGITS = 3  # behind the point, of places that vary by a few units
-_STEP = 0.006  # of the map's width: how far designs at one place are drawn apart
-_GOLDEN = np.pi * (3 - np.sqrt(5))  # the angle by which seeds of a sunflower follow one another
+_DIGITS = 3  # decimals of the positions
+_STEP = 0.006  # of the map's width: distance between designs at one position
+_GOLDEN = np.pi * (3 - np.sqrt(5))  # golden angle
 _Floats = NDArray[np.float64]
 _Place = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Spot:
-    """Where the design of a trial stands."""
+    """The position of a trial's design."""
 
     number: int
     x: float
@@ -35,10 +35,11 @@ class Spot:
 
 @dataclass(frozen=True)
 class SpaceMap:
-    """Places of designs in two dimensions, or `hidden`: why there are none.
+    """Positions of designs in two dimensions, or in `hidden` why there are none.
 
-    `others` are places of designs that no trial took, out of the `designs` that are known; `whole` says whether these
-    are all of the space. `share` is the part of the variance of all designs that two dimensions keep.
+    `others` are positions of designs without a trial, out of `designs` known ones; `whole` says whether these are the
+    whole space. `share` is the explained variance of the two dimensions. `embedded` says whether positions follow the
+    layers of designs (Transformer2vec) or, for designs that are no cards of ours, their one-hot encoding.
     """
 
     spots: tuple[Spot, ...] = ()
@@ -47,34 +48,35 @@ class SpaceMap:
     whole: bool = False
     share: float = 0.0
     hidden: str = ""
+    embedded: bool = True
 
 
 def space_map(space: Space, trials: Sequence[Trial], marked: Collection[int] = ()) -> SpaceMap:
-    """Place trials and other designs by the principal components of the space's Transformer2vec embedding.
+    """Place trials and other designs by the principal components of their coordinates.
 
-    Very many trials are thinned, but for the `marked` numbers. The map of a space stays the same while a study goes on.
+    Long studies are thinned, except for the `marked` numbers. The map does not move while a study runs.
     """
     finished = sum(trial.state == "finished" for trial in trials)
     if finished < FEWEST:
-        return SpaceMap(hidden=f"{finished} finished trials are too few for a map; it takes {FEWEST}.")
+        return SpaceMap(hidden=f"A map needs {FEWEST} finished trials; there are {finished}.")
     try:
         listed = listing(space)
     except FormwrightError as error:
         return SpaceMap(hidden=f"The designs of this space cannot be placed: {error}")
     if not np.ptp(listed.points, axis=0).any():
-        return SpaceMap(hidden="The designs of this space cannot be told apart by their distances.")
+        return SpaceMap(hidden="All designs of this space have distance 0 from each other.")
     return _drawn(listed, _thinned(trials, marked), {trial.request.card.digest for trial in trials})
 
 
 def _thinned(trials: Sequence[Trial], marked: Collection[int]) -> list[Trial]:
-    chosen = set(evenly(len(trials), MOST_TRIALS))
+    chosen = set(evenly_spaced(len(trials), MOST_TRIALS))
     return [trial for place, trial in enumerate(trials) if place in chosen or trial.number in marked]
 
 
 def _drawn(listed: Listing, trials: Sequence[Trial], taken: Collection[str]) -> SpaceMap:
     axes = PCA(min(2, listed.points.shape[1]), svd_solver="full").fit(listed.points)
     free = [row for digest, row in listed.row.items() if digest not in taken]
-    others = np.unique(_flat(axes, listed.points[free]), axis=0)  # many designs may share a place
+    others = np.unique(_flat(axes, listed.points[free]), axis=0)  # many designs may share a position
     shown = np.sort(derive(0, "map").permutation(len(others))[:MOST_OTHERS])
     places = _flat(axes, points(listed.points_of, [trial.request for trial in trials]))
     width = float(np.ptp(_flat(axes, listed.points), axis=0).max())
@@ -85,6 +87,7 @@ def _drawn(listed: Listing, trials: Sequence[Trial], taken: Collection[str]) -> 
         designs=len(listed.row),
         whole=listed.whole,
         share=float(axes.explained_variance_ratio_.sum()),
+        embedded=not foreign(listed.cards),
     )
 
 
@@ -93,12 +96,12 @@ def _flat(axes: PCA, places: _Floats) -> _Floats:
     if len(places):
         found = axes.transform(places)
         flat[:, : found.shape[1]] = found
-    rounded: _Floats = flat.round(_DIGITS) + 0.0  # which makes -0.0 a plain zero
+    rounded: _Floats = flat.round(_DIGITS) + 0.0  # turns -0.0 into 0.0
     return rounded
 
 
 def _apart(places: _Floats, step: float) -> _Floats:
-    """Draw designs that share a place around it, like seeds of a sunflower, so that each can be pointed at."""
+    """Arrange designs that share a position in a sunflower pattern, so that each can be pointed at."""
     seen: dict[_Place, int] = {}
     moved = places.copy()
     for row, (x, y) in enumerate(places.tolist()):

@@ -1,38 +1,198 @@
-"""Draw a design as a self-contained SVG: no scripts, no fonts from elsewhere, nothing but shapes and words."""
+"""Draw a design as a self-contained SVG: no scripts, no external fonts, only shapes and words."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from formwright.arch.card import Card
-from formwright.report.palette import Swatch, swatches_of
-from formwright.report.scale import bar_scale, widest
+from formwright.arch.check import operations
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import CrossAttention
+from formwright.report.layer_runs import (
+    LayerRun,
+    RepeatedPattern,
+    bar_scale,
+    fold_layers,
+    inner_projection,
+    projection_between,
+    widest,
+)
+from formwright.report.palette import Swatch, swatch, swatches_of
 from formwright.report.svg_canvas import (
     BAR,
+    EDGE,
     LETTER,
     LINE,
     QUIET,
     RULE,
+    SHEET,
     STRIP,
     WIRE,
     Drawn,
+    Port,
+    arrow,
+    element,
     lines,
+    number,
     page,
     path,
+    pill,
     point,
     rect,
     text,
 )
-from formwright.report.svg_column import Column
-from formwright.report.svg_rails import draw_rails, rail_room
-from formwright.report.svg_stack import draw_stack
-from formwright.report.words import headline
-from formwright.report.wrap import wrapped
+from formwright.report.svg_cells import cell_box
+from formwright.report.svg_layers import Column, bar, block_box, embedding_box, head_box, norm_strip, tiles, trapezoid
+from formwright.report.words import brief, describe_between, describe_head, heading, headline, shortened, wrapped
 
+_RAIL_STEP, _RAIL_SIDE = 11, 30
+_CROSS_COLOUR = swatch(CrossAttention(1, 1)).colour
+_ARROW, _FRAME, _ROW = 22, 14, 19
+_MANY = 24  # from this many boxes on, a layer gets one row instead of a box
 _MARGIN, _GAP = 34, 30
 
 
+def rail_room(card: Card) -> float:
+    """Return the space that cross-attention rails need between the two columns."""
+    layers = card.decoder.layers if card.decoder is not None else ()
+    found = (operation for layer in layers for _, operation in operations(layer))
+    kinds = {operation.layers for operation in found if isinstance(operation, CrossAttention)}
+    return 2 * _RAIL_SIDE + _RAIL_STEP * max(len(kinds), 1)
+
+
+def draw_rails(left: float, below: Sequence[Port], above: Sequence[Port], depth: int) -> list[str]:
+    """Draw a rail for each number of encoder layers that is read.
+
+    The space between the columns starts at `left`; `below` and `above` are the ports of the encoder and the decoder,
+    and `depth` counts the encoder's layers.
+    """
+    elements = []
+    for rank, reads in enumerate(sorted({port.reads for port in above if port.reads})):
+        sources = [port for port in below if port.layer > depth - reads]
+        readers = [port for port in above if port.reads == reads]
+        elements += _rail(left + _RAIL_SIDE + (rank + 0.5) * _RAIL_STEP, sources, readers, 5 * rank)
+    return elements
+
+
+def _rail(x: float, sources: list[Port], readers: list[Port], lift: float) -> list[str]:
+    """Draw one rail; `lift` separates rails that leave the same box."""
+    starts = [(port.right, port.y - lift) for port in sources]
+    ends = [(port.left, port.y) for port in readers]
+    heights = [y for _, y in starts + ends]
+    data = [f"M{point(x, min(heights))}V{number(max(heights))}"]
+    data += [f"M{point(start, y)}H{number(x)}" for start, y in starts]
+    data += [f"M{point(x, y)}H{number(end - 5)}" for end, y in ends]
+    heads = [element("path", d=f"M{point(end - 7, y - 4)}v8l7,-4z", fill=_CROSS_COLOUR) for end, y in ends]
+    dots = [element("circle", cx=x, cy=y, r=2.6, fill=_CROSS_COLOUR) for _, y in starts + ends]
+    return [path("".join(data), _CROSS_COLOUR, stroke_width=1.6, class_="cross"), *heads, *dots]
+
+
+class _Pen:
+    """Draw shapes one below the other."""
+
+    def __init__(self, column: Column, top: float) -> None:
+        self.column, self.y = column, top
+        self.elements: list[str] = []
+        self.ports: list[Port] = []
+
+    def put(self, draw: Callable[[float], Drawn], gap: float = _ARROW) -> None:
+        """Draw a shape below the last one, with an arrow to it if the gap has room for one."""
+        if gap >= _ARROW:
+            self.elements += arrow(self.column.centre, self.y + 2, self.y + gap - 2)
+        drawn = draw(self.y + gap)
+        self.elements += drawn.elements
+        self.ports += drawn.ports
+        self.y = drawn.bottom
+
+    def project(self, before: int, after: int) -> None:
+        """Draw a projection if the width changes."""
+        between = projection_between(before, after)
+        if between is not None:
+            self.put(partial(trapezoid, self.column, between), 8)
+
+
+def draw_stack(column: Column, card: Card, stack: Stack, top: float) -> Drawn:
+    pen = _Pen(column, top)
+    pen.put(partial(embedding_box, column, stack.embedding, card.share_embedding and stack is card.decoder), 0)
+    repeats = fold_layers(stack.layers)
+    many = sum(len(repeat.runs) for repeat in repeats) >= _MANY
+    before = stack.embedding.width
+    for repeat in repeats:
+        if not many:
+            pen.project(before, repeat.runs[0].layer.width)
+        _put_repeat(pen, repeat, many)
+        before = repeat.runs[-1].layer.output_width
+    if stack.final_norm:
+        pen.put(partial(norm_strip, column, stack.output_width))
+    for words in describe_head(card) if stack is card.stacks[-1] else ():
+        pen.put(partial(head_box, column, card, words))
+    return Drawn(tuple(pen.elements), pen.y, tuple(pen.ports))
+
+
+def _put_repeat(pen: _Pen, repeat: RepeatedPattern, many: bool) -> None:
+    if repeat.times == 1:
+        _put_runs(pen, repeat.runs, many)
+        return
+    top = pen.y + _ARROW
+    inner = _Pen(pen.column, top)
+    inner.put(partial(_repeat_title, pen.column, repeat), 0)
+    _put_runs(inner, repeat.runs, many, first_gap=12)
+    size = pen.column.room + 2 * _FRAME
+    left, bottom = pen.column.centre - size / 2, inner.y + _FRAME
+    frame = rect(left, top, size, bottom - top, "none", stroke=WIRE, rx=10, stroke_dasharray="5 4", class_="pattern")
+    badge = pill(left + size - 30, top, repeat.times)
+    pen.elements += [*arrow(pen.column.centre, pen.y + 2, top - 2), frame, *inner.elements, *badge]
+    later = (repeat.times - 1) * repeat.period
+    pen.ports += [replace(port, layer=port.layer + later) if port.layer else port for port in inner.ports]
+    pen.y = bottom
+
+
+def _repeat_title(column: Column, repeat: RepeatedPattern, top: float) -> Drawn:
+    words = f"{heading(repeat.first, repeat.last)}, a pattern of {repeat.period}"
+    between = inner_projection(repeat.runs)
+    more = [describe_between(between)] if between else []
+    elements = [column.title(top + 4, words), *column.words(top + 18, more)]
+    return Drawn(tuple(elements), top + 10 + 14 * len(more))
+
+
+def _put_runs(pen: _Pen, runs: tuple[LayerRun, ...], many: bool, first_gap: float = _ARROW) -> None:
+    before, gap = runs[0].layer.width, first_gap
+    for run in runs:
+        if many:
+            pen.put(partial(_run_row, pen.column, run), 5)
+            continue
+        pen.project(before, run.layer.width)
+        pen.put(partial(_run_box, pen.column, run), gap)
+        before, gap = run.layer.output_width, _ARROW
+
+
+def _run_box(column: Column, run: LayerRun, top: float) -> Drawn:
+    layer = run.layer
+    return block_box(column, run, layer, top) if isinstance(layer, Block) else cell_box(column, run, layer, top)
+
+
+def _run_row(column: Column, run: LayerRun, top: float) -> Drawn:
+    """Draw a layer in one row, for very deep designs."""
+    layer = run.layer
+    mixer = layer.mixer if isinstance(layer, Block) else layer.junctions[-1].left.operation
+    box = rect(column.left(layer.width), top, column.box(layer.width), _ROW, SHEET, stroke=EDGE, rx=4, class_="layer")
+    heads = tiles(mixer, column.centre, top + 4, column.inside(layer.width), 7)
+    widest = max(layer.feed_forward, default=0) if isinstance(layer, Block) else 0
+    bars = [bar(column, widest, top + _ROW - 6, 2.5)] if widest else []
+    words = shortened(_row_words(run), column.letters)
+    ports = [column.port(layer.width, top + _ROW / 2, layer=run.last)]
+    reads = {operation.layers for _, operation in operations(layer) if isinstance(operation, CrossAttention)}
+    ports += [column.port(layer.width, top + _ROW / 2, reads=count) for count in reads]
+    return Drawn((box, *heads, *bars, *column.words(top + _ROW / 2, [words])), top + _ROW, tuple(ports))
+
+
+def _row_words(run: LayerRun) -> str:
+    times = f" \N{MULTIPLICATION SIGN} {run.times}" if run.times > 1 else ""
+    return f"{run.first}{times}: {run.layer.width} wide, {brief(run.layer)}"
+
+
 def draw_svg(card: Card, title: str = "", costs: Mapping[str, str] | None = None) -> str:
-    """Draw a design; `costs` are names and values, printed at the foot."""
+    """Draw a design; `costs` are names and values for the footer."""
     columns, width = _columns(card)
     header = _header(card, title, width)
     below = header.bottom + (26 if len(columns) > 1 else 0)
@@ -49,7 +209,7 @@ def draw_svg(card: Card, title: str = "", costs: Mapping[str, str] | None = None
 
 
 def _columns(card: Card) -> tuple[list[Column], float]:
-    """Lay out one column, or two whose shapes face each other with their words outside."""
+    """Lay out one column, or two with their words on the outer sides."""
     if len(card.stacks) == 1:
         room, words = 360.0, 330.0
         left = _MARGIN + room + _GAP
@@ -69,7 +229,7 @@ def _columns(card: Card) -> tuple[list[Column], float]:
 
 
 def _scaled(column: Column, card: Card) -> Column:
-    """Set one scale for all widths, and one for all bars, so that the fullest box just holds its bars."""
+    """Set one scale for all widths, and one for all bars so that the fullest box just holds its bars."""
     sized = replace(column, scale=column.room / widest(card))
     return replace(sized, bar_scale=bar_scale(card, sized.inside))
 
@@ -92,7 +252,7 @@ def _names(columns: list[Column], top: float) -> list[str]:
 
 
 def _entries(card: Card, elements: list[str]) -> list[Swatch]:
-    """List what the legend explains: the operations of the card, and the shapes without words that were drawn."""
+    """List the legend: the operations of the card, and the unlabelled shapes that were drawn."""
     shapes = {"feed-forward": BAR, "norm": STRIP}
     drawn = [name for name in shapes if any(f'class="{name}"' in item for item in elements)]
     return [*swatches_of(card), *(Swatch(name, shapes[name], "") for name in drawn)]

@@ -20,7 +20,7 @@ _FORBIDDEN = re.compile(
 
 @dataclass(frozen=True)
 class Port:
-    """A place where cross-attention begins, below layer `layer`, or ends, at a reader of `reads` layers."""
+    """A point where cross-attention starts, at layer `layer`, or ends, at a reader of `reads` layers."""
 
     left: float
     right: float
@@ -31,7 +31,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Finished elements, the y below which nothing of them stands, and their ports."""
+    """Finished elements, the y of their lower edge, and their ports."""
 
     elements: tuple[str, ...]
     bottom: float
@@ -40,18 +40,16 @@ class Drawn:
 
 def element(name: str, content: str = "", /, **attributes: str | float) -> str:
     """Write an element; underscores in attribute names become hyphens, `content` must be escaped already."""
-    names = (key.rstrip("_").replace("_", "-") for key in attributes)
-    pairs = "".join(f" {key}={quoteattr(_value(value))}" for key, value in zip(names, attributes.values(), strict=True))
+    texts = {key: value if isinstance(value, str) else number(value) for key, value in attributes.items()}
+    pairs = "".join(f" {key.rstrip('_').replace('_', '-')}={quoteattr(value)}" for key, value in texts.items())
     return f"<{name}{pairs}>{content}</{name}>" if content else f"<{name}{pairs}/>"
 
 
 def rect(x: float, y: float, width: float, height: float, fill: str, **attributes: str | float) -> str:
-    """Write a rectangle."""
     return element("rect", x=x, y=y, width=width, height=height, fill=fill, **attributes)
 
 
 def path(data: str, stroke: str = WIRE, **attributes: str | float) -> str:
-    """Write an open line."""
     return element("path", d=data, fill="none", stroke=stroke, **attributes)
 
 
@@ -61,12 +59,11 @@ def text(x: float, y: float, words: str, **attributes: str | float) -> str:
 
 
 def lines(x: float, y: float, words: list[str], **attributes: str | float) -> list[str]:
-    """Write words line below line, the first with its baseline at y."""
+    """Write lines of words, the first with its baseline at y."""
     return [text(x, y + index * LINE, line, **attributes) for index, line in enumerate(words)]
 
 
 def arrow(x: float, top: float, bottom: float) -> list[str]:
-    """Draw a short arrow downwards."""
     return [
         path(f"M{point(x, top)}V{number(bottom - 4)}", stroke_width=1.2),
         element("path", d=f"M{point(x - 3.5, bottom - 6)}h7l-3.5,6z", fill=WIRE),
@@ -74,7 +71,7 @@ def arrow(x: float, top: float, bottom: float) -> list[str]:
 
 
 def pill(x: float, y: float, times: int) -> list[str]:
-    """Draw a badge, centred on a point, that says how often a thing stands there."""
+    """Draw a badge with a number of repetitions, centred on a point."""
     words = f"\N{MULTIPLICATION SIGN} {times}"
     width = 14 + LETTER * len(words)
     box = rect(x - width / 2, y - 10, width, 20, INK, rx=10)
@@ -82,12 +79,12 @@ def pill(x: float, y: float, times: int) -> list[str]:
 
 
 def plain(words: str) -> str:
-    """Escape words for the inside of an element; characters that XML forbids become a replacement mark."""
+    """Escape words for the inside of an element; characters that XML forbids are replaced."""
     return escape(_FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", words))
 
 
 def page(width: float, height: float, title: str, elements: list[str]) -> str:
-    """Put elements onto a sheet of paper: a whole SVG file."""
+    """Return a complete SVG file."""
     paper = rect(0.5, 0.5, width - 1, height - 1, PAPER, stroke=RULE, rx=10)
     body = "\n".join(["", element("title", plain(title)), paper, *elements, ""])
     attributes: dict[str, str | float] = {
@@ -120,14 +117,9 @@ def inline(width: float, height: float, label: str, elements: Iterable[str], *, 
 
 
 def point(x: float, y: float) -> str:
-    """Write a point of a path."""
     return f"{number(x)},{number(y)}"
 
 
 def number(value: float) -> str:
-    """Write a length to a tenth of a pixel."""
+    """Format a length to a tenth of a pixel."""
     return f"{value:.1f}".removesuffix(".0")
-
-
-def _value(value: str | float) -> str:
-    return value if isinstance(value, str) else number(value)

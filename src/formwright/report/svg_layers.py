@@ -1,35 +1,102 @@
-"""Blocks as boxes: the mixer with its heads, cross-attention, and the feed-forward stack as bars."""
+"""Layers, embeddings and heads as SVG boxes with words next to them."""
 
-from formwright.arch.layers import Block
+import math
+import re
+from dataclasses import dataclass
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
 from formwright.arch.ops import CrossAttention, Identity, Operation
-from formwright.report.fold import Funnel, Run
+from formwright.report.layer_runs import LayerRun, Projection, projection_between
 from formwright.report.palette import Swatch, swatch
 from formwright.report.svg_canvas import (
     BAR,
     EDGE,
     FAINT,
     FILL,
+    LETTER,
     LINE,
+    QUIET,
     SHEET,
     STRIP,
     WIRE,
+    Anchor,
     Drawn,
+    Port,
     element,
+    lines,
     number,
     path,
     pill,
     point,
     rect,
+    text,
 )
-from formwright.report.svg_column import Column
-from formwright.report.words import describe, describe_feed_forward, describe_funnel, describe_layer, heading, heads_of
+from formwright.report.words import (
+    describe,
+    describe_embedding,
+    describe_feed_forward,
+    describe_layer,
+    describe_projection,
+    heading,
+    heads_of,
+    wrapped,
+)
 
+_TIMES = re.compile(r" x (?=\d)")
 HEADER, TILE, BAR_HEIGHT, BAR_STEP, GAP = 32, 22, 9, 13, 27
 _MOST_TILES, _THINNEST = 32, 2.8
+_GRID, _MOST_PATCHES = 98, 14
+_TABLE_STEP = 11
+
+
+@dataclass(frozen=True)
+class Column:
+    """The geometry of one stack: `centre` of its boxes, `room` for the widest, and the position of the words."""
+
+    centre: float
+    room: float
+    words_at: float
+    words_room: float
+    anchor: Anchor
+    scale: float  # pixels for one unit of layer width
+    bar_scale: float = 0.0  # pixels for one unit of feed-forward width
+
+    def box(self, width: int) -> float:
+        """Return the width in pixels of a box for layers of this width."""
+        return max(44.0, width * self.scale)
+
+    def left(self, width: int) -> float:
+        return self.centre - self.box(width) / 2
+
+    def inside(self, width: int) -> float:
+        """Return the pixels available to parts inside the box."""
+        return self.box(width) - 2 * min(20.0, self.box(width) / 5)
+
+    def port(self, width: int, y: float, *, layer: int = 0, reads: int = 0) -> Port:
+        return Port(self.left(width), self.left(width) + self.box(width), y, layer, reads)
+
+    def title(self, y: float, words: str) -> str:
+        """Write the bold first line next to a shape."""
+        return text(self.words_at, y, words, font_weight="bold", text_anchor=self.anchor)
+
+    def words(self, middle: float, words: list[str]) -> list[str]:
+        """Write lines of words next to a shape, vertically centred on `middle`."""
+        first = middle - (len(words) - 1) * LINE / 2 + 4
+        return lines(self.words_at, first, words, fill=QUIET, text_anchor=self.anchor)
+
+    @property
+    def letters(self) -> int:
+        """Return how many letters fit on a line of words."""
+        return int(self.words_room / LETTER)
+
+    def broken(self, words: str) -> list[str]:
+        """Break words into at most six lines that fit next to the shapes."""
+        return [_TIMES.sub(" \N{MULTIPLICATION SIGN} ", line) for line in wrapped(words, self.letters, most=6)]
 
 
 def sheet(column: Column, width: int, top: float, height: float, times: int) -> list[str]:
-    """Draw the box of a layer; one that stands for several lies on a pile, with a badge that counts them."""
+    """Draw the box of a layer; several equal layers are drawn as a pile with a badge that counts them."""
     left, size = column.left(width), column.box(width)
     shifts = range(pile_height(times), 0, -4)
     pile = [rect(left + shift, top + shift, size, height, SHEET, stroke=EDGE, rx=7) for shift in shifts]
@@ -38,17 +105,15 @@ def sheet(column: Column, width: int, top: float, height: float, times: int) -> 
 
 
 def pile_height(times: int) -> int:
-    """Give how far the pile under a box reaches below it."""
+    """Return how far the pile extends below its box."""
     return 4 * min(times - 1, 2)
 
 
-def title(column: Column, run: Run, top: float) -> str:
-    """Write which layers a box stands for."""
+def title(column: Column, run: LayerRun, top: float) -> str:
     return column.title(top + 14, f"{heading(run.first, run.last)}, {describe_layer(run.layer)}")
 
 
-def block_box(column: Column, run: Run, block: Block, top: float) -> Drawn:
-    """Draw a block."""
+def block_box(column: Column, run: LayerRun, block: Block, top: float) -> Drawn:
     elements, ports = [], []
     y: float = top + HEADER
     for operation in [block.mixer] if block.cross is None else [block.mixer, block.cross]:
@@ -89,7 +154,7 @@ def _tile(look: Swatch, left: float, top: float, width: float, height: float, fa
 
 
 def _residual(column: Column, block: Block, y: float, row: float) -> list[str]:
-    """Draw what surrounds a part: its norm, and the line that carries its input past it."""
+    """Draw the norm of a part, and the residual connection around it."""
     inner, size = column.inside(block.width), column.box(block.width)
     norm = y - 7 if block.norm == "pre" else y + row + 10
     left, start, end = column.centre - (inner + size) / 4, y - 12, y + row + 6
@@ -111,16 +176,100 @@ def _feed_forward(column: Column, block: Block, top: float) -> Drawn:
 
 
 def bar(column: Column, width: int, top: float, height: float) -> str:
-    """Draw a feed-forward width as a bar."""
     length = max(4.0, width * column.bar_scale)
     return rect(column.centre - length / 2, top, length, height, BAR, rx=2, class_="feed-forward")
 
 
-def trapezoid(column: Column, funnel: Funnel, top: float) -> Drawn:
-    """Draw a projection between two widths."""
+def trapezoid(column: Column, funnel: Projection, top: float) -> Drawn:
     above, below = column.box(funnel.before) / 2, column.box(funnel.after) / 2
     corners = [(-above, top), (above, top), (below, top + 24), (-below, top + 24)]
     points = " ".join(point(column.centre + x, y) for x, y in corners)
     shape = element("polygon", points=points, fill=FILL, stroke=EDGE, stroke_linejoin="round", class_="projection")
-    words = column.words(top + 12, [describe_funnel(funnel)])
+    words = column.words(top + 12, [describe_projection(funnel)])
     return Drawn((shape, *words), top + 24)
+
+
+def embedding_box(column: Column, embedding: Embedding, shared: bool, top: float) -> Drawn:
+    """Draw the embedding: a table of tokens, an image in patches, or frames."""
+    words = [line for sentence in describe_embedding(embedding, shared=shared) for line in column.broken(sentence)]
+    height = 24 + len(words) * LINE
+    match embedding:
+        case TokenEmbedding():
+            drawn = _table(column, embedding, top, height)
+        case PatchEmbedding():
+            drawn = _patches(column, embedding, top)
+        case FrameEmbedding():
+            drawn = _frames(column, embedding, top)
+    beside = [column.title(top + 14, "Embedding"), *column.words(top + 24 + len(words) * LINE / 2, words)]
+    return Drawn((*drawn.elements, *beside), max(drawn.bottom, top + height))
+
+
+def head_box(column: Column, card: Card, words: str, top: float) -> Drawn:
+    width = card.output_width
+    box = rect(column.left(width), top, column.box(width), 24, FILL, stroke=EDGE, rx=7, class_="head-box")
+    return Drawn((box, *column.words(top + 12, [words])), top + 24)
+
+
+def norm_strip(column: Column, width: int, top: float) -> Drawn:
+    inner = column.inside(width)
+    strip = rect(column.centre - inner / 2, top, inner, 4, STRIP, rx=2, class_="norm")
+    return Drawn((strip, *column.words(top + 2, ["norm"])), top + 4)
+
+
+def _table(column: Column, embedding: TokenEmbedding, top: float, height: float) -> Drawn:
+    width = embedding.table_width
+    left, size, count = column.left(width), column.box(width), round(height / _TABLE_STEP)
+    step = height / count
+    box = rect(left, top, size, height, SHEET, stroke=EDGE, rx=4, class_="embedding")
+    marked = [rect(left + 0.5, top + row * step, size - 1, step, FILL) for row in range(1, count, 3)]
+    rules = "".join(f"M{point(left, top + row * step)}h{number(size)}" for row in range(1, count))
+    table = [box, *marked, path(rules, EDGE, stroke_width=0.5)]
+    widening = projection_between(width, embedding.width)
+    if widening is None:
+        return Drawn(tuple(table), top + height)
+    wider = trapezoid(column, widening, top + height + 6)
+    return Drawn((*table, *wider.elements), wider.bottom)
+
+
+def _patches(column: Column, embedding: PatchEmbedding, top: float) -> Drawn:
+    count = min(embedding.image // embedding.patch, _MOST_PATCHES)
+    step = _GRID / count
+    left = column.centre - _GRID / 2
+    squares = [
+        # shades in diagonal waves, so that the grid looks like a picture and not like a form
+        rect(
+            left + x * step,
+            top + y * step,
+            step - 1.5,
+            step - 1.5,
+            BAR,
+            rx=1,
+            fill_opacity=_shade(x, y),
+            class_="patch",
+        )
+        for y in range(count)
+        for x in range(count)
+    ]
+    bar = _entry(column, embedding.width, top + _GRID + 10)
+    return Drawn((*squares, bar), top + _GRID + 22)
+
+
+def _frames(column: Column, embedding: FrameEmbedding, top: float) -> Drawn:
+    count, height = 30, 40
+    step = min(10.0, column.box(embedding.width) / count)
+    left = column.centre - count * step / 2
+    heights = [height * (0.25 + 0.7 * abs(math.sin(0.9 * index) * math.cos(0.23 * index))) for index in range(count)]
+    columns = [
+        rect(left + index * step, top + (height - size) / 2, step * 0.6, size, BAR, rx=1.5)
+        for index, size in enumerate(heights)
+    ]
+    return Drawn((*columns, _entry(column, embedding.width, top + height + 10)), top + height + 22)
+
+
+def _entry(column: Column, width: int, top: float) -> str:
+    """Draw the linear map to the width of the first layer."""
+    return rect(column.left(width), top, column.box(width), 12, FILL, stroke=EDGE, rx=4, class_="embedding")
+
+
+def _shade(x: int, y: int) -> float:
+    return 0.35 + 0.25 * (1 + math.sin(0.55 * x + 0.8 * y)) / 2 + 0.3 * ((x * 3 + y * 5) % 7) / 7

@@ -1,4 +1,7 @@
-"""Short human words for what stands in a design, shared by all drawings."""
+"""Short descriptions of a design and its parts, shared by all drawings, and their line breaks."""
+
+import re
+import textwrap
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Branch, Cell, Embedding, FrameEmbedding, Layer, PatchEmbedding, TokenEmbedding
@@ -17,32 +20,20 @@ from formwright.arch.ops import (
     SeparableConvolution,
     Transform,
 )
-from formwright.report.fold import Funnel
 from formwright.report.formula import formula
-
-__all__ = [
-    "brief",
-    "describe",
-    "describe_between",
-    "describe_branch",
-    "describe_embedding",
-    "describe_feed_forward",
-    "describe_funnel",
-    "describe_head",
-    "describe_layer",
-    "formula",
-    "heading",
-    "headline",
-    "heads_of",
-]
+from formwright.report.layer_runs import Projection
 
 _Headed = Attention | CrossAttention | RelativeAttention | DynamicConvolution | OpGraph
 _SCORES = {"sdp": "scaled dot product", "wma": "weighted multiplicative"}
 _TRANSFORMS = {"dft": "Fourier transform", "dct": "cosine transform"}
+_GLUE = "\N{NO-BREAK SPACE}"
+_AROUND = re.compile(r" ([+/-]) ")  # the signs of a formula
+_INSIDE = re.compile(r"(?<=[(·])")  # where a formula that is too long may be broken
+_TOGETHER = re.compile(r" (?=x \d)|(?<=\d) (?=heads?\b)|(?<=\bx) (?=\d)|(?<=\bto) (?=\d)|(?<=\bkernel) (?=\d)")
 
 
 def describe(operation: Operation) -> str:
-    """Say what an operation is, in one short phrase."""
+    """Describe an operation in one short phrase."""
     match operation:
         case Attention():
             words = [_heads(operation), _SCORES[operation.score], _relative(operation.relative)]
@@ -73,7 +64,7 @@ def describe(operation: Operation) -> str:
 
 
 def heads_of(operation: Operation) -> int:
-    """Count the heads of an operation; 1 for what has none."""
+    """Return the number of heads of an operation; 1 if it has none."""
     match operation:
         case Transform():
             return operation.relative.heads if operation.relative else 1
@@ -83,14 +74,14 @@ def heads_of(operation: Operation) -> int:
 
 
 def describe_feed_forward(block: Block) -> str:
-    """Say how the feed-forward stack of a block is shaped; empty when it has none."""
+    """Describe the feed-forward stack of a block; empty if it has none."""
     if not block.feed_forward:
         return ""
     return f"feed-forward {', '.join(map(str, block.feed_forward))}, {block.activation}"
 
 
 def brief(layer: Layer) -> str:
-    """Sum the inside of a layer up in one phrase, what tells layers apart first."""
+    """Summarise a layer in one phrase, the most distinctive facts first."""
     if isinstance(layer, Cell):
         return f"cell of {_plural(len(layer.junctions), 'junction')}"
     cross = "cross-attention" if layer.cross else ""
@@ -98,7 +89,7 @@ def brief(layer: Layer) -> str:
 
 
 def describe_branch(branch: Branch) -> str:
-    """Say which state one side of a junction reads and what it does to it, in the order in which it does it."""
+    """Describe which state a branch reads and what it does, in order of computation."""
     width = "" if isinstance(branch.operation, Identity) else f"to {branch.width}"
     kind = "self-attention" if isinstance(branch.operation, Attention) else ""
     words = _listed("norm" if branch.norm else "", kind, describe(branch.operation), width, branch.activation or "")
@@ -106,7 +97,7 @@ def describe_branch(branch: Branch) -> str:
 
 
 def describe_embedding(embedding: Embedding, *, shared: bool = False) -> tuple[str, str]:
-    """Say in two lines what enters a stack and how its order is known; a `shared` table belongs to the encoder."""
+    """Describe the embedding and its positions in two lines; a `shared` table belongs to the encoder."""
     match embedding:
         case TokenEmbedding():
             table = f"{embedding.vocabulary:,} tokens x {embedding.table_width}"
@@ -123,14 +114,14 @@ def describe_embedding(embedding: Embedding, *, shared: bool = False) -> tuple[s
 
 
 def describe_head(card: Card) -> tuple[str, ...]:
-    """Name what stands above the last layer of a design: its pooler and its classes, if any."""
+    """Describe the pooler and the classifier of a design, if any."""
     pooler = f"pooler, {card.output_width} to {card.output_width}" if card.pooler else ""
     classes = f"classifier, {_plural(card.classes, 'class', 'classes')}" if card.classes else ""
     return tuple(words for words in (pooler, classes) if words)
 
 
 def headline(card: Card) -> str:
-    """Sum a design up in one line: its family, depth and widths."""
+    """Summarise a design in one line: family, depth and widths."""
     depths = [len(stack.layers) for stack in card.stacks]
     layers = " + ".join(map(str, depths)) + (" layer" if depths == [1] else " layers")
     widths = {layer.width for stack in card.stacks for layer in stack.layers}
@@ -140,23 +131,21 @@ def headline(card: Card) -> str:
     return _listed(card.family, causal, layers, f"{span} wide", idle)
 
 
-def describe_funnel(funnel: Funnel) -> str:
-    """Say what a projection maps to what."""
+def describe_projection(funnel: Projection) -> str:
     return f"projection {funnel.before} → {funnel.after}"
 
 
-def describe_between(funnel: Funnel) -> str:
-    """Say what stands between the appearances of a repeated part."""
-    return f"{describe_funnel(funnel)} from each to the next"
+def describe_between(funnel: Projection) -> str:
+    return f"{describe_projection(funnel)} from each to the next"
 
 
 def heading(first: int, last: int) -> str:
-    """Name the layers from `first` to `last`, which count from 1."""
+    """Name the layers from `first` to `last`, counted from 1."""
     return f"Layer {first}" if first == last else f"Layers {first}\N{EN DASH}{last}"
 
 
 def describe_layer(layer: Layer) -> str:
-    """Say what a layer is as a whole: its width, whether it is a cell, and where its norms stand."""
+    """Describe a layer as a whole: its width, whether it is a cell, and the order of its norms."""
     if isinstance(layer, Cell):
         return f"{_width(layer)}, cell"
     return _listed(_width(layer), "norm first" if layer.norm == "pre" else "")
@@ -193,3 +182,36 @@ def _plural(count: int, one: str, many: str = "") -> str:
 
 def _listed(*words: str) -> str:
     return ", ".join(word for word in words if word)
+
+
+def wrapped(words: str, letters: int, indent: int = 0, most: int | None = None) -> list[str]:
+    """Break words into lines of `letters`, later ones indented; at most `most` lines, then an ellipsis."""
+    glued = _TOGETHER.sub(_GLUE, words)
+    whole = _with_operands(_AROUND.sub(rf"{_GLUE}\1{_GLUE}", glued))
+    wrapper = _Wrapper(
+        letters, subsequent_indent=" " * indent, break_on_hyphens=False, max_lines=most, placeholder=" …"
+    )
+    lines = wrapper.wrap(whole if max(map(len, whole.split(" "))) <= letters - indent else glued)
+    return [line.replace(_GLUE, " ") for line in lines]
+
+
+def _with_operands(words: str) -> str:
+    """Keep text in brackets together, such as the two operands of a distance."""
+    depth, letters = 0, []
+    for letter in words:
+        depth += (letter == "(") - (letter == ")")
+        letters.append(_GLUE if letter == " " and depth > 0 else letter)
+    return "".join(letters)
+
+
+class _Wrapper(textwrap.TextWrapper):
+    def _split(self, text: str) -> list[str]:
+        """Break chunks that are too long after a bracket or a product rather than anywhere."""
+        room = self.width - len(self.subsequent_indent)
+        chunks = super()._split(text)
+        return [part for chunk in chunks for part in (_INSIDE.split(chunk) if len(chunk) > room else [chunk]) if part]
+
+
+def shortened(words: str, letters: int) -> str:
+    """Cut words to `letters`, marking the cut with an ellipsis."""
+    return words if len(words) <= letters else (words[: letters - 1] + "…" if letters else "")

@@ -12,16 +12,16 @@ from itertools import pairwise
 from math import inf, isfinite
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from formwright.core.errors import IllegalInput
-from formwright.search.block_paths import Floats, Indices, Level, Paths
-from formwright.search.block_program import Program
+from formwright.search.block_solver import BlockProgram, Floats, Indices, Level, Paths
 
 Joint = Callable[[int, int, int], Mapping[str, float]]
 
 
 @dataclass(frozen=True)
-class Candidate:
+class BlockCandidate:
     """One way to build a block: its loss, what it costs by name (such as `params` or `latency_ms`), and its width."""
 
     loss: float
@@ -43,12 +43,10 @@ class Assembly:
     costs: Mapping[str, float]
 
     def keeps(self, limits: Mapping[str, float]) -> bool:
-        """Tell whether the costs are at most the limits."""
         return all(self.costs[name] <= limit for name, limit in limits.items())
 
 
 def no_joint(block: int, below: int, above: int) -> Mapping[str, float]:
-    """Say that blocks of any widths are joined for nothing."""
     return {}
 
 
@@ -56,11 +54,11 @@ def no_joint(block: int, below: int, above: int) -> Mapping[str, float]:
 class Blocks:
     """The tables of all blocks, lowest first, and what it costs to join a block to the one below.
 
-    `joint` is told the number of the upper block, from 1, and the widths below and above; what it does not name costs
-    nothing. Whatever else a model needs, such as an embedding, is a block whose candidates have no loss.
+    `joint` is told the number of the upper block, from 1, and the widths below and above; unnamed costs are 0. Whatever
+    else a model needs, such as an embedding, is a block whose candidates have no loss.
     """
 
-    tables: tuple[tuple[Candidate, ...], ...]
+    tables: tuple[tuple[BlockCandidate, ...], ...]
     joint: Joint = no_joint
 
     def __post_init__(self) -> None:
@@ -72,11 +70,9 @@ class Blocks:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Name what candidates cost."""
         return tuple(self.tables[0][0].costs)
 
     def assembly(self, chosen: Sequence[int]) -> Assembly:
-        """Sum up the candidates of one choice, joints included."""
         members = [table[place] for table, place in zip(self.tables, chosen, strict=True)]
         pairs = enumerate(pairwise(members), start=1)
         joints = [self.joint(number, below.width, above.width) for number, (below, above) in pairs]
@@ -93,7 +89,7 @@ class Blocks:
         """
         self._check(limits, top)
         levels, most = self._levels(tuple(limits)), np.array([*limits.values()], dtype=np.float64)
-        program = Program(levels, most)
+        program = BlockProgram(levels, most)
         first = program.choice(program.losses)
         # the solver keeps limits within a tolerance, the list of paths has none
         found = [] if first is None else self._listed(Paths(levels, most, program.prices()), limits, top)
@@ -107,7 +103,7 @@ class Blocks:
         Nothing is listed, so candidates may all have the same loss: `best` would list all assemblies, millions of them.
         """
         self._check(limits, top=1)
-        program = Program(self._levels(tuple(limits)), np.array([*limits.values()], dtype=np.float64))
+        program = BlockProgram(self._levels(tuple(limits)), np.array([*limits.values()], dtype=np.float64))
         if program.choice(program.losses) is None:
             raise IllegalInput(self._unmet(limits))
 
@@ -136,7 +132,7 @@ class Blocks:
     def _check(self, limits: Mapping[str, float], top: int) -> None:
         unknown = [name for name in limits if name not in self.names]
         if unknown:
-            raise IllegalInput(f"nothing is known of {' and '.join(unknown)}; candidates have: {_listed(self.names)}.")
+            raise IllegalInput(f"candidates have no cost {' and '.join(unknown)}; they have: {_listed(self.names)}.")
         wrong = [name for name, limit in limits.items() if not isfinite(limit)]
         if wrong:
             raise IllegalInput(f"the limit on {' and on '.join(wrong)} must be a finite number.")
@@ -144,7 +140,6 @@ class Blocks:
             raise IllegalInput(f"top is {top}; at least one assembly must be wanted.")
 
     def _levels(self, names: Sequence[str]) -> list[Level]:
-        """Give the tables as arrays, with the costs that are named."""
         widths = [[0], *(sorted({candidate.width for candidate in table}) for table in self.tables)]
         levels = []
         for number, (table, below, own) in enumerate(zip(self.tables, widths[:-1], widths[1:], strict=True)):
@@ -168,7 +163,7 @@ class Blocks:
 
     def _extreme(self, name: str, limits: Mapping[str, float], sign: int = 1) -> str:
         """Find the least, or for a sign of -1 the most, of a cost within limits; nothing where there is nothing."""
-        program = Program(self._levels((name, *limits)), np.array([inf, *limits.values()]))
+        program = BlockProgram(self._levels((name, *limits)), np.array([inf, *limits.values()]))
         chosen = program.choice(sign * program.costs[0])
         return "" if chosen is None else _number(self.assembly(chosen).costs[name])
 
@@ -183,3 +178,61 @@ def _number(value: float) -> str:
 
 def _listed(names: Sequence[str] | frozenset[str]) -> str:
     return ", ".join(sorted(names)) or "nothing"
+
+
+Mask = NDArray[np.bool_]
+
+# NAS-BERT (Xu et al., 2021) halves every bin of similar costs until ten candidates are left in each of ten bins; bins
+# by size and latency, and halving by validation loss, are known second-hand. Decided here: a bin is a cell of a grid
+# whose axes are cut into equal parts; candidates that were not evaluated stay; of an odd number the middle one stays.
+BINS, LEAST = 10, 10
+
+
+def bins(costs: ArrayLike, parts: int = BINS) -> Indices:
+    """Return the bin of each candidate, numbered from 0; `costs` has a row for each, such as its size and latency.
+
+    Candidates that share a bin are alike in every cost. Bins without candidates have no number.
+    """
+    table: Floats = np.asarray(costs, dtype=np.float64)
+    if table.ndim != 2 or not np.isfinite(table).all():
+        raise IllegalInput(f"bins need a row of finite costs for each candidate, not an array of shape {table.shape}.")
+    if parts < 1:
+        raise IllegalInput(f"parts is {parts}; an axis has at least one.")
+    if not len(table):
+        return np.zeros(0, dtype=np.intp)
+    low, extent = table.min(axis=0), np.ptp(table, axis=0)
+    shares = np.divide(table - low, extent, out=np.zeros_like(table), where=extent > 0)
+    cells = np.minimum((shares * parts).astype(np.intp), parts - 1)  # the largest belongs to the last part
+    numbers: Indices = np.unique(np.ravel_multi_index(tuple(cells.T), (parts,) * cells.shape[1]), return_inverse=True)[
+        1
+    ]
+    return numbers
+
+
+def survivors(losses: ArrayLike, bin_of: ArrayLike, least: int = LEAST) -> Mask:
+    """Return who stays after a round: the better half of those judged in each bin, and all who were not judged (NaN).
+
+    No bin falls below `least` candidates because of a round; one that has no more keeps all. Of equals the first stays.
+    """
+    values: Floats = np.asarray(losses, dtype=np.float64)
+    bin_numbers: Indices = np.asarray(bin_of, dtype=np.intp)
+    if values.shape != bin_numbers.shape or values.ndim != 1:
+        raise IllegalInput(f"there are losses of shape {values.shape} for bins of shape {bin_numbers.shape}.")
+    judged = ~np.isnan(values)
+    size, known = np.bincount(bin_numbers), np.bincount(bin_numbers, judged)
+    drop = np.minimum(known // 2, np.maximum(size - least, 0)).astype(np.intp)
+    order = np.lexsort((values, ~judged, bin_numbers))  # bin by bin, best first, who was not judged last
+    first = np.concatenate([[0], np.cumsum(size)])[bin_numbers[order]]
+    place = np.arange(len(order)) - first
+    stays = np.empty(len(values), dtype=bool)
+    stays[order] = (place < known[bin_numbers[order]] - drop[bin_numbers[order]]) | ~judged[order]
+    return stays
+
+
+def rounds(candidates: int, least: int = LEAST) -> int:
+    """Count the rounds after which a bin of so many candidates, all judged every time, shrinks no more."""
+    number = 0
+    while candidates > least and candidates > 1:
+        candidates -= min(candidates // 2, candidates - least)
+        number += 1
+    return number

@@ -1,4 +1,4 @@
-"""Regularised evolution (Real et al., 2019): tournaments among the youngest, who die of age and not of failure."""
+"""Evolution: regularised (Real et al., 2019) for one or more goals, and NSGA-II (Deb et al., 2002)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from functools import partial
 
 from numpy.random import Generator
 
+from formwright.core.options import option
+from formwright.core.protocols import Design
 from formwright.core.records import Budget, History, Objective, Request, Trial
-from formwright.search.fronts import best_first
-from formwright.search.options import at_least, check
-from formwright.search.parents import warming_up, youngest
-from formwright.search.scores import goals_of, score
-from formwright.search.unseen import Legal, anything, first_unseen, random_unseen
+from formwright.search.options import at_least, check, share
+from formwright.search.proposals import Legal, anything, breeding, first_unseen, random_unseen, warming_up, youngest
+from formwright.search.scores import best_first, goals_of, score
 from formwright.space import Space
 
 
 @dataclass(frozen=True)
 class RegularizedEvolution:
-    """Mutate the best of `tournament` designs drawn from the `population` youngest finished ones.
+    """Mutate the best of `tournament` designs drawn from the `population` most recently finished ones.
 
     The first `population` designs are random. With several goals the best is the least crowded one of the best front.
     """
@@ -26,8 +26,8 @@ class RegularizedEvolution:
     space: Space
     objectives: tuple[Objective, ...]
     legal: Legal = anything
-    population: int = 50
-    tournament: int = 10
+    population: int = option(50, "designs in the population")
+    tournament: int = option(10, "members that are drawn for a tournament")
 
     def __post_init__(self) -> None:
         goals_of(self.objectives)
@@ -40,7 +40,6 @@ class RegularizedEvolution:
         return {"population": population, "tournament": max(2, population // 5)}
 
     def ask(self, history: History, rng: Generator) -> Request:
-        """Return a mutant of a tournament's winner."""
         alive = youngest(history, self.population)
         if not alive or warming_up(history, self.population):
             return random_unseen(self.space, history, rng, self.legal).request(Budget.full())
@@ -53,3 +52,47 @@ class RegularizedEvolution:
         drawn: list[int] = sorted(set(rng.integers(len(alive), size=self.tournament).tolist()))
         entrants = [alive[index] for index in drawn]
         return entrants[best_first(score(entrants, self.objectives), most=1)[0]]
+
+
+@dataclass(frozen=True)
+class Nsga2:
+    """Cross and mutate winners of binary tournaments among the `population` best trials so far.
+
+    The population is rebuilt from the history at each proposal, so that a child can become a parent as soon as it is
+    evaluated by any worker; generations would make workers wait.
+    """
+
+    space: Space
+    objectives: tuple[Objective, ...]
+    legal: Legal = anything
+    population: int = option(40, "designs in the population")
+    crossover: float = option(0.9, "probability of crossing two parents over")
+
+    def __post_init__(self) -> None:
+        goals_of(self.objectives)
+        check(at_least(2, population=self.population) + share(crossover=self.crossover))
+
+    @staticmethod
+    def for_budget(trials: int | None, steps: int | None) -> dict[str, int]:
+        """Return a population that leaves nine tenths of a small budget to evolution."""
+        return {"population": 40 if trials is None else min(40, max(4, trials // 10))}
+
+    def ask(self, history: History, rng: Generator) -> Request:
+        parents = breeding(history)
+        if not parents or warming_up(history, self.population):
+            return random_unseen(self.space, history, rng, self.legal).request(Budget.full())
+        best = [parents[index] for index in best_first(score(parents, self.objectives), self.population)]
+        first, second = (_winner(best, rng) for _ in range(2))
+        child = first_unseen(self.space, history, rng, lambda: self._child(first, second, rng), self.legal)
+        return child.request(Budget.full(), first.number)
+
+    def _child(self, first: Trial, second: Trial, rng: Generator) -> Design:
+        child = first.request.design
+        if rng.random() < self.crossover:
+            child = self.space.crossover(child, second.request.design, rng)
+        return self.space.mutate(child, rng)
+
+
+def _winner(best: list[Trial], rng: Generator) -> Trial:
+    # the population is sorted by front, the least crowded first
+    return best[int(rng.integers(len(best), size=2).min())]

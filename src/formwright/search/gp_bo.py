@@ -1,48 +1,116 @@
-"""Bayesian optimisation with a Gaussian process (Snoek et al., 2012), over points that stand for designs."""
+"""Bayesian optimisation with a Gaussian process (Snoek et al., 2012), over points of designs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal, get_args
+from operator import itemgetter
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
+from scipy.spatial.distance import cdist
 
-from formwright.core.records import History, Objective, Request
-from formwright.search.candidates import Candidates
-from formwright.search.expected import expected_improvement
-from formwright.search.gaussian_process import GaussianProcess, fit
+from formwright.core.options import option
+from formwright.core.records import Objective
+from formwright.search.candidates import INITIAL, SurrogateSearch, TrainingData, expected_improvement
 from formwright.search.listing import Coordinates
 from formwright.search.options import among, at_least, check
-from formwright.search.predictors import INITIAL, first_or_random, initial_for, ranked
+from formwright.search.proposals import Legal, anything
 from formwright.search.scores import goals_of
-from formwright.search.survey import Survey
-from formwright.search.unseen import Legal, Proposal, anything
 from formwright.space import Space
 
 Floats = NDArray[np.float64]
-Acquisition = Literal["ei", "ucb"]
 
+# length scales as multiples of the median distance, and noise as a share of the signal's variance
+LENGTHS = np.geomspace(0.2, 20.0, 13)
+NOISES = np.geomspace(1e-4, 3.0, 20)
+_TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Hold the length scale of the kernel, the noise as a share of the signal's variance, and that variance."""
+
+    length: float
+    noise: float
+    variance: float
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianProcess:
+    """Hold what was observed where, and the scales; `values` are taken to have mean 0."""
+
+    points: Floats  # (observations, dimensions)
+    values: Floats  # (observations,)
+    scales: Scales
+
+    def predict(self, queries: NDArray[np.floating[Any]]) -> tuple[Floats, Floats]:
+        """Return the mean and the standard deviation of the noiseless value at each query."""
+        covariance = _matern(cdist(self.points, self.points) / self.scales.length)
+        lower = cholesky(covariance + self.scales.noise * np.eye(len(covariance)), lower=True)
+        cross = _matern(cdist(self.points, queries) / self.scales.length)  # (observations, queries)
+        mean: Floats = cho_solve((lower, True), self.values) @ cross
+        explained = np.square(solve_triangular(lower, cross, lower=True)).sum(axis=0)
+        return mean, np.sqrt(self.scales.variance * np.maximum(1.0 - explained, _TINY))
+
+    def believe(self, points: Floats) -> GaussianProcess:
+        """Return this process with its own predictions at more points as observations."""
+        if not len(points):
+            return self
+        values = np.concatenate([self.values, self.predict(points)[0]])
+        return GaussianProcess(np.concatenate([self.points, points]), values, self.scales)
+
+
+def fit(points: Floats, values: Floats) -> GaussianProcess:
+    """Return the process of the highest likelihood, over a grid of length scales and noises.
+
+    One eigendecomposition serves all noises of a length scale, and the best variance is known in closed form, so the
+    grid is cheaper than gradient ascent and has no local optima.
+    """
+    distances = cdist(points, points)
+    apart = distances[distances > 0.0]
+    unit = float(np.median(apart)) if len(apart) else 1.0
+    found = [_likeliest(distances, values, unit * length) for length in LENGTHS.tolist()]
+    return GaussianProcess(points, values, max(found, key=itemgetter(0))[1])
+
+
+def _likeliest(distances: Floats, values: Floats, length: float) -> tuple[float, Scales]:
+    """Return the best noise and variance for a length scale, with their log-likelihood up to a constant."""
+    spectrum, axes = eigh(_matern(distances / length))
+    spectra = np.maximum(spectrum, 0.0) + NOISES[:, None]  # (noises, observations)
+    variances = np.maximum((np.square(values @ axes) / spectra).mean(axis=1), _TINY)
+    likelihoods = -0.5 * (len(values) * np.log(variances) + np.log(spectra).sum(axis=1))
+    best = int(likelihoods.argmax())
+    return float(likelihoods[best]), Scales(length, float(NOISES[best]), float(variances[best]))
+
+
+def _matern(scaled: Floats) -> Floats:
+    reach = np.sqrt(5.0) * scaled
+    covariance: Floats = (1.0 + reach + np.square(reach) / 3.0) * np.exp(-reach)
+    return covariance
+
+
+Acquisition = Literal["ei", "ucb"]
 BOUND = 2.0  # how many standard deviations the upper confidence bound lies above the mean
 
 
 @dataclass(frozen=True)
-class GpBo:
-    """Take the design of which a Gaussian process expects most, after `initial` random ones.
+class GpBo(SurrogateSearch):
+    """Propose the design with the best acquisition under a Gaussian process, after `initial` random ones.
 
-    Every listed design is looked at: what counts is the expected improvement upon the best mean so far (`ei`), or the
-    mean and two standard deviations (`ucb`). Pending trials are believed to score what the process expects of them.
+    Every listed design is scored by the expected improvement upon the best mean so far (`ei`), or the mean and two
+    standard deviations (`ucb`). Pending trials count with their predicted scores. Designs whose cards are not
+    Formwright's own have one-hot coordinates, whatever `coordinates` says.
     """
 
     space: Space
     objectives: tuple[Objective, ...]
     legal: Legal = anything
-    coordinates: Coordinates = "transformer2vec"
-    acquisition: Acquisition = "ei"
-    initial: int = INITIAL
+    coordinates: Coordinates = option("transformer2vec", "how designs are encoded")
+    acquisition: Acquisition = option("ei", "expected improvement (ei), or mean and two standard deviations (ucb)")
+    initial: int = option(INITIAL, "random designs before the first prediction")
 
     def __post_init__(self) -> None:
         goals_of(self.objectives)
@@ -52,29 +120,9 @@ class GpBo:
             + at_least(2, initial=self.initial)
         )
 
-    @staticmethod
-    def for_budget(trials: int | None, steps: int | None) -> dict[str, int]:
-        """Return fewer random designs for a small budget."""
-        return {"initial": initial_for(trials)}
-
-    def ask(self, history: History, rng: Generator) -> Request:
-        """Return the unseen legal design that promises most."""
-        return first_or_random(self._promising(history, rng), self.space, history, rng, self.legal)
-
-    def _promising(self, history: History, rng: Generator) -> Iterator[Proposal]:
-        seen = self._survey.look(history, rng)
-        if seen is None:
-            return
+    def _worth(self, seen: TrainingData, rng: Generator) -> tuple[Floats, Floats]:
         process = fit(seen.points, seen.scores).believe(seen.pending)
-        worth, mean = self._worth(process, seen.candidates)
-        yield from map(seen.candidates.proposal, ranked(worth, rng, second=mean))
-
-    @cached_property
-    def _survey(self) -> Survey:
-        return Survey(self.space, self.objectives, self.legal, self.coordinates, self.initial)
-
-    def _worth(self, process: GaussianProcess, candidates: Candidates) -> tuple[Floats, Floats]:
-        mean, deviation = process.predict(candidates.points)
+        mean, deviation = process.predict(seen.candidates.points)
         if self.acquisition == "ucb":
             return mean + BOUND * deviation, mean
         best = process.predict(process.points)[0].max()

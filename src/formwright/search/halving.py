@@ -9,31 +9,39 @@ from itertools import pairwise
 
 from numpy.random import Generator
 
+from formwright.core.options import option
 from formwright.core.records import Budget, History, Objective, Request, Trial
-from formwright.search.fronts import best_first
 from formwright.search.options import at_least, check
-from formwright.search.rungs import rungs_of
-from formwright.search.scores import goals_of, score
-from formwright.search.unseen import Legal, anything, random_unseen
+from formwright.search.proposals import Legal, anything, random_unseen
+from formwright.search.scores import best_first, goals_of, score
 from formwright.space import Space
 
-_BELOW = 27  # how much shorter than a full evaluation the first one is: three times a third
+
+def rungs_of(min_steps: int, max_steps: int, eta: int) -> tuple[int, ...]:
+    """List the steps of each rung, shortest first: each `eta` times the one before, the last one `max_steps`."""
+    steps = [min_steps]
+    while steps[-1] * eta < max_steps:
+        steps.append(steps[-1] * eta)
+    return (*steps, max_steps) if steps[-1] < max_steps else tuple(steps)
+
+
+_BELOW = 27  # the first rung is 3**3 times shorter than a full evaluation
 
 
 @dataclass(frozen=True)
 class Halving:
     """Evaluate random designs for `min_steps`, and the best 1 in `eta` of each rung for `eta` times as long.
 
-    A promotion waits for nobody: it is due as soon as a trial is among the best of those finished on its rung. With
+    Promotions are asynchronous: one is due as soon as a trial is among the best of those finished on its rung. With
     several goals the best are the best fronts, the least crowded first. The last rung is `max_steps` long.
     """
 
     space: Space
     objectives: tuple[Objective, ...]
     legal: Legal = anything
-    min_steps: int = 10
-    max_steps: int = 270
-    eta: int = 3
+    min_steps: int = option(10, "training steps of the first rung")
+    max_steps: int = option(270, "training steps of the last rung")
+    eta: int = option(3, "one in `eta` is promoted, and trained `eta` times as long")
 
     def __post_init__(self) -> None:
         goals_of(self.objectives)
@@ -43,16 +51,14 @@ class Halving:
     @staticmethod
     def for_budget(trials: int | None, steps: int | None) -> dict[str, int]:
         """Return a first rung three halvings below the steps of a full evaluation."""
-        # rounded up: otherwise there were a further rung that is nearly as long as the last
+        # rounded up: otherwise there would be an extra rung nearly as long as the last
         return {} if steps is None else {"min_steps": math.ceil(steps / _BELOW), "max_steps": steps}
 
     @property
     def rungs(self) -> tuple[int, ...]:
-        """List the steps of each rung, shortest first."""
         return rungs_of(self.min_steps, self.max_steps, self.eta)
 
     def ask(self, history: History, rng: Generator) -> Request:
-        """Return the promotion that is due on the highest rung, or else a new design on the lowest."""
         rungs = self.rungs
         for lower, upper in reversed(list(pairwise(rungs))):
             for trial in self._due(history, lower, upper):
@@ -62,6 +68,6 @@ class Halving:
     def _due(self, history: History, lower: int, upper: int) -> Iterator[Trial]:
         finished = [trial for trial in history.finished if trial.request.budget.steps == lower]
         best = best_first(score(finished, self.objectives), len(finished) // self.eta)
-        # whatever became of a promotion, it is not made again
+        # a promotion is made once, even if it failed
         promoted = {trial.request.card.digest for trial in history.trials if trial.request.budget.steps == upper}
         return (finished[index] for index in best if finished[index].request.card.digest not in promoted)

@@ -1,50 +1,243 @@
-"""Progressive Dynamic Hurdles (So et al., 2019): evolution in which designs earn their training slice by slice."""
+"""Progressive Dynamic Hurdles (So et al., 2019): evolution in which good designs earn more training steps.
+
+Tournaments and hurdles work on arrays of fitness, of which larger is better. Populations are the last axis, so that
+the same code serves one search or hundreds in parallel.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
+from formwright.core.options import option
 from formwright.core.records import Budget, History, Objective, Request, Trial
-from formwright.search.lives import Life, Rules, Standing, fitness, lives_of, standing
+from formwright.core.rng import derive
+from formwright.search.halving import rungs_of
 from formwright.search.options import at_least, check
-from formwright.search.rungs import rungs_of
-from formwright.search.scores import goals_of, score
-from formwright.search.tournaments import draw, winners
-from formwright.search.unseen import Legal, anything, first_unseen, random_unseen
+from formwright.search.proposals import Legal, anything, first_unseen, random_unseen
+from formwright.search.scores import Scores, goals_of, score
 from formwright.space import Space
 
-_BELOW = 9  # how much shorter than a full evaluation the first one is: twice a third
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+def draw(rng: Generator, rows: int, population: int, size: int) -> Indices:
+    """Draw `size` different members of each of `rows` populations, in random order, (rows, size).
+
+    Populations that are not larger than that are drawn whole.
+    """
+    keys = rng.random((rows, population))
+    if size < population:
+        drawn: Indices = np.argpartition(keys, size - 1, axis=1)[:, :size]
+    else:
+        drawn = np.broadcast_to(np.arange(population), keys.shape)
+    # in the order of their keys: otherwise ties would depend on the position in the population
+    return np.take_along_axis(drawn, np.argsort(np.take_along_axis(keys, drawn, axis=1), axis=1), axis=1)
+
+
+def winners(fitness: Floats) -> Indices:
+    """Return which entrant of each tournament is the fittest: it becomes a parent. Ties go to the first drawn."""
+    best: Indices = np.argmax(fitness, axis=-1)
+    return best
+
+
+def losers(fitness: Floats) -> Indices:
+    """Return which entrant of each tournament is the least fit: a child takes its place."""
+    worst: Indices = np.argmin(fitness, axis=-1)
+    return worst
+
+
+def height(fitness: Floats) -> Floats:
+    """Return the hurdle that populations set: their mean fitness."""
+    # so that rounding puts no member above the mean of equal ones
+    mean: Floats = np.clip(fitness.mean(axis=-1), fitness.min(axis=-1), fitness.max(axis=-1))
+    return mean
+
+
+def clears(fitness: Floats, hurdle: Floats | float) -> NDArray[np.bool_]:
+    """Return who earns further steps: those strictly above the hurdle."""
+    above: NDArray[np.bool_] = np.greater(fitness, hurdle)
+    return above
+
+
+@dataclass(frozen=True)
+class DesignProgress:
+    """The trials of one design: the last finished one and its rung, and whether others are pending or failed."""
+
+    latest: Trial | None
+    rung: int
+    under_way: bool
+    failed: bool
+
+    @property
+    def fertile(self) -> bool:
+        """Return whether the design has a score and never failed, so that it may be a parent."""
+        return self.latest is not None and not self.failed
+
+
+@dataclass(frozen=True, eq=False)
+class Hurdle:
+    """Hold the mean fitness of some trials, and these trials' scores."""
+
+    members: Scores
+    height: float
+
+    @classmethod
+    def of(cls, members: Scores) -> Hurdle:
+        return cls(members, float(height(fitness(members, members))))
+
+    def cleared_by(self, scores: Scores) -> bool:
+        """Return whether the only row of some scores is strictly above the hurdle."""
+        return bool(clears(fitness(scores, self.members)[0], self.height))
+
+
+@dataclass(frozen=True, eq=False)
+class EvolutionState:
+    """The population (indices of designs), the hurdles so far, and the designs due for the next rung."""
+
+    alive: tuple[int, ...]
+    hurdles: tuple[Hurdle, ...]
+    due: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class EvolutionRules:
+    """Sizes of the population, of its tournaments, and of the batch of designs between two hurdles."""
+
+    population: int
+    tournament: int
+    batch: int
+
+
+def fitness(scores: Scores, reference: Scores) -> Floats:
+    """Return the fitness of each row relative to a reference; larger is better.
+
+    With one goal and no violated limit in the reference this is the score. Otherwise there is no common unit, and it is
+    minus the number of better rows in the reference.
+    """
+    if scores.values.shape[1] == 1 and not reference.violations.any():
+        return np.where(scores.violations > 0, -np.inf, -scores.values[:, 0])
+    values, others = scores.values[:, np.newaxis], reference.values[np.newaxis]  # (rows, reference, goals)
+    beaten = (others <= values).all(axis=2) & (others < values).any(axis=2)
+    broken, others_broken = scores.violations[:, np.newaxis], reference.violations[np.newaxis]
+    worse = (others_broken < broken) | ((others_broken == broken) & beaten)
+    number: Floats = worse.sum(axis=1).astype(np.float64)
+    return -number
+
+
+def progress_of(history: History, rungs: Sequence[int]) -> list[DesignProgress]:
+    """List the designs of a history in the order in which they were first asked for.
+
+    A trial without a budget is on the last rung; one whose budget is no rung, or whose design is not known, is left
+    out.
+    """
+    rung_of: dict[int | None, int] = {None: len(rungs) - 1, **{steps: rung for rung, steps in enumerate(rungs)}}
+    trials: dict[str, list[Trial]] = {}
+    for trial in history.trials:
+        if trial.request.design is not None and trial.request.budget.steps in rung_of:
+            trials.setdefault(trial.request.card.digest, []).append(trial)
+    return [_life(one, rung_of) for one in trials.values()]
+
+
+def _life(trials: Sequence[Trial], rung_of: dict[int | None, int]) -> DesignProgress:
+    states = {trial.state for trial in trials}
+    finished = [trial for trial in trials if trial.state == "finished"]
+    latest = max(finished, key=lambda trial: rung_of[trial.request.budget.steps], default=None)
+    rung = -1 if latest is None else rung_of[latest.request.budget.steps]
+    return DesignProgress(latest, rung, "pending" in states, "failed" in states)
+
+
+def evolution_state(
+    lives: Sequence[DesignProgress], objectives: Sequence[Objective], last: int, rules: EvolutionRules
+) -> EvolutionState:
+    """Replay the designs in the order of their first trials and return the resulting state.
+
+    A hurdle is set whenever a further `batch` of designs was born, by those of the population that stand on the highest
+    rung in use, and it is for designs born later. It waits until every earlier design has finished, so that it never
+    changes afterwards. The rung `last` has no hurdle.
+    """
+    scores = _scores(lives, objectives)
+    drawn = draw(derive(0, "places"), len(lives), rules.population, rules.tournament)
+    alive: list[int] = []
+    hurdles: list[Hurdle] = []
+    due: list[int] = []
+    settled = True
+    for index, life in enumerate(lives):
+        if _is_due(life, hurdles, scores, index):
+            due.append(index)
+        settled = settled and not life.under_way and not (due and due[-1] == index)
+        if life.fertile:
+            _enter(alive, index, scores, drawn[index], rules.population)
+        if settled and (index + 1) % rules.batch == 0 and len(hurdles) < last:
+            reached = [member for member in alive if lives[member].rung == len(hurdles)]
+            hurdles += [Hurdle.of(_rows(scores, reached))] if reached else []
+    return EvolutionState(tuple(alive), tuple(hurdles), tuple(due))
+
+
+def _is_due(life: DesignProgress, hurdles: Sequence[Hurdle], scores: Scores, index: int) -> bool:
+    if not life.fertile or life.under_way or life.rung >= len(hurdles):
+        return False
+    return hurdles[life.rung].cleared_by(_rows(scores, [index]))
+
+
+def _enter(alive: list[int], index: int, scores: Scores, drawn: Indices, population: int) -> None:
+    """Add a design to the population; when full, it replaces the least fit of the members drawn."""
+    if len(alive) < population:
+        alive.append(index)
+        return
+    entrants = _rows(scores, [alive[place] for place in drawn])
+    alive[drawn[int(losers(fitness(entrants, entrants)))]] = index
+
+
+def _scores(lives: Sequence[DesignProgress], objectives: Sequence[Objective]) -> Scores:
+    """Return the latest scores of every design, infinity where there are none."""
+    known = [index for index, life in enumerate(lives) if life.latest is not None]
+    found = score([life.latest for life in lives if life.latest is not None], objectives)
+    values, violations = np.full((len(lives), found.values.shape[1]), np.inf), np.zeros(len(lives))
+    values[known], violations[known] = found.values, found.violations
+    return Scores(values, violations)
+
+
+def _rows(scores: Scores, rows: Sequence[int]) -> Scores:
+    return Scores(scores.values[rows], scores.violations[rows])
+
+
+_BELOW = 9  # the first rung is 3**2 times shorter than a full evaluation
 _MOST = 100  # the published population
 
 
 @dataclass(frozen=True)
 class Hurdles:
-    """Mutate winners of tournaments, and train further whoever is strictly above the mean of the population.
+    """Mutate winners of tournaments, and train further those strictly above the mean of the population.
 
     The first `population` designs are random. Every child is the mutant of the fittest of `tournament` members and
-    takes the place of the least fit of as many others; nobody dies of age. All are evaluated for `min_steps` first.
-    After each `batch` of designs a hurdle is set: the mean fitness of those members of the population that stand on
-    the highest rung so far. Later designs that are strictly above it go on to the next rung, `eta` times as long, up
-    to `max_steps`, and from there to the next hurdle. Members are compared by their latest scores, whatever the
-    length of their training, as in the authors' experiment.
+    takes the place of the least fit of as many others; there is no ageing. All are evaluated for `min_steps` first.
+    After each `batch` of designs a hurdle is set: the mean fitness of those members of the population that stand on the
+    highest rung so far. Later designs that are strictly above it go on to the next rung, `eta` times as long, up to
+    `max_steps`, and from there to the next hurdle. Members are compared by their latest scores, whatever the length of
+    their training, as in the authors' experiment.
 
-    With several goals, or where limits are broken, fitness is how many members of the same group are better. Whose
-    place a child takes is drawn from a stream of its own, so that population and hurdles follow from the trials alone.
+    With several goals, or where limits are broken, fitness is how many members of the same group are better. The member
+    that a child replaces is drawn from a separate random stream, so that population and hurdles follow from the trials
+    alone.
     """
 
     space: Space
     objectives: tuple[Objective, ...]
     legal: Legal = anything
-    population: int = _MOST
-    tournament: int = 10
-    batch: int = _MOST
-    min_steps: int = 10
-    max_steps: int = 90
-    eta: int = 3
+    population: int = option(_MOST, "designs in the population")
+    tournament: int = option(10, "members that are drawn for a tournament")
+    batch: int = option(_MOST, "designs between two hurdles")
+    min_steps: int = option(10, "training steps of every design")
+    max_steps: int = option(90, "training steps of the last rung")
+    eta: int = option(3, "how much longer each rung is than the one before")
 
     def __post_init__(self) -> None:
         goals_of(self.objectives)
@@ -65,13 +258,11 @@ class Hurdles:
 
     @property
     def rungs(self) -> tuple[int, ...]:
-        """List the steps of each rung, shortest first."""
         return rungs_of(self.min_steps, self.max_steps, self.eta)
 
     def ask(self, history: History, rng: Generator) -> Request:
-        """Return the next slice of training that a design has earned, or else a new design on the lowest rung."""
         rungs = self.rungs
-        lives = lives_of(history, rungs)
+        lives = progress_of(history, rungs)
         now = self._standing(lives)
         if now.due:
             life = lives[now.due[0]]
@@ -86,13 +277,13 @@ class Hurdles:
 
     def hurdles(self, history: History) -> tuple[float, ...]:
         """List the hurdles that a history has set so far, as fitness: with one goal its value, negative for `min`."""
-        return tuple(hurdle.height for hurdle in self._standing(lives_of(history, self.rungs)).hurdles)
+        return tuple(hurdle.height for hurdle in self._standing(progress_of(history, self.rungs)).hurdles)
 
-    def _standing(self, lives: list[Life]) -> Standing:
-        rules = Rules(self.population, self.tournament, self.batch)
-        return standing(lives, self.objectives, len(self.rungs) - 1, rules)
+    def _standing(self, lives: list[DesignProgress]) -> EvolutionState:
+        rules = EvolutionRules(self.population, self.tournament, self.batch)
+        return evolution_state(lives, self.objectives, len(self.rungs) - 1, rules)
 
-    def _parent(self, members: list[Life], rng: Generator) -> Trial:
+    def _parent(self, members: list[DesignProgress], rng: Generator) -> Trial:
         trials = [member.latest for member in members if member.latest is not None]
         drawn = draw(rng, 1, len(trials), self.tournament)[0]
         entrants = [trials[int(index)] for index in drawn]

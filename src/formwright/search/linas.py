@@ -1,4 +1,4 @@
-"""LINAS: evolve a front on cheap predictions, and evaluate only the designs that would push it out (survey, X-C)."""
+"""LINAS: evolve a front on cheap predictions and evaluate only designs predicted to extend it (survey, X-C)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,23 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from formwright.core.options import option
 from formwright.core.protocols import Design
-from formwright.core.records import History, Objective, Request, Trial
-from formwright.search.fronts import best_first, hypervolume, longest
+from formwright.core.records import History, Objective, Trial
+from formwright.search.candidates import PredictorSearch, mutants, new_proposals
 from formwright.search.options import at_least, check, share
-from formwright.search.parents import warming_up
-from formwright.search.predictors import first_or_random, initial_for, mutants, new_proposals
-from formwright.search.ridge import Ridge, fit
-from formwright.search.scores import Scores, goals_of, score
-from formwright.search.unseen import Legal, Proposal, anything
+from formwright.search.proposals import Legal, Proposal, anything, warming_up
+from formwright.search.scores import Scores, best_first, goals_of, hypervolume, longest, score
 from formwright.space import Space
 
 Floats = NDArray[np.float64]
-
 FEWEST = 3  # finished trials to learn from
-BEYOND = 0.1  # how far the reference point lies beyond the worst of a front, as a share of the front's extent
+BEYOND = 0.1  # distance of the reference point beyond the worst of a front, as a share of the front's extent
 
 
 @dataclass(frozen=True)
-class Linas:
-    """Propose the design whose predicted goals add most to the volume that the front so far dominates.
+class Linas(PredictorSearch):
+    """Propose the design whose predicted goals add most to the hypervolume of the current front.
 
     After `initial` random designs every goal is predicted from the design's choices by ridge regression; NSGA-II's
     selection and moves evolve a `population` for some `generations` on the predictions alone, which costs no
@@ -38,10 +35,10 @@ class Linas:
     space: Space
     objectives: tuple[Objective, ...]
     legal: Legal = anything
-    initial: int = 12
-    population: int = 40
-    generations: int = 12
-    explore: float = 0.1
+    initial: int = option(12, "random designs before the first prediction")
+    population: int = option(40, "designs that evolve on predictions")
+    generations: int = option(12, "generations on predictions for each proposal")
+    explore: float = option(0.1, "probability of a random design")
 
     def __post_init__(self) -> None:
         goals_of(self.objectives)
@@ -50,15 +47,6 @@ class Linas:
             + at_least(1, generations=self.generations)
             + share(explore=self.explore)
         )
-
-    @staticmethod
-    def for_budget(trials: int | None, steps: int | None) -> dict[str, int]:
-        """Return fewer random designs for a small budget."""
-        return {"initial": initial_for(trials)}
-
-    def ask(self, history: History, rng: Generator) -> Request:
-        """Return the most promising design, or a random one."""
-        return first_or_random(self._promising(history, rng), self.space, history, rng, self.legal)
 
     def _promising(self, history: History, rng: Generator) -> Iterator[Proposal]:
         trials = [trial for trial in longest(history.finished) if trial.request.design is not None]
@@ -83,7 +71,7 @@ class Linas:
         return designs
 
     def _child(self, designs: Sequence[Design], rng: Generator) -> Design:
-        # the population stands in order, the best first: the smaller of two draws wins its tournament
+        # the population is sorted, best first: the smaller of two indices wins its tournament
         first, second = (designs[int(rng.integers(len(designs), size=2).min())] for _ in range(2))
         child = self.space.crossover(first, second, rng)
         return next(mutants(self.space, [child], 1, rng), child)
@@ -93,7 +81,7 @@ class Linas:
 
 
 def _gains(scores: Scores, predicted: Floats) -> Floats:
-    """Give how much each predicted row adds to the volume of those observed within the limits, with goals scaled."""
+    """Return the gain in hypervolume of each predicted row over the legal observations, with goals scaled."""
     known = scores.values[scores.violations == 0.0] if (scores.violations == 0.0).any() else scores.values
     low, extent = known.min(axis=0), np.maximum(np.ptp(known, axis=0), 1e-12)
     observed, rows = (known - low) / extent, (predicted - low) / extent
@@ -103,3 +91,41 @@ def _gains(scores: Scores, predicted: Floats) -> Floats:
     added = [hypervolume(np.vstack((observed, row)), reference, directions) - before for row in rows]  # type: ignore[arg-type]
     gains: Floats = np.array(added) - 1e-9 * rows.sum(axis=1)  # what adds nothing is ordered by how near it comes
     return gains
+
+
+PENALTIES = tuple(10.0**power for power in range(-3, 4))
+
+
+@dataclass(frozen=True, eq=False)
+class Ridge:
+    """A linear map from points to several values at once."""
+
+    centre: Floats
+    mean: Floats
+    weights: Floats  # (dimensions, values)
+
+    def __call__(self, points: Floats) -> Floats:
+        predicted: Floats = (points - self.centre) @ self.weights + self.mean
+        return predicted
+
+
+def fit(points: Floats, values: Floats) -> Ridge:
+    """Fit (points, dimensions) to (points, values), each value with the penalty of the smallest leave-one-out error."""
+    centre, mean = points.mean(axis=0), values.mean(axis=0)
+    left, singular, right = np.linalg.svd(points - centre, full_matrices=False)
+    inside = left.T @ (values - mean)
+    columns = [_weights(left, singular, inside[:, n], values[:, n] - mean[n]) for n in range(values.shape[1])]
+    return Ridge(centre, mean, right.T @ np.column_stack(columns))
+
+
+def _weights(left: Floats, singular: Floats, inside: Floats, wanted: Floats) -> Floats:
+    """Return the weights, in singular directions, of the penalty with the smallest error on left-out points."""
+    best, found = np.inf, np.zeros_like(inside)
+    for penalty in PENALTIES:
+        shrunk = singular**2 / (singular**2 + penalty)
+        # the error at a point that was left out follows from the fit to all of them; the mean takes its share too
+        leverage = (left**2) @ shrunk + 1 / len(wanted)
+        errors = (wanted - left @ (shrunk * inside)) / np.maximum(1 - leverage, 1e-9)
+        if (error := float((errors**2).sum())) < best:
+            best, found = error, inside * singular / (singular**2 + penalty)
+    return found

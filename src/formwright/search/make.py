@@ -10,31 +10,31 @@ from formwright.core.protocols import Searcher
 from formwright.core.records import Objective
 from formwright.core.registry import Registry
 from formwright.search.listing import differ_in_layers
-from formwright.search.unseen import Legal, anything, listable
+from formwright.search.proposals import Legal, anything, listable
 from formwright.space import Space
 
 _HERE = "formwright.search"
-_GIVEN = ("space", "objectives", "legal", "sampler")
+GIVEN = ("space", "objectives", "legal", "sampler")  # by the study, not by the user
 _OPTUNA = {"tpe": "TPE", "gp": "GP", "cmaes": "CMA_ES"}
 
 SEARCHERS: Registry[Callable[..., Searcher]] = Registry(
     "searcher",
     {
-        "random": f"{_HERE}.random_search:RandomSearch",
-        "largest-first": f"{_HERE}.largest_first:LargestFirst",
+        "random": f"{_HERE}.baselines:RandomSearch",
+        "largest-first": f"{_HERE}.baselines:LargestFirst",
         "regularized-evolution": f"{_HERE}.evolution:RegularizedEvolution",
         "op-nas": f"{_HERE}.op_nas:OpNas",
-        "nsga2": f"{_HERE}.nsga2:Nsga2",
+        "nsga2": f"{_HERE}.evolution:Nsga2",
         "linas": f"{_HERE}.linas:Linas",
         "halving": f"{_HERE}.halving:Halving",
         "hurdles": f"{_HERE}.hurdles:Hurdles",
-        "local": f"{_HERE}.local:LocalSearch",
+        "local": f"{_HERE}.baselines:LocalSearch",
         "reinforce": f"{_HERE}.reinforce:Reinforce",
         "gp-bo": f"{_HERE}.gp_bo:GpBo",
         "forest": f"{_HERE}.forest:Forest",
         "bananas": f"{_HERE}.bananas:Bananas",
         "boshnas": f"{_HERE}.boshnas.searcher:Boshnas",
-        "coarse-to-fine": f"{_HERE}.hierarchy:CoarseToFine",
+        "coarse-to-fine": f"{_HERE}.coarse_to_fine:CoarseToFine",
         **{name: f"{_HERE}.optuna_search:{attribute}" for name, attribute in _OPTUNA.items()},
         **{f"optuna:{name}": f"{_HERE}.optuna_search:{attribute}" for name, attribute in _OPTUNA.items()},
         "optuna:random": f"{_HERE}.optuna_search:RANDOM",
@@ -62,7 +62,7 @@ def make_searcher(
     kind = SEARCHERS.get(name)
     known = option_names(name)
     faults = [_unknown(name, option, known, _inner(kind, options)) for option in options if option not in known]
-    scaled = getattr(kind, "for_budget", _nothing)(trials, steps)
+    scaled = kind.for_budget(trials, steps) if hasattr(kind, "for_budget") else {}
     given = {option: value for option, value in options.items() if option in known}
     try:
         searcher = kind(space, tuple(objectives), legal, **{**scaled, **given})
@@ -74,8 +74,7 @@ def make_searcher(
 
 
 def option_names(name: str) -> list[str]:
-    """List the options that the searcher of that name takes."""
-    return [option for option in inspect.signature(SEARCHERS.get(name)).parameters if option not in _GIVEN]
+    return [option for option in inspect.signature(SEARCHERS.get(name)).parameters if option not in GIVEN]
 
 
 def usual_searcher(space: Space, goals: int) -> str:
@@ -88,12 +87,8 @@ def usual_searcher(space: Space, goals: int) -> str:
 
 
 def trains_in_slices(name: str) -> bool:
-    """Tell whether the searcher of that name asks for a design again, with more steps each time."""
+    """Return whether the searcher of that name asks for a design again, with more steps each time."""
     return "min_steps" in option_names(name)
-
-
-def _nothing(trials: int | None, steps: int | None) -> Mapping[str, Any]:
-    return {}
 
 
 def _inner(kind: Callable[..., Searcher], options: Mapping[str, Any]) -> str | None:

@@ -1,55 +1,177 @@
-"""OP-NAS, the operation-priority search of AutoBERT-Zero (Gao et al., 2022)."""
+"""OP-NAS, the operation-priority search of AutoBERT-Zero (Gao et al., 2022).
+
+Priorities are upper confidence bounds on the scores of designs that have an operation or option. Equation 3 of the
+paper: u = mean + alpha sqrt(2 log N / n), where the mean is over the scores of all that had the operation at its
+place, n is their number and N the number that had any operation there. Scores are standardised over the trials,
+because a softmax over raw accuracies is almost uniform. Alpha is in the unit of raw scores, as in the paper, and
+divided by the same number as they are, so the order of the bounds is the equation's. Untried operations count as
+tried once, with the best mean at their place.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
-from formwright.arch.plain import plain_digest
-from formwright.arch.primitives import INPUTS, Term
+from formwright.arch.graph import plain_digest
+from formwright.arch.primitives import BINARY, INPUTS, UNARY, Term
+from formwright.core.errors import IllegalInput
+from formwright.core.options import option
 from formwright.core.protocols import Design
 from formwright.core.records import Budget, History, Objective, Request, Trial
-from formwright.search.fronts import best_first
+from formwright.search.listing import foreign
 from formwright.search.options import at_least, check, not_negative, yes_or_no
-from formwright.search.parents import breeding, warming_up
-from formwright.search.priorities import ALPHA, OPERATIONS, Priorities, draw_order
-from formwright.search.scores import goals_of, score
-from formwright.search.unseen import Legal, anything, first_unseen, random_unseen
+from formwright.search.proposals import Legal, anything, breeding, first_unseen, random_unseen, warming_up
+from formwright.search.scores import best_first, goals_of, score, targets
 from formwright.space import Part, Space
-from formwright.space.draw import below
-from formwright.space.gene import Gene
-from formwright.space.term_gene import TermGene
+from formwright.space.part import Gene, below
+from formwright.space.term_edits import TermGene
+
+Floats = NDArray[np.float64]
+OPERATIONS = (*UNARY, *BINARY)
+ALPHA = 0.01  # the paper's confidence value c
+_EQUAL = 1e-9  # scores that differ by a smaller share of themselves differ by rounding
+
+
+@dataclass(frozen=True, eq=False)
+class OperationTable:
+    """Hold the score and the count of each operation (column) at each place (row) in the order of computation.
+
+    There are as many rows as the longest term had operations. Operations that were never at a place have a count of 0
+    there, and the score that speaks for trying them.
+    """
+
+    operations: tuple[str, ...]
+    scores: Floats  # (places, operations)
+    counts: NDArray[np.int64]  # (places, operations)
+
+
+@dataclass(frozen=True, eq=False)
+class Priorities:
+    """The scores of all trials that had an operation at a place of a term, or an option in a gene.
+
+    A place of a term is the same in all terms of a design: the length of terms changes, so that there is one
+    distribution for each place up to the longest. Other genes have one of their own each. Without trials nothing is
+    preferred. `alpha` is in the unit of the scores seen.
+    """
+
+    seen: dict[Hashable, dict[Any, list[float]]]
+    alpha: float = ALPHA
+
+    @classmethod
+    def of(cls, space: Space, trials: Sequence[Trial], objectives: Sequence[Objective], alpha: float) -> Priorities:
+        """Read the priorities from finished trials of the space; `alpha` is in the unit of their first goal.
+
+        Where several goals or broken limits let only the order of trials count, it is in standard deviations.
+        """
+        seen: dict[Hashable, dict[Any, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for trial, target in zip(trials, targets(trials, objectives).tolist(), strict=True):
+            for gene in space.genes(trial.request.design):
+                for place, taken in _taken(gene):
+                    seen[place][taken].append(target)
+        return cls(seen, alpha / _unit(trials, objectives))
+
+    @property
+    def places(self) -> int:
+        return sum(1 for place in self.seen if isinstance(place, int))
+
+    def of_operations(self, place: int) -> Floats:
+        return self._scores(place, OPERATIONS)
+
+    def of_options(self, gene: Gene, options: Sequence[Any]) -> Floats:
+        return self._scores(gene.path, options)
+
+    def _scores(self, place: Hashable, options: Sequence[Any]) -> Floats:
+        seen = self.seen.get(place, {})
+        scores = [seen.get(option, []) for option in options]
+        means = [float(np.mean(found)) if found else None for found in scores]
+        best = max((mean for mean in means if mean is not None), default=0.0)
+        return upper_bounds([best if mean is None else mean for mean in means], list(map(len, scores)), self.alpha)
+
+
+def upper_bounds(means: Sequence[float], counts: Sequence[int], alpha: float) -> Floats:
+    """Return the upper confidence bound of each mean; a count of 0 is taken for 1."""
+    number = max(1, sum(counts))
+    tried = np.maximum(1, np.asarray(counts, dtype=np.float64))
+    bounds: Floats = np.asarray(means, dtype=np.float64) + alpha * np.sqrt(2.0 * np.log(number) / tried)
+    return bounds
+
+
+def draw_order(scores: Floats, rng: Generator) -> list[int]:
+    """Draw all indices without replacement, each time from the softmax of the scores that are left."""
+    # the largest of scores with Gumbel noise is a draw from their softmax, the next one a draw from the rest
+    noisy = scores + rng.gumbel(size=len(scores))
+    return [int(index) for index in np.argsort(-noisy, kind="stable")]
+
+
+def operation_scores(
+    space: Space, trials: Sequence[Trial], objectives: Sequence[Objective], alpha: float = ALPHA
+) -> OperationTable:
+    """Return how each operation did at each place in the terms of finished trials whose designs are known."""
+    finished = [trial for trial in trials if trial.state == "finished" and trial.request.design is not None]
+    priorities = Priorities.of(space, finished, objectives, alpha)
+    counts = np.array(
+        [[len(priorities.seen[place].get(name, ())) for name in OPERATIONS] for place in range(priorities.places)],
+        dtype=np.int64,
+    ).reshape(-1, len(OPERATIONS))
+    scores = [priorities.of_operations(place) for place in range(priorities.places)]
+    return OperationTable(OPERATIONS, np.array(scores).reshape(counts.shape), counts)
+
+
+def _unit(trials: Sequence[Trial], objectives: Sequence[Objective]) -> float:
+    """Return what scores were divided by to be standardised; 1 where all are equal, or only their order counts."""
+    scores = score(trials, objectives)
+    if scores.values.shape[1] > 1 or scores.violations.any() or not len(trials):
+        return 1.0
+    spread = float(scores.values.std())
+    return spread if spread > _EQUAL * float(np.abs(scores.values).max()) else 1.0
+
+
+def _taken(gene: Gene) -> Iterator[tuple[Hashable, Any]]:
+    """List what a gene holds, by the place whose scores it adds to."""
+    if isinstance(gene, TermGene):
+        yield from enumerate(gene.operations)
+    elif not gene.structural:
+        yield gene.path, gene.value
+
 
 _EDITS = ("replace", "replace", "insert", "omit")
 
 
 @dataclass(frozen=True)
 class OpNas:
-    """Give each of the best `parents` so far some `children`, which change in structure at random and then by merit.
+    """Return each of the best `parents` so far some `children`, mutated in structure at random and then by priority.
 
     The first `population` designs are random. A child takes a structural choice of its parent, such as that between
-    attention and convolution in one layer, anew at random. Then it changes one formula or one other choice: the
+    attention and convolution in one layer, again at random. Then it changes one formula or one other choice: the
     operation at a place, or the option, is drawn from the softmax of upper confidence bounds (`priorities`) with the
-    exploration weight `alpha`, in the unit of the score. Unless `guided`, all are equally likely, and nothing else is
-    different. Parents and bounds change once a generation, when all children have been proposed.
+    exploration weight `alpha`, in the unit of the score. Unless `guided`, all are equally likely. Parents and bounds
+    change once a generation, when all children have been proposed.
 
     The paper leaves open how a formula is mutated. Here one place of it changes: an operation is replaced (half of the
-    time), inserted or omitted, or an input replaced at random; what no longer fits is mended (`space.rewrite`). An
+    time), inserted or omitted, or an input replaced at random; what no longer fits is repaired (`space.rewrite`). An
     operation drawn may be the present one, so that a place whose operation does best is rarely touched. Designs whose
-    formulas are equal by algebra, or but for the letters of their inputs, are one design, which is proposed once.
+    formulas are equal by algebra, or but for the letters of their inputs, are one design, which is proposed once. The
+    first proposal raises `IllegalInput` where cards are not Formwright's own: their formulas cannot be compared.
     """
+
+    RATES_OPERATIONS: ClassVar[bool] = True  # what its page says: parents, `alpha` and `guided` are meant as here
 
     space: Space
     objectives: tuple[Objective, ...]
     legal: Legal = anything
-    population: int = 100
-    parents: int = 5
-    children: int = 5
-    alpha: float = ALPHA
-    guided: bool = True
+    population: int = option(100, "random designs at the beginning")
+    parents: int = option(5, "best designs that get children")
+    children: int = option(5, "children of each parent")
+    alpha: float = option(ALPHA, "exploration weight of the upper confidence bounds")
+    guided: bool = option(True, "mutate by priority instead of uniformly")
 
     def __post_init__(self) -> None:
         goals_of(self.objectives)
@@ -70,21 +192,20 @@ class OpNas:
         }
 
     def ask(self, history: History, rng: Generator) -> Request:
-        """Return a child of the parent whose turn it is."""
         past = self._past(history)
         if not past or warming_up(history, self.population):
-            return random_unseen(self.space, history, rng, self.legal, digest=plain_digest).request(Budget.full())
+            return random_unseen(self.space, history, rng, self.legal, digest=_formula_digest).request(Budget.full())
         best = best_first(score(past, self.objectives), self.parents)
         turn = len(_children(history)) // self.children % self.parents
         parent = past[best[turn % len(best)]]
         told = past if self.guided else ()
         priorities = Priorities.of(self.space, told, self.objectives, self.alpha)
         child = partial(self._child, parent.request.design, priorities, rng)
-        found = first_unseen(self.space, history, rng, child, self.legal, digest=plain_digest)
+        found = first_unseen(self.space, history, rng, child, self.legal, digest=_formula_digest)
         return found.request(Budget.full(), parent.number)
 
     def _past(self, history: History) -> tuple[Trial, ...]:
-        """Return the finished trials that were asked for before the present generation began."""
+        """Return the finished trials that were proposed before the present generation began."""
         born, trials = _children(history), breeding(history)
         siblings = len(born) % (self.parents * self.children)
         if not siblings:
@@ -96,12 +217,21 @@ class OpNas:
         return _by_merit(root, _at_random(root, design, rng), priorities, rng)
 
 
+def _formula_digest(card: Any) -> str:
+    if foreign([card]):
+        raise IllegalInput(
+            "the searcher 'op-nas' needs Formwright cards, whose formulas it can compare; this space has cards of the "
+            f"class {type(card).__name__}. Use 'regularized-evolution'."
+        )
+    return plain_digest(card)
+
+
 def _children(history: History) -> list[Trial]:
     return [trial for trial in history.trials if trial.request.parent is not None]
 
 
 def _at_random(root: Part[Any], design: Design, rng: Generator) -> Design:
-    """Draw one structural choice anew, which may come out as it was; what appears is random too."""
+    """Redraw one structural choice at random, and everything that it makes active."""
     genes = [gene for gene in root.genes(design) if gene.structural and len(gene.options) > 1]
     if not genes:
         return design
@@ -111,8 +241,12 @@ def _at_random(root: Part[Any], design: Design, rng: Generator) -> Design:
 
 
 def _by_merit(root: Part[Any], design: Design, priorities: Priorities, rng: Generator) -> Design:
-    """Change one formula or one option, as the priorities would have it."""
-    genes = [gene for gene in root.genes(design) if not gene.structural and _can_change(gene)]
+    """Change one formula or one option, drawn by priority."""
+    genes = [
+        gene
+        for gene in root.genes(design)
+        if not gene.structural and (isinstance(gene, TermGene) or len(gene.options) > 1)
+    ]
     if not genes:
         return design
     gene = genes[below(rng, len(genes))]
@@ -122,10 +256,6 @@ def _by_merit(root: Part[Any], design: Design, priorities: Priorities, rng: Gene
         options = gene.options
         option = options[draw_order(priorities.of_options(gene, options), rng)[0]]
     return root.put(design, gene.path, option, lambda part, kept: part.sample(rng, "gene"))
-
-
-def _can_change(gene: Gene) -> bool:
-    return isinstance(gene, TermGene) or len(gene.options) > 1
 
 
 def _edited(gene: TermGene, priorities: Priorities, rng: Generator) -> Term | None:

@@ -1,7 +1,7 @@
-"""Checks of the options of searchers: each lists what is wrong, so that all faults can be told at once."""
+"""Checks of the options of searchers: each returns a list of messages, so that all faults are reported together."""
 
 from collections.abc import Sequence
-from reprlib import repr as shown  # a number of 400 digits would fill the screen
+from reprlib import repr as shown  # shortens very long numbers
 
 from formwright.core.errors import IllegalInput
 
@@ -50,6 +50,6 @@ def among(name: str, value: object, allowed: Sequence[str]) -> list[str]:
 
 
 def check(faults: list[str]) -> None:
-    """Raise `IllegalInput` with all the sentences, if there are any."""
+    """Raise `IllegalInput` with all messages, if any."""
     if faults:
         raise IllegalInput(" ".join(faults))

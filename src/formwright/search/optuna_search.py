@@ -1,4 +1,4 @@
-"""Optuna's samplers as searchers: a study in memory is rebuilt from the history for each proposal."""
+"""Optuna's samplers as searchers: an in-memory study is rebuilt from the history for each proposal."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from numpy.random import Generator
 
 from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
+from formwright.core.options import option
 from formwright.core.protocols import Design
 from formwright.core.records import Budget, History, Objective, Request, Trial
+from formwright.search.categorical import Slot, compose, decompose, slots
 from formwright.search.options import at_least, check
-from formwright.search.parents import breeding
+from formwright.search.proposals import Legal, anything, breeding, first_unseen, random_unseen
 from formwright.search.scores import goals_of, violation
-from formwright.search.slots import Slot, compose, decompose, slots
-from formwright.search.unseen import Legal, anything, first_unseen, random_unseen
 from formwright.space import Space
 
-TRIES = 3  # a sampler that repeats itself goes on doing so, and each of its draws is slow
+TRIES = 3  # a sampler that repeats itself keeps doing so, and each draw is slow
 _LEAST_FOR_CMA_ES = 10  # it starts from the best tenth
 
 
 @dataclass(frozen=True)
 class Sampler:
-    """Say how a sampler is made, from a seed and Optuna's trials so far, and what it can work with.
+    """Describe an Optuna sampler: how to make it from a seed and the trials so far, and what it supports.
 
     A sampler may remember nothing but the trials. A `flat` one is shown all slots of the space, inactive ones in the
     middle; one for `numbers` takes every slot for ordered; one without `several` improves one goal only. Before
@@ -66,13 +66,13 @@ def _random(seed: int, trials: list[Any]) -> Any:
 
 @dataclass(frozen=True)
 class OptunaSearch:
-    """Let one of Optuna's samplers propose, after `startup` random designs."""
+    """Propose with one of Optuna's samplers, after `startup` random designs."""
 
     space: Space
     objectives: tuple[Objective, ...]
     legal: Legal = anything
     sampler: Sampler = Sampler("tpe", _tpe)
-    startup: int = 10
+    startup: int = option(10, "random designs before the sampler")
 
     def __post_init__(self) -> None:
         goals = goals_of(self.objectives)
@@ -80,12 +80,11 @@ class OptunaSearch:
         if len(goals) > 1 and not self.sampler.several:
             names = ", ".join(goal.name for goal in goals)
             raise IllegalInput(f"{self.sampler.name} improves one goal, not {names}; take 'nsga2' or 'tpe'.")
-        # refuse now, and not at the first proposal, what is not installed or has no slots
+        # fail at construction, not at the first proposal
         _optuna()
         tuple(slots(self.space.root))
 
     def ask(self, history: History, rng: Generator) -> Request:
-        """Return what the sampler suggests, or the nearest new design to it that was found."""
         if len(breeding(history)) < max(self.startup, self.sampler.least) or not self._distributions:
             return random_unseen(self.space, history, rng, self.legal).request(Budget.full())
         with _quiet():
@@ -93,13 +92,14 @@ class OptunaSearch:
             return first_unseen(self.space, history, rng, suggest, self.legal, TRIES).request(Budget.full())
 
     def study(self, history: History, seed: int) -> Any:
-        """Return the history as an Optuna study in memory, failed trials left out."""
         finished = [self._finished(trial) for trial in breeding(history)]
-        pending = [trial for trial in history.pending if trial.request.design is not None]
+        running = _optuna().trial.TrialState.RUNNING
+        known = (trial for trial in history.pending if trial.request.design is not None)
+        pending = [_optuna().trial.create_trial(state=running, **self._parameters(trial)) for trial in known]
         directions = ["maximize" if goal.direction == "max" else "minimize" for goal in goals_of(self.objectives)]
         with _quiet():
             study = _optuna().create_study(directions=directions, sampler=self.sampler.make(seed, finished))
-        study.add_trials([*finished, *map(self._pending, pending)])
+        study.add_trials([*finished, *pending])
         return study
 
     def _finished(self, trial: Trial) -> Any:
@@ -113,9 +113,6 @@ class OptunaSearch:
             constraints={str(limit): violation(limit, metrics[limit.name]) for limit in limits},
             **self._parameters(trial),
         )
-
-    def _pending(self, trial: Trial) -> Any:
-        return _optuna().trial.create_trial(state=_optuna().trial.TrialState.RUNNING, **self._parameters(trial))
 
     def _parameters(self, trial: Trial) -> dict[str, Any]:
         active = {slot.name: taken for slot, taken in decompose(self.space.root, trial.request.design)}
@@ -153,7 +150,7 @@ def _optuna() -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Optuna from announcing each study in memory and from warning of what it calls experimental."""
+    """Silence Optuna's log messages and its warnings about experimental features."""
     logging, experimental = _optuna().logging, _optuna().exceptions.ExperimentalWarning
     before = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)

@@ -1,4 +1,4 @@
-"""An op graph: every legal formula over primitive operations, as one gene."""
+"""Op graphs as one gene: every legal formula over primitive operations."""
 
 from __future__ import annotations
 
@@ -25,12 +25,9 @@ from formwright.arch.primitives import (
     size,
 )
 from formwright.core.errors import Fault, IllegalDesign, IllegalInput
-from formwright.space.draw import below, weighted
-from formwright.space.edits import graft, one_node_edits, positions
-from formwright.space.gene import Gene, Path
-from formwright.space.part import By, Fill, Part, Vector, wrong
-from formwright.space.term_gene import TermGene
-from formwright.space.terms import ALL_INPUTS, Kind, TermTables
+from formwright.space.part import By, Fill, Gene, Part, Path, Vector, below, weighted, wrong
+from formwright.space.term_edits import TermGene, graft, one_node_edits, positions
+from formwright.space.terms import ALL_INPUTS, TermKind, TermTables
 
 _TOKENS = (*INPUTS, *UNARY, *BINARY)
 
@@ -40,7 +37,7 @@ class Expressions(Part[Term]):
     """Choose a term over primitive operations whose result has the shape of its inputs.
 
     A term has 1 to `largest` operations as written out and uses `least_inputs` to `most_inputs` distinct inputs. Values
-    are canonical: commutative operands stand in one order. A term is one gene; its options are the terms one node away.
+    are canonical: commutative operands are sorted. A term is one gene; its options are the terms one node away.
     """
 
     largest: int
@@ -62,9 +59,9 @@ class Expressions(Part[Term]):
         return TermTables(self.largest)
 
     @cached_property
-    def _kinds(self) -> tuple[Kind, ...]:
+    def _kinds(self) -> tuple[TermKind, ...]:
         kinds = (
-            Kind(INPUT_SHAPE, operations, inputs)
+            TermKind(INPUT_SHAPE, operations, inputs)
             for operations in range(1, self.largest + 1)
             for inputs in range(1, ALL_INPUTS + 1)
             if self.least_inputs <= inputs.bit_count() <= self.most_inputs
@@ -104,7 +101,7 @@ class Expressions(Part[Term]):
         return canonical(option)
 
     def crossover(self, first: Term, second: Term, rng: Generator) -> Term:
-        """Graft a subterm of one parent onto the other, which of them being drawn; equal parents stay as they are."""
+        """Graft a subterm of one parent, drawn at random, onto the other; equal parents are returned unchanged."""
         if first == second:
             return first
         stock, scion = (first, second) if below(rng, 2) else (second, first)
@@ -121,7 +118,7 @@ class Expressions(Part[Term]):
             rows[row, _TOKENS.index(node if isinstance(node, str) else node[0])] = 1.0
 
     def decode(self, vector: Vector) -> Term:
-        """Read the preorder tokens; raise `IllegalDesign` where they spell no term of this part."""
+        """Read the preorder tokens; raise `IllegalDesign` if they form no term of this part."""
         rows = vector.reshape(-1, len(_TOKENS))
         tokens = iter([_TOKENS[index] for index in np.argmax(rows, axis=1)])
         term = _from_tokens(tokens)
@@ -162,7 +159,7 @@ class Expressions(Part[Term]):
 
 
 def _read(data: Any, application: type[tuple[Any, ...]] | type[list[Any]], where: Path, faults: list[Fault]) -> Any:
-    """Read nested tuples or lists (`application`) as a term, and note where they spell none."""
+    """Read nested tuples or lists (`application`) as a term, and collect the faults."""
     if isinstance(data, str) and data in INPUTS:
         return data
     if not isinstance(data, application) or not data:

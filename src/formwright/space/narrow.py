@@ -1,4 +1,4 @@
-"""Smaller spaces within a space: members of lists tied together, and nothing but what some designs are made of."""
+"""Subspaces: tie members of lists together, or keep only the choices that some designs make."""
 
 from __future__ import annotations
 
@@ -6,23 +6,100 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from formwright.core.errors import IllegalInput, nearest
-from formwright.space.choice import Choice
-from formwright.space.part import Part
-from formwright.space.record import Record
-from formwright.space.repeat import Repeat
-from formwright.space.row import Row
+from numpy.random import Generator
+
+from formwright.core.errors import Fault, IllegalInput, nearest
+from formwright.space.combinators import Choice, Record, Switch
+from formwright.space.part import By, Case, Fields, Fill, Gene, Part, Path, Vector, wrong
+from formwright.space.repeat import Repeat, Row
 from formwright.space.space import Space
-from formwright.space.switch import Switch
-from formwright.space.value import Case
-from formwright.space.within import Within
 
 Ties = Mapping[str, int]
 
 
 @dataclass(frozen=True)
+class Within(Part[Any]):
+    """The values of `whole` that `part` contains.
+
+    Encodings and JSON are those of the whole, so that values of several subspaces can be compared. Moves may start from
+    any value of the whole and lead to values of the part: what the part does not contain is replaced first.
+    """
+
+    whole: Part[Any]
+    part: Part[Any]
+
+    @property
+    def _total(self) -> int:
+        return self.part.count()
+
+    def sample(self, rng: Generator, by: By = "design") -> Any:
+        return self.part.sample(rng, by)
+
+    def contains(self, value: object) -> bool:
+        return self.part.contains(value)
+
+    def enumerate(self) -> Iterator[Any]:
+        return self.part.enumerate()
+
+    def genes(self, value: Any, path: Path = ()) -> Iterator[Gene]:
+        return self.part.genes(brought_into(self.part, value), path)
+
+    def put(self, value: Any, path: Path, option: Any, fill: Fill) -> Any:
+        return self.part.put(brought_into(self.part, value), path, option, fill)
+
+    def crossover(self, first: Any, second: Any, rng: Generator) -> Any:
+        return self.part.crossover(brought_into(self.part, first), brought_into(self.part, second), rng)
+
+    @property
+    def width(self) -> int:
+        return self.whole.width
+
+    def write(self, value: Any, vector: Vector) -> None:
+        self.whole.write(value, vector)
+
+    def decode(self, vector: Vector) -> Any:
+        return brought_into(self.part, self.whole.decode(vector))
+
+    def to_json(self, value: Any) -> Any:
+        return self.whole.to_json(value)
+
+    def from_json(self, data: object, where: Path, faults: list[Fault]) -> Any:
+        before = len(faults)
+        value = self.whole.from_json(data, where, faults)
+        if len(faults) == before and not self.part.contains(value):
+            return wrong(where, "is outside the searched part of the space", faults)
+        return value
+
+
+def brought_into(part: Part[Any], value: Any) -> Any:
+    """Return the nearest value of a part: what the part does not contain becomes its first option."""
+    if part.contains(value):
+        return value
+    match part:
+        case Record(fields):
+            return Fields(tuple((name, brought_into(inner, value[name])) for name, inner in fields))
+        case Switch(cases) if value.tag in dict(cases):
+            return Case(value.tag, brought_into(dict(cases)[value.tag], value.value))
+        case Row(parts, lengths, tied):
+            return _members(parts, min(lengths, key=lambda length: abs(length - len(value))), tied, value)
+        case Choice(options):
+            return options[0]
+        case _:
+            return next(part.enumerate())
+
+
+def _members(parts: tuple[Part[Any], ...], length: int, tied: int, value: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Fit each group to the first member at its place, or else to the last member."""
+    heads = [
+        brought_into(part, value[min(group * tied, len(value) - 1)]) if value else next(part.enumerate())
+        for group, part in enumerate(parts)
+    ]
+    return tuple(heads[index // tied] for index in range(length))
+
+
+@dataclass(frozen=True)
 class ListOf:
-    """Name a repeated part, as in `layers.feed_forward`, how many it lies inside of, and the most entries it has."""
+    """A repeated part: its name, as in `layers.feed_forward`, its nesting depth, and its largest number of entries."""
 
     name: str
     inside: int
@@ -30,7 +107,7 @@ class ListOf:
 
 
 def lists_of(part: Part[Any], name: str = "", inside: int = 0) -> Iterator[ListOf]:
-    """List the repeated parts of a space, an outer one before those inside it."""
+    """List the repeated parts of a space, outer ones first."""
     match part:
         case Repeat(member):
             yield ListOf(name, inside, max(part.lengths) // part.tied)
@@ -41,7 +118,7 @@ def lists_of(part: Part[Any], name: str = "", inside: int = 0) -> Iterator[ListO
 
 
 def narrowed(space: Space, name: str, ties: Ties, designs: Sequence[Any] = ()) -> Space:
-    """Return the space, called `name`, of those designs of a space that keep the ties and are made of given designs.
+    """Return the subspace, called `name`, of designs that keep the ties and use only the choices of given designs.
 
     `ties` says of how many equal entries each group of a repeated part consists, by the part's name; entries of others
     are free. Every choice may take what it holds in one of the `designs`, independently of all other choices: the space
@@ -62,7 +139,7 @@ def narrowed(space: Space, name: str, ties: Ties, designs: Sequence[Any] = ()) -
 
 
 def _narrow(part: Part[Any], ties: Ties, values: Sequence[Any], name: str = "", inner: bool = False) -> Part[Any]:
-    """Narrow a part to what stands in values of it; an `inner` part lies inside a list."""
+    """Restrict a part to the values given; an `inner` part is inside a list."""
     match part:
         case Choice(options) if values:
             return Choice(tuple(option for option in options if any(map(Choice((option,)).contains, values))))

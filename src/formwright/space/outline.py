@@ -4,17 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from formwright.space.choice import Choice
+from formwright.space.combinators import Choice, Record, Switch
 from formwright.space.expression import Expressions
 from formwright.space.part import Part
-from formwright.space.record import Record
 from formwright.space.repeat import Repeat
-from formwright.space.switch import Switch
 
 
 @dataclass(frozen=True)
 class Line:
-    """One gene: its place, and its options as JSON values, or a sentence where there are too many to list."""
+    """One gene: its place, and its options as JSON values, or a remark if there are too many to list."""
 
     where: str
     options: tuple[Any, ...]
@@ -22,7 +20,7 @@ class Line:
 
 
 def outline(part: Part[Any], where: str = "") -> Iterator[Line]:
-    """List the genes of a space in order; genes of a case exist only when that case is taken."""
+    """List the genes of a space in order; genes of a case exist only if that case is taken."""
     match part:
         case Choice(options):
             yield Line(where, options)

@@ -1,12 +1,17 @@
-"""The part: what every combinator of a space knows how to do, and nothing more.
+"""The interface of every combinator of a space, with the values, genes and random draws that combinators share.
 
-Moves that change one gene are not here: `moves` derives them from `genes` and `put`.
+Designs are immutable, hashable and picklable, so equal designs are one design. A design is a scalar or a tuple of
+scalars (from a `Choice`), a `Fields` (from a `Record`), a tuple (from a `Repeat` or a `Row`), a `Case` (from a
+`Switch`) or a term (from an `Expressions`). `space.space` derives moves that change one gene from `genes` and `put`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -14,18 +19,114 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from formwright.core.errors import Fault
-from formwright.space.gene import Gene, Path, show_path
+from formwright.core.remember import remembers
 
+Path: TypeAlias = tuple[str | int, ...]
+_WORD = 2**63  # the largest bound numpy draws in one step
 V = TypeVar("V", bound=Hashable)
 Vector: TypeAlias = NDArray[np.float64]
 By: TypeAlias = Literal["design", "gene"]
 
 
+@remembers
+@dataclass(frozen=True, repr=False)
+class Fields(Mapping[str, Any]):
+    """Hold named values in a fixed order; read one as `value.heads` or `value["heads"]`."""
+
+    pairs: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def of(cls, **values: Any) -> Fields:
+        return cls(tuple(values.items()))
+
+    def __getitem__(self, name: str) -> Any:
+        for key, value in self.pairs:
+            if key == name:
+                return value
+        raise KeyError(name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "pairs":  # absent while a copy is being made; looking for it here would never end
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"no field {name!r}; fields are {', '.join(self)}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key, _ in self.pairs)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __repr__(self) -> str:
+        return f"Fields({', '.join(f'{key}={value!r}' for key, value in self.pairs)})"
+
+
+@remembers
+@dataclass(frozen=True)
+class Case:
+    """The tag and the value of the case that a `Switch` took."""
+
+    tag: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Gene:
+    """Name one active gene of a design: where it sits, what it holds and, on demand, what it may hold.
+
+    A gene is `structural` where other genes come and go with what it holds.
+    """
+
+    path: Path
+    value: Any
+    choices: Callable[[Any], tuple[Any, ...]] = field(repr=False)
+    structural: bool = False
+
+    @property
+    def options(self) -> tuple[Any, ...]:
+        """List every value this gene may take, including its present one."""
+        return self.choices(self.value)
+
+    @property
+    def name(self) -> str:
+        return show_path(self.path)
+
+
+def show_path(path: Path) -> str:
+    """Format a path, such as `layers[1].mixer`; the root is empty."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
+def below(rng: Generator, bound: int) -> int:
+    """Draw an integer uniformly from 0 to `bound` - 1; `bound` may exceed every machine word."""
+    assert bound > 0, "there is no integer to draw"
+    if bound <= _WORD:
+        return int(rng.integers(bound))
+    bits = (bound - 1).bit_length()
+    excess = -bits % 8
+    while True:  # a draw is rejected with probability below one half
+        drawn = int.from_bytes(rng.bytes((bits + excess) // 8), "little") >> excess
+        if drawn < bound:
+            return drawn
+
+
+def weighted(rng: Generator, weights: Sequence[int]) -> int:
+    """Draw an index with probability exactly proportional to its integer weight."""
+    return pick(rng, list(accumulate(weights)))
+
+
+def pick(rng: Generator, ends: Sequence[int]) -> int:
+    """Draw an index as `weighted` does, from the running totals of the weights."""
+    return bisect_right(ends, below(rng, ends[-1]))
+
+
 class Fill(Protocol):
-    """Supply the value of a part that a changed gene has just made active."""
+    """Supply the value of a part that has just become active."""
 
     def __call__(self, part: Part[Any], kept: tuple[Any, ...]) -> Any:
-        """Return a value of `part`; `kept` are the values of the same part already in place before it."""
+        """Return a value of `part`; `kept` are the values of the same part that precede it."""
 
 
 class Part(ABC, Generic[V]):
@@ -45,7 +146,7 @@ class Part(ABC, Generic[V]):
 
     @abstractmethod
     def contains(self, value: object) -> bool:
-        """Tell whether this is one of the values."""
+        """Return whether this is one of the values."""
 
     @abstractmethod
     def enumerate(self) -> Iterator[V]:
@@ -57,7 +158,7 @@ class Part(ABC, Generic[V]):
 
     @abstractmethod
     def put(self, value: V, path: Path, option: Any, fill: Fill) -> V:
-        """Return the value with one gene changed; `fill` supplies what becomes active, the rest stays."""
+        """Return the value with one gene changed; `fill` supplies genes that become active."""
 
     @abstractmethod
     def crossover(self, first: V, second: V, rng: Generator) -> V:
@@ -74,7 +175,7 @@ class Part(ABC, Generic[V]):
 
     @abstractmethod
     def decode(self, vector: Vector) -> V:
-        """Read the value whose encoding a vector of this part's width holds; in each block the largest entry wins."""
+        """Decode a vector of this part's width; in each block the largest entry wins."""
 
     @abstractmethod
     def to_json(self, value: V) -> Any:
@@ -82,7 +183,7 @@ class Part(ABC, Generic[V]):
 
     @abstractmethod
     def from_json(self, data: object, where: Path, faults: list[Fault]) -> Any:
-        """Read a value from JSON data; what is returned is a value only if no fault was added to `faults`."""
+        """Read a value from JSON data; the result is valid only if nothing was added to `faults`."""
 
     def encode(self, value: V) -> Vector:
         """Return the value as a vector of fixed width: one-hot per choice, inactive genes all zero."""
@@ -102,5 +203,4 @@ def enumerate_product(parts: Sequence[Part[Any]]) -> Iterator[tuple[Any, ...]]:
 
 
 def wrong(where: Path, what: str, faults: list[Fault]) -> None:
-    """Note one fault of JSON data."""
     faults.append(Fault(show_path(where), what))

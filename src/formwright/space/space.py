@@ -1,33 +1,88 @@
-"""A space: a tree of parts, and the way from one of its designs to a card."""
+"""A space: a tree of parts, constraints, and the function that builds the card of a design."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, get_args
+from fractions import Fraction
+from math import sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from formwright.core.errors import BuildFailed, Fault, FormwrightError, IllegalDesign, IllegalInput, NotCountable
-from formwright.space import moves
-from formwright.space.constraint import Constraint, Estimate, estimate_share
-from formwright.space.gene import Gene
-from formwright.space.part import By, Part, Vector
+from formwright.core.records import as_card
+from formwright.space.part import By, Gene, Part, Vector, below
 
 if TYPE_CHECKING:
     from formwright.arch.card import Card
 
+_Z90 = 1.6448536269514722  # a standard normal lies within +-z with probability 90 %
 TRIES = 1_000
 MOST_LISTED = 1_000_000
 _SHOWN = 200  # letters of a design in a message
 
 
 @dataclass(frozen=True)
+class Constraint:
+    """Require that `holds(card)` is true; the name, such as `params<=5e6`, appears in messages."""
+
+    name: str
+    holds: Callable[[Card], bool]
+
+
+class Estimate(NamedTuple):
+    """An estimated number of designs with its 90 % interval."""
+
+    estimate: int
+    low: int
+    high: int
+
+
+def estimate_share(total: int, hits: int, samples: int) -> Estimate:
+    """Estimate how many of `total` designs satisfy a condition that `hits` of `samples` do (Wilson's interval)."""
+    share = hits / samples
+    spread = _Z90**2 / samples
+    centre = (share + spread / 2) / (1 + spread)
+    half = sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)
+    high = 1.0 if hits == samples else centre + half  # rounding must not exceed the total
+    # fractions, because totals beyond the largest float are common
+    return Estimate(*(round(Fraction(part) * total) for part in (share, centre - half, high)))
+
+
+def mutate(part: Part[Any], value: Any, rng: Generator) -> Any:
+    """Change one gene: each gene that has another option is equally likely, and so is each other option.
+
+    Genes that the change makes active are drawn uniformly over their designs.
+    """
+    genes = list(part.genes(value))
+    # the first mutable gene of a random order is uniform among the mutable ones, and few genes compute their options
+    for index in rng.permutation(len(genes)):
+        gene = genes[index]
+        others = [option for option in gene.options if option != gene.value]
+        if others:
+            option = others[below(rng, len(others))]
+            return part.put(value, gene.path, option, lambda appeared, kept: appeared.sample(rng))
+    raise IllegalInput("this design cannot be mutated: no gene has another option")
+
+
+def neighbours(part: Part[Any], value: Any) -> Iterator[Any]:
+    """List every design one gene away, each once, always in the same order.
+
+    Genes that a change makes active take their first option; members that a longer repetition adds copy the last one.
+    """
+    for gene in part.genes(value):
+        for option in gene.options:
+            if option != gene.value:
+                yield part.put(value, gene.path, option, lambda new, kept: kept[-1] if kept else next(new.enumerate()))
+
+
+@dataclass(frozen=True)
 class Space:
-    """Say what may be built: the designs of `root` whose cards, made by `build`, pass every constraint of `where`.
+    """A search space: the designs of `root` whose cards, made by `build`, satisfy every constraint of `where`.
 
     Designs are nested immutable values. Random moves need an explicit generator: same generator state, same result.
     """
@@ -50,26 +105,23 @@ class Space:
 
     def mutate(self, design: Any, rng: Generator) -> Any:
         """Change exactly one gene of a design; genes that the change makes active are drawn."""
-        return self._retry("mutate", lambda: moves.mutate(self.root, design, rng))
+        return self._retry("mutate", lambda: mutate(self.root, design, rng))
 
     def crossover(self, a: Any, b: Any, rng: Generator) -> Any:
-        """Mix two designs: every gene that both have comes from either; op graphs exchange subterms."""
+        """Mix two designs: every gene that both have comes from one of them; op graphs exchange subterms."""
         return self._retry("crossover", lambda: self.root.crossover(a, b, rng))
 
     def neighbours(self, design: Any) -> Iterator[Any]:
-        """List every design of the space that is one gene away, each once, always in the same order."""
-        return filter(self._allowed, moves.neighbours(self.root, design))
+        return filter(self._allowed, neighbours(self.root, design))
 
     def contains(self, design: object) -> bool:
-        """Tell whether a value is a design of this space, constraints included."""
         return self.root.contains(design) and self._allowed(design)
 
     def enumerate(self) -> Iterator[Any]:
-        """List every design once, lazily, always in the same order."""
         return filter(self._allowed, self.root.enumerate())
 
     def count(self) -> int:
-        """Count the designs exactly; under a constraint by listing, which raises `NotCountable` beyond a million."""
+        """Count the designs exactly; with constraints by listing, which raises `NotCountable` beyond a million."""
         if not self.where:
             return self.root.count()
         if self.root.count() > MOST_LISTED:
@@ -89,28 +141,25 @@ class Space:
         return estimate_share(self.root.count(), hits, samples)
 
     def genes(self, design: Any) -> list[Gene]:
-        """List the active genes of a design: where each sits, what it holds and what it may hold."""
         return list(self.root.genes(design))
 
     def card(self, design: Any) -> Card:
-        """Build the card of a design of this space; raise `BuildFailed` where `build` raises what is no refusal."""
+        """Build the card of a design; raise `BuildFailed` if `build` raises an unexpected error."""
         try:
-            return self.build(design)
+            return as_card(self.build(design))  # type: ignore[return-value]
         except FormwrightError:
             raise
-        except Exception as error:  # whatever a space of the user's own does wrong
+        except Exception as error:  # a user's `build` may raise anything
             shown = repr(design)
             shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
-            told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            raise BuildFailed(f"the `build` of space {self.name!r} failed for the design {shown}: {told}") from error
+            cause = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise BuildFailed(f"the `build` of space {self.name!r} failed for the design {shown}: {cause}") from error
 
     @property
     def width(self) -> int:
-        """Return the length of every encoded design."""
         return self.root.width
 
     def encode(self, design: Any) -> Vector:
-        """Return a design as a vector of fixed width: one-hot per choice, inactive genes all zero."""
         return self.root.encode(design)
 
     def decode(self, vector: ArrayLike) -> Any:
@@ -121,7 +170,6 @@ class Space:
         return self.root.decode(array)
 
     def to_json(self, design: Any) -> Any:
-        """Return a design as JSON data."""
         return self.root.to_json(design)
 
     def from_json(self, data: object) -> Any:

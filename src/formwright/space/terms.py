@@ -15,14 +15,14 @@ from typing import NamedTuple, TypeAlias
 from numpy.random import Generator
 
 from formwright.arch.primitives import BINARY, COMMUTATIVE, INPUT_SHAPE, INPUTS, UNARY, Shape, Term, canonical
-from formwright.space.draw import below, pick
+from formwright.space.part import below, pick
 
 SHAPES: tuple[Shape, ...] = tuple((rows, columns) for rows in "nd" for columns in "nd")
 ALL_INPUTS = (1 << len(INPUTS)) - 1
 
 
-class Kind(NamedTuple):
-    """Name a set of terms by what all of them share."""
+class TermKind(NamedTuple):
+    """A set of terms with the same shape, size and inputs."""
 
     shape: Shape
     size: int
@@ -30,10 +30,10 @@ class Kind(NamedTuple):
 
 
 class Production(NamedTuple):
-    """Make terms of one kind: apply a symbol, an operation or an input, to terms of the operands' kinds."""
+    """One way to make terms of a kind: a symbol applied to terms of the operands' kinds."""
 
     symbol: str
-    operands: tuple[Kind, ...]
+    operands: tuple[TermKind, ...]
     terms: int
 
 
@@ -41,26 +41,25 @@ Forms: TypeAlias = dict[Shape, list[tuple[str, tuple[Shape, ...]]]]
 
 
 class TermTables:
-    """Know how many terms of each kind there are, up to `largest` operations."""
+    """The number of terms of each kind, up to `largest` operations."""
 
     def __init__(self, largest: int) -> None:
         self._forms = _forms()
         self._unions = _unions()
-        self._made: dict[Kind, tuple[list[Production], list[int]]] = {}
-        self._counts: dict[Kind, int] = {}
+        self._made: dict[TermKind, tuple[list[Production], list[int]]] = {}
+        self._counts: dict[TermKind, int] = {}
         for size, shape, inputs in product(range(largest + 1), SHAPES, range(1, ALL_INPUTS + 1)):
-            kind = Kind(shape, size, inputs)
+            kind = TermKind(shape, size, inputs)
             # small sizes come first, so the counts of all operands are there when a kind needs them
             total = sum(production.terms for production in self._make(kind))
             if total:
                 self._counts[kind] = total
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: TermKind) -> int:
         """Count the terms of a kind; operands of a commutative operation in either order are one term."""
         return self._counts.get(kind, 0)
 
-    def sample(self, kind: Kind, rng: Generator) -> Term:
-        """Draw a term of a kind uniformly."""
+    def sample(self, kind: TermKind, rng: Generator) -> Term:
         productions, ends = self._productions(kind)
         symbol, operands, _ = productions[pick(rng, ends)]
         if not operands:
@@ -69,8 +68,7 @@ class TermTables:
             return (symbol, *(self.sample(operand, rng) for operand in operands))
         return canonical((symbol, *self._sample_unordered(operands, rng)))
 
-    def enumerate(self, kind: Kind) -> Iterator[Term]:
-        """List the terms of a kind lazily, each once."""
+    def enumerate(self, kind: TermKind) -> Iterator[Term]:
         for symbol, operands, _ in self._productions(kind)[0]:
             if not operands:
                 yield symbol
@@ -79,14 +77,14 @@ class TermTables:
             else:
                 yield from self._enumerate_binary(symbol, *operands)
 
-    def _productions(self, kind: Kind) -> tuple[list[Production], list[int]]:
+    def _productions(self, kind: TermKind) -> tuple[list[Production], list[int]]:
         if kind not in self._made:
             # kept with its running totals, because drawing many terms visits the same kinds over and over
             productions = list(self._make(kind))
             self._made[kind] = productions, list(accumulate(production.terms for production in productions))
         return self._made[kind]
 
-    def _make(self, kind: Kind) -> Iterator[Production]:
+    def _make(self, kind: TermKind) -> Iterator[Production]:
         if kind.size == 0:
             for bit, letter in enumerate(INPUTS):
                 if kind == (INPUT_SHAPE, 0, 1 << bit):
@@ -98,14 +96,14 @@ class TermTables:
                 if count:
                     yield Production(symbol, operands, count)
 
-    def _operands(self, kind: Kind, shapes: tuple[Shape, ...]) -> Iterator[tuple[Kind, ...]]:
+    def _operands(self, kind: TermKind, shapes: tuple[Shape, ...]) -> Iterator[tuple[TermKind, ...]]:
         if len(shapes) == 1:
-            yield (Kind(shapes[0], kind.size - 1, kind.inputs),)
+            yield (TermKind(shapes[0], kind.size - 1, kind.inputs),)
             return
         for size, (left, right) in product(range(kind.size), self._unions[kind.inputs]):
-            yield Kind(shapes[0], size, left), Kind(shapes[1], kind.size - 1 - size, right)
+            yield TermKind(shapes[0], size, left), TermKind(shapes[1], kind.size - 1 - size, right)
 
-    def _applications(self, symbol: str, operands: tuple[Kind, ...]) -> int:
+    def _applications(self, symbol: str, operands: tuple[TermKind, ...]) -> int:
         counts = [self.count(operand) for operand in operands]
         if len(counts) == 1:
             return counts[0]
@@ -115,7 +113,7 @@ class TermTables:
             return 0  # counted with its operands the other way round
         return counts[0] * counts[1]
 
-    def _sample_unordered(self, operands: tuple[Kind, ...], rng: Generator) -> tuple[Term, Term]:
+    def _sample_unordered(self, operands: tuple[TermKind, ...], rng: Generator) -> tuple[Term, Term]:
         left, right = operands
         first = self.sample(left, rng)
         # of the n(n+1)/2 unordered pairs from one kind, n are a term with itself
@@ -126,7 +124,7 @@ class TermTables:
             second = self.sample(right, rng)
         return first, second
 
-    def _enumerate_binary(self, symbol: str, left: Kind, right: Kind) -> Iterator[Term]:
+    def _enumerate_binary(self, symbol: str, left: TermKind, right: TermKind) -> Iterator[Term]:
         for index, first in enumerate(self.enumerate(left)):
             unordered = symbol in COMMUTATIVE and left == right
             for second in islice(self.enumerate(right), index if unordered else 0, None):
@@ -135,7 +133,7 @@ class TermTables:
 
 @cache
 def operand_shapes(operation: str, result: Shape) -> tuple[tuple[Shape, ...], ...]:
-    """List the shapes of operands from which an operation makes a result of a shape; there is always one."""
+    """List the operand shapes from which an operation makes a result of a shape; there is always one."""
     return tuple(shapes for name, shapes in _forms()[result] if name == operation)
 
 

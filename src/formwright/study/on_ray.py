@@ -9,14 +9,16 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
+
 from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.core.extras import need
-from formwright.study.launch import FAULTY, STOPPED, WorkersDied
-from formwright.study.place import Place
+from formwright.study.launch import Work
+from formwright.study.processes import FAULTY, WorkersDied
 from formwright.train.interrupt import gentle_interruption
 
 LOCAL = "local"
@@ -43,30 +45,19 @@ class Actor:
         """Ask the worker to leave its trial, which is taken up again later."""
         self._stop.set()
 
-    def run(self, place: Place, folder: str) -> Ended:
-        """Work until the study is over; relative paths are those of `folder`, where this machine has it."""
-        # imported here: the launcher, which only starts and watches, needs no torch
-        from formwright.study.assemble import assemble  # noqa: PLC0415
-        from formwright.study.worker import Interrupted, Worker  # noqa: PLC0415
-
-        def between_steps() -> None:
-            if self._stop.is_set():
-                raise Interrupted
-
+    def run(self, payload: bytes, folder: str) -> Ended:
+        """Do the work until it is over; relative paths are those of `folder`, where this machine has it."""
         if Path(folder).is_dir():
             os.chdir(folder)
         try:
-            with place.open(wait=True) as opened:
-                Worker(assemble(opened.config, opened.log, place.folder), between_steps=between_steps).run()
-        except Interrupted:
-            return Ended(STOPPED)
+            work: Work = cloudpickle.loads(payload)
+            return Ended(work(self._stop.is_set))
         except FormwrightError as error:
             return Ended(FAULTY, str(error))
-        return Ended(0)
 
 
 def run_on_ray(
-    place: Place,
+    work: Work,
     workers: int,
     look: Callable[[], None],
     address: str = LOCAL,
@@ -74,23 +65,23 @@ def run_on_ray(
     cpus: float = 1.0,
     gpus: float = 0.0,
     replacements: int = 10,
+    storage: str = "",
 ) -> bool:
-    """Run a study with so many Ray actors until it is over; `look` is called several times a second.
+    """Do some work with N Ray actors until it is over; `look` is called several times a second.
 
     `address` is that of a cluster, `auto` for the one that this machine is part of, or `local` to start one here.
     Return False when the user asked to stop before the study was over. An actor that dies, alone or with its machine,
     is replaced, at most `replacements` times.
     """
     ray = need("ray", "ray")
-    here = _absolute(place)
     with _cluster(ray, address, workers * cpus):
-        _refuse_shared_file(ray, here)
+        _refuse_shared_file(ray, storage)
         _announce_waiting(ray, {"CPU": cpus, "GPU": gpus})
         # two methods at once: `stop` must get through while `run` runs
         kind = ray.remote(
             num_cpus=cpus, num_gpus=gpus, max_concurrency=2, max_restarts=0, runtime_env={"env_vars": _ONE_THREAD}
         )(Actor)
-        team = _Team(ray, kind, here, replacements)
+        team = _Team(ray, kind, cloudpickle.dumps(work), replacements)
         try:
             return team.work(workers, look)
         finally:
@@ -101,8 +92,8 @@ def run_on_ray(
 class _Team:
     """The actors at work, each with the promise of how it ends."""
 
-    def __init__(self, ray: Any, kind: Any, place: Place, replacements: int) -> None:
-        self._ray, self._kind, self._place = ray, kind, place
+    def __init__(self, ray: Any, kind: Any, payload: bytes, replacements: int) -> None:
+        self._ray, self._kind, self._payload = ray, kind, payload
         self._deaths, self._borne = 0, replacements
         self._actors: dict[Any, Any] = {}
 
@@ -132,7 +123,7 @@ class _Team:
 
     def _hire(self) -> None:
         actor = self._kind.remote()
-        self._actors[actor.run.remote(self._place, os.getcwd())] = actor
+        self._actors[actor.run.remote(self._payload, os.getcwd())] = actor
 
     def _ask_to_stop(self) -> None:
         """Ask every actor to stop; one that has found no machine yet cannot hear it, holds no trial, and is ended."""
@@ -181,17 +172,11 @@ def _cluster(ray: Any, address: str, cpus: float) -> Iterator[None]:
         ray.shutdown()
 
 
-def _absolute(place: Place) -> Place:
-    """Give the place in words that mean the same in another process."""
-    storage = place.storage if "://" in place.storage else str(Path(place.storage).resolve())
-    return replace(place, folder=place.folder.resolve(), storage=storage)
-
-
-def _refuse_shared_file(ray: Any, place: Place) -> None:
+def _refuse_shared_file(ray: Any, storage: str) -> None:
     machines = {node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]}
-    if len(machines) > 1 and not place.storage.startswith("postgres"):
+    if len(machines) > 1 and not storage.startswith("postgres"):
         raise IllegalInput(
-            f"{place.storage} is a file, and the Ray cluster has {len(machines)} machines, which cannot write one file "
+            f"{storage} is a file, and the Ray cluster has {len(machines)} machines, which cannot write one file "
             "safely; start the study with --storage postgresql+psycopg://USER@HOST/DATABASE"
         )
 

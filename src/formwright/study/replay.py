@@ -8,7 +8,8 @@ from typing import Any
 
 from formwright.arch.card import Card
 from formwright.core.errors import FormwrightError, IllegalInput
-from formwright.core.records import Budget, History, Observation, Request, Spent, Trial
+from formwright.core.protocols import CardLike
+from formwright.core.records import Budget, DataCard, History, Observation, Request, Spent, Trial
 from formwright.space.space import Space
 from formwright.study.events import Event
 from formwright.study.ledger import Ledger
@@ -35,10 +36,13 @@ def read_asked(data: Any, space: Space | None) -> Asked:
     return Asked(Request(card, Budget.from_json(data["budget"]), data["parent"], design), data["seen"])
 
 
-def _read_card(data: Any, design: Any, space: Space | None) -> Card:
+def _read_card(data: Any, design: Any, space: Space | None) -> CardLike:
     # what the space builds today is nearly always what was stored, and comparing takes a third of the time of reading
     built = None if design is None or space is None else space.card(design)
-    return built if built is not None and built.to_json() == data else Card.from_json(data)
+    if built is not None and built.to_json() == data:
+        return built
+    ours = isinstance(data, dict) and "schema" in data
+    return Card.from_json(data) if ours else DataCard(data)
 
 
 class Followed(History):

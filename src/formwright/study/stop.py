@@ -8,8 +8,7 @@ import numpy as np
 from formwright.core.checks import finite, natural
 from formwright.core.errors import IllegalInput
 from formwright.core.records import History, Objective
-from formwright.search.fronts import longest
-from formwright.search.scores import score
+from formwright.search.scores import longest, score
 from formwright.study.ledger import Ledger
 
 

@@ -12,7 +12,7 @@ from formwright.core.errors import EvaluationFailed, FormwrightError
 from formwright.core.records import History, Observation, Request
 from formwright.core.rng import derive
 from formwright.evaluate.context import Context
-from formwright.search.errors import NoLegalDesign, SpaceExhausted
+from formwright.search.proposals import NoLegalDesign, SpaceExhausted
 from formwright.study.heartbeat import Heartbeat, LeaseLost
 from formwright.study.identity import dead, own_name
 from formwright.study.ledger import Clock, Ledger

@@ -1,4 +1,4 @@
-"""A search space that a model draws up itself, from the importance of its parts (EFTNAS, Algorithm 1)."""
+"""A search space derived from a model and the importance of its parts (EFTNAS, Algorithm 1)."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -11,20 +11,18 @@ from formwright.arch.card import Card
 from formwright.arch.layers import Block
 from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
-from formwright.space.zoo.elastic import elastic
-from formwright.space.zoo.elastic_choices import ElasticChoices
+from formwright.space.zoo.elastic import ElasticChoices, elastic
+from formwright.supernet.groups import groups
 from formwright.supernet.importance import Importance
-from formwright.supernet.parts import groups
 
-LEAST = 0.02  # of the full width; narrower parts can be left out instead
-MULTIPLE = 16  # channels that processors multiply at once
-
+LEAST = 0.02  # of the full width; narrower parts are removed instead
+MULTIPLE = 16  # channels; processors are fastest at multiples of this
 Widths = tuple[tuple[int, int], ...]  # heads and channels of each layer
 
 
 @dataclass(frozen=True)
-class Met:
-    """A wanted cost, and what the nearest sub-network costs; `measure` is the name of the cost."""
+class BudgetMatch:
+    """A target cost and the nearest sub-network with its cost; `measure` is the name of the cost."""
 
     target: float
     cost: float
@@ -33,16 +31,16 @@ class Met:
 
     @property
     def off(self) -> float:
-        """Say how close it came: by which share of the target the cost lies above it, or below where negative."""
+        """Return the relative deviation of the cost from the target."""
         return self.cost / self.target - 1
 
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """The sub-networks that a threshold on importance leaves, one for each threshold that makes a difference.
+    """The sub-networks obtained by a threshold on importance, one for each distinct threshold.
 
-    Keeping more parts never costs less, so the one nearest to a cost is found by bisection, which always ends.
-    `measure` names the cost in what is found.
+    Costs grow with the number of parts kept, so the sub-network nearest to a cost is found by bisection. `measure`
+    names the cost in what is found.
     """
 
     card: Card
@@ -56,7 +54,7 @@ class Thresholds:
         return np.sort(np.concatenate(self.importance.scores))[::-1]
 
     def widths(self, kept: int) -> Widths:
-        """Count what is left of each layer where the `kept` most important parts stay, rounded up to what is fast."""
+        """Return the widths of each layer when the `kept` most important parts stay, rounded up to fast multiples."""
         threshold = self._sorted[kept - 1] if kept else np.inf
         left = {(group.layer, group.kind): 0 for group in groups(self.card)}
         for group, scores in zip(groups(self.card), self.importance.scores, strict=True):
@@ -69,21 +67,21 @@ class Thresholds:
             return 0
         return number if kind == "heads" else min(full, -(-number // self.multiple) * self.multiple)
 
-    def nearest(self, target: float) -> Met:
-        """Find the sub-network whose cost is nearest to a target; `off` of the answer says how near that is."""
+    def nearest(self, target: float) -> BudgetMatch:
+        """Find the sub-network whose cost is nearest to a target; its `off` is the deviation."""
         if not target > 0:
             raise IllegalInput(f"a target must be above 0, not {target}")
         at = bisect_left(range(len(self._sorted) + 1), target, key=self._cost_of)
         near = [kept for kept in (at - 1, at) if 0 <= kept <= len(self._sorted)]
         best = min(near, key=lambda kept: abs(self._cost_of(kept) - target))
-        return Met(target, self._cost_of(best), self.widths(best), self.measure)
+        return BudgetMatch(target, self._cost_of(best), self.widths(best), self.measure)
 
     def _cost_of(self, kept: int) -> float:
         return self.cost(sub_network(self.card, self.widths(kept)))
 
 
 def sub_network(card: Card, widths: Widths, hidden: int | None = None) -> Card:
-    """Cut an encoder to a number of heads and channels for each layer, 0 leaves the part out, and to a hidden size."""
+    """Cut an encoder to a number of heads and channels for each layer, 0 removes the part, and to a hidden size."""
     heads, channels = zip(*widths, strict=True)
     sizes = () if hidden is None else (hidden,)
     space = elastic(card, [[one] for one in heads], [[one] for one in channels], hidden=sizes)
@@ -93,15 +91,17 @@ def sub_network(card: Card, widths: Widths, hidden: int | None = None) -> Card:
 def _full(card: Card) -> Widths:
     assert card.encoder is not None
     blocks = [layer for layer in card.encoder.layers if isinstance(layer, Block)]
-    return tuple((_heads(block), block.feed_forward[0] if block.feed_forward else 0) for block in blocks)
-
-
-def _heads(block: Block) -> int:
-    return block.mixer.heads if isinstance(block.mixer, Attention) else 0
+    return tuple(
+        (
+            block.mixer.heads if isinstance(block.mixer, Attention) else 0,
+            block.feed_forward[0] if block.feed_forward else 0,
+        )
+        for block in blocks
+    )
 
 
 def targets_between(low: float, high: float, number: int) -> list[float]:
-    """Give so many targets at equal steps, both ends among them."""
+    """Return `number` equidistant targets, both ends included."""
     if number < 2 or not 0 < low < high:
         raise IllegalInput(f"a space needs 2 or more targets that rise from above 0, not {number} from {low} to {high}")
     return [float(target) for target in np.linspace(low, high, number)]
@@ -113,13 +113,13 @@ def automatic(
     *,
     whole: bool,
     hidden: Sequence[int] = (),
-    further: Sequence[Met] = (),
-) -> tuple[ElasticChoices, list[Met]]:
-    """Draw up the space: every layer may have the widths that it has in one of the sub-networks nearest to the targets.
+    further: Sequence[BudgetMatch] = (),
+) -> tuple[ElasticChoices, list[BudgetMatch]]:
+    """Build the space: the choices of a layer are its widths in the sub-networks nearest to the targets.
 
     With `whole`, the largest sub-network is the model itself; else it is the one of the highest target. `hidden` lists
-    hidden sizes to choose from beside; the targets are met at the model's own, which `whole` adds to the list.
-    `further` are sub-networks found by other costs, whose widths may be had as well; they stand last in the answer.
+    further hidden sizes; targets are met at the model's own, which `whole` adds to the list. `further` are sub-networks
+    found by other costs, whose widths are choices as well; they are last in the result.
     """
     card = thresholds.card
     found = [*(thresholds.nearest(target) for target in targets), *further]

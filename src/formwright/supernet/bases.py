@@ -1,10 +1,10 @@
-"""Projections between a teacher's hidden states and those of narrower students, learned from text.
+"""Projections between a teacher's hidden states and those of narrower students, fitted to text.
 
-The teacher's vectors have principal axes, those of all boundaries between blocks together, and a student of width w
-lives along the first w of them, scaled to a spread of 1 at each boundary. All boundaries share the axes, so that what a
-layer adds its result to goes through a block as it goes through the teacher; all blocks share the scales at a boundary,
-though they are trained apart, so that blocks of one width fit together as they are, and blocks of two widths through
-one linear map. At the teacher's own width nothing is projected.
+The teacher's hidden states have principal axes, computed over all block boundaries together. A student of width w
+uses the first w of them, scaled to unit variance at each boundary. All boundaries share the axes, so that residual
+connections pass through a block as in the teacher; all blocks share the scales at a boundary although they are
+trained separately, so that blocks of one width fit together directly and blocks of two widths through one linear map.
+At the teacher's own width nothing is projected.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,11 +14,48 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from formwright.nn.context import StackContext
 from formwright.nn.transformer import Transformer
-from formwright.supernet.teacher_states import states
-from formwright.train.batch import Batch
+from formwright.train.streams import Batch
 
-_LEAST = 1e-3  # of the largest spread: an axis that hardly anything lies along is not blown up further
+
+@dataclass(frozen=True)
+class States:
+    """A teacher's hidden states of one batch at some block boundaries, and the context for its layers."""
+
+    hidden: tuple[Tensor, ...]  # (batch, tokens, width) each
+    context: StackContext
+
+    def distance(self, found: Tensor, boundary: int) -> Tensor:
+        """Return the mean squared distance from the teacher at a boundary, without padding."""
+        squares = (found - self.hidden[boundary]).square().mean(-1)
+        mask = self.context.mask
+        return squares.mean() if mask is None else squares[mask].mean()
+
+    def real(self, boundary: int) -> Tensor:
+        """Return the hidden states without padding, (tokens, width)."""
+        found, mask = self.hidden[boundary], self.context.mask
+        return found.flatten(0, 1) if mask is None else found[mask]
+
+
+@torch.no_grad()
+def states(teacher: Transformer, batch: Batch, ends: Sequence[int]) -> States:
+    """Run a teacher up to the last of some layers and return the outputs of each; 0 is its embedding."""
+    stack = teacher.encoder
+    assert stack is not None
+    mask = None if batch.mask is None else batch.mask.bool()
+    context = StackContext(mask)
+    x = stack.embedding(batch.inputs, context, batch.types)
+    found = {0: x}
+    for number, layer in enumerate(stack.layers[: max(ends)], start=1):
+        x = layer(x, context)
+        found[number] = x
+    if stack.final_norm is not None and max(ends) == len(stack.layers):
+        found[len(stack.layers)] = stack.final_norm(x)
+    return States(tuple(found[end] for end in ends), context)
+
+
+_LEAST = 1e-3  # of the largest spread: the smallest scale of an axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +70,7 @@ class Affine:
         return F.linear(x, self.weight.to(x.device), self.bias.to(x.device))
 
     def after(self, first: "Affine") -> "Affine":
-        """Give the map that does the same as `first` and then this one."""
+        """Return the map that does the same as `first` and then this one."""
         return Affine(self.weight @ first.weight, self.weight @ first.bias + self.bias)
 
 
@@ -47,36 +84,36 @@ class Basis:
 
     @property
     def width(self) -> int:
-        """Give the width of the teacher."""
+        """Return the width of the teacher."""
         return len(self.mean)
 
     @property
     def variance(self) -> float:
-        """Give the mean variance of a feature: what a student that says the mean is off by, squared."""
+        """Return the mean variance of a feature: the squared error of predicting the mean."""
         return float(self.spreads.square().mean())
 
     def norm(self, width: int) -> tuple[float, float]:
-        """Give the scale and the shift with which a layer norm leaves a student's vectors about as they are."""
+        """Return the scale and the shift of a layer norm that leaves a student's hidden states about unchanged."""
         if width < self.width:
             return 1.0, 0.0
         shift = float(self.mean.mean())
         return float((self.mean.square().mean() + self.variance - shift**2).clamp(min=0).sqrt()), shift
 
     def narrow(self, width: int) -> Affine:
-        """Give the map from the teacher's vectors to a student's."""
+        """Return the map from the teacher's vectors to a student's."""
         if width == self.width:
             return _identity(width)
         weight = (self.axes / self._scales)[:, :width].T.contiguous()
         return Affine(weight, -(weight @ self.mean))
 
     def widen(self, width: int) -> Affine:
-        """Give the map from a student's vectors to the teacher's; narrowed again, they are what they were."""
+        """Return the map from a student's vectors to the teacher's; its inverse on the student's width."""
         if width == self.width:
             return _identity(width)
         return Affine((self.axes * self._scales)[:, :width].contiguous(), self.mean)
 
     def joint(self, below: int, above: int) -> Affine:
-        """Give the map from a student's vectors of one width to those of another."""
+        """Return the map from a student's vectors of one width to those of another."""
         return self.narrow(above).after(self.widen(below))
 
     @property
@@ -85,7 +122,7 @@ class Basis:
 
 
 def fit_bases(teacher: Transformer, batches: Iterable[Batch], ends: Sequence[int]) -> list[Basis]:
-    """Learn the bases of some boundaries from what a teacher says of some batches."""
+    """Learn the bases of some boundaries from a teacher's hidden states on some batches."""
     width, count = teacher.card.output_width, 0
     sums = [torch.zeros(width, dtype=torch.float64) for _ in ends]
     products = [torch.zeros(width, width, dtype=torch.float64) for _ in ends]
@@ -98,13 +135,14 @@ def fit_bases(teacher: Transformer, batches: Iterable[Batch], ends: Sequence[int
         count += len(vectors)
     means = [total / count for total in sums]
     spread_out = [product / count - torch.outer(mean, mean) for product, mean in zip(products, means, strict=True)]
-    # each boundary counts alike, however large its vectors are
+    # boundaries have equal weight, whatever the size of their hidden states
     axes = torch.linalg.eigh(torch.stack([one / one.trace().clamp(min=1e-12) for one in spread_out]).mean(0))[1].flip(1)
-    return [_basis(mean, own, axes) for mean, own in zip(means, spread_out, strict=True)]
+    spreads = [(axes.T @ own @ axes).diagonal().clamp(min=0).sqrt().float() for own in spread_out]
+    return [Basis(mean.float(), axes.float().contiguous(), own) for mean, own in zip(means, spreads, strict=True)]
 
 
 def to_tensors(bases: Sequence[Basis]) -> dict[str, Tensor]:
-    """Give bases as tensors by name, as they are kept in a file."""
+    """Return bases as tensors by name, as they are kept in a file."""
     return {
         f"{number}.{name}": getattr(basis, name).contiguous()
         for number, basis in enumerate(bases)
@@ -116,11 +154,6 @@ def from_tensors(tensors: Mapping[str, Tensor]) -> list[Basis]:
     """Read what `to_tensors` gave."""
     number = len(tensors) // 3
     return [Basis(*(tensors[f"{one}.{name}"] for name in ("mean", "axes", "spreads"))) for one in range(number)]
-
-
-def _basis(mean: Tensor, covariance: Tensor, axes: Tensor) -> Basis:
-    spreads = (axes.T @ covariance @ axes).diagonal().clamp(min=0).sqrt()
-    return Basis(mean.float(), axes.float().contiguous(), spreads.float())
 
 
 def _identity(width: int) -> Affine:

@@ -1,26 +1,24 @@
 """The super-network of one block: every operation at every place and width, taught by one block of a teacher.
 
-A block is shown the teacher's hidden states where the teacher's block begins, and learns to say what the teacher says
-where it ends. So blocks are trained apart from one another, and what a chain of operations comes to is known block by
-block.
+A block reads the teacher's hidden states at its start and learns to predict those at its end. So blocks are trained
+separately, the loss of a chain of operations is known block by block, and chains can be assembled to a whole student.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from formwright.nn.build import initialise
+from formwright.nn.build import build, initialise
 from formwright.nn.layers import layer_module
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Transformer
-from formwright.space.zoo.chains import REAL, Chain, Menu, candidate
-from formwright.supernet.bases import Basis
-from formwright.supernet.teacher_states import States, states
-from formwright.train.batch import Batch
+from formwright.space.zoo.chains import REAL, Chain, Menu, candidate, chain_card
+from formwright.supernet.bases import Affine, Basis, States, states
+from formwright.train.streams import Batch
 
 _NO_DROPOUT = Settings(dropout=0.0)
 Map = Callable[[Tensor], Tensor]
@@ -28,7 +26,7 @@ Map = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Lesson:
-    """What a block learns from: the teacher, its layers before and after the block, and the bases there."""
+    """The training target of a block: the teacher, its layer indices at both ends of the block, and the bases there."""
 
     teacher: Transformer
     ends: tuple[int, int]
@@ -39,15 +37,15 @@ class BlockNetwork(nn.Module):
     """All chains of one block in one set of weights; those that may be drawn are `alive`.
 
     A step draws `paths` of them, each equally likely, from torch's generator, which the training loop seeds for every
-    step. The answer is the loss: the mean squared distance from the teacher, as a share of its vectors' own variance.
-    The teacher's weights are not changed, but go wherever the network goes.
+    step. The output is the loss: the mean squared distance from the teacher, as a share of the variance. The teacher is
+    frozen, and moves between devices with the network.
     """
 
     def __init__(self, menu: Menu, lesson: Lesson, alive: Sequence[Chain], paths: int = 1, seed: int = 0) -> None:
         super().__init__()
         self.alive = tuple(alive)
         self.paths = paths
-        self._lesson = (lesson,)  # in a tuple: the teacher's weights are not the network's to learn or to save
+        self._lesson = (lesson,)  # in a tuple, so that torch does not train or save the teacher
         self._variance = lesson.bases[1].variance
         self._maps = {width: _ends(lesson.bases, width) for width in menu.widths}
         self.layers = nn.ModuleDict(
@@ -58,40 +56,37 @@ class BlockNetwork(nn.Module):
                 for operation in REAL
             }
         )
-        # small weights: every layer begins by handing on what it gets, and a teacher's block changes that only so much
+        # small weights: every layer starts close to the identity, as a teacher's block is
         initialise(self.layers, torch.Generator().manual_seed(seed), "bert")
         for name, layer in self.layers.items():
             fill_norms(layer, *lesson.bases[1].norm(int(name.partition("-")[0])))
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
-        """Move the teacher along: torch does not see it in its tuple."""
+        """Move the teacher too: torch does not see it in its tuple."""
         self._lesson[0].teacher._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call, no-any-return]
 
     def forward(self, inputs: Tensor, mask: Tensor | None, types: Tensor | None, *_: Any) -> Tensor:
-        """Return the mean loss of the chains that are drawn."""
         shown = self.shown(Batch(inputs, inputs, mask, types))
         drawn = torch.randint(len(self.alive), (self.paths,)).tolist()
         return torch.stack([self.loss(self.alive[number], shown) for number in drawn]).mean()
 
     def shown(self, batch: Batch) -> States:
-        """Give what the teacher says of a batch before and after the block."""
+        """Return what the teacher says of a batch before and after the block."""
         return states(self._lesson[0].teacher, batch, self._lesson[0].ends)
 
     def loss(self, chain: Chain, shown: States) -> Tensor:
-        """Return the loss of one chain."""
         x = self._maps[chain.width][0](shown.hidden[0])
         for place, operation in enumerate(chain.operations):
             x = self.layer(chain.width, place, operation)(x, shown.context)
         return self._off(x, chain.width, shown)
 
     def layer(self, width: int, place: int, operation: str) -> nn.Module:
-        """Give the module of one operation at one place."""
         return self.layers[_place(width, place, operation)]
 
     @torch.inference_mode()
     def losses(self, chains: Sequence[Chain], batches: Iterable[Batch]) -> list[float]:
-        """Judge chains on some batches, every real token alike; what several of them begin with is computed once."""
+        """Evaluate chains on some batches; common prefixes are computed once."""
         self.eval()
         order = sorted(range(len(chains)), key=chains.__getitem__)
         sums, tokens = [0.0] * len(chains), 0
@@ -107,7 +102,7 @@ class BlockNetwork(nn.Module):
     def _walk(
         self, x: Tensor, place: int, width: int, paths: Sequence[tuple[tuple[str, ...], int]], shown: States
     ) -> Iterable[tuple[int, float]]:
-        """Give the loss of every path that begins with what led to x; the paths are in order."""
+        """Return the loss of every path that begins with what led to x; the paths are in order."""
         if len(paths[0][0]) == place:  # the shortest comes first
             yield paths[0][1], float(self._off(x, width, shown))
             paths = paths[1:]
@@ -120,17 +115,15 @@ class BlockNetwork(nn.Module):
 
 
 def given(loss: Tensor, _: Batch) -> Tensor:
-    """Take what a network answers for its loss."""
     return loss
 
 
 def real_tokens(batch: Batch) -> int:
-    """Count the tokens of a batch that are no padding."""
     return batch.inputs.numel() if batch.mask is None else int(batch.mask.sum())
 
 
 def chain_weights(network: BlockNetwork, chain: Chain) -> list[dict[str, Tensor]]:
-    """Give the weights of a chain's layers, in their order."""
+    """Return the weights of a chain's layers, in their order."""
     layers = [network.layer(chain.width, place, operation) for place, operation in enumerate(chain.operations)]
     return [{name: tensor.detach().clone() for name, tensor in layer.state_dict().items()} for layer in layers]
 
@@ -143,7 +136,7 @@ def _ends(bases: tuple[Basis, Basis], width: int) -> tuple[Map, Map]:
 
 @torch.no_grad()
 def fill_norms(layer: nn.Module, scale: float, shift: float) -> None:
-    """Let the norms of a layer begin with one scale and one shift for all features."""
+    """Initialise the norms of a layer with one scale and one shift for all features."""
     for module in layer.modules():
         if isinstance(module, nn.LayerNorm):
             module.weight.fill_(scale)
@@ -156,3 +149,88 @@ def _same(x: Tensor) -> Tensor:
 
 def _place(width: int, place: int, operation: str) -> str:
     return f"{width}-{place}-{operation}"
+
+
+Weights = Mapping[str, Tensor]
+
+
+def assembled(
+    menu: Menu,
+    blocks: Sequence[Chain],
+    embedding: Weights,
+    layers: Sequence[Sequence[Weights]],
+    bases: Sequence[Basis],
+    settings: Settings,
+) -> Transformer:
+    """Assemble a student from an embedding and blocks; projections of the bases join different widths."""
+    table = embedding["tokens.weight"].shape[1]
+    model = build(chain_card(menu, table, blocks), settings)
+    assert isinstance(model, Transformer)
+    stack = model.encoder
+    assert stack is not None
+    tables = dict(embedding)
+    if stack.embedding.widen is not None:
+        joint = bases[0].joint(table, blocks[0].width)
+        tables |= {"widen.weight": joint.weight, "widen.bias": joint.bias}
+    stack.embedding.load_state_dict(tables)
+    for layer, weights in zip(stack.layers, [one for block in layers for one in block], strict=True):
+        layer.load_state_dict(dict(weights))
+    place = 0
+    for number, (below, above) in enumerate(pairwise(blocks), start=1):
+        place += len(below.operations)
+        if below.width != above.width:
+            _load(stack.projections[str(place)], bases[number].joint(below.width, above.width))
+    return model.eval()
+
+
+class DistilledStudent(nn.Module):
+    """A whole student trained to match its teacher's hidden states at the end of each block.
+
+    The output is the loss: the mean over the blocks of the squared distance, as a share of the variance there. The
+    teacher is frozen.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        blocks: Sequence[Chain],
+        teacher: Transformer,
+        ends: Sequence[int],
+        bases: Sequence[Basis],
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self._teacher = (teacher,)
+        self._ends, self._bases, self._blocks = tuple(ends), tuple(bases), tuple(blocks)
+
+    def forward(self, inputs: Tensor, mask: Tensor | None, types: Tensor | None, *_: object) -> Tensor:
+        return torch.stack(self.losses(Batch(inputs, inputs, mask, types))).mean()
+
+    def losses(self, batch: Batch) -> list[Tensor]:
+        """Return the loss at the end of each block."""
+        shown = states(self._teacher[0], batch, self._ends)
+        outputs = self.model(batch.inputs, batch.mask, batch.types).layers
+        losses, place = [], 0
+        for number, block in enumerate(self._blocks, start=1):
+            place += len(block.operations)
+            basis = self._bases[number]
+            found = basis.widen(block.width)(outputs[place - 1])
+            losses.append(shown.distance(found, number) / basis.variance)
+        return losses
+
+    @torch.inference_mode()
+    def distance(self, batches: Iterable[Batch]) -> float:
+        """Return how far the student's last vectors are from the teacher's, as a share of their variance.
+
+        All tokens but padding have equal weight.
+        """
+        self.eval()
+        found = [(float(self.losses(batch)[-1]), real_tokens(batch)) for batch in batches]
+        return sum(loss * tokens for loss, tokens in found) / sum(tokens for _, tokens in found)
+
+
+@torch.no_grad()
+def _load(linear: nn.Module, joint: Affine) -> None:
+    assert isinstance(linear, nn.Linear)
+    linear.weight.copy_(joint.weight)
+    linear.bias.copy_(joint.bias)

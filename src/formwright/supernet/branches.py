@@ -1,42 +1,56 @@
-"""The two branches in which designs share weights: attentions and convolutions (AutoBERT-Zero, Gao et al., 2022).
+"""Bi-branch weight sharing (AutoBERT-Zero, Gao et al., 2022): designs share attentions and convolutions.
 
-Every layer has both: an attention with all four inputs Q, K, V and P, and a lightweight convolution with the largest
-kernel. A layer of a design belongs to one of them, and is a part of it.
+Every layer has two branches: an attention with all four inputs Q, K, V and P, and a lightweight convolution with the
+largest kernel. A layer of a design belongs to one of them. A design takes the projections of the inputs it uses, the
+centre of the largest kernel, and everything outside the mixers (embedding, feed-forward layers, norms, masked-LM
+head). After training it writes back what it took, overwriting the old values; the paper does not say whether to
+overwrite or to average. All other weights stay as they were. Of designs trained in parallel, the one written last
+wins.
+
+A kernel smaller than the largest is multiplied by a trained matrix of its layer and size, as in once-for-all networks
+(Cai et al., 2019), before any softmax. Its difference from the identity is what is trained and stored: so it starts
+as the identity, weight decay leads back there, and files lose nothing by rounding.
+
+A store is a value: nothing here changes a tensor in place.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Layer
 from formwright.arch.ops import LightweightConvolution, OpGraph
 from formwright.arch.primitives import Term
 from formwright.core.errors import IllegalInput
-from formwright.nn.build import skeleton
-from formwright.nn.heads import HeadSpec
+from formwright.nn.build import Spread, build, skeleton
+from formwright.nn.inherit import Inherited, extract, inherit
+from formwright.nn.settings import Settings
+from formwright.nn.task_model import HeadSpec, TaskModel
 
 Branch = Literal["attention", "convolution"]
-
 LARGEST = 65  # the paper's largest kernel
-HEAD = HeadSpec("masked-lm")  # designs share what they learn of words, not what they learn of a task
-_ALL_INPUTS: Term = ("add", ("add", "Q", "K"), ("add", "V", "P"))  # any term would do that has all projections
-
+HEAD = HeadSpec("masked-lm")  # designs share masked-LM weights, not those of a task
+_ALL_INPUTS: Term = ("add", ("add", "Q", "K"), ("add", "V", "P"))  # any term with all projections
 
 _INSTEAD = "designs of a space share weights where all have the same layers but for formulas and odd kernels"
 
 
 @dataclass(frozen=True)
 class Branches:
-    """Two designs that hold, in each layer, all that a design may take of that branch."""
+    """Two designs that hold, in each layer, everything that a design can take from that branch."""
 
     attention: Card
     convolution: Card
 
     @classmethod
     def of(cls, card: Card, largest: int = LARGEST) -> "Branches":
-        """Give the branches of a space by any of its designs; no kernel may be longer than `largest`."""
+        """Return the branches of a space by any of its designs; no kernel may be longer than `largest`."""
         blocks = _blocks(card)
         return cls(
             _with_layers(card, [_attention(block) for block in blocks]),
@@ -45,7 +59,7 @@ class Branches:
 
     @classmethod
     def common_to(cls, cards: Sequence[Card], largest: int = LARGEST) -> "Branches":
-        """Give the branches that samples of a space have in common; raise `IllegalInput` where one has others."""
+        """Return the branches that samples of a space have in common; raise `IllegalInput` where one has others."""
         found = cls.of(cards[0], largest)
         for card in cards:
             _refuse_kernels(card, largest)
@@ -56,7 +70,7 @@ class Branches:
         return found
 
     def around(self, card: Card) -> Card:
-        """Give the design that holds, in each layer, all of the branch that this layer of `card` belongs to."""
+        """Return the design that holds, in each layer, all of the branch that this layer of `card` belongs to."""
         own = {"attention": _blocks(self.attention), "convolution": _blocks(self.convolution)}
         wanted = [_branch(block) for block in _blocks(card)]
         if len(wanted) != (depth := len(own["attention"])):
@@ -66,7 +80,7 @@ class Branches:
 
 @lru_cache(maxsize=256)
 def shared_names(card: Card) -> dict[str, str]:
-    """Give, for every tensor of a design that fills in words, its name among shared weights.
+    """Return, for every tensor of a masked-LM design, its name among shared weights.
 
     Tensors of a mixer have the name of its branch before their own; all others are common to both branches.
     """
@@ -124,3 +138,155 @@ def _convolution(block: Block, largest: int) -> Block:
 def _with_layers(card: Card, layers: Sequence[Layer]) -> Card:
     assert card.encoder is not None
     return replace(card, encoder=replace(card.encoder, layers=tuple(layers)))
+
+
+KERNEL = "kernel"
+CHANGE = "change"  # the name of the matrix (minus the identity) of a kernel
+_TRAINED = {f"parametrizations.{KERNEL}.original": KERNEL, f"parametrizations.{KERNEL}.0.{CHANGE}": CHANGE}
+
+
+def seen_through(kernel: Tensor, change: Tensor) -> Tensor:
+    """Return (channels, size) kernels times the identity plus a (size, size) change."""
+    return kernel + kernel @ change
+
+
+class Transformation(nn.Module):
+    """The matrix of one layer and size, as a parametrisation of its kernel."""
+
+    def __init__(self, change: Tensor) -> None:
+        super().__init__()
+        self.change = nn.Parameter(change.detach().clone())
+
+    def forward(self, kernel: Tensor) -> Tensor:
+        return seen_through(kernel, self.change)
+
+
+def to_train(card: Card, weights: Mapping[str, Tensor], head: HeadSpec, settings: Settings) -> TaskModel:
+    """Build a model with copies of the weights, in which kernels and the matrices beside them are trained together."""
+    model = extract(Inherited(weights, ()), card, settings, head)
+    assert isinstance(model, TaskModel)
+    for name in [name for name in weights if name.endswith(f".{CHANGE}")]:
+        mixer = model.get_submodule(name.removesuffix(f".{CHANGE}"))
+        parametrize.register_parametrization(mixer, KERNEL, Transformation(weights[name]))
+    return model
+
+
+def weights_of(model: TaskModel) -> dict[str, Tensor]:
+    """Return copies of the weights of a model that `to_train` built, by the names that they had there."""
+    found = {}
+    for name, parameter in model.named_parameters():
+        path, mark, rest = name.partition("parametrizations.")
+        found[path + _TRAINED[mark + rest] if mark else name] = parameter.detach().cpu().clone()
+    return found
+
+
+def without_matrices(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights for a plain model: every kernel times its matrix."""
+    changes = {name: change for name, change in weights.items() if name.endswith(f".{CHANGE}")}
+    plain = {name: tensor for name, tensor in weights.items() if name not in changes}
+    for name, change in changes.items():
+        kernel = name.removesuffix(CHANGE) + KERNEL
+        plain[kernel] = seen_through(weights[kernel], change)
+    return plain
+
+
+Weights = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class BranchStore:
+    """Shared weights by name; `version` counts the designs that have put theirs back.
+
+    A matrix has the size of its kernels in its name. Untrained matrices are the identity and are not stored.
+    """
+
+    branches: Branches
+    tensors: Weights
+    version: int = 0
+
+
+def fresh(branches: Branches, seed: int, settings: Settings | None = None, spread: Spread = "width") -> BranchStore:
+    """Return the initial store of a study; the same seed gives the same weights."""
+    tensors: dict[str, Tensor] = {}
+    for card in (branches.convolution, branches.attention):
+        model, names = build(card, settings, HEAD, seed, spread), shared_names(card)
+        tensors |= {names[name]: parameter.detach() for name, parameter in model.named_parameters()}
+    return BranchStore(branches, tensors)
+
+
+def taken(store: BranchStore, card: Card) -> dict[str, Tensor]:
+    """Return the weights that a design starts with, as views, by their names in its masked-LM model.
+
+    A kernel smaller than the largest is the centre of that one, and comes with its matrix.
+    """
+    own = {name: store.tensors[shared] for name, shared in shared_names(card).items() if shared in store.tensors}
+    given = inherit(own, store.branches.around(card), card, head=HEAD)
+    narrower = [name for name, view in given.weights.items() if not _fits(name, view, own[name])]
+    if lacking := (*given.missing, *narrower):
+        raise IllegalInput(f"the shared weights have nothing that fits {lacking[0]} of this design")
+    weights = dict(given.weights)
+    for name, view in given.weights.items():
+        if view.shape != own[name].shape:
+            size = view.shape[-1]
+            weights[_beside(name)] = store.tensors.get(_matrix(name, size), torch.zeros(size, size))
+    return weights
+
+
+def returned(store: BranchStore, card: Card, weights: Weights) -> BranchStore:
+    """Return the store after a design has written back its trained weights."""
+    return folded(store, [written(card, weights)])
+
+
+def written(card: Card, weights: Weights) -> dict[str, Tensor]:
+    """Return what a design writes to a store, by the names there; a kernel is written to the centre of the largest.
+
+    `weights` are all that it took, by the names that `taken` gave them.
+    """
+    names = shared_names(card)
+    assert names.keys() <= weights.keys(), "a design puts back all that it took"
+    matrices = {_beside(name): _matrix(name, weights[name].shape[-1]) for name in names if _is_kernel(name)}
+    return {{**names, **matrices}[name]: tensor for name, tensor in weights.items()}
+
+
+def folded(store: BranchStore, writes: Sequence[Weights]) -> BranchStore:
+    """Return the store after several writes in order.
+
+    Writes are read from the last to the first, and overwritten tensors are skipped: reading from files costs little
+    more than one store, however many writes there are.
+    """
+    whole: dict[str, Tensor] = {}
+    centres: dict[str, list[Tensor]] = {}
+    for write in reversed(writes):
+        for name in write:
+            if _is_kernel(name):
+                centres.setdefault(name, []).append(write[name])
+            elif name not in whole:
+                whole[name] = write[name]
+    whole |= {name: _overwritten(store.tensors[name], reversed(parts)) for name, parts in centres.items()}
+    return BranchStore(store.branches, {**store.tensors, **whole}, store.version + len(writes))
+
+
+def _overwritten(kernel: Tensor, parts: Iterable[Tensor]) -> Tensor:
+    """Put one part after the other in the centre of a kernel."""
+    whole = kernel.clone()
+    for part in parts:
+        spare = (whole.shape[-1] - part.shape[-1]) // 2
+        whole[..., spare : whole.shape[-1] - spare] = part
+    return whole
+
+
+def _fits(name: str, view: Tensor, whole: Tensor) -> bool:
+    """Return whether a tensor was taken whole, or is a kernel of fewer tokens."""
+    return view.shape == whole.shape or (_is_kernel(name) and view.shape[:-1] == whole.shape[:-1])
+
+
+def _is_kernel(name: str) -> bool:
+    return name.endswith(f".mixer.{KERNEL}")
+
+
+def _beside(kernel: str) -> str:
+    return kernel.removesuffix(KERNEL) + CHANGE
+
+
+def _matrix(kernel: str, size: int) -> str:
+    return f"convolution-{size}/{_beside(kernel)}"

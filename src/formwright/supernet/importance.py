@@ -1,9 +1,9 @@
-"""How much each head, channel and hidden number of a model matters: first-order scores, or sizes of weights.
+"""Importance of each head, channel and hidden unit of a model: first-order scores or magnitudes; and reordering by it.
 
 To first order a weight matters by its product with its gradient. Summed with its sign over the steps of a training that
-is movement (EFTNAS, Eq. 3): weights that move away from zero count. Summed without it over the rows of a trained model
-it is by how much the loss would change without the weight. Heads and channels are compared by the mean over their
-weights, so that a large part does not count for more because it is large.
+is movement (EFTNAS, Eq. 3): weights that move away from zero are important. Summed without it over the rows of a
+trained model it approximates the change of the loss without the weight. Heads and channels are compared by the mean
+over their weights, so that size alone does not make a part important.
 """
 
 import copy
@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
-from formwright.nn.heads import HeadSpec
-from formwright.nn.task_model import TaskModel
-from formwright.supernet.hidden import stream_groups
-from formwright.supernet.parts import Group, Piece, groups
-from formwright.train.batch import Batch
+from formwright.core.errors import IllegalInput
+from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.supernet.groups import Group, Piece, groups, stream_groups
 from formwright.train.loop import scores_of
 from formwright.train.losses import Loss
+from formwright.train.streams import Batch
 
 Floats = NDArray[np.float64]
 
@@ -41,19 +40,19 @@ class Importance:
     pooled: Floats | None = None
 
     def orders(self) -> list[Tensor]:
-        """Give for each group its members from the most to the least important; equal ones stay as they stand."""
+        """Return for each group its members from the most to the least important; ties keep their order."""
         return [falling(scores) for scores in self.scores]
 
 
 def falling(scores: Floats) -> Tensor:
-    """Give the places of the scores from the highest to the lowest; equal ones stay as they stand."""
+    """Return the places of the scores from the highest to the lowest; ties keep their order."""
     return torch.as_tensor(np.argsort(-scores, kind="stable"))
 
 
 def magnitude(weights: Mapping[str, Tensor], card: Card, head: HeadSpec | None = None) -> Importance:
     """Score by the mean size of the weights, without any training.
 
-    Say which head the weights carry to score the hidden size as well.
+    Pass the `head` of the weights to score the hidden size as well.
     """
     scored = [*groups(card), *(stream_groups(card, head) if head is not None else ())]
     found = [[piece.apart(weights[piece.name]).abs() for piece in group.weights] for group in scored]
@@ -65,7 +64,7 @@ def first_order(model: TaskModel, batches: Iterable[Batch], loss: Loss, hidden: 
 
     The model is left as it was. `hidden` scores the hidden size as well.
     """
-    watched = Watched(copy.deepcopy(model), hidden, signed=False).eval()
+    watched = ImportanceTracker(copy.deepcopy(model), hidden, signed=False).eval()
     for batch in batches:
         watched.zero_grad(set_to_none=True)
         loss(scores_of(watched, batch), batch).backward()  # type: ignore[no-untyped-call]
@@ -73,16 +72,15 @@ def first_order(model: TaskModel, batches: Iterable[Batch], loss: Loss, hidden: 
 
 
 def balanced(importance: Importance, share: float) -> Importance:
-    """Compare the parts of different layers less: with a share of 0 as they are, with 1 each layer by itself.
+    """Normalise scores by layer: not at all with a `share` of 0, fully with 1.
 
-    Gradients are larger in some layers than in others, whatever their parts are worth; compared as they are, whole
-    layers would be left out before any other loses a channel.
+    Gradients differ in scale between layers; without this, whole layers would be removed before others lose a channel.
     """
     scores = tuple(one / max(float(one.mean()), np.finfo(np.float64).tiny) ** share for one in importance.scores)
     return replace(importance, scores=scores)
 
 
-class Watched(nn.Module):
+class ImportanceTracker(nn.Module):
     """A model whose heads and channels, and with `hidden` its hidden size, are scored while it is trained.
 
     It is trained as the model itself is. The scores are buffers, so that checkpoints keep them. They are movement or,
@@ -104,19 +102,17 @@ class Watched(nn.Module):
 
     def _watch(self, number: int, piece: Piece, parameter: nn.Parameter) -> None:
         def note(gradient: Tensor) -> None:
-            # less loss the more the product is below zero
+            # a negative product means that the step reduces the loss
             change = -gradient * parameter.detach() if self.signed else (gradient * parameter.detach()).abs()
             self.get_buffer(f"scores_{number}").add_(piece.apart(change).sum(1))
 
         parameter.register_hook(note)  # type: ignore[no-untyped-call]
 
     def forward(self, *inputs: Any) -> Tensor:
-        """Return the scores of the model's head."""
         scores: Tensor = self.model(*inputs)
         return scores
 
     def importance(self) -> Importance:
-        """Give what was found so far."""
         parameters = dict(self.model.named_parameters())
         found = []
         for number, group in enumerate(self._groups):
@@ -132,7 +128,6 @@ def _importance(scored: Sequence[Group], found: Sequence[Floats]) -> Importance:
 
 
 def _exact(device: torch.device) -> torch.dtype:
-    """Give the most exact numbers of a device."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
@@ -141,11 +136,38 @@ def _counts(parts: list[Tensor]) -> int:
 
 
 def _mean(sums: list[Tensor], count: int) -> Floats:
-    # to the processor first: Apple's devices know no doubles
+    # to the CPU first: MPS has no float64
     total: Floats = torch.stack([part.detach().cpu().to(torch.float64) for part in sums]).sum(0).numpy() / count
     return total
 
 
 def uniform(card: Card) -> Importance:
-    """Score all alike, so that everything stays where it stands: what the other scores are compared with."""
+    """Return equal scores, which keep the order: the baseline of the other scores."""
     return Importance(tuple(np.zeros(group.members) for group in groups(card)))
+
+
+def reordered(
+    weights: Mapping[str, Tensor], card: Card, importance: Importance, head: HeadSpec | None = None
+) -> dict[str, Tensor]:
+    """Return the weights of the same function with the most important parts first.
+
+    Consumers of a part follow it: the output map of attention, the second map of the feed-forward layer, and all that
+    the hidden size runs through where that was scored; then `head` must say which head the weights carry. Results
+    differ in the last digits, because sums are taken in another order.
+    """
+    result = dict(weights)
+    for group, order in (*zip(groups(card), importance.orders(), strict=True), *_through(card, importance, head)):
+        for piece in (*group.weights, *group.biases):
+            result[piece.name] = piece.taken(result[piece.name], order)
+    return result
+
+
+def _through(card: Card, importance: Importance, head: HeadSpec | None) -> list[tuple[Group, Tensor]]:
+    """List what runs through all layers with its new order."""
+    scores = {"hidden": importance.hidden, "pooled": importance.pooled}
+    if all(one is None for one in scores.values()):
+        return []
+    if head is None:
+        raise IllegalInput("the hidden size was scored; say which head the weights carry, so that it can follow")
+    found = ((group, scores[group.kind]) for group in stream_groups(card, head))
+    return [(group, falling(one)) for group, one in found if one is not None]

@@ -1,4 +1,4 @@
-"""Narrower token tables that say nearly what a teacher's embedding says, fitted to text without training."""
+"""Narrower token embeddings that approximate a teacher's, fitted to text by least squares."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -8,20 +8,19 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from formwright.arch.layers import TokenEmbedding
-from formwright.nn.context import Context
+from formwright.nn.context import StackContext
 from formwright.nn.embedding import Tokens
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Transformer
-from formwright.supernet.bases import Basis
-from formwright.supernet.teacher_states import states
-from formwright.train.batch import Batch
+from formwright.supernet.bases import Basis, states
+from formwright.train.streams import Batch
 
-_RIDGE = 1e-6  # of the mean square of an input, which keeps the fit from dividing by nothing
+_RIDGE = 1e-6  # of the mean square of an input, for numerical stability
 
 
 @dataclass(frozen=True, eq=False)
 class NarrowEmbedding:
-    """The weights of an embedding of one width, and how far it is from the teacher's, as a share of the variance."""
+    """The weights of an embedding of one width, and its squared distance from the teacher's (share of the variance)."""
 
     weights: dict[str, Tensor]
     loss: float
@@ -30,17 +29,18 @@ class NarrowEmbedding:
 def fit_embedding(
     teacher: Transformer, basis: Basis, width: int, learned: Iterable[Batch], held: Iterable[Batch]
 ) -> NarrowEmbedding:
-    """Fit tables of a width to a teacher's: the sum of its tables, mapped to where it comes nearest to its output.
+    """Fit tables of a width to a teacher's: a linear map of the sum of its tables, fitted to its output.
 
     The norm comes after, as in the teacher, with a scale and a shift for each feature that are fitted too. At the
-    teacher's own width the tables are the teacher's, where it has no map behind them. `held` batches tell the loss.
+    teacher's own width the tables are the teacher's, where it has no map behind them. the loss is measured on the
+    `held` batches.
     """
     own, card = _tables(teacher), teacher.card.stacks[0].embedding
     assert isinstance(card, TokenEmbedding)
     if width == basis.width and card.factorised is None:
         return NarrowEmbedding({name: tensor.clone() for name, tensor in own.state_dict().items()}, 0.0)
     sums, wanted = _pairs(teacher, basis, width, learned)
-    # a norm divides by the length of a vector, so before it long axes are to be long, as they are in the teacher
+    # a norm divides by the length of a vector, so axes keep the teacher's scale before it
     aim = wanted * basis.spreads[:width] if card.norm and width < basis.width else wanted
     weight, bias = _least_squares(sums, aim)
     module = _mapped(own, replace(card, width=width, factorised=None), weight, bias)
@@ -55,7 +55,7 @@ def _tables(teacher: Transformer) -> Tokens:
 
 
 def _pairs(teacher: Transformer, basis: Basis, width: int, batches: Iterable[Batch]) -> tuple[Tensor, Tensor]:
-    """Give, token by token, the sum of the teacher's tables and what a student of the width is to say."""
+    """Give, token by token, the sum of the teacher's tables and the target of a student of the width."""
     own, narrow = _tables(teacher), basis.narrow(width)
     sums, wanted = [], []
     for batch in batches:
@@ -67,7 +67,7 @@ def _pairs(teacher: Transformer, basis: Basis, width: int, batches: Iterable[Bat
 
 
 @torch.no_grad()
-def _summed(own: Tokens, batch: Batch, context: Context) -> Tensor:
+def _summed(own: Tokens, batch: Batch, context: StackContext) -> Tensor:
     x = own.tokens(batch.inputs)
     if own.types is not None:
         x = x + (own.types.weight[0] if batch.types is None else own.types(batch.types))
@@ -76,7 +76,7 @@ def _summed(own: Tokens, batch: Batch, context: Context) -> Tensor:
 
 
 def _least_squares(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Give the weight (inputs, outputs) and the bias of the linear map that comes nearest."""
+    """Return the weight (inputs, outputs) and the bias of the linear map of least squares."""
     x, y = x.double(), y.double()
     centred = x - x.mean(0)
     gram = centred.T @ centred
@@ -87,7 +87,7 @@ def _least_squares(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def _mapped(own: Tokens, card: TokenEmbedding, weight: Tensor, bias: Tensor) -> Tokens:
-    """Map every table; the bias goes to one of those that every token has a part of."""
+    """Map every table; the bias is added to a table that every token uses."""
     module = Tokens(card, Settings(dropout=0.0)).eval()
     module.tokens.weight.copy_(own.tokens.weight.cpu() @ weight)
     shifted = module.tokens.weight
@@ -102,7 +102,7 @@ def _mapped(own: Tokens, card: TokenEmbedding, weight: Tensor, bias: Tensor) -> 
 
 @torch.no_grad()
 def _fit_norm(module: Tokens, mapped: Tensor, wanted: Tensor) -> None:
-    """Scale and shift each normalised feature to where it comes nearest."""
+    """Scale and shift each normalised feature by least squares."""
     if module.norm is None:
         return
     x = F.layer_norm(mapped, (wanted.shape[1],))
@@ -117,9 +117,9 @@ def _loss(teacher: Transformer, basis: Basis, width: int, module: Tokens, batche
     widen, squares, tokens = basis.widen(width), 0.0, 0
     for batch in batches:
         shown = states(teacher, batch, (0,))
-        context = Context(None if shown.context.mask is None else shown.context.mask.cpu())
+        context = StackContext(None if shown.context.mask is None else shown.context.mask.cpu())
         found = module(batch.inputs.cpu(), context, None if batch.types is None else batch.types.cpu())
-        own = len(shown.real(0))  # every real token counts alike, whatever the length of its batch
+        own = len(shown.real(0))  # weighted by tokens without padding
         squares += own * float(shown.distance(widen(found).to(shown.hidden[0].device), 0))
         tokens += own
     return squares / tokens / basis.variance

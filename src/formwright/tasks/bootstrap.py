@@ -1,7 +1,7 @@
-"""How sure a score is: confidence intervals by resampling the rows that were judged.
+"""Confidence intervals of scores by resampling the evaluated rows.
 
 The percentile bootstrap: rows are drawn with replacement, as many as there are, and the metric is computed on each
-draw. Two models are compared on the same draws, so that what makes a row hard for both cancels out.
+draw. Two models are compared on the same draws (paired bootstrap), so that the difficulty of the rows cancels out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from formwright.tasks.resampled import Values
 DRAWS = 1000
 LEVEL = 0.95
 _AT_ONCE = 1 << 20  # numbers held at once
-_NONE_SEEN = 3.0  # the rule of three: what was not seen in n rows has a share of at most 3/n, at 95 %
+_NONE_SEEN = 3.0  # the rule of three: an event not seen in n rows has a probability of at most 3/n, at 95 %
 
 Interval = tuple[float, float]
 Tables = Mapping[str, Values]  # by metric: what each row contributes, as `Metric.by_row` makes it
@@ -29,11 +29,11 @@ Outcome = Literal["better", "worse", "not told apart"]
 
 @dataclass(frozen=True)
 class Difference:
-    """How much better a model is than another on the same rows; positive is better, whatever the metric.
+    """How much better one model is than another on the same rows; positive is better, whatever the metric.
 
-    `interval` is that of the difference by the paired bootstrap, None where the answers of one are lost. `overlap` says
-    whether the intervals of the two scores overlap. The `outcome` is that neither is better where these overlap, or
-    zero lies within that of the difference.
+    `interval` is that of the difference by the paired bootstrap, None if the predictions of one model are lost.
+    `overlap` says whether the intervals of the two scores overlap. The `outcome` is "not told apart" if they overlap or
+    the interval of the difference contains zero.
     """
 
     value: float
@@ -55,7 +55,7 @@ class Difference:
 
 
 def intervals(tables: Tables, rng: Generator) -> dict[str, Interval]:
-    """Give the 95 % confidence interval of each metric."""
+    """Return the 95 % confidence interval of each metric."""
     return {
         name: _unanimous(table) or _percentiles(values)
         for (name, table), values in zip(tables.items(), _replicates([tables], rng)[0].values(), strict=True)
@@ -63,7 +63,7 @@ def intervals(tables: Tables, rng: Generator) -> dict[str, Interval]:
 
 
 def differences(first: Tables, second: Tables, rng: Generator) -> dict[str, Interval]:
-    """Give the 95 % interval of how much better the first is than the second, by each metric that both have."""
+    """Return the 95 % interval of how much better the first is than the second, for each metric of both."""
     names = [name for name in first if name in second]
     if any(len(first[name]) != len(second[name]) for name in names):
         raise IllegalInput("only answers to the same rows can be compared")
@@ -73,12 +73,12 @@ def differences(first: Tables, second: Tables, rng: Generator) -> dict[str, Inte
 
 
 def overlap(first: Interval, second: Interval) -> bool:
-    """Tell whether two intervals have a value in common."""
+    """Return whether two intervals have a value in common."""
     return first[0] <= second[1] and second[0] <= first[1]
 
 
 def sign_of(name: str) -> int:
-    """Give 1 for a metric of which more is better, -1 for one of which less is."""
+    """Return 1 for a metric of which more is better, -1 for one of which less is."""
     return 1 if metric(name).direction == "max" else -1
 
 
@@ -86,7 +86,7 @@ def _replicates(sides: Sequence[Tables], rng: Generator) -> list[dict[str, Value
     """Compute the metrics of one or two models on the same draws of the rows."""
     found: list[dict[str, list[Values]]] = [{name: [] for name in side} for side in sides]
     sizes = {len(table) for side in sides for table in side.values()}
-    for size in sizes:  # a task with metrics of texts and of tokens has as many rows of both
+    for size in sizes:  # normally one size; tables of unequal length are resampled separately
         for counts in _draws(size, rng):
             for side, values in zip(sides, found, strict=True):
                 for name, table in side.items():
@@ -96,7 +96,7 @@ def _replicates(sides: Sequence[Tables], rng: Generator) -> list[dict[str, Value
 
 
 def _draws(rows: int, rng: Generator) -> Iterator[Values]:
-    """Draw rows with replacement, and yield how often each was drawn, (draws, rows), some draws at once."""
+    """Draw rows with replacement; yield blocks (draws, rows) of how often each row was drawn."""
     if not rows:
         raise IllegalInput("there are no rows to resample")
     at_once = max(1, _AT_ONCE // rows)
@@ -112,8 +112,50 @@ def _percentiles(values: Values) -> Interval:
 
 
 def _unanimous(table: Values) -> Interval | None:
-    """Give the interval of a share that is 0 or 1 in all rows, of which a resample shows nothing else."""
+    """Return the interval of a share that is 0 or 1 in all rows, where resampling shows no variation."""
     if table.shape[1] != 1 or not ((table == 0).all() or (table == 1).all()):
         return None
     most = min(_NONE_SEEN / len(table), 1.0)
     return (0.0, most) if table[0, 0] == 0 else (1 - most, 1.0)
+
+
+Intervals = Mapping[str, Interval]
+
+
+@dataclass(frozen=True)
+class Majority:
+    """A baseline that ignores the input: its description, its scores by metric, and how much better the model is.
+
+    It is the majority class of the training rows, their mean, or the token frequencies.
+    """
+
+    answer: str
+    scores: Mapping[str, float] = field(hash=False)
+    differences: Mapping[str, Difference] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The number of rows, the 95 % interval of each score, and the baseline, None if there is none."""
+
+    rows: int
+    intervals: Intervals = field(hash=False)
+    majority: Majority | None = None
+
+    def beats_majority(self, metric: str) -> bool | None:
+        """Return whether the model is significantly better than the baseline; None without a baseline."""
+        if self.majority is None or metric not in self.majority.differences:
+            return None
+        return self.majority.differences[metric].outcome == "better"
+
+    @classmethod
+    def from_json(cls, data: Any) -> "Evidence":
+        """Read what `dataclasses.asdict` gave; raise KeyError, TypeError or ValueError where it is no such thing."""
+        told = data["majority"]
+        majority = None
+        if told is not None:
+            differences = {name: Difference.from_json(one) for name, one in dict(told["differences"]).items()}
+            scores = {name: float(value) for name, value in dict(told["scores"]).items()}
+            majority = Majority(str(told["answer"]), scores, differences)
+        found = {name: (float(low), float(high)) for name, (low, high) in dict(data["intervals"]).items()}
+        return cls(int(data["rows"]), found, majority)

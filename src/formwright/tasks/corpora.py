@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from formwright.core.errors import IllegalInput
-from formwright.tasks.bleu import check_bleu
 from formwright.tasks.lines import Faults, read_lines
+from formwright.tasks.metrics import check_bleu
 from formwright.tasks.rows import PlainText, Splits, TranslationRows
 from formwright.tasks.task import Kind, Task
 
@@ -21,7 +21,6 @@ class Pairs:
     files: tuple[tuple[Path, Path], ...]
 
     def __call__(self) -> Splits[TranslationRows]:
-        """Return all rows."""
         return Splits(*(_pairs(*both) for both in self.files))
 
 
@@ -32,13 +31,12 @@ class Paragraphs:
     files: tuple[Path, ...]
 
     def __call__(self) -> Splits[PlainText]:
-        """Return all rows."""
         return Splits(*(_paragraphs(file) for file in self.files))
 
 
 @dataclass(frozen=True)
-class Corpus:
-    """Say what is asked of a corpus, and how the answers are judged."""
+class CorpusSpec:
+    """The kind and the metrics of a corpus task."""
 
     kind: Kind
     metrics: tuple[str, ...]
@@ -46,13 +44,13 @@ class Corpus:
 
 
 CORPORA = {
-    "multi30k": Corpus("seq2seq-lm", ("perplexity", "bleu"), "captions of images, from English into German"),
-    "wikitext-2": Corpus("causal-lm", ("perplexity",), "predict the next token of articles of Wikipedia"),
+    "multi30k": CorpusSpec("seq2seq-lm", ("perplexity", "bleu"), "captions of images, from English into German"),
+    "wikitext-2": CorpusSpec("causal-lm", ("perplexity",), "predict the next token of articles of Wikipedia"),
 }
 
 
 def corpus_task(name: str, data: Path | None) -> Task:
-    """Make a task of `CORPORA` from the folder of its files, or one that holds it."""
+    """Make a task of `CORPORA` from the folder of its files, or from its parent folder."""
     corpus, folder = CORPORA[name], _folder(name, data)
     if "bleu" in corpus.metrics:
         check_bleu()

@@ -1,7 +1,6 @@
 """Scikit-learn's handwritten digits, 8 by 8 pixels, for vision designs with `PatchEmbedding(8, 2)` or `(8, 4)`."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from formwright.core.rng import derive
 from formwright.tasks.draw import shuffled
@@ -21,12 +20,12 @@ def digits_splits() -> Splits[ImageRows]:
     # as grey pictures of 8 bits hold them, so that a model scores the same on picture files
     pixels = np.rint(images.reshape(-1, 1, 8, 8) * 255 / 16).astype(np.float32) / np.float32(255)
     parts = np.split(np.array(order), [_TRAIN, _TRAIN + _VALIDATION])
-    return Splits(*(_rows(pixels, labels, part) for part in parts))
-
-
-def _rows(pixels: NDArray[np.float32], labels: NDArray[np.int64], part: NDArray[np.int64]) -> ImageRows:
-    numbers = tuple(part.tolist())
-    return ImageRows(pixels[part], labels[part].astype(np.int64), numbers=numbers, source=_SOURCE)
+    return Splits(
+        *(
+            ImageRows(pixels[part], labels[part].astype(np.int64), numbers=tuple(part.tolist()), source=_SOURCE)
+            for part in parts
+        )
+    )
 
 
 DIGITS = Task(

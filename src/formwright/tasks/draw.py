@@ -26,13 +26,13 @@ class Draw:
         return items[self.below(len(items))]
 
     def other(self, items: Sequence[T], *taken: T) -> T:
-        """Draw one item that is none of the taken ones."""
+        """Draw one item that is not among the taken ones."""
         return self.one([item for item in items if item not in taken])
 
     def common(self, items: Sequence[T], *taken: T) -> T:
-        """Draw one item that is none of the taken ones, the first most often: as often as 1, 1/2, 1/3 and so on.
+        """Draw one item that is not among the taken ones, with weights 1, 1/2, 1/3 and so on.
 
-        Words of graded frequency are learnt one after the other, where equally frequent ones are learnt all at once.
+        Words of graded frequency are learned one after another, equally frequent ones all at once.
         """
         weights = [0 if item in taken else 840 // place for place, item in enumerate(items, start=1)]
         return items[bisect_right(list(accumulate(weights)), self.below(sum(weights)))]
@@ -48,7 +48,7 @@ class Draw:
         return [left.pop(self.below(len(left))) for _ in range(number)]
 
     def chance(self, percent: int) -> bool:
-        """Say yes in that many of a hundred cases."""
+        """Return true with a probability of `percent`."""
         return self.below(100) < percent
 
 

@@ -1,10 +1,11 @@
-"""From rows of text to arrays of tokens."""
+"""From rows of text to arrays of tokens, and to batches of rows of similar length."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from formwright.core.errors import IllegalInput
@@ -34,11 +35,11 @@ class Ragged:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Give the length of each sequence."""
+        """Return the length of each sequence."""
         return np.diff(self.offsets)
 
     def padded(self, rows: NDArray[np.int64], fill: int = 0) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """Give some sequences as a matrix filled up on the right, and the mask of what is real."""
+        """Return some sequences as a right-padded matrix, and the mask of real values."""
         lengths = self.lengths[rows]
         column = np.arange(lengths.max(initial=0))
         mask = column < lengths[:, None]
@@ -49,10 +50,10 @@ class Ragged:
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """Rows as arrays: tokens, which sentence each token belongs to, and labels or target tokens where there are any.
+    """Rows as arrays: tokens, token types, and labels or target tokens if there are any.
 
-    `pad` is the token that fills up the shorter rows of a batch. `uncut` counts the tokens of each row, special
-    ones included, before it was cut or divided into windows; None where nothing is ever cut.
+    `pad` is the padding token. `uncut` counts the tokens of each row, special ones included, before truncation or
+    division into windows; None where nothing is ever truncated.
     """
 
     tokens: Ragged
@@ -69,10 +70,9 @@ class Encoded:
 def encode_rows(rows: Rows, tokeniser: Tokeniser, length: int) -> Encoded:
     """Encode rows of text in at most `length` tokens each, special ones included.
 
-    With `[CLS]` for the token that begins a row and `[SEP]` for the one that separates, sentences become
-    `[CLS] a [SEP]` and pairs `[CLS] a [SEP] b [SEP]`; the longer sentence of a pair is cut first. Texts without labels
-    are cut into pieces of `length` tokens, none of which is dropped. Targets of translation begin with `[CLS]` and end
-    with `[SEP]`, so that a decoder reads all but the last and predicts all but the first.
+    Sentences become `[CLS] a [SEP]`, pairs `[CLS] a [SEP] b [SEP]`; the longer sentence of a pair is truncated first.
+    Texts without labels are divided into pieces of `length` tokens, and none is dropped. Targets of translation begin
+    with `[CLS]` and end with `[SEP]`, so that a decoder reads all but the last and predicts all but the first.
     """
     if length < 8:
         raise IllegalInput(f"rows need at least 8 tokens for text and special tokens, not {length}")
@@ -122,7 +122,7 @@ def row_sizes(rows: Sequence[Sequence[Sequence[int]]], tokeniser: Tokeniser) -> 
 
 
 def _cut(parts: list[list[int]], length: int, separators: int) -> list[list[int]]:
-    """Cut one or two sentences to fit in a row, as the `tokenizers` library does: the longer first, then both."""
+    """Truncate one or two sentences to fit in a row, as the `tokenizers` library does: the longer first, then both."""
     if len(parts) == 1:
         return [parts[0][: length - 2]]
     room = length - 2 - separators
@@ -144,3 +144,54 @@ def _pieces(rows: PlainText, tokeniser: Tokeniser, length: int) -> list[list[int
 
 def _zeros(sequences: Sequence[Sequence[int]]) -> Ragged:
     return Ragged.of([[0] * len(sequence) for sequence in sequences])
+
+
+_POOL = 16  # batches sorted together: enough to find rows of equal length, few enough to stay random
+
+Plan = list[NDArray[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class PaddedBatch:
+    """Some rows as padded matrices (rows, tokens); masks are true for real tokens, `rows` are the row numbers."""
+
+    rows: NDArray[np.int64]
+    tokens: NDArray[np.int32]
+    mask: NDArray[np.bool_]
+    types: NDArray[np.int32]
+    labels: NDArray[np.int64] | NDArray[np.float32] | None = None
+    targets: NDArray[np.int32] | None = None
+    targets_mask: NDArray[np.bool_] | None = None
+
+
+def plan_batches(lengths: NDArray[np.int64], size: int, rng: Generator | None = None, bucketed: bool = True) -> Plan:
+    """Group rows into batches of `size`, the last one smaller, and return the row numbers of each batch.
+
+    With a generator, rows and batches are in random order; without one, ordered by length. `bucketed` plans put rows of
+    similar length together.
+    """
+    if size < 1:
+        raise IllegalInput(f"a batch needs at least one row, not {size}")
+    order = np.arange(len(lengths)) if rng is None else rng.permutation(len(lengths))
+    if bucketed:
+        pool = len(order) if rng is None else _POOL * size
+        pools = [order[start : start + pool] for start in range(0, len(order), max(pool, 1))]
+        order = np.concatenate([rows[np.argsort(lengths[rows], kind="stable")] for rows in pools] or [order])
+    batches = [order[start : start + size] for start in range(0, len(order), size)]
+    return batches if rng is None else [batches[index] for index in rng.permutation(len(batches))]
+
+
+def padding_share(lengths: NDArray[np.int64], plan: Plan) -> float:
+    """Return the share of padding among all tokens that a plan of batches computes."""
+    computed = sum(len(rows) * int(lengths[rows].max()) for rows in plan)
+    return 1.0 - int(lengths.sum()) / computed if computed else 0.0
+
+
+def padded_batch(encoded: Encoded, rows: NDArray[np.int64]) -> PaddedBatch:
+    """Make one batch of the given rows."""
+    tokens, mask = encoded.tokens.padded(rows, encoded.pad)
+    targets = targets_mask = None
+    if encoded.targets is not None:
+        targets, targets_mask = encoded.targets.padded(rows, encoded.pad)
+    labels = None if encoded.labels is None else encoded.labels[rows]
+    return PaddedBatch(rows, tokens, mask, encoded.types.padded(rows)[0], labels, targets, targets_mask)

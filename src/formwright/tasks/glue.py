@@ -5,13 +5,83 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from formwright.core.errors import IllegalInput
-from formwright.tasks.divide import hold_out
-from formwright.tasks.glue_specs import GLUE, Glue
 from formwright.tasks.hub import check_datasets, hub_table, hub_tables
 from formwright.tasks.labels import Labelling
 from formwright.tasks.rows import Splits, TextRows
+from formwright.tasks.splitting import hold_out
 from formwright.tasks.tables import Table, read_table
 from formwright.tasks.task import Task
+
+
+def _classes(*names: str) -> Labelling:
+    return Labelling("sequence-classification", names)
+
+
+def _numbered(*names: str) -> Labelling:
+    """Return the labels of a task whose files number its two classes."""
+    return Labelling("sequence-classification", names, written=("0", "1"))
+
+
+@dataclass(frozen=True)
+class Glue:
+    """A GLUE task: the columns of its official files, and the text columns of the hub if they differ.
+
+    `chance` is the score of the majority class on the official dev set of `dev_rows` rows. `header` is for files that
+    lack one; in `broken` files, line breaks within a text have split some rows.
+    """
+
+    name: str
+    folder: str
+    text: tuple[str, ...]
+    label: str
+    labelling: Labelling
+    metrics: tuple[str, ...]
+    chance: float
+    dev_rows: int
+    header: tuple[str, ...] = ()
+    dev: str = "dev"
+    broken: bool = False
+    hub_text: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> str:
+        return _ABOUT[self.name]
+
+
+_ABOUT = {
+    "cola": "acceptability of a sentence",
+    "sst2": "sentiment of a sentence from a film review",
+    "mrpc": "do two sentences of the news say the same",
+    "stsb": "similarity of two sentences from 0 to 5",
+    "mnli": "does a premise entail a hypothesis, leave it open or contradict it (matched genres)",
+    "rte": "does a text entail a hypothesis",
+    "qnli": "does a sentence answer a question",
+    "qqp": "do two questions ask the same",
+    "wnli": "does a sentence with its pronoun replaced follow from the original",
+}
+_PAIR, _ONE, _ACCURACY = ("sentence1", "sentence2"), ("sentence",), ("accuracy",)
+_SCORES = Labelling("regression", within=(0.0, 5.0))
+_COLA, _COLA_HEADER = _numbered("unacceptable", "acceptable"), ("source", "label", "mark", "sentence")
+_SST2 = _numbered("negative", "positive")
+_MRPC, _MRPC_TEXT = _numbered("not_equivalent", "equivalent"), ("#1 String", "#2 String")
+_MNLI, _MNLI_HUB = _classes("entailment", "neutral", "contradiction"), ("premise", "hypothesis")
+_RTE = _classes("entailment", "not_entailment")
+_QQP, _QQP_TEXT = _numbered("not_duplicate", "duplicate"), ("question1", "question2")
+_WNLI = _numbered("not_entailment", "entailment")
+_SPECS = (
+    Glue("cola", "CoLA", _ONE, "label", _COLA, ("matthews", "accuracy"), 0.0, 1043, header=_COLA_HEADER),
+    Glue("sst2", "SST-2", _ONE, "label", _SST2, _ACCURACY, 444 / 872, 872),
+    Glue("mrpc", "MRPC", _MRPC_TEXT, "Quality", _MRPC, ("accuracy", "f1"), 279 / 408, 408, hub_text=_PAIR),
+    Glue("stsb", "STS-B", _PAIR, "score", _SCORES, ("pearson", "spearman"), 0.0, 1500),
+    Glue(
+        "mnli", "MNLI", _PAIR, "gold_label", _MNLI, _ACCURACY, 3479 / 9815, 9815, dev="dev_matched", hub_text=_MNLI_HUB
+    ),
+    Glue("rte", "RTE", _PAIR, "label", _RTE, _ACCURACY, 146 / 277, 277),
+    Glue("qnli", "QNLI", ("question", "sentence"), "label", _RTE, _ACCURACY, 0.505, 5463),
+    Glue("qqp", "QQP", _QQP_TEXT, "is_duplicate", _QQP, ("accuracy", "f1"), 0.632, 40430, broken=True),
+    Glue("wnli", "WNLI", _PAIR, "label", _WNLI, _ACCURACY, 40 / 71, 71),
+)
+GLUE = {spec.name: spec for spec in _SPECS}
 
 _SUFFIXES = (".tsv", ".tsv.gz")
 _SUBSETS = {"train": "train_subset", "dev": "heldout_from_train"}  # parts of the official training set
@@ -28,7 +98,6 @@ class GlueFiles:
     official_dev: bool
 
     def __call__(self) -> Splits[TextRows]:
-        """Return all rows."""
         spec = GLUE[self.name]
         columns = (*spec.text, spec.label)
         train, dev = (read_table(file, columns, spec.header, spec.broken) for file in (self.train, self.dev))
@@ -44,7 +113,6 @@ class GlueHub:
     official_dev: bool
 
     def __call__(self) -> Splits[TextRows]:
-        """Return all rows."""
         spec = GLUE[self.name]
         found = hub_tables(_HUB, self.name, f"give the folder of {spec.folder} with --data DIR")
         dev = "validation" + spec.dev.removeprefix("dev")
@@ -55,10 +123,10 @@ class GlueHub:
 
 
 def glue_task(name: str, data: Path | None = None, official_dev: bool = False) -> Task:
-    """Make the GLUE task `name` (`sst2`): from the task's folder, or one that holds it; else from the hub.
+    """Make the GLUE task `name` (`sst2`) from its folder or the parent folder, or else from the hub.
 
     The test files of GLUE have no labels, so the official dev set is halved by a fixed seed into validation and test;
-    with `official_dev` all of it is for validation, as in publications, and there is no test.
+    with `official_dev` all of it is the validation set, as in publications, and there is no test.
     """
     spec = GLUE[name]
     if data is None:
@@ -76,9 +144,8 @@ def glue_task(name: str, data: Path | None = None, official_dev: bool = False) -
 
 
 def _described(spec: Glue, source: GlueFiles | GlueHub, notes: str = "") -> Task:
-    labelling = spec.labelling
-    metrics, about = spec.metrics, spec.about + notes
-    return Task(f"glue/{spec.name}", labelling.kind, metrics[0], source, metrics, labelling.names, spec.chance, about)
+    kind, labels, metrics = spec.labelling.kind, spec.labelling.names, spec.metrics
+    return Task(f"glue/{spec.name}", kind, metrics[0], source, metrics, labels, spec.chance, spec.about + notes)
 
 
 def _splits(labelling: Labelling, train: Table, dev: Table, what: str, official_dev: bool) -> Splits[TextRows]:
@@ -92,9 +159,9 @@ def _called(spec: Glue, dev: Table) -> str:
 
 
 def _folders(data: Path, spec: Glue) -> tuple[Path, ...]:
-    """List where the files may be: in the task's own folder within the one given, or in the one given."""
+    """List the folders to search: the task's own folder within the given one, and the given one."""
     data = Path(os.path.abspath(data))
-    if not os.path.isdir(data):  # says no to a name that is too long
+    if not os.path.isdir(data):  # unlike `Path.is_dir`, returns false for a name that is too long
         state = "a file" if os.path.exists(data) else "not there"
         raise IllegalInput(f"{data} is {state}; expected the folder {spec.folder} of GLUE, or one that holds it")
     inner = data / spec.folder

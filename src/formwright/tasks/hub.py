@@ -7,13 +7,12 @@ from typing import Any
 from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
 from formwright.core.remember import remember, remembers
-from formwright.tasks.from_tables import Found, find_rows, text_task
-from formwright.tasks.label_lists import label_columns
-from formwright.tasks.labels import LabelKind
+from formwright.tasks.labels import LabelKind, label_columns
 from formwright.tasks.lines import Faults
 from formwright.tasks.rows import Splits, TextRows
 from formwright.tasks.tables import Table, missing, written
 from formwright.tasks.task import Task
+from formwright.tasks.user_tables import Found, find_rows, text_task
 
 _VALIDATION = ("validation", "validation_matched", "valid", "dev")
 _ELSE = "save its splits as CSV or JSON Lines files in a folder, and name that folder as the task"
@@ -30,7 +29,7 @@ class Dataset:
 @remembers
 @dataclass(frozen=True)
 class HubRows:
-    """Fetch the splits of a dataset. Without columns of text, all that hold text are taken."""
+    """Download the splits of a dataset. Without `text`, all text columns are used."""
 
     name: str
     config: str | None
@@ -53,8 +52,8 @@ def hub_task(
 ) -> Task:
     """Make a task of the dataset `owner/name` or `owner/name:config`.
 
-    Where no columns of `text` are named, those that hold strings are taken, if there are one or two. Labels are read as
-    `own_task` reads them; a feature that is a list of classes has several for each row.
+    Without `text`, the string columns are used if there are one or two. Labels are read as by `own_task`; a feature
+    that is a list of classes makes a multi-label task.
     """
     dataset, _, config = name.partition(":")
     source = HubRows(dataset, config or None, text, label, official_dev, kind)
@@ -62,7 +61,7 @@ def hub_task(
 
 
 def hub_tables(name: str, config: str | None, otherwise: str) -> Dataset:
-    """Fetch a dataset with all its splits; where that fails, say what the user can do `otherwise`."""
+    """Download a dataset with all its splits; `otherwise` is the alternative that the error message suggests."""
     datasets = need("datasets", "hub")
     called = f"{name}:{config}" if config else name
     try:
@@ -77,22 +76,24 @@ def hub_tables(name: str, config: str | None, otherwise: str) -> Dataset:
 
 def hub_table(dataset: Dataset, split: str, text: Sequence[str], *label: str) -> Table:
     """Take columns of one split; classes are written by their names."""
-    where = f"split {split} of {dataset.name}"
-    if split not in dataset.splits:
-        raise IllegalInput(f"{dataset.name} has no split {split!r}; it has {', '.join(dataset.splits) or 'none'}")
-    rows = dataset.splits[split]
-    for column in (*text, *label):
-        if column not in rows.features:
-            raise IllegalInput(f"{where}: {missing(column, list(rows.features))}")
-    labels = [[_named(value, _class_names(rows.features[column])) for value in rows[column]] for column in label]
+    rows, where = split_of(dataset, split, (*text, *label))
+    # the names of the classes of a feature, or of the lists that it holds
+    names = [getattr(getattr(rows.features[name], "feature", rows.features[name]), "names", None) for name in label]
+    labels = [[_named(value, known) for value in rows[name]] for name, known in zip(label, names, strict=True)]
     texts = [_texts(rows[column], column, Faults(where, "row")) for column in text]
     return Table(where, tuple(zip(*texts, *labels, strict=True)), tuple(range(1, len(labels[0]) + 1)), unit="row")
 
 
-def _class_names(feature: Any) -> Sequence[str] | None:
-    """List the names of the classes of a feature, or of the lists that it holds."""
-    found: Sequence[str] | None = getattr(getattr(feature, "feature", feature), "names", None)
-    return found
+def split_of(dataset: Dataset, split: str, columns: Sequence[str]) -> tuple[Any, str]:
+    """Return a split of a dataset and what to call it; raise if it or one of the columns is missing."""
+    where = f"split {split} of {dataset.name}"
+    if split not in dataset.splits:
+        raise IllegalInput(f"{dataset.name} has no split {split!r}; it has {', '.join(dataset.splits) or 'none'}")
+    rows = dataset.splits[split]
+    for column in columns:
+        if column not in rows.features:
+            raise IllegalInput(f"{where}: {missing(column, list(rows.features))}")
+    return rows, where
 
 
 def _texts(values: Iterable[Any], column: str, faults: Faults) -> list[str]:
@@ -133,11 +134,8 @@ def _found(source: HubRows) -> Found:
 
 def _text_columns(dataset: Dataset, labels: Sequence[str]) -> tuple[str, ...]:
     features = next(iter(dataset.splits.values())).features
-    found = tuple(name for name, feature in features.items() if _holds_text(feature) and name not in labels)
+    texts = [name for name, feature in features.items() if not hasattr(feature, "names") and name not in labels]
+    found = tuple(name for name in texts if getattr(features[name], "dtype", None) in ("string", "large_string"))
     if not 1 <= len(found) <= 2:
         raise IllegalInput(f"{dataset.name} has the columns {', '.join(features)}; name one or two of them with --text")
     return found
-
-
-def _holds_text(feature: Any) -> bool:
-    return getattr(feature, "dtype", None) in ("string", "large_string") and not hasattr(feature, "names")

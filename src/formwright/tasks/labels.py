@@ -1,15 +1,69 @@
 """What the labels of a table mean: a class, several labels, or a score."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from formwright.core.errors import IllegalInput, UnknownName, nearest
-from formwright.tasks.label_lists import is_list, labels_in, separator_of
 from formwright.tasks.lines import Faults
 from formwright.tasks.rows import Label, TextRows
 from formwright.tasks.tables import Table
+
+_SEPARATORS = ("|", ";", ",")
+_FLAGS = {"0": False, "0.0": False, "false": False, "no": False, "1": True, "1.0": True, "true": True, "yes": True}
+
+
+def label_columns(label: str) -> tuple[str, ...]:
+    """List the label columns that a text such as `toxic,insult` names."""
+    return tuple(name.strip() for name in label.split(",") if name.strip())
+
+
+def separator_of(cells: Sequence[str]) -> str:
+    """Return the separator of the labels of a column: the first of `|`, `;` and `,` in any cell without brackets."""
+    joined = "\n".join(cell for cell in cells if not is_list(cell))
+    return next((letter for letter in _SEPARATORS if letter in joined), ",")
+
+
+def is_list(cell: str) -> bool:
+    """Return whether a cell is written as a list in brackets."""
+    return cell.startswith("[") and cell.endswith("]")
+
+
+def labels_in(cell: str, separator: str) -> tuple[str, ...]:
+    """List the labels of a cell, each once, in their order; none where the cell is empty.
+
+    A cell in brackets is a JSON array, or a Python list as pandas writes it; others are separated by `separator`.
+    """
+    names = _listed(cell) if is_list(cell) else cell.split(separator)
+    return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+
+def _listed(cell: str) -> list[str]:
+    try:
+        found = json.loads(cell)
+    except (ValueError, RecursionError):
+        return [name.strip().strip("'\"") for name in cell[1:-1].split(",")]
+    return [name if isinstance(name, str) else json.dumps(name) for name in found]
+
+
+def gathered(table: Table, columns: Sequence[str]) -> Table:
+    """Turn the last columns of a table, one of 0 and 1 for each label, into one column of JSON arrays of labels."""
+    if len(set(columns)) < len(columns):
+        raise IllegalInput(f"a label column is named twice: {', '.join(columns)}")
+    faults, rows = Faults(table.where, table.unit), []
+    for line, row in zip(table.lines, table.rows, strict=True):
+        texts, cells = row[: -len(columns)], row[-len(columns) :]
+        flags = [_FLAGS.get(cell.strip().lower()) for cell in cells]
+        for name, cell, flag in zip(columns, cells, flags, strict=True):
+            if flag is None:
+                faults.add(line, f"{cell!r} in column {name!r}; expected 0 or 1, since several label columns are named")
+        names = [name for name, flag in zip(columns, flags, strict=True) if flag]
+        rows.append((*texts, json.dumps(names, ensure_ascii=False)))
+    faults.end()
+    return Table(table.where, tuple(rows), table.lines, table.left_out, table.unit)
+
 
 MULTI_LABEL: Literal["multi-label-classification"] = "multi-label-classification"
 LabelKind = Literal["sequence-classification", "regression", "multi-label-classification"]
@@ -26,8 +80,8 @@ _LARGEST = 1e18  # a score whose square, as in a loss, still fits into 32 bits
 class Labelling:
     """Read the last column of a table as a class, several labels or a score.
 
-    `names` are the classes, `written` how a table writes them where it does so otherwise. Scores lie in `within`.
-    `separator` stands between several labels of a cell. `guess` says why the kind was chosen, where nobody named it.
+    `names` are the classes, `written` their spelling in the table if it differs. Scores lie in `within`. `separator`
+    separates several labels of a cell. `guess` says why the kind was chosen if it was not given.
     """
 
     kind: LabelKind
@@ -38,13 +92,12 @@ class Labelling:
     guess: str = field(default="", compare=False)
 
     def rows(self, table: Table) -> TextRows:
-        """Give the rows of a table with the meaning of their labels; raise with up to five labels that have none."""
+        """Return the rows of a table with parsed labels; raise with up to five labels that cannot be parsed."""
         faults = Faults(table.where, table.unit)
         classes = {name: index for index, name in enumerate(self.written or self.names)}
         labels: list[Label] = []
         for line, row in zip(table.lines, table.rows, strict=True):
-            text = row[-1].strip()
-            label, wrong = self._label(text, classes)
+            label, wrong = self._label(row[-1].strip(), classes)
             if label is None:
                 faults.add(line, self._expected(wrong))
             else:
@@ -54,7 +107,7 @@ class Labelling:
         return TextRows(texts, tuple(labels), numbers=tuple(range(len(table))), source=table.where)
 
     def _label(self, text: str, classes: Mapping[str, int]) -> tuple[Label | None, str]:
-        """Give the meaning of a label, None where it has none, and what was without meaning."""
+        """Return a parsed label and its text; None and the unknown text if it cannot be parsed."""
         if self.kind == "regression":
             return self._score(text), text
         if self.kind == "sequence-classification":
@@ -85,28 +138,28 @@ class Labelling:
 
 
 def kind_named(name: str) -> LabelKind | None:
-    """Give the kind of task that `--task-kind` names; None where nothing was named."""
+    """Return the kind of task that `--task-kind` names; None where nothing was named."""
     if name and name not in TASK_KINDS:
         raise UnknownName("task kind", name, TASK_KINDS)
     return TASK_KINDS[name] if name else None
 
 
 def learn_labels(table: Table, kind: LabelKind | None = None, columns: Sequence[str] = ()) -> Labelling:
-    """Find out what the last column of the training rows holds.
+    """Infer the meaning of the last column of the training rows.
 
-    It holds several labels where all cells are lists in brackets, scores where every label is a number and at least one
-    of them has a fraction, and names of classes otherwise: 0 and 1, or 1.0 and 2.0, are classes, unless `kind` says
-    what they are. Classes are sorted, as numbers where all are. `columns` are the label columns, where there were
-    several: they are the labels, and of one kind only.
+    Labels are lists if all cells are in brackets, scores if all are numbers and at least one has a fraction, and class
+    names otherwise: 0 and 1, or 1.0 and 2.0, are classes unless `kind` says otherwise. Classes are sorted, as numbers
+    if all are numbers. `columns` are the label columns of a multi-label task, if there are several.
     """
     written = [row[-1].strip() for row in table.rows]
     guessed, reason = _guessed(written, columns)
-    guess = "" if kind else f"guessed as {_short_name(guessed)}, because {reason}; --task-kind overrides this"
+    name = next(name for name, value in TASK_KINDS.items() if value == guessed)
+    guess = "" if kind else f"guessed as {name}, because {reason}; --task-kind overrides this"
     if len(columns) > 1 and kind not in (None, MULTI_LABEL):
         raise IllegalInput(f"{len(columns)} label columns ({', '.join(columns)}) are for multi-label tasks; name one")
     if (kind or guessed) == MULTI_LABEL:
         return _several_labels(table, written, columns, guess)
-    _refuse_empty(table, written)
+    _reject_empty(table, written)
     if (kind or guessed) == "regression":
         values = {as_number(label) for label in written}
         if len(values) == 1 and None not in values:  # what is no number is refused with its line later
@@ -115,7 +168,7 @@ def learn_labels(table: Table, kind: LabelKind | None = None, columns: Sequence[
     names = _sorted(set(written))
     if len(names) == 1:
         raise IllegalInput(f"all rows of {table.where} have the label {names[0]!r}; expected at least two classes")
-    _refuse_too_many(names, len(written), table.where)
+    _reject_too_many(names, len(written), table.where)
     return Labelling("sequence-classification", names, guess=guess)
 
 
@@ -133,10 +186,6 @@ def _guessed(written: Sequence[str], columns: Sequence[str]) -> tuple[LabelKind,
     return "sequence-classification", f"some labels, such as {word[:40]!r}, are not numbers"
 
 
-def _short_name(kind: LabelKind) -> str:
-    return next(name for name, value in TASK_KINDS.items() if value == kind)
-
-
 def _several_labels(table: Table, written: Sequence[str], columns: Sequence[str], guess: str) -> Labelling:
     separator = separator_of(written)
     found = [labels_in(cell, separator) for cell in written]
@@ -146,11 +195,11 @@ def _several_labels(table: Table, written: Sequence[str], columns: Sequence[str]
             f"the rows of {table.where} have {len(names)} different label{'' if len(names) == 1 else 's'}; "
             "a multi-label task needs at least two"
         )
-    _refuse_too_many(names, sum(map(len, found)), table.where)
+    _reject_too_many(names, sum(map(len, found)), table.where)
     return Labelling(MULTI_LABEL, names, separator=separator, guess=guess)
 
 
-def _refuse_empty(table: Table, written: Sequence[str]) -> None:
+def _reject_empty(table: Table, written: Sequence[str]) -> None:
     faults = Faults(table.where, table.unit)
     for line, label in zip(table.lines, written, strict=True):
         if not label:
@@ -158,7 +207,7 @@ def _refuse_empty(table: Table, written: Sequence[str]) -> None:
     faults.end()
 
 
-def _refuse_too_many(names: Sequence[str], labels: int, where: str) -> None:
+def _reject_too_many(names: Sequence[str], labels: int, where: str) -> None:
     if len(names) > max(_FEW, labels // 2):
         numbers = all(as_number(name) is not None for name in names)
         hint = ", or if they are scores give --task-kind regression" if numbers else ""
@@ -166,7 +215,7 @@ def _refuse_too_many(names: Sequence[str], labels: int, where: str) -> None:
 
 
 def as_number(text: str) -> float | None:
-    """Read a number; None where there is none. NaN and infinity are numbers here, and no scores."""
+    """Parse a number; None if it is not one. NaN and infinity count as numbers here, but not as scores."""
     try:
         return float(text) if "_" not in text else None
     except ValueError:
@@ -174,7 +223,7 @@ def as_number(text: str) -> float | None:
 
 
 def _are_scores(written: Sequence[str]) -> bool:
-    """Say whether all labels are numbers, and some have a fraction; NaN, as a missing label is written, has none."""
+    """Return whether all labels are numbers, and some have a fraction; NaN, as a missing label is written, has none."""
     numbers = [number for label in written if (number := as_number(label)) is not None]
     return len(numbers) == len(written) and any(number % 1 for number in numbers if math.isfinite(number))
 

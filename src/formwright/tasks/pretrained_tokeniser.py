@@ -26,7 +26,7 @@ _ROLES = {
 
 
 @dataclass(frozen=True)
-class Pretrained(ByLibrary):
+class PretrainedTokeniser(ByLibrary):
     """Cut text as a pretrained model expects it; `content` describes the tokeniser in the library's own JSON."""
 
     content: str = field(repr=False)
@@ -41,7 +41,7 @@ class Pretrained(ByLibrary):
 
     @cached_property
     def digest(self) -> str:
-        """Give the SHA-256 of all that decides the result, in hexadecimal."""
+        """Return the SHA-256 of all that decides the result, in hexadecimal."""
         rest = canonical([asdict(self.special), self.separators, self.types])
         return hashlib.sha256(f"{self.content}{rest}".encode()).hexdigest()
 
@@ -60,7 +60,7 @@ def read_tokeniser(path: Path | str) -> Tokeniser:
     special = _special(file, tokenizer, settings)
     separators, types = _pair_layout(tokenizer)
     _frame_alike(tokenizer, special, separators)
-    return Pretrained(tokenizer.to_str(), special, separators, types)
+    return PretrainedTokeniser(tokenizer.to_str(), special, separators, types)
 
 
 def _find(path: Path) -> Path:

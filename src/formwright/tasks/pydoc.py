@@ -15,7 +15,7 @@ _FEWEST_WORDS = 6
 
 
 def _place(topic: str) -> float:
-    """Give each topic a fixed place from 0 to 1, which does not depend on the other topics of a Python version."""
+    """Return each topic a fixed place from 0 to 1, which does not depend on the other topics of a Python version."""
     return int.from_bytes(hashlib.sha256(topic.encode()).digest()[:8], "big") / 2**64
 
 
@@ -39,16 +39,8 @@ def pydoc_splits() -> Splits[PlainText]:
 
 
 MASKED = Task(
-    "pydoc/masked",
-    "masked-lm",
-    "perplexity",
-    pydoc_splits,
-    about="fill in masked tokens of Python's reference",
+    "pydoc/masked", "masked-lm", "perplexity", pydoc_splits, about="fill in masked tokens of Python's reference"
 )
 CAUSAL = Task(
-    "pydoc/causal",
-    "causal-lm",
-    "perplexity",
-    pydoc_splits,
-    about="predict the next token of Python's reference",
+    "pydoc/causal", "causal-lm", "perplexity", pydoc_splits, about="predict the next token of Python's reference"
 )

@@ -1,4 +1,4 @@
-"""Metrics on many resamples of the same rows at once, from a small table of what each row contributes."""
+"""Metrics on many resamples of the same rows at once, from a small table of each row's contribution."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from formwright.core.extras import need
 
 Values = NDArray[np.float64]
-_CONSTANT = 1e-12  # variance, beside that of all rows, below which a resample is constant
+_CONSTANT = 1e-12  # variance, relative to that of all rows, below which a resample is constant
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def _f1(table: Values, counts: Values) -> Values:
 
 
 def _label_tables(predictions: Any, truth: Any) -> tuple[Values, Values]:
-    """Give of each row and each label whether both sides have it, and how many of them do."""
+    """Return for each row and label whether both sides have it, and how many sides do."""
     guessed, true = np.asarray(predictions, np.float64), np.asarray(truth, np.float64)
     return guessed * true, guessed + true
 
@@ -78,7 +78,7 @@ def _macro_f1(table: Values, counts: Values) -> Values:
 
 
 def _matthews(table: Values, counts: Values) -> Values:
-    """Give the correlation of labels: covariances of the indicators of all classes, added up."""
+    """Return the correlation of labels: covariances of the indicators of all classes, added up."""
     names = np.unique(table)
     guessed, true = ((table[:, side, None] == names).astype(np.float64) for side in (0, 1))
     rows = counts.sum(1)
@@ -107,7 +107,7 @@ def _spearman(table: Values, counts: Values) -> Values:
 
 
 def _ranks(values: Values, counts: Values) -> tuple[Values, Values]:
-    """Give each row's rank within each draw, and the sum of all squares; equal values share their mean rank."""
+    """Return each row's rank within each draw, and the sum of all squares; equal values share their mean rank."""
     _, group = np.unique(values, return_inverse=True)
     order = np.argsort(group, kind="stable")
     firsts = np.searchsorted(group[order], np.arange(group.max() + 1))

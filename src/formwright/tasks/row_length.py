@@ -1,4 +1,4 @@
-"""How long the rows of a task are in tokens: the default of `--length`, and the share of rows that a length cuts."""
+"""Row lengths in tokens: the default of `--length`, and the share of rows that it truncates."""
 
 import math
 from dataclasses import dataclass
@@ -7,13 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formwright.tasks.encode import encode_rows
-from formwright.tasks.rows import ImageRows, PlainText, Rows
-from formwright.tasks.shorten import some_rows
-from formwright.tasks.spans import SpanRows
-from formwright.tasks.subwords import train_subwords
-from formwright.tasks.task import Task
-from formwright.tasks.tokeniser import Tokeniser, train_wordpiece
-from formwright.tasks.windows import encode_spans
+from formwright.tasks.rows import ImageRows, PlainText, Rows, SpanRows
+from formwright.tasks.span_windows import encode_spans
+from formwright.tasks.task import Task, some_rows
+from formwright.tasks.tokeniser import Tokeniser, train_subwords, train_wordpiece
 
 FROM_SCRATCH, PRETRAINED = 128, 256  # the longest default: the time of a step grows with the length
 LEAST = 16  # the shortest default
@@ -28,8 +25,8 @@ _LOOKED_AT = 10_000  # rows that decide the default, evenly spaced
 class Cut:
     """How many of `rows` training rows are longer than `length` tokens; `longest` is the length of the longest.
 
-    Where the rows are questions about texts, a longer one is not cut but read in several `windows`. `readable` is the
-    most that the model can read.
+    Long texts of questions are not truncated but read in several `windows`. `readable` is the maximum length of the
+    model.
     """
 
     length: int
@@ -41,17 +38,17 @@ class Cut:
 
     @property
     def share(self) -> float:
-        """Give the share of the rows that are cut."""
+        """Return the share of the rows that are cut."""
         return self.cut / self.rows
 
     @property
     def is_many(self) -> bool:
-        """Tell whether more rows are longer than the default leaves."""
+        """Return whether more than 5 % of the rows are truncated."""
         return self.share > 1 - _COVERED
 
     @property
     def sentence(self) -> str:
-        """Say how many rows are cut, and which `--length` cuts none."""
+        """Describe how many rows are truncated, and which `--length` covers all."""
         if not self.cut:
             return f"all {self.rows:,} training rows fit into {self.length} tokens"
         what = "read in several windows" if self.windows else "cut"
@@ -62,17 +59,28 @@ class Cut:
             return f"{found}; --length {rounded(self.longest)} covers all"
         return f"{found}; the longest has {self.longest:,} tokens, and the model reads at most {self.readable}"
 
+    def report(self, *, is_default: bool) -> str:
+        """Say how many rows are cut, with a warning where they are many.
+
+        Empty where the user chose the length and nothing is cut.
+        """
+        if not (self.cut or is_default):
+            return ""
+        bounded = is_default and self.is_many and self.length < self.readable
+        bound = f"; the default is at most {self.length} tokens, to save time" if bounded else ""
+        return f"{'warning: ' if self.is_many and not self.windows else ''}{self.sentence}{bound}"
+
 
 def cut_by_default(task: Task, vocabulary: int) -> tuple[NDArray[np.int64], Cut] | None:
-    """Count the tokens of training rows in a tokeniser trained on them, and what the default of a search cuts.
+    """Return the training rows' lengths in a tokeniser trained on them, and what the default length truncates.
 
-    No model is known yet, so that nothing but time bounds the length. None where nothing is ever cut.
+    No model is known yet, so the length has no upper limit but time. None where nothing is ever truncated.
     """
     rows = task.search_view().train
     if isinstance(rows, ImageRows | PlainText):
         return None
     trained = train_subwords if task.kind == "seq2seq-lm" else train_wordpiece
-    some = _evenly(rows)
+    some = _sampled(rows)
     sizes = uncut_sizes(some, trained(some, vocabulary))
     length, longest = min(covering(sizes), FROM_SCRATCH), int(sizes.max())
     cut = int((sizes > length).sum())
@@ -81,7 +89,7 @@ def cut_by_default(task: Task, vocabulary: int) -> tuple[NDArray[np.int64], Cut]
 
 def uncut_sizes(rows: Rows | SpanRows, tokeniser: Tokeniser) -> NDArray[np.int64]:
     """Count the tokens of rows, or of 10,000 of them where there are more."""
-    some = _evenly(rows)
+    some = _sampled(rows)
     if isinstance(some, SpanRows):
         found = encode_spans(some, tokeniser, FROM_SCRATCH).encoded.uncut
     else:
@@ -90,16 +98,16 @@ def uncut_sizes(rows: Rows | SpanRows, tokeniser: Tokeniser) -> NDArray[np.int64
     return found
 
 
-def _evenly(rows: Rows | SpanRows) -> Rows | SpanRows:
+def _sampled(rows: Rows | SpanRows) -> Rows | SpanRows:
     return some_rows(rows, slice(None, None, max(1, math.ceil(len(rows) / _LOOKED_AT))))
 
 
 def covering(sizes: NDArray[np.int64]) -> int:
-    """Give a length that cuts at most 5 % of the rows, rounded up to a multiple of 8, at least 16."""
+    """Return a length that cuts at most 5 % of the rows, rounded up to a multiple of 8, at least 16."""
     ordered = np.sort(sizes)
     return rounded(int(ordered[math.ceil(_COVERED * len(ordered)) - 1]))
 
 
 def rounded(size: int) -> int:
-    """Round a number of tokens up to a length that is worth training with."""
+    """Round a number of tokens up to a multiple of 8, at least 16."""
     return max(LEAST, -(-size // _MULTIPLE) * _MULTIPLE)

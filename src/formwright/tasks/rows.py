@@ -1,4 +1,4 @@
-"""What tasks are made of: rows of text, of pairs to translate, of images; and the splits they come in."""
+"""Rows of tasks: text, translations, questions about texts, images; and their splits."""
 
 import hashlib
 import json
@@ -30,9 +30,8 @@ class TextRows:
 
     The label of a multi-label row is a tuple with 1 for each of the task's labels that it has, and 0 for the others.
 
-    `source` is the file that the rows come from, and `numbers` are their places in it: 0 is the first row below the
-    headings, as in a pandas table of the file. Both are empty where the rows were generated, and neither is part of
-    the content: equal rows from other places are equal.
+    `source` is the file of the rows, and `numbers` are their positions in it: 0 is the first row below the header, as
+    in pandas. Both are empty for generated rows, and neither is compared.
     """
 
     texts: tuple[tuple[str, ...], ...]
@@ -41,7 +40,6 @@ class TextRows:
     source: str = field(default="", compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Refuse labels that do not belong to the texts."""
         _same_length("texts and labels", len(self.texts), len(self.labels))
         if self.numbers:
             _same_length("texts and numbers of rows", len(self.texts), len(self.numbers))
@@ -51,7 +49,6 @@ class TextRows:
 
     @property
     def digest(self) -> str:
-        """Give the SHA-256 of the content, in hexadecimal."""
         return _digest("text", self.texts, self.labels)
 
 
@@ -66,7 +63,6 @@ class PlainText:
 
     @property
     def digest(self) -> str:
-        """Give the SHA-256 of the content, in hexadecimal."""
         return _digest("plain", self.texts)
 
 
@@ -78,7 +74,6 @@ class TranslationRows:
     targets: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Refuse translations that do not belong to the sentences."""
         _same_length("sources and targets", len(self.sources), len(self.targets))
 
     def __len__(self) -> int:
@@ -86,7 +81,6 @@ class TranslationRows:
 
     @property
     def digest(self) -> str:
-        """Give the SHA-256 of the content, in hexadecimal."""
         return _digest("translation", self.sources, self.targets)
 
 
@@ -103,7 +97,6 @@ class ImageRows:
     source: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
-        """Refuse labels that do not belong to the images."""
         _same_length("images and labels", len(self.pixels), len(self.labels))
 
     def __len__(self) -> int:
@@ -111,7 +104,6 @@ class ImageRows:
 
     @cached_property
     def digest(self) -> str:
-        """Give the SHA-256 of the content, in hexadecimal."""
         # fixed byte order, so that the digest is the same on every machine
         content = self.pixels.astype("<f4").tobytes() + self.labels.astype("<i8").tobytes()
         return hashlib.sha256(json.dumps(self.pixels.shape).encode() + content).hexdigest()
@@ -121,7 +113,7 @@ Rows = TextRows | PlainText | TranslationRows | ImageRows
 
 
 class AnyRows(Protocol):
-    """Rows of whatever kind: they can be counted, and equal content has an equal digest."""
+    """Rows of any kind: they have a length, and equal content has an equal digest."""
 
     def __len__(self) -> int: ...
     @property
@@ -133,9 +125,9 @@ R_co = TypeVar("R_co", bound=AnyRows, covariant=True)
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the rows of a split come from: the path of a file, or the name of a dataset's split, and places in it.
+    """Where the rows of a split come from: a file or the split of a dataset, and positions in it.
 
-    Place 0 is the first row, headings not counted.
+    Position 0 is the first row below the header.
     """
 
     source: str
@@ -154,8 +146,8 @@ class View(Generic[R_co]):
 class Splits(Generic[R_co]):
     """All rows of a task. Searches receive `view`, which does not lead to the test rows.
 
-    `test` is None where every labelled row is wanted for validation. `division` says where the splits come from, where
-    the source did not come in three labelled parts.
+    `test` is None if all labelled rows are used for validation. `division` describes how the splits were made if the
+    source did not provide all three.
     """
 
     train: R_co
@@ -165,7 +157,7 @@ class Splits(Generic[R_co]):
 
     @property
     def origins(self) -> dict[str, Origin]:
-        """Say for each split which rows of which file it holds; splits whose rows came from no table are left out."""
+        """Return for each split its file and row positions; splits that came from no table are left out."""
         parts = {"train": self.train, "validation": self.validation, "test": self.test}
         return {
             name: Origin(rows.source, rows.numbers)  # type: ignore[union-attr]
@@ -175,5 +167,49 @@ class Splits(Generic[R_co]):
 
     @property
     def view(self) -> View[R_co]:
-        """Give the rows that a search may see."""
+        """Return the rows that a search may see."""
         return View(self.train, self.validation)
+
+
+Answer = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class SpanRows:
+    """Questions, their contexts, and the answers: texts and the positions of their first characters.
+
+    A question may have several annotators' answers; one without an answer is unanswerable. `source` is the file of the
+    questions, and `numbers` are their positions among all its questions, from 0; neither is compared.
+    """
+
+    questions: tuple[str, ...]
+    contexts: tuple[str, ...]
+    answers: tuple[tuple[Answer, ...], ...]
+    numbers: tuple[int, ...] = field(default=(), compare=False, kw_only=True)
+    source: str = field(default="", compare=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        sizes = (len(self.questions), len(self.contexts), len(self.answers))
+        if len(set(sizes)) > 1:
+            raise IllegalInput(f"questions, contexts and answers must be equally many; got {sizes}")
+        for row, (context, answers) in enumerate(zip(self.contexts, self.answers, strict=True)):
+            for text, start in answers:
+                if start < 0 or not text or not context.startswith(text, start):
+                    raise IllegalInput(f"row {row}: the answer {text!r} does not stand at character {start}")
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    @property
+    def digest(self) -> str:
+        return _digest("span", self.questions, self.contexts, self.answers)
+
+    @property
+    def answerable(self) -> bool:
+        """Return whether every question has an answer."""
+        return all(self.answers)
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """Return the texts of each row's answers, as the metrics need them."""
+        return tuple(tuple(text for text, _ in answers) for answers in self.answers)

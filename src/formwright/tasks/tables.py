@@ -1,16 +1,16 @@
-"""Read columns of CSV, TSV and JSON files, and say of every bad row where it is and what was expected."""
+"""Read and write CSV, TSV and JSON tables, and say of every bad row where it is and what was expected."""
 
 import csv
+import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from formwright.core.errors import IllegalInput, nearest
-from formwright.tasks.json_rows import json_kind, json_objects
-from formwright.tasks.lines import Faults, read_lines
+from formwright.tasks.lines import Faults, json_kind, json_objects, read_lines
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 _SEPARATORS = (",", ";", "\t", "|")  # of a CSV, the first that fits
@@ -34,7 +34,7 @@ class Table:
 
 
 def format_of(path: Path) -> str | None:
-    """Tell the format of a table by the end of its name, `.gz` aside; None where it is none of ours."""
+    """Return the format of a table by the end of its name, `.gz` aside; None where it is none of ours."""
     return FORMATS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
 
 
@@ -43,12 +43,11 @@ def read_table(
 ) -> Table:
     """Read the named columns of a table.
 
-    Fields of a TSV are never quoted: a quotation mark is a letter like others. Fields of a CSV may be quoted as usual,
-    and are separated by commas, semicolons, tabs or vertical bars: by what makes the named columns of its headings, or
-    else the most columns. A JSON Lines file holds one object a line, a `.json` file that or one array of objects; other
-    values than text are written as in JSON. Files without a line of headings need `header`. Blank lines are skipped.
-    Where `broken` is true, a few rows with too few or too many fields are left out and counted, and are no fault.
-    Columns among `lists` may hold JSON arrays.
+    Fields of a TSV are never quoted. Fields of a CSV may be quoted, and are separated by commas, semicolons, tabs or
+    vertical bars: whichever yields the named columns in the header, or else the most columns. A JSON Lines file has one
+    object per line; a `.json` file may also be one array of objects; values other than text are kept as JSON. Files
+    without a header need `header`. Blank lines are skipped. With `broken`, a few rows with the wrong number of fields
+    are skipped and counted. Columns among `lists` may hold JSON arrays.
     """
     faults = Faults(str(path))
     kind = format_of(path)
@@ -73,8 +72,7 @@ def column_names(path: Path, wanted: Sequence[str] = ()) -> tuple[str, ...]:
     """
     faults = Faults(str(path))
     if format_of(path) == "jsonl":
-        first = next(json_objects(path, faults), (0, {}))[1]
-        return tuple(first)
+        return tuple(next(json_objects(path, faults), (0, {}))[1])
     return tuple(next(_split(path, wanted, faults), (0, []))[1])
 
 
@@ -93,12 +91,9 @@ def _fields(
         elif broken:
             left_out += 1
         else:
-            faults.add(line, f"{_count(len(fields))}; expected {len(names)}: {', '.join(names)}")
+            count = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
+            faults.add(line, f"{count}; expected {len(names)}: {', '.join(names)}")
     return found, left_out
-
-
-def _count(fields: int) -> str:
-    return "1 field" if fields == 1 else f"{fields} fields"
 
 
 def _places(columns: Sequence[str], names: Sequence[str], faults: Faults) -> list[int]:
@@ -112,7 +107,7 @@ def _places(columns: Sequence[str], names: Sequence[str], faults: Faults) -> lis
 
 
 def missing(column: str, names: Sequence[str]) -> str:
-    """Say that a column is missing, which is the nearest, and which there are."""
+    """Return the message for a missing column, with the nearest and all column names."""
     close = nearest(column, names)
     hint = f" Nearest: {close[0]!r}." if close else ""
     some = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
@@ -187,5 +182,50 @@ def _fault(entry: dict[str, Any], column: str, may_be_list: bool) -> str | None:
 
 
 def written(value: Any) -> str:
-    """Write a value as a field: text as it is, anything else as in JSON."""
+    """Return a value as a field: text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+Cells = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class WholeTable:
+    """All columns of a table: the rows as they came, and the columns of text of each."""
+
+    names: tuple[str, ...]
+    rows: tuple[Cells, ...]
+    texts: tuple[tuple[str, ...], ...]
+
+
+def read_whole_table(path: Path, text: Sequence[str]) -> WholeTable:
+    """Read a CSV, TSV or JSON file with all its columns; `text` names those that must be there and hold text."""
+    texts = read_table(path, text).rows
+    names = column_names(path, text)
+    if format_of(path) == "jsonl":
+        return WholeTable(names, tuple(entry for _, entry in json_objects(path, Faults(str(path)))), texts)
+    whole = read_table(path, names).rows
+    return WholeTable(names, tuple(dict(zip(names, row, strict=True)) for row in whole), texts)
+
+
+def written_table(rows: Sequence[Cells], names: Sequence[str], form: str) -> str:
+    """Write rows as `csv`, `tsv` or `jsonl`; None is an empty field."""
+    if form == "jsonl":
+        return "".join(json.dumps(dict(row), ensure_ascii=False) + "\n" for row in rows)
+    cells = [["" if row.get(name) is None else written(row[name]) for name in names] for row in rows]
+    if form == "csv":
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([names, *cells])
+        return text.getvalue()
+    for number, row in enumerate(cells):
+        if any(mark in cell for cell in row for mark in "\t\r\n"):
+            raise IllegalInput(f"row {number} holds a tab or the end of a line, which a TSV cannot; write a .csv file")
+    return "".join("\t".join(row) + "\n" for row in [list(names), *cells])
+
+
+def form_of(path: Path) -> str:
+    """Return by the end of a file's name how to write it."""
+    form = format_of(path)
+    if form is None or path.name.endswith(".gz"):
+        raise IllegalInput(f"cannot tell how to write {path}: expected a name that ends in {', '.join(FORMATS)}")
+    return form

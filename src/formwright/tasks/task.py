@@ -1,12 +1,121 @@
-"""A task: what is asked, how the answer is judged, and the rows a search may see."""
+"""A task: the question, its metrics, its rows, and warnings about them."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeVar
 
 from formwright.core.remember import remember, remembers
-from formwright.tasks.data_warnings import DataWarning, data_warnings
-from formwright.tasks.rows import Origin, Splits, View
+from formwright.tasks.rows import (
+    AnyRows,
+    ImageRows,
+    Label,
+    Origin,
+    PlainText,
+    SpanRows,
+    Splits,
+    TextRows,
+    TranslationRows,
+    View,
+)
+
+_FEWEST = 5  # rows that a class should have
+_NAMED = 5  # classes named in a warning
+_MISSING = ("", "nan", "none", "null", "n/a", "#n/a", "<na>")  # how programs write a value that is not there
+
+
+@dataclass(frozen=True)
+class DataWarning:
+    """A possible problem of the rows: its kind, the number of rows (or classes), and a message."""
+
+    kind: str
+    count: int
+    message: str
+
+
+def data_warnings(splits: Splits[Any], labels: Sequence[str]) -> tuple[DataWarning, ...]:
+    """Return one warning for each kind of problem; rows that come from no table are not checked."""
+    parts = {
+        name: rows
+        for name, rows in (("train", splits.train), ("validation", splits.validation), ("test", splits.test))
+        if isinstance(rows, TextRows) and rows.source
+    }
+    if "train" not in parts:
+        return ()
+    looks = (_shared_rows(parts), _contradictions(parts), _empty_texts(parts))
+    of_classes = (_rare_classes(parts, labels), _missing_values(parts, labels)) if labels else ()
+    return tuple(warning for warning in (*looks, *of_classes) if warning is not None)
+
+
+def _shared_rows(parts: dict[str, TextRows]) -> DataWarning | None:
+    """Count held-out rows whose text is in train, and test rows whose text is in validation."""
+    known, found = dict[str, set[tuple[str, ...]]](), list[tuple[int, str]]()
+    for name, rows in parts.items():
+        for earlier, texts in known.items():
+            shared = sum(text in texts for text in rows.texts)
+            if shared:
+                found.append((shared, f"{shared:,} of {len(rows):,} {name} rows have a text that is also in {earlier}"))
+        known[name] = set(rows.texts)
+    if not found:
+        return None
+    told = "; ".join(sentence for _, sentence in found)
+    return DataWarning("shared-rows", sum(count for count, _ in found), f"{told}: scores on them are too good")
+
+
+def _contradictions(parts: dict[str, TextRows]) -> DataWarning | None:
+    given: dict[tuple[str, ...], set[Label]] = {}
+    for rows in parts.values():
+        for texts, label in zip(rows.texts, rows.labels, strict=True):
+            given.setdefault(texts, set()).add(label)
+    several = {texts for texts, labels in given.items() if len(labels) > 1}
+    if not several:
+        return None
+    count = sum(texts in several for rows in parts.values() for texts in rows.texts)
+    message = f"{count:,} rows contradict each other: {len(several):,} texts occur with different labels"
+    return DataWarning("contradictory-labels", count, message)
+
+
+def _empty_texts(parts: dict[str, TextRows]) -> DataWarning | None:
+    count = sum(not all(text.strip() for text in texts) for rows in parts.values() for texts in rows.texts)
+    total = sum(map(len, parts.values()))
+    return DataWarning("empty-texts", count, f"{count:,} of {total:,} rows have an empty text") if count else None
+
+
+def _rare_classes(parts: dict[str, TextRows], labels: Sequence[str]) -> DataWarning | None:
+    counts = class_counts(parts.values(), len(labels))
+    rare = [f"{name!r} ({counts[place]:,})" for place, name in enumerate(labels) if counts[place] < _FEWEST]
+    if not rare:
+        return None
+    message = f"{len(rare):,} of {len(labels):,} classes have fewer than {_FEWEST} rows: {_some(rare)}"
+    return DataWarning("rare-classes", len(rare), message)
+
+
+def _missing_values(parts: dict[str, TextRows], labels: Sequence[str]) -> DataWarning | None:
+    counts = class_counts(parts.values(), len(labels))
+    odd = [place for place, name in enumerate(labels) if name.strip().lower() in _MISSING]
+    if not odd:
+        return None
+    count = sum(counts[place] for place in odd)
+    names = _some([repr(labels[place]) for place in odd])
+    message = f"{count:,} rows have the class {names}, which looks like a missing value: remove them or name the class"
+    return DataWarning("missing-value-class", count, message)
+
+
+def class_counts(parts: Iterable[Any], classes: int) -> Counter[int]:
+    """Count the rows of each class; a row of several labels counts for each of them."""
+    found = Counter[int]()
+    for rows in parts:
+        for label, times in Counter(rows.labels if isinstance(rows.labels, tuple) else rows.labels.tolist()).items():
+            has = [place for place in range(classes) if label[place]] if isinstance(label, tuple) else [int(label)]
+            found.update(dict.fromkeys(has, times))
+    return found
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
+
 
 Kind = Literal[
     "sequence-classification",
@@ -26,11 +135,11 @@ class Task:
     """One question about one set of rows.
 
     `metric` decides; `metrics` are all that are reported, by their names in `formwright.tasks.metrics`. `chance` is the
-    value of `metric` for answers that ignore the input, None where that depends on the vocabulary. `splits` makes the
-    rows when they are first needed; it must be a function, or a frozen dataclass, that another process can import, so
-    that tasks travel. It makes the test rows too, and is for this package alone: others ask for `search_view`. `load`
-    are the arguments of `load_task` that give the task again, empty where it came otherwise. `guess` says what kind of
-    task was guessed from the labels, and why; it is empty where nothing had to be guessed.
+    value of `metric` for answers that ignore the input, None if that depends on the vocabulary. `splits` makes the rows
+    when they are first needed; it must be a function or a frozen dataclass that another process can import. It makes
+    the test rows too, and is private to this package: others use `search_view`. `load` are the arguments of `load_task`
+    that recreate the task, empty if it was made otherwise. `guess` says which kind of task was guessed from the labels,
+    and why; empty if the kind was given.
     """
 
     name: str
@@ -45,35 +154,34 @@ class Task:
     guess: str = ""
 
     def __post_init__(self) -> None:
-        """Report the deciding metric, whatever else is reported."""
         if self.metric not in self.metrics:
             object.__setattr__(self, "metrics", (self.metric, *self.metrics))
 
     def search_view(self) -> View[Any]:
-        """Return training and validation rows, made on the first call and kept; there is no way to the test rows."""
+        """Return training and validation rows, made on the first call and cached; test rows are not reachable."""
         return _made(self).view
 
     @property
     def division(self) -> str:
-        """Say how the splits were divided, with their sizes; makes the rows. Empty where the source was divided."""
+        """Describe how the splits were made; loads the rows. Empty if the source provided all splits."""
         return _made(self).division
 
     @property
     def warnings(self) -> tuple[DataWarning, ...]:
-        """List what looks wrong with the rows; makes them. Generated rows are not looked at."""
+        """Return warnings about the rows; loads them. Generated rows are not checked."""
         return _looked_at(self)
 
     @property
     def origins(self) -> dict[str, Origin]:
-        """Say which rows of which file each split holds (`train`, `validation`, `test`), without showing test rows.
+        """Return the file and row positions of each split (`train`, `validation`, `test`), without showing test rows.
 
-        Makes the rows. A split whose rows came from no table, as those of builtin tasks, is left out.
+        Loads the rows. Splits that came from no table, such as those of builtin tasks, are left out.
         """
         return _made(self).origins
 
     @property
     def has_test(self) -> bool:
-        """Say whether there are test rows, without showing them; makes the rows."""
+        """Return whether there are test rows, without showing them; makes the rows."""
         return _made(self).test is not None
 
 
@@ -85,3 +193,78 @@ def _made(task: Task) -> Splits[Any]:
 @remember
 def _looked_at(task: Task) -> tuple[DataWarning, ...]:
     return data_warnings(_made(task), task.labels)
+
+
+_ROWS, _SHA = "rows", "sha256"
+
+
+@remember
+def contents(task: Task) -> dict[str, Any]:
+    """Return the number of rows and the digest of each split, and the digest of the labels, as JSON data.
+
+    Test rows are only counted and hashed; their entry is None if there are none.
+    """
+    splits = _made(task)
+    labels = hashlib.sha256(json.dumps([task.kind, task.labels]).encode()).hexdigest()
+    return {
+        "training rows": _entry(splits.train),
+        "validation rows": _entry(splits.validation),
+        "test rows": None if splits.test is None else _entry(splits.test),
+        "labels": labels,
+    }
+
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Describe the differences between two results of `contents`, with the numbers of rows."""
+    return [
+        _told(name, before.get(name), value) for name, value in now.items() if _sha(before.get(name)) != _sha(value)
+    ]
+
+
+def _entry(rows: AnyRows) -> dict[str, Any]:
+    return {_ROWS: len(rows), _SHA: rows.digest}
+
+
+def _sha(entry: Any) -> Any:
+    return entry.get(_SHA) if isinstance(entry, Mapping) else entry
+
+
+def _told(name: str, before: Any, now: Any) -> str:
+    counts = [entry.get(_ROWS) if isinstance(entry, Mapping) else None for entry in (before, now)]
+    if counts == [None, None]:
+        return f"the {name}"
+    if counts[0] == counts[1]:
+        return f"the {name} ({counts[0]:,} before and now, with other content)"
+    first, second = ("none" if count is None else f"{count:,}" for count in counts)
+    return f"the {name} ({first} before, {second} now)"
+
+
+R = TypeVar("R", bound=TextRows | PlainText | TranslationRows | ImageRows | SpanRows)
+
+
+def shortened(task: Task, number: int) -> Task:
+    """Return the task with only the first `number` training rows; validation and test are unchanged."""
+    return replace(task, splits=_FirstRows(task, number), load={"name": task.name, **task.load, "rows": number})
+
+
+def first_rows(rows: R, number: int) -> R:
+    """Return the first `number` rows."""
+    return some_rows(rows, slice(number))
+
+
+def some_rows(rows: R, which: slice) -> R:
+    """Return the rows of a slice."""
+    columns = {field.name: getattr(rows, field.name) for field in fields(rows)}
+    return replace(rows, **{name: column[which] for name, column in columns.items() if not isinstance(column, str)})
+
+
+@dataclass(frozen=True)
+class _FirstRows:
+    """Make the rows of a task, and keep the first ones for training."""
+
+    task: Task
+    number: int
+
+    def __call__(self) -> Splits[Any]:
+        whole = _made(self.task)
+        return replace(whole, train=first_rows(whole.train, self.number))

@@ -1,4 +1,4 @@
-"""The only door to test rows. Nothing that searches may import this module: it is for the final evaluation alone."""
+"""The only access to test rows, for the final evaluation alone: no search may import this module."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from formwright.tasks.task import Task, _made
 
 
 def open_test(task: Task) -> Any:
-    """Return the test rows of a task, for judging a finished choice once; refuse where the task keeps none."""
+    """Return the test rows of a task, for one final evaluation; raise if the task has none."""
     splits = _made(task)
     if splits.test is None:
         raise IllegalInput(

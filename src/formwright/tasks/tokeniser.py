@@ -1,4 +1,4 @@
-"""Tokenisers: what all of them offer, and those that are trained on a task's own text."""
+"""Tokenisers: their interface, and those that are trained on a task's own text."""
 
 import hashlib
 import json
@@ -12,8 +12,7 @@ from typing import Protocol
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from formwright.core.errors import IllegalInput
-from formwright.tasks.rows import PlainText, Rows, TextRows, TranslationRows
-from formwright.tasks.spans import SpanRows
+from formwright.tasks.rows import PlainText, Rows, SpanRows, TextRows, TranslationRows
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PAD, UNKNOWN, CLASS, SEPARATOR, MASK = range(len(SPECIAL))
@@ -23,7 +22,7 @@ _MOST = 1 << 20  # tokens; the trainer takes memory for all that are asked for, 
 
 @dataclass(frozen=True)
 class Special:
-    """Number the tokens that are no text: a row starts with `begin`, and `separator` ends each of its sentences."""
+    """The ids of special tokens: a row starts with `begin`, and `separator` ends each of its sentences."""
 
     begin: int
     separator: int
@@ -37,7 +36,7 @@ OURS = Special(CLASS, SEPARATOR, PAD, UNKNOWN, MASK)  # as `SPECIAL` orders them
 
 @dataclass(frozen=True)
 class Placed:
-    """A text in tokens, and the characters (first, behind the last) that each token stands for."""
+    """A text in tokens, and the character range (start, end) of each token."""
 
     ids: list[int]
     places: list[tuple[int, int]]
@@ -74,7 +73,7 @@ class ByLibrary(ABC):
     @property
     @abstractmethod
     def tokenizer(self) -> Tokenizer:
-        """Give the same tokeniser as an object of the `tokenizers` library, for saving it with a model."""
+        """Return the same tokeniser as an object of the `tokenizers` library, for saving it with a model."""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Turn each text into token ids, without special tokens around them."""
@@ -92,8 +91,8 @@ class ByLibrary(ABC):
 
 
 @dataclass(frozen=True)
-class Trained(ByLibrary):
-    """Hold the tokens of a tokeniser of our own, in their order; the first five are `SPECIAL`."""
+class TrainedTokeniser(ByLibrary):
+    """A tokeniser trained by this package; the first five tokens are `SPECIAL`."""
 
     vocabulary: tuple[str, ...]
     special = OURS
@@ -107,12 +106,12 @@ class Trained(ByLibrary):
 
 
 @dataclass(frozen=True)
-class WordPiece(Trained):
+class WordPiece(TrainedTokeniser):
     """Cut text into pieces of words, in lower case."""
 
     @cached_property
     def digest(self) -> str:
-        """Give the SHA-256 of the vocabulary, in hexadecimal."""
+        """Return the SHA-256 of the vocabulary, in hexadecimal."""
         return hashlib.sha256(json.dumps(self.vocabulary).encode()).hexdigest()
 
     @cached_property
@@ -123,12 +122,12 @@ class WordPiece(Trained):
 
 
 def numbered(vocabulary: Sequence[str]) -> dict[str, int]:
-    """Give the number of each token of a vocabulary."""
+    """Return the number of each token of a vocabulary."""
     return {token: index for index, token in enumerate(vocabulary)}
 
 
 def framed(tokenizer: Tokenizer) -> Tokenizer:
-    """Let a tokenizer of the library put the special tokens around a text that `frame` does."""
+    """Make a tokenizer of the library add the same special tokens as `frame`."""
     tokenizer.add_special_tokens(list(SPECIAL))
     ends = ((SPECIAL[place], place) for place in (SEPARATOR, CLASS))
     tokenizer.post_processor = processors.BertProcessing(*ends)
@@ -136,7 +135,7 @@ def framed(tokenizer: Tokenizer) -> Tokenizer:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class TrainingText:
     """Texts that count as equal when their digests are."""
 
     digest: str
@@ -161,21 +160,20 @@ def texts_of(rows: Rows | SpanRows) -> tuple[str, ...]:
 def train_wordpiece(rows: Rows | SpanRows, size: int = 1_000) -> WordPiece:
     """Train a tokeniser of at most `size` tokens on the texts of training rows; little text gives fewer.
 
-    Where not even the letters fit, the commonest do, and words with others are unknown; the special tokens are always
-    there. The same rows and size give the same tokeniser, in every process; it is kept in memory by the digest of the
-    texts.
+    If not even all letters fit, the commonest are kept; the special tokens are always there. The same rows and size
+    give the same tokeniser in every process; it is cached by the digest of the texts.
     """
     return _train(corpus_of(rows), size)
 
 
-def corpus_of(rows: Rows | SpanRows) -> Corpus:
+def corpus_of(rows: Rows | SpanRows) -> TrainingText:
     """Gather all texts of some rows."""
     texts = texts_of(rows)
-    return Corpus(hashlib.sha256(json.dumps(texts).encode()).hexdigest(), texts)
+    return TrainingText(hashlib.sha256(json.dumps(texts).encode()).hexdigest(), texts)
 
 
 @lru_cache(maxsize=32)
-def _train(corpus: Corpus, size: int) -> WordPiece:
+def _train(corpus: TrainingText, size: int) -> WordPiece:
     tokenizer = _plain(models.WordPiece(unk_token=SPECIAL[UNKNOWN]))
     size = min(size, _MOST)
     # a letter takes two tokens: one where it begins a word, and one inside
@@ -208,3 +206,58 @@ def commonest_letters(tokenizer: Tokenizer, texts: Iterable[str], most: int) -> 
         counts.update(tokenizer.normalizer.normalize_str(text))
     letters = sorted(letter for letter in counts if not letter.isspace())
     return sorted(sorted(letters, key=lambda letter: -counts[letter])[:most])
+
+
+_SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # stands for a space, as in SentencePiece
+
+
+@dataclass(frozen=True)
+class Subwords(TrainedTokeniser):
+    """Cut text into byte-pair-encoded pieces of words, cased."""
+
+    merges: tuple[tuple[str, str], ...]
+
+    @cached_property
+    def digest(self) -> str:
+        """Return the SHA-256 of vocabulary and merges, in hexadecimal."""
+        return hashlib.sha256(json.dumps([self.vocabulary, self.merges]).encode()).hexdigest()
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """Return the same tokeniser as an object of the `tokenizers` library, for saving it with a model."""
+        return framed(_plain_bpe(models.BPE(numbered(self.vocabulary), list(self.merges), unk_token=SPECIAL[UNKNOWN])))
+
+
+def train_subwords(rows: Rows | SpanRows, size: int = 1_000) -> Subwords:
+    """Train a tokeniser of at most `size` tokens on the texts of training rows, of all languages together.
+
+    The same rows and size give the same tokeniser, in every process; it is kept in memory by the digest of the texts.
+    """
+    return _train_bpe(corpus_of(rows), size)
+
+
+@lru_cache(maxsize=8)
+def _train_bpe(corpus: TrainingText, size: int) -> Subwords:
+    tokenizer = _plain_bpe(models.BPE(unk_token=SPECIAL[UNKNOWN]))
+    letters = [_SPACE, *commonest_letters(tokenizer, corpus.texts, max(size - len(SPECIAL) - 1, 0))]
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        initial_alphabet=letters,
+        limit_alphabet=len(letters),
+        special_tokens=list(SPECIAL),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(corpus.texts, trainer)
+    model = json.loads(tokenizer.to_str())["model"]
+    vocabulary = model["vocab"]
+    merges = tuple((first, second) for first, second in model["merges"])
+    return Subwords(tuple(sorted(vocabulary, key=lambda token: vocabulary[token])), merges)
+
+
+def _plain_bpe(model: models.BPE) -> Tokenizer:
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.NFC()
+    spaces = pre_tokenizers.Metaspace(_SPACE, "always")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([spaces, pre_tokenizers.Punctuation()])
+    tokenizer.decoder = decoders.Metaspace(_SPACE, "always")
+    return tokenizer

@@ -20,8 +20,7 @@ from formwright.arch.card import Card
 from formwright.core.protocols import CardLike, Searcher
 from formwright.core.records import Budget, History, Objective, Observation, Request, Trial
 from formwright.core.rng import derive
-from formwright.search.errors import NoLegalDesign, SpaceExhausted
-from formwright.search.unseen import Legal, anything
+from formwright.search.proposals import Legal, NoLegalDesign, SpaceExhausted, anything
 from formwright.space import Space
 from formwright.testing.loop import ask, outline, run, run_out, tell
 from formwright.testing.objective import Toy

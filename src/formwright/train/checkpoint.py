@@ -1,8 +1,7 @@
-"""Checkpoints: everything a run needs to go on exactly where it stopped, written whole or not at all.
+"""Checkpoints: everything a run needs to resume exactly where it stopped, written whole or not at all.
 
 A checkpoint is a folder with the weights and the optimiser's moments as safetensors, and a JSON file with the step,
-the losses so far and checksums of both. The newest two are kept, so that a damaged one never costs the whole
-run.
+the losses so far and checksums of both. The newest two are kept, so that a damaged one never costs the whole run.
 """
 
 import errno
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
@@ -38,29 +38,27 @@ class Checkpoint:
 
 def write(folder: Path, checkpoint: Checkpoint) -> Path:
     """Write a checkpoint below `folder` and drop all but the newest; an interruption leaves the older ones intact."""
-    try:
-        return _write(folder, checkpoint)
-    except OSError as error:  # a full disk, among others
-        told = f"cannot save step {checkpoint.step:,} in {folder}: {error.strerror or error}"
-        raise IllegalInput(f"{told}; what was saved before is whole, and the run can go on from there") from error
-
-
-def _write(folder: Path, checkpoint: Checkpoint) -> Path:
     name = f"step-{checkpoint.step:09d}"
-    draft, final = folder / f".{name}.{os.getpid()}.{_machine()}", folder / name
-    _clear_drafts(folder)
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True)
+    # processes of other machines may write to the same folder
+    draft, final = folder / f".{name}.{os.getpid()}.{platform.node()}", folder / name
     try:
+        _clear_drafts(folder)
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
         _fill(draft, checkpoint)
         _put(draft, final)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)  # it is still there only where the disk was full, or another quicker
-    for later in _folders(folder):
-        if _step(later) > checkpoint.step and _read(later) is None:  # damaged, and none the less the newest
-            _remove(later)
-    for old in _folders(folder)[_KEPT:]:
-        _remove(old)
+        for later in _folders(folder):
+            if _step(later) > checkpoint.step and _read(later) is None:  # damaged, but with the highest step
+                _remove(later)
+        for old in _folders(folder)[_KEPT:]:
+            _remove(old)
+    except OSError as error:  # a full disk, among others
+        raise IllegalInput(
+            f"cannot save step {checkpoint.step:,} in {folder}: {error.strerror or error}; earlier checkpoints are "
+            "intact, and the run can resume from them"
+        ) from error
+    finally:  # the draft still exists only if the disk was full or another process was faster
+        shutil.rmtree(draft, ignore_errors=True)
     return final
 
 
@@ -73,17 +71,17 @@ def _remove(path: Path) -> None:
 
 def _fill(draft: Path, checkpoint: Checkpoint) -> None:
     tensors = save({key: value.detach().contiguous() for key, value in checkpoint.tensors.items()})
-    told = {"step": checkpoint.step, "sha256": hashlib.sha256(tensors).hexdigest(), "facts": dict(checkpoint.facts)}
+    data = {"step": checkpoint.step, "sha256": hashlib.sha256(tensors).hexdigest(), "facts": dict(checkpoint.facts)}
     _flush(draft / "tensors.safetensors", tensors)
-    _flush(draft / "facts.json", json.dumps(told | {"sha256 of the rest": _checksum(told)}).encode())
+    _flush(draft / "facts.json", json.dumps(data | {"sha256 of the rest": _checksum(data)}).encode())
 
 
-def _checksum(told: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps([told["step"], told["sha256"], told["facts"]]).encode()).hexdigest()
+def _checksum(data: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps([data["step"], data["sha256"], data["facts"]]).encode()).hexdigest()
 
 
 def _put(draft: Path, final: Path) -> None:
-    """Make a draft the checkpoint; where the same step is there and whole, as from another process, that one stays."""
+    """Turn a draft into the checkpoint, unless another process has already written an intact one of the same step."""
     if _read(final) is None:
         _remove(final)
     try:
@@ -94,7 +92,7 @@ def _put(draft: Path, final: Path) -> None:
 
 
 def _clear_drafts(folder: Path) -> None:
-    """Remove what processes left that were killed while they wrote."""
+    """Remove the drafts of processes that were killed while writing."""
     for draft in folder.glob(".step-*"):
         if _is_left(draft):
             shutil.rmtree(draft, ignore_errors=True)
@@ -103,31 +101,23 @@ def _clear_drafts(folder: Path) -> None:
 def _is_left(draft: Path) -> bool:
     process, _, machine = draft.name.removeprefix(".step-").partition(".")[2].partition(".")
     try:
-        if machine == _machine() and process.isdecimal() and os.name == "posix":
-            os.kill(int(process), 0)  # which only asks whether there is such a process
+        if machine == platform.node() and process.isdecimal() and os.name == "posix":
+            os.kill(int(process), 0)  # signal 0 only checks that the process exists
         return time.time() - draft.stat().st_mtime > _DAY
     except ProcessLookupError:
         return True
-    except OSError:  # the process is another user's, or the draft has become a checkpoint by now
+    except OSError:  # another user's process, or the draft has become a checkpoint
         return False
 
 
-def _machine() -> str:
-    return platform.node()  # processes of other machines may write to the same folder
-
-
 def newest_step(folder: Path) -> int:
-    """Give the step of the newest checkpoint, 0 when there is none, without reading whether it is whole."""
+    """Return the step of the newest checkpoint, 0 if there is none; does not check that it is intact."""
     return max(map(_step, _folders(folder)), default=0)
 
 
 def newest(folder: Path) -> Checkpoint | None:
-    """Read the newest checkpoint that is whole, passing over damaged ones; None when there is none."""
-    for candidate in _folders(folder):
-        found = _read(candidate)
-        if found is not None:
-            return found
-    return None
+    """Read the newest intact checkpoint, skipping damaged ones; None if there is none."""
+    return next((found for path in _folders(folder) if (found := _read(path)) is not None), None)
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -140,7 +130,7 @@ def _step(path: Path) -> int:
 
 
 def _read(folder: Path) -> Checkpoint | None:
-    """Read one checkpoint; None when it is damaged."""
+    """Read one checkpoint; None if it is damaged."""
     try:
         tensors = (folder / "tensors.safetensors").read_bytes()
         data = json.loads((folder / "facts.json").read_bytes())
@@ -159,3 +149,13 @@ def _flush(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def weights_digest(weights: Mapping[str, Tensor]) -> str:
+    """Return the SHA-256 of tensors by their names, in hexadecimal."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(weights.items()):
+        digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        # as bytes: numpy lacks some of torch's types, such as bfloat16
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Where a model is trained and with which numbers: chosen by what the machine has."""
+"""The device and precision of training, chosen by what the machine has."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -23,14 +23,14 @@ def choose_device(name: str = "auto") -> torch.device:
 
 
 def device_name(name: str) -> str:
-    """Return a name that stands for a device, whether or not this machine has it; refuse any other."""
+    """Return the name of a device, whether or not this machine has it; raise for an unknown name."""
     if name not in ("auto", *DEVICES):
         raise IllegalInput(f"no device is called {name!r}; devices are auto, {', '.join(DEVICES)}")
     return name
 
 
 def precision(device: torch.device) -> AbstractContextManager[object]:
-    """Compute in bfloat16 where the device is made for it, elsewhere in float32."""
+    """Compute in bfloat16 where the device supports it, otherwise in float32."""
     if device.type == "cuda" and torch.cuda.is_bf16_supported():
         return torch.autocast("cuda", torch.bfloat16)
     return nullcontext()
@@ -38,7 +38,7 @@ def precision(device: torch.device) -> AbstractContextManager[object]:
 
 @contextmanager
 def threads(number: int) -> Iterator[None]:
-    """Compute with that many threads for a while: the sum of floats, and so every loss, depends on their number."""
+    """Set the number of threads within the block: float sums, and so every loss, depend on it."""
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -12,15 +12,15 @@ from formwright.core.errors import IllegalInput
 from formwright.nn.build import initialise
 from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Output
-from formwright.train.batch import Batch
-from formwright.train.losses import IGNORED, Loss, binary_distillation, distillation, hidden_distance, loss_of
+from formwright.train.losses import Loss, binary_distillation, distillation, hidden_distance, loss_of
+from formwright.train.streams import IGNORED, Batch
 
 ScoresLoss = Callable[["Answers", Batch, float], Tensor]  # with the temperature
 
 
 @dataclass(frozen=True)
 class Mix:
-    """Weigh the three losses; `temperature` softens the scores."""
+    """The weights of the three losses; `temperature` softens the scores."""
 
     labels: float = 1.0
     scores: float = 1.0
@@ -28,16 +28,15 @@ class Mix:
     temperature: float = 2.0
 
     def __post_init__(self) -> None:
-        """Refuse a mix that teaches nothing."""
         if min(self.labels, self.scores, self.hidden) < 0 or not self.labels + self.scores + self.hidden:
-            raise IllegalInput(f"the weights of a mix are at least 0, and one is above 0; got {self}")
+            raise IllegalInput(f"the weights of a mix must be at least 0, and one above 0; got {self}")
         if self.temperature <= 0:
             raise IllegalInput(f"the temperature must be above 0, not {self.temperature}")
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What student and teacher said to one batch; hidden states only where both give theirs."""
+    """The outputs of student and teacher for one batch; hidden states only if both return theirs."""
 
     scores: Tensor
     teacher_scores: Tensor
@@ -47,31 +46,34 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Teaching:
-    """A teacher, and how much of its answers a student is to take."""
+    """A teacher, and the weights of the distillation losses."""
 
     teacher: nn.Module
     mix: Mix
 
 
-class Taught(nn.Module):
-    """A model that hears its teacher's answer to every batch while it is trained, and answers alone otherwise.
-
-    Scores alone are compared, so that any two models will do that read the same. The teacher's weights are not changed,
-    but go wherever the model is moved.
-    """
+class _WithTeacher(nn.Module):
+    """A model and its frozen teacher, which moves to the same device but is neither trained nor saved."""
 
     def __init__(self, model: nn.Module, teacher: nn.Module) -> None:
         super().__init__()
         self.model = model
-        self._teacher = (teacher.eval(),)  # in a tuple: its weights are not the student's to learn or to save
+        self._teacher = (teacher.eval(),)  # in a tuple, so that torch does not register its weights
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
-        """Move the teacher along: torch does not see it in its tuple."""
+        """Move the teacher too: torch does not see it in its tuple."""
         self._teacher[0]._apply(fn, recurse)
         return super()._apply(fn, recurse)
 
+
+class ScoreStudent(_WithTeacher):
+    """A model that is trained with its teacher's scores, and behaves as itself in evaluation mode.
+
+    Only scores are compared, so that any two models with the same inputs will do.
+    """
+
     def forward(self, *inputs: Any) -> "Answers | Tensor":
-        """Return what both say, or the model alone where it is judged."""
+        """Return both models' scores in training mode, the model's own otherwise."""
         if not self.training:
             return self.model(*inputs)
         with torch.no_grad():
@@ -79,48 +81,33 @@ class Taught(nn.Module):
         return Answers(self.model(*inputs), wanted)
 
 
-class Student(nn.Module):
-    """A model that is shown its teacher's answer to every batch; the last hidden states meet through a projection.
+class HiddenStudent(_WithTeacher):
+    """A model that is trained with its teacher's scores and last hidden states.
 
-    The projection is learned with the student, and exists only where their widths differ. The teacher's weights are not
-    changed, but go wherever the student is moved.
+    Where their widths differ, a projection that is trained with the student maps the hidden states.
     """
 
     def __init__(self, model: TaskModel, teacher: TaskModel, seed: int = 0) -> None:
-        super().__init__()
-        self.model = model
-        self._teacher = (teacher.eval(),)  # in a tuple: the teacher's weights are not the student's to learn or to save
+        super().__init__(model, teacher)
         width, wanted = model.transformer.card.output_width, teacher.transformer.card.output_width
         self.projection = nn.Linear(width, wanted) if width != wanted else None
         if self.projection is not None:
             initialise(self.projection, torch.Generator().manual_seed(seed), "width")
 
-    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
-        """Move the teacher along: torch does not see it in its tuple."""
-        self._teacher[0]._apply(fn, recurse)
-        return super()._apply(fn, recurse)
-
-    def forward(
-        self,
-        inputs: Tensor,
-        mask: Tensor | None,
-        types: Tensor | None,
-        targets: Tensor | None,
-        targets_mask: Tensor | None,
-        positions: Tensor | None,
-    ) -> Answers:
-        """Return what both say."""
-        teacher = self._teacher[0]
+    def forward(self, *inputs: Tensor | None) -> Answers:
+        """Return the scores and hidden states of both for the inputs of a `TaskModel`, all of them."""
+        (*read, positions), mask = inputs, inputs[1]
+        model, teacher = cast(TaskModel, self.model), cast(TaskModel, self._teacher[0])
         with torch.no_grad():
-            shown: Output = teacher.transformer(inputs, mask, types, targets, targets_mask)
+            shown: Output = teacher.transformer(*read)
             wanted = teacher.answer(shown, mask, positions)
-        own: Output = self.model.transformer(inputs, mask, types, targets, targets_mask)
+        own: Output = model.transformer(*read)
         hidden = own.hidden if self.projection is None else self.projection(own.hidden)
-        return Answers(self.model.answer(own, mask, positions), wanted, hidden, shown.hidden)
+        return Answers(model.answer(own, mask, positions), wanted, hidden, shown.hidden)
 
 
 def distilled(kind: str, mix: Mix) -> Loss:
-    """Mix the loss of a kind of task with what the teacher says."""
+    """Return the weighted sum of the loss of a kind of task and the distillation losses."""
     loss, likeness = loss_of(kind), _LIKENESS[kind]
 
     def mixed(answers: Answers, batch: Batch) -> Tensor:
@@ -144,23 +131,14 @@ def _of_hidden(answers: Answers, batch: Batch) -> Tensor:
 
 
 def _of_classes(answers: Answers, batch: Batch, temperature: float) -> Tensor:
-    """Compare (..., labels) scores, where words are labels too; what has no label, as padding, does not count."""
+    """Compare (..., labels) scores, where words are labels too; ignored labels, such as padding, do not count."""
     counts = batch.labels.flatten() != IGNORED
     scores, wanted = (side.flatten(0, -2)[counts] for side in (answers.scores, answers.teacher_scores))
     return distillation(scores, wanted, temperature)
 
 
-def _of_numbers(answers: Answers, _: Batch, __: float) -> Tensor:
-    return F.mse_loss(answers.scores, answers.teacher_scores)
-
-
-def _of_several_labels(answers: Answers, _: Batch, temperature: float) -> Tensor:
-    """Compare what both say of each label, which is a yes or no of its own."""
-    return binary_distillation(answers.scores, answers.teacher_scores, temperature)
-
-
 def _of_spans(answers: Answers, batch: Batch, temperature: float) -> Tensor:
-    """Compare where a span begins and where it ends: each is a choice among the real tokens."""
+    """Compare the start and the end scores of spans, each a choice among the real tokens."""
     scores, wanted = (side.transpose(1, 2).flatten(0, 1) for side in (answers.scores, answers.teacher_scores))
     mask = None if batch.mask is None else batch.mask.bool().repeat_interleave(2, 0)  # (batch x 2, tokens)
     return distillation(scores, wanted, temperature, mask)
@@ -169,8 +147,8 @@ def _of_spans(answers: Answers, batch: Batch, temperature: float) -> Tensor:
 _LIKENESS: dict[str, ScoresLoss] = {
     "sequence-classification": _of_classes,
     "image-classification": _of_classes,
-    "multi-label-classification": _of_several_labels,
-    "regression": _of_numbers,
+    "multi-label-classification": lambda both, _, heat: binary_distillation(both.scores, both.teacher_scores, heat),
+    "regression": lambda both, _, __: F.mse_loss(both.scores, both.teacher_scores),
     "span-extraction": _of_spans,
     "masked-lm": _of_classes,
     "causal-lm": _of_classes,

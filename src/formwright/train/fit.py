@@ -1,4 +1,4 @@
-"""Train a card on a task: from the design to a model with scores."""
+"""Train a card on a task: from a design to a model with scores."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,41 +11,34 @@ from torch import Tensor, nn
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import Spread, build
-from formwright.nn.heads import HeadSpec, SequenceHead
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import TaskModel
+from formwright.nn.task_model import HeadSpec, SequenceHead, TaskModel
 from formwright.tasks.bootstrap import Tables
 from formwright.tasks.metrics import metric
 from formwright.tasks.rows import TextRows
 from formwright.tasks.task import Task
-from formwright.train.batch import Stream
 from formwright.train.device import choose_device, threads
-from formwright.train.distil import Student, Taught, Teaching, distilled
+from formwright.train.distil import HiddenStudent, ScoreStudent, Teaching, distilled
+from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.judge import judge, judged
-from formwright.train.loop import Saving, begin, go_on
+from formwright.train.loop import PATIENCE, EarlyStopping, Saving, begin, go_on, usual_every
 from formwright.train.losses import loss_of
 from formwright.train.masking import Masked, Masking
 from formwright.train.prepare import Prepared
-from formwright.train.recipe import Recipe
-from formwright.train.streams import Shuffled, lengths_of, stream_of
-from formwright.train.watch import PATIENCE, Watch, usual_every
-
-
-def _without_dropout() -> Settings:
-    return Settings(dropout=0.0)
+from formwright.train.streams import Shuffled, Stream, lengths_of, stream_of
 
 
 @dataclass(frozen=True)
 class Training:
-    """Say how a card is trained: the recipe, the tokens of a row, dropout, fresh weights, device and threads.
+    """How a card is trained: hyperparameters, tokens per row, dropout, initial weights, device and threads.
 
-    `judge_every` and `patience` ask for early stopping: the model is judged on validation every so many steps, and the
-    best weights are kept. Training never stops before step `least`.
+    `judge_every` and `patience` enable early stopping: the model is evaluated on the validation set every `judge_every`
+    steps, and the best weights are kept. Training never stops before step `least`.
     """
 
-    recipe: Recipe
+    recipe: Hyperparameters
     length: int = 64
-    settings: Settings = field(default_factory=_without_dropout)
+    settings: Settings = field(default_factory=lambda: Settings(dropout=0.0))
     spread: Spread = "width"
     device: str = "auto"
     threads: int = 1
@@ -54,10 +47,10 @@ class Training:
     least: int = 0
 
     def stopping_early(self, rows: int) -> "Training":
-        """Give the training that keeps its best weights, judged in between by `rows` validation rows.
+        """Return this training with early stopping on `rows` validation rows.
 
-        It goes on for at least half of its steps: a small model may score the same on a long first plateau. Where
-        judging would take longer than so few steps, only the end is judged.
+        It runs for at least half of its steps: a small model may stay on a plateau at first. If evaluations would take
+        too long for so few steps, only the last step is evaluated.
         """
         every = usual_every(self.recipe, rows)
         often = every if every < self.recipe.steps else None
@@ -68,9 +61,8 @@ class Training:
 class Trained:
     """A trained model, the loss of every step, and its scores on validation by name.
 
-    `seconds` is how long all steps took, those before an interruption among them; `before` counts the steps that an
-    earlier run had done. The weights are those after `best_step` steps. `tables` hold what each validation row
-    contributes to the scores.
+    `seconds` is the time of all steps, including those before an interruption; `before` counts the steps of earlier
+    runs. The weights are those after `best_step` steps. `tables` hold the contribution of each validation row.
     """
 
     model: TaskModel
@@ -84,7 +76,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Run:
-    """Say how one run of a training is conducted: where it is saved, how far it goes, and who is told of each step."""
+    """Control of one run of a training: where it is saved, at which step it stops, and a callback after each step."""
 
     saving: Saving | None = None
     until: int | None = None
@@ -92,7 +84,7 @@ class Run:
 
 
 def head_of(task: Task) -> HeadSpec:
-    """Give the head that answers a task."""
+    """Return the head of a task."""
     if task.kind == "regression":
         return HeadSpec("sequence-classification", 1)
     labels = max(len(task.labels), 1)
@@ -102,7 +94,7 @@ def head_of(task: Task) -> HeadSpec:
 
 
 def fresh_model(card: Card, prepared: Prepared, training: Training) -> TaskModel:
-    """Build a model of a card with fresh weights and the head of a task."""
+    """Build a model of a card with new weights and the head of a task."""
     model = build(card, training.settings, head_of(prepared.task), training.recipe.seed, training.spread)
     assert isinstance(model, TaskModel)
     start_at_mean(model, prepared)
@@ -110,7 +102,7 @@ def fresh_model(card: Card, prepared: Prepared, training: Training) -> TaskModel
 
 
 def start_at_mean(model: TaskModel, prepared: Prepared) -> None:
-    """Let a fresh head of a regression begin with the mean score, which it would otherwise spend its first steps on."""
+    """Set the bias of a new regression head to the mean score, which it would otherwise spend its first steps on."""
     rows = prepared.train.rows
     if prepared.task.kind == "regression" and isinstance(rows, TextRows):
         with torch.no_grad():
@@ -118,7 +110,7 @@ def start_at_mean(model: TaskModel, prepared: Prepared) -> None:
 
 
 def with_weights(model: TaskModel, weights: Mapping[str, Tensor]) -> TaskModel:
-    """Load the weights of a transformer, such as pretraining gives, below a model's head; all of them must be there."""
+    """Load the weights of a transformer, such as from pretraining, below a model's head; none may be missing."""
     own = model.transformer.state_dict()
     missing = sorted(own.keys() - weights.keys())
     if missing:
@@ -132,35 +124,28 @@ def with_weights(model: TaskModel, weights: Mapping[str, Tensor]) -> TaskModel:
 
 
 def fit(
-    model: TaskModel,
-    prepared: Prepared,
-    training: Training,
-    run: Run | None = None,
-    teaching: Teaching | None = None,
+    model: TaskModel, prepared: Prepared, training: Training, run: Run | None = None, teaching: Teaching | None = None
 ) -> Trained:
-    """Train a model on a task, with a teacher's answers where there is one, and judge it on the validation rows."""
+    """Train a model on a task, with distillation if there is a teacher, and score it on the validation rows."""
     run = run or Run()
     task, recipe = prepared.task, training.recipe
-    student = model if teaching is None else _student(model, teaching, recipe.seed)
+    student: nn.Module = model
+    if teaching is not None and teaching.mix.hidden:
+        student = HiddenStudent(model, cast(TaskModel, teaching.teacher), recipe.seed)
+    elif teaching is not None:  # hidden states are compared only if they have a weight in the mix
+        student = ScoreStudent(model, teaching.teacher)
     loss = loss_of(task.kind) if teaching is None else distilled(task.kind, teaching.mix)
     student.to(choose_device(training.device))
     with threads(training.threads):
-        state, watch = begin(student, recipe, run.saving), _watch(prepared, training)
+        state, watch = begin(student, recipe, run.saving), _early_stopping(prepared, training)
         before, stream = len(state.losses), task_stream(prepared, recipe)
         go_on(state, stream, loss, run.saving, run.after_step, until=run.until, watch=watch)
         found = judged(model, prepared, prepared.validation)
     return Trained(model.eval(), state.losses, found.metrics, state.seconds, before, state.best_step, found.tables)
 
 
-def _student(model: TaskModel, teaching: Teaching, seed: int) -> Taught | Student:
-    """Let a model hear its teacher's scores, and see its last vectors where these count."""
-    if not teaching.mix.hidden:
-        return Taught(model, teaching.teacher)
-    return Student(model, cast(TaskModel, teaching.teacher), seed)
-
-
-def task_stream(prepared: Prepared, recipe: Recipe) -> Stream:
-    """Give the batches that a recipe trains on."""
+def task_stream(prepared: Prepared, recipe: Hyperparameters) -> Stream:
+    """Return the stream of training batches."""
     examples = prepared.train.examples
     if prepared.task.kind == "masked-lm":
         masking = Masking.of(prepared.text_tokeniser)
@@ -168,8 +153,8 @@ def task_stream(prepared: Prepared, recipe: Recipe) -> Stream:
     return stream_of(prepared.task.kind, examples, recipe.batch, recipe.seed)
 
 
-def _watch(prepared: Prepared, training: Training) -> Watch | None:
-    """Judge as often as a training says, by the metric that decides: others may take much longer."""
+def _early_stopping(prepared: Prepared, training: Training) -> EarlyStopping | None:
+    """Return early stopping by the deciding metric alone: others may take much longer to compute."""
     if training.judge_every is None:
         return None
     deciding = metric(prepared.task.metric)
@@ -177,7 +162,7 @@ def _watch(prepared: Prepared, training: Training) -> Watch | None:
     quick = replace(prepared, task=replace(prepared.task, metrics=(deciding.name,)))
 
     def score(model: nn.Module) -> float:
-        one = model.model if isinstance(model, Taught | Student) else model
+        one = model.model if isinstance(model, ScoreStudent | HiddenStudent) else model
         return sign * judge(one, quick, quick.validation)[deciding.name]
 
-    return Watch(score, training.judge_every, training.patience, training.least)
+    return EarlyStopping(score, training.judge_every, training.patience, training.least)

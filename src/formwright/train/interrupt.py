@@ -1,4 +1,4 @@
-"""Ctrl-C that lets long work come to a good end."""
+"""Ctrl-C handling that lets long work save its state first."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ class Interruption:
         self.asked = False
 
     def __call__(self, number: int, _: FrameType | None) -> None:
-        """Take a signal; a second one ends the process at once, as a kill would."""
+        """Handle a signal; a second one exits the process at once."""
         if self.asked:
             # an exception raised from here is lost where torch's own code happens to clear errors
             if os.isatty(_STANDARD_ERROR):
@@ -30,11 +30,11 @@ class Interruption:
 
 @contextmanager
 def gentle_interruption() -> Iterator[Interruption]:
-    """Turn Ctrl-C and a request to terminate into a wish that is looked at between two steps."""
-    wish = Interruption()
-    before: dict[int, Any] = {number: signal.signal(number, wish) for number in (signal.SIGINT, signal.SIGTERM)}
+    """Turn SIGINT and SIGTERM into a request to stop, which callers check between two steps."""
+    request = Interruption()
+    before: dict[int, Any] = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield wish
+        yield request
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

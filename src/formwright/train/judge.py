@@ -1,7 +1,8 @@
-"""Judge a trained model by the metrics of its task."""
+"""Score a trained model by the metrics of its task."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -10,44 +11,72 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
+from formwright.nn.generate import GenerationSettings, generate
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.bootstrap import Tables
 from formwright.tasks.metrics import WRITTEN, metric
-from formwright.tasks.rows import TranslationRows
-from formwright.tasks.span_decode import answers_with_probability
-from formwright.tasks.spans import SpanRows
-from formwright.train.batch import Batch
+from formwright.tasks.rows import SpanRows, TranslationRows
+from formwright.tasks.span_windows import answers_with_probability
+from formwright.tasks.tokeniser import Tokeniser
 from formwright.train.loop import Diverged, enough_memory, scores_of
-from formwright.train.losses import IGNORED
 from formwright.train.masking import Masking, masked
-from formwright.train.prepare import Part, Prepared
-from formwright.train.streams import in_order, next_tokens, pictures, sentences, translations
-from formwright.train.written import written
+from formwright.train.prepare import Prepared, PreparedRows
+from formwright.train.streams import IGNORED, Batch, MakeBatch, in_order, next_tokens, pictures, sentences, translations
 
-_SIZE = 64  # rows judged at once
+_SIZE = 64  # rows of one batch
 ONE_ANSWER = ("sequence-classification", "image-classification", "regression")  # kinds of tasks
 
 
-Answers = Mapping[str, tuple[Any, Any]]  # by metric: what was answered to each row, and what is right
-Maker = Callable[[Any, NDArray[np.int64]], Batch]
+def generation_settings(tokeniser: Tokeniser, length: int, beams: int = 1) -> GenerationSettings:
+    """Return how texts of a tokeniser are generated; one beam is greedy decoding."""
+    special = tokeniser.special
+    return GenerationSettings(special.begin, special.separator, special.pad or 0, length, beams)
+
+
+def with_beams(prepared: Prepared, beams: int) -> Prepared:
+    """Set the number of beams of a task; raise where its metrics need no generated text."""
+    if beams == 1:
+        return prepared
+    if not any(name in WRITTEN for name in prepared.task.metrics):
+        judged = " and ".join(prepared.task.metrics)
+        raise IllegalInput(
+            f"{prepared.task.name} is judged by {judged}, for which nothing is written; leave --beams out"
+        )
+    return replace(prepared, beams=beams)
+
+
+def generated_texts(model: TaskModel, prepared: Prepared, part: PreparedRows) -> list[str]:
+    """Translate rows of a task with its number of beams, and return the texts in the order of the rows."""
+    tokeniser, device = prepared.text_tokeniser, next(model.parameters()).device
+    settings = generation_settings(tokeniser, prepared.length, prepared.beams)
+    texts = np.empty(len(part.examples), object)
+    for rows in in_order(part.examples, _SIZE):
+        batch = translations(part.examples, rows).to(device)  # type: ignore[arg-type]
+        found = generate(model, batch.inputs, batch.mask, settings)
+        texts[rows] = [tokeniser.decode(tokens) for tokens in found]
+    return list(texts)
+
+
+Answers = Mapping[str, tuple[Any, Any]]  # by metric: predictions and truth
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """The scores of a model on some rows by metric, and what each row contributes to them."""
+    """The scores of a model on some rows by metric, and the contribution of each row."""
 
     metrics: dict[str, float]
     tables: Tables
 
 
-def judge(model: nn.Module, prepared: Prepared, part: Part) -> dict[str, float]:
-    """Score a model on some rows of its task, by every metric of the task; the model is left ready for evaluation."""
+def judge(model: nn.Module, prepared: Prepared, part: PreparedRows) -> dict[str, float]:
+    """Score a model on some rows by every metric of the task; the model is left in evaluation mode."""
     return scored(_answered(model, prepared, part))
 
 
-def judged(model: nn.Module, prepared: Prepared, part: Part) -> Judged:
-    """Score a model as `judge` does, and keep what each row contributes."""
+def judged(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Judged:
+    """Score a model as `judge` does, and keep the contribution of each row."""
     found = _answered(model, prepared, part)
     return Judged(scored(found), tables_of(found))
 
@@ -58,91 +87,89 @@ def scored(found: Answers) -> dict[str, float]:
 
 
 def tables_of(found: Answers) -> Tables:
-    """Give what each row contributes to each metric."""
+    """Return the contribution of each row to each metric."""
     return {name: metric(name).by_row.table(*pair) for name, pair in found.items()}
 
 
-def _answered(model: nn.Module, prepared: Prepared, part: Part) -> Answers:
+@contextmanager
+def _inference(model: nn.Module, doing: str = "judged") -> Iterator[None]:
     model.eval()
-    with torch.inference_mode(), enough_memory(f"while the model was judged, {_SIZE} rows at once"):
+    with torch.inference_mode(), enough_memory(f"while the model was {doing}, {_SIZE} rows at once"):
+        yield
+
+
+def _answered(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
+    with _inference(model):
         return _JUDGES[prepared.task.kind](model, prepared, part)
 
 
-def answers(model: nn.Module, prepared: Prepared, part: Part, rows: NDArray[np.int64]) -> NDArray[Any]:
-    """Give a model's answer to each of some rows, in their order: a label, or the number of a regression.
+def answers(model: nn.Module, prepared: Prepared, part: PreparedRows, rows: NDArray[np.int64]) -> NDArray[Any]:
+    """Return a model's answer to each of some rows, in their order: a label, or the number of a regression.
 
-    Only tasks of `ONE_ANSWER` have such. The model is left ready for evaluation.
+    For tasks of `ONE_ANSWER`. The model is left in evaluation mode.
     """
-    model.eval()
     found = np.empty(len(part.examples), np.float32 if prepared.task.kind == "regression" else np.int64)
-    with torch.inference_mode(), enough_memory(f"while the model was judged, {_SIZE} rows at once"):
+    with _inference(model):
         for some, scores, _ in _answers(model, part, _maker(prepared), rows):
-            found[some] = _best(prepared, scores)
+            found[some] = (scores[:, 0] if prepared.task.kind == "regression" else scores.argmax(-1)).cpu().numpy()
     return found[rows]
 
 
-def row_scores(model: nn.Module, prepared: Prepared, part: Part) -> NDArray[np.float32]:
-    """Give the scores of each row of a task of `ONE_ANSWER`: (rows, labels), or (rows, 1) for a regression."""
-    model.eval()
+def row_scores(model: nn.Module, prepared: Prepared, part: PreparedRows) -> NDArray[np.float32]:
+    """Return the scores of each row of a task of `ONE_ANSWER`: (rows, labels), or (rows, 1) for a regression."""
     found: NDArray[Any] = np.empty(len(part.examples), object)
-    with torch.inference_mode(), enough_memory(f"while the model was run, {_SIZE} rows at once"):
+    with _inference(model, "run"):
         for rows, scores, _ in _answers(model, part, _maker(prepared)):
             found[rows] = list(scores.cpu().numpy())
     return np.stack(list(found))
 
 
-def span_answers(model: nn.Module, part: Part, unanswerable: bool) -> list[tuple[str, float]]:
-    """Give the answer to each question, and its probability among all parts of the text."""
-    model.eval()
-    with torch.inference_mode(), enough_memory(f"while the model was run, {_SIZE} rows at once"):
+def span_answers(model: nn.Module, part: PreparedRows, unanswerable: bool) -> list[tuple[str, float]]:
+    """Return the answer to each question, and its probability among all parts of the text."""
+    with _inference(model, "run"):
         return _span_texts(model, part, unanswerable)
 
 
-def batch_of(prepared: Prepared, part: Part, rows: NDArray[np.int64]) -> Batch:
+def batch_of(prepared: Prepared, part: PreparedRows, rows: NDArray[np.int64]) -> Batch:
     """Make a batch of some rows of a task whose model reads sentences or images."""
     return _maker(prepared)(part.examples, rows)
 
 
-def truths(part: Part) -> NDArray[Any]:
-    """Give the right answer to each row of a task that has labels: a class, a score, or 0 and 1 for each label."""
+def truths(part: PreparedRows) -> NDArray[Any]:
+    """Return the right answer to each row of a task that has labels: a class, a score, or 0 and 1 for each label."""
     labels = part.examples.labels
     assert labels is not None
     return labels
 
 
 def compared(prepared: Prepared, found: NDArray[Any], truth: NDArray[Any]) -> dict[str, float]:
-    """Compare answers with what is right, by every metric of the task."""
+    """Score predictions by every metric of the task."""
     return scored(dict.fromkeys(prepared.task.metrics, (found, truth)))
 
 
 def _answers(
-    model: nn.Module, part: Part, make: Maker, among: NDArray[np.int64] | None = None
+    model: nn.Module, part: PreparedRows, make: MakeBatch, among: NDArray[np.int64] | None = None
 ) -> Iterator[tuple[NDArray[np.int64], Tensor, Batch]]:
     device = next(model.parameters()).device
     for rows in in_order(part.examples, _SIZE, among):
         batch = make(part.examples, rows).to(device)
-        # in single precision on every device, as the delivered folder is read elsewhere
+        # in single precision on every device, as the delivered model runs elsewhere
         scores = scores_of(model, batch).float()
-        if not scores.isfinite().all():  # the best of these would be an answer like any other
-            raise Diverged("the trained model answers with what is no number; lower the learning rate")
+        if not scores.isfinite().all():  # argmax of NaN would look like a valid answer
+            raise Diverged("the trained model's answers are no numbers (NaN or infinity); lower the learning rate")
         yield rows, scores, batch
 
 
-def _maker(prepared: Prepared) -> Maker:
+def _maker(prepared: Prepared) -> MakeBatch:
     return pictures if prepared.task.kind == "image-classification" else sentences
 
 
-def _best(prepared: Prepared, scores: Tensor) -> NDArray[Any]:
-    best: NDArray[Any] = (scores[:, 0] if prepared.task.kind == "regression" else scores.argmax(-1)).cpu().numpy()
-    return best
-
-
-def _one_each(model: nn.Module, prepared: Prepared, part: Part) -> Answers:
+def _one_each(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
     found = answers(model, prepared, part, np.arange(len(part.examples)))
     return {name: (found, truths(part)) for name in prepared.task.metrics}
 
 
-def _several_labels(model: nn.Module, prepared: Prepared, part: Part) -> Answers:
+def _several_labels(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
     """Answer with the labels whose sigmoid is above 0.5: those whose score is above 0."""
     truth = truths(part)
     found = np.empty(truth.shape, np.bool_)
@@ -151,7 +178,7 @@ def _several_labels(model: nn.Module, prepared: Prepared, part: Part) -> Answers
     return dict.fromkeys(prepared.task.metrics, (found, truth))
 
 
-def _words(model: nn.Module, prepared: Prepared, part: Part) -> Answers:
+def _words(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
     means, tokens = np.zeros(len(part.examples)), np.zeros(len(part.examples))
     for rows, found, batch in _answers(model, part, words_maker(prepared)):
         losses = F.cross_entropy(found.flatten(0, -2), batch.labels.flatten(), ignore_index=IGNORED, reduction="none")
@@ -160,43 +187,38 @@ def _words(model: nn.Module, prepared: Prepared, part: Part) -> Answers:
 
 
 def mean_by_row(batch: Batch, losses: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give the mean loss of each row's tokens, and how many tokens count; `losses` are in the order of the labels."""
-    where = torch.nonzero(
-        torch.ones_like(batch.labels, dtype=torch.bool) if batch.positions is None else batch.positions
-    )
+    """Return the mean loss of each row's tokens, and how many tokens count; `losses` are in the order of the labels."""
+    where = torch.nonzero(torch.ones_like(batch.labels) if batch.positions is None else batch.positions)
     row, counts = where[:, 0].cpu().numpy(), (batch.labels.flatten() != IGNORED).cpu().numpy()
     tokens = np.bincount(row[counts], minlength=len(batch.inputs)).astype(np.float64)
     sums = np.bincount(row[counts], losses[counts].astype(np.float64), minlength=len(batch.inputs))
     return sums / np.maximum(tokens, 1), tokens
 
 
-def words_maker(prepared: Prepared) -> Maker:
-    """Give the function that makes the batches on which a model of words is judged."""
-    makers: dict[str, Maker] = {"causal-lm": next_tokens, "seq2seq-lm": translations}
-    return makers.get(prepared.task.kind) or _hidden_words(prepared)
-
-
-def _translations(model: nn.Module, prepared: Prepared, part: Part) -> Answers:
-    found, wanted = _words(model, prepared, part), [name for name in prepared.task.metrics if name in WRITTEN]
-    if not wanted:
-        return found
-    texts, rows = written(cast(TaskModel, model), prepared, part), cast(TranslationRows, part.rows)
-    return {**found, **dict.fromkeys(wanted, (texts, rows.targets))}
-
-
-def _hidden_words(prepared: Prepared) -> Maker:
+def words_maker(prepared: Prepared) -> MakeBatch:
+    """Return the function that makes the batches on which a model of words is judged."""
+    if prepared.task.kind in ("causal-lm", "seq2seq-lm"):
+        return next_tokens if prepared.task.kind == "causal-lm" else translations
     masking = Masking.of(prepared.text_tokeniser)
-    # the same rows are hidden alike whenever they are judged, so that scores of different models compare
+    # the same tokens are masked in every evaluation, so that scores of different models are comparable
     return lambda encoded, rows: masked(encoded, rows, masking, derive(0, "judge", int(rows[0])))
 
 
-def _spans(model: nn.Module, prepared: Prepared, part: Part) -> Answers:
+def _translations(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
+    found, wanted = _words(model, prepared, part), [name for name in prepared.task.metrics if name in WRITTEN]
+    if not wanted:
+        return found
+    texts, rows = generated_texts(cast(TaskModel, model), prepared, part), cast(TranslationRows, part.rows)
+    return {**found, **dict.fromkeys(wanted, (texts, rows.targets))}
+
+
+def _spans(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
     assert isinstance(part.rows, SpanRows)
     texts = [text for text, _ in _span_texts(model, part, not part.rows.answerable)]
     return dict.fromkeys(prepared.task.metrics, (texts, part.rows.texts))
 
 
-def _span_texts(model: nn.Module, part: Part, unanswerable: bool) -> list[tuple[str, float]]:
+def _span_texts(model: nn.Module, part: PreparedRows, unanswerable: bool) -> list[tuple[str, float]]:
     assert part.windows is not None
     assert isinstance(part.rows, SpanRows)
     found = np.empty(len(part.windows), object)
@@ -206,7 +228,7 @@ def _span_texts(model: nn.Module, part: Part, unanswerable: bool) -> list[tuple[
     return answers_with_probability(starts, ends, part.windows, part.rows, unanswerable)
 
 
-_JUDGES: dict[str, Callable[[nn.Module, Prepared, Part], Answers]] = {
+_JUDGES: dict[str, Callable[[nn.Module, Prepared, PreparedRows], Answers]] = {
     "sequence-classification": _one_each,
     "image-classification": _one_each,
     "multi-label-classification": _several_labels,

@@ -1,4 +1,4 @@
-"""What training minimises, for each kind of task."""
+"""Losses by kind of task, and distillation losses."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,29 +8,28 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from formwright.core.errors import UnknownName
-from formwright.train.batch import Batch
+from formwright.train.streams import IGNORED, Batch
 
-Loss = Callable[[Any, Batch], Tensor]  # of what the model gave, most often a tensor of scores
-IGNORED = -100
+Loss = Callable[[Any, Batch], Tensor]  # of the model's output, most often a tensor of scores
 
 
 def classes(scores: Tensor, batch: Batch) -> Tensor:
-    """Give the cross-entropy of (..., labels) scores, where words are labels too; those of -100 do not count."""
+    """Return the cross-entropy of (..., labels) scores, where words are labels too; label -100 is ignored."""
     return F.cross_entropy(scores.flatten(0, -2), batch.labels.flatten(), ignore_index=IGNORED)
 
 
 def numbers(scores: Tensor, batch: Batch) -> Tensor:
-    """Give the mean squared error of one score for each sentence."""
+    """Return the mean squared error of one score per sentence."""
     return F.mse_loss(scores[:, 0], batch.labels.to(scores.dtype))
 
 
 def several_labels(scores: Tensor, batch: Batch) -> Tensor:
-    """Give the binary cross-entropy of (batch, labels) scores, averaged over rows and labels."""
+    """Return the binary cross-entropy of (batch, labels) scores, averaged over rows and labels."""
     return F.binary_cross_entropy_with_logits(scores, batch.labels.to(scores.dtype))
 
 
 def spans(scores: Tensor, batch: Batch) -> Tensor:
-    """Give the mean cross-entropy of the first and the last token of a span; labels are (batch, 2)."""
+    """Return the mean cross-entropy of the first and the last token of a span; labels are (batch, 2)."""
     if batch.mask is not None:
         scores = scores.masked_fill(~batch.mask.bool()[:, :, None], float("-inf"))
     start, end = scores.unbind(-1)
@@ -38,7 +37,7 @@ def spans(scores: Tensor, batch: Batch) -> Tensor:
 
 
 def smoothed_words(scores: Tensor, batch: Batch) -> Tensor:
-    """Give the cross-entropy of vocabulary scores with a tenth of the weight spread over all words."""
+    """Return the cross-entropy of vocabulary scores with label smoothing 0.1."""
     return F.cross_entropy(scores.flatten(0, -2), batch.labels.flatten(), ignore_index=IGNORED, label_smoothing=0.1)
 
 
@@ -62,9 +61,9 @@ def loss_of(kind: str) -> Loss:
 
 
 def distillation(student: Tensor, teacher: Tensor, temperature: float = 2.0, mask: Tensor | None = None) -> Tensor:
-    """Give T^2 KL(teacher || student) of softened scores (batch, labels), averaged over the batch.
+    """Return T^2 KL(teacher || student) of softened scores (batch, labels), averaged over the batch.
 
-    `mask` is true for the scores that count, where some do not. The softmax divides by the sum of exponentials; the
+    `mask` is true for the scores that count. The softmax divides by the sum of exponentials; the
     EFTNAS paper's Eq. 6 leaves the exponential out.
     """
     student_log, teacher_log = (_log_shares(scores / temperature, mask) for scores in (student, teacher))
@@ -72,7 +71,7 @@ def distillation(student: Tensor, teacher: Tensor, temperature: float = 2.0, mas
 
 
 def binary_distillation(student: Tensor, teacher: Tensor, temperature: float = 2.0) -> Tensor:
-    """Give T^2 KL(teacher || student) of each label's own softened sigmoid, averaged over rows and labels."""
+    """Return T^2 KL(teacher || student) of each label's own softened sigmoid, averaged over rows and labels."""
     wanted = torch.sigmoid(teacher / temperature)
     crossed = F.binary_cross_entropy_with_logits(student / temperature, wanted)
     return (crossed - F.binary_cross_entropy_with_logits(teacher / temperature, wanted)) * temperature**2
@@ -81,12 +80,12 @@ def binary_distillation(student: Tensor, teacher: Tensor, temperature: float = 2
 def _log_shares(scores: Tensor, mask: Tensor | None) -> Tensor:
     if mask is None:
         return scores.log_softmax(-1)
-    # equal logarithms on both sides diverge by nothing, where those of nought would by no number
+    # masked entries are 0 on both sides: they add nothing, where log(0) - log(0) would be NaN
     return scores.masked_fill(~mask, float("-inf")).log_softmax(-1).masked_fill(~mask, 0.0)
 
 
 def hidden_distance(student: Tensor, teacher: Tensor, mask: Tensor | None) -> Tensor:
-    """Give the mean squared distance of hidden vectors (batch, tokens, width) at real tokens."""
+    """Return the mean squared distance of hidden vectors (batch, tokens, width) at real tokens."""
     squares = (student - teacher).square().mean(-1)
     if mask is None:
         return squares.mean()

@@ -1,4 +1,4 @@
-"""Masked language modelling: other tokens are hidden every time, and scores are computed for those alone."""
+"""Masked language modelling: other tokens are masked at every step, and only these are predicted."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,16 @@ from numpy.typing import NDArray
 
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
-from formwright.tasks import batches
-from formwright.tasks.encode import Encoded
+from formwright.tasks.encode import Encoded, padded_batch
 from formwright.tasks.tokeniser import Tokeniser
-from formwright.train.batch import Batch
-from formwright.train.streams import Shuffled
+from formwright.train.streams import Batch, Shuffled, as_ids, as_mask
 
 _HIDDEN, _RANDOM = 0.8, 0.1  # of the chosen tokens; the others stay, as in BERT
 
 
 @dataclass(frozen=True)
 class Masking:
-    """Say which token hides others, which are never hidden, and how many tokens there are to put in their place."""
+    """The mask token, the tokens that are never masked, the size of the vocabulary, and the share to mask."""
 
     mask: int
     spared: tuple[int, ...]
@@ -39,11 +37,11 @@ class Masking:
     def hide(
         self, tokens: NDArray[np.int32], mask: NDArray[np.bool_], rng: Generator
     ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """Choose tokens, hide most of them, and return the tokens to read and where the chosen ones are."""
+        """Choose tokens, mask most of them, and return the tokens to read and the positions of the chosen ones."""
         free = mask & ~np.isin(tokens, self.spared)
         draws = rng.random(tokens.shape)
         chosen = free & (draws < self.share)
-        if not chosen.any():  # a batch of very few tokens: there must be something to learn
+        if not chosen.any():  # a batch of very few tokens: at least one must be predicted
             chosen = free & (draws == np.where(free, draws, 2.0).min())
         fate = rng.random(tokens.shape)
         read = np.where(chosen & (fate < _HIDDEN), self.mask, tokens)
@@ -53,26 +51,26 @@ class Masking:
 
 @dataclass(frozen=True)
 class Masked:
-    """Texts, or pairs of sentences of which is known whether they follow each other, with hidden tokens."""
+    """Texts, or pairs of sentences for next-sentence prediction, with masked tokens."""
 
     encoded: Encoded
     order: Shuffled
     masking: Masking
 
     def batch(self, step: int) -> Batch:
-        """Give the batch of a step; the same rows are hidden differently in another step."""
+        """Return the batch of a step; another step masks other tokens of the same rows."""
         return masked(self.encoded, self.order.rows(step), self.masking, derive(self.order.seed, "mask", step))
 
 
 def masked(encoded: Encoded, rows: NDArray[np.int64], masking: Masking, rng: Generator) -> Batch:
-    """Make a batch of which some tokens are hidden; labels are those tokens, in the order of `positions`."""
-    taken = batches.take(encoded, rows)
+    """Make a batch with masked tokens; labels are the original tokens, in the order of `positions`."""
+    taken = padded_batch(encoded, rows)
     read, chosen = masking.hide(taken.tokens, taken.mask, rng)
     return Batch(
-        inputs=torch.from_numpy(read.astype(np.int64)),
-        labels=torch.from_numpy(taken.tokens[chosen].astype(np.int64)),
-        mask=None if taken.mask.all() else torch.from_numpy(taken.mask),
-        types=torch.from_numpy(taken.types.astype(np.int64)),
+        inputs=as_ids(read),
+        labels=as_ids(taken.tokens[chosen]),
+        mask=as_mask(taken.mask),
+        types=as_ids(taken.types),
         positions=torch.from_numpy(chosen),
         follows=None if taken.labels is None else torch.from_numpy(taken.labels),
     )

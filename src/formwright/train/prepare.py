@@ -1,4 +1,4 @@
-"""From a task to arrays that a card can be trained on: tokeniser, tokens, and nothing that the card cannot read."""
+"""From a task to arrays that a card can be trained on."""
 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -11,19 +11,17 @@ from formwright.core.errors import IllegalInput
 from formwright.core.remember import remember
 from formwright.tasks.encode import Encoded, Ragged, encode_rows
 from formwright.tasks.row_length import LEAST, PIECES, Cut, covering, uncut_sizes
-from formwright.tasks.rows import ImageRows, PlainText, Rows, TextRows
-from formwright.tasks.spans import SpanRows
-from formwright.tasks.subwords import train_subwords
+from formwright.tasks.rows import ImageRows, PlainText, Rows, SpanRows, TextRows
+from formwright.tasks.span_windows import Windows, encode_spans
 from formwright.tasks.task import Task
-from formwright.tasks.tokeniser import Tokeniser, train_wordpiece
-from formwright.tasks.windows import Windows, encode_spans
+from formwright.tasks.tokeniser import Tokeniser, train_subwords, train_wordpiece
 from formwright.train.streams import Examples
 
 _READS = {"tokens": "text", "patches": "images", "frames": "frames"}  # by the type of an embedding
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class PreparedRows:
     """Some rows of a task and their arrays; `windows` says which question each row of a span task belongs to."""
 
     rows: Rows | SpanRows
@@ -33,31 +31,31 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What a search sees of a task, in arrays; `tokeniser` is None for images.
+    """The training and validation rows of a task as arrays; `tokeniser` is None for images.
 
-    `beams` says how many texts are in the race when a model that writes is judged.
+    `beams` is the number of beams when a model that generates text is evaluated.
     """
 
     task: Task
     tokeniser: Tokeniser | None
     length: int
     types: int
-    train: Part
-    validation: Part
+    train: PreparedRows
+    validation: PreparedRows
     beams: int = 1
 
     @property
     def digests(self) -> tuple[str, str, str | None]:
-        """Name the content of the training rows, of the validation rows and of the tokeniser."""
+        """Return the digests of the training rows, of the validation rows and of the tokeniser."""
         return (*_row_digests(self.task), None if self.tokeniser is None else self.tokeniser.digest)
 
     @property
     def text_tokeniser(self) -> Tokeniser:
-        """Give the tokeniser of a task that has text."""
+        """Return the tokeniser of a task that has text."""
         assert self.tokeniser is not None, f"{self.task.name} has no text"
         return self.tokeniser
 
-    def part(self, rows: Rows | SpanRows) -> Part:
+    def part(self, rows: Rows | SpanRows) -> PreparedRows:
         """Encode other rows of the same task in the same way."""
         return _part(rows, self.tokeniser, self.length, self.types)
 
@@ -66,9 +64,9 @@ def prepare(task: Task, card: Card, length: int, tokeniser: Tokeniser | None = N
     """Encode the training and validation rows of a task for a card, in at most `length` tokens a row.
 
     Without a tokeniser, one is trained on the training rows, with at most as many tokens as the card has room for.
-    What was prepared is kept in memory, and used again for every card that reads the same tokens.
+    The result is cached in memory for every card that reads the same tokens.
     """
-    _refuse_unreadable(task, card)
+    _check_input_kind(task, card)
     embedding = card.stacks[0].embedding
     if isinstance(embedding, PatchEmbedding):
         return _images(task, embedding)
@@ -77,19 +75,19 @@ def prepare(task: Task, card: Card, length: int, tokeniser: Tokeniser | None = N
 
 
 def tokeniser_for(task: Task, card: Card, tokeniser: Tokeniser | None = None) -> Tokeniser:
-    """Give the tokeniser of a task of text: the one that is given, or one trained on the training rows for a card."""
-    _refuse_unreadable(task, card)
-    # texts that are written have to come back as they were: in upper and lower case, and with their spaces
+    """Return the given tokeniser, or one trained on the training rows that fits a card."""
+    _check_input_kind(task, card)
+    # generated texts must keep upper and lower case and their spaces
     trained = train_subwords if task.kind == "seq2seq-lm" else train_wordpiece
     return tokeniser or trained(task.search_view().train, _room(card))
 
 
 def positions(card: Card) -> int:
-    """Give the most tokens that a card reads."""
+    """Return the maximum number of tokens of a card."""
     return min(table.length for table in _tables(card))
 
 
-def _refuse_unreadable(task: Task, card: Card) -> None:
+def _check_input_kind(task: Task, card: Card) -> None:
     reads = _READS[card.stacks[0].embedding.TYPE]
     has = "images" if task.kind == "image-classification" else "text"
     if has != reads:
@@ -97,25 +95,19 @@ def _refuse_unreadable(task: Task, card: Card) -> None:
 
 
 def cut_rows(prepared: Prepared, card: Card) -> Cut | None:
-    """Count the training rows that are cut; None for images and for texts that are divided without loss."""
+    """Count the training rows that are truncated; None for images and for texts that are divided without loss."""
     examples = prepared.train.examples
     if not isinstance(examples, Encoded) or examples.uncut is None:
         return None
-    longer = int((examples.uncut > prepared.length).sum())
-    return Cut(
-        prepared.length,
-        len(examples.uncut),
-        longer,
-        int(examples.uncut.max(initial=0)),
-        positions(card),
-        prepared.train.windows is not None,
-    )
+    uncut, windows = examples.uncut, prepared.train.windows is not None
+    longer, longest = int((uncut > prepared.length).sum()), int(uncut.max(initial=0))
+    return Cut(prepared.length, len(uncut), longer, longest, positions(card), windows)
 
 
 def usual_length(task: Task, card: Card, most: int, tokeniser: Tokeniser | None = None, least: int = LEAST) -> int:
-    """Give a length that covers 95 % of the training rows: from `least` to `most`, and no more than a card reads.
+    """Return a length that covers 95 % of the training rows: from `least` to `most`, and at most what a card reads.
 
-    Texts without labels are divided into pieces, and lose nothing by any length; images have none.
+    Texts without labels are divided into pieces, so no length loses tokens; images have no length.
     """
     rows = task.search_view().train
     if isinstance(rows, ImageRows):
@@ -127,13 +119,13 @@ def usual_length(task: Task, card: Card, most: int, tokeniser: Tokeniser | None 
 
 
 def encode_for(card: Card, rows: TextRows | PlainText, tokeniser: Tokeniser, length: int) -> Encoded:
-    """Encode rows of text for a card, in at most `length` tokens a row, and never in what the card cannot read."""
+    """Encode rows of text within `length` tokens per row and the limits of a card."""
     length, types = _limits(card, tokeniser, length)
     return _typed(encode_rows(rows, tokeniser, length), types)
 
 
 def _limits(card: Card, tokeniser: Tokeniser, length: int) -> tuple[int, int]:
-    """Give how many tokens of a row, and how many kinds of sentences, a card can tell apart."""
+    """Return the number of tokens and of token types that a card reads."""
     if tokeniser.size > (room := _room(card)):
         raise IllegalInput(f"the tokeniser has {tokeniser.size:,} tokens, but the card's table has room for {room:,}")
     return min(length, positions(card)), _tables(card)[0].types
@@ -149,7 +141,7 @@ def _tables(card: Card) -> list[TokenEmbedding]:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A tokeniser that equals another when their digests do."""
+    """A tokeniser that is compared by its digest."""
 
     digest: str
     tokeniser: Tokeniser = field(compare=False)
@@ -163,24 +155,24 @@ def _row_digests(task: Task) -> tuple[str, str]:
 
 @lru_cache(maxsize=16)
 def _prepared(task: Task, _: tuple[str, str], kept: _Kept, length: int, types: int) -> Prepared:
-    """Encode what was not encoded before; tasks of the same files are equal even where a file has changed meanwhile."""
+    """Encode the rows; the digests are part of the cache's key because the files of equal tasks may have changed."""
     view = task.search_view()
     train, validation = (_part(rows, kept.tokeniser, length, types) for rows in (view.train, view.validation))
     return Prepared(task, kept.tokeniser, length, types, train, validation)
 
 
-def _part(rows: Rows | SpanRows, tokeniser: Tokeniser | None, length: int, types: int) -> Part:
+def _part(rows: Rows | SpanRows, tokeniser: Tokeniser | None, length: int, types: int) -> PreparedRows:
     if isinstance(rows, ImageRows):
-        return Part(rows, rows)
+        return PreparedRows(rows, rows)
     assert tokeniser is not None
     if isinstance(rows, SpanRows):
         windows = encode_spans(rows, tokeniser, length)
-        return Part(rows, _typed(windows.encoded, types), windows)
-    return Part(rows, _typed(encode_rows(rows, tokeniser, length), types))
+        return PreparedRows(rows, _typed(windows.encoded, types), windows)
+    return PreparedRows(rows, _typed(encode_rows(rows, tokeniser, length), types))
 
 
 def _typed(encoded: Encoded, types: int) -> Encoded:
-    """Tell apart no more sentences than the card does."""
+    """Limit token types to those of the card."""
     values = np.minimum(encoded.types.values, max(types - 1, 0))
     return replace(encoded, types=Ragged(values, encoded.types.offsets))
 
@@ -194,4 +186,5 @@ def _images(task: Task, embedding: PatchEmbedding) -> Prepared:
             f"the images of {task.name} have {found[0]} channels and {found[1]} pixels a side; the card reads "
             f"{wanted[0]} channels and {wanted[1]} pixels"
         )
-    return Prepared(task, None, 0, 0, Part(view.train, view.train), Part(view.validation, view.validation))
+    train, validation = (PreparedRows(rows, rows) for rows in (view.train, view.validation))
+    return Prepared(task, None, 0, 0, train, validation)

@@ -1,28 +1,62 @@
 """From encoded rows to batches of tensors, one for every step of training."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
-from formwright.tasks import batches
-from formwright.tasks.batches import Plan, padding_share, plan_batches
-from formwright.tasks.encode import Encoded
+from formwright.tasks.encode import Encoded, Plan, padded_batch, padding_share, plan_batches
 from formwright.tasks.rows import ImageRows
-from formwright.train.batch import Batch, Stream
-from formwright.train.losses import IGNORED
 
+IGNORED = -100  # the label of positions that no loss counts, as in transformers
 Examples = Encoded | ImageRows
 _LOOKED_AT = 100  # batches among which the typical ones are found
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Tensors of one batch.
+
+    `inputs` are token ids, pixels or frames; `mask` is true for real tokens; `labels` are what the loss needs.
+    `positions` marks the tokens whose vocabulary scores are needed; `targets` are what a decoder reads. `follows` says,
+    in next-sentence prediction, whether the second sentence of a pair follows the first.
+    """
+
+    inputs: Tensor
+    labels: Tensor
+    mask: Tensor | None = None
+    types: Tensor | None = None
+    targets: Tensor | None = None
+    targets_mask: Tensor | None = None
+    positions: Tensor | None = None
+    follows: Tensor | None = None
+
+    def to(self, device: torch.device) -> "Batch":
+        """Return the batch on a device; itself if it is already there."""
+        if self.inputs.device == device:
+            return self
+        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: tensor.to(device) for name, tensor in tensors.items() if tensor is not None})
+
+
+class Stream(Protocol):
+    """Return the batch of any step; the same step always has the same batch, so that a resumed run repeats it."""
+
+    def batch(self, step: int) -> Batch: ...
+
+
+MakeBatch = Callable[[Any, NDArray[np.int64]], Batch]
+
+
 class Shuffled:
-    """Deal all rows in batches of similar length, in another random order every time they have all been dealt."""
+    """Iterate over all rows in batches of similar length, in another random order every epoch."""
 
     def __init__(self, lengths: NDArray[np.int64], size: int, seed: int) -> None:
         if not len(lengths):
@@ -35,7 +69,7 @@ class Shuffled:
         self._plan: Plan = []
 
     def rows(self, step: int) -> NDArray[np.int64]:
-        """Give the row numbers of a step's batch."""
+        """Return the row numbers of a step's batch."""
         epoch, place = divmod(step, self.batches_per_epoch)
         if epoch != self._epoch:
             self._plan = self.plan(epoch)
@@ -43,76 +77,47 @@ class Shuffled:
         return self._plan[place]
 
     def plan(self, epoch: int) -> Plan:
-        """Give the batches of an epoch."""
+        """Return the batches of an epoch."""
         return plan_batches(self.lengths, self.size, derive(self.seed, "epoch", epoch))
 
     @property
     def padding(self) -> float:
-        """Give the share of padding in the first epoch."""
+        """Return the share of padding in the first epoch."""
         return padding_share(self.lengths, self.plan(0))
 
     @property
     def padded_length(self) -> float:
-        """Give the tokens that a row takes in the mean of the first epoch, padding included."""
+        """Return the mean number of tokens of a row in the first epoch, padding included."""
         return float(self.lengths.mean()) / (1 - self.padding)
 
 
 @dataclass(frozen=True)
-class Sentences:
-    """Sentences or pairs of them with a label, a score or a span each."""
+class ShuffledStream:
+    """Batches of examples in shuffled order; `make` turns some rows into a batch."""
 
-    encoded: Encoded
+    examples: Examples
     order: Shuffled
+    make: MakeBatch
 
     def batch(self, step: int) -> Batch:
-        """Give the batch of a step."""
-        return sentences(self.encoded, self.order.rows(step))
+        return self.make(self.examples, self.order.rows(step))
 
 
-@dataclass(frozen=True)
-class Images:
-    """Images with a label each."""
+class Plain(ShuffledStream):
+    """Texts without labels, for models that learn from another model alone."""
 
-    images: ImageRows
-    order: Shuffled
-
-    def batch(self, step: int) -> Batch:
-        """Give the batch of a step."""
-        return pictures(self.images, self.order.rows(step))
-
-
-@dataclass(frozen=True)
-class NextTokens:
-    """Texts of which every next token is to be predicted."""
-
-    encoded: Encoded
-    order: Shuffled
-
-    def batch(self, step: int) -> Batch:
-        """Give the batch of a step."""
-        return next_tokens(self.encoded, self.order.rows(step))
-
-
-@dataclass(frozen=True)
-class Translations:
-    """Texts and what they are to be turned into."""
-
-    encoded: Encoded
-    order: Shuffled
-
-    def batch(self, step: int) -> Batch:
-        """Give the batch of a step."""
-        return translations(self.encoded, self.order.rows(step))
+    def __init__(self, encoded: Encoded, order: Shuffled) -> None:
+        super().__init__(encoded, order, plain)
 
 
 @dataclass(frozen=True)
 class Typical:
-    """The batches of another stream that are nearest to its mean in size, for timing: any few may be short ones."""
+    """The batches of another stream whose size is nearest to its mean, for timing: the first few may be short ones."""
 
     stream: Stream
 
     def batch(self, step: int) -> Batch:
-        """Give the batch of a step, the most typical one first."""
+        """Return the batch of a step, the most typical one first."""
         return self.stream.batch(int(self._order[step % len(self._order)]))
 
     @cached_property
@@ -122,10 +127,17 @@ class Typical:
 
 
 def sentences(encoded: Encoded, rows: NDArray[np.int64]) -> Batch:
-    """Make a batch of sentences; without a mask where there is no padding."""
-    taken = batches.take(encoded, rows)
+    """Make a batch of labelled sentences, pairs or spans; without a mask where there is no padding."""
+    taken = padded_batch(encoded, rows)
     assert taken.labels is not None
-    return Batch(_ids(taken.tokens), torch.from_numpy(taken.labels), _mask(taken.mask), _ids(taken.types))
+    return Batch(as_ids(taken.tokens), torch.from_numpy(taken.labels), as_mask(taken.mask), as_ids(taken.types))
+
+
+def plain(encoded: Encoded, rows: NDArray[np.int64]) -> Batch:
+    """Make a batch of texts without labels; its labels are zeros."""
+    taken = padded_batch(encoded, rows)
+    labels = torch.zeros(len(rows), dtype=torch.long)
+    return Batch(as_ids(taken.tokens), labels, as_mask(taken.mask), as_ids(taken.types))
 
 
 def pictures(images: ImageRows, rows: NDArray[np.int64]) -> Batch:
@@ -134,48 +146,39 @@ def pictures(images: ImageRows, rows: NDArray[np.int64]) -> Batch:
 
 
 def next_tokens(encoded: Encoded, rows: NDArray[np.int64]) -> Batch:
-    """Make a batch in which the tokens but the last are read and the tokens but the first are predicted."""
-    taken = batches.take(encoded, rows)
+    """Make a batch in which all tokens but the last are read and all but the first are predicted."""
+    taken = padded_batch(encoded, rows)
     wanted = taken.mask[:, 1:]
-    labels = _ids(taken.tokens[:, 1:][wanted])
-    return Batch(_ids(taken.tokens[:, :-1]), labels, _mask(taken.mask[:, :-1]), positions=torch.from_numpy(wanted))
+    labels = as_ids(taken.tokens[:, 1:][wanted])
+    return Batch(as_ids(taken.tokens[:, :-1]), labels, as_mask(taken.mask[:, :-1]), positions=torch.from_numpy(wanted))
 
 
 def translations(encoded: Encoded, rows: NDArray[np.int64]) -> Batch:
     """Make a batch in which a decoder reads the target but its last token and predicts it but its first."""
-    taken = batches.take(encoded, rows)
+    taken = padded_batch(encoded, rows)
     assert taken.targets is not None
     assert taken.targets_mask is not None
     labels = np.where(taken.targets_mask, taken.targets, IGNORED)[:, 1:]
-    mask = _mask(taken.targets_mask[:, :-1])
-    return Batch(_ids(taken.tokens), _ids(labels), _mask(taken.mask), None, _ids(taken.targets[:, :-1]), mask)
+    mask = as_mask(taken.targets_mask[:, :-1])
+    return Batch(as_ids(taken.tokens), as_ids(labels), as_mask(taken.mask), None, as_ids(taken.targets[:, :-1]), mask)
 
 
-_STREAMS: dict[str, Callable[[Encoded, Shuffled], Stream]] = {
-    "sequence-classification": Sentences,
-    "multi-label-classification": Sentences,
-    "regression": Sentences,
-    "span-extraction": Sentences,
-    "causal-lm": NextTokens,
-    "seq2seq-lm": Translations,
-}
-
-
-def lengths_of(examples: Examples) -> NDArray[np.int64]:
-    """Give the number of tokens of each row; images are all alike."""
-    return np.ones(len(examples), np.int64) if isinstance(examples, ImageRows) else examples.tokens.lengths
+_MAKERS: dict[str, MakeBatch] = {"causal-lm": next_tokens, "seq2seq-lm": translations}
 
 
 def stream_of(kind: str, examples: Examples, size: int, seed: int) -> Stream:
-    """Give the stream of batches of a kind of task; masked language modelling has its own module."""
-    order = Shuffled(lengths_of(examples), size, seed)
-    if isinstance(examples, ImageRows):
-        return Images(examples, order)
-    return _STREAMS[kind](examples, order)
+    """Return the stream of batches of a kind of task; masked language modelling has its own module."""
+    make = pictures if isinstance(examples, ImageRows) else _MAKERS.get(kind, sentences)
+    return ShuffledStream(examples, Shuffled(lengths_of(examples), size, seed), make)
+
+
+def lengths_of(examples: Examples) -> NDArray[np.int64]:
+    """Return the number of tokens of each row; images all count as one."""
+    return np.ones(len(examples), np.int64) if isinstance(examples, ImageRows) else examples.tokens.lengths
 
 
 def in_order(examples: Examples, size: int, among: NDArray[np.int64] | None = None) -> Iterator[NDArray[np.int64]]:
-    """Yield the row numbers of batches that hold every row, or every one `among` some, once, ordered by length."""
+    """Yield the row numbers of batches, ordered by length, that cover every row (or every row `among` some) once."""
     lengths = lengths_of(examples)
     if among is None:
         yield from plan_batches(lengths, size)
@@ -183,9 +186,11 @@ def in_order(examples: Examples, size: int, among: NDArray[np.int64] | None = No
     yield from (among[rows] for rows in plan_batches(lengths[among], size))
 
 
-def _ids(tokens: NDArray[np.int32] | NDArray[np.int64]) -> torch.Tensor:
+def as_ids(tokens: NDArray[np.int32] | NDArray[np.int64]) -> Tensor:
+    """Turn token ids into a tensor."""
     return torch.from_numpy(np.ascontiguousarray(tokens, np.int64))
 
 
-def _mask(mask: NDArray[np.bool_]) -> torch.Tensor | None:
+def as_mask(mask: NDArray[np.bool_]) -> Tensor | None:
+    """Turn a mask into a tensor; None where all tokens are real, so that attention takes its faster path."""
     return None if mask.all() else torch.from_numpy(np.ascontiguousarray(mask))

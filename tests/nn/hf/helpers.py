@@ -22,9 +22,8 @@ from formwright.arch.ops import (
     Transform,
 )
 from formwright.nn.build import build
-from formwright.nn.heads import HeadSpec
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import TaskModel
+from formwright.nn.task_model import HeadSpec, TaskModel
 from formwright.nn.transformer import Transformer
 
 VOCABULARY = 50

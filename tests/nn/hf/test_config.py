@@ -37,19 +37,13 @@ def test_layers_that_differ_have_configurations_of_their_own() -> None:
     assert not FormwrightConfig(DESIGNS["bert"][0].to_json()).is_heterogeneous
 
 
-def test_sizes_follow_from_the_card_whatever_a_file_claims(tmp_path: Path) -> None:
+def test_a_card_decides_over_sizes_and_eager_is_a_setting(tmp_path: Path) -> None:
     FormwrightConfig(DESIGNS["bert"][0].to_json()).save_pretrained(tmp_path)
     file = tmp_path / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | {"hidden_size": 99}), encoding="utf-8")
     assert FormwrightConfig.from_pretrained(tmp_path).hidden_size == 16
-
-
-def test_an_illegal_card_is_refused() -> None:
     with pytest.raises(IllegalDesign):
         FormwrightConfig({"schema": 1})
-
-
-def test_eager_attention_is_a_setting() -> None:
     card = DESIGNS["bert"][0].to_json()
     assert FormwrightConfig(card, attn_implementation="eager").settings.eager
     assert not FormwrightConfig(card).settings.eager

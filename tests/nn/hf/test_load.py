@@ -189,7 +189,6 @@ def test_of_berts_two_heads_of_pretraining_the_masked_one_is_kept(tmp_path: Path
     model = original("Bert", "ForPreTraining", 0)
     model.save_pretrained(tmp_path)
     imported, inputs = from_hf(tmp_path), inputs_for(model)
-    assert imported.head is not None
     assert imported.head.task == "masked-lm"
     assert "cls.seq_relationship.weight" in imported.dropped
     assert largest(theirs(model, inputs), ours(imported.model(), inputs)) < 1e-5
@@ -265,11 +264,8 @@ def test_what_cannot_be_expressed_is_refused_by_name(changes: dict[str, Any], me
         from_hf(edited(tmp_path, **changes))
 
 
-def test_an_unsupported_head_does_not_bar_the_encoder(tmp_path: Path) -> None:
+def test_unsupported_heads(tmp_path: Path) -> None:
     assert isinstance(from_hf(edited(tmp_path, architectures=["BertForMultipleChoice"]), head=False), Imported)
-
-
-def test_a_masked_head_with_another_activation_is_refused(tmp_path: Path) -> None:
     with pytest.raises(IllegalInput, match="another activation than gelu"):
         from_hf(edited(tmp_path, "ForMaskedLM", hidden_act="relu"))
 

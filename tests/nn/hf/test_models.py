@@ -11,12 +11,11 @@ from torch.nn import functional as F
 
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import build
-from formwright.nn.generate import Writing, write
+from formwright.nn.generate import GenerationSettings, generate
 from formwright.nn.hf import models
 from formwright.nn.hf.config import FormwrightConfig
-from formwright.nn.hf.fields import class_name
-from formwright.nn.hf.own import load_folder
-from formwright.nn.task_model import TaskModel
+from formwright.nn.hf.config_fields import class_name
+from formwright.nn.hf.imported import load_folder
 
 
 def fresh(name: str, **options: Any) -> Any:
@@ -54,12 +53,6 @@ def test_all_layers_are_given_where_wanted(name: str) -> None:
     assert "hidden_states" not in fresh(name)(ids, attention_mask=mask, **more)
 
 
-def test_outputs_come_as_a_tuple_where_wanted() -> None:
-    ids, mask = tokens()
-    (logits,) = fresh("bert")(ids, attention_mask=mask, return_dict=False)
-    assert logits.shape == (3, 3)
-
-
 @torch.no_grad()
 def test_losses_are_those_of_transformers() -> None:
     ids, mask = tokens()
@@ -94,8 +87,7 @@ def test_a_translator_reads_its_labels_shifted() -> None:
     model = fresh("translator", pad_token_id=1)
     given = model(ids, attention_mask=mask, labels=labels)
     shifted = torch.cat((torch.ones(3, 1, dtype=torch.long), labels[:, :-1].clamp(min=1)), 1)
-    again = model(ids, attention_mask=mask, decoder_input_ids=shifted)
-    assert torch.equal(given.logits, again.logits)
+    assert torch.equal(given.logits, model(ids, attention_mask=mask, decoder_input_ids=shifted).logits)
     assert float(given.loss) == pytest.approx(float(F.cross_entropy(given.logits.flatten(0, 1), labels.flatten())))
     counted = model(ids, attention_mask=mask, labels=labels, num_items_in_batch=100)  # over accumulated batches
     assert float(counted.loss) == pytest.approx(float(given.loss) * int((labels >= 0).sum()) / 100)
@@ -116,14 +108,13 @@ def test_generated_text_is_the_best_next_token_each_time() -> None:
 @pytest.mark.parametrize("beams", [1, 3])
 def test_a_translator_generates_what_ours_writes(beams: int) -> None:
     model, plain = fresh("translator", pad_token_id=0, eos_token_id=2, decoder_start_token_id=1), lively("translator")
-    assert isinstance(plain, TaskModel)
     ids, mask = tokens(4)
     options = {"max_new_tokens": 6, "do_sample": False, "num_beams": beams, "attention_mask": mask}
     found = model.generate(ids, **options)
     assert found.tolist() == model.generate(ids, use_cache=False, **options).tolist()
     assert set(found[:, 0].tolist()) == {1}
     if beams == 1:
-        wanted = write(plain, ids, mask, Writing(begin=1, end=2, length=6))
+        wanted = generate(plain, ids, mask, GenerationSettings(begin=1, end=2, length=6))
         assert [[token for token in row[1:] if token not in (0, 2)] for row in found.tolist()] == [
             [token for token in row if token != 0] for row in wanted
         ]
@@ -194,16 +185,13 @@ def test_fresh_models_start_as_ours_do() -> None:
                 assert not torch.equal(theirs[key], weight), key
 
 
-def test_tables_of_tokens_can_be_found_and_not_resized() -> None:
+def test_tables_are_found_shared_and_never_resized(tmp_path: Path) -> None:
     model = fresh("bert-masked")
     assert model.get_input_embeddings().weight.shape == (VOCABULARY, 16)
     assert model.get_output_embeddings() is None
     with pytest.raises(IllegalInput, match="the card fixes the vocabulary"):
         model.resize_token_embeddings(60)
     assert fresh("viewer").get_input_embeddings().weight.shape == (16, 3 * 4 * 4)
-
-
-def test_a_shared_table_stays_shared(tmp_path: Path) -> None:
     fresh("translator").save_pretrained(tmp_path)
     transformer = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path).transformer
     assert transformer.decoder.embedding.tokens.weight is transformer.encoder.embedding.tokens.weight
@@ -215,7 +203,10 @@ def test_a_task_that_the_design_cannot_do_is_refused(tmp_path: Path) -> None:
         transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
 
 
-def test_a_missing_input_is_named() -> None:
+def test_outputs_may_be_a_tuple_and_missing_inputs_are_named() -> None:
+    ids, mask = tokens()
+    (logits,) = fresh("bert")(ids, attention_mask=mask, return_dict=False)
+    assert logits.shape == (3, 3)
     with pytest.raises(ValueError, match="this model reads input_ids"):
         fresh("bert-bare")()
 

@@ -19,26 +19,20 @@ def test_facts_stand_in_tables_below_a_header() -> None:
     assert "trust_remote_code=True" in body
 
 
-def test_what_is_not_known_has_no_heading() -> None:
+def test_unknown_facts_have_no_heading_and_stock_needs_no_code() -> None:
     text = readme(CARD, None, "AutoModel", Provenance({}, {"parameters": 1}, {}))
     assert "## Costs" in text
     assert "## Scores" not in text
     assert "pipeline_tag" not in text
-
-
-def test_a_stock_folder_needs_no_code() -> None:
     text = readme(CARD, "masked-lm", "BertForMaskedLM", Provenance({}, {}, {}), stock=True)
     assert "trust_remote_code" not in text
     assert "import formwright" not in text
 
 
-def test_hostile_names_cannot_leave_their_cell() -> None:
+def test_hostile_names_stay_in_their_cell_and_images_have_a_pipeline() -> None:
     text = readme(CARD, None, "AutoModel", Provenance({"a|b\n---\n<script>": "x\r|y"}, {}, {}))
     (row,) = [line for line in text.splitlines() if "script" in line]
     assert row == "| a\\|b --- &lt;script> | x \\|y |"
-
-
-def test_images_have_their_own_pipeline() -> None:
     text = readme(
         DESIGNS["viewer"][0], "sequence-classification", "AutoModelForImageClassification", Provenance({}, {}, {})
     )

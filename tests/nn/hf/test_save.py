@@ -15,7 +15,7 @@ from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.cost import macs
 from formwright.nn.build import build
-from formwright.nn.hf.fields import AUTO_CLASSES, class_name
+from formwright.nn.hf.config_fields import AUTO_CLASSES, class_name
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.space.zoo import load_card
 
@@ -121,13 +121,10 @@ def test_labels_that_do_not_fit_are_refused(name: str, labels: list[str], messag
     assert not list(tmp_path.iterdir())
 
 
-def test_nothing_is_left_of_an_export_that_fails(tmp_path: Path) -> None:
+def test_a_failed_export_leaves_nothing_and_weights_are_readable(tmp_path: Path) -> None:
     with pytest.raises(IllegalInput, match="no tokenizer"):
         save_pretrained_folder(lively("bert"), tmp_path / "model", tokenizer=7)
     assert not list(tmp_path.iterdir())
-
-
-def test_whoever_may_read_the_folder_may_read_the_weights(tmp_path: Path) -> None:
     folder = save_pretrained_folder(lively("bert"), tmp_path / "model")
     modes = {(folder / name).stat().st_mode for name in ("config.json", "model.safetensors")}
     assert len(modes) == 1

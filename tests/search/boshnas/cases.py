@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 from formwright.core.records import History
 from formwright.core.rng import derive
-from formwright.search.boshnas.parameters import Floats
+from formwright.search.boshnas.networks import Floats
+from formwright.search.boshnas.searcher import ScaledListing
 from formwright.search.boshnas.surrogate import Surrogate, fit
-from formwright.search.boshnas.terrain import Terrain
 from formwright.search.listing import listing
-from formwright.search.unseen import anything
+from formwright.search.proposals import anything
 from formwright.space.zoo import load_space
 
 
 @cache
 def points() -> Floats:
     """Return the points of all 9,312 designs."""
-    terrain = Terrain.of(listing(load_space("flexibert-nano"), "one-hot"), anything)
+    terrain = ScaledListing.of(listing(load_space("flexibert-nano"), "one-hot"), anything)
     return terrain.candidates(History()).points
 
 

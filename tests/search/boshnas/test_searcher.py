@@ -2,29 +2,27 @@ import sys
 import time
 from collections.abc import Callable
 from subprocess import run as run_process
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from tests.search.contract import Contract
 from tests.search.smooth import Smooth
 
-from formwright.core.errors import IllegalInput
-from formwright.core.records import History, Objective, Observation, Request, Trial
+from formwright.core.records import History, Observation, Request, Trial
 from formwright.core.rng import derive
 from formwright.cost import params
 from formwright.search import make_searcher
+from formwright.search.baselines import RandomSearch
 from formwright.search.boshnas import searcher as module
-from formwright.search.boshnas.gobi import Ascent
-from formwright.search.boshnas.searcher import Acquire, Boshnas
-from formwright.search.boshnas.terrain import Terrain
+from formwright.search.boshnas.acquisition import Ascent
+from formwright.search.boshnas.searcher import Acquire, Boshnas, ScaledListing
 from formwright.search.listing import Coordinates, listing
-from formwright.search.random_search import RandomSearch
-from formwright.search.unseen import Legal, anything, random_unseen
-from formwright.space import Space
+from formwright.search.proposals import Proposal, anything, random_unseen
 from formwright.space.zoo import load_space
 from formwright.testing.loop import ask, outline, run, tell
 from formwright.testing.objective import Toy
-from formwright.testing.searcher_contract import ACCURACY, SearcherContract
+from formwright.testing.searcher_contract import ACCURACY
 from formwright.testing.spaces import large, small
 
 GOAL = (ACCURACY,)
@@ -37,30 +35,20 @@ class Sized:
         return Observation({"accuracy": -float(params(request.card))})
 
 
-class TestBoshnas(SearcherContract):
-    trials = 9
-
-    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> Boshnas:
-        return Boshnas(space, objectives, legal, initial=4, coordinates="one-hot")
+class TestBoshnas(Contract):
+    kind, trials, options = Boshnas, 9, {"initial": 4, "coordinates": "one-hot"}
 
 
 @pytest.mark.slow
 @pytest.mark.long
-class TestExhaustive(SearcherContract):
-    trials = 9
-
-    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> Boshnas:
-        return Boshnas(
-            space, objectives, legal, initial=4, coordinates="one-hot", acquire="exhaustive", heteroscedastic=False
-        )
+class TestExhaustive(Contract):
+    kind, trials = Boshnas, 9
+    options: ClassVar = {"initial": 4, "coordinates": "one-hot", "acquire": "exhaustive", "heteroscedastic": False}
 
 
 @pytest.mark.slow
-class TestDefaults(SearcherContract):
-    trials = 16  # twelve are random
-
-    def make(self, space: Space, objectives: tuple[Objective, ...], legal: Legal = anything) -> Boshnas:
-        return Boshnas(space, objectives, legal)
+class TestDefaults(Contract):
+    kind, trials = Boshnas, 16  # twelve are random
 
 
 def test_it_begins_with_random_designs() -> None:
@@ -133,7 +121,7 @@ def test_designs_are_learnt_from_and_looked_for_by_the_coordinates_asked_for(
     monkeypatch.setattr(module, "climb", lambda bound, points, *_: given.append(points) or [0])
     history = run(RandomSearch(small(), GOAL), Toy(), 12)
     Boshnas(small(), GOAL, alpha=0.0, beta=0.0, coordinates=coordinates).ask(history, derive(0))
-    terrain = Terrain.of(listing(small(), coordinates), anything)
+    terrain = ScaledListing.of(listing(small(), coordinates), anything)
     assert np.array_equal(given[0], terrain.place([trial.request for trial in history.trials]))
     assert np.array_equal(given[1], terrain.candidates(history).points)
 
@@ -189,30 +177,6 @@ def test_a_user_s_own_card_that_is_not_listed_is_not_learnt_from() -> None:
     assert all(space.contains(trial.request.design) for trial in history.trials[1:])
 
 
-def test_all_faults_of_the_options_are_told_at_once() -> None:
-    with pytest.raises(IllegalInput) as caught:
-        make_searcher(
-            "boshnas",
-            small(),
-            GOAL,
-            initial=0,
-            k1=-1,
-            beta=2,
-            second_order="yes",
-            coordinates="two-hot",
-            acquire="luck",
-        )
-    faults = ("initial is 0", "k1 is -1", "beta is 2", "second_order is 'yes'", "coordinates is 'two-hot'")
-    for fault in (*faults, "acquire is 'luck'"):
-        assert fault in str(caught.value)
-    with pytest.raises(IllegalInput, match="alpha and beta"):
-        Boshnas(small(), GOAL, alpha=0.6, beta=0.6)
-
-
-def test_a_small_budget_begins_with_fewer_designs() -> None:
-    assert [Boshnas.for_budget(trials, None)["initial"] for trials in (None, 1000, 30, 5)] == [12, 12, 6, 3]
-
-
 def test_it_needs_no_torch() -> None:
     code = "import sys; from formwright.search.boshnas.searcher import Boshnas; sys.exit('torch' in sys.modules)"
     assert run_process([sys.executable, "-c", code], check=False).returncode == 0
@@ -266,3 +230,24 @@ def test_pending_trials_are_learnt_from_as_if_they_had_ended_as_expected(monkeyp
     searcher.ask(history, derive(0))
     searcher.ask(ask(searcher, history, seed=0), derive(0))
     assert fitted == [6, 6, 6, 7]  # alone, to ask for the pending one, and twice beside it
+
+
+def test_points_are_scaled_by_one_number() -> None:
+    space = small()
+    listed = listing(space, "one-hot")
+    scaled = ScaledListing.of(listed, anything).candidates(History()).points
+    assert scaled.dtype == np.float32
+    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-5)
+    np.testing.assert_allclose(np.mean(scaled**2), 1, rtol=1e-4)
+    ratios = np.linalg.norm(scaled[1:] - scaled[0], axis=1) / np.linalg.norm(
+        listed.points[1:] - listed.points[0], axis=1
+    )
+    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-4)
+
+
+def test_designs_that_are_not_listed_join_at_the_end() -> None:
+    space = large()
+    terrain = ScaledListing.of(listing(space, "one-hot"), anything)
+    more = [Proposal(design, space.card(design)) for design in (space.sample(derive(seed)) for seed in range(3))]
+    candidates = terrain.candidates(History(), more)
+    np.testing.assert_array_equal(candidates.points[-3:], terrain.place(more))

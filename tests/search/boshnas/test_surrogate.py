@@ -6,9 +6,8 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from tests.search.boshnas.cases import Case, case, points
 
 from formwright.core.rng import derive
-from formwright.search.boshnas.jets import Jet
-from formwright.search.boshnas.parameters import Floats
-from formwright.search.boshnas.surrogate import Prediction, fit, spread
+from formwright.search.boshnas.networks import Floats, Jet
+from formwright.search.boshnas.surrogate import ScorePrediction, fit, spread
 
 SEEDS = (1, 2, 3)
 NINETY = 1.645  # standard deviations to either side that hold 90 % of a normal distribution
@@ -70,7 +69,7 @@ def test_few_equal_scores_do_no_harm(number: int) -> None:
 
 
 def test_an_interval_joins_both_uncertainties() -> None:
-    low, high = Prediction(np.array([1.0]), np.array([3.0]), np.array([4.0])).interval(2.0)
+    low, high = ScorePrediction(np.array([1.0]), np.array([3.0]), np.array([4.0])).interval(2.0)
     assert (low[0], high[0]) == (-9.0, 11.0)
 
 

@@ -23,10 +23,7 @@ def test_ends_of_the_published_ranges_are_inside(layers: int, hidden: int, heads
     design = Fields.of(layers=layers, hidden=hidden, heads=heads, feed_forward=feed_forward)
     assert AUTOTINYBERT.contains(design)
     stack = AUTOTINYBERT.card(design).encoder
-    assert stack is not None
-    assert len(stack.layers) == layers
-    assert len(set(stack.layers)) == 1
-    assert stack.layers[0].width == hidden
+    assert (len(stack.layers), len(set(stack.layers)), stack.layers[0].width) == (layers, 1, hidden)
 
 
 @pytest.mark.parametrize("layers", [0, 9, 12])

@@ -20,24 +20,11 @@ def test_published_parameters(size: str, published: int) -> None:
     assert params(load_card(f"bert-{size}")) == published
 
 
-def test_published_multiplications_of_bert_base() -> None:
+def test_published_numbers_of_bert_base() -> None:
     assert f"{macs(bert.BASE, 128) / 1e9:.3f}" == "11.174"
-
-
-def test_published_multiplications_of_bert_base_without_attention_scores() -> None:
     scores = 12 * 2 * 128**2 * 768
     pooler = 768**2
     assert f"{(macs(bert.BASE, 128) - scores - pooler) / 1e9:.3f}" == "10.872"
-
-
-def test_six_layers_take_half_the_time() -> None:
     assert f"{macs(bert.bert(6, 768), 128) / 1e9:.3f}" == "5.587"
-
-
-def test_published_attention_parameters_of_bert_base() -> None:
     assert params_attention(bert.BASE) == 12 * 3 * (768 * 768 + 768) == 21_261_312
-
-
-def test_heads_are_64_wide() -> None:
-    mixer = bert.bert(3, 320).stacks[0].layers[0].mixer  # type: ignore[union-attr]
-    assert mixer == Attention(5, 64)
+    assert bert.bert(3, 320).stacks[0].layers[0].mixer == Attention(5, 64)

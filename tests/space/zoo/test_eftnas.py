@@ -21,21 +21,14 @@ def test_published_parameters(task: str) -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_each_is_bert_base_with_narrower_layers(task: str) -> None:
     encoder, full = load_card(f"eftnas-s1-{task}").encoder, bert.BASE.encoder
-    assert encoder is not None
-    assert full is not None
-    assert encoder.embedding == full.embedding
-    assert len(encoder.layers) == 12
+    assert (encoder.embedding, len(encoder.layers)) == (full.embedding, 12)
     for layer in encoder.layers:
-        assert isinstance(layer, Block)
-        assert isinstance(layer.mixer, Attention)
-        assert layer.width == 768
-        assert layer.mixer.head_width == 64
+        assert (layer.width, layer.mixer.head_width) == (768, 64)
         assert 2 <= layer.mixer.heads <= 12
         assert 1 <= layer.feed_forward[0] <= 3072
 
 
 def test_a_row_of_the_figure_is_read_in_pairs() -> None:
     encoder = load_card("eftnas-s1-mnli").encoder
-    assert encoder is not None
     assert encoder.layers[0] == Block(768, Attention(12, 64), (3044,))
     assert encoder.layers[-1] == Block(768, Attention(4, 64), (213,))

@@ -1,20 +1,29 @@
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.random import default_rng
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Embedding, FrameEmbedding, PatchEmbedding, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, Identity, Relative
-from formwright.core.errors import IllegalInput
+from formwright.core.errors import IllegalDesign, IllegalInput
 from formwright.cost import params
 from formwright.space import Fields
 from formwright.space.zoo import load_card, load_space
-from formwright.space.zoo.elastic import elastic
+from formwright.space.zoo.elastic import ElasticChoices, elastic
 
 BERT = load_card("bert-mini")  # 4 layers, 4 heads, feed-forward 1024
 FITTING: dict[str, Any] = {"heads": (2, 4), "feed_forward": (512, 1024)}
+HEADS, CHANNELS, WIDTH = 4, 64, 16
+CARD = Card(encoder=Stack(TokenEmbedding(50, WIDTH, length=16), (Block(WIDTH, Attention(HEADS, 4), (CHANNELS,)),) * 2))
+UNEVEN = ElasticChoices(CARD, ((1, 4), (0, 2, 4)), ((16, 64), (0, 32)))
+ALIKE = ElasticChoices(CARD, ((1, 2, 4),) * 2, ((16, 64),) * 2)
+HIDDEN = ElasticChoices(CARD, ((1, 4), (4,)), ((64,), (16, 64)), (8, 12, 16))
+ALL = [UNEVEN, ALIKE, HIDDEN]
 
 
 def layer(heads: int, feed_forward: int) -> Fields:
@@ -25,33 +34,15 @@ def blocks(card: Card) -> list[tuple[int, int]]:
     """List heads and feed-forward width of each layer, 0 for a part that does not exist."""
     found = []
     for block in card.stacks[0].layers:
-        assert isinstance(block, Block)
         heads = block.mixer.heads if isinstance(block.mixer, Attention) else 0
         found.append((heads, sum(block.feed_forward)))
     return found
 
 
-def test_the_named_space_is_made_from_bert_base() -> None:
-    space = load_space("elastic")
-    full = Fields.of(layers=(layer(12, 3072),) * 12)
-    assert space.count() == 25**12
-    assert space.contains(full)
-    assert space.card(full) == load_card("bert-base")
-
-
-def test_one_list_serves_all_layers() -> None:
-    space = elastic(BERT, heads=(1, 2, 4), feed_forward=(256, 1024))
-    design = Fields.of(layers=(layer(1, 256), layer(4, 1024), layer(2, 256), layer(4, 256)))
-    assert space.count() == 6**4
-    assert space.contains(design)
-    assert blocks(space.card(design)) == [(1, 256), (4, 1024), (2, 256), (4, 256)]
-
-
 def test_each_layer_may_have_its_own_list() -> None:
     heads = [(4,), (2, 4), (1, 2), (3,)]
     space = elastic(BERT, heads=heads, feed_forward=(512, 1024), name="mine")
-    assert space.name == "mine"
-    assert space.count() == 1 * 2 * 2 * 1 * 2**4
+    assert (space.name, space.count()) == ("mine", 1 * 2 * 2 * 1 * 2**4)
     rng = default_rng(1)
     for _ in range(20):
         design = space.sample(rng)
@@ -60,23 +51,26 @@ def test_each_layer_may_have_its_own_list() -> None:
         assert space.from_json(space.to_json(design)) == design
 
 
-def test_both_parts_may_have_lists_of_their_own() -> None:
+def test_lists_serve_all_layers_or_single_ones() -> None:
+    space = load_space("elastic")
+    full = Fields.of(layers=(layer(12, 3072),) * 12)
+    assert space.count() == 25**12
+    assert space.contains(full)
+    assert space.card(full) == load_card("bert-base")
+    space = elastic(BERT, heads=(1, 2, 4), feed_forward=(256, 1024))
+    design = Fields.of(layers=(layer(1, 256), layer(4, 1024), layer(2, 256), layer(4, 256)))
+    assert space.count() == 6**4
+    assert space.contains(design)
+    assert blocks(space.card(design)) == [(1, 256), (4, 1024), (2, 256), (4, 256)]
     space = elastic(BERT, heads=[[4], [4], [2], [2]], feed_forward=[[7], [8], [9], [10, 11]])
     assert space.count() == 2
     assert [blocks(space.card(design))[3] for design in space.enumerate()] == [(2, 10), (2, 11)]
-
-
-def test_equal_lists_per_layer_are_one_list() -> None:
     assert elastic(BERT, [(2, 4)] * 4, (512, 1024)).root == elastic(BERT, (2, 4), (512, 1024)).root
-
-
-def test_ranges_are_lists_of_widths() -> None:
     assert elastic(BERT, range(1, 5), range(1, 1025)).count() == (4 * 1024) ** 4
 
 
 def test_depth_keeps_the_leading_layers() -> None:
     first, *_, last = BERT.stacks[0].layers
-    assert isinstance(first, Block)
     marked = replace(
         BERT, encoder=replace(BERT.stacks[0], layers=(replace(first, activation="relu"), first, first, last))
     )
@@ -99,12 +93,6 @@ def test_zero_leaves_a_part_out() -> None:
     assert params(BERT) - params(card) == 2 * attention + 2 * feed_forward
 
 
-def test_without_hidden_sizes_there_is_no_gene_for_them() -> None:
-    space = elastic(BERT, heads=(2, 4), feed_forward=(512, 1024))
-    assert elastic(BERT, (2, 4), (512, 1024), hidden=()).root == space.root
-    assert all("hidden" not in design for design in space.enumerate())
-
-
 def test_the_hidden_size_is_one_gene_for_all_layers() -> None:
     space = elastic(BERT, heads=(2, 4), feed_forward=(512, 1024), depths=(2, 4), hidden=(96, 128, 256))
     assert space.count() == 3 * (4**2 + 4**4)
@@ -122,13 +110,6 @@ def test_the_hidden_size_is_one_gene_for_all_layers() -> None:
     assert space.card(Fields.of(hidden=256, layers=(layer(4, 1024),) * 4)) == BERT
 
 
-def test_designs_with_hidden_sizes_are_all_different() -> None:
-    heads = [(0, 4), (2, 4), (0, 2), (4,)]
-    space = elastic(BERT, heads=heads, feed_forward=(0, 1024), hidden=(64, 256))
-    digests = [space.card(design).digest for design in space.enumerate()]
-    assert len(digests) == len(set(digests)) == space.count() == 2 * 8 * 2**4
-
-
 @pytest.mark.parametrize(
     "embedding",
     [
@@ -141,18 +122,9 @@ def test_designs_with_hidden_sizes_are_all_different() -> None:
 def test_all_embeddings_follow_the_hidden_size(embedding: Embedding) -> None:
     card = Card(Stack(embedding, (Block(32, Attention(4, 8), (64,), norm="pre"),), final_norm=True), classes=3, idle=5)
     space = elastic(card, heads=(4,), feed_forward=(64,), hidden=(16,))
-    assert card.encoder is not None
     layers = (replace(card.encoder.layers[0], width=16),)
     narrow = replace(card.encoder, embedding=replace(embedding, width=16), layers=layers)
     assert space.card(next(space.enumerate())) == replace(card, encoder=narrow)
-
-
-def test_hidden_sizes_need_layers_of_one_width() -> None:
-    blocks = (Block(32, Attention(4, 8), (64,)), Block(16, Attention(4, 8), (64,)))
-    card = Card(Stack(TokenEmbedding(100, 32), blocks))
-    assert elastic(card, (4,), (64,)).count() == 1
-    with pytest.raises(IllegalInput, match="all as wide as its embedding"):
-        elastic(card, (4,), (64,), hidden=(16,))
 
 
 def test_everything_else_stays_as_it_was() -> None:
@@ -197,11 +169,6 @@ def test_lists_that_do_not_fit_are_refused(arguments: dict[str, Any], message: s
         elastic(BERT, **(FITTING | arguments))
 
 
-def test_lists_and_single_widths_cannot_be_mixed() -> None:
-    with pytest.raises(IllegalInput, match="heads mixes lists and single widths; give one list"):
-        elastic(BERT, heads=[4, (4,), (4,), (4,), (4,)], feed_forward=(1024,))  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -215,13 +182,107 @@ def test_other_designs_are_refused(name: str, message: str) -> None:
         elastic(load_card(name), heads=(1,), feed_forward=(1,))
 
 
-def test_a_decoder_is_refused() -> None:
+def widths(most: int) -> st.SearchStrategy[tuple[int, ...]]:
+    return st.sets(st.integers(0, most), min_size=1, max_size=4).map(lambda found: tuple(sorted(found)))
+
+
+def per_layer(most: int) -> st.SearchStrategy[tuple[tuple[int, ...], ...]]:
+    return st.tuples(widths(most), widths(most))
+
+
+hidden = st.one_of(
+    st.just(()), st.sets(st.integers(1, WIDTH), min_size=1, max_size=3).map(lambda one: tuple(sorted(one)))
+)
+
+
+choices = st.builds(ElasticChoices, st.just(CARD), per_layer(HEADS), per_layer(CHANNELS), hidden)
+
+
+def parts(card: Card) -> list[tuple[int, int]]:
+    blocks = [layer for layer in card.encoder.layers if isinstance(layer, Block)]
+    return [(getattr(block.mixer, "heads", 0), sum(block.feed_forward)) for block in blocks]
+
+
+@given(choices)
+def test_choices_survive_json(one: ElasticChoices) -> None:
+    again = ElasticChoices.from_json(json.loads(json.dumps(one.to_json())))
+    assert again == one
+    assert hash(again) == hash(one)
+
+
+@given(choices)
+def test_the_largest_and_the_smallest_are_the_ends_of_the_space(one: ElasticChoices) -> None:
+    assert parts(one.largest) == [(max(h), max(c)) for h, c in zip(one.heads, one.feed_forward, strict=True)]
+    assert parts(one.smallest) == [(min(h), min(c)) for h, c in zip(one.heads, one.feed_forward, strict=True)]
+    assert one.largest.output_width == max(one.hidden, default=WIDTH)
+    assert one.smallest.output_width == min(one.hidden, default=WIDTH)
+
+
+@pytest.mark.parametrize("one", ALL)
+def test_count_is_the_number_of_sub_networks(one: ElasticChoices) -> None:
+    cards = [one.space.card(design) for design in one.space.enumerate()]
+    assert one.count == one.space.count() == len(cards) == len({card.digest for card in cards})
+    assert {one.largest.digest, one.smallest.digest} <= {card.digest for card in cards}
+
+
+@pytest.mark.parametrize("one", ALL)
+def test_a_design_is_found_by_its_widths(one: ElasticChoices) -> None:
+    space = one.space
+    for design in space.enumerate():
+        card = space.card(design)
+        size = card.output_width if one.hidden else None
+        assert space.card(one.design(parts(card), size)) == card
+        assert space.from_json(json.loads(json.dumps(space.to_json(one.design(parts(card), size))))) == design
+
+
+def test_hidden_sizes() -> None:
+    space = elastic(BERT, heads=(2, 4), feed_forward=(512, 1024))
+    assert elastic(BERT, (2, 4), (512, 1024), hidden=()).root == space.root
+    assert all("hidden" not in design for design in space.enumerate())
+    space = elastic(BERT, heads=[(0, 4), (2, 4), (0, 2), (4,)], feed_forward=(0, 1024), hidden=(64, 256))
+    digests = [space.card(design).digest for design in space.enumerate()]
+    assert len(digests) == len(set(digests)) == space.count() == 2 * 8 * 2**4
+    blocks = (Block(32, Attention(4, 8), (64,)), Block(16, Attention(4, 8), (64,)))
+    card = Card(Stack(TokenEmbedding(100, 32), blocks))
+    assert elastic(card, (4,), (64,)).count() == 1
+    with pytest.raises(IllegalInput, match="all as wide as its embedding"):
+        elastic(card, (4,), (64,), hidden=(16,))
+    assert HIDDEN.space.card(HIDDEN.design(((4, 64), (4, 16)))).output_width == 16
+    assert HIDDEN.space.card(HIDDEN.design(((4, 64), (4, 16)), 8)).output_width == 8
+
+
+def test_what_is_elastic_and_what_is_refused() -> None:
+    with pytest.raises(IllegalInput, match="heads mixes lists and single widths; give one list"):
+        elastic(BERT, heads=[4, (4,), (4,), (4,), (4,)], feed_forward=(1024,))  # type: ignore[arg-type]
     stack = replace(BERT.stacks[0], causal=True)
     with pytest.raises(IllegalInput, match="made from an encoder; this is a decoder design"):
         elastic(Card(decoder=stack), heads=(1,), feed_forward=(1,))
-
-
-def test_an_image_encoder_will_do() -> None:
-    card = load_card("autoformer-t")
-    space = elastic(card, heads=(3,), feed_forward=(192,))
+    space = elastic(load_card("autoformer-t"), heads=(3,), feed_forward=(192,))
     assert space.card(next(space.enumerate())).family == "vision"
+    last = UNEVEN.smallest.encoder.layers[1]
+    assert (last.mixer, last.feed_forward) == (Identity(), ())
+    with pytest.raises(IllegalDesign, match="is 3; allowed: 1, 4"):
+        UNEVEN.design(((3, 64), (4, 32)))
+    with pytest.raises(IllegalDesign, match="is 9; allowed: 8, 12, 16"):
+        HIDDEN.design(((4, 64), (4, 16)), 9)
+
+
+def stored(**changes: Any) -> Any:
+    return {**UNEVEN.to_json(), **changes}
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ([], "must have the fields"),
+        (stored(depth=3), "must have the fields"),
+        (stored(heads=3), "heads must list, for every layer"),
+        (stored(heads=[[], [1]]), "heads must list, for every layer"),
+        (stored(feed_forward=[16, 32]), "feed_forward must list, for every layer"),
+        (stored(hidden=None), "hidden"),
+        (stored(hidden=8), "hidden"),
+    ],
+)
+def test_what_is_no_list_of_choices_is_refused(data: Any, told: str) -> None:
+    with pytest.raises(IllegalInput, match=told):
+        ElasticChoices.from_json(data)

@@ -58,7 +58,6 @@ def genotype(card: Card) -> Fields:
     halves: dict[str, Any] = {}
     for name, stack in zip(("encoder", "decoder"), card.stacks, strict=True):
         cell = stack.layers[0]
-        assert isinstance(cell, Cell)
         genes = {f"junction_{index}": junction_gene(one, cell.width) for index, one in enumerate(cell.junctions, 1)}
         halves[name] = Fields.of(cells=len(stack.layers), **genes)
     return Fields.of(**halves)
@@ -89,7 +88,6 @@ def test_a_small_menu_has_a_plain_transformer_too() -> None:
     assert (len(encoder.layers), len(decoder.layers)) == (2, 2)
     odd = replace(SMALL, encoder_junctions=4)
     stack = evolved_transformer("odd", odd).card(transformer(odd)).stacks[0]
-    assert isinstance(stack.layers[0], Cell)
     assert stack.layers[0].junctions[3] == Junction(Branch(3, Identity(), 64))
 
 
@@ -100,7 +98,6 @@ def test_every_sampled_card_is_legal(space: Space) -> None:
         card = space.card(space.sample(rng, by="gene" if number % 2 else "design"))  # an illegal card cannot be made
         for stack, most in zip(card.stacks, (6, 8), strict=True):
             cell = stack.layers[0]
-            assert isinstance(cell, Cell)
             assert set(stack.layers) == {cell}
             assert 1 <= len(cell.junctions) <= most
             assert reads(cell) == set(range(1, len(cell.junctions)))
@@ -129,22 +126,7 @@ def nano_cell(*junctions: Fields) -> Cell:
     decoder = Fields.of(cells=1, **{f"junction_{index}": dead(branch(index - 1)) for index in range(1, 5)})
     design = Fields.of(encoder=encoder, decoder=decoder)
     assert NANO.contains(design)
-    cell = NANO.card(design).stacks[0].layers[0]
-    assert isinstance(cell, Cell)
-    return cell
-
-
-def test_a_dead_right_branch_leaves_the_left_alone() -> None:
-    cell = nano_cell(*[dead(branch(state, "gated", "swish", scale=1)) for state in range(3)])
-    assert cell.junctions == tuple(
-        Junction(Branch(state, GatedLinearUnit(), 64, activation="swish"), None) for state in range(3)
-    )
-
-
-def test_a_dead_branch_has_no_genes() -> None:
-    paths = {gene.name for gene in NANO.genes(genotype_of_identities())}
-    assert "encoder.junction_1.right" in paths
-    assert not any(".combine" in path or ".alive" in path for path in paths)
+    return NANO.card(design).stacks[0].layers[0]
 
 
 def genotype_of_identities() -> Fields:
@@ -157,8 +139,7 @@ def genotype_of_identities() -> Fields:
 def test_a_junction_that_nobody_reads_is_left_out_and_states_are_numbered_anew() -> None:
     unread = alive(branch(0, "attention", heads=2, scale=1), branch(0))
     read = dead(branch(0, "convolution", kernel=3, scale=2))
-    last = alive(branch(2), branch(0, "gated", scale=0.5), "concatenate")
-    cell = nano_cell(unread, read, last)
+    cell = nano_cell(unread, read, alive(branch(2), branch(0, "gated", scale=0.5), "concatenate"))
     assert cell.junctions == (
         Junction(Branch(0, Convolution(3), 128)),
         Junction(Branch(1, Identity(), 128), Branch(0, GatedLinearUnit(), 32), "concatenate"),
@@ -166,20 +147,23 @@ def test_a_junction_that_nobody_reads_is_left_out_and_states_are_numbered_anew()
     assert cell.output_width == 160
 
 
-def test_what_only_an_unread_junction_reads_is_left_out_too() -> None:
+def test_dead_branches_are_left_out() -> None:
+    cell = nano_cell(*[dead(branch(state, "gated", "swish", scale=1)) for state in range(3)])
+    assert cell.junctions == tuple(
+        Junction(Branch(state, GatedLinearUnit(), 64, activation="swish"), None) for state in range(3)
+    )
+    paths = {gene.name for gene in NANO.genes(genotype_of_identities())}
+    assert "encoder.junction_1.right" in paths
+    assert not any(".combine" in path or ".alive" in path for path in paths)
     first = dead(branch(0, "gated", scale=2))
     second = dead(branch(1, "gated", scale=2))
     assert nano_cell(first, second, dead(branch(0))).junctions == (Junction(Branch(0, Identity(), 64)),)
 
 
-def test_convolutions_that_share_kernels_keep_the_width_they_read() -> None:
+def test_convolutions_keep_their_width_and_decoders_attend() -> None:
     joined = alive(branch(0), branch(0, "gated", scale=0.5), "concatenate")
-    light = dead(branch(1, "lightweight", kernel=7, reduction=16))
-    cell = nano_cell(joined, light, dead(branch(2)))
+    cell = nano_cell(joined, dead(branch(1, "lightweight", kernel=7, reduction=16)), dead(branch(2)))
     assert cell.junctions[1].left == Branch(1, LightweightConvolution(7, 6, gated=False), 96)
-
-
-def test_only_the_decoder_attends_to_the_encoder() -> None:
     tags = {half: {tag for name, tag in operation_tags(NANO) if name == half} for half in ("encoder", "decoder")}
     assert tags["decoder"] - tags["encoder"] == {"attend"}
 

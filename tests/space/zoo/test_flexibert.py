@@ -60,10 +60,6 @@ def test_published_parameters(name: str, published: int) -> None:
     assert params(load_card(name)) == published
 
 
-def test_published_parameters_of_the_large_model() -> None:
-    assert f"{params(load_card('flexibert-large')) / 1e6:.2f}M" == "319.22M"
-
-
 @pytest.mark.parametrize(
     ("name", "published"),
     [
@@ -101,15 +97,13 @@ def test_the_paired_space_holds_the_designs_that_the_search_starts_from(family: 
     assert_holds(S2, f"flexibert-{family}-{size}", [pair] * (depth // 2))
 
 
-def test_a_pair_of_layers_shares_every_choice() -> None:
+def test_pairs_of_layers_share_every_choice() -> None:
+    assert f"{params(load_card('flexibert-large')) / 1e6:.2f}M" == "319.22M"
     rng = default_rng(0)
     for _ in range(50):
         layers = S2.card(S2.sample(rng)).stacks[0].layers
         assert len(layers) in (2, 4)
         assert layers[::2] == layers[1::2]
-
-
-def test_all_paired_designs_are_different_cards() -> None:
     assert len({S2.card(design).digest for design in S2.enumerate()}) == 9_312
 
 
@@ -127,13 +121,10 @@ def test_a_paired_nano_design_is_one_of_free_layers_and_of_free_stacks() -> None
             assert space.card(design) == card
 
 
-def test_levels_describe_themselves_differently() -> None:
+def test_levels_differ_and_published_sizes_count_idle_parameters() -> None:
     levels = ["", "-s1", "-s1star"]
     names = [f"{family}{level}" for family in ("flexibert", "flexibert-nano") for level in levels]
     assert len({load_space(name).about for name in names}) == len(names)
-
-
-def test_only_published_sizes_count_idle_parameters() -> None:
     for name, idle in [("flexibert", True), ("flexibert-nano", False), ("flexibert-nano-s1star", False)]:
         space = load_space(name)
         assert {space.card(design).idle > 0 for design in islice(space.enumerate(), 200)} == {idle}

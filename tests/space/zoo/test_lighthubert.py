@@ -8,11 +8,6 @@ from formwright.space.zoo import load_space
 from formwright.space.zoo.lighthubert import BASE, SMALL
 
 
-def test_published_counts() -> None:
-    assert SMALL.count() == 3 * (9**10 + 9**11 + 9**12)
-    assert BASE.count() == 3 * 6**12
-
-
 def design(width: int, heads: int, ratio: float, depth: int) -> Fields:
     return Fields.of(width=width, layers=(Fields.of(heads=heads, ratio=ratio),) * depth)
 
@@ -33,11 +28,11 @@ def test_published_range_of_parameters(size: str, least: Fields, most: Fields, p
         assert params(space.card(chosen)) / 1e6 + front == pytest.approx(millions, abs=0.7)
 
 
-def test_genes_become_layers() -> None:
+def test_published_counts_and_genes() -> None:
+    assert (SMALL.count(), BASE.count()) == (3 * (9**10 + 9**11 + 9**12), 3 * 6**12)
     layers = tuple(Fields.of(heads=heads, ratio=ratio) for heads, ratio in [(8, 3.5), (12, 4.0)] * 6)
     chosen = Fields.of(width=640, layers=layers)
     assert BASE.contains(chosen)
     stack = BASE.card(chosen).encoder
-    assert stack is not None
     assert stack.embedding == FrameEmbedding(512, 640, positions="sinusoidal")
     assert stack.layers[:2] == (Block(640, Attention(8, 64), (2240,)), Block(640, Attention(12, 64), (2560,)))

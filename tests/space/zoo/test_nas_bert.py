@@ -10,12 +10,6 @@ from formwright.space.zoo.nas_bert import BLOCK, LAYERS, NAS_BERT, Menu, candida
 CHAIN = ("attention", "feed-forward", "separable-3", "separable-5", "separable-7", "identity")
 
 
-def test_published_counts() -> None:
-    assert len(candidates()) == len(set(candidates())) == 26
-    assert BLOCK.count() == 5 * 6**6 == 233_280
-    assert NAS_BERT.count() == 5 * 233_280**4
-
-
 @pytest.mark.parametrize(
     ("width", "heads", "hidden"), [(128, 2, 512), (192, 3, 768), (256, 4, 1024), (384, 6, 1536), (512, 8, 2048)]
 )
@@ -29,29 +23,13 @@ def test_a_separable_convolution_is_stacked_twice(kernel: int) -> None:
     assert candidate(f"separable-{kernel}", 256) == Block(256, SeparableConvolution(kernel, stacked=2))
 
 
-def test_every_candidate_makes_a_layer() -> None:
-    layers = {candidate(operation, width or 128) for operation, width in candidates()}
-    assert len(layers) == 26
-    assert Block(128, Identity()) in layers
-
-
 def design(embedding: int, *widths: int) -> Fields:
     return Fields.of(embedding=embedding, blocks=tuple(Fields.of(hidden=width, layers=CHAIN) for width in widths))
-
-
-def test_a_design_is_four_blocks_of_six_layers() -> None:
-    chosen = design(64, 128, 512, 512, 192)
-    assert NAS_BERT.contains(chosen)
-    stack = NAS_BERT.card(chosen).encoder
-    assert stack is not None
-    assert [layer.width for layer in stack.layers] == [128] * 6 + [512] * 12 + [192] * 6
-    assert stack.projections == ((128, 512), (512, 192))
 
 
 @pytest.mark.parametrize(("embedding", "factorised"), [(64, 64), (128, None), (512, 512)])
 def test_an_embedding_of_another_width_is_factorised(embedding: int, factorised: int | None) -> None:
     stack = NAS_BERT.card(design(embedding, 128, 128, 128, 128)).encoder
-    assert stack is not None
     assert stack.embedding == TokenEmbedding(30_522, 128, factorised=factorised, types=2)
 
 
@@ -93,7 +71,6 @@ def test_published_models_lie_in_the_space(size: int) -> None:
     chosen = published(PUBLISHED_CHAINS[size])
     assert NAS_BERT.contains(chosen)
     stack = NAS_BERT.card(chosen).encoder
-    assert stack is not None
     real = [layer for layer in stack.layers if isinstance(layer, Block) and not layer.empty]
     assert len(real) == sum(word in WORDS for word in PUBLISHED_CHAINS[size].split())
 
@@ -118,7 +95,19 @@ def test_identity_costs_nothing_and_where_it_stands_makes_no_difference() -> Non
     assert params_body(early) == params_body(late)
 
 
-def test_a_block_of_identities_has_no_width() -> None:
+def test_published_counts_and_layers() -> None:
+    assert len(candidates()) == len(set(candidates())) == 26
+    assert BLOCK.count() == 5 * 6**6 == 233_280
+    assert NAS_BERT.count() == 5 * 233_280**4
+    layers = {candidate(operation, width or 128) for operation, width in candidates()}
+    assert len(layers) == 26
+    assert Block(128, Identity()) in layers
+    chosen = design(64, 128, 512, 512, 192)
+    assert NAS_BERT.contains(chosen)
+    stack = NAS_BERT.card(chosen).encoder
+    assert [layer.width for layer in stack.layers] == [128] * 6 + [512] * 12 + [192] * 6
+    assert stack.projections == ((128, 512), (512, 192))
+
     def with_idle(hidden: int) -> Fields:
         idle = Fields.of(hidden=hidden, layers=("identity",) * LAYERS)
         return Fields.of(embedding=128, blocks=(*design(128, 128, 128, 128).blocks[:3], idle))
@@ -129,10 +118,8 @@ def test_a_block_of_identities_has_no_width() -> None:
 def test_a_smaller_menu_makes_a_smaller_space() -> None:
     menu = Menu((32, 48, 64), 16, 4, 2, (16, 64), TokenEmbedding(1_000, 64, length=64))
     space = nas_bert("nano", menu)
-    assert len(candidates(menu.widths)) == 16
-    assert space.count() == 2 * (3 * 6**2) ** 4
+    assert (len(candidates(menu.widths)), space.count()) == (16, 2 * (3 * 6**2) ** 4)
     block = Fields.of(hidden=48, layers=("attention", "feed-forward"))
     stack = space.card(Fields.of(embedding=16, blocks=(block,) * 4)).encoder
-    assert stack is not None
     assert stack.embedding == TokenEmbedding(1_000, 48, factorised=16, length=64)
     assert stack.layers == (Block(48, Attention(3, 16)), Block(48, Identity(), (192,))) * 4

@@ -1,6 +1,5 @@
 import pytest
 
-from formwright.arch.layers import Cell
 from formwright.arch.ops import CrossAttention, Identity
 from formwright.cost import params, params_body
 from formwright.space.zoo import load_card
@@ -18,21 +17,16 @@ def test_published_bodies(name: str, published: str) -> None:
     assert f"{params_body(load_card(name)) / 1e6:.2f}" == published
 
 
-def test_published_numbers_of_junctions() -> None:
-    assert len(encoder_cell(512, 8).junctions) == 6
-    assert len(decoder_cell(512, 8).junctions) == 8
-
-
 @pytest.mark.parametrize(("size", "width"), [("base", 512), ("big", 1024)])
 def test_three_encoder_cells_and_four_decoder_cells(size: str, width: int) -> None:
     encoder, decoder = load_card(f"evolved-transformer-{size}").stacks
     assert (len(encoder.layers), len(decoder.layers)) == (3, 4)
     for layer in (*encoder.layers, *decoder.layers):
-        assert isinstance(layer, Cell)
         assert layer.width == layer.output_width == width
 
 
-def test_parallel_attention_has_twice_the_heads_but_never_more_than_16() -> None:
+def test_published_cells() -> None:
+    assert (len(encoder_cell(512, 8).junctions), len(decoder_cell(512, 8).junctions)) == (6, 8)
     for heads, parallel in [(4, 8), (8, 16), (16, 16)]:
         first = decoder_cell(512, heads).junctions[0].left.operation
         assert first.heads == parallel  # type: ignore[union-attr]
@@ -58,7 +52,6 @@ def test_a_writer_has_the_decoders_cell_without_what_attends_to_an_encoder() -> 
     card, whole = load_card("evolved-transformer-writer-tiny"), decoder_cell(64, 4)
     assert card.family == "decoder"
     (cell,) = card.stacks[0].layers
-    assert isinstance(cell, Cell)
     left = [branch.operation for junction in cell.junctions for branch in junction.branches]
     kept = [branch.operation for junction in whole.junctions for branch in junction.branches]
     trainable = [operation for operation in kept if not isinstance(operation, CrossAttention | Identity)]

@@ -19,12 +19,12 @@ _TOKENS = 32
 
 
 def synflow(card: Card, seed: int = 0) -> float:
-    """Give the logarithm of the sum, over all weights, of |weight x derivative| of what flows through the model.
+    """Return the logarithm of the sum over all weights of |weight x gradient| of the output.
 
-    All weights are made positive and norms are taken out, as a norm would undo every scale that the score is about.
-    The flow of a deep model is beyond the largest number, so it is brought back to size 1 behind every layer and the
-    logarithms of the sizes are added up: where a layer's output grows with its input, which all but attention's and
-    op graphs' scores do, that is the same sum.
+    All weights are made positive and norms are taken out, as a norm would undo every scale that the score is about. The
+    output of a deep model overflows, so it is rescaled to 1 after every layer and the logarithms of the factors are
+    added: where a layer's output is proportional to its input, which holds for all but attention's and op graphs'
+    scores, that is the same sum.
     """
     model = build(card, Settings(dropout=0.0, eager=True), seed=seed, spread="width").double()
     with torch.no_grad():
@@ -40,7 +40,7 @@ def synflow(card: Card, seed: int = 0) -> float:
 
 @contextmanager
 def _flowing(model: nn.Module) -> Iterator[list[float]]:
-    """Take the norms out and bring what layers give to size 1 for a while; give the list of the sizes that it had."""
+    """Bypass norms and rescale the outputs of layers to 1; yield the list of factors."""
     sizes: list[float] = []
 
     def as_it_came(_: nn.Module, inputs: tuple[Any, ...], __: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ def _flowing(model: nn.Module) -> Iterator[list[float]]:
 
 
 def _inputs(card: Card) -> list[Tensor | None]:
-    """Give one row that every card can read: different tokens, or an image or frames of ones."""
+    """Return one input row for the card: distinct tokens, or an image or frames of ones."""
     first = _row(card.stacks[0].embedding)
     if len(card.stacks) == 1:
         return [first]

@@ -50,7 +50,7 @@ def _extracts_spans(model: nn.Module) -> bool:
 
 
 def card_of(model: TaskModel | Transformer) -> Card:
-    """Give the card of a model, with a head or without."""
+    """Return the card of a model, with a head or without."""
     return model.transformer.card if isinstance(model, TaskModel) else model.card
 
 
@@ -62,7 +62,7 @@ def axes(name: str) -> dict[int, str]:
 
 
 def longest(card: Card, limit: int) -> int:
-    """Give the longest sentence that a design can read, `limit` where nothing limits it."""
+    """Return the longest sentence that a design can read, `limit` where nothing limits it."""
     tables = [stack.embedding for stack in card.stacks if not isinstance(stack.embedding, PatchEmbedding)]
     return min([limit, *(table.length for table in tables if table.positions == "learned")])
 

@@ -5,11 +5,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
+from formwright.arch.card import Card
+from formwright.arch.layers import PatchEmbedding, TokenEmbedding
 from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
-from formwright.nn.seal import check_seal
+from formwright.nn.hf.model_folder import verify_checksums
 
 Runtime = Literal["torch", "onnxruntime", "openvino"]
 Arrays = Mapping[str, NDArray[Any]]
@@ -29,7 +33,7 @@ def load_library(path: Path) -> Any:
 
 def open_file(path: Path, threads: int) -> Run:
     """Load a model's file and give the function that runs it, from named inputs to outputs in order."""
-    check_seal(path.parent)
+    verify_checksums(path.parent)
     library = load_library(path)
     read = _open_onnx if path.suffix == ".onnx" else _open_openvino
     try:
@@ -62,3 +66,27 @@ def _open_openvino(openvino: Any, path: Path, threads: int) -> Run:
         return [np.asarray(results[output]) for output in compiled.outputs]
 
     return run
+
+
+class FileModel(nn.Module):
+    """Run a file where a `TaskModel` is expected: one that answers a row of text, or a picture, with scores."""
+
+    def __init__(self, run: Run, card: Card) -> None:
+        super().__init__()
+        self._run, self._embedding = run, card.stacks[0].embedding
+        # whoever runs a model asks its parameters on which device they are
+        self.place = nn.Parameter(torch.zeros(0), requires_grad=False)
+
+    def forward(self, inputs: Tensor, mask: Tensor | None = None, types: Tensor | None = None, *_: object) -> Tensor:
+        """Return the scores: (batch, labels), or (batch, tokens, 2) for spans."""
+        found = [torch.from_numpy(part.copy()) for part in self._run(self._named(inputs, mask, types))]
+        return found[0] if len(found) == 1 else torch.stack(found, -1)
+
+    def _named(self, inputs: Tensor, mask: Tensor | None, types: Tensor | None) -> Arrays:
+        if isinstance(self._embedding, PatchEmbedding):
+            return {"pixel_values": inputs.numpy()}
+        real = torch.ones_like(inputs) if mask is None else mask.long()
+        named = {"input_ids": inputs.numpy(), "attention_mask": real.numpy()}
+        if isinstance(self._embedding, TokenEmbedding) and self._embedding.types:
+            named["token_type_ids"] = (torch.zeros_like(inputs) if types is None else types).numpy()
+        return named

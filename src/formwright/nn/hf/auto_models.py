@@ -4,7 +4,7 @@ import transformers
 
 from formwright.nn.hf import auto_config, models
 from formwright.nn.hf.config import FormwrightConfig
-from formwright.nn.hf.fields import AUTO_CLASSES
+from formwright.nn.hf.config_fields import AUTO_CLASSES
 
 
 def register() -> None:

@@ -17,23 +17,15 @@ from transformers.utils.generic import can_return_tuple
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import initialise
-from formwright.nn.heads import HeadSpec, Task
 from formwright.nn.hf.config import FormwrightConfig
-from formwright.nn.task_model import TaskModel
+from formwright.nn.task_model import HeadSpec, Task, TaskModel
 from formwright.nn.transformer import Output, Transformer
 
 _ENTRIES = ("tokens", "pixels", "features")  # what an embedding calls the part that reads the input
 _SHARED = {"transformer.decoder.embedding.tokens.weight": "transformer.encoder.embedding.tokens.weight"}
 
 
-_UNSUPPORTED = (
-    "encoder_outputs",
-    "head_mask",
-    "inputs_embeds",
-    "output_attentions",
-    "past_key_values",
-    "position_ids",
-)
+_UNSUPPORTED = ("encoder_outputs", "head_mask", "inputs_embeds", "output_attentions", "past_key_values", "position_ids")
 
 
 class FormwrightPreTrainedModel(PreTrainedModel):
@@ -72,28 +64,28 @@ class FormwrightPreTrainedModel(PreTrainedModel):
 
     def save_pretrained(self, save_directory: str | Path, **options: Any) -> None:
         """Save the model, with the code that loads it where this package is not installed."""
-        if __package__ == "formwright.nn.hf":  # what has travelled already, transformers copies on
-            travel = import_module("formwright.nn.hf.travel")
-            travel.write_code(Path(save_directory))
-            self.config.auto_map = travel.auto_map()
+        if __package__ == "formwright.nn.hf":  # bundled code is copied on by transformers itself
+            bundled_code = import_module("formwright.nn.hf.bundled_code")
+            bundled_code.write_code(Path(save_directory))
+            self.config.auto_map = bundled_code.auto_map()
         super().save_pretrained(save_directory, **options)
 
     def get_input_embeddings(self) -> nn.Module:
-        """Give the token table, or what stands in its place for images and frames."""
+        """Return the token table, or what stands in its place for images and frames."""
         stack = self.transformer.encoder if self.transformer.encoder is not None else self.transformer.decoder
         embedding = stack.embedding
         return next(part for part in (getattr(embedding, name, None) for name in _ENTRIES) if part is not None)
 
     def get_output_embeddings(self) -> None:
-        """Give nothing: heads that predict tokens read the token table itself."""
+        """Return None: heads that predict tokens read the token table itself."""
 
     def resize_token_embeddings(self, *_: Any, **__: Any) -> nn.Module:
-        """Refuse: the size of the vocabulary is part of the card."""
+        """Raise: the size of the vocabulary is part of the card."""
         raise IllegalInput("the card fixes the vocabulary; build a card with another one and inherit the weights")
 
     @property
     def token_table(self) -> Tensor:
-        """Give the table that heads share to predict tokens: (vocabulary, table width)."""
+        """Return the table that heads share to predict tokens: (vocabulary, table width)."""
         stack: Any = self.transformer.decoder if self.transformer.decoder is not None else self.transformer.encoder
         return stack.embedding.tokens.weight
 
@@ -101,9 +93,9 @@ class FormwrightPreTrainedModel(PreTrainedModel):
         self, inputs: Tensor, *others: Tensor | None, all_layers: bool | None, options: dict[str, Any]
     ) -> tuple[Output, tuple[Tensor, ...] | None]:
         """Run the transformer; where wanted, give the outputs of the embedding and of every layer as well."""
-        return self.watched(lambda: self.transformer(inputs, *others), all_layers=all_layers, options=options)
+        return self.run_with_layers(lambda: self.transformer(inputs, *others), all_layers=all_layers, options=options)
 
-    def watched(
+    def run_with_layers(
         self, run: Callable[[], Output], *, all_layers: bool | None, options: dict[str, Any]
     ) -> tuple[Output, tuple[Tensor, ...] | None]:
         """Let `run` run the transformer; where wanted, give the outputs of the embedding and of every layer as well.

@@ -6,7 +6,7 @@ from typing import Any
 from transformers import PretrainedConfig
 
 from formwright.arch.card import Card
-from formwright.nn.hf.fields import MODEL_TYPE, standard_fields
+from formwright.nn.hf.config_fields import MODEL_TYPE, standard_fields
 from formwright.nn.settings import Settings
 
 
@@ -49,6 +49,6 @@ class FormwrightConfig(PretrainedConfig):
 
     @property
     def settings(self) -> Settings:
-        """Give what the model needs to know beside its card."""
+        """Return what the model needs to know beside its card."""
         named = {field.name: getattr(self, field.name) for field in fields(Settings) if field.name != "eager"}
         return Settings(**named, eager=self._attn_implementation == "eager")

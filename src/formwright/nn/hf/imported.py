@@ -1,18 +1,20 @@
-"""A model that came out of files: its card, its settings and its weights."""
+"""A model read from files: its card, its settings and its weights; and how our own folders are read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any, cast
 
 from torch import Tensor
 
 from formwright.arch.card import Card
-from formwright.core.errors import IllegalInput
+from formwright.core.errors import IllegalDesign, IllegalInput
 from formwright.nn.build import skeleton
-from formwright.nn.heads import HeadSpec
-from formwright.nn.hf.files import TOKENIZER_FILES
+from formwright.nn.hf.checkpoint_files import CONFIG, TOKENIZER_FILES, read_json, read_weights, single
+from formwright.nn.hf.config_fields import MODEL_TYPE, task_of
+from formwright.nn.hf.model_folder import verify_checksums
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import TaskModel
+from formwright.nn.task_model import HeadSpec, Task, TaskModel
 from formwright.nn.transformer import Transformer
 
 
@@ -40,8 +42,9 @@ class Imported:
         return model.eval()
 
     def checked(self, folder: Path) -> "Imported":
-        """Give itself, or refuse the checkpoint in `folder` because its tensors do not fit the card."""
-        wanted = {name: tuple(tensor.shape) for name, tensor in _shapes(self).items()}
+        """Return itself, or refuse the checkpoint in `folder` because its tensors do not fit the card."""
+        empty = skeleton(self.card, self.settings, self.head).state_dict()
+        wanted = {name: tuple(tensor.shape) for name, tensor in empty.items()}
         found = {name: tuple(tensor.shape) for name, tensor in self.weights.items()}
         wrong = [name for name in wanted if found.get(name) != wanted[name]] + sorted(found.keys() - wanted.keys())
         if wrong:
@@ -53,11 +56,80 @@ class Imported:
         return self
 
 
-def _shapes(imported: Imported) -> Mapping[str, Tensor]:
-    shapes: Mapping[str, Tensor] = skeleton(imported.card, imported.settings, imported.head).state_dict()
-    return shapes
-
-
 def tokenizer_files(folder: Path) -> tuple[Path, ...]:
     """List the files of a folder that belong to a tokenizer or an image processor."""
     return tuple(folder / name for name in TOKENIZER_FILES if (folder / name).is_file())
+
+
+MULTI_LABEL = "multi_label_classification"  # transformers' name, in `problem_type`
+_PREFIX = "transformer."
+_TABLES = ("transformer.decoder.embedding.tokens.weight", "transformer.encoder.embedding.tokens.weight")
+
+
+def load_folder(folder: str | Path) -> TaskModel | Transformer:
+    """Load the model of one of our folders, ready for evaluation, without transformers."""
+    return read_own(Path(folder)).model()
+
+
+def read_own(folder: Path, head: bool = True) -> Imported:
+    """Read one of our folders; without `head`, its transformer alone."""
+    verify_checksums(folder)
+    config = read_json(folder / CONFIG)
+    if config.get("model_type") != MODEL_TYPE:
+        raise IllegalInput(f"{folder} holds a model of type {config.get('model_type')!r}, not {MODEL_TYPE!r}")
+    card, labels = _card(config, folder), label_names(config)
+    spec = head_spec(config, labels) if head else None
+    weights = read_weights(folder)
+    decoder, encoder = _TABLES
+    if card.share_embedding and encoder in weights:
+        weights[decoder] = weights[encoder]  # saved once
+    if spec is None:
+        weights = {name.removeprefix(_PREFIX): part for name, part in weights.items() if name.startswith(_PREFIX)}
+    return Imported(
+        card=card,
+        settings=_settings(config, folder),
+        weights={name: single(name, tensor) for name, tensor in weights.items()},
+        head=spec,
+        labels=labels if spec is not None and len(labels) == spec.labels else (),
+        tokenizer_files=tokenizer_files(folder),
+    ).checked(folder)
+
+
+def _card(config: Mapping[str, Any], folder: Path) -> Card:
+    try:
+        return Card.from_json(config.get("card"))
+    except IllegalDesign as error:
+        raise IllegalDesign(error.faults, what=f"card in {folder / CONFIG}") from None
+
+
+def _settings(config: Mapping[str, Any], folder: Path) -> Settings:
+    defaults = Settings()
+    found = {}
+    for field in fields(Settings):
+        default = getattr(defaults, field.name)
+        found[field.name] = config.get(field.name, default)
+        number = isinstance(default, float) and type(found[field.name]) is int
+        if type(found[field.name]) is not type(default) and not number:
+            raise IllegalInput(f"{field.name} in {folder / CONFIG} is {found[field.name]!r}; {default!r} is usual")
+    return Settings(**found)
+
+
+def head_spec(config: Mapping[str, Any], labels: tuple[str, ...]) -> HeadSpec | None:
+    """Read from a configuration which head a model of ours has, if any."""
+    architectures = config.get("architectures")
+    name = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
+    task = task_of(name)
+    if task is None:
+        return None
+    return HeadSpec(cast(Task, task), len(labels) or 2, multi_label=config.get("problem_type") == MULTI_LABEL)
+
+
+def label_names(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """List the names of labels in order; none where the configuration does not number them from 0."""
+    names = config.get("id2label")
+    if not isinstance(names, dict):
+        return ()
+    by_number = {str(number): str(name) for number, name in names.items()}
+    if set(by_number) != {str(number) for number in range(len(by_number))}:
+        return ()
+    return tuple(by_number[str(number)] for number in range(len(by_number)))

@@ -6,6 +6,7 @@ from torch import Tensor
 from transformers.modeling_outputs import (
     ImageClassifierOutput,
     MaskedLMOutput,
+    ModelOutput,
     QuestionAnsweringModelOutput,
     SequenceClassifierOutput,
     TokenClassifierOutput,
@@ -13,7 +14,8 @@ from transformers.modeling_outputs import (
 from transformers.utils.generic import can_return_tuple
 
 from formwright.nn.hf.base import FormwrightModel, FormwrightPreTrainedModel
-from formwright.nn.hf.writers import FormwrightForCausalLM, FormwrightForSeq2SeqLM
+from formwright.nn.hf.language_models import FormwrightForCausalLM, FormwrightForSeq2SeqLM
+from formwright.nn.transformer import Output
 
 __all__ = [
     "FormwrightForCausalLM",
@@ -27,59 +29,59 @@ __all__ = [
 ]
 
 
-class FormwrightForMaskedLM(FormwrightPreTrainedModel):
-    """Predict masked tokens."""
+class _TextHead(FormwrightPreTrainedModel):
+    """Run a head over text; subclasses say what its scores, their loss and its output are."""
+
+    output: type[ModelOutput]
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        **options: Any,
+    ) -> ModelOutput:
+        """Return the scores, and the loss where there are labels; `options` are those of transformers' losses."""
+        inputs = (input_ids, attention_mask, token_type_ids)
+        output, layers = self.run(*inputs, all_layers=output_hidden_states, options=options)
+        logits = self._scores(output, attention_mask)
+        loss = None if labels is None else self._loss(logits, labels, **options)
+        return self.output(loss=loss, logits=logits, hidden_states=layers)
+
+    def _scores(self, output: Output, mask: Tensor | None) -> Tensor:
+        return self.head(output, mask)
+
+    def _loss(self, logits: Tensor, labels: Tensor, **options: Any) -> Tensor:
+        return self.loss_function(logits, labels, self.config, **options)
+
+
+class FormwrightForMaskedLM(_TextHead):
+    """Predict masked tokens by scores over the vocabulary: (batch, tokens, vocabulary)."""
 
     task = "masked-lm"
+    output = MaskedLMOutput
 
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        labels: Tensor | None = None,
-        output_hidden_states: bool | None = None,
-        **options: Any,
-    ) -> MaskedLMOutput:
-        """Return scores over the vocabulary for every token: (batch, tokens, vocabulary).
+    def _scores(self, output: Output, mask: Tensor | None) -> Tensor:
+        return self.head(output.hidden, self.token_table)
 
-        Here and below, `options` are those of transformers' losses.
-        """
-        output, layers = self.run(
-            input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states, options=options
-        )
-        logits = self.head(output.hidden, self.token_table)
-        loss = None
-        if labels is not None:
-            loss = self.loss_function(logits, labels, vocab_size=logits.shape[-1], **options)
-        return MaskedLMOutput(loss=loss, logits=logits, hidden_states=layers)
+    def _loss(self, logits: Tensor, labels: Tensor, **options: Any) -> Tensor:
+        return self.loss_function(logits, labels, vocab_size=logits.shape[-1], **options)
 
 
-class FormwrightForSequenceClassification(FormwrightPreTrainedModel):
-    """Classify or score sentences and pairs of sentences."""
+class FormwrightForSequenceClassification(_TextHead):
+    """Classify or score sentences and pairs of sentences: (batch, labels).
+
+    The loss follows `config.problem_type`, or the labels where that is not set.
+    """
 
     task = "sequence-classification"
+    output = SequenceClassifierOutput
 
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        labels: Tensor | None = None,
-        output_hidden_states: bool | None = None,
-        **options: Any,
-    ) -> SequenceClassifierOutput:
-        """Return (batch, labels); the loss follows `config.problem_type`, or the labels where that is not set."""
-        output, layers = self.run(
-            input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states, options=options
-        )
-        logits = self.head(output, attention_mask)
-        loss = None
-        if labels is not None:
-            loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config, **options)
-        return SequenceClassifierOutput(loss=loss, logits=logits, hidden_states=layers)
+    def _loss(self, logits: Tensor, labels: Tensor, **options: Any) -> Tensor:
+        return self.loss_function(labels=labels, pooled_logits=logits, config=self.config, **options)
 
 
 class FormwrightForImageClassification(FormwrightPreTrainedModel):
@@ -97,35 +99,17 @@ class FormwrightForImageClassification(FormwrightPreTrainedModel):
     ) -> ImageClassifierOutput:
         """Return (batch, labels) for images (batch, channels, side, side)."""
         output, layers = self.run(pixel_values.to(self.dtype), all_layers=output_hidden_states, options=options)
-        logits = self.head(output, None)
-        loss = None
+        logits, loss = self.head(output, None), None
         if labels is not None:
             loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config, **options)
         return ImageClassifierOutput(loss=loss, logits=logits, hidden_states=layers)
 
 
-class FormwrightForTokenClassification(FormwrightPreTrainedModel):
-    """Label every token."""
+class FormwrightForTokenClassification(_TextHead):
+    """Label every token: (batch, tokens, labels)."""
 
     task = "token-classification"
-
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        labels: Tensor | None = None,
-        output_hidden_states: bool | None = None,
-        **options: Any,
-    ) -> TokenClassifierOutput:
-        """Return (batch, tokens, labels)."""
-        output, layers = self.run(
-            input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states, options=options
-        )
-        logits = self.head(output, attention_mask)
-        loss = None if labels is None else self.loss_function(logits, labels, self.config, **options)
-        return TokenClassifierOutput(loss=loss, logits=logits, hidden_states=layers)
+    output = TokenClassifierOutput
 
 
 class FormwrightForQuestionAnswering(FormwrightPreTrainedModel):
@@ -145,9 +129,8 @@ class FormwrightForQuestionAnswering(FormwrightPreTrainedModel):
         **options: Any,
     ) -> QuestionAnsweringModelOutput:
         """Return scores of every token as a start and as an end: two times (batch, tokens)."""
-        output, layers = self.run(
-            input_ids, attention_mask, token_type_ids, all_layers=output_hidden_states, options=options
-        )
+        inputs = (input_ids, attention_mask, token_type_ids)
+        output, layers = self.run(*inputs, all_layers=output_hidden_states, options=options)
         start, end = (scores.contiguous() for scores in self.head(output, attention_mask).unbind(-1))
         loss = None
         if start_positions is not None and end_positions is not None:

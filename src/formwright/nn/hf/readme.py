@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from formwright.arch.card import Card
-from formwright.nn.seal import write_sealed
+from formwright.nn.hf.model_folder import replace_file
 
 README = "README.md"
 Facts = Mapping[str, object]
@@ -56,7 +56,7 @@ def _put(path: Path, title: str, section: str) -> None:
     following = rest.find("\n## ")
     after = rest[following + 1 :] if following >= 0 else ""
     new = section + ("\n" + after if after else "")
-    write_sealed(path, before + new if heading else f"{text.rstrip()}\n\n{new}")
+    replace_file(path, before + new if heading else f"{text.rstrip()}\n\n{new}")
 
 
 def _header(card: Card, task: str | None) -> str:

@@ -5,25 +5,23 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from formwright.arch.card import Card
 from formwright.arch.layers import TokenEmbedding
 from formwright.core.errors import IllegalInput
 from formwright.cost import input_size, macs, params
-from formwright.nn.heads import HeadSpec
-from formwright.nn.hf.beside import length_fields, told_evaluation, write_beside
-from formwright.nn.hf.fields import AUTO_CLASSES, MODEL_TYPE, class_name, standard_fields
-from formwright.nn.hf.files import CONFIG, WEIGHTS, write_json
-from formwright.nn.hf.folders import CARD, whole_folder
-from formwright.nn.hf.own import MULTI_LABEL, load_folder
+from formwright.nn.hf.bundled_code import auto_map, write_code
+from formwright.nn.hf.checkpoint_files import CONFIG, WEIGHTS, write_json
+from formwright.nn.hf.config_fields import AUTO_CLASSES, MODEL_TYPE, class_name, standard_fields
+from formwright.nn.hf.imported import MULTI_LABEL, load_folder
+from formwright.nn.hf.model_folder import CARD, whole_folder
 from formwright.nn.hf.readme import Facts, Provenance, readme
-from formwright.nn.hf.tokenizers import describe, leave_open, token_numbers, write_tokenizer
-from formwright.nn.hf.travel import auto_map, write_code
-from formwright.nn.task_model import TaskModel
+from formwright.nn.hf.side_files import evaluation_summary, length_fields, write_side_files
+from formwright.nn.hf.tokenizer_files import describe, leave_open, token_numbers, write_tokenizer
+from formwright.nn.task_model import HeadSpec, TaskModel
 from formwright.nn.transformer import Transformer
 
 __all__ = ["load_folder", "save_pretrained_folder"]
@@ -56,16 +54,17 @@ def save_pretrained_folder(  # noqa: PLR0913  all that is known of a model goes 
     card, spec = parts_of(model)
     check_labels(spec, labels)
     auto_class = AUTO_CLASSES[class_name(card.family, spec.task if spec else None)]
-    origin = {**(lineage or {}), **told_evaluation(evaluation)}
+    origin = {**(lineage or {}), **evaluation_summary(evaluation)}
     provenance = Provenance(scores or {}, counted(card, evaluation) if costs is None else costs, origin)
+    table = card.stacks[0].embedding
+    length, types = (table.length, table.types) if isinstance(table, TokenEmbedding) else (None, 0)
     with whole_folder(Path(folder), force=force) as part:
-        length, types = _limits(card)
         padding = write_tokenizer(tokenizer, part, length, types) if tokenizer is not None else None
         writing = _writing(card, spec, part)
         lengths = length_fields(spec, evaluation, part)
         config = config_of(model, labels) | {"pad_token_id": padding, **writing, **lengths}
         write_json(part / CONFIG, config)
-        write_beside(part, card, evaluation)
+        write_side_files(part, card, evaluation)
         if writing:
             most = {"max_new_tokens": min(_WRITTEN, (length or 2 * _WRITTEN) // 2)}
             write_json(part / GENERATION, {"pad_token_id": padding, **writing, **most})
@@ -78,7 +77,7 @@ def save_pretrained_folder(  # noqa: PLR0913  all that is known of a model goes 
 
 
 def _writing(card: Card, spec: HeadSpec | None, folder: Path) -> dict[str, int]:
-    """Say with which tokens a model begins and ends what it writes; let its folder's tokenizer give what it reads."""
+    """Return the begin and end tokens of a generating model; set its tokenizer's inputs accordingly."""
     if spec is None or spec.task not in ("causal-lm", "seq2seq-lm"):
         return {}
     describe(folder, model_input_names=["input_ids", "attention_mask"])
@@ -94,12 +93,12 @@ def _writing(card: Card, spec: HeadSpec | None, folder: Path) -> dict[str, int]:
 
 
 def parts_of(model: TaskModel | Transformer) -> tuple[Card, HeadSpec | None]:
-    """Give the card and the head of a model."""
+    """Return the card and the head of a model."""
     return (model.transformer.card, model.spec) if isinstance(model, TaskModel) else (model.card, None)
 
 
 def check_labels(spec: HeadSpec | None, labels: Sequence[str]) -> None:
-    """Refuse names that do not fit the labels of a head."""
+    """Raise if the names do not fit the labels of a head."""
     if not labels:
         return
     if spec is None or spec.task not in _NAMED:
@@ -148,27 +147,17 @@ def config_of(model: TaskModel | Transformer, labels: Sequence[str]) -> dict[str
         "architectures": [class_name(card.family, spec.task if spec else None)],
         "auto_map": auto_map(),
         "card": card.to_json(),
-        "dtype": str(_dtype(model)).removeprefix("torch."),
+        "dtype": str(next(model.parameters()).dtype).removeprefix("torch."),
         **settings,
         **standard_fields(card),
         **label_fields(spec, labels),
     }
 
 
-def _dtype(model: nn.Module) -> torch.dtype:
-    return next(model.parameters()).dtype
-
-
 def _tensors(model: TaskModel | Transformer) -> dict[str, Tensor]:
-    """Give the weights under the names of a `TaskModel`; a table that two stacks share is the encoder's."""
+    """Return the weights under the names of a `TaskModel`; a table that two stacks share is the encoder's."""
     prefix = "" if isinstance(model, TaskModel) else "transformer."
     tensors = {f"{prefix}{name}": tensor for name, tensor in model.state_dict().items()}
     if parts_of(model)[0].share_embedding:
         del tensors["transformer.decoder.embedding.tokens.weight"]
     return tensors
-
-
-def _limits(card: Card) -> tuple[int | None, int]:
-    """Give how many tokens a design reads, and how many types of them it tells apart."""
-    embedding = card.stacks[0].embedding
-    return (embedding.length, embedding.types) if isinstance(embedding, TokenEmbedding) else (None, 0)

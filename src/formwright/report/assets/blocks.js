@@ -1,5 +1,5 @@
 // One size is chosen at a time: its chain stands below the slider, and its cells are framed in the heat maps.
-const OPTIONS = JSON.parse(document.getElementById("data").textContent).options;
+const OPTIONS = data.options;
 const SLIDER = document.getElementById("size");
 const COUNT = new Intl.NumberFormat("en");
 

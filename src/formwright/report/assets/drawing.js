@@ -12,12 +12,18 @@ function runs(layers) {
   return found;
 }
 
+// A design that is no card of ours is JSON text, and nothing is drawn of it.
+function isData(row) {
+  return typeof DESIGNS[row][1] === "string";
+}
+
 function headlineOf(row) {
   return PHRASES[DESIGNS[row][0]];
 }
 
 // A few short lines that tell a design from its neighbours.
 function summary(row, most) {
+  if (isData(row)) return [];
   const all = DESIGNS[row][2].flatMap(([, , layers]) => runs(layers));
   const lines = all.slice(0, most).map(({ layer, times }) => {
     const words = LAYERS[layer][5].map((phrase) => PHRASES[phrase]).join("; ");
@@ -27,6 +33,7 @@ function summary(row, most) {
 }
 
 function drawDesign(row) {
+  if (isData(row)) return element("pre", "drawing", DESIGNS[row][1]);
   const [, head, stacks] = DESIGNS[row];
   const scale = scales(stacks.flatMap(([, , layers]) => layers));
   const drawing = element("div", "drawing");

@@ -8,7 +8,9 @@ function figure(number, kind) {
   if (kind === "count") return THOUSANDS.format(number);
   if (kind === "milliseconds") return `${TWO_DIGITS.format(number)} ms`;
   if (kind === "seconds") return duration(number);
-  return Math.abs(number) < 100 ? number.toFixed(4) : TWO_DIGITS.format(number);
+  const size = Math.abs(number);
+  if (size >= 1e9 || (size > 0 && size < 1e-3)) return number.toExponential(3);
+  return size < 100 ? number.toFixed(4) : TWO_DIGITS.format(number);
 }
 
 function duration(seconds) {

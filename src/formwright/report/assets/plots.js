@@ -14,11 +14,15 @@ function startPicks() {
     for (const name of [...VALUES.keys(), ...MODEL_VALUES.keys()]) pick.append(element("option", "", name));
     pick.addEventListener("change", drawFront);
   }
-  picks.x.value = goals[1] ?? (SCORE === "params" ? "macs" : "params");
+  const others = [...VALUES.keys(), ...MODEL_VALUES.keys()].filter((name) => name !== SCORE);
+  const usual = [goals[1], "params", "macs"].find((name) => others.includes(name));
+  picks.x.value = usual ?? others[0] ?? SCORE;
   picks.y.value = SCORE;
+  document.getElementById("front-part").hidden = !others.length; // a score alone is no trade-off
 }
 
 function drawFront() {
+  if (document.getElementById("front-part").hidden) return Promise.resolve();
   const [x, y] = [picks.x.value, picks.y.value];
   const at = [(row) => value(row, x), (row) => value(row, y)];
   const front = tradeOff(x, y);

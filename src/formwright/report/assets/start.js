@@ -1,19 +1,4 @@
 // Everything begins here.
-function startCopying() {
-  const copy = document.getElementById("copy");
-  copy?.addEventListener("click", async () => {
-    const command = document.getElementById("command");
-    getSelection().selectAllChildren(command); // where copying is not allowed, it is at least marked
-    try {
-      await navigator.clipboard.writeText(command.textContent);
-      copy.textContent = "Copied";
-    } catch {
-      copy.textContent = document.execCommand("copy") ? "Copied" : "Marked";
-    }
-    setTimeout(() => (copy.textContent = "Copy"), 2000);
-  });
-}
-
 // A row of buttons of which one is pressed; `name` is that of the data they carry.
 function startSwitch(name, pick) {
   const buttons = document.querySelectorAll(`[data-${name}]`);
@@ -24,9 +9,8 @@ function startSwitch(name, pick) {
 }
 
 function start() {
-  startCopying();
   if (!COUNT) {
-    document.getElementById("explore").replaceChildren(element("h2", "", "All trials"), element("p", "note", "There is no trial yet."));
+    document.getElementById("trials").replaceChildren(element("h2", "", "All trials"), element("p", "note", "There is no trial yet."));
     return;
   }
   startPicks();

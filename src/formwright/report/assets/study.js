@@ -1,5 +1,5 @@
 // The study: the data of the page, and questions about it. A trial is known here by its row in the columns.
-const DATA = JSON.parse(document.getElementById("data").textContent);
+const DATA = data;
 const TRIALS = DATA.trials;
 const COUNT = TRIALS.number.length;
 const ROWS = Array.from({ length: COUNT }, (_, row) => row);

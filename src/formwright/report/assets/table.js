@@ -1,6 +1,6 @@
 // The table of trials: sorted by any column, filtered by state, a hundred rows a page.
 const PAGE = 100;
-const TABLE = document.getElementById("trials");
+const TABLE = document.getElementById("table");
 const FILTERS = [
   ["all", () => true],
   ["front", (row) => FRONT.has(row)],

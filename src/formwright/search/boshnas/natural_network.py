@@ -1,18 +1,129 @@
-"""A natural-parameter network that predicts the mean and the noise of observations."""
+"""Natural-parameter networks (Wang et al., 2016): weights, units and outputs are Gaussians, a mean and a variance each.
+
+Every layer passes on the mean and the variance of what it computes, in closed form, so that the variance of the output
+depends on the input. Units are rectified; the moments of a rectified Gaussian are smooth, hence so is the network.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import log, sqrt
+from math import log, pi, sqrt
 
 import numpy as np
 from numpy.random import Generator
+from scipy.special import ndtr
 
-from formwright.search.boshnas.jets import Jet
-from formwright.search.boshnas.natural_parameters import Gaussian, NaturalLinear, Rectified, rectify
-from formwright.search.boshnas.parameters import Descent, Floats, Parameters
+from formwright.search.boshnas.networks import Descent, Floats, Jet, Parameters
+
+ROOT_TAU = sqrt(2 * pi)
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """Hold the means and variances of independent Gaussians, (points, units)."""
+
+    mean: Floats
+    variance: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class NaturalLinear:
+    """Hold the Gaussian weights (inputs, outputs) and biases (outputs,) of a layer; variances by their logarithms."""
+
+    weight: Floats
+    bias: Floats
+    log_weight: Floats
+    log_bias: Floats
+
+    def __call__(self, x: Gaussian) -> Gaussian:
+        """Return the moments of x W + b, where all factors are independent."""
+        spread = np.exp(self.log_weight)
+        variance = x.variance @ (self.weight**2 + spread) + x.mean**2 @ spread + np.exp(self.log_bias)
+        return Gaussian(x.mean @ self.weight + self.bias, variance)
+
+    def jet(self, mean: Jet, variance: Jet | None) -> tuple[Jet, Jet]:
+        """Return the moments with their derivatives; without a variance the input is certain."""
+        spread = np.exp(self.log_weight)
+        noise = mean.square() @ spread
+        if variance is not None:
+            noise = noise + variance @ (self.weight**2 + spread)
+        return (mean @ self.weight).shift(self.bias), noise.shift(np.exp(self.log_bias))
+
+    def pull(self, x: Gaussian, slope: Gaussian) -> tuple[Gaussian, list[Floats]]:
+        """Return the slopes of a loss with respect to input and parameters, given those with respect to the output."""
+        spread = np.exp(self.log_weight)
+        gradient = [
+            x.mean.T @ slope.mean + 2 * self.weight * (x.variance.T @ slope.variance),
+            slope.mean.sum(axis=0),
+            spread * ((x.variance + x.mean**2).T @ slope.variance),
+            np.exp(self.log_bias) * slope.variance.sum(axis=0),
+        ]
+        mean = slope.mean @ self.weight.T + 2 * x.mean * (slope.variance @ spread.T)
+        return Gaussian(mean, slope.variance @ (self.weight**2 + spread).T), gradient
+
+
+@dataclass(frozen=True, eq=False)
+class Rectified:
+    """Hold the moments of max(0, x) for Gaussians x, and what their derivatives are made of.
+
+    `above` is the probability that x is positive and `density` that of x at 0.
+    """
+
+    moments: Gaussian
+    above: Floats
+    density: Floats
+
+    @classmethod
+    def of(cls, x: Gaussian) -> Rectified:
+        deviation = np.sqrt(x.variance)
+        above = ndtr(x.mean / deviation)
+        density = np.exp(-0.5 * x.mean**2 / x.variance) / (ROOT_TAU * deviation)
+        mean = x.mean * above + x.variance * density
+        square = (x.mean**2 + x.variance) * above + x.mean * x.variance * density
+        # rounding may give a small negative number
+        return cls(Gaussian(mean, np.maximum(square - mean**2, 0)), above, density)
+
+    def pull(self, slope: Gaussian) -> Gaussian:
+        """Return the slopes of a loss with respect to the moments of x, given those with respect to these moments."""
+        mean = self.moments.mean
+        return Gaussian(
+            slope.mean * self.above + 2 * slope.variance * mean * (1 - self.above),
+            0.5 * slope.mean * self.density + slope.variance * (self.above - mean * self.density),
+        )
+
+
+def rectify(mean: Jet, variance: Jet) -> tuple[Jet, Jet]:
+    """Return the moments of max(0, x) with their derivatives, given those of x."""
+    m, v = mean.value, variance.value
+    found = Rectified.of(Gaussian(m, v))
+    top, above, density = found.moments.mean, found.above, found.density
+    by_mean = -m / v * density  # derivatives of the density
+    by_variance = 0.5 * ((m / v) ** 2 - 1 / v) * density
+    return (
+        bend(mean, variance, top, (above, 0.5 * density), (density, 0.5 * by_mean, 0.5 * by_variance)),
+        bend(
+            mean,
+            variance,
+            found.moments.variance,
+            (2 * top * (1 - above), above - top * density),
+            (
+                2 * above * (1 - above) - 2 * top * density,
+                density * (1 - above) - top * by_mean,
+                0.5 * by_mean - 0.5 * density**2 - top * by_variance,
+            ),
+        ),
+    )
+
+
+def bend(x: Jet, y: Jet, value: Floats, first: tuple[Floats, Floats], second: tuple[Floats, Floats, Floats]) -> Jet:
+    """Return a function of two jets, given its value and its derivatives by x and y, and by xx, xy and yy."""
+    by_x, by_y = (part[:, None] for part in first)
+    xx, xy, yy = (part[:, None] for part in second)
+    curvature = by_x * x.curvature + by_y * y.curvature + xx * x.slope**2 + 2 * xy * x.slope * y.slope + yy * y.slope**2
+    return Jet(value, by_x * x.slope + by_y * y.slope, curvature)
+
 
 _FIELDS = 4  # arrays of a layer
 
@@ -37,7 +148,6 @@ class NaturalNetwork:
 
     @property
     def layers(self) -> list[NaturalLinear]:
-        """List the layers; they share the memory of the parameters."""
         arrays = self.parameters.arrays
         return [NaturalLinear(*arrays[index : index + _FIELDS]) for index in range(0, len(arrays), _FIELDS)]
 
@@ -51,7 +161,6 @@ class NaturalNetwork:
         return Gaussian(output.mean, output.variance + self.floor)
 
     def jet(self, x: Jet) -> tuple[Jet, Jet]:
-        """Return mean and variance with their derivatives."""
         *hidden, last = self.layers
         mean, variance = x, None
         for layer in hidden:
@@ -62,9 +171,9 @@ class NaturalNetwork:
     def fit(self, x: Floats, y: Floats, descent: Descent, prior: float) -> None:
         """Minimise (mean - y)^2 / (2 variance) + ln(variance) / 2 on average over x (points, inputs) and y (points,).
 
-        Weights have a prior that counts `prior` times: the means that of which they were drawn, the variances the value
-        they began with. A network with more weights than there are points could explain all of them without it, would
-        leave no noise, and be sure of itself where it has seen nothing.
+        Weights have a prior that counts `prior` times: means that of their initial distribution, variances their
+        initial value. Without it, a network with more weights than points would fit them exactly, predict no noise, and
+        be overconfident elsewhere.
         """
         layers = self.layers
         target = y[:, None]

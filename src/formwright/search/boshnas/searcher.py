@@ -3,42 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
+from formwright.core.options import option
 from formwright.core.records import History, Objective, Request, Trial
-from formwright.search.boshnas.acquisition import UpperBound, climb, climb_to_nearest, highest, most_uncertain
-from formwright.search.boshnas.gobi import Ascent
-from formwright.search.boshnas.parameters import Floats
+from formwright.search.boshnas.acquisition import Ascent, UpperBound, climb, climb_to_nearest, highest, most_uncertain
+from formwright.search.boshnas.networks import Floats
 from formwright.search.boshnas.surrogate import Surrogate, fit
-from formwright.search.boshnas.terrain import Terrain
-from formwright.search.candidates import near_the_best
-from formwright.search.listing import Coordinates, listing
+from formwright.search.candidates import (
+    INITIAL,
+    Candidates,
+    PredictorSearch,
+    Rows,
+    legal_rows,
+    near_the_best,
+    placed,
+    points,
+    unseen,
+)
+from formwright.search.listing import Coordinates, Listing, listing
 from formwright.search.options import among, at_least, check, not_negative, share, yes_or_no
-from formwright.search.parents import warming_up
-from formwright.search.predictors import INITIAL, first_or_random, initial_for, placed
-from formwright.search.scores import goals_of
-from formwright.search.targets import targets
-from formwright.search.unseen import Legal, Proposal, anything
+from formwright.search.proposals import Legal, Proposal, anything, warming_up
+from formwright.search.scores import goals_of, targets
 from formwright.space import Space
 
-Acquire = Literal["gobi", "gobi-nearest", "exhaustive"]
 
+@dataclass(frozen=True, eq=False)
+class ScaledListing:
+    """Hold the rows of a listing that are within the limits, each card once, and the scale of the points.
+
+    Points are shifted and divided by one number, so that coordinates vary by about 1 and distances keep their order.
+    """
+
+    listed: Listing
+    rows: Rows
+    centre: NDArray[np.float64]
+    deviation: float
+
+    @classmethod
+    def of(cls, listed: Listing, legal: Legal) -> ScaledListing:
+        centre = listed.points.mean(axis=0)
+        deviation = float(np.sqrt(np.mean((listed.points - centre) ** 2)))
+        return cls(listed, legal_rows(listed, legal), centre, deviation or 1.0)
+
+    def place(self, asked: Sequence[Request | Proposal]) -> Floats:
+        return self._scaled(points(self.listed.points_of, asked))
+
+    def candidates(self, history: History, more: Sequence[Proposal] = ()) -> Candidates:
+        found = unseen(self.listed, history, self.rows, more)
+        return replace(found, points=self._scaled(found.points))
+
+    def _scaled(self, places: Floats) -> Floats:
+        return ((places - self.centre) / self.deviation).astype(np.float32)
+
+
+Acquire = Literal["gobi", "gobi-nearest", "exhaustive"]
 FEWEST = 3  # finished trials to learn from
-OTHERS = 256  # designs that nobody evaluated, at which the student learns
+OTHERS = 256  # unevaluated designs that the student is fitted to as well
 
 
 @dataclass(frozen=True)
-class Boshnas:
-    """Take the design with the highest mean + `k1` aleatoric + `k2` epistemic uncertainty, after `initial` random ones.
+class Boshnas(PredictorSearch):
+    """Propose the design with the highest mean + `k1` aleatoric + `k2` epistemic uncertainty.
 
-    With probability `alpha` the most uncertain design is taken instead, with probability `beta` a random one. The paper
-    stops where the best score changes by less than 1e-4 for five trials: `--patience 5 --tolerance 1e-4` of a study.
-    Pending trials are learnt from as if they had ended as expected, so that several workers do not try the same.
+    The first `initial` designs are random. With probability `alpha` the most uncertain design is taken instead, with
+    probability `beta` a random one. The paper stops where the best score changes by less than 1e-4 for five trials:
+    `--patience 5 --tolerance 1e-4` of a study. Pending trials are learnt from with their predicted scores, so that
+    several workers do not try the same.
 
     `acquire` says how the highest bound is looked for. `gobi` ascends it from random designs by second-order steps (by
     gradients alone without `second_order`) and takes the best of the designs near the way and near its end.
@@ -48,44 +85,35 @@ class Boshnas:
 
     `transformer2vec` places designs by the edit distance of their graphs. Scores that change with choices which this
     distance hardly sees are not found sooner than by random search (two of four made-up problems over one-hot
-    vectors); `one-hot` coordinates find them.
+    vectors); `one-hot` coordinates find them. Designs whose cards are not Formwright's own have one-hot coordinates.
     """
 
     space: Space
     objectives: tuple[Objective, ...]
     legal: Legal = anything
-    initial: int = INITIAL
-    k1: float = 0.5
-    k2: float = 0.5
-    alpha: float = 0.1
-    beta: float = 0.1
-    second_order: bool = True
-    heteroscedastic: bool = True
-    coordinates: Coordinates = "transformer2vec"
-    acquire: Acquire = "gobi"
+    initial: int = option(INITIAL, "random designs before the first prediction")
+    k1: float = option(0.5, "weight of the aleatoric uncertainty")
+    k2: float = option(0.5, "weight of the epistemic uncertainty")
+    alpha: float = option(0.1, "probability of proposing the most uncertain design")
+    beta: float = option(0.1, "probability of proposing a random design")
+    second_order: bool = option(True, "ascend by second-order steps instead of gradients alone")
+    heteroscedastic: bool = option(True, "predict the noise of a score too")
+    coordinates: Coordinates = option("transformer2vec", "how designs are encoded")
+    acquire: Acquire = option("gobi", "how the highest bound is looked for")
 
     def __post_init__(self) -> None:
         goals_of(self.objectives)
         check(
             at_least(2, initial=self.initial)
             + not_negative(k1=self.k1, k2=self.k2)
-            + (share(alpha=self.alpha, beta=self.beta) or _probabilities(self.alpha, self.beta))
+            + (share(alpha=self.alpha, beta=self.beta) or share(**{"alpha + beta": self.alpha + self.beta}))
             + yes_or_no(second_order=self.second_order, heteroscedastic=self.heteroscedastic)
             + among("coordinates", self.coordinates, get_args(Coordinates))
             + among("acquire", self.acquire, get_args(Acquire))
         )
 
-    @staticmethod
-    def for_budget(trials: int | None, steps: int | None) -> dict[str, int]:
-        """Return fewer random designs for a small budget."""
-        return {"initial": initial_for(trials)}
-
-    def ask(self, history: History, rng: Generator) -> Request:
-        """Return the design with the highest bound, or an uncertain or random one."""
-        proposals = self._promising(history, rng, rng.random())
-        return first_or_random(proposals, self.space, history, rng, self.legal)
-
-    def _promising(self, history: History, rng: Generator, draw: float) -> Iterator[Proposal]:
+    def _promising(self, history: History, rng: Generator) -> Iterator[Proposal]:
+        draw = rng.random()  # drawn first, whether it is used or not
         if warming_up(history, self.initial) or draw >= 1 - self.beta:
             return
         listed = self._terrain.listed
@@ -121,9 +149,5 @@ class Boshnas:
         return fit(np.concatenate([x, more]), np.concatenate([y, expected]), others, rng, self.heteroscedastic)
 
     @cached_property
-    def _terrain(self) -> Terrain:
-        return Terrain.of(listing(self.space, self.coordinates), self.legal)
-
-
-def _probabilities(alpha: float, beta: float) -> list[str]:
-    return [] if alpha + beta <= 1 else [f"alpha and beta add up to {alpha + beta}; they are parts of 1."]
+    def _terrain(self) -> ScaledListing:
+        return ScaledListing.of(listing(self.space, self.coordinates), self.legal)

@@ -1,12 +1,12 @@
-"""The surrogate of BOSHNAS: what a design will score, how noisy that is, and how little is known about it.
+"""The surrogate of BOSHNAS: predicted score, aleatoric and epistemic uncertainty.
 
 Three networks (section 3.4.2 of the FlexiBERT paper): a natural-parameter network for the mean and the aleatoric
 uncertainty, a teacher with Monte-Carlo dropout whose spread is the epistemic uncertainty, and a student that predicts
 that spread, so that it has derivatives.
 
-They differ from the authors' in what the paper does not say: each is fitted anew, on all points at once; weights have a
-prior, without which a hundred points are learnt by heart; and the student also learns at designs that nobody
-evaluated, because that is where it is asked.
+They differ from the authors' in what the paper does not say: each is refitted for every proposal, on all points at
+once; weights have a prior, without which a hundred points are memorised; and the student also learns at designs that
+were not evaluated, because it is queried there.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from math import log
 import numpy as np
 from numpy.random import Generator
 
-from formwright.search.boshnas.jets import Jet
 from formwright.search.boshnas.natural_network import NaturalNetwork
-from formwright.search.boshnas.parameters import Descent, Floats
-from formwright.search.boshnas.perceptron import Masks, Perceptron
+from formwright.search.boshnas.networks import Descent, Floats, Jet, Masks, Perceptron
 
-# Chosen on made-up scores of FlexiBERT designs, for the rank correlation and likelihood of unseen designs.
+# Chosen on synthetic scores of FlexiBERT designs, for the rank correlation and likelihood of unseen designs.
 NATURAL_WIDTHS = (32,)
 TEACHER_WIDTHS = STUDENT_WIDTHS = (32, 32)
 DESCENT = Descent(steps=100, rate=0.02)
@@ -32,7 +30,7 @@ DROPOUT, SAMPLES = 0.3, 64
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class ScorePrediction:
     """Hold for each point the mean score, the aleatoric and the epistemic uncertainty, as standard deviations."""
 
     mean: Floats
@@ -53,13 +51,12 @@ class Surrogate:
     teacher: Perceptron
     student: Perceptron
 
-    def predict(self, x: Floats) -> Prediction:
-        """Predict the scores of points (points, coordinates)."""
+    def predict(self, x: Floats) -> ScorePrediction:
         epistemic = np.exp(self.student(x)[:, 0])
         if isinstance(self.mean, Perceptron):
-            return Prediction(self.mean(x)[:, 0], np.zeros_like(epistemic), epistemic)
+            return ScorePrediction(self.mean(x)[:, 0], np.zeros_like(epistemic), epistemic)
         found = self.mean(x)
-        return Prediction(found.mean[:, 0], np.sqrt(found.variance[:, 0]), epistemic)
+        return ScorePrediction(found.mean[:, 0], np.sqrt(found.variance[:, 0]), epistemic)
 
     def jets(self, x: Floats) -> tuple[Jet, Jet, Jet]:
         """Return mean, aleatoric and epistemic uncertainty of points, each with its derivatives."""
@@ -74,9 +71,16 @@ class Surrogate:
 def fit(x: Floats, y: Floats, others: Floats, rng: Generator, heteroscedastic: bool = True) -> Surrogate:
     """Fit a surrogate to standardised scores y (points,) at points x (points, coordinates).
 
-    `others` are points that nobody evaluated, at which the student learns the teacher's uncertainty, too.
+    `others` are points that were not evaluated, at which the student learns the teacher's uncertainty, too.
     """
-    mean = _natural(x, y, rng) if heteroscedastic else _plain(x, y, rng)
+    widths = (x.shape[1], *NATURAL_WIDTHS, 1)
+    mean: NaturalNetwork | Perceptron
+    if heteroscedastic:
+        mean = NaturalNetwork.start(widths, SPREAD, LEAST_SIGMA**2, rng)
+        mean.fit(x, y, DESCENT, NATURAL_PRIOR)
+    else:
+        mean = Perceptron.start(widths, rng)
+        mean.fit(x, lambda output: (output - y[:, None]) / len(x), DESCENT, PLAIN_PRIOR)
     teacher = _teacher(x, y, rng)
     everywhere = np.concatenate([x, others])
     return Surrogate(mean, teacher, _student(everywhere, spread(teacher, everywhere, rng), rng))
@@ -86,18 +90,6 @@ def spread(teacher: Perceptron, x: Floats, rng: Generator, samples: int = SAMPLE
     """Return the standard deviation of the teacher's predictions under dropout, each sample with the same units."""
     drawn = teacher(x, _masks((samples, 1), TEACHER_WIDTHS, rng))
     return np.asarray(drawn[..., 0].std(axis=0))
-
-
-def _natural(x: Floats, y: Floats, rng: Generator) -> NaturalNetwork:
-    network = NaturalNetwork.start((x.shape[1], *NATURAL_WIDTHS, 1), SPREAD, LEAST_SIGMA**2, rng)
-    network.fit(x, y, DESCENT, NATURAL_PRIOR)
-    return network
-
-
-def _plain(x: Floats, y: Floats, rng: Generator) -> Perceptron:
-    network = Perceptron.start((x.shape[1], *NATURAL_WIDTHS, 1), rng)
-    network.fit(x, lambda output: (output - y[:, None]) / len(x), DESCENT, PLAIN_PRIOR)
-    return network
 
 
 def _teacher(x: Floats, y: Floats, rng: Generator) -> Perceptron:

@@ -16,6 +16,7 @@ SPACES: Registry[Space] = Registry(
         "flexibert-nano-s1": f"{_ZOO}.flexibert:NANO_S1",
         "flexibert-nano-s1star": f"{_ZOO}.flexibert:NANO_S1_STAR",
         "nas-bert": f"{_ZOO}.nas_bert:NAS_BERT",
+        "autoformer-nano": f"{_ZOO}.autoformer:NANO_SPACE",
         "autoformer-tiny": f"{_ZOO}.autoformer:TINY_SPACE",
         "autoformer-small": f"{_ZOO}.autoformer:SMALL_SPACE",
         "autoformer-base": f"{_ZOO}.autoformer:BASE_SPACE",
@@ -86,10 +87,8 @@ CARDS: Registry[Card] = Registry(
 
 
 def load_space(name: str) -> Space:
-    """Return the space of that name."""
     return SPACES.get(name)
 
 
 def load_card(name: str) -> Card:
-    """Return the published design of that name."""
     return CARDS.get(name)

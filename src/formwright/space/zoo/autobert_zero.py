@@ -8,13 +8,11 @@ from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import LightweightConvolution, OpGraph
 from formwright.arch.primitives import Term
-from formwright.space.choice import Choice
+from formwright.space.combinators import Choice, Record, Switch
 from formwright.space.expression import Expressions
-from formwright.space.record import Record
+from formwright.space.part import Case, Fields
 from formwright.space.repeat import Repeat
 from formwright.space.space import Space
-from formwright.space.switch import Switch
-from formwright.space.value import Case, Fields
 from formwright.space.zoo.bert import VOCABULARY
 
 KERNELS = (3, 5, 7, 9, 15, 31, 65)
@@ -47,14 +45,10 @@ NANO = autobert_zero("autobert-zero-nano", 4, 4, 16, largest=9, kernels=KERNELS[
 STANDARD_ATTENTION: Term = ("matmul", ("softmax", ("scale", ("matmul", "Q", ("transpose", "K")))), "V")
 
 
-def _softplus(term: Term) -> Term:
-    return ("neg", ("logsigmoid", ("neg", term)))
-
-
 # softmax(Q softplus(K^T) / sqrt(d)) (K + Q), and softmax(Q (K / sqrt(d) + V)^T / sqrt(d)) V
 SECOND_LAYER: Term = (
     "matmul",
-    ("softmax", ("scale", ("matmul", "Q", _softplus(("transpose", "K"))))),
+    ("softmax", ("scale", ("matmul", "Q", ("neg", ("logsigmoid", ("neg", ("transpose", "K"))))))),
     ("add", "K", "Q"),
 )
 TWELFTH_LAYER: Term = (

@@ -1,4 +1,4 @@
-"""Chains of one-operation layers in blocks of one width: what they may be made of, and the card of a whole chain."""
+"""Chains of one-operation layers in blocks of one width: the choices, and the card of a whole chain."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,8 +9,7 @@ from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, Identity, SeparableConvolution
 from formwright.core.errors import IllegalInput
-from formwright.space.choice import Choice
-from formwright.space.record import Record
+from formwright.space.combinators import Choice, Record
 from formwright.space.repeat import Repeat
 
 OPERATIONS = ("attention", "feed-forward", "separable-3", "separable-5", "separable-7", "identity")
@@ -24,9 +23,9 @@ _LAYERS = 2  # of a chain for each of the teacher's, which has attention and a f
 
 @dataclass(frozen=True)
 class Menu:
-    """Say what the chains may be made of: widths of blocks and of the token table, and how many layers there are.
+    """The choices for chains: widths of blocks and of the token table, and the number of layers.
 
-    `tokens` says the rest of the embedding: the vocabulary, positions and types.
+    `tokens` is the rest of the embedding: vocabulary, positions and types.
     """
 
     widths: tuple[int, ...]
@@ -38,12 +37,11 @@ class Menu:
 
     @property
     def block(self) -> Record:
-        """Give the part that is one block: its width, and an operation for each layer."""
+        """Return the part for one block: its width, and an operation for each layer."""
         return Record.of(hidden=Choice(self.widths), layers=Repeat(Choice(OPERATIONS), self.layers))
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """List every width that vectors between two parts may have."""
         return tuple(sorted({*self.widths, *self.embeddings}))
 
 
@@ -57,7 +55,6 @@ class Chain:
 
 @cache
 def candidate(operation: str, width: int, head: int = HEAD) -> Block:
-    """Describe the layer that is one operation at one width, with attention heads of one width."""
     if operation == "attention":
         return Block(width, Attention(width // head, head))
     if operation == "feed-forward":
@@ -68,14 +65,14 @@ def candidate(operation: str, width: int, head: int = HEAD) -> Block:
 
 
 def chains(menu: Menu) -> Iterator[Chain]:
-    """List every block that does anything: at each width all sequences of one to `layers` operations."""
+    """List every non-empty block: at each width all sequences of one to `layers` operations."""
     for width in menu.widths:
         for length in range(1, menu.layers + 1):
             yield from (Chain(width, operations) for operations in product(REAL, repeat=length))
 
 
 def chain_card(menu: Menu, table: int, blocks: Sequence[Chain]) -> Card:
-    """Give the card of a whole chain, whose token table has a width of its own."""
+    """Build the card of a whole chain, whose token table has its own width."""
     width = blocks[0].width
     layers = [candidate(operation, block.width, menu.head) for block in blocks for operation in block.operations]
     embedding = replace(menu.tokens, width=width, factorised=None if table == width else table)
@@ -96,21 +93,22 @@ def scaled(teacher: Card) -> Menu:
 
 
 def boundaries(layers: int, blocks: int) -> tuple[int, ...]:
-    """Say after how many of a teacher's layers each block ends, the embedding first: 0, and so on up to all."""
+    """Return after how many of a teacher's layers each block ends, starting with 0 for the embedding."""
     return tuple(-(-number * layers // blocks) for number in range(blocks + 1))
 
 
 def _readable(teacher: Card) -> TokenEmbedding:
     embedding = teacher.stacks[0].embedding
     if teacher.family != "encoder" or not isinstance(embedding, TokenEmbedding):
-        raise IllegalInput(f"chains are taught by an encoder of text, not by a model of family {teacher.family}")
+        raise IllegalInput(f"the teacher of chains must be an encoder of text, not a model of family {teacher.family}")
     widths = {embedding.width, *(layer.output_width for layer in teacher.stacks[0].layers)}
     if len(widths) > 1 or teacher.output_width < max(_HEADS):
         listed = ", ".join(map(str, sorted(widths)))
         raise IllegalInput(
-            f"chains are taught by an encoder whose layers all have one width, at least {max(_HEADS)}; this one's have "
-            f"{listed}"
+            f"the teacher of chains must have layers of one width, at least {max(_HEADS)}; this one's have {listed}"
         )
     if embedding.positions == "sinusoidal":
-        raise IllegalInput("the positions of this model are waves, which no narrower table can hold; it cannot teach")
+        raise IllegalInput(
+            "this model has sinusoidal positions, which a narrower table cannot represent; it cannot be the teacher"
+        )
     return embedding

@@ -4,20 +4,23 @@ This is the space of a super-network whose attention and feed-forward widths are
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, Identity
+from formwright.core.checks import stored_fields
 from formwright.core.errors import IllegalInput
-from formwright.space.choice import Choice
-from formwright.space.record import Record
+from formwright.space.combinators import Choice, Record
+from formwright.space.part import Fields
 from formwright.space.repeat import Repeat
 from formwright.space.space import Space
-from formwright.space.value import Fields
 from formwright.space.zoo.bert import BASE
 
 Widths = Sequence[int] | Sequence[Sequence[int]]
+Lists = tuple[tuple[int, ...], ...]  # the widths of each layer, from the input up
 
 
 def elastic(
@@ -43,7 +46,8 @@ def elastic(
     choices = zip(_lists(heads, blocks, "heads"), _lists(feed_forward, blocks, "feed_forward"), strict=True)
     layers = [Record.of(heads=Choice(tuple(many)), feed_forward=Choice(tuple(wide))) for many, wide in choices]
     uniform = all(layer == layers[0] for layer in layers)
-    part = Repeat(layers[0], tuple(depths) or len(blocks)) if uniform else _in_order(layers)
+    named = tuple((f"layer_{index}", layer) for index, layer in enumerate(layers))
+    part = Repeat(layers[0], tuple(depths) or len(blocks)) if uniform else Record(named)
     sizes = {"hidden": Choice(_hidden(hidden, stack))} if hidden else {}
 
     def build(design: Fields) -> Card:
@@ -101,10 +105,6 @@ def _narrowed(stack: Stack, width: int) -> Stack:
     return replace(stack, embedding=replace(stack.embedding, width=width), layers=layers)
 
 
-def _in_order(layers: Sequence[Record]) -> Record:
-    return Record(tuple((f"layer_{index}", layer) for index, layer in enumerate(layers)))
-
-
 def _shrink(block: Block, layer: Fields) -> Block:
     assert isinstance(block.mixer, Attention)
     mixer = replace(block.mixer, heads=layer.heads) if layer.heads else Identity()
@@ -112,3 +112,73 @@ def _shrink(block: Block, layer: Fields) -> Block:
 
 
 BERT_BASE = elastic(BASE, heads=(4, 6, 8, 10, 12), feed_forward=(768, 1344, 1920, 2496, 3072))
+
+
+@dataclass(frozen=True)
+class ElasticChoices:
+    """List, for every layer of an encoder, the heads and the feed-forward widths it may have, and the hidden sizes.
+
+    0 leaves a part of a layer out. Without hidden sizes the encoder keeps its own.
+    """
+
+    card: Card
+    heads: Lists
+    feed_forward: Lists
+    hidden: tuple[int, ...] = ()
+
+    @property
+    def space(self) -> Space:
+        return elastic(self.card, self.heads, self.feed_forward, hidden=self.hidden, name="elastic")
+
+    @property
+    def largest(self) -> Card:
+        return self._cut(max)
+
+    @property
+    def smallest(self) -> Card:
+        return self._cut(min)
+
+    @property
+    def count(self) -> int:
+        return prod(len(choices) for choices in (*self.heads, *self.feed_forward, self.hidden or (0,)))
+
+    def design(self, widths: Sequence[tuple[int, int]], hidden: int | None = None) -> Any:
+        """Return the design of a sub-network by the heads and the feed-forward width of each layer.
+
+        Its hidden size is the largest, unless another is given.
+        """
+        layers = [{"heads": heads, "feed_forward": channels} for heads, channels in widths]
+        alike = len(set(self.heads)) == len(set(self.feed_forward)) == 1
+        data: dict[str, Any] = {
+            "layers": layers if alike else {f"layer_{index}": layer for index, layer in enumerate(layers)}
+        }
+        return self.space.from_json(data | ({"hidden": hidden or max(self.hidden)} if self.hidden else {}))
+
+    def _cut(self, pick: Any) -> Card:
+        heads, channels = ([[pick(one)] for one in lists] for lists in (self.heads, self.feed_forward))
+        hidden = [pick(self.hidden)] if self.hidden else []
+        space = elastic(self.card, heads, channels, hidden=hidden)
+        return space.card(next(iter(space.enumerate())))
+
+    def to_json(self) -> dict[str, Any]:
+        lists = {"heads": self.heads, "feed_forward": self.feed_forward}
+        plain = {name: [list(one) for one in value] for name, value in lists.items()}
+        return {"card": self.card.to_json(), **plain, "hidden": list(self.hidden)}
+
+    @classmethod
+    def from_json(cls, data: Any) -> "ElasticChoices":
+        values = stored_fields(cls, data)
+        if not isinstance(values["hidden"], Sequence):
+            raise IllegalInput(f"hidden must list hidden sizes, or none, not {values['hidden']!r}")
+        return cls(
+            Card.from_json(values["card"]),
+            _read_lists("heads", values["heads"]),
+            _read_lists("feed_forward", values["feed_forward"]),
+            tuple(values["hidden"]),
+        )
+
+
+def _read_lists(name: str, given: Any) -> Lists:
+    if not isinstance(given, Sequence) or not all(isinstance(one, Sequence) and one for one in given):
+        raise IllegalInput(f"{name} must list, for every layer, the widths it may have")
+    return tuple(tuple(one) for one in given)

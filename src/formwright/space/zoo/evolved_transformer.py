@@ -22,12 +22,9 @@ from formwright.arch.ops import (
     LightweightConvolution,
     SeparableConvolution,
 )
-from formwright.space.choice import Choice
-from formwright.space.part import Part
-from formwright.space.record import Record
+from formwright.space.combinators import Choice, Record, Switch
+from formwright.space.part import Case, Fields, Part
 from formwright.space.space import Space
-from formwright.space.switch import Switch
-from formwright.space.value import Case, Fields
 from formwright.space.zoo.translation import VOCABULARY, model
 
 _NONE = "none"
@@ -36,8 +33,8 @@ _DEAD = Case("dead", Fields.of())
 
 
 @dataclass(frozen=True)
-class Menu:
-    """Say what the cells may be made of."""
+class CellMenu:
+    """What cells may be made of."""
 
     width: int
     encoder_junctions: int
@@ -52,7 +49,7 @@ class Menu:
     vocabulary: int
 
 
-PUBLISHED = Menu(
+PUBLISHED = CellMenu(
     width=512,
     encoder_junctions=6,
     decoder_junctions=8,
@@ -80,8 +77,7 @@ SMALL = replace(
 )
 
 
-def evolved_transformer(name: str, menu: Menu) -> Space:
-    """Make the space of encoder and decoder cells that a menu allows."""
+def evolved_transformer(name: str, menu: CellMenu) -> Space:
     root = Record.of(
         encoder=_cell_part(menu, menu.encoder_junctions, decoder=False),
         decoder=_cell_part(menu, menu.decoder_junctions, decoder=True),
@@ -90,8 +86,8 @@ def evolved_transformer(name: str, menu: Menu) -> Space:
     return Space(name, root, lambda design: _card(design, menu), about)
 
 
-def transformer(menu: Menu) -> Fields:
-    """Give the plain Transformer as a design: the published search begins with it.
+def transformer(menu: CellMenu) -> Fields:
+    """Return the plain Transformer as a design: the published search begins with it.
 
     Each cell holds as many layers of three junctions (in the decoder four) as it has room for; junctions that are left
     over pass their input on. Feed-forward parts are as wide as the menu allows, and there are six layers, or as many as
@@ -103,7 +99,7 @@ def transformer(menu: Menu) -> Fields:
     )
 
 
-def _plain_half(menu: Menu, junctions: int, attentions: Sequence[str]) -> Fields:
+def _plain_half(menu: CellMenu, junctions: int, attentions: Sequence[str]) -> Fields:
     layers = junctions // (len(attentions) + 2)
     genes: list[Fields] = []
     for _ in range(layers):
@@ -113,8 +109,8 @@ def _plain_half(menu: Menu, junctions: int, attentions: Sequence[str]) -> Fields
     return Fields.of(cells=cells, **{f"junction_{index}": one for index, one in enumerate(genes, start=1)})
 
 
-def _plain_layer(menu: Menu, state: int, attentions: Sequence[str]) -> list[Fields]:
-    """Give the junctions of a layer that reads a state: its attentions, then a feed-forward part."""
+def _plain_layer(menu: CellMenu, state: int, attentions: Sequence[str]) -> list[Fields]:
+    """Return the junctions of a layer that reads a state: its attentions, then a feed-forward part."""
     heads = menu.heads[len(menu.heads) // 2]
     genes = [
         _residual(state + place, state + place, Case(kind, Fields.of(heads=heads, scale=1)), norm=True)
@@ -127,7 +123,6 @@ def _plain_layer(menu: Menu, state: int, attentions: Sequence[str]) -> list[Fiel
 
 
 def _residual(state: int, kept: int, operation: Case, *, norm: bool) -> Fields:
-    """Add what an operation makes of one state to another one."""
     right = Fields.of(branch=_plain(kept, _SAME), combine="add")
     return Fields.of(left=_plain(state, operation, norm=norm), right=Case("alive", right))
 
@@ -136,7 +131,7 @@ def _plain(state: int, operation: Case, *, norm: bool = False, activation: str =
     return Fields.of(input=state, norm=norm, operation=operation, activation=activation)
 
 
-def _cell_part(menu: Menu, junctions: int, *, decoder: bool) -> Record:
+def _cell_part(menu: CellMenu, junctions: int, *, decoder: bool) -> Record:
     parts: dict[str, Part[Any]] = {"cells": Choice(menu.cells)}
     for index in range(1, junctions + 1):
         branch = _branch_part(menu, index, decoder=decoder)
@@ -145,7 +140,7 @@ def _cell_part(menu: Menu, junctions: int, *, decoder: bool) -> Record:
     return Record(tuple(parts.items()))
 
 
-def _branch_part(menu: Menu, states: int, *, decoder: bool) -> Record:
+def _branch_part(menu: CellMenu, states: int, *, decoder: bool) -> Record:
     scale = Choice(menu.scales)
     operations: dict[str, Part[Any]] = {
         "identity": Record.of(),
@@ -165,12 +160,12 @@ def _branch_part(menu: Menu, states: int, *, decoder: bool) -> Record:
     )
 
 
-def _card(design: Fields, menu: Menu) -> Card:
+def _card(design: Fields, menu: CellMenu) -> Card:
     encoder, decoder = ((_cell(half, menu),) * half.cells for half in (design.encoder, design.decoder))
     return model(menu.width, encoder, decoder, menu.vocabulary)
 
 
-def _cell(half: Fields, menu: Menu) -> Cell:
+def _cell(half: Fields, menu: CellMenu) -> Cell:
     widths, junctions = [menu.width], []
     for name, choice in half.items():
         if name != "cells":
@@ -179,14 +174,14 @@ def _cell(half: Fields, menu: Menu) -> Cell:
     return Cell(menu.width, _reached(junctions))
 
 
-def _junction(choice: Fields, widths: Sequence[int], menu: Menu) -> Junction:
+def _junction(choice: Fields, widths: Sequence[int], menu: CellMenu) -> Junction:
     left = _branch(choice.left, widths, menu)
     if choice.right.tag == "dead":
         return Junction(left)
     return Junction(left, _branch(choice.right.value.branch, widths, menu), choice.right.value.combine)
 
 
-def _branch(choice: Fields, widths: Sequence[int], menu: Menu) -> Branch:
+def _branch(choice: Fields, widths: Sequence[int], menu: CellMenu) -> Branch:
     entry = widths[choice.input]
     operation = _operation(choice.operation, entry, menu.width)
     scale = choice.operation.value.get("scale")
@@ -216,7 +211,7 @@ def _operation(choice: Case, entry: int, width: int) -> BranchOperation:
 
 
 def _reached(junctions: Sequence[Junction]) -> tuple[Junction, ...]:
-    """Leave out the junctions that the last one does not depend on, and number the states anew."""
+    """Drop the junctions that the last one does not depend on, and renumber the states."""
     needed = {len(junctions)}
     for state in range(len(junctions), 0, -1):
         if state in needed:

@@ -14,12 +14,10 @@ from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, DynamicConvolution, Mixer, Relative, RelativeAttention, Transform
 from formwright.core.remember import remember, remembers
-from formwright.space.choice import Choice
-from formwright.space.record import Record
+from formwright.space.combinators import Choice, Record, Switch
+from formwright.space.part import Case, Fields
 from formwright.space.repeat import Repeat
 from formwright.space.space import Space
-from formwright.space.switch import Switch
-from formwright.space.value import Case, Fields
 
 
 @remembers
@@ -107,14 +105,13 @@ NANO_S1_STAR = flexibert(
 
 
 def layer(operation: str, parameter: str | int, heads: int, hidden: int, feed_forward: tuple[int, ...]) -> Block:
-    """Describe one layer in the words of the paper's model cards."""
+    """Describe one layer in the notation of the paper's model cards."""
     stack: Any = feed_forward
     fields = Fields.of(operation=Case(operation, parameter), heads=heads, hidden=hidden, feed_forward=stack)
     return _block(fields, PUBLISHED)
 
 
 def model(*layers: Block) -> Card:
-    """Describe a whole model of the published sizes."""
     return _card(layers, PUBLISHED)
 
 

@@ -9,11 +9,10 @@ from functools import cache
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, CrossAttention
-from formwright.space.choice import Choice
-from formwright.space.record import Record
+from formwright.space.combinators import Choice, Record
+from formwright.space.part import Fields
 from formwright.space.repeat import Repeat
 from formwright.space.space import Space
-from formwright.space.value import Fields
 from formwright.space.zoo.translation import VOCABULARY
 
 INNER = 512
@@ -24,7 +23,6 @@ _WIDTH = Choice((640, 512))
 
 @cache
 def encoder_layer(width: int, heads: int, feed_forward: int) -> Block:
-    """Describe an encoder layer."""
     return Block(width, Attention(heads, INNER // heads), (feed_forward,), activation="relu")
 
 
@@ -36,7 +34,6 @@ def decoder_layer(width: int, heads: int, cross_heads: int, feed_forward: int, e
 
 
 def model(encoder: tuple[Block, ...], decoder: tuple[Block, ...]) -> Card:
-    """Describe a translation model with sinusoidal positions."""
     below, above = (
         TokenEmbedding(VOCABULARY, layers[0].width, positions="sinusoidal", norm=False) for layers in (encoder, decoder)
     )

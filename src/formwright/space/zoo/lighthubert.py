@@ -7,11 +7,10 @@ frames of 512 features; published parameter ranges include about 9 million for t
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, FrameEmbedding, Stack
 from formwright.arch.ops import Attention
-from formwright.space.choice import Choice
-from formwright.space.record import Record
+from formwright.space.combinators import Choice, Record
+from formwright.space.part import Fields
 from formwright.space.repeat import Repeat
 from formwright.space.space import Space
-from formwright.space.value import Fields
 
 
 def _card(design: Fields) -> Card:

@@ -9,11 +9,10 @@ from dataclasses import replace
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Stack, TokenEmbedding
-from formwright.space.choice import Choice
-from formwright.space.record import Record
+from formwright.space.combinators import Choice, Record
+from formwright.space.part import Fields
 from formwright.space.repeat import Repeat
 from formwright.space.space import Space
-from formwright.space.value import Fields
 from formwright.space.zoo.bert import VOCABULARY
 from formwright.space.zoo.chains import HEAD, OPERATIONS, Menu, candidate
 
@@ -33,7 +32,6 @@ __all__ = [
 WIDTHS = (128, 192, 256, 384, 512)
 BLOCKS, LAYERS = 4, 6
 
-
 PUBLISHED = Menu(WIDTHS, HEAD, BLOCKS, LAYERS, (64, 128, 256, 384, 512), TokenEmbedding(VOCABULARY, 512, types=2))
 BLOCK = PUBLISHED.block
 
@@ -45,7 +43,6 @@ def candidates(widths: tuple[int, ...] = WIDTHS) -> tuple[tuple[str, int | None]
 
 
 def nas_bert(name: str, menu: Menu) -> Space:
-    """Make the space of chains that a menu allows."""
     root = Record.of(embedding=Choice(menu.embeddings), blocks=Repeat(menu.block, menu.blocks))
     about = "chains of one-operation layers in blocks of one width (NAS-BERT, Xu et al. 2021)"
     return Space(name, root, lambda design: _card(design, menu), about)

@@ -9,11 +9,10 @@ from functools import cache
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import Attention
-from formwright.space.choice import Choice
-from formwright.space.record import Record
+from formwright.space.combinators import Choice, Record
+from formwright.space.part import Fields
 from formwright.space.repeat import Repeat
 from formwright.space.space import Space
-from formwright.space.value import Fields
 from formwright.space.zoo.bert import VOCABULARY
 
 WIDTHS = (120, 240, 360, 480, 540, 600, 768)

@@ -33,7 +33,7 @@ def _attend(heads: int, width: int) -> CrossAttention:
 
 
 def language_model(width: int, layers: tuple[Layer, ...], vocabulary: int = VOCABULARY) -> Card:
-    """Describe a model that predicts the next token: a decoder alone, with the same parts around its layers."""
+    """Describe a language model: a decoder alone, otherwise built like the translation model."""
     table = TokenEmbedding(vocabulary, width, positions="sinusoidal", norm=False)
     return Card(decoder=Stack(table, layers, causal=True, final_norm=True))
 
@@ -44,14 +44,13 @@ def layer(width: int, heads: int, inner: int | None = None) -> Block:
 
 
 def attending(below: Block) -> Block:
-    """Describe the layer of a decoder that is made as one of the encoder."""
+    """Return the decoder layer that corresponds to an encoder layer."""
     attention = below.mixer
     assert isinstance(attention, Attention)
     return replace(below, cross=_attend(attention.heads, below.width))
 
 
 def transformer(width: int, heads: int) -> Card:
-    """Describe the Transformer with six encoder and six decoder layers."""
     below = layer(width, heads)
     return model(width, (below,) * 6, (attending(below),) * 6)
 
@@ -69,7 +68,6 @@ def _separable(state: int, kernel: int, width: int, **details: object) -> Branch
 
 
 def encoder_cell(d: int, heads: int) -> Cell:
-    """Describe the published encoder cell for a model of width `d`."""
     return Cell(
         d,
         (
@@ -87,7 +85,6 @@ def encoder_cell(d: int, heads: int) -> Cell:
 
 
 def decoder_cell(d: int, heads: int) -> Cell:
-    """Describe the published decoder cell for a model of width `d`."""
     return Cell(
         d,
         (
@@ -106,7 +103,7 @@ def decoder_cell(d: int, heads: int) -> Cell:
 
 
 def writer_cell(d: int, heads: int) -> Cell:
-    """Describe the published decoder cell without an encoder to attend to, as the authors' code makes it."""
+    """Describe the published decoder cell without cross-attention, as in the authors' code."""
     return Cell(
         d,
         (
@@ -121,7 +118,6 @@ def writer_cell(d: int, heads: int) -> Cell:
 
 
 def evolved(width: int, heads: int) -> Card:
-    """Describe the published Evolved Transformer."""
     return model(width, (encoder_cell(width, heads),) * 3, (decoder_cell(width, heads),) * 4)
 
 

@@ -1,0 +1,1 @@
+"""Quality of an embedding, for benchmarks/transformer2vec.py."""

@@ -1,0 +1,1 @@
+"""A plug-in of Formwright: each module has one part, and `pyproject.toml` names them."""

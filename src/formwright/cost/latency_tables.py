@@ -1,0 +1,127 @@
+"""Latency tables: milliseconds of a design, added up from the measured times of its parts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Block
+from formwright.arch.ops import Attention
+from formwright.core.checks import finite, stored_fields
+from formwright.core.errors import IllegalInput
+
+
+@dataclass(frozen=True)
+class PartTimes:
+    """The milliseconds of one layer's parts by their width, and of everything else, at one hidden size.
+
+    Widths that were not measured lie between measured ones, and are interpolated.
+    """
+
+    rest: float
+    heads: Mapping[int, float] = field(hash=False)
+    channels: Mapping[int, float] = field(hash=False)
+
+    def of_heads(self, number: int) -> float:
+        return _between(self.heads, number)
+
+    def of_channels(self, number: int) -> float:
+        return _between(self.channels, number)
+
+
+@dataclass(frozen=True)
+class LatencyTable:
+    """The milliseconds of sub-networks, without running them; equal cards have equal latency."""
+
+    by_hidden: Mapping[int, PartTimes] = field(hash=False)
+
+    def __call__(self, card: Card) -> float:
+        times = self.by_hidden.get(card.output_width)
+        if card.encoder is None or times is None:
+            known = ", ".join(map(str, self.by_hidden))
+            raise IllegalInput(f"the latency table covers encoders of hidden size {known}, not {card.output_width}")
+        parts = [_part_widths(layer) for layer in card.encoder.layers]
+        return times.rest + sum(times.of_heads(heads) + times.of_channels(channels) for heads, channels in parts)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            str(hidden): {
+                "rest": times.rest,
+                "heads": {str(width): value for width, value in times.heads.items()},
+                "channels": {str(width): value for width, value in times.channels.items()},
+            }
+            for hidden, times in self.by_hidden.items()
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> "LatencyTable":
+        return cls({hidden: _times(times) for hidden, times in _by_width("hidden sizes", data).items()})
+
+
+def _times(data: Any) -> PartTimes:
+    values = stored_fields(PartTimes, data)
+    parts = {
+        name: {width: finite(f"the time of {width} {name}", value) for width, value in widths.items()}
+        for name, widths in ((name, _by_width(name, values[name])) for name in ("heads", "channels"))
+    }
+    return PartTimes(finite("the time of the rest", values["rest"]), **parts)
+
+
+def _by_width(name: str, data: Any) -> dict[int, Any]:
+    if not isinstance(data, Mapping) or not data or not all(str(width).isdecimal() for width in data):
+        raise IllegalInput(f"{name} of a latency table must map whole numbers to times, not {data!r}")
+    return {int(width): value for width, value in data.items()}
+
+
+def _between(times: Mapping[int, float], width: int) -> float:
+    known = sorted(times)
+    if not known[0] <= width <= known[-1]:
+        raise IllegalInput(f"the latency table covers widths from {known[0]} to {known[-1]}, not {width}")
+    return float(np.interp(width, known, [times[one] for one in known]))
+
+
+def _part_widths(layer: object) -> tuple[int, int]:
+    if not isinstance(layer, Block):
+        raise IllegalInput("a latency table supports ordinary layers, not cells")
+    heads = layer.mixer.heads if isinstance(layer.mixer, Attention) else 0
+    return heads, layer.feed_forward[0] if layer.feed_forward else 0
+
+
+@dataclass(frozen=True)
+class OperationTimes:
+    """The milliseconds of embeddings by the width of their tables, of operations at a width, and of joints.
+
+    A joint is the linear map between two widths, the lower one first; it takes as long either way.
+    """
+
+    embeddings: Mapping[int, float] = field(hash=False)
+    operations: Mapping[tuple[str, int], float] = field(hash=False)
+    joints: Mapping[tuple[int, int], float] = field(hash=False)
+
+    def of_chain(self, width: int, operations: tuple[str, ...]) -> float:
+        return sum(self.operations[operation, width] for operation in operations)
+
+    def of_joint(self, below: int, above: int) -> float:
+        """Return the milliseconds of the map between two widths: 0 if they are equal."""
+        return 0.0 if below == above else self.joints[min(below, above), max(below, above)]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "embeddings": [[width, time] for width, time in self.embeddings.items()],
+            "operations": [[name, width, time] for (name, width), time in self.operations.items()],
+            "joints": [[below, above, time] for (below, above), time in self.joints.items()],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> "OperationTimes":
+        values = stored_fields(cls, data)
+        try:
+            return cls(
+                {width: finite("the time of an embedding", time) for width, time in values["embeddings"]},
+                {(name, width): finite(f"the time of {name}", time) for name, width, time in values["operations"]},
+                {(low, high): finite("the time of a joint", time) for low, high, time in values["joints"]},
+            )
+        except (TypeError, ValueError) as error:
+            raise IllegalInput(f"the times of operations cannot be read: {error}") from None

@@ -1,0 +1,100 @@
+"""What a configuration says of a design in the words that users of transformers expect.
+
+Everything here follows from the card. Sizes that differ from layer to layer are listed as transformers lists them:
+`per_layer_config` maps a layer's number to what differs from the whole.
+"""
+
+from typing import Any
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, Layer, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.ops import Attention, DynamicConvolution, OpGraph
+
+MODEL_TYPE = "formwright"
+TASK_CLASSES = {
+    "masked-lm": "FormwrightForMaskedLM",
+    "causal-lm": "FormwrightForCausalLM",
+    "seq2seq-lm": "FormwrightForSeq2SeqLM",
+    "sequence-classification": "FormwrightForSequenceClassification",
+    "token-classification": "FormwrightForTokenClassification",
+    "span-extraction": "FormwrightForQuestionAnswering",
+}
+IMAGE_CLASS = "FormwrightForImageClassification"
+BASE_CLASS = "FormwrightModel"
+AUTO_CLASSES = {BASE_CLASS: "AutoModel"} | {
+    name: name.replace("Formwright", "AutoModel") for name in (*TASK_CLASSES.values(), IMAGE_CLASS)
+}
+
+
+def class_name(family: str, task: str | None) -> str:
+    """Name the model class for a task; without a task, the class that has no head."""
+    if task is None:
+        return BASE_CLASS
+    return IMAGE_CLASS if family == "vision" else TASK_CLASSES[task]
+
+
+def task_of(class_name: str) -> str | None:
+    """Name the task of a model class: the reverse of `class_name`."""
+    if class_name == IMAGE_CLASS:
+        return "sequence-classification"
+    return {name: task for task, name in TASK_CLASSES.items()}.get(class_name)
+
+
+def standard_fields(card: Card) -> dict[str, Any]:
+    """List the fields that code outside this package may look for; layers are those of the first stack."""
+    stack = card.stacks[0]
+    fields = {
+        "hidden_size": card.output_width,
+        "num_hidden_layers": len(stack.layers),
+        "is_encoder_decoder": card.family == "encoder-decoder",
+        "tie_word_embeddings": True,
+        **_embedding_fields(stack),
+        **_shared_sizes(stack),
+    }
+    if card.family == "encoder-decoder":
+        fields |= {"encoder_layers": len(card.stacks[0].layers), "decoder_layers": len(card.stacks[1].layers)}
+    differing = _differing(stack, fields)
+    return fields | ({"per_layer_config": differing} if differing else {})
+
+
+def _embedding_fields(stack: Stack) -> dict[str, Any]:
+    embedding = stack.embedding
+    if isinstance(embedding, PatchEmbedding):
+        return {"image_size": embedding.image, "patch_size": embedding.patch, "num_channels": embedding.channels}
+    if not isinstance(embedding, TokenEmbedding):
+        return {"num_features": embedding.features, "max_position_embeddings": embedding.length}
+    return {
+        "vocab_size": embedding.vocabulary,
+        "embedding_size": embedding.table_width,
+        "max_position_embeddings": embedding.length,
+        "type_vocab_size": embedding.types,
+    }
+
+
+def _sizes(layer: Layer) -> dict[str, Any]:
+    """Return a layer's sizes; what it does not have is None, and a stack of feed-forward widths is a list."""
+    sizes: dict[str, Any] = {"hidden_size": layer.width}
+    sizes |= dict.fromkeys(("num_attention_heads", "head_dim", "intermediate_size"))
+    if isinstance(layer, Block):
+        if isinstance(layer.mixer, Attention | DynamicConvolution | OpGraph):
+            sizes |= {"num_attention_heads": layer.mixer.heads, "head_dim": layer.mixer.head_width}
+        if layer.feed_forward:
+            single = len(layer.feed_forward) == 1
+            sizes["intermediate_size"] = layer.feed_forward[0] if single else list(layer.feed_forward)
+    return sizes
+
+
+def _shared_sizes(stack: Stack) -> dict[str, Any]:
+    """Return the sizes that all layers share; None where they differ."""
+    first, *others = [_sizes(layer) for layer in stack.layers]
+    names = [name for name in first if name != "hidden_size"]
+    return {name: first[name] if all(first[name] == other[name] for other in others) else None for name in names}
+
+
+def _differing(stack: Stack, shared: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    digits = len(str(len(stack.layers) - 1))  # transformers pads the keys so that they sort
+    differing = {
+        str(index).zfill(digits): {name: size for name, size in _sizes(layer).items() if size != shared[name]}
+        for index, layer in enumerate(stack.layers)
+    }
+    return {index: sizes for index, sizes in differing.items() if sizes}

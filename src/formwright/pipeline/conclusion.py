@@ -1,0 +1,90 @@
+"""What is said about the scores of a model, in the same words on the terminal, on the page and in the model card."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from formwright.tasks.bootstrap import Difference, Evidence, Interval
+
+COMPARED = "comparison"  # in the notes of the log
+TRY_NEXT = (
+    "Try more training rows, more steps (--steps, --final-steps), another learning rate (--learning-rate), longer rows "
+    "(--length), or a pretrained model (`formwright train FOLDER` or `formwright compress`)"
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How a delivered model does compared with another, a baseline or a teacher, by one metric on one split."""
+
+    model: str
+    other: str
+    metric: str
+    split: str
+    difference: Difference
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Comparison":
+        """Read what `dataclasses.asdict` gave."""
+        model, other, metric, split = (str(data[name]) for name in ("model", "other", "metric", "split"))
+        return cls(model, other, metric, split, Difference.from_json(data["difference"]))
+
+
+def with_interval(value: float, interval: Interval | None) -> str:
+    """Write a score with its 95 % confidence interval."""
+    return f"{value:.4f}" if interval is None else f"{value:.4f} (95 % interval {between(interval)})"
+
+
+def between(interval: Interval) -> str:
+    """Write an interval."""
+    return f"{interval[0]:.4f} to {interval[1]:.4f}"
+
+
+def score_line(metric: str, split: str, value: float, evidence: Evidence | None) -> str:
+    """Say what a model scores, how sure that is, and what an answer that ignores the input scores.
+
+    Where the model is not surely better than that answer, this is said first.
+    """
+    if evidence is None:
+        return f"{split} {metric} {value:.4f}"
+    score = f"{split} {metric} {with_interval(value, evidence.intervals.get(metric))} on {evidence.rows:,} rows"
+    majority = evidence.majority
+    if majority is None or metric not in majority.scores:
+        return f"{score}; no answer that ignores the input can be scored here"
+    guess = f"{majority.answer} gives {majority.scores[metric]:.4f}"
+    if evidence.beats_majority(metric):
+        return f"{score}; {guess}"
+    above = majority.differences[metric].value > 0
+    warning = "Cannot be told apart from guessing" if above else "No better than guessing"
+    return f"{warning}: {score}, and {guess}. {TRY_NEXT}"
+
+
+def comparison_line(found: Comparison, score: float, other_score: float, *, beats: bool | None, other: str) -> str:
+    """Say how a model does compared with another; `beats` tells whether it is better than the majority class."""
+    difference, ends = found.difference, found.difference.interval
+    gap = f"difference {difference.value:+.4f}"
+    gap += "" if ends is None else f", 95 % interval {ends[0]:+.4f} to {ends[1]:+.4f}"
+    scores = f"{score:.4f} and {other_score:.4f} {found.split} {found.metric}, {gap}"
+    if difference.outcome == "not told apart":
+        why = "; their intervals overlap" if difference.overlap else ""
+        return f"{found.model} and {other} cannot be told apart: {scores}{why}"
+    if beats is False:
+        return f"{found.model} and {other} have {scores}, which says little: {found.model} is no better than guessing"
+    return f"{found.model} is {difference.outcome} than {other}: {scores}"
+
+
+def score_facts(name: str, split: str, metrics: Mapping[str, float], evidence: Evidence | None) -> dict[str, str]:
+    """Give the lines of a model card about one split of a task: scores with intervals, and the answer to beat."""
+    intervals = {} if evidence is None else evidence.intervals
+    facts = {
+        f"{name} {split} {metric}": with_interval(value, intervals.get(metric)) for metric, value in metrics.items()
+    }
+    if evidence is None:
+        return facts
+    majority = evidence.majority
+    facts[f"{name} {split} rows"] = f"{evidence.rows:,}"
+    for metric, score in ({} if majority is None else majority.scores).items():
+        if majority is not None and metric in metrics:
+            told = "" if evidence.beats_majority(metric) else "; the model is not surely better"
+            facts[f"{majority.answer}: {split} {metric}"] = f"{score:.4f}{told}"
+    return facts

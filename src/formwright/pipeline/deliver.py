@@ -1,0 +1,218 @@
+"""The stage that delivers the best designs of a search: trained longer, tested once, written as models that load."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from formwright.core.checks import folder_name
+from formwright.core.errors import IllegalInput
+from formwright.core.options import Stage, option
+from formwright.cost import params
+from formwright.pipeline.forecast import BYTES, Forecast
+from formwright.pipeline.plan import LOOKS, SLOWED, WRITING, Amount, Planned
+from formwright.pipeline.run import Interrupted, StageRun
+from formwright.pipeline.search import START, Search
+
+if TYPE_CHECKING:
+    from formwright.pipeline.delivered import Delivered
+    from formwright.pipeline.run_folder import Opened
+    from formwright.train.distil import Teaching
+
+_COPIES = 4  # of the weights of a model on disk: its folder, and a checkpoint with both moments of Adam
+
+
+@dataclass(frozen=True)
+class Deliver(Stage, Planned):
+    """Train the best designs of a search to the end, test them once, measure them, and write them as models.
+
+    They are trained for at most `steps` and keep the weights that score best on validation; 0 delivers sub-networks of
+    shared weights as they are. With `targets`, limits such as `macs<=1e8` by name, the best design within each is
+    delivered; a space that is drawn up for targets brings its own. A `teacher` is a stage whose model they learn from.
+    """
+
+    NAME: ClassVar[str] = "deliver"
+    PANELS: ClassVar[tuple[str, ...]] = ("targets",)
+    CONCURRENT: ClassVar[bool] = True
+
+    search: Search = option(about="the search whose designs are delivered")
+    keep: int = option(1, "number of models: the best, or those of the Pareto front", least=1)
+    targets: Mapping[str, str] = option({}, "limits by name; for each the best design within it is delivered")
+    steps: int | None = option(None, "maximum training steps; null: three times those of a trial, or an epoch", least=0)
+    epochs: float | None = option(None, "maximum epochs of training, in place of steps", least=0)
+    weights: Literal["fresh", "shared"] | None = option(None, "initial weights; null: as the evaluator leaves them")
+    teacher: Stage | None = option(None, "the stage whose model teaches the delivered ones")
+    labels: float = option(0.1, "weight of the labels next to the teacher", least=0, most=1)
+    temperature: float = option(2.0, "temperature of the teacher's answers", least=0.01)
+    baseline: bool = option(True, "also train a plain design of at least the same size", extent=True)
+
+    def __post_init__(self) -> None:
+        for name in self.targets:
+            folder_name("a target", name)  # and so is the folder of its model
+
+    def resolved(self, run: StageRun) -> "Deliver":
+        """Settle the steps from those of a trial and the rows."""
+        from formwright.train.hyperparameters import usual_last_steps
+
+        evaluator, training, task = self.search.evaluator, self.search.training, self.search.task
+        found = self if self.weights or evaluator is None else replace(self, weights=evaluator.DELIVERS)
+        if found.epochs is not None:
+            return replace(found, steps=found._epoch_steps(run), epochs=None)
+        if found.steps is None and task is not None and training.steps is not None:
+            rows = len(run.task(task).search_view().train)
+            found = replace(found, steps=usual_last_steps(3 * training.steps, rows, training.batch))
+        return found
+
+    def _epoch_steps(self, run: StageRun) -> int:
+        if not self.epochs:
+            return 0
+        counted = getattr(self.teacher, "steps_of", None)  # a teacher's batches are counted as it reads them
+        if counted is not None:
+            return int(counted(self.epochs, run))
+        assert self.search.task is not None
+        rows = len(run.task(self.search.task).search_view().train)
+        return max(1, round(self.epochs * rows / self.search.training.batch))
+
+    def within_targets(self, run: StageRun) -> "Deliver":
+        """Give the stage with the targets that the space was drawn up for, where it has none of its own."""
+        drawn = run.artifact(self.search.space) if isinstance(self.search.space, Stage) else None
+        limits = getattr(drawn, "limits", {})
+        return self if self.targets or not limits else replace(self, targets=limits, keep=len(limits))
+
+    # --- the plan of time --------------------------------------------------------------------------------------------
+
+    def amounts(self, run: StageRun) -> dict[str, Amount] | None:
+        """Say how many steps each model is trained for, where the time of its search can be planned."""
+        if self.search.amounts(run) is None:
+            return None
+        steps = self.steps or 0
+        return {"steps": Amount(steps, 1, steps, "fine-tuning steps of each model")} if steps else {}
+
+    def speeds(self, run: StageRun) -> dict[str, float]:
+        """Time what the evaluator says of a design."""
+        return self.search.speeds(run)
+
+    def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: StageRun) -> float:
+        """Estimate the time of training, testing, measuring and writing every model."""
+        trained = amounts.get("steps", 0) * speeds["step"]
+        each = speeds[SLOWED] * WRITING + LOOKS * speeds["validation"] + trained
+        return speeds[SLOWED] * START + self._models * each
+
+    @property
+    def _models(self) -> int:
+        return len(self.targets or getattr(self.search.space, "targets", ())) or self.keep
+
+    def forecast(self, run: StageRun) -> Forecast | None:
+        """Estimate the trainings of all models, and their folders and last weights on disk."""
+        cards, times = self.search.typical_cards(run), self.search.typical_times(run)
+        if times is None or self.search.evaluator is None:
+            return None
+        models = self._models + bool(self.baseline and self.steps)
+        steps = self.search.evaluator.trial_steps(self.steps or 0) if self.weights == "fresh" else self.steps or 0
+        each = times.slowed * WRITING + LOOKS * times.judging + steps * times.alone
+        turns = -(-models // min(run.options.workers, os.cpu_count() or 1))
+        disk = _COPIES * models * BYTES * params(cards[len(cards) // 2])
+        return Forecast(times.slowed * START + turns * each, disk)
+
+    def describe(self, amounts: Mapping[str, int], run: StageRun) -> str:
+        """Say how many models there are."""
+        trained = f"trained for {amounts['steps']:,} steps, " if amounts.get("steps") else ""
+        return f"{self._models} models {trained}written, measured and tested"
+
+    def planned(self, amounts: Mapping[str, int], run: StageRun) -> "Deliver":
+        """Give the stage with the planned steps."""
+        return self if amounts.get("steps", self.steps) == self.steps else replace(self, steps=amounts["steps"])
+
+    # --- the stage ---------------------------------------------------------------------------------------------------
+
+    def check(self, run: StageRun) -> None:
+        """Refuse weights that no trial leaves."""
+        evaluator = self.search.evaluator
+        if evaluator is None or self.search.task is None:
+            raise IllegalInput("only designs that are trained for a task can be delivered: give the search a task")
+        if self.weights == "shared" and not evaluator.shares_weights():
+            raise IllegalInput(f"delivering shared weights needs trials that leave them, and {evaluator.NAME} does not")
+        if self.steps == 0 and self.weights != "shared":
+            raise IllegalInput("only sub-networks of shared weights can be delivered without training (steps=0)")
+
+    def teaching(self, run: StageRun) -> "Teaching | None":
+        """Give the teacher of the last trainings, if there is one."""
+        from formwright.train.distil import Mix, Teaching
+
+        if self.teacher is None or not self.steps:
+            return None
+        mix = Mix(labels=self.labels, scores=1 - self.labels, temperature=self.temperature)
+        found = run.artifact(self.teacher)
+        return Teaching(getattr(found, "model", found), mix)
+
+    def make(self, run: StageRun) -> None:
+        """Deliver what is not delivered yet."""
+        from formwright.pipeline.compare import note_comparisons
+        from formwright.pipeline.measure_models import measure_delivered
+
+        with self.search.place(run.run.stage(self.search)).open(run=run.run) as opened:
+            for stage in run.run.pipeline:
+                if (note := getattr(stage, "note", None)) is not None:  # what the page shows next to the search
+                    note(run.run.stage(stage), opened)
+            try:
+                models = _deliver(opened.deliver, run, opened)
+            except KeyboardInterrupt:
+                raise Interrupted("the delivery") from None
+            models = measure_delivered(opened, models)
+            _tell_unmet(run, opened)
+            note_comparisons(opened, models)
+            for observer in run.run.observers:
+                for model in models:
+                    observer.model(model)
+
+    def models(self, run: StageRun) -> "list[Delivered]":
+        """List the delivered models."""
+        found: list[Delivered] = run.artifact(self)
+        return found
+
+    def load(self, run: StageRun) -> "list[Delivered]":
+        """List the models, those delivered before among them, with what was measured of them."""
+        from formwright.pipeline.delivered import measured_models
+
+        with self.search.place(run.run.stage(self.search)).open(run=run.run) as opened:
+            return list(measured_models(opened).values())
+
+
+def _deliver(stage: Deliver, run: StageRun, opened: "Opened") -> "list[Delivered]":
+    from formwright.pipeline.candidates import candidates, within_targets
+    from formwright.pipeline.deliver_all import deliver_all
+    from formwright.pipeline.delivery import made_before
+    from formwright.pipeline.run_folder import FINAL
+
+    study = opened.study()
+    chosen = (
+        within_targets(study, stage.targets)
+        if stage.targets
+        # without training there is no baseline: it is no sub-network of the shared weights
+        else candidates(study, stage.keep, baseline=stage.baseline and bool(stage.steps))
+    )
+    missing = [candidate.name for candidate in chosen if made_before(opened, candidate) is None]
+    steps = stage.steps or 0
+    if missing:
+        names = ", ".join(missing)
+        run.tell(f"training {names} for at most {steps:,} steps" if steps else f"writing {names}")
+    # what is measured on this machine is measured alone
+    workers = 1 if stage.weights == "shared" and stage.targets else run.options.workers
+    final: Path = opened.place.folder / FINAL
+    with run.run.display.trainings(final, steps):
+        return deliver_all(opened, chosen, workers, run.wish)
+
+
+def _tell_unmet(run: StageRun, opened: "Opened") -> None:
+    from formwright.pipeline.candidates import failed_targets, unmet_targets
+
+    targets = opened.deliver.targets
+    if not targets:
+        return
+    study = opened.study()
+    failed = failed_targets(study, targets)
+    for name in unmet_targets(study, targets):
+        limit = targets[name]
+        why = f"all designs within {limit} failed" if name in failed else f"no design that was judged has {limit}"
+        run.tell(f"nothing is delivered for {name}: {why}")

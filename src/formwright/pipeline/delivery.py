@@ -1,0 +1,254 @@
+"""How one design is delivered: trained longer, tested once, and written as a model that loads."""
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from formwright.arch.card import Card
+from formwright.core.errors import EvaluationFailed
+from formwright.core.records import Objective, Request
+from formwright.cost import params
+from formwright.cost.measured import LATENCY
+from formwright.evaluate.context import Context
+from formwright.evaluate.evaluation_file import evaluation_of
+from formwright.evaluate.final import Final, Verdict, score_without_training
+from formwright.evaluate.shared import SharedWeights
+from formwright.evaluate.training import Trainer
+from formwright.nn.build import skeleton
+from formwright.nn.hf.checkpoint_files import is_whole
+from formwright.nn.hf.save import load_folder, save_pretrained_folder
+from formwright.nn.inherit import inherit, run
+from formwright.nn.task_model import TaskModel
+from formwright.pipeline.candidates import Candidate, Miss, TooSlow, exceeds, note_of
+from formwright.pipeline.conclusion import score_facts
+from formwright.pipeline.delivered import MODELS, UNDELIVERED, Delivered, Undelivered, delivered, undelivered
+from formwright.pipeline.evaluators import Weights
+from formwright.pipeline.measure_models import cost_facts, counted_costs, torch_ms
+from formwright.pipeline.run_folder import FINAL, Opened
+from formwright.study.alone import alone_in
+from formwright.study.identity import own_name
+from formwright.train.device import choose_device
+from formwright.train.judge import batch_of
+from formwright.train.prepare import prepare
+
+_ROWS = 32  # validation rows on which a written model is compared with its sub-network
+LARGEST_DIFFERENCE = 1e-5
+
+
+def deliver(opened: Opened, candidate: Candidate, after_step: Callable[[int, float], None] | None = None) -> Delivered:
+    """Train a design as long as the configuration says, test it, and write it; what was delivered before is kept.
+
+    Where another process delivers the same one, wait for it and return what it made. Raise `EvaluationFailed`, and note
+    it, where the design cannot be trained that long, or misses a target that it has to keep when it is measured.
+    """
+    folder = opened.place.folder / FINAL / candidate.name
+    if (earlier := made_before(opened, candidate)) is not None:
+        refuse_slow(opened, candidate, earlier.costs)
+        return earlier
+    with alone_in(folder):
+        context = Context(opened.search.seed, folder, after_step=after_step)
+        return made_before(opened, candidate) or _train_and_write(opened, candidate, context)
+
+
+def made_before(opened: Opened, candidate: Candidate) -> Delivered | None:
+    """Give the model that was made of a candidate before, if any; raise `EvaluationFailed` where that failed.
+
+    A design within several targets is the same model whichever of them it was made for.
+    """
+    known = undelivered(opened.log).get(candidate.card.digest)
+    if known is not None:
+        raise EvaluationFailed(known.reason)
+    models = delivered(opened)
+    earlier = [models[candidate.name]] if candidate.name in models else []
+    if opened.deliver.targets:
+        earlier += [model for model in models.values() if model.role == candidate.role]
+    # a folder that somebody emptied is no model, nor is one whose configuration or weights are cut short
+    same = (one for one in earlier if one.digest == candidate.card.digest and is_whole(Path(one.path)))
+    return next(same, None)
+
+
+def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> Delivered:
+    began, trainer = time.perf_counter(), _trainer(opened)
+    latency_ms = measured_in_time(opened, candidate)  # before it is trained and tested in vain
+    try:
+        verdict = _verdict(opened, candidate, trainer, context)
+        verdict.model.cpu().eval()
+        costs = counted_costs(opened, candidate.card)
+        costs |= {} if latency_ms is None else {LATENCY: latency_ms}
+        folder = _write(opened, candidate, trainer, verdict, costs)
+        if not opened.deliver.steps:
+            _prove(folder, opened, candidate)
+    except EvaluationFailed as error:
+        failed = Undelivered(candidate.name, candidate.role, candidate.card.digest, str(error), candidate.trial)
+        _note(opened, {UNDELIVERED: asdict(failed)}, began)
+        raise
+    found = Delivered(
+        candidate.name,
+        candidate.role,
+        candidate.card.digest,
+        str(folder),
+        params(candidate.card),
+        verdict.spent.steps,
+        dict(verdict.validation),
+        None if verdict.test is None else dict(verdict.test),
+        candidate.trial,
+        costs,
+        verdict.best_step,
+        verdict.evidence,
+    )
+    _note(opened, {"model": asdict(found)}, began)
+    return found
+
+
+def _trainer(opened: Opened) -> Trainer:
+    """Give what trains a delivered design: longer, judged in between, and the best weights are kept."""
+    steps = opened.deliver.steps
+    setting = opened.search.setting(opened.here, quickly=not steps)
+    if not steps:
+        return setting.trainer
+    trainer = setting.for_steps(steps).trainer
+    rows = len(trainer.task.search_view().validation)
+    return replace(trainer, training=trainer.training.stopping_early(rows))
+
+
+def _network(opened: Opened) -> SharedWeights:
+    """Give the shared weights of a search whose designs are sub-networks, read once."""
+    found: SharedWeights = opened.here.artifact(opened.search.evaluator.weights)  # type: ignore[union-attr]
+    return found
+
+
+def _begins_shared(opened: Opened, candidate: Candidate) -> bool:
+    """Tell whether a candidate begins with what trials shared; a baseline is no design of the space, and cannot."""
+    return opened.deliver.weights == "shared" and candidate.role != "baseline"
+
+
+def _space_name(opened: Opened) -> str:
+    source = opened.search.space
+    return without_folder(source) if isinstance(source, str) else str(getattr(source, "name", None) or source.NAME)
+
+
+def _verdict(opened: Opened, candidate: Candidate, trainer: Trainer, context: Context) -> Verdict:
+    if opened.deliver.steps:
+        assert context.folder is not None
+        weights: Weights = "fresh" if not _begins_shared(opened, candidate) else "shared"
+        assert opened.search.evaluator is not None
+        start = opened.search.evaluator.start(
+            opened.search.setting(opened.here, quickly=False),
+            opened.deliver.steps,
+            weights,
+            context.folder,
+            opened.study().history(),
+        )
+        final = Final(trainer, start, opened.deliver.teaching(opened.here))
+        return final.verdict(Request(candidate.card), context, test=trainer.task.has_test)
+    network = _network(opened)
+    model = network.extracted(candidate.card).to(choose_device(opened.search.training.device))
+    return score_without_training(model, network.prepared, context)
+
+
+def _prove(folder: Path, opened: Opened, candidate: Candidate) -> None:
+    """Leave nothing of a model that is not the sub-network that was judged."""
+    try:
+        refuse_another(folder, _network(opened), candidate.card)
+    except EvaluationFailed:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _note(opened: Opened, facts: dict[str, Any], began: float) -> None:
+    opened.log.append("note", own_name(), {**facts, "spent": {"seconds": time.perf_counter() - began}})
+
+
+def _write(
+    opened: Opened, candidate: Candidate, trainer: Trainer, verdict: Verdict, measured: Mapping[str, float]
+) -> Path:
+    task, known = without_folder(trainer.task.name), verdict.evidence
+    scores = score_facts(task, "validation", verdict.validation, known.get("validation"))
+    scores |= score_facts(task, "test", verdict.test or {}, known.get("test"))
+    prepared = prepare(trainer.task, candidate.card, trainer.training.length, trainer.tokeniser)
+    tokeniser = prepared.tokeniser
+    return save_pretrained_folder(
+        verdict.model,
+        opened.place.folder / MODELS / candidate.name,
+        tokenizer=None if tokeniser is None else tokeniser.tokenizer,
+        labels=trainer.task.labels if verdict.model.spec.labels > 1 else (),
+        scores=scores,
+        costs=cost_facts(opened, candidate.name, candidate.card, measured),
+        lineage={
+            "space": _space_name(opened),
+            "searcher": "" if opened.search.searcher is None else opened.search.searcher.name,
+            "trial": candidate.trial,
+            "task": task,
+            **_began(opened, candidate),
+        },
+        evaluation=evaluation_of(prepared, verdict.validation, verdict.test, known),
+        force=True,
+    )
+
+
+def _began(opened: Opened, candidate: Candidate) -> dict[str, str]:
+    """Tell where a model that was not begun with fresh weights has them from."""
+    return {"began with": "the weights that the trials shared"} if _begins_shared(opened, candidate) else {}
+
+
+def without_folder(name: str) -> str:
+    """Give a name as a model that goes out may show it: not where on this machine a file of the user's own lies."""
+    return Path(name).name if Path(name).is_absolute() else name
+
+
+def measured_in_time(opened: Opened, candidate: Candidate) -> float | None:
+    """Give the milliseconds of a design that has to keep targets in them; None where it has to keep no such target.
+
+    One that misses a target is measured once more: a busy moment is no fault of the design. Then it is refused.
+    """
+    limits = [opened.deliver.targets[name] for name in candidate.keeps]
+    timed = [limit for limit in limits if Objective.parse(limit).name == LATENCY]
+    if not timed:
+        return None
+    model, length = _network(opened).extracted(candidate.card), opened.search.length
+    found = torch_ms(model, length)
+    if any(exceeds({LATENCY: found}, limit) for limit in timed):
+        found = min(found, torch_ms(model, length))
+    refuse_slow(opened, candidate, {LATENCY: found})
+    return found
+
+
+def refuse_slow(opened: Opened, candidate: Candidate, costs: Mapping[str, float]) -> None:
+    """Raise `TooSlow`, and note it, where what was measured of a design lies beyond a target that it has to keep."""
+    targets = opened.deliver.targets
+    beyond = [name for name in candidate.keeps if exceeds(costs, targets[name])]
+    if not beyond:
+        return
+    found = {name: costs[Objective.parse(targets[name]).name] for name in beyond}
+    missed = [Miss(name, candidate.card.digest, candidate.trial, measured) for name, measured in found.items()]
+    opened.log.append("note", own_name(), note_of(missed))
+    told = ", ".join(f"{measured:.4g} is beyond {targets[name]}" for name, measured in found.items())
+    raise TooSlow(f"trial {candidate.trial} was measured, and {told}")
+
+
+def refuse_another(folder: Path, network: SharedWeights, card: Card) -> float:
+    """Compare what a folder's model and the sub-network say to some validation rows; give the largest difference.
+
+    The sub-network answers through views of the super-network's weights, the model through weights of its own.
+    """
+    model = load_folder(folder)
+    assert isinstance(model, TaskModel)
+    prepared = network.prepared
+    rows = np.arange(min(_ROWS, len(prepared.validation.examples)))
+    batch = batch_of(prepared, prepared.validation, rows)
+    whole = dict(network.model.named_parameters())
+    views = inherit(whole, network.card, card, head=network.model.spec)
+    part = skeleton(card, network.model.transformer.settings, network.model.spec).eval()
+    with torch.inference_mode():
+        wanted = run(part, views, batch.inputs, batch.mask, batch.types)
+        found = model.eval()(batch.inputs, batch.mask, batch.types)
+    difference = float((found - wanted).abs().max())
+    if not difference <= LARGEST_DIFFERENCE * max(1.0, float(wanted.abs().max())):  # also refuses what is no number
+        raise EvaluationFailed(f"the model in {folder} differs from its sub-network by {difference:g}")
+    return difference

@@ -1,0 +1,263 @@
+"""The stage that draws up the search space of a fine-tuned model: the sub-networks within its targets."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from formwright.arch.card import Card
+from formwright.core.codec import loads
+from formwright.core.errors import FormwrightError, IllegalInput
+from formwright.core.files import read_regular, write_whole
+from formwright.core.options import Stage, option
+from formwright.cost import cost, is_measured
+from formwright.pipeline.fine_tune import TEACHER, FineTune
+from formwright.pipeline.measure_parts import MeasureParts
+from formwright.pipeline.run import StageRun
+from formwright.pipeline.score_parts import ScoreParts
+from formwright.pipeline.targets import USUAL, Range, Target, limits, redundant_targets
+from formwright.pipeline.task_choice import USUAL_LENGTH
+from formwright.space.space import Space
+from formwright.space.zoo.elastic import ElasticChoices
+
+if TYPE_CHECKING:
+    from formwright.pipeline.run_folder import Opened
+
+Costs = Mapping[str, Callable[[Card], float]]
+MARGIN = 0.8  # how far between the least model and the lowest target the space begins: there is a choice at the target
+NOTE = "compress"
+_SPACE = "space.json"
+
+
+@dataclass(frozen=True)
+class Reach:
+    """From where to where sub-networks shall cost, by one cost."""
+
+    name: str
+    cost: Callable[[Card], float]
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class CostMatch:
+    """A wanted cost, and what the nearest sub-network costs; `measure` is the name of the cost."""
+
+    target: float
+    cost: float
+    widths: tuple[tuple[int, int], ...]
+    measure: str
+
+
+@dataclass(frozen=True)
+class DrawnSpace:
+    """The sub-networks that may be searched, those that decided that, and the targets as limits by name."""
+
+    choices: ElasticChoices
+    met: tuple[CostMatch, ...]
+    limits: Mapping[str, str]
+
+    @property
+    def space(self) -> Space:
+        """Give the space."""
+        return self.choices.space
+
+    @property
+    def first(self) -> tuple[Any, ...]:
+        """Give the designs that the search judges first: those that the space was drawn up by."""
+        space = self.space
+        return tuple(space.to_json(self.choices.design(one.widths)) for one in self.met)
+
+
+@dataclass(frozen=True)
+class DrawSpace(Stage):
+    """Draw up the space of a model's sub-networks from the scores of its parts and the costs of its targets.
+
+    Targets such as `macs<=50%`, `params<=10M` or `latency_ms<=8` say how small the delivered models shall be. Every
+    layer may have the widths that it has in one of the sub-networks at `configurations` costs, which begin below the
+    lowest target and end at the model or, where it is not `whole`, at the highest target.
+    """
+
+    NAME: ClassVar[str] = "space"
+    PANELS: ClassVar[tuple[str, ...]] = ("space", "chosen-widths")
+
+    teacher: FineTune = option(about="the stage that fine-tunes the model")
+    scores: ScoreParts = option(about="the stage that scores its parts")
+    latency: MeasureParts | None = option(None, "the stage that measures its parts, for targets in milliseconds")
+    targets: tuple[str, ...] = option(USUAL, "maximum costs of the delivered models")
+    configurations: int = option(5, "costs at which the space is drawn up: widths that a layer may have")
+    whole: bool = option(True, "let the largest sub-network be the whole model")
+    hidden: tuple[int, ...] = option((), "further hidden sizes to choose from")
+
+    def __post_init__(self) -> None:
+        found = self.parsed
+        if not found or self.configurations < 2:
+            raise IllegalInput(f"a space needs a target and 2 configurations, not {self.configurations}")
+        if self.latency is None and any(is_measured(target.cost) for target in found):
+            raise IllegalInput("a target in milliseconds needs the stage that measures the model's parts (latency)")
+        if self.hidden and not self.teacher.hidden:
+            raise IllegalInput("hidden sizes can be chosen where the teacher scores them (hidden=true)")
+
+    # --- what follows from the options -------------------------------------------------------------------------------
+
+    @property
+    def parsed(self) -> tuple[Target, ...]:
+        """Read the targets."""
+        return tuple(Target.parse(text) for text in self.targets)
+
+    @property
+    def lowers(self) -> tuple[str, ...]:
+        """Name the costs that a search lowers: those of the targets."""
+        return tuple(dict.fromkeys(target.cost for target in self.parsed))
+
+    @property
+    def length(self) -> int:
+        """Give the tokens of a row at which costs are counted."""
+        return self.teacher.training.length or USUAL_LENGTH
+
+    def card(self, run: StageRun) -> Card:
+        """Give the design of the model."""
+        return self.teacher.pretrained(run).card
+
+    def costs(self, run: StageRun) -> Costs:
+        """Give the costs that the targets name, the first of them first."""
+        table = None if self.latency is None else run.artifact(self.latency)
+
+        def counted(name: str) -> Callable[[Card], float]:
+            return lambda card: cost(card, name, self.length)
+
+        return {name: table if table is not None and is_measured(name) else counted(name) for name in self.lowers}
+
+    def ends(self, run: StageRun) -> ElasticChoices:
+        """List the least that is still a model and the model itself; the drawn space lies between them."""
+        from formwright.supernet.automatic import MULTIPLE
+        from formwright.supernet.groups import groups
+
+        parts = groups(self.card(run))
+        heads = tuple(_least_and_all(1, group.members) for group in parts if group.kind == "heads")
+        channels = tuple(_least_and_all(MULTIPLE, group.members) for group in parts if group.kind == "channels")
+        return ElasticChoices(self.card(run), heads, channels, self.hidden)
+
+    def example(self, run: StageRun) -> Space:
+        """Give a space like the one that is drawn up, for checks before it is."""
+        return self.ends(run).space
+
+    def ranges(self, run: StageRun) -> dict[str, Range]:
+        """Say what sub-networks cost, from the least to the model."""
+        least, card = self.ends(run).smallest, self.card(run)
+        return {name: Range(one(least), one(card)) for name, one in self.costs(run).items()}
+
+    def cost_ranges(self, run: StageRun) -> list[Reach]:
+        """Say from where to where the space is drawn up, by each cost that a target names, the first one first."""
+        least, found = replace(self.ends(run), hidden=()).smallest, []
+        for name, one in self.costs(run).items():
+            full = one(self.card(run))
+            amounts = [target.of(full) for target in self.parsed if target.cost == name]
+            found.append(Reach(name, one, low_end(one(least), min(amounts)), full if self.whole else max(amounts)))
+        return found
+
+    def smallest_share(self, run: StageRun) -> float:
+        """Give the cost of the smallest sub-network as a share of the model's."""
+        return min(reach.low / reach.cost(self.card(run)) for reach in self.cost_ranges(run))
+
+    # --- the stage ---------------------------------------------------------------------------------------------------
+
+    def check(self, run: StageRun) -> None:
+        """Refuse targets that no sub-network meets, and tell those that all of them meet."""
+        ranges = self.ranges(run)
+        limits(self.parsed, ranges)
+        for line in redundant_targets(self.parsed, ranges):
+            run.tell(line)
+
+    def make(self, run: StageRun) -> None:
+        """Draw up the space (EFTNAS, Algorithm 1), from the lower to the higher end of the first cost.
+
+        For each further cost the space has the sub-network at its lower end too, or else its targets might not be met.
+        """
+        from formwright.supernet.automatic import Thresholds, automatic, targets_between
+
+        scores, card, reaches = run.artifact(self.scores).space, self.card(run), self.cost_ranges(run)
+        first, *others = [(Thresholds(card, scores, one.cost, measure=one.name), one) for one in reaches]
+        further = [thresholds.nearest(one.low) for thresholds, one in others]
+        goals = targets_between(first[1].low, first[1].high, self.configurations)
+        choices, met = automatic(first[0], goals, whole=self.whole, hidden=self.hidden, further=further)
+        facts = {
+            "choices": choices.to_json(),
+            "met": [asdict(one) for one in met],
+            "limits": limits(self.parsed, self.ranges(run)),
+        }
+        run.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(run.folder / _SPACE, json.dumps(facts, indent=1))
+        run.tell(f"the search space has {choices.count:.3g} sub-networks")
+        for line in closeness(self.load(run).met):
+            run.tell(line)
+
+    def load(self, run: StageRun) -> DrawnSpace:
+        """Read the space."""
+        path = run.folder / _SPACE
+        try:
+            data = loads(read_regular(path))
+            met = [{**one, "widths": tuple(map(tuple, one["widths"]))} for one in data["met"]]
+            matches = tuple(CostMatch(**one) for one in met)
+            return DrawnSpace(ElasticChoices.from_json(data["choices"]), matches, dict(data["limits"]))
+        except (OSError, ValueError, TypeError, KeyError, FormwrightError) as error:
+            raise IllegalInput(f"cannot read {path}: {error}; remove its folder, and the stage runs again") from None
+
+    def note(self, run: StageRun, opened: "Opened") -> None:
+        """Note once in the log of a study what the sub-networks may be, and how closely the targets were met.
+
+        Targets in other costs than the first stand by themselves, as `further`.
+        """
+        from formwright.pipeline.delivered import delivered
+        from formwright.study.identity import own_name
+
+        if any(NOTE in event.data for event in opened.log.read() if event.kind == "note"):
+            return
+        drawn, name, teacher = run.artifact(self), self.lowers[0], delivered(opened).get(TEACHER)
+        facts = {
+            "model": self.teacher.pretrained(run).name,
+            "task": run.task(self.teacher.task).name,
+            "cost": name,
+            "space": _facts(drawn.choices),
+            "targets": [{"target": one.target, "cost": one.cost} for one in drawn.met if one.measure == name],
+            "further": [asdict(one) for one in drawn.met if one.measure != name],
+        }
+        if teacher is not None:
+            known: dict[str, Any] = {"validation": teacher.validation, "test": teacher.test, "params": teacher.params}
+            facts |= {TEACHER: known | dict(teacher.costs)}
+        opened.log.append("note", own_name(), {NOTE: facts})
+
+
+def low_end(least: float, lowest: float) -> float:
+    """Give the cost that a space begins at: below the lowest target and, where that can be, not below the least model.
+
+    `least` is what the least model of the full hidden size costs; a narrower one may cost less than that.
+    """
+    return least + MARGIN * (lowest - least) if lowest > least else MARGIN * lowest
+
+
+def closeness(met: Sequence[CostMatch]) -> list[str]:
+    """Say at which costs the space was drawn up, and how close sub-networks came to them."""
+    by_cost: dict[str, list[str]] = {}
+    for one in met:
+        by_cost.setdefault(one.measure, []).append(f"{one.target:.4g} ({100 * (one.cost / one.target - 1):+.1f} %)")
+    return [f"drawn up at {name} {', '.join(said)}" for name, said in by_cost.items()]
+
+
+def _facts(choices: ElasticChoices) -> dict[str, Any]:
+    card = choices.card
+    assert card.encoder is not None
+    return {
+        "full": [_widths(layer) for layer in card.encoder.layers],
+        "heads": [list(one) for one in choices.heads],
+        "channels": [list(one) for one in choices.feed_forward],
+        "hidden": list(choices.hidden) or [card.output_width],
+    }
+
+
+def _widths(layer: Any) -> list[int]:
+    return [getattr(layer.mixer, "heads", 0), layer.feed_forward[0] if layer.feed_forward else 0]
+
+
+def _least_and_all(least: int, members: int) -> tuple[int, ...]:
+    return tuple(sorted({min(least, members), members}))

@@ -1,0 +1,484 @@
+"""Ways to score a design, as parts with options: what the studies of the command line, files and Python name.
+
+A part binds to a setting (task, training, space) and gives the evaluator that scores requests. It also says what the
+last training of a delivered design begins with, because only it knows which weights its trials leave.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+
+from formwright.core.errors import EvaluationFailed, IllegalInput
+from formwright.core.options import Part, PythonObject, Reader, Stage, Writer, describe, option
+from formwright.core.protocols import Evaluator
+from formwright.core.records import History, Observation, Request, Spent
+from formwright.core.registry import Registry
+from formwright.core.rng import derive
+from formwright.pipeline.plan import SLOWED, Amount
+from formwright.space.space import Space
+
+if TYPE_CHECKING:
+    from formwright.arch.card import Card
+    from formwright.evaluate.bi_branch import BiBranch
+    from formwright.evaluate.context import Context
+    from formwright.evaluate.inherited import Pretraining
+    from formwright.evaluate.shared import SharedWeights
+    from formwright.evaluate.training import Start, Trainer
+    from formwright.pipeline.run import StageRun
+    from formwright.supernet.branches import Branches
+    from formwright.tasks.task import Task
+    from formwright.tasks.tokeniser import Tokeniser
+    from formwright.train.fit import Training
+
+_HERE = "formwright.pipeline.evaluators"
+_LEAST_TRIALS, _MOST_TRIALS, _LEAST_ROWS = 30, 1000, 512  # that are worth doing, whatever the hours
+_SAMPLED = 20  # designs of a space that are looked at before it is searched with shared branches
+PRETRAINING = "pretraining"  # the folder, next to the runs of a last training
+Weights = Literal["fresh", "shared"]
+
+EVALUATORS: Registry[Any] = Registry(
+    "evaluator",
+    {
+        "full": f"{_HERE}:TrainFully",
+        "staged": f"{_HERE}:TrainInStages",
+        "inherited": f"{_HERE}:InheritWeights",
+        "pretrained": f"{_HERE}:PretrainFirst",
+        "bi-branch": f"{_HERE}:ShareBranches",
+        "proxy": f"{_HERE}:UntrainedScores",
+        "shared": f"{_HERE}:SharedSubnetworks",
+        "function": f"{_HERE}:FunctionEvaluator",
+    },
+    "formwright.evaluators",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What a study gives its evaluator.
+
+    `costs` are those that the search lowers, or else the parameters; `artifact` gives what another stage made.
+    """
+
+    space: Space
+    seed: int
+    task: "Task | None"
+    training: "Training | None"
+    costs: "tuple[Callable[[Card], float], ...]" = ()
+    artifact: Callable[[Stage], Any] | None = None
+    tokeniser: "Tokeniser | None" = None
+
+    @cached_property
+    def trainer(self) -> "Trainer":
+        """Give what trains designs; refuse a study without a task."""
+        from formwright.evaluate.training import Trainer
+
+        if self.task is None or self.training is None:
+            raise IllegalInput("this evaluator trains designs: give the study a task")
+        return Trainer(self.task, self.training, self.tokeniser)
+
+    def for_steps(self, steps: int) -> "Setting":
+        """Give the setting with another number of training steps."""
+        training = self.trainer.training
+        return replace(self, training=replace(training, recipe=replace(training.recipe, steps=steps)))
+
+
+class EvaluatorPart(Part):
+    """Be a way to score designs.
+
+    `READS_TRIALS` says that evaluations read what earlier trials kept, `TRAINS` that designs get a head for the task.
+    `DELIVERS` are the weights that the last training of a design begins with by default. `COPIES` is how many times
+    the size of its weights a trial leaves on disk.
+    """
+
+    READS_TRIALS: ClassVar[bool] = False
+    TRAINS: ClassVar[bool] = True
+    DELIVERS: ClassVar[Weights] = "fresh"
+    COPIES: ClassVar[int] = 1
+
+    @classmethod
+    def registry(cls) -> Registry[Any]:
+        """Give the registry of evaluators."""
+        return EVALUATORS
+
+    def bind(self, setting: Setting) -> Evaluator:
+        """Give the evaluator of a study."""
+        raise TypeError(f"{type(self).__name__} binds to nothing")
+
+    def metrics(self, task: "Task | None") -> tuple[str, ...] | None:
+        """List the names of the scores that it gives; None where only an evaluation tells."""
+        return None if task is None else task.metrics
+
+    def least_length(self) -> int:
+        """Give the least number of tokens that a row has where the data decide it."""
+        from formwright.tasks.row_length import LEAST
+
+        return LEAST
+
+    def trial_steps(self, steps: int) -> int:
+        """Count the training steps of a trial, at most, where the training of the search has `steps`."""
+        return steps
+
+    def amounts(self, trials: int, run: "StageRun") -> dict[str, Amount] | None:
+        """Say how much a search of so many trials does, where the time of a trial is known before."""
+        return None
+
+    def speeds(self, run: "StageRun") -> dict[str, float]:
+        """Time what a trial is made of, and what a delivered model is."""
+        return {}
+
+    def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: "StageRun") -> float:
+        """Estimate how long all trials take, one after the other."""
+        return 0.0
+
+    def planned(self, amounts: Mapping[str, int], run: "StageRun") -> "EvaluatorPart":
+        """Give the evaluator with planned amounts as its options."""
+        return self
+
+    def shares_weights(self) -> bool:
+        """Tell whether `start` can begin with weights that the trials share."""
+        return False
+
+    def start(self, setting: Setting, steps: int, weights: Weights, folder: Path, history: History) -> "Start":
+        """Give what the last training of a design, of so many steps, begins with; a pretraining is saved in `folder`.
+
+        `setting` is that of the trials, `history` what they were, and their files are in the study's folder.
+        """
+        from formwright.train.fit import fresh_model
+
+        if weights == "shared":
+            raise IllegalInput(f"the evaluator {self.NAME} leaves no weights to begin with; deliver fresh ones")
+        return fresh_model
+
+
+def _check_share(least_overlap: float) -> None:
+    if not 0 <= least_overlap <= 1:
+        raise IllegalInput(f"least_overlap is a share from 0 to 1, not {least_overlap}")
+
+
+@dataclass(frozen=True)
+class TrainFully(EvaluatorPart):
+    """Train every design from fresh weights to the end, whatever budget is asked for."""
+
+    NAME: ClassVar[str] = "full"
+
+    def bind(self, setting: Setting) -> Evaluator:
+        """Give the evaluator of a study."""
+        from formwright.evaluate.basic import Full
+
+        return Full(setting.trainer)
+
+
+@dataclass(frozen=True)
+class TrainInStages(EvaluatorPart):
+    """Train as far as a budget says, and further from the checkpoint when asked again."""
+
+    NAME: ClassVar[str] = "staged"
+    READS_TRIALS: ClassVar[bool] = True
+    COPIES: ClassVar[int] = 4  # weights, and a checkpoint with both moments of Adam
+
+    def bind(self, setting: Setting) -> Evaluator:
+        """Give the evaluator of a study."""
+        from formwright.evaluate.basic import Staged
+
+        return Staged(setting.trainer)
+
+
+@dataclass(frozen=True)
+class InheritWeights(EvaluatorPart):
+    """Train from the weights of the finished trial that shares most layers, if enough of them."""
+
+    NAME: ClassVar[str] = "inherited"
+    READS_TRIALS: ClassVar[bool] = True
+    least_overlap: float = option(0.8, "share of layers that a trained design must have in common with a new one")
+
+    def __post_init__(self) -> None:
+        _check_share(self.least_overlap)
+
+    def bind(self, setting: Setting) -> Evaluator:
+        """Give the evaluator of a study."""
+        from formwright.evaluate.inherited import Inherited
+
+        return Inherited(setting.trainer, self.least_overlap)
+
+
+@dataclass(frozen=True)
+class _Pretrains(EvaluatorPart):
+    """Have options of pretraining: filling in hidden words before a task is learned."""
+
+    READS_TRIALS: ClassVar[bool] = True
+    steps: int = option(300, "pretraining steps of a trial; delivered models get more, as their training is longer")
+    text: Literal["task", "pydoc"] = option("task", "text to pretrain on: the task's training rows, or Python's prose")
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise IllegalInput(f"pretraining takes at least 1 step, not {self.steps}")
+
+    def trial_steps(self, steps: int) -> int:
+        """Count the steps of pretraining too."""
+        return steps + self.steps
+
+    def least_length(self) -> int:
+        """Give the least number of tokens of a row: text of another source is read in pieces of the usual size."""
+        from formwright.tasks.row_length import LEAST, PIECES
+
+        return PIECES if self.text == "pydoc" else LEAST
+
+    def pretraining(
+        self, setting: Setting, steps: int, own: int | None = None, folder: Path | None = None
+    ) -> "Pretraining":
+        """Make what pretrains designs that are then trained for so many steps, longer where these are more."""
+        from formwright.evaluate.inherited import Pretraining
+        from formwright.tasks import load_task
+
+        training = setting.trainer.training
+        share = steps / training.recipe.steps
+        number = max(1, round(share * (self.steps if own is None else own)))
+        recipe = replace(training.recipe, steps=number)
+        text = load_task("pydoc/masked").search_view().train if self.text == "pydoc" else None
+        return Pretraining(replace(training, recipe=recipe), text, folder)
+
+
+@dataclass(frozen=True)
+class PretrainFirst(_Pretrains):
+    """Pretrain every design before it is trained, unless a related trial can give its weights (FlexiBERT)."""
+
+    NAME: ClassVar[str] = "pretrained"
+    least_overlap: float = option(0.8, "share of layers that a trained design must have in common to skip pretraining")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_share(self.least_overlap)
+
+    def bind(self, setting: Setting) -> Evaluator:
+        """Give the evaluator of a study."""
+        from formwright.evaluate.inherited import Inherited, Pretrained
+        from formwright.search.listing import Nearness
+
+        # every trained design is a neighbour: the nearest hundred hardly ever share enough layers, counted whole
+        inherited = Inherited(setting.trainer, self.least_overlap, distance=Nearness(setting.space, most=None))
+        return Pretrained(inherited, self.pretraining(setting, setting.trainer.training.recipe.steps))
+
+    def start(self, setting: Setting, steps: int, weights: Weights, folder: Path, history: History) -> "Start":
+        """Give a start after pretraining."""
+        super().start(setting, steps, weights, folder, history)
+        return self.pretraining(setting, steps, folder=folder / PRETRAINING).start()
+
+
+@dataclass(frozen=True)
+class ShareBranches(_Pretrains):
+    """Pretrain every design for a few steps from weights that all designs share in two branches (AutoBERT-Zero)."""
+
+    NAME: ClassVar[str] = "bi-branch"
+    from_scratch: bool = option(False, "pretrain every design from fresh weights instead of shared ones")
+
+    def bind(self, setting: Setting) -> "BiBranch":
+        """Give the evaluator of a study; refuse a space whose designs cannot share weights."""
+        from formwright.evaluate.bi_branch import BiBranch
+
+        pretraining = self.pretraining(setting, setting.trainer.training.recipe.steps)
+        return BiBranch(setting.trainer, pretraining, self._branches(setting), self.from_scratch)
+
+    def _branches(self, setting: Setting) -> "Branches":
+        from formwright.supernet.branches import Branches
+
+        space = setting.space
+        designs = [space.sample(derive(setting.seed, "branches", turn), "gene") for turn in range(_SAMPLED)]
+        if self.from_scratch:  # nothing is shared, and any design may stand next to any other
+            return Branches.of(space.card(designs[0]))
+        return Branches.common_to([space.card(design) for design in designs])
+
+    def shares_weights(self) -> bool:
+        """Tell whether trials leave weights."""
+        return not self.from_scratch
+
+    def start(self, setting: Setting, steps: int, weights: Weights, folder: Path, history: History) -> "Start":
+        """Give a start after pretraining alone, or one from the weights that all finished trials left.
+
+        Designs are pretrained alone for as many steps as they are trained: the few steps of a trial are enough only
+        because other trials have pretrained its weights before.
+        """
+        from formwright.evaluate.bi_branch import FromStore, seed_of_words
+        from formwright.evaluate.context import Context
+
+        own = setting.trainer.training.recipe.steps
+        pretraining = self.pretraining(setting, steps, own, folder / PRETRAINING)
+        if weights == "fresh":
+            return pretraining.start()
+        if self.from_scratch:
+            raise IllegalInput("trials that train every design from scratch leave no weights; deliver fresh ones")
+        context = Context(setting.seed, folder.parent.parent, history)
+        try:
+            store = self.bind(setting).store(context)
+        except EvaluationFailed as error:  # no fault of the design: the next best one would have the same
+            raise IllegalInput(str(error)) from error
+        return FromStore(store, pretraining, seed_of_words(store, context))
+
+
+@dataclass(frozen=True)
+class UntrainedScores(EvaluatorPart):
+    """Score designs by proxies that need no training."""
+
+    NAME: ClassVar[str] = "proxy"
+    TRAINS: ClassVar[bool] = False
+    proxies: tuple[str, ...] = option(("synflow",), "proxies (`formwright list proxies`); the first is the goal")
+
+    def bind(self, setting: Setting) -> Evaluator:
+        """Give the evaluator of a study."""
+        from formwright.evaluate.basic import ByProxy
+
+        return ByProxy(self.proxies)
+
+    def metrics(self, task: "Task | None") -> tuple[str, ...]:
+        """List the proxies."""
+        return self.proxies
+
+
+@dataclass(frozen=True)
+class SharedSubnetworks(EvaluatorPart):
+    """Score designs as sub-networks of shared weights, without training them; sure losers are stopped early."""
+
+    NAME: ClassVar[str] = "shared"
+    DELIVERS: ClassVar[Weights] = "shared"
+    COPIES: ClassVar[int] = 0
+    weights: Stage = option(about="the stage that trains the shared weights")
+    rows: int | None = option(None, "validation rows, drawn at random, that designs are judged by; null: all", least=1)
+
+    def __post_init__(self) -> None:
+        if self.rows is not None and self.rows < 1:
+            raise IllegalInput(f"rows is a number of rows, at least 1, not {self.rows}")
+
+    def trial_steps(self, steps: int) -> int:
+        """Count none: designs are only judged."""
+        return 0
+
+    def amounts(self, trials: int, run: "StageRun") -> dict[str, Amount] | None:
+        """Say how many designs are judged, and by how many rows; tasks with several answers a row need them all."""
+        from formwright.train.judge import ONE_ANSWER
+
+        stage: Any = self.weights
+        if not hasattr(stage, "amounts") or stage.amounts(run) is None:
+            return None
+        rows = min(stage.held_out(run), self.rows or stage.held_out(run))
+        least = min(rows, _LEAST_ROWS) if run.task(stage.task).kind in ONE_ANSWER else rows
+        return {
+            "trials": Amount(trials, _LEAST_TRIALS, max(trials, _MOST_TRIALS), "evaluations"),
+            "rows": Amount(rows, least, rows, "rows of an evaluation"),
+        }
+
+    def speeds(self, run: "StageRun") -> dict[str, float]:
+        """Time a validation and a training step of a random design, each in a process of one thread."""
+        stage: Any = self.weights
+        times, (middle, _) = stage.times(run), stage.shares(run)
+        trained = times.alone * middle + times.asked
+        return {"validation": middle * times.judging, "step": trained, SLOWED: times.slowed}
+
+    def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: "StageRun") -> float:
+        """Estimate how long all trials take, one after the other."""
+        stage: Any = self.weights
+        share = min(1.0, amounts["rows"] / int(stage.held_out(run)))
+        return amounts["trials"] * share * speeds["validation"]
+
+    def planned(self, amounts: Mapping[str, int], run: "StageRun") -> "EvaluatorPart":
+        """Give the evaluator with the rows that are planned; all of them are the default."""
+        stage: Any = self.weights
+        rows = amounts["rows"] if amounts["rows"] < stage.held_out(run) else None
+        return self if rows == self.rows else replace(self, rows=rows)
+
+    def network(self, setting: Setting) -> "SharedWeights":
+        """Give the shared weights, read once."""
+        assert setting.artifact is not None
+        return cast("SharedWeights", setting.artifact(self.weights))
+
+    def bind(self, setting: Setting) -> Evaluator:
+        """Give the evaluator of a study."""
+        from formwright.evaluate.shared import Shared
+
+        first, *others = setting.costs
+        device = setting.trainer.training.device
+        return Shared(self.network(setting), first, others=tuple(others), most=self.rows, device=device)
+
+    def shares_weights(self) -> bool:
+        """Tell that there are shared weights."""
+        return True
+
+    def start(self, setting: Setting, steps: int, weights: Weights, folder: Path, history: History) -> "Start":
+        """Give a start from the sub-network, or from fresh weights."""
+        from formwright.train.fit import fresh_model
+
+        network = self.network(setting)
+        return fresh_model if weights == "fresh" else lambda card, _, __: network.extracted(card)
+
+
+@dataclass(frozen=True)
+class FunctionEvaluator(EvaluatorPart):
+    """Score designs by a function of Python: `function(card, budget)` gives a number or a mapping of numbers.
+
+    A single number is the value of the study's first goal, which `goal` names.
+    """
+
+    NAME: ClassVar[str] = "function"
+    TRAINS: ClassVar[bool] = False
+    function: Callable[..., Any] = option(about="what scores a card at a budget")
+    goal: str = option("score", "the name of the score where the function gives a single number")
+    names: tuple[str, ...] = option((), "scores that the function must give, because objectives and limits name them")
+
+    @classmethod
+    def read_options(cls, data: Mapping[str, Any], reader: Reader, where: str) -> Any:
+        """Build it from JSON, which can name the function only."""
+        function = reader.read(Any, data.get("function"), f"{where}.function")
+        return cls(function, str(data.get("goal", "score")), tuple(data.get("names", ())))
+
+    def write_options(self, writer: Writer) -> dict[str, Any]:
+        """Name the function."""
+        source = self.function.source if isinstance(self.function, PythonObject) else describe(self.function)
+        return {"function": {"python": source}, "goal": self.goal, "names": list(self.names)}
+
+    def metrics(self, task: "Task | None") -> None:
+        """Tell nothing: only an evaluation tells."""
+        return
+
+    def bind(self, setting: Setting) -> Evaluator:
+        """Give the evaluator of a study."""
+        if isinstance(self.function, PythonObject):
+            self.function()  # refuses: only the program that began the study has it
+        return _Called(self.function, self.goal, self.names)
+
+
+@dataclass(frozen=True)
+class _Called:
+    """Call a function for every request."""
+
+    function: Callable[..., Any]
+    goal: str
+    names: tuple[str, ...] = ()
+
+    def evaluate(self, request: Request, context: "Context") -> Observation:
+        """Score a request; raise `EvaluationFailed` where the function gives something else than numbers."""
+        began = time.perf_counter()
+        found = self.function(request.card, request.budget)
+        if isinstance(found, Observation):
+            return found
+        metrics = found if isinstance(found, Mapping) else {self.goal: found}
+        wrong = {name: value for name, value in metrics.items() if not _is_number(value)}
+        for name, value in wrong.items():
+            raise EvaluationFailed(
+                f"the function gave {value!r} for {name}: return a finite number, or a mapping of numbers by name"
+            )
+        missing = [name for name in self.names if name not in metrics]
+        if missing:
+            told = ", ".join(map(str, metrics)) or "nothing"
+            raise EvaluationFailed(f"the function gave {told}, but no {missing[0]}, which the study names")
+        numbers = {str(name): float(value) for name, value in metrics.items()}
+        return Observation(numbers, Spent(time.perf_counter() - began, request.budget.steps or 0))
+
+
+def _is_number(value: Any) -> bool:
+    """Tell whether a value is a finite number, also of numpy or a tensor of one element."""
+    try:
+        return not isinstance(value, str | bytes) and math.isfinite(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return False

@@ -1,0 +1,324 @@
+"""The stage that fine-tunes a pretrained model for a task: the teacher of what is compressed from it."""
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+
+from formwright.core.errors import IllegalInput, Unsuccessful
+from formwright.core.options import Stage, option
+from formwright.cost import params
+from formwright.pipeline.forecast import BYTES, Forecast
+from formwright.pipeline.plan import LOOKS, SLOWED, WRITING, Amount, PacedTraining, Planned
+from formwright.pipeline.run import StageRun
+from formwright.pipeline.run_folder import kept_stage
+from formwright.pipeline.task_choice import USUAL_LENGTH, TaskChoice, TrainingChoice
+
+if TYPE_CHECKING:
+    from formwright.nn.task_model import TaskModel
+    from formwright.pipeline.model_times import ModelTimes
+    from formwright.pipeline.pretrained import Pretrained
+    from formwright.pipeline.run_folder import Opened
+    from formwright.pipeline.weak_teacher import Weakness
+    from formwright.train.fit import Training
+    from formwright.train.hyperparameters import Hyperparameters
+    from formwright.train.prepare import Prepared
+
+MODEL = "model"  # the folder of the fine-tuned model
+MOVEMENT = "movement.safetensors"
+TEACHER: Literal["teacher"] = "teacher"  # its name among the delivered models
+_LEAST_STEPS = 40
+_MOST_FASTER = 4.0  # what 40 steps of MiniLM were tried with
+
+
+class WeakTeacher(Unsuccessful):
+    """Say that a teacher is hardly better than an answer that ignores the input."""
+
+    def __init__(self, message: str, weakness: "Weakness") -> None:
+        super().__init__(message)
+        self.weakness = weakness
+
+
+@dataclass(frozen=True, eq=False)
+class FineTuned:
+    """A fine-tuned model and the task that it was fine-tuned for, each read when it is first asked for."""
+
+    stage: "FineTune"
+    run: StageRun
+
+    @cached_property
+    def model(self) -> "TaskModel":
+        """Read the model."""
+        from formwright.pipeline.pretrained import read_model
+
+        return read_model(self.run.folder / MODEL)
+
+    @property
+    def prepared(self) -> "Prepared":
+        """Give the task in the arrays that the model reads."""
+        return self.stage.pretrained(self.run).prepared
+
+
+@dataclass(frozen=True)
+class FineTune(Stage, Planned):
+    """Fine-tune a pretrained model for a task; one that answers the task already is kept as it is.
+
+    `training` without steps trains for `epochs`; without a length it reads as many tokens as cover 95 % of the training
+    rows, at most 256; without threads it uses all processors. With `movement`, heads and channels are scored by how
+    their weights move meanwhile, with `hidden` the hidden numbers too.
+    """
+
+    NAME: ClassVar[str] = "teacher"
+    TRAINING: ClassVar[PacedTraining | None] = PacedTraining()
+
+    task: TaskChoice = option(about="the task")
+    model: str = option("", "folder of a model or its name on the hub; empty: the MiniLM of the extra `demo`")
+    epochs: float = option(3.0, "epochs of fine-tuning")
+    training: TrainingChoice = option(
+        TrainingChoice(batch=32, learning_rate=5e-5, warmup=0.1, dropout=0.1, threads=None), "how it is trained"
+    )
+    hastened: bool = option(False, "raise the learning rate where hours leave fewer steps than the epochs have")
+    movement: bool = option(False, "score heads and channels by the movement of their weights")
+    hidden: bool = option(False, "score the numbers of the hidden size too")
+    accept_weak: bool = option(False, "go on with a model that is hardly better than a constant answer", extent=True)
+    seed: int = option(0, "random seed", least=0, most=2**63 - 1)
+
+    def __post_init__(self) -> None:
+        if not self.epochs > 0:
+            raise IllegalInput(f"epochs must be above 0, not {self.epochs}")
+
+    # --- what follows from the options -------------------------------------------------------------------------------
+
+    def pretrained(self, run: StageRun) -> "Pretrained":
+        """Give the model and the task, read once."""
+        from formwright.pipeline.pretrained import read_pretrained
+
+        def read() -> "Pretrained":
+            return read_pretrained(self.model, run.task(self.task), self.training.length)
+
+        return cast("Pretrained", run.run.once(self._source, read))
+
+    @property
+    def _source(self) -> tuple[Any, ...]:
+        return "pretrained", self.model, self.task, self.training.length
+
+    def training_of(self, run: StageRun) -> "Training":
+        """Give the training, with its dropout in the model's own settings; the plan says how many steps it has."""
+        made = self.training.make(1)
+        settings = replace(self.pretrained(run).imported.settings, dropout=self.training.dropout or 0.0)
+        return replace(made, recipe=replace(made.recipe, seed=self.seed), settings=settings)
+
+    def is_trained(self, run: StageRun) -> bool:
+        """Tell whether the model is trained: one that answers the task is not, unless its movement is asked for."""
+        return self.movement or not self.pretrained(run).is_finetuned
+
+    def steps_of(self, epochs: float, run: StageRun) -> int:
+        """Count the steps of some epochs."""
+        from formwright.train.streams import Shuffled, lengths_of
+
+        lengths = lengths_of(self.pretrained(run).prepared.train.examples)
+        return max(1, round(epochs * Shuffled(lengths, self.training.batch, self.seed).batches_per_epoch))
+
+    def rate(self, steps: int, run: StageRun) -> float:
+        """Give the peak learning rate: by the square root higher where hours leave fewer steps than usual."""
+        rate, usual = self.training.learning_rate or 0.0, self.steps_of(self.epochs, run)
+        if not self.hastened or steps >= usual:
+            return rate
+        return rate * min(_MOST_FASTER, math.sqrt(usual / max(steps, 1)))
+
+    # --- the plan of time --------------------------------------------------------------------------------------------
+
+    def times(self, run: StageRun) -> "ModelTimes":
+        """Time the model on this machine; other stages are planned by it too."""
+        from formwright.pipeline.model_times import measured_times
+        from formwright.train.task_head import task_model
+
+        read, training = self.pretrained(run), self.training_of(run)
+
+        def make(how: "Training") -> "TaskModel":
+            return task_model(read.imported, read.prepared, how)
+
+        return cast("ModelTimes", run.timed(self._source, lambda: measured_times(make, read.prepared, training)))
+
+    def amounts(self, run: StageRun) -> dict[str, Amount]:
+        """Say how many steps the epochs have."""
+        steps = self.steps_of(self.epochs, run) if self.is_trained(run) else 0
+        return {"steps": Amount(steps, min(steps, _LEAST_STEPS), steps, "teacher steps")}
+
+    def speeds(self, run: StageRun) -> dict[str, float]:
+        """Time a step, and judging the model."""
+        times = self.times(run)
+        return {"step": times.step, "judging": times.judging, SLOWED: times.slowed}
+
+    def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: StageRun) -> float:
+        """Estimate the time of the steps, and of judging and writing the model here and when it is delivered."""
+        written = (1 + LOOKS) * speeds["judging"] + speeds[SLOWED] * WRITING
+        return amounts["steps"] * speeds["step"] + written
+
+    def forecast(self, run: StageRun) -> Forecast:
+        """Estimate the disk that the teacher takes; the plan of time has the rest."""
+        return Forecast(disk=BYTES * params(self.pretrained(run).imported.card))
+
+    def describe(self, amounts: Mapping[str, int], run: StageRun) -> str:
+        """Say what is trained."""
+        name, steps = self.pretrained(run).name, amounts["steps"]
+        if not steps:
+            return f"{name} answers the task already"
+        return f"{steps:,} steps of fine-tuning {name} at a rate of {self.rate(steps, run):.2g}"
+
+    # --- the stage ---------------------------------------------------------------------------------------------------
+
+    def resolved(self, run: StageRun) -> "FineTune":
+        """Settle paths, length, device and threads; a run that is resumed keeps the device and the threads it had."""
+        from formwright.train.device import choose_device
+
+        model = str(Path(self.model).resolve()) if self.model and os.path.isdir(self.model) else self.model
+        kept, given = getattr(kept_stage(run), "training", None), self.training
+        found = replace(
+            self,
+            model=model,
+            task=self.task.absolute(),
+            training=replace(
+                given,
+                threads=given.threads or (kept and kept.threads) or os.cpu_count() or 1,
+                device=given.device if given.device != "auto" else (kept and kept.device) or choose_device().type,
+            ),
+        )
+        read = found.pretrained(run)
+        length = read.prepared.length or given.length or USUAL_LENGTH  # images have no length
+        found = replace(found, training=replace(found.training, length=length))
+        run.run.once(found._source, lambda: read)
+        return found
+
+    def check(self, run: StageRun) -> None:
+        """Refuse a training that cannot be; tell what is left out of model and rows."""
+        from formwright.supernet.groups import stream_groups
+        from formwright.train.fit import head_of
+
+        read = self.pretrained(run)
+        self.training_of(run)
+        if self.hidden:
+            stream_groups(read.card, head_of(read.prepared.task))  # refuses what it cannot run through
+        if read.replaced:
+            run.tell(read.replaced)
+
+    def contents(self, run: StageRun) -> Mapping[str, Any]:
+        """Tell the model and the rows by content."""
+        return self.pretrained(run).digests()
+
+    def make(self, run: StageRun) -> None:
+        """Fine-tune the model and write it; refuse one that is hardly better than a constant answer."""
+        from formwright.pipeline.task_models import save_task_model
+
+        read = self.pretrained(run)
+        model = self._best(run)
+        with run.progress("judging the teacher", 1) as tell:
+            save_task_model(model, read.prepared, run.folder / MODEL, {"fine-tuned from": read.name})
+            tell(0, None)
+        self._check_skill(model, run)
+
+    def _best(self, run: StageRun) -> "TaskModel":
+        from formwright.train.device import choose_device
+        from formwright.train.task_head import task_model
+
+        read, training = self.pretrained(run), self.training_of(run)
+        if self.is_trained(run):
+            moved = self._trained(run)
+            if not read.is_finetuned:
+                return moved
+        return task_model(read.imported, read.prepared, training).to(choose_device(training.device))
+
+    def _trained(self, run: StageRun) -> "TaskModel":
+        from formwright.pipeline.paced import train_paced
+        from formwright.pipeline.score_parts import write_importance
+        from formwright.supernet.importance import ImportanceTracker
+        from formwright.train.device import choose_device, threads
+        from formwright.train.fit import task_stream
+        from formwright.train.losses import loss_of
+        from formwright.train.task_head import task_model
+
+        read, training = self.pretrained(run), self.training_of(run)
+        model = task_model(read.imported, read.prepared, training).to(choose_device(training.device))
+        watched = ImportanceTracker(model, hidden=self.hidden)
+
+        def recipe(steps: int) -> "Hyperparameters":
+            return replace(training.recipe, steps=steps, learning_rate=self.rate(steps, run))
+
+        stream, loss = task_stream(read.prepared, training.recipe), loss_of(read.prepared.task.kind)
+        with threads(training.threads):
+            train_paced(run, "fine-tuning", watched, stream, loss, recipe, self.steps_of(self.epochs, run))
+        if self.movement:
+            write_importance(run.folder / MOVEMENT, watched.importance())
+        return watched.model
+
+    def _check_skill(self, model: "TaskModel", run: StageRun) -> None:
+        from formwright.pipeline.weak_teacher import find_weakness
+        from formwright.train.device import threads
+
+        with threads(self.training.threads or 1):
+            weakness = find_weakness(model, self.pretrained(run).prepared)
+        if weakness is None:
+            return
+        if self.accept_weak:
+            run.tell(f"{weakness}; it is used all the same, because accept_weak is set")
+            return
+        hours = "" if run.options.hours is None else f" or more hours (now {run.options.hours:g})"
+        raise WeakTeacher(
+            f"{weakness}. What it teaches is worth no more. Fine-tune it longer, with more epochs (now "
+            f"{self.epochs:g}){hours}, or at a higher learning rate (now {self.training.learning_rate:g}), in another "
+            "folder or overwriting this one; or accept it with accept_weak",
+            weakness,
+        )
+
+    def load(self, run: StageRun) -> FineTuned:
+        """Give the model and its task."""
+        return FineTuned(self, run)
+
+    def note(self, run: StageRun, opened: "Opened") -> None:
+        """Test the model, and note it once among the models of a study; it is measured in turns with the others."""
+        from formwright.pipeline.delivered import delivered
+
+        if TEACHER not in delivered(opened):
+            run.tell("testing the teacher")
+            opened.log.append("note", _own_name(), {"model": asdict(_tested(self, run, opened.place.folder))})
+
+
+def _own_name() -> str:
+    from formwright.study.identity import own_name
+
+    return own_name()
+
+
+def _tested(stage: FineTune, run: StageRun, out: Path) -> Any:
+    """Copy the model to where the delivered ones are, and test it."""
+    import shutil
+
+    from formwright.cost import macs, params
+    from formwright.evaluate.context import Context
+    from formwright.evaluate.evaluation_file import evaluation_of
+    from formwright.evaluate.final import score_without_training
+    from formwright.nn.hf.side_files import write_evaluation
+    from formwright.pipeline.delivered import MODELS, Delivered
+    from formwright.pipeline.run_folder import FINAL
+
+    found = run.artifact(stage)
+    verdict = score_without_training(found.model, found.prepared, Context(folder=out / FINAL / TEACHER))
+    card, folder = found.model.transformer.card, out / MODELS / TEACHER
+    shutil.copytree(run.folder / MODEL, folder, dirs_exist_ok=True)
+    write_evaluation(folder, evaluation_of(found.prepared, verdict.validation, verdict.test, verdict.evidence))
+    return Delivered(
+        TEACHER,
+        TEACHER,
+        card.digest,
+        str(folder),
+        params(card),
+        0,
+        dict(verdict.validation),
+        None if verdict.test is None else dict(verdict.test),
+        None,
+        {"macs": float(macs(card, stage.training.length or USUAL_LENGTH))},
+        evidence=verdict.evidence,
+    )

@@ -1,0 +1,336 @@
+"""A plan that follows the machine: revised from measured speed before each stage, and while a training runs.
+
+Every revision is written to the plan file before it takes effect. A run that was killed reads it there, and resumes as
+if it had never been interrupted.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from formwright.core.checks import stored_fields
+from formwright.core.codec import loads
+from formwright.core.errors import IllegalInput
+from formwright.core.files import read_regular, write_whole
+from formwright.core.text import clock
+from formwright.pipeline.plan import SLOWED, Budget, Done, PacedTraining, Plan, Planned, Speeds, left, within
+from formwright.pipeline.run import PipelineRun, StageRun
+
+T = TypeVar("T")
+_FIRST_LOOK = 10  # steps after which a training is first looked at; then after twice as many, and so on
+_LEAST_CHANGE = 0.1  # of a training's steps, below which a plan stays as it is
+_BUSY = 1.3  # times that a step takes longer than on an idle machine, from which on it is told
+PLAN = "plan.json"
+
+
+@dataclass(frozen=True)
+class Revision:
+    """Say that from step `since` on, the training of a stage has `steps` steps in all."""
+
+    stage: str
+    since: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A plan as it stands: the speeds it was made by, the stage it has come to, the seconds before it, the revisions.
+
+    A stage's first revision has `since` 0, and says with how many steps it began.
+    """
+
+    plan: Plan
+    speeds: Speeds = field(default_factory=dict)
+    stage: str = ""
+    spent: float = 0.0
+    revisions: tuple[Revision, ...] = ()
+    hours: float | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> "Schedule":
+        """Read what `write` wrote."""
+        try:
+            values = stored_fields(cls, loads(read_regular(path)))
+            return cls(
+                _numbers(values["plan"], int),
+                _numbers(values["speeds"], float),
+                str(values["stage"]),
+                float(values["spent"]),
+                tuple(Revision(**stored_fields(Revision, one)) for one in values["revisions"]),
+                None if values["hours"] is None else float(values["hours"]),
+            )
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            told = str(error).rstrip(".")
+            raise IllegalInput(f"cannot read {path}: {told}; remove it, and the run is planned again") from None
+
+    def write(self, path: Path) -> None:
+        """Write the schedule whole."""
+        try:
+            write_whole(path, json.dumps(asdict(self), indent=1))
+        except OSError as error:
+            raise IllegalInput(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _numbers(data: Any, kind: Callable[[Any], T]) -> dict[str, dict[str, T]]:
+    return {str(stage): {str(name): kind(one) for name, one in some.items()} for stage, some in data.items()}
+
+
+class Pacing:
+    """Keep the schedule of a run up to date in its file; without hours the plan never changes.
+
+    A schedule with hours has speeds. `measured` times the pieces of the work again, `tell` receives one line for each
+    revision, `clock` gives seconds.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        budget: Budget,
+        path: Path | None = None,
+        measured: Callable[[], Speeds] | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.schedule, self.budget = schedule, budget
+        self._path, self._measured, self._tell, self._clock = path, measured, tell, clock
+        self._began, self._before, self._resumed = clock(), 0.0, 0
+
+    @property
+    def plan(self) -> Plan:
+        """Give the plan as it stands."""
+        return self.schedule.plan
+
+    def write(self) -> None:
+        """Write the schedule whole."""
+        if self._path is not None:
+            self.schedule.write(self._path)
+
+    def enter(self, stage: str, *, timed_anew: bool = False) -> None:
+        """Come to a stage: plan what is left by the speed of the last one, once, and write it before the stage begins.
+
+        With `timed_anew` everything is timed again: trainings say little of how fast models are judged.
+        """
+        stages = self.budget.stages
+        if stage not in stages or stages.index(stage) <= self.budget.place(self.schedule.stage):
+            return
+        now = self._clock()
+        spent, self._began, self._before = self._elapsed(now), now, 0.0
+        self.schedule = replace(self.schedule, stage=stage, spent=spent)
+        if self.budget.hours is not None:
+            if timed_anew and self._measured is not None:
+                self.schedule = replace(self.schedule, speeds=self._measured())
+            done = Done(stages[: stages.index(stage)], 0, spent)
+            self._revise(within(self.budget, self.schedule.speeds, self.plan, done), done)
+        self.write()
+
+    def steps(self, stage: str) -> list[Revision]:
+        """Give the revisions of a training in their order, the first being its beginning, which is written once."""
+        if not self._of(stage):
+            began = Revision(stage, 0, self.plan[stage][self._training(stage).amount])
+            self.schedule = replace(self.schedule, revisions=(*self.schedule.revisions, began))
+            self.write()
+        return self._of(stage)
+
+    def next_look(self, stage: str, step: int) -> int | None:
+        """Give the step after which a training is looked at next; None where it never is again."""
+        if self.budget.hours is None:
+            return None
+        last, look = self._of(stage)[-1], _FIRST_LOOK
+        while look <= max(step, last.since):  # what was revised already stays
+            look *= 2
+        again = self._resumed + _FIRST_LOOK  # the machine may be another one by now
+        look = min(look, again) if again > max(step, last.since) else look
+        return look if look < last.steps else None
+
+    def resumed(self, step: int, seconds: float) -> None:
+        """Record that some steps of a training were done before this process began, and their seconds."""
+        self._resumed, self._before = step, seconds
+
+    def look(self, stage: str, step: int, step_seconds: float) -> int | None:
+        """Plan again by how long the last steps took; give the training's new number of steps where that changes."""
+        training = self._training(stage)
+        speeds = as_fast(self.schedule.speeds, stage, training, step_seconds)
+        self.schedule = replace(self.schedule, speeds=speeds)
+        stages = self.budget.stages
+        done = Done(stages[: stages.index(stage)], step, self._elapsed(self._clock()))
+        plan, before = within(self.budget, speeds, self.plan, done), self.plan[stage][training.amount]
+        steps = plan[stage][training.amount]
+        if abs(steps - before) <= _LEAST_CHANGE * before:
+            return None
+        self._revise(plan, done)
+        self.schedule = replace(self.schedule, revisions=(*self.schedule.revisions, Revision(stage, step, steps)))
+        self.write()
+        return steps
+
+    def trained(self) -> None:
+        """Record that the training under way is over, so that its time is not forgotten."""
+        now = self._clock()
+        self.schedule = replace(self.schedule, spent=self._elapsed(now))
+        self._began, self._before = now, 0.0
+        self.write()
+
+    def _training(self, stage: str) -> PacedTraining:
+        return self.budget.trainings[stage]
+
+    def _of(self, stage: str) -> list[Revision]:
+        return [one for one in self.schedule.revisions if one.stage == stage]
+
+    def _elapsed(self, now: float) -> float:
+        return self.schedule.spent + self._before + now - self._began
+
+    def _revise(self, plan: Plan, done: Done) -> None:
+        """Take a new plan, and say what changed."""
+        changes = [
+            f"{one.what or f'{stage} {name}'} {self.plan[stage][name]:,} -> {plan[stage][name]:,}"
+            for stage, some in self.budget.amounts.items()
+            for name, one in some.items()
+            if self.plan[stage][name] != plan[stage][name]
+        ]
+        self.schedule = replace(self.schedule, plan=plan)
+        if changes:
+            rest = sum(left(plan, self.schedule.speeds, self.budget, done).values())
+            total, hours = (done.seconds + rest) / 3600, self.budget.hours or 0.0
+            over = f", longer than the {hours:g} asked for" if total > hours else ""
+            self._tell(f"plan revised from measured speed: {', '.join(changes)}; about {total:.2g} hours in all{over}")
+
+
+def as_fast(speeds: Speeds, stage: str, training: PacedTraining, step_seconds: float) -> Speeds:
+    """Give the speeds of a machine on which a training's step takes so long: all else is as much faster or slower."""
+    ratio = step_seconds / speeds[stage][training.speed]
+    found: dict[str, dict[str, float]] = {
+        name: {key: max(1.0, ratio * one) if key == SLOWED else ratio * one for key, one in some.items()}
+        for name, some in speeds.items()
+    }
+    found[stage] |= dict.fromkeys(training.included, 0.0)
+    return found
+
+
+@dataclass(frozen=True)
+class Unplanned:
+    """Pace a training in a run without a plan: it has the steps that its stage says."""
+
+    number: int
+
+    def steps(self, stage: str) -> list[Revision]:
+        """Give the number of steps."""
+        return [Revision(stage, 0, self.number)]
+
+    def next_look(self, stage: str, step: int) -> None:
+        """Never look at it."""
+        return
+
+    def resumed(self, step: int, seconds: float) -> None:
+        """Need nothing."""
+
+    def look(self, stage: str, step: int, step_seconds: float) -> None:
+        """Change nothing."""
+        return
+
+    def trained(self) -> None:
+        """Need nothing."""
+
+
+def begin_pacing(run: PipelineRun) -> Pacing | None:
+    """Give the plan of a run: the one in its folder, or one that is made and told now; None without planned stages."""
+    budget, path = budget_of(run), run.out / PLAN
+    if not budget.amounts:
+        if run.options.hours is not None:
+            raise IllegalInput("hours cannot be planned for this run: none of its stages says how long it takes")
+        return None
+    if path.is_file() and not run.force:
+        schedule = _resumed(Schedule.read(path), budget)
+    else:
+        run.display.tell("timing a few steps on this machine")
+        speeds = measured_speeds(run)
+        plan = budget.usual if budget.hours is None else within(budget, speeds)
+        schedule = Schedule(plan, speeds, hours=budget.hours)
+        for line in _table(run, budget, schedule):
+            run.display.tell(line)
+    return Pacing(schedule, budget, path, lambda: measured_speeds(run), run.display.tell)
+
+
+def _resumed(schedule: Schedule, budget: Budget) -> Schedule:
+    """Give a stored schedule for what the run is asked for now, which may be other hours than before."""
+    names = {stage: sorted(some) for stage, some in schedule.plan.items()}
+    if names != {stage: sorted(some) for stage, some in budget.amounts.items()}:
+        raise IllegalInput(
+            "plan.json in the folder of this run has other stages: remove it, and the run is planned again"
+        )
+    if budget.hours is None:
+        return replace(schedule, plan=budget.usual, hours=None)
+    if budget.hours == schedule.hours:
+        return schedule
+    done = Done(budget.stages[: budget.place(schedule.stage)], 0, schedule.spent)
+    return replace(schedule, plan=within(budget, schedule.speeds, schedule.plan, done), hours=budget.hours)
+
+
+def _planned(run: PipelineRun) -> dict[str, tuple[Planned, StageRun]]:
+    """List the stages that are planned, by name."""
+    found: dict[str, tuple[Planned, StageRun]] = {}
+    for name, stage in run.pipeline.named.items():
+        if isinstance(stage, Planned) and stage.amounts(here := StageRun(run, stage, name)) is not None:
+            found[name] = stage, here
+    return found
+
+
+def budget_of(run: PipelineRun) -> Budget:
+    """Gather what the stages of a run say of the time that they take."""
+    stages = _planned(run)
+
+    def estimate(plan: Plan, speeds: Speeds) -> dict[str, float]:
+        return {name: stage.seconds(plan[name], speeds[name], here) for name, (stage, here) in stages.items()}
+
+    amounts = {name: stage.amounts(here) or {} for name, (stage, here) in stages.items()}
+    trainings = {name: stage.TRAINING for name, (stage, _) in stages.items() if stage.TRAINING is not None}
+    return Budget(run.options.hours, amounts, estimate, trainings)
+
+
+def measured_speeds(run: PipelineRun) -> Speeds:
+    """Time the pieces of all planned stages."""
+    run.timings.clear()
+    return {name: stage.speeds(here) for name, (stage, here) in _planned(run).items()}
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """One line of a plan: a stage, what it does, and how long that takes; None where nobody knows before."""
+
+    stage: str
+    what: str
+    seconds: float | None
+
+
+def describe_plan(run: PipelineRun, pacing: Pacing | None) -> list[PlanRow]:
+    """List the stages of a run with what they do and how long that takes."""
+    if pacing is None:
+        return [PlanRow(name, "", None) for name in run.pipeline.named]
+    return _rows(run, pacing.budget, pacing.schedule)
+
+
+def _rows(run: PipelineRun, budget: Budget, schedule: Schedule) -> list[PlanRow]:
+    seconds, stages = budget.estimate(schedule.plan, schedule.speeds), _planned(run)
+    return [
+        PlanRow(name, stages[name][0].describe(schedule.plan[name], stages[name][1]), seconds[name])
+        if name in stages
+        else PlanRow(name, "", None)
+        for name in run.pipeline.named
+    ]
+
+
+def _table(run: PipelineRun, budget: Budget, schedule: Schedule) -> list[str]:
+    """Write a plan as lines of text, with what there is to say of too little time and of a busy machine."""
+    rows = [row for row in _rows(run, budget, schedule) if row.seconds is not None]
+    total, hours = sum(row.seconds or 0.0 for row in rows), budget.hours
+    rows.append(PlanRow("in all", "", total))
+    names, width = max(len(row.stage) for row in rows), max(len(row.what) for row in rows)
+    lines = [f"  {row.stage:<{names}}  {row.what:<{width}}  about {clock(row.seconds or 0.0)}" for row in rows]
+    if hours is not None and total > 3600 * hours:
+        short = f"{hours:g} hours are too few at this speed: the minimum is planned, which takes about"
+        lines.append(f"{short} {total / 3600:.2g} hours; more is done where the machine turns out to be faster")
+    slowed = max((one.get(SLOWED, 1.0) for one in schedule.speeds.values()), default=1.0)
+    if slowed > _BUSY:
+        lines.append(f"the machine is busy: alone on it, all that takes about {clock(total / slowed)}")
+    return lines

@@ -1,0 +1,511 @@
+"""The folder of a run: what it says of the run, and where its studies, models and page are."""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from formwright.core.checks import folder_name
+from formwright.core.codec import loads
+from formwright.core.errors import FormwrightError, IllegalInput
+from formwright.core.files import read_regular, write_whole
+from formwright.core.options import Stage
+from formwright.core.records import History
+from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.run import PipelineRun, RunOptions, StageRun
+from formwright.pipeline.spaces import own_file, readable_space, trust
+from formwright.space.space import Space
+from formwright.study.alone import LOCK
+from formwright.study.log import Log
+from formwright.study.replay import Replay
+from formwright.study.stage_options import searched
+from formwright.study.store import Store, StoreError
+from formwright.study.study import Study
+
+if TYPE_CHECKING:
+    from formwright.pipeline.deliver import Deliver
+    from formwright.pipeline.search import Search
+
+RUN = "run.json"
+DATABASE = "study.db"
+REPORT = "report.html"
+DONE = "done.json"  # in the folder of a stage that is done
+CHANGED = "changed input: "
+FINAL = "final"  # the folder of the last trainings, and of the record that test rows were opened
+
+
+def stage_json(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give the options of a study's stage, as its log keeps them."""
+    return searched(config)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Say where a study is: its folder, for weights and models, and the database and name of its log."""
+
+    folder: Path
+    storage: str
+    name: str
+
+    def __post_init__(self) -> None:
+        folder_name("a study", self.name)
+
+    def open(self, *, wait: bool = False, update: bool = False, run: PipelineRun | None = None) -> "Opened":
+        """Open the log and read the configuration that stands in it, unless the `run` is at hand.
+
+        `wait` for a server that is away for a moment; `update` a database of an earlier version.
+        """
+        store = Store.open(self.storage, wait=wait, update=update)
+        try:
+            return Opened(self, store, store.study(self.name), run)
+        except BaseException:
+            store.close()
+            raise
+
+    def create(self, pipeline: Pipeline, stage: str) -> None:
+        """Make the study of a stage in the database unless it is there already."""
+        config = {**pipeline.to_json(whole=True), "stage": stage}
+        try:
+            with Store.open(self.storage, create=True) as store:
+                if self.name not in store.studies():
+                    store.create_study(self.name, config)
+        except StoreError:
+            raise
+        except OSError as error:
+            raise IllegalInput(f"cannot write {self.folder}: {error.strerror or error}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A study's place, its open store and log, and the stages that search and deliver."""
+
+    place: Place
+    store: Store
+    log: Log
+    given: PipelineRun | None = None
+
+    @cached_property
+    def run(self) -> PipelineRun:
+        """Give the run that the study is a stage of; its objects are at hand, or read from the log."""
+        if self.given is not None:
+            return self.given
+        data = {key: value for key, value in self.log.config.items() if key != "stage"}
+        return PipelineRun(Pipeline.from_json(data), self.place.folder, storage=self.place.storage)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """Give the pipeline of the run."""
+        return self.run.pipeline
+
+    @property
+    def stage_name(self) -> str:
+        """Name the stage of the study."""
+        return str(self.log.config.get("stage", "search"))
+
+    @cached_property
+    def here(self) -> StageRun:
+        """Give what the stage of the study is given."""
+        return StageRun(self.run, self.search, self.stage_name)
+
+    def study(self) -> Study:
+        """Build the study."""
+        return self.search.study(self.here, self.log, self.place.folder)
+
+    def history(self) -> History:
+        """Read all trials from the log."""
+        replay = Replay(self.space)
+        replay.feed(self.log.read())
+        return replay.history
+
+    @cached_property
+    def space(self) -> Space | None:
+        """Find the space without running any code; None where that would take a file or a program of the user's own."""
+        source = self.search.space
+        if isinstance(source, Stage):
+            return self.search.found_space(self.here)
+        return source if isinstance(source, Space) else readable_space(source) if isinstance(source, str) else None
+
+    @cached_property
+    def search(self) -> "Search":
+        """Give the stage of the study, with the end and the device that its last runs were given."""
+        found: Any = self.pipeline.named[self.stage_name]
+        noted: dict[str, Any] = {}
+        for event in self.log.read():
+            if event.kind == "started":
+                noted |= {name: event.data[name] for name in ("stop", "device") if name in event.data}
+        if "device" in noted:
+            found = replace(found, training=replace(found.training, device=noted["device"]))
+        return replace(found, stop=replace(found.stop, **noted["stop"])) if "stop" in noted else found  # type: ignore[no-any-return]
+
+    @cached_property
+    def deliver(self) -> "Deliver":
+        """Give the stage that delivers the study's designs."""
+        from formwright.pipeline.deliver import Deliver
+
+        own = self.pipeline.named[self.stage_name]
+        found = [stage for stage in self.pipeline.of_kind(Deliver) if stage.search is own]
+        return (found[0] if found else Deliver(own)).within_targets(self.here)  # type: ignore[arg-type]
+
+    def again(self) -> "Opened":
+        """Give the study as its log is now: a run that begins may have noted another end or device."""
+        return Opened(self.place, self.store, self.log, self.given)
+
+    def __enter__(self) -> "Opened":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.store.close()
+
+    def make_folder(self) -> None:
+        """Make the folder of a study that is named by a URL where there is none yet.
+
+        Refuse that where the study cannot go on without what is in the folder that it was begun with.
+        """
+        folder = self.place.folder
+        if folder.is_dir():
+            return
+        if needed := self._needed():
+            raise IllegalInput(
+                f"there is no folder {folder}, and {self.place.name} needs {needed} of the folder that it was begun "
+                "with: name that with --folder, as seen from this machine"
+            )
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise IllegalInput(f"cannot make {folder}: {error.strerror or error}; name another --folder") from None
+
+    def _needed(self) -> str:
+        """Say what earlier work has left in the folder that later work needs; empty where that is nothing."""
+        before = [name for name in self.pipeline.named if name != self.stage_name]
+        stages = [name for name in before if not getattr(self.pipeline.named[name], "CONCURRENT", False)]
+        if stages:
+            return f"what its stages made ({', '.join(stages)})"
+        kept = [event for event in self.log.read() if event.data.get("observation", {}).get("artifacts")]
+        reads = getattr(self.search.evaluator, "READS_TRIALS", True)
+        return f"the weights of its {len(kept)} trials" if kept and reads else ""
+
+
+def study_place(run: StageRun) -> Place:
+    """Say where the study of a stage is; the only search of a run keeps its files in the run's own folder."""
+    from formwright.pipeline.search import Search
+
+    out, pipeline = run.run.out, run.run.pipeline
+    alone = len(pipeline.of_kind(Search)) == 1
+    base = run.run.study_name or folder_name("a study", out.resolve().name)
+    storage = run.run.storage or str(out / DATABASE)
+    return Place(out if alone else run.folder, storage, base if alone else f"{base}.{run.name}")
+
+
+def _first_study(folder: Path, record: "Record") -> Place:
+    stages: Mapping[str, Any] = record.pipeline["stages"]
+    searches = [name for name, stage in stages.items() if stage.get("stage") == "search"]
+    if not searches:
+        raise IllegalInput(f"{folder} holds a run that searches nothing, so that it has no study")
+    name = record.name or folder.resolve().name
+    alone = len(searches) == 1
+    where = folder if alone else folder / searches[0]
+    return Place(where, record.storage or str(folder / DATABASE), name if alone else f"{name}.{searches[0]}")
+
+
+def absolute_storage(storage: str | None) -> str | None:
+    """Give the database of a run such that it is found from any folder; a file of SQLite becomes its path."""
+    file = (storage or "").removeprefix("sqlite:///")
+    return str(Path(file).absolute()) if file and "://" not in file else storage
+
+
+def find(source: str, folder: Path | None = None, *, wait: bool = False, update: bool = False) -> Place:
+    """Find a study by its folder, or by the URL of a database and, behind `#`, its name.
+
+    A study that is named by a URL keeps its weights in `folder`, by default one of its name. `wait` and `update` are
+    those of `Place.open`.
+    """
+    if "://" in source:
+        url, _, name = source.partition("#")
+        name = name or _only_name(url, wait, update)
+        return Place(folder or Path(name), url, name)
+    # others may read a study, but not its record, which may hold a password
+    if not _is_readable(Path(source) / RUN) and (Path(source) / DATABASE).is_file():
+        return Place(Path(source), database := str(Path(source) / DATABASE), _only_name(database, wait, update))
+    record = Record.read(Path(source))
+    if not record.storage and not (Path(source) / DATABASE).is_file():
+        raise IllegalInput(f"{source} holds a run without a study yet: {resume_line(Path(source))}")
+    return _first_study(Path(source), record)
+
+
+def resume_line(folder: Path) -> str:
+    """Say how a run is resumed."""
+    return f"resume it with `formwright resume {folder}`"
+
+
+def holds_run(folder: Path) -> bool:
+    """Tell whether a folder holds a run, even one that a kill left without its record."""
+    return (folder / RUN).is_file() or (folder / DATABASE).is_file()
+
+
+def holds_study(folder: Path) -> bool:
+    """Tell whether there is a study in the database of a run; a kill may have left one without."""
+    if not (folder / DATABASE).is_file():
+        return False
+    with Store.open(folder / DATABASE, create=True) as store:
+        return bool(store.studies())
+
+
+def _is_readable(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _only_name(url: str, wait: bool, update: bool) -> str:
+    with Store.open(url, wait=wait, update=update) as store:
+        names, shown = store.studies(), store.place  # without a password
+    if not names:
+        raise IllegalInput(f"{shown} holds no studies yet: start one with `formwright search`")
+    if len(names) != 1:
+        raise IllegalInput(f"{shown} holds {len(names)} studies ({', '.join(names)}); say which: {shown}#NAME")
+    return names[0]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the folder of a run says of it, so that another run never goes on with its files.
+
+    `storage` is the database of its searches where that is not a file in the folder, `name` their name there.
+    `contents` are digests of what the stages read from outside, by stage and name, `fixed` the options of the stages
+    without those that only say how far the run goes.
+    """
+
+    pipeline: Mapping[str, Any]
+    fixed: Mapping[str, Any]
+    contents: Mapping[str, Mapping[str, Any]]
+    options: RunOptions
+    storage: str | None = None
+    name: str | None = None
+    command: str = ""
+
+    @classmethod
+    def of(cls, run: PipelineRun, contents: Mapping[str, Mapping[str, Any]]) -> "Record":
+        """Describe a run whose options are settled."""
+        stages = run.pipeline.to_json(extents=False)["stages"]
+        return cls(run.pipeline.to_json(), stages, contents, run.options, run.storage, run.study_name, run.command)
+
+    @classmethod
+    def read(cls, folder: Path) -> "Record":
+        """Read the record of a folder."""
+        path = folder / RUN
+        if not path.is_file():
+            if _is_model(folder):
+                told = f"`formwright measure {folder}` tells of it, and the folder of its run shows the design"
+                raise IllegalInput(f"{folder} holds a model, not a run: {told}")
+            raise IllegalInput(f"{folder} is not the folder of a run: it has no {RUN}")
+        try:
+            facts = loads(read_regular(path))
+            options = RunOptions(**facts["options"])
+            found = cls(**{**facts, "options": options})
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise IllegalInput(f"cannot read {path}: {error}{_way_out(folder)}") from None
+        if not found._is_whole():
+            raise IllegalInput(f"cannot read {path}: it is no record of a run{_way_out(folder)}")
+        return found
+
+    def _is_whole(self) -> bool:
+        tables = (self.pipeline, self.fixed, self.contents)
+        if not all(isinstance(table, Mapping) for table in tables) or not isinstance(self.command, str):
+            return False
+        by_stage = [self.pipeline.get("stages"), self.fixed, self.contents]
+        return all(text is None or isinstance(text, str) for text in (self.storage, self.name)) and all(
+            isinstance(table, Mapping) and all(isinstance(one, Mapping) for one in table.values()) for table in by_stage
+        )
+
+    def write(self, folder: Path) -> None:
+        """Write the record whole; others may not read it, because a URL may hold a password."""
+        path = folder / RUN
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        draft.unlink(missing_ok=True)
+        draft.touch(mode=0o600)
+        draft.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+        draft.replace(path)
+
+    def changes(self, other: "Record") -> list[str]:
+        """List what another record has otherwise: options by stage, and inputs whose content changed."""
+        from formwright.tasks.task import changes
+
+        found: list[str] = []
+        for name in dict.fromkeys((*self.fixed, *other.fixed)):
+            if name not in self.fixed or name not in other.fixed:
+                found.append(f"the stage {name}")
+                continue
+            found += _differences(name, self.fixed[name], other.fixed[name])
+        for name, known in self.contents.items():
+            task = self.fixed.get(name, {}).get("task")
+            source = f" of {task['name']}" if isinstance(task, Mapping) and "name" in task else ""
+            found += [f"{CHANGED}{line}{source}" for line in changes(known, other.contents.get(name, {}))]
+        return list(dict.fromkeys(found))
+
+
+def _differences(where: str, one: Any, other: Any) -> list[str]:
+    """List the options that differ, with both values."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        names = dict.fromkeys((*one, *other))
+        return [line for name in names for line in _differences(f"{where}.{name}", one.get(name), other.get(name))]
+    return [] if one == other else [f"{where} ({json.dumps(one)} there, {json.dumps(other)} now)"]
+
+
+def refuse_run_folder(folder: Path) -> None:
+    """Refuse the folder of a run where that of a model is needed, and name its model."""
+    if (folder / RUN).is_file():
+        found = [str(path.parent) for path in sorted(folder.glob("model*/**/config.json"))]
+        shown = f"its model is {found[0]}" if len(found) == 1 else f"its models are {', '.join(found)}"
+        told = shown if found else "it has no model yet"
+        raise IllegalInput(f"{folder} is the folder of a run; {told}")
+
+
+def _is_model(folder: Path) -> bool:
+    try:
+        return "architectures" in loads(read_regular(folder / "config.json"))
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def _way_out(folder: Path) -> str:
+    return f". Mend it, or remove it: {DATABASE} holds the study" if (folder / DATABASE).is_file() else ""
+
+
+def kept_stage(run: StageRun) -> Stage | None:
+    """Give the stage of this name in the run that the folder holds; None where the run is a new one.
+
+    What a stage settles by the machine stays as it was when a run is resumed on another one.
+    """
+    try:
+        return None if run.run.force else Pipeline.from_json(Record.read(run.run.out).pipeline).named[run.name]
+    except (FormwrightError, KeyError):  # nothing began here, or what did is refused later
+        return None
+
+
+def check_folder(folder: Path, record: Record, *, force: bool, resumes: bool = False) -> None:
+    """Refuse a folder of another run, unless with `force`, and in any case files that are no run of ours.
+
+    Who `resumes` has found the study in it, though its record is gone.
+    """
+    if (folder / RUN).is_file():
+        if force:
+            return
+        try:
+            changed = Record.read(folder).changes(record)
+        except IllegalInput as error:
+            raise IllegalInput(f"{error}. Name another folder with --out, or use --force to overwrite it") from None
+        if changed and all(line.startswith(CHANGED) for line in changed):
+            told = ", ".join(line.removeprefix(CHANGED) for line in changed)
+            raise IllegalInput(
+                f"what the run in {folder} reads has changed since it began: {told}. Results of both "
+                "cannot be compared: restore the data to resume it, name another folder with --out, or use --force"
+            )
+        if changed:
+            shown = "; ".join(changed[:6]) + (f"; and {len(changed) - 6} more" if len(changed) > 6 else "")
+            raise IllegalInput(
+                f"{folder} holds another run: {shown}. Name another folder with --out, use --force to overwrite it, or "
+                f"{resume_line(folder)}"
+            )
+    elif resumes and record.storage is None and holds_study(folder):
+        return
+    elif os.path.lexists(folder) and not _is_free(folder):
+        raise IllegalInput(f"{folder} holds files that are no run: name another folder with --out")
+
+
+def claim_folder(folder: Path, record: Record, *, force: bool, resumes: bool = False) -> None:
+    """Take a folder for a run; with `force` what stands there is removed, but not the record of opened test rows."""
+    check_folder(folder, record, force=force, resumes=resumes)
+    if (folder / RUN).is_file() and not force:
+        known = Record.read(folder)
+        if known.pipeline != record.pipeline:  # what only says how far may have changed
+            replace(known, pipeline=record.pipeline).write(folder)
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if force:
+            _clear(folder, {RUN, FINAL, LOCK})  # the record is replaced last: a run half removed is still known for one
+        for stage in record.pipeline["stages"].values():
+            space = stage.get("space")
+            if isinstance(space, str) and (file := own_file(space)) is not None:
+                trust(file)  # who makes a run has named its file
+        record.write(folder)
+    except OSError as error:
+        raise IllegalInput(f"cannot write {folder}: {error.strerror or error}") from None
+
+
+def _is_free(folder: Path) -> bool:
+    """Tell whether a run may be made in a folder: it is empty, or a kill left a database without a study in it."""
+    if not folder.is_dir():
+        return False
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(f".{RUN}")} - {LOCK}
+    if not names:
+        return True
+    if any(not name.startswith(DATABASE) for name in names) or DATABASE not in names:
+        return False
+    return not holds_study(folder)
+
+
+def _clear(folder: Path, kept: set[str]) -> None:
+    for entry in folder.iterdir():
+        if entry.name in kept:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def clear_drafts(run: StageRun) -> None:
+    """Remove what a kill left half written in the folder of a stage: names that begin with a dot."""
+    for entry in list(run.folder.rglob(".*")):
+        if entry.name != LOCK and entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+        elif entry.name != LOCK:
+            entry.unlink(missing_ok=True)
+
+
+def mark_done(run: StageRun, key: str) -> None:
+    """Record that a stage is done: its key, and the checksums of what it wrote."""
+    facts = {"key": key, "files": _checksums(run.folder)}
+    try:
+        run.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(run.folder / DONE, json.dumps(facts, indent=1))
+        shutil.rmtree(run.checkpoints, ignore_errors=True)
+    except OSError as error:
+        raise IllegalInput(f"cannot write {run.folder / DONE}: {error.strerror or error}") from None
+
+
+def is_done(run: StageRun, key: str) -> bool:
+    """Tell whether a stage is done with this key, and its files are as they were written.
+
+    One that is damaged, or was made with other options, is made again.
+    """
+    try:
+        facts = loads(read_regular(run.folder / DONE))
+        if facts["key"] == key and facts["files"] == _checksums(run.folder):
+            shutil.rmtree(run.checkpoints, ignore_errors=True)  # also what a kill after marking left
+            return True
+        told = "was made with other options or inputs" if facts["key"] != key else "is damaged"
+        run.tell(f"the artifact of the stage {run.name} {told}: it is made again")
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, KeyError, TypeError):
+        run.tell(f"the record of the stage {run.name} cannot be read: the stage runs again")
+    shutil.rmtree(run.folder, ignore_errors=True)
+    return False
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    import hashlib
+
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.name != DONE and not path.name.startswith("."):
+            digest = hashlib.sha256()
+            with path.open("rb") as file:
+                for block in iter(lambda: file.read(1 << 20), b""):
+                    digest.update(block)
+            found[str(path.relative_to(folder))] = digest.hexdigest()
+    return found

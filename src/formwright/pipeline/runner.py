@@ -1,0 +1,116 @@
+"""Run a pipeline: settle its options, claim its folder, and make what is not made yet, stage by stage."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+
+from formwright.core.checks import folder_name
+from formwright.core.errors import IllegalDesign, IllegalInput
+from formwright.core.options import Stage, range_faults
+from formwright.pipeline.observers import observing
+from formwright.pipeline.pacing import begin_pacing
+from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.plan import Planned
+from formwright.pipeline.run import Interrupted, PipelineRun
+from formwright.pipeline.run_folder import (
+    DONE,
+    RUN,
+    Record,
+    absolute_storage,
+    check_folder,
+    claim_folder,
+    clear_drafts,
+    is_done,
+    mark_done,
+)
+from formwright.study.alone import alone_in
+from formwright.train.interrupt import gentle_interruption
+
+
+def prepare(run: PipelineRun) -> Record:
+    """Settle every option, refuse what cannot be done, and give the record; nothing is written."""
+    faults = [fault for name, stage in run.pipeline.named.items() for fault in range_faults(stage, name)]
+    if faults:
+        raise IllegalDesign(faults, what="pipeline")
+    run.storage = absolute_storage(run.storage)
+    run.study_name = run.study_name or _recorded_name(run)
+    for name in list(run.pipeline.named):
+        stage = run.pipeline.named[name]
+        run.pipeline = run.pipeline.changed({name: stage.resolved(run.stage(stage))})
+    if not run.resumes:  # what a run was begun with was checked then
+        for stage in run.pipeline:
+            stage.check(run.stage(stage))
+    return _record(run)
+
+
+def _record(run: PipelineRun) -> Record:
+    contents = {name: dict(stage.contents(run.stage(stage))) for name, stage in run.pipeline.named.items()}
+    return Record.of(run, contents)
+
+
+def _recorded_name(run: PipelineRun) -> str:
+    """Name the studies of a run: after its folder, or as before where that has moved since."""
+    known = None
+    if (run.out / RUN).is_file() and not run.force:
+        with suppress(IllegalInput):  # a record that cannot be read is refused later
+            known = Record.read(run.out).name
+    return known or folder_name("a run", run.out.resolve().name)
+
+
+def run_pipeline(run: PipelineRun) -> PipelineRun:
+    """Run a pipeline to its end, or resume it where it stopped; raise `Interrupted` where the user stops it."""
+    record = prepare(run)
+    check_folder(run.out, record, force=run.force, resumes=run.resumes)
+    with _locked(run):
+        run.pacing = begin_pacing(run)  # before anything is written
+        claim_folder(run.out, record, force=run.force, resumes=run.resumes)
+        if run.pacing is not None:
+            run.pacing.write()
+        keys = run.pipeline.keys(record.contents)
+        with observing(run):
+            with gentle_interruption() as wish:
+                run.wish = wish
+                for name in list(run.pipeline.named):
+                    _make(run, _as_planned(run, name), keys[name])
+                    if wish.asked and name != list(run.pipeline.named)[-1]:
+                        raise Interrupted(f"the end of the stage {name}")
+            run.write_page()
+    return run
+
+
+def _as_planned(run: PipelineRun, name: str) -> Stage:
+    """Come to a stage in the plan of time, and give it with the amounts that are planned for it."""
+    stage = run.pipeline.named[name]
+    if run.pacing is None or not isinstance(stage, Planned) or name not in run.pacing.plan:
+        return stage
+    run.pacing.enter(name, timed_anew=stage.TIMED_ANEW)
+    new = stage.planned(run.pacing.plan[name], run.stage(stage))
+    if new is not stage:
+        run.pipeline = run.pipeline.changed({name: new})
+    return run.pipeline.named[name]
+
+
+def _make(run: PipelineRun, stage: Stage, key: str) -> None:
+    here = run.stage(stage)
+    for observer in run.observers:
+        observer.stage(here.name)
+    if getattr(stage, "CONCURRENT", False):  # it keeps its own record of what is done
+        stage.make(here)
+    elif not is_done(here, key) or not stage.reaches(here):
+        (here.folder / DONE).unlink(missing_ok=True)  # what is added to is not done
+        run.forget(stage)
+        clear_drafts(here)
+        stage.make(here)
+        mark_done(here, key)
+
+
+@contextmanager
+def _locked(run: PipelineRun) -> Iterator[None]:
+    """Hold the folder of a run that one process alone may work in; searches bear several at once."""
+    alone = any(not getattr(stage, "CONCURRENT", False) for stage in run.pipeline)
+    with alone_in(run.out, wait=False) if alone else nullcontext():
+        yield
+
+
+def read_pipeline(record: Record) -> Pipeline:
+    """Give the pipeline of a run as its record says."""
+    return Pipeline.from_json(record.pipeline)

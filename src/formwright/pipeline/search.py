@@ -1,0 +1,562 @@
+"""The stage of a search: a study of a space, whose log is its artifact."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from formwright.arch.card import Card
+from formwright.core.errors import IllegalInput, UnknownName
+from formwright.core.options import Json, Part, PythonObject, Reader, Stage, Writer, describe, option
+from formwright.core.protocols import Evaluator, Searcher
+from formwright.core.records import Objective
+from formwright.core.registry import Registry
+from formwright.core.rng import derive
+from formwright.cost import COSTS, cost, counted_costs, is_measured, params
+from formwright.cost.measured import LATENCY, Meter
+from formwright.pipeline.evaluators import EvaluatorPart, Setting, TrainFully, TrainInStages
+from formwright.pipeline.forecast import BYTES, Forecast
+from formwright.pipeline.limits import ALWAYS, Limits, refuse_impossible_bounds
+from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.plan import SLOWED, Amount, Planned
+from formwright.pipeline.run import Interrupted, StageRun
+from formwright.pipeline.spaces import find_space
+from formwright.pipeline.task_choice import USUAL_LENGTH, TaskChoice, TrainingChoice
+from formwright.search.baselines import First
+from formwright.search.make import SEARCHERS, make_searcher, trains_in_slices, usual_searcher
+from formwright.search.proposals import listable
+from formwright.space.space import Space
+from formwright.space.zoo import SPACES
+from formwright.study.stop import Stop
+from formwright.study.study import Study
+
+if TYPE_CHECKING:
+    from formwright.pipeline.model_times import ModelTimes
+    from formwright.pipeline.run_folder import Opened, Place
+    from formwright.study.log import Log
+    from formwright.tasks.row_length import Cut
+    from formwright.tasks.task import Task
+
+START = 10.0  # seconds until processes have imported what they need and have read their model
+_SAMPLED = 20  # designs by which a space is known before it is searched
+_BUILT = 10_000  # designs that are built before a study begins, where all can be listed
+
+
+@dataclass(frozen=True)
+class SearcherChoice(Part):
+    """Name a searcher and give its options: the fields of its class but for the space, the objectives and the limits.
+
+    `kind` is a registered name, or a class of the user's own.
+    """
+
+    kind: Any
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def registry(cls) -> Registry[Any]:
+        """Give the registry of searchers."""
+        return SEARCHERS
+
+    @property
+    def name(self) -> str:
+        """Name the searcher."""
+        return self.kind if isinstance(self.kind, str) else describe(self.kind)
+
+    @classmethod
+    def read_options(cls, data: Mapping[str, Any], reader: Reader, where: str) -> Any:
+        """Build a choice from the name and the options of a searcher."""
+        options = {key: value for key, value in data.items() if key != "name"}
+        return cls(data["name"], options)
+
+    def write_options(self, writer: Writer) -> dict[str, Any]:
+        """Give name and options."""
+        return {"name": self.name, **{key: writer.value(value) for key, value in self.options.items()}}
+
+    def make(
+        self, space: Space, objectives: tuple[Objective, ...], legal: Any, trials: int | None, steps: int | None
+    ) -> Searcher:
+        """Build the searcher of a study."""
+        clash = sorted({"trials", "steps"} & self.options.keys())
+        if clash:
+            raise IllegalInput(f"{clash[0]} is no option of a searcher, but one of the study: --{clash[0]}")
+        return make_searcher(self.kind, space, objectives, legal, trials=trials, steps=steps, **self.options)
+
+
+def searcher(kind: Any, **options: Any) -> SearcherChoice:
+    """Choose a searcher by name or class, with options."""
+    return SearcherChoice(kind, options)
+
+
+@dataclass(frozen=True)
+class Search(Stage, Planned):
+    """Search a space for the designs that are best by the objectives within the limits.
+
+    `space` is a published space's name, `FILE.py:NAME`, a space, or a stage that draws one up. `objectives` are goals
+    such as `accuracy:max`, by default the task's own; `limits` are bounds such as `params<=5e6`. `first` are designs,
+    as their space writes them, that are judged before the searcher has its say. What is None is chosen from the space,
+    the task and the data when the run begins.
+    """
+
+    NAME: ClassVar[str] = "search"
+    CONCURRENT: ClassVar[bool] = True
+    TIMED_ANEW: ClassVar[bool] = True  # trainings say little of how fast models are judged
+
+    space: str | Stage | Any = option(about="name of a space, FILE.py:NAME, or the stage that draws it up")
+    task: TaskChoice | None = option(None, "the task that designs are trained for")
+    objectives: tuple[str, ...] = option((), "goals, such as accuracy:max; by default the task's own")
+    limits: tuple[str, ...] = option((), "bounds, such as params<=5e6 or latency_ms<=5")
+    searcher: SearcherChoice | None = option(None, "what proposes designs (`formwright list searchers`)")
+    evaluator: EvaluatorPart | None = option(None, "how a design is scored (`formwright list evaluators`)")
+    training: TrainingChoice = option(TrainingChoice(), "how designs are trained")
+    stop: Stop = option(Stop(trials=30), "when the search ends", extent=True)
+    first: tuple[Any, ...] = option((), "designs that are judged first", hashed=False)
+    latency_table: Stage | None = option(None, "the stage that measured the parts of a model, to add up latency")
+    seed: int = option(0, "random seed", least=0, most=2**63 - 1)
+
+    # --- what follows from the options -------------------------------------------------------------------------------
+
+    def found_space(self, run: StageRun) -> Space:
+        """Give the space, from wherever it comes."""
+        if isinstance(self.space, Stage):
+            drawn = run.artifact(self.space)
+            return drawn if isinstance(drawn, Space) else drawn.space
+        return find_space(self.space)
+
+    def first_designs(self, run: StageRun) -> tuple[Any, ...]:
+        """Give the designs that are judged first: those of the options, and those that drew up the space."""
+        drawn = run.artifact(self.space) if isinstance(self.space, Stage) else None
+        return (*self.first, *getattr(drawn, "first", ()))
+
+    @property
+    def length(self) -> int:
+        """Give the tokens of a row at which costs are counted."""
+        return self.training.length or USUAL_LENGTH
+
+    @property
+    def all_objectives(self) -> tuple[Objective, ...]:
+        """Give what is improved, and then what is limited."""
+        limits = Limits.parse(self.limits, self.length)
+        goals = [Objective.parse(text) for text in self.objectives]
+        return (*goals, *limits.cheap, *limits.measured, *limits.scores)
+
+    def setting(self, run: StageRun, *, quickly: bool = True) -> Setting:
+        """Give what the evaluator binds to; `quickly` leaves out metrics that cost much and that nobody asked for."""
+        task = None if self.task is None else run.task(self.task)
+        if task is not None and quickly:
+            task = _judged_quickly(task, (*self.objectives, *self.limits))
+        tokeniser = None
+        weights = getattr(self.evaluator, "weights", None)
+        if isinstance(weights, Stage) and task is not None:
+            tokeniser = run.artifact(weights).prepared.tokeniser
+        training = None if task is None else self.training.make()
+        return Setting(
+            self.found_space(run), self.seed, task, training, tuple(self._raced(run)), run.artifact, tokeniser
+        )
+
+    def _raced(self, run: StageRun) -> list[Callable[[Card], float]]:
+        """Give the costs by which a sub-network has rivals: all that are lowered, or else the parameters."""
+        names = [Objective.parse(text).name for text in self.objectives]
+        lowered = [name for name in names if name in COSTS.names()] or ["params"]
+        meters, counted = self.meters(run), partial(cost, length=self.length)
+        return [meters[name] if name in meters else partial(counted, name=name) for name in lowered]
+
+    def meters(self, run: StageRun) -> dict[str, Meter]:
+        """Give what tells the measured costs that objectives and limits name: a table of a stage, or measurements."""
+        names = dict.fromkeys(one.name for one in self.all_objectives if is_measured(one.name))
+        if not names:  # without torch, which takes seconds to import
+            return {}
+        from formwright.nn.latency import TabledLatency
+        from formwright.train.device import choose_device
+
+        found: dict[str, Meter] = {}
+        for name in names:
+            known: Any = COSTS.get(name)
+            if name == LATENCY and self.latency_table is not None:
+                found[name] = TabledLatency(run.artifact(self.latency_table))
+            else:
+                found[name] = known.meter(self.length, choose_device(self.training.device).type)
+        return found
+
+    def bound_evaluator(self, run: StageRun, meters: Mapping[str, Meter] | None = None) -> Evaluator:
+        """Make the evaluator of the study: scores, and the costs that its objectives and limits name."""
+        from formwright.evaluate.basic import Combine
+
+        assert self.evaluator is not None
+        setting = self.setting(run)
+        wanted = dict.fromkeys((*ALWAYS, *(objective.name for objective in self.all_objectives)))
+        scored = self.evaluator.metrics(setting.task) or ()  # a proxy may be a cost as well
+        costs: dict[str, Callable[[Card], float]] = {}
+        if isinstance(self._some_card(run), Card):  # nothing can be counted of designs that are not ours
+            counted = [name for name in wanted if name in counted_costs() and name not in scored]
+            costs = {name: partial(cost, name=name, length=self.length) for name in counted}
+        measured = self.meters(run) if meters is None else meters
+        return Combine((self.evaluator.bind(setting),), {**costs, **measured})
+
+    def bound_searcher(self, run: StageRun, planned: Stop | None = None) -> Searcher:
+        """Make the searcher; `planned` is the end that the study had first, by which it is scaled for good."""
+        assert self.searcher is not None
+        space, limits = self.found_space(run), Limits.parse(self.limits, self.length)
+        stop = planned or self.stop
+        made = self.searcher.make(space, self.all_objectives, limits.legal, stop.trials, self.training.steps)
+        designs = tuple(space.from_json(design) for design in self.first_designs(run))
+        return First(space, designs, made, limits.legal) if designs else made
+
+    def study(self, run: StageRun, log: "Log", folder: Path) -> Study:
+        """Build the study, whose log and folder are given; refuse data that changed since it began."""
+        from formwright.pipeline.run_events import refuse_changed_data
+
+        if self.task is not None:
+            refuse_changed_data(log, self.task, run.task(self.task))
+        limits = Limits.parse(self.limits, self.length)
+        # measured once for each card: by the gate, before anything is trained, and not again for the observation
+        meters = self.meters(run)
+        searcher = self.bound_searcher(run, planned_stop(log))
+        evaluator = self.bound_evaluator(run, meters)
+        return Study(
+            log,
+            self.found_space(run),
+            searcher,
+            evaluator,
+            self.all_objectives,
+            self.stop,
+            folder,
+            self.seed,
+            limits.gate(meters),
+        )
+
+    # --- the plan of time --------------------------------------------------------------------------------------------
+
+    def amounts(self, run: StageRun) -> dict[str, Amount] | None:
+        """Say how many designs are evaluated, and what else the evaluator can do more or less of."""
+        if self.evaluator is None or self.stop.trials is None:
+            return None
+        return self.evaluator.amounts(self.stop.trials, run)
+
+    def speeds(self, run: StageRun) -> dict[str, float]:
+        """Time what the evaluator does."""
+        assert self.evaluator is not None
+        return self.evaluator.speeds(run)
+
+    def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: StageRun) -> float:
+        """Estimate the time of all trials, side by side, after the workers have started."""
+        assert self.evaluator is not None
+        side_by_side = min(run.options.workers, os.cpu_count() or 1)
+        return speeds[SLOWED] * START + self.evaluator.seconds(amounts, speeds, run) / side_by_side
+
+    def describe(self, amounts: Mapping[str, int], run: StageRun) -> str:
+        """Say how many designs are judged, and by what."""
+        usual, rows = (self.amounts(run) or {}).get("rows"), amounts.get("rows", 0)
+        some = f" by {rows:,} of {usual.usual:,} rows" if usual is not None and rows < usual.usual else ""
+        return f"{amounts['trials']:,} designs evaluated{some}"
+
+    def forecast(self, run: StageRun) -> Forecast | None:
+        """Estimate what all trials take, by a design of middle size, and what the designs of the space cost."""
+        cards = self.typical_cards(run)
+        if not cards:
+            return None
+        assert self.evaluator is not None
+        wanted = [*ALWAYS, *(one.name for one in self.all_objectives)]
+        names = dict.fromkeys(name for name in wanted if name in counted_costs())
+        counted = {name: [cost(card, name=name, length=self.length) for card in cards] for name in names}
+        costs = {name: (min(values), max(values)) for name, values in counted.items()}
+        trials, times = self.stop.trials, self.typical_times(run)
+        if times is None or trials is None:
+            return Forecast(self.stop.seconds, costs=costs)
+        trial = self.evaluator.trial_steps(self.training.steps or 0) * times.alone + times.judging
+        seconds = times.slowed * START + trials * trial / min(run.options.workers, os.cpu_count() or 1)
+        disk = trials * self.evaluator.COPIES * BYTES * params(cards[len(cards) // 2])
+        return Forecast(min(seconds, self.stop.seconds or seconds), disk, costs)
+
+    def typical_cards(self, run: StageRun) -> list[Card]:
+        """Give some designs of the space from the smallest to the largest; none where they are not known before."""
+        if isinstance(self.space, Stage):
+            return []
+        space = self.found_space(run)
+        cards = [space.card(space.sample(derive(self.seed, "forecast", turn))) for turn in range(_SAMPLED)]
+        return sorted(cards, key=params) if isinstance(cards[0], Card) else []
+
+    def typical_times(self, run: StageRun) -> "ModelTimes | None":
+        """Time a design of middle size on this machine; None where designs are not trained for a task."""
+        cards = self.typical_cards(run)
+        if not cards or self.task is None or self.evaluator is None or not self.evaluator.TRAINS:
+            return None
+        from formwright.pipeline.model_times import measured_times
+        from formwright.train.fit import fresh_model
+        from formwright.train.prepare import prepare
+
+        card, training = cards[len(cards) // 2], self.training.make()
+        prepared = prepare(run.task(self.task), card, self.length)
+
+        def measured() -> "ModelTimes":
+            return measured_times(lambda how: fresh_model(card, prepared, how), prepared, training)
+
+        return cast("ModelTimes", run.timed((self.NAME, card.digest, self.task), measured))
+
+    def planned(self, amounts: Mapping[str, int], run: StageRun) -> "Search":
+        """Give the search with planned trials, and its evaluator with what is planned for it."""
+        assert self.evaluator is not None
+        stop, evaluator = replace(self.stop, trials=amounts["trials"]), self.evaluator.planned(amounts, run)
+        same = stop == self.stop and evaluator is self.evaluator
+        return self if same else replace(self, stop=stop, evaluator=evaluator)
+
+    # --- the stage ---------------------------------------------------------------------------------------------------
+
+    def resolved(self, run: StageRun) -> "Search":
+        """Settle evaluator, objectives, searcher, steps, length and device from the task, the space and the data."""
+        found = replace(self, task=None if self.task is None else self.task.absolute(), space=_absolute(self.space))
+        task = None if found.task is None else run.task(found.task)
+        if found.evaluator is None:
+            name = "" if found.searcher is None else found.searcher.kind
+            staged = isinstance(name, str) and name and trains_in_slices(name)
+            found = replace(found, evaluator=TrainInStages() if staged else TrainFully())
+        if not found.objectives:
+            assert found.evaluator is not None
+            lowered = getattr(found.space, "lowers", ())  # the costs of the targets that a space is drawn up for
+            found = replace(found, objectives=(own_goal(found.evaluator, task), *(f"{name}:min" for name in lowered)))
+        if found.searcher is None:
+            found = replace(found, searcher=found.usual_searcher(found.found_space(run)))
+        return found if task is None else replace(found, training=found._training(run, task))
+
+    def usual_searcher(self, space: Space) -> SearcherChoice:
+        """Choose the searcher that a space and the number of goals call for."""
+        goals = sum(Objective.parse(text).bound is None for text in self.objectives)
+        return SearcherChoice(usual_searcher(space, max(goals, 1)))
+
+    def _training(self, run: StageRun, task: "Task") -> TrainingChoice:
+        from formwright.tasks.row_length import FROM_SCRATCH
+        from formwright.train.device import choose_device, device_name
+        from formwright.train.hyperparameters import usual_steps
+        from formwright.train.prepare import prepare, usual_length
+
+        training, rows = self.training, len(task.search_view().train)
+        if training.steps is None:
+            training = replace(training, steps=usual_steps(training.default_steps, rows, training.batch))
+        # of a cluster, each worker has a device of its own
+        device = device_name(training.device) if run.options.ray else choose_device(_device(training, run)).type
+        training = replace(training, device=device)
+        if isinstance(self.space, Stage):  # sub-networks read what their super-network reads
+            return replace(training, length=getattr(self.space, "length", training.length))
+        card = self._some_card(run)
+        if training.length is None:
+            assert self.evaluator is not None
+            least = self.evaluator.least_length()
+            return replace(training, length=usual_length(task, card, FROM_SCRATCH, least=least))
+        read = prepare(task, card, training.length).length
+        if 0 < read < training.length:  # images have no length
+            run.tell(f"rows have at most {read} tokens, not {training.length}: the designs read no more")
+            return replace(training, length=read)
+        return training
+
+    def _some_card(self, run: StageRun) -> Card:
+        """Give the design of the space for which the task is prepared before the search."""
+        space = self.found_space(run)
+        return space.card(space.sample(derive(self.seed, "prepare")))
+
+    def contents(self, run: StageRun) -> Mapping[str, Any]:
+        """Tell the rows of the task by content."""
+        from formwright.tasks.task import contents
+
+        return {} if self.task is None else contents(run.task(self.task))
+
+    def check(self, run: StageRun) -> None:
+        """Refuse, before anything is written or trained, a study that no worker could work on."""
+        assert self.evaluator is not None
+        limits = Limits.parse(self.limits, self.length)
+        task = None if self.task is None else run.task(self.task)
+        self._check_names(task)
+        self._tell_data(run, task)
+        if any(isinstance(stage, Stage) for stage in (self.space, getattr(self.evaluator, "weights", None))):
+            example = getattr(self.space, "example", None)
+            if example is not None and self.searcher is not None:
+                goals, steps = self.all_objectives, self.training.steps
+                self.searcher.make(example(run), goals, limits.legal, self.stop.trials, steps)
+            return  # nothing more is known before these stages are made
+        space = self.found_space(run)
+        self._check_cards(space)
+        self.bound_searcher(run)
+        self.bound_evaluator(run)
+        if task is not None:
+            self._check_head(run, task)
+        if listable(space):
+            for design in islice(space.enumerate(), _BUILT):
+                space.card(design)  # what cannot be built is reported before workers start
+        self._check_name(run)
+        limits.refuse_impossible(space, self.seed)
+        limits.check_measured_feasible(space, self.seed, self.meters(run))
+
+    def _tell_data(self, run: StageRun, task: "Task | None") -> None:
+        """Tell what looks wrong with the rows, and how many of them the length cuts."""
+        for warning in () if task is None else task.warnings:
+            run.tell(f"warning: {warning.message}")
+        cut = self.rows_cut(run)
+        if cut is not None and cut.cut:
+            run.tell(f"{'warning: ' if cut.is_many and not cut.windows else ''}{cut.sentence}")
+
+    def _check_cards(self, space: Space) -> None:
+        """Refuse to limit, lower or train what is not a transformer of ours."""
+        card: Any = space.card(space.sample(derive(self.seed, "prepare")))
+        counted = [one.name for one in self.all_objectives if one.name in COSTS.names()]
+        if isinstance(card, Card):
+            return
+        if counted:
+            raise IllegalInput(f"{counted[0]} cannot be counted: the designs of {space.name} are not formwright cards")
+        if self.evaluator is not None and self.evaluator.metrics(None) is None and self.task is None:
+            return
+        raise IllegalInput(f"designs of {space.name} are not formwright cards: give a function as the evaluator")
+
+    def _check_names(self, task: "Task | None") -> None:
+        assert self.evaluator is not None
+        metrics = self.evaluator.metrics(task)
+        objectives = self.all_objectives
+        goals = [one.name for one in objectives if one.bound is None]
+        if twice := [name for name in goals if goals.count(name) > 1]:
+            raise IllegalInput(f"{twice[0]!r} is named as an objective twice")
+        if metrics is None:
+            return
+        known = [*COSTS.names(), *metrics]
+        for objective in objectives:
+            if objective.name not in known:
+                raise UnknownName("score or cost of this study", objective.name, known)
+        if self.evaluator.TRAINS:  # the scores of proxies have no range
+            refuse_impossible_bounds(objective for objective in objectives if objective.bound is not None)
+
+    def _check_name(self, run: StageRun) -> None:
+        """Refuse the name of a study that a server holds already, unless this run is that study's."""
+        from formwright.pipeline.run_folder import holds_run
+        from formwright.study.store import Store
+
+        if run.run.storage is None or run.run.resumes or holds_run(run.run.out):
+            return
+        place = self.place(run)
+        with Store.open(place.storage, create=True) as store:
+            if place.name in store.studies():
+                raise IllegalInput(
+                    f"{store.place} has a study called {place.name!r} already: resume it or choose another --out"
+                )
+
+    def _check_head(self, run: StageRun, task: "Task") -> None:
+        from formwright.nn.task_model import refuse_head
+        from formwright.train.fit import head_of
+        from formwright.train.prepare import prepare
+
+        assert self.evaluator is not None
+        card = self._some_card(run)
+        if self.evaluator.TRAINS:
+            refuse_head(card, head_of(task))
+        prepare(task, card, self.length)
+
+    def rows_cut(self, run: StageRun) -> "Cut | None":
+        """Count the training rows that the length cuts; None where none can be cut."""
+        if self.task is None or isinstance(self.space, Stage):
+            return None
+        from formwright.train.prepare import cut_rows, prepare
+
+        card = self._some_card(run)
+        return cut_rows(prepare(run.task(self.task), card, self.length), card)
+
+    def place(self, run: StageRun) -> "Place":
+        """Say where the log and the files of the study are."""
+        from formwright.pipeline.run_folder import study_place
+
+        return study_place(run)
+
+    def make(self, run: StageRun) -> None:
+        """Work on the study until it is over."""
+        from formwright.pipeline.run_events import begin_run, refuse_changed_data
+        from formwright.pipeline.workers import run_study
+        from formwright.study.identity import own_name
+
+        place = self.place(run)
+        place.create(run.run.pipeline, run.name)
+        with place.open(run=run.run) as opened:
+            task = None if self.task is None else run.task(self.task)
+            if task is not None and self.task is not None:
+                refuse_changed_data(opened.log, self.task, task)
+            opened.make_folder()
+            begin_run(opened.log, run.options, task, run.run.notes)
+            if run.run.command:
+                opened.log.append("note", own_name(), {"command": run.run.command})
+            begun = opened.again()  # what was begun may say anew when to stop
+            over = run_study(run, begun)
+            if not over:
+                begun.log.append("stopped", own_name(), {"reason": "interrupted"})
+                run.run.write_page()
+                raise Interrupted("the search")
+            run.tell(f"the search is over: {stop_reason(begun)}")
+        run.run.write_page()
+
+    def load(self, run: StageRun) -> "AbstractContextManager[Opened]":
+        """Open the study."""
+        return self.place(run).open(run=run.run)
+
+
+def with_settings(pipeline: Pipeline, settings: Sequence[tuple[Sequence[str], Json]]) -> Pipeline:
+    """Set options by their paths; those of a searcher that nobody named are options of the default one."""
+    of_searcher = [one for one in settings if "searcher" in one[0][:-1]]
+    pipeline = pipeline.with_options([one for one in settings if one not in of_searcher])
+    if not of_searcher:
+        return pipeline
+    changes = {
+        name: replace(stage, searcher=stage.usual_searcher(find_space(stage.space)))
+        for name, stage in pipeline.named.items()
+        if isinstance(stage, Search) and stage.searcher is None and not isinstance(stage.space, Stage)
+    }
+    return pipeline.changed(changes).with_options(of_searcher)
+
+
+def own_goal(evaluator: EvaluatorPart, task: "Task | None") -> str:
+    """Give the goal of a study whose user named none."""
+    from formwright.tasks.metrics import metric
+
+    if not evaluator.TRAINS or task is None:
+        metrics = evaluator.metrics(task)
+        if not metrics:
+            raise IllegalInput("say what to improve, such as objectives=['accuracy:max']")
+        return f"{metrics[0]}:max"
+    return f"{task.metric}:{metric(task.metric).direction}"
+
+
+def stop_reason(opened: "Opened") -> str:
+    """Say why a study stopped last."""
+    return str([event for event in opened.log.read() if event.kind == "stopped"][-1].data["reason"])
+
+
+def planned_stop(log: "Log") -> Stop | None:
+    """Give the end that a study was planned with first: a searcher whose study is extended stays as it is."""
+    from formwright.pipeline.run_folder import stage_json
+
+    planned = stage_json(log.config).get("stop")
+    return None if planned is None else Stop(**planned)
+
+
+def _device(training: TrainingChoice, run: StageRun) -> str:
+    """Name the device that was asked for; a run that is resumed keeps the one that `auto` stood for."""
+    from formwright.pipeline.run_folder import kept_stage
+
+    kept = getattr(kept_stage(run), "training", None) if training.device == "auto" else None
+    return training.device if kept is None else str(kept.device)
+
+
+def _judged_quickly(task: "Task", wanted: tuple[str, ...]) -> "Task":
+    """Give the task with the metrics that a search is for, and those that cost next to nothing besides."""
+    from formwright.tasks.metrics import without_writing
+
+    names = [Objective.parse(text).name for text in wanted]
+    return replace(task, metrics=without_writing(task.metrics, (task.metric, *names)))
+
+
+def _absolute(space: Any) -> Any:
+    """Name a published space, and make the path of a user's own file absolute: runs are resumed from anywhere."""
+    if isinstance(space, Space) and space.name in SPACES.names() and SPACES.get(space.name) == space:
+        return space.name
+    if not isinstance(space, str):
+        return space
+    file, colon, name = space.rpartition(":")
+    return f"{Path(file).resolve()}:{name}" if colon and file.endswith(".py") else space
+
+
+__all__ = ["PythonObject", "Search", "SearcherChoice", "TaskChoice", "TrainingChoice", "searcher"]

@@ -1,0 +1,334 @@
+"""The stage that trains one model on a task: a design from scratch, or a pretrained model that is fine-tuned."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from formwright.core.codec import canonical
+from formwright.core.errors import IllegalInput, UnknownName
+from formwright.core.files import read_regular, write_whole
+from formwright.core.options import Stage, Writer, option
+from formwright.cost import params
+from formwright.pipeline.designs import absolute
+from formwright.pipeline.forecast import BYTES, Forecast
+from formwright.pipeline.model_training import Distillation, Judging, ModelTraining, Pretraining
+from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.run import StageRun
+from formwright.pipeline.run_folder import FINAL
+from formwright.pipeline.summary import Summary
+from formwright.pipeline.task_choice import TaskChoice
+from formwright.pipeline.training_summary import training_summary
+
+if TYPE_CHECKING:
+    from formwright.arch.card import Card
+    from formwright.evaluate.final import Tested
+    from formwright.pipeline.delivered import Delivered
+    from formwright.pipeline.start_model import StartModel
+    from formwright.train.fit import Trained, Training
+    from formwright.train.prepare import Prepared
+
+MODEL = "model"  # the folder of the model in that of the run
+_RESULT, _LEARNED, _WEIGHTS = "result.json", "learned.json", "weights.safetensors"
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """What a training came to: the folder of the model, and the facts that `formwright train --json` prints."""
+
+    folder: Path
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TrainModel(Stage):
+    """Train a model on a task, and write it as a folder that loads.
+
+    `source` is a published card, the JSON file of a card, a card as JSON, or the folder of a pretrained model. The
+    folder of the stage keeps the trained weights, so that the model may be evaluated again, with other beams or on the
+    test rows.
+    """
+
+    NAME = "train"
+
+    source: str | Mapping[str, Any] = option(about="a published card, a card's JSON file, or a model's folder")
+    task: TaskChoice = option(about="the task to train on")
+    training: ModelTraining = option(ModelTraining(), "how the model is trained")
+    judging: Judging = option(Judging(), "how the model is evaluated")
+    pretraining: Pretraining | None = option(None, "pretrain first with masked words")
+    distillation: Distillation | None = option(None, "learn from a teacher as well")
+    seed: int = option(0, "random seed of weights, order of rows and dropout", least=0, most=2**63 - 1)
+
+    # --- what follows from the options -------------------------------------------------------------------------------
+
+    def start(self, run: StageRun) -> "StartModel":
+        """Read what is trained; once in a run, because a model may be large."""
+        from formwright.pipeline.start_model import read_start
+
+        found: StartModel = run.run.once((run.name, "start"), lambda: read_start(self, run.task(self.task)))
+        return found
+
+    def prepared(self, run: StageRun) -> "Prepared":
+        """Give the rows of the task as the model reads them."""
+        assert self.training.length is not None
+        return self.start(run).prepared(self.training.length)
+
+    def plain_training(self, run: StageRun) -> "Training":
+        """Make the training without early stopping, which pretraining is done with."""
+        made = self.training.make()
+        settings = replace(self.start(run).settings, dropout=made.settings.dropout)
+        return replace(made, recipe=replace(made.recipe, seed=self.seed), settings=settings)
+
+    def full_training(self, run: StageRun) -> "Training":
+        """Make the training, which is judged in between."""
+        return self.judging.applied(self.plain_training(run), len(self.prepared(run).validation.examples))
+
+    # --- the stage ---------------------------------------------------------------------------------------------------
+
+    def resolved(self, run: StageRun) -> "TrainModel":
+        """Settle length, steps, rates and device from the data, the model and the machine."""
+        from formwright.train.device import choose_device
+
+        for name in (self.source, self.task.name, str(run.run.out)):
+            _require_utf8(name)
+        found = replace(
+            self._absolute(), training=replace(self.training, device=choose_device(self.training.device).type)
+        )
+        for warning in run.task(found.task).warnings:
+            run.tell(f"warning: {warning.message}")
+        start = found.start(run)
+        if start.replaced:
+            run.tell(start.replaced)
+        found = found._with_length(run, start)
+        pretrained = self.pretraining is not None
+        training = found.training.settled(
+            found.prepared(run), self.seed, from_scratch=start.from_scratch, pretrained=pretrained
+        )
+        found = replace(found, training=training)
+        rows = len(found.prepared(run).validation.examples)
+        return replace(found, judging=self.judging.settled(found.plain_training(run), rows))
+
+    def _absolute(self) -> "TrainModel":
+        found = replace(self, task=self.task.absolute())
+        if isinstance(self.source, str):
+            found = replace(found, source=absolute(self.source))
+        if self.pretraining is not None:
+            text = TaskChoice(self.pretraining.text).absolute().name
+            found = replace(found, pretraining=replace(self.pretraining, text=text))
+        if self.distillation is not None:
+            teacher = os.path.abspath(self.distillation.teacher)
+            found = replace(found, distillation=replace(self.distillation, teacher=teacher))
+        return found
+
+    def _with_length(self, run: StageRun, start: "StartModel") -> "TrainModel":
+        """Settle the length of a row, and say how many rows it cuts."""
+        from formwright.tasks.row_length import PIECES
+        from formwright.train.prepare import cut_rows
+
+        asked = self.training.length
+        other_text = self.pretraining is not None and self.pretraining.text != "self"
+        prepared = start.prepared(asked or start.usual_length(of_pieces=other_text))
+        cut = cut_rows(prepared, start.card)
+        if cut is not None and (told := cut.report(is_default=asked is None)):
+            run.tell(told)
+        if asked is not None and 0 < prepared.length < asked:  # images have no length
+            run.tell(f"rows have at most {prepared.length} tokens, not {asked}: the design reads no more")
+        return replace(self, training=replace(self.training, length=prepared.length or asked or PIECES))
+
+    def check(self, run: StageRun) -> None:
+        """Refuse a training that could not be done: of a teacher that does not fit, or without test rows."""
+        from formwright.evaluate.final import require_test_split
+        from formwright.train.judge import with_beams
+
+        start, prepared = self.start(run), self.prepared(run)
+        self.full_training(run)
+        with_beams(prepared, self.judging.beams)
+        if start.teacher is not None:
+            start.teacher.refuse_for(start.card, prepared)
+        if self.judging.test:
+            require_test_split(start.task, run.run.out / FINAL)
+
+    def forecast(self, run: StageRun) -> Forecast:
+        """Estimate the steps of training and pretraining, and the weights on disk: of the stage, and of the model."""
+        from formwright.pipeline.model_times import measured_times
+
+        start, prepared, training = self.start(run), self.prepared(run), self.full_training(run)
+        times = measured_times(lambda how: start.model(prepared, how, None), prepared, training)
+        steps = training.recipe.steps + (self.pretraining.steps if self.pretraining is not None else 0)
+        looks = training.recipe.steps // training.judge_every if training.judge_every else 0
+        seconds = steps * times.step + (1 + looks) * times.judging
+        return Forecast(seconds, 2 * BYTES * params(start.card))
+
+    def contents(self, run: StageRun) -> Mapping[str, Any]:
+        """Give the digests of rows, card, weights, tokenizer, text of pretraining and teacher."""
+        return self.start(run).digests()
+
+    def reaches(self, run: StageRun) -> bool:
+        """Tell whether the model was evaluated with these beams, and tested if that is asked for."""
+        known = json.loads(read_regular(run.folder / _RESULT))
+        tested = known["test"] is not None or not self.judging.test
+        return known["beams"] == self.judging.beams and tested and (run.run.out / MODEL / "config.json").is_file()
+
+    def make(self, run: StageRun) -> None:
+        """Train, evaluate, test where that is asked for, and write the model."""
+        from formwright.pipeline.training_outcome import TrainingOutcome
+        from formwright.train.judge import with_beams
+
+        trained = self._learned(run) or self._trained(run)
+        prepared = with_beams(self.prepared(run), self.judging.beams)
+        if not trained.metrics or self.judging.beams > 1:
+            trained = _judged(trained, prepared, self.training.threads)
+        tested = self._tested(run, trained, prepared) if self.judging.test else None
+        recipe = self.full_training(run).recipe
+        outcome = TrainingOutcome(self.start(run), prepared, recipe, trained, tested)
+        outcome.save(run.run.out / MODEL)
+        facts = outcome.facts()
+        write_whole(run.folder / _RESULT, json.dumps(facts, indent=1))
+
+    def summary(self, run: StageRun) -> Summary:
+        """Say what the model scores, and where it is."""
+        return training_summary(run.artifact(self).facts)
+
+    def models(self, run: StageRun) -> "list[Delivered]":
+        """Give the model as those of a search are."""
+        from formwright.pipeline.delivered import Delivered
+
+        found: TrainedModel = run.artifact(self)
+        own = {name: found.facts[name] for name in ("name", "digest", "params", "steps", "test", "best_step")}
+        scores = found.facts["metrics"]
+        return [Delivered(role="best", path=str(found.folder), validation=scores, trial=None, **own)]
+
+    def load(self, run: StageRun) -> TrainedModel:
+        """Read what the training came to."""
+        folder = run.run.out / MODEL
+        return TrainedModel(folder, json.loads(read_regular(run.folder / _RESULT)) | {"model": str(folder)})
+
+    # --- the work ----------------------------------------------------------------------------------------------------
+
+    def _trained(self, run: StageRun) -> "Trained":
+        """Train, after pretraining where that is asked for, and keep the weights."""
+        from formwright.evaluate.training import weights_of
+        from formwright.train.fit import fit
+
+        start, prepared, training = self.start(run), self.prepared(run), self.full_training(run)
+        model = start.model(prepared, training, self._pretrained(run))
+        with run.training("training", training.recipe.steps, run.checkpoints / "training") as conducted:
+            trained = fit(model, prepared, training, conducted, self._teaching(start))
+        weights = weights_of(trained.model)
+        names = ("losses", "seconds", "best_step")
+        facts = {name: getattr(trained, name) for name in names} | {"weights": hashlib.sha256(weights).hexdigest()}
+        try:
+            run.folder.mkdir(parents=True, exist_ok=True)
+            write_whole(run.folder / _WEIGHTS, weights)
+            write_whole(run.folder / _LEARNED, json.dumps(facts))  # last: it says that the weights are there
+        except OSError as error:
+            raise IllegalInput(f"cannot write {run.folder}: {error.strerror or error}") from None
+        return trained
+
+    def _learned(self, run: StageRun) -> "Trained | None":
+        """Read what was learned before, which is yet to be judged; None where that is not there, or damaged."""
+        from safetensors.torch import load
+
+        from formwright.train.device import choose_device
+        from formwright.train.fit import Trained
+
+        try:
+            facts = json.loads(read_regular(run.folder / _LEARNED))
+            weights = (run.folder / _WEIGHTS).read_bytes()
+        except (OSError, ValueError):
+            return None
+        if hashlib.sha256(weights).hexdigest() != facts["weights"]:
+            return None
+        model, tensors = self.start(run).model(self.prepared(run), self.full_training(run)), load(weights)
+        for name, parameter in model.named_parameters():  # shared ones have one name
+            parameter.data.copy_(tensors[name])
+        model.to(choose_device(self.training.device))
+        return Trained(model.eval(), facts["losses"], {}, facts["seconds"], best_step=facts["best_step"])
+
+    def _pretrained(self, run: StageRun) -> Any:
+        """Pretrain where that is asked for, and give the weights."""
+        from formwright.train.pretrain import pretrain
+
+        if self.pretraining is None:
+            return None
+        start, training = self.start(run), self.plain_training(run)
+        training = replace(training, recipe=replace(training.recipe, steps=self.pretraining.steps))
+        assert start.text is not None
+        assert start.tokeniser is not None
+        again = self.pretraining.next_sentence
+        with run.training("pretraining", self.pretraining.steps, run.checkpoints / "pretraining") as conducted:
+            found, _ = pretrain(start.card, start.text, start.tokeniser, training, conducted, next_sentence=again)
+        run.stop_if_asked("the end of pretraining")
+        return found
+
+    def _teaching(self, start: "StartModel") -> Any:
+        from formwright.train.distil import Mix, Teaching
+
+        if start.teacher is None or self.distillation is None:
+            return None
+        labels = self.distillation.labels
+        return Teaching(start.teacher.model(), Mix(labels, 1 - labels, self.distillation.hidden))
+
+    def _tested(self, run: StageRun, trained: "Trained", prepared: "Prepared") -> "Tested":
+        """Evaluate on the test rows, under a name that stands for everything that the model depends on."""
+        from formwright.evaluate.final import test_once
+        from formwright.train.device import threads
+
+        decides = {"options": Writer(extents=False).record(self), "contents": dict(self.contents(run))}
+        digest, beams = hashlib.sha256(canonical(decides).encode()).hexdigest(), self.judging.beams
+        name = f"{self.start(run).name}-{digest[:16]}" + (f"-{beams}-beams" if beams > 1 else "")
+        with threads(self.training.threads):
+            return test_once(trained.model, prepared, name, run.run.out / FINAL)
+
+
+def train_pipeline(
+    source: "str | Card",
+    task: "str | TaskChoice",
+    *,
+    pretraining: Pretraining | None = None,
+    distillation: Distillation | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> Pipeline:
+    """Compose the training of one model on a task.
+
+    `source` is a card, or a name or path as `TrainModel` takes it; `task` a name, a file or a choice. The other options
+    are those of `ModelTraining` and `Judging`, and, for a task that is named, those of `TaskChoice`.
+    """
+    groups: list[type[Any]] = [ModelTraining, Judging, *([TaskChoice] if isinstance(task, str) else [])]
+    found: dict[type[Any], dict[str, Any]] = {group: {} for group in groups}
+    known = {one.name: group for group in groups for one in fields(group)}
+    for name, value in options.items():
+        if name not in known:
+            raise UnknownName("option of a training", name, list(known))
+        found[known[name]][name] = value
+    choice = task if isinstance(task, TaskChoice) else TaskChoice(**{"name": task} | found[TaskChoice])
+    given = source if isinstance(source, str) else source.to_json()
+    training, judging = ModelTraining(**found[ModelTraining]), Judging(**found[Judging])
+    return Pipeline(TrainModel(given, choice, training, judging, pretraining, distillation, seed))
+
+
+def usual_folder(source: str, task: str) -> Path:
+    """Name the folder of a training whose user named none."""
+    words = [Path(source).stem, *Path(task).parent.parts, Path(task).stem]
+    return Path("trained") / "-".join(word for word in words if word.strip("./\\"))
+
+
+def _judged(trained: "Trained", prepared: "Prepared", number: int) -> "Trained":
+    from formwright.train.device import threads
+    from formwright.train.judge import judged
+
+    with threads(number):
+        found = judged(trained.model, prepared, prepared.validation)
+    return replace(trained, metrics=found.metrics, tables=found.tables)
+
+
+def _require_utf8(name: Any) -> None:
+    """Refuse, before any work, a name that neither the model card nor the files of a tokenizer can hold."""
+    try:
+        str(name).encode()
+    except UnicodeEncodeError:
+        raise IllegalInput(f"the name {name!r} is not text in UTF-8; give the file or folder another name") from None

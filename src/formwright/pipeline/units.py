@@ -1,0 +1,108 @@
+"""Stages of independent trainings: each is a unit of work, done in one of a few processes and shown together."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from formwright.pipeline.plan import Amount
+from formwright.pipeline.run import Interrupted, Progress, StageRun
+from formwright.study.processes import Link, Payload, Stopped, Supervisor
+
+if TYPE_CHECKING:
+    from formwright.train.fit import Run
+
+Training = Callable[["Run"], None]
+_LEAST_STEPS, _MOST = 10, 50  # steps, and times the usual number of them, which no plan of time exceeds
+_REPLACEMENTS = 10  # of processes that die, after which something must be wrong
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A training that does not depend on the others of its stage.
+
+    `begin` gives what is done, with everything that it needs, and is called when a process is free to do it.
+    """
+
+    name: str
+    steps: int
+    begin: Callable[[], Training]
+
+
+def train_units(run: StageRun, what: str, units: Sequence[Unit]) -> None:
+    """Do all units, each resumed where it was stopped; leave the stage where the user asked to stop."""
+    if not units:
+        return
+    total = sum(unit.steps for unit in units)
+    with run.progress(what, total) as tell:
+        board = _Board(run, units, tell)
+        supervisor = Supervisor(
+            run.options.workers,
+            asked=lambda: run.wish.asked,
+            step=board.step,
+            replacements=_REPLACEMENTS,
+            tell=run.tell,
+        )
+        # one worker is this process itself
+        conduct = supervisor.results if run.options.workers > 1 else supervisor.results_here
+        try:
+            for number, _ in conduct(_payloads(run, units)):
+                shutil.rmtree(_saved(run, units[number]), ignore_errors=True)
+        except Stopped:
+            raise Interrupted(f"step {board.done:,} of {total:,} of {what}") from None
+
+
+def turns(units: int, workers: int) -> int:
+    """Count how often the workers begin a unit, one after the other."""
+    return -(-units // workers)
+
+
+def steps_amount(usual: int, what: str) -> Amount:
+    """Say how many steps a unit usually has, and the least and the most that a plan of time gives it."""
+    return Amount(usual, _LEAST_STEPS, _MOST * usual, what)
+
+
+def _saved(run: StageRun, unit: Unit) -> Path:
+    return run.checkpoints / unit.name
+
+
+def _payloads(run: StageRun, units: Sequence[Unit]) -> Iterator[Payload]:
+    for unit in units:
+        yield partial(_train, unit.begin(), _saved(run, unit), run.options.save_every, unit.steps)
+
+
+def _train(training: Training, saved: Path, every: int, steps: int, link: Link) -> None:
+    from formwright.train.fit import Run
+    from formwright.train.loop import Paused, Saving
+
+    def after_step(step: int, loss: float) -> None:
+        link.step(step, loss)
+        if step + 1 < steps and link.asked():
+            raise Paused
+
+    try:
+        training(Run(Saving(saved, every), after_step=after_step))
+    except Paused:
+        raise Stopped from None
+
+
+class _Board:
+    """The steps that each unit has done, and its last loss."""
+
+    def __init__(self, run: StageRun, units: Sequence[Unit], tell: Progress) -> None:
+        self._run, self._units, self._tell = run, units, tell
+        self._steps: dict[int, tuple[int, float]] = {}
+
+    @property
+    def done(self) -> int:
+        """Count the steps of all units."""
+        return sum(steps for steps, _ in self._steps.values())
+
+    def step(self, number: int, step: int, loss: float) -> None:
+        """Show the steps of all units, and the mean of their losses."""
+        self._steps[number] = step + 1, loss
+        self._tell(self.done - 1, sum(loss for _, loss in self._steps.values()) / len(self._steps))
+        for observer in self._run.run.observers:
+            observer.step(f"{self._run.name}/{self._units[number].name}", step, loss)

@@ -1,0 +1,127 @@
+"""What the parts of a chain cost: parameters counted, milliseconds added up."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.cost import params, params_body
+from formwright.cost.latency_tables import OperationTimes
+from formwright.search.block_choice import BlockCandidate, Blocks, Mask, bins, survivors
+from formwright.search.model_sizes import LATENCY, PARAMS, Size, check_range
+from formwright.space.zoo.chains import REAL, Chain, Menu, candidate
+
+Costs = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class PartCosts:
+    """Give the costs of embeddings, of chains, and of joints between two widths."""
+
+    menu: Menu
+    times: OperationTimes
+
+    def embedding(self, width: int) -> Costs:
+        return {PARAMS: _tables(self.menu.tokens, width), LATENCY: self.times.embeddings[width]}
+
+    def chain(self, chain: Chain) -> Costs:
+        layers = [candidate(operation, chain.width, self.menu.head) for operation in chain.operations]
+        time = self.times.of_chain(chain.width, chain.operations)
+        return {PARAMS: sum(map(_layer, layers)), LATENCY: time}
+
+    def joint(self, _: int, below: int, above: int) -> Costs:
+        """Count what joins two widths; nothing is needed where they are the same."""
+        if below == above:
+            return {PARAMS: 0, LATENCY: 0.0}
+        return {PARAMS: (below + 1) * above, LATENCY: self.times.of_joint(below, above)}
+
+    def embeddings(self, losses: Mapping[int, float]) -> tuple[BlockCandidate, ...]:
+        """Give the embeddings as the candidates of the lowest block."""
+        return tuple(BlockCandidate(loss, self.embedding(width), width) for width, loss in losses.items())
+
+    @property
+    def shortest(self) -> list[tuple[Chain, float]]:
+        """List the chains of one operation, which no round of shrinking drops, with no loss."""
+        return [(Chain(width, (operation,)), 0.0) for width in self.menu.widths for operation in REAL]
+
+    @property
+    def ends(self) -> list[tuple[Chain, float]]:
+        """List the shortest and the longest chains of one kind of operation, between which all others cost."""
+        longest = [(Chain(one.width, one.operations * self.menu.layers), loss) for one, loss in self.shortest]
+        return self.shortest if self.menu.layers == 1 else self.shortest + longest
+
+    def extremes(self, cost: str) -> tuple[float, float]:
+        """Give the least and the most that a whole chain may cost."""
+        return self._extreme(cost, 1), self._extreme(cost, -1)
+
+    def _extreme(self, cost: str, sign: int) -> float:
+        """Find the least, or for a sign of -1 the most, by dynamic programming over the width of the last block."""
+        lengths = (1, self.menu.layers)
+        own = {
+            width: min(sign * self.chain(Chain(width, (one,) * length))[cost] for one in REAL for length in lengths)
+            for width in self.menu.widths
+        }
+        best = {width: sign * self.embedding(width)[cost] for width in self.menu.embeddings}
+        for number in range(1, self.menu.blocks + 1):
+            best = {
+                above: min(value + sign * self.joint(number, below, above)[cost] for below, value in best.items())
+                + more
+                for above, more in own.items()
+            }
+        return sign * min(best.values())
+
+
+def untimed(menu: Menu) -> PartCosts:
+    """Give costs in which nothing takes any time, for counting parameters before anything is measured."""
+    operations = {(operation, width): 0.0 for operation in REAL for width in menu.widths}
+    joints = dict.fromkeys(combinations(menu.sizes, 2), 0.0)
+    return PartCosts(menu, OperationTimes(dict.fromkeys(menu.embeddings, 0.0), operations, joints))
+
+
+def blocks_of(
+    costs: PartCosts, embeddings: Mapping[int, float], tables: Sequence[Sequence[tuple[Chain, float]]]
+) -> Blocks:
+    """Give the tables that a whole chain is chosen from; the embedding is the lowest block."""
+    candidates = [
+        tuple(BlockCandidate(loss, costs.chain(chain), chain.width) for chain, loss in table) for table in tables
+    ]
+    return Blocks((costs.embeddings(embeddings), *candidates), costs.joint)
+
+
+def refuse_sizes(sizes: Sequence[Size], teacher: Card, menu: Menu, times: OperationTimes | None = None) -> None:
+    """Refuse sizes that no chain has, or that exceed the teacher's own; milliseconds where times are known."""
+    least, most = untimed(menu).extremes(PARAMS)
+    check_range(sizes, PARAMS, least, min(most, params(teacher)))
+    if times is None:
+        return
+    costs = PartCosts(menu, times)
+    check_range(sizes, LATENCY, *costs.extremes(LATENCY))
+    ends = blocks_of(costs, dict.fromkeys(menu.embeddings, 0.0), [costs.ends] * menu.blocks)
+    for size in sizes:
+        ends.refuse(size.limits)
+
+
+def shortest_stay(costs: PartCosts, parts: int, least: int, alive: Sequence[Chain], losses: Sequence[float]) -> Mask:
+    """Tell which chains stay after a round: the better half of each bin of size and latency, and the shortest.
+
+    The shortest stay, so that a size that could be met in the beginning still can.
+    """
+    table = np.array([[costs.chain(chain)[name] for name in (PARAMS, LATENCY)] for chain in alive])
+    stays = survivors(losses, bins(table, parts), least)
+    found: Mask = stays | np.array([len(chain.operations) == 1 for chain in alive])
+    return found
+
+
+@cache
+def _layer(layer: Block) -> int:
+    return params_body(Card(encoder=Stack(TokenEmbedding(2, layer.width), (layer,))))
+
+
+@cache
+def _tables(tokens: TokenEmbedding, width: int) -> int:
+    table = replace(tokens, width=width, factorised=None)
+    return params(Card(encoder=Stack(table, (candidate("identity", width),))))

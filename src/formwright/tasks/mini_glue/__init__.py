@@ -1,1 +1,0 @@
-"""Generated counterparts of GLUE's nine tasks, each in its own file."""

@@ -1,0 +1,147 @@
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, Branch, Cell, Junction, Stack, TokenEmbedding
+from formwright.arch.ops import Attention, Convolution, Identity
+from formwright.core.errors import IllegalInput
+from formwright.cost.latency_tables import LatencyTable, OperationTimes, PartTimes
+
+TIMES = PartTimes(1.0, {0: 0.0, 2: 0.25, 4: 0.75}, {0: 0.0, 16: 0.125, 64: 0.5})
+TABLE = LatencyTable({16: TIMES, 8: PartTimes(0.5, {0: 0.0, 4: 0.25}, {0: 0.0, 64: 0.25})})
+_TABLE = TokenEmbedding(50, 16, length=16)
+_CELL = Cell(16, (Junction(Branch(0, Attention(2, 8), 16), Branch(0, Convolution(3), 16)),))
+OPERATION_TIMES = OperationTimes({4: 0.5, 8: 1.0}, {("attention", 8): 2.0, ("feed-forward", 8): 3.0}, {(4, 8): 0.25})
+
+
+def encoder(*widths: tuple[int, int], hidden: int = 16) -> Card:
+    """Describe an encoder by the heads and channels of its layers; 0 leaves a part out."""
+    layers = tuple(
+        Block(hidden, Attention(heads, 4) if heads else Identity(), (channels,) if channels else ())
+        for heads, channels in widths
+    )
+    return Card(encoder=Stack(TokenEmbedding(50, hidden, length=16), layers))
+
+
+@pytest.mark.parametrize(
+    ("card", "expected"),
+    [
+        (encoder((4, 64)), 1.0 + 0.75 + 0.5),
+        (encoder((4, 64), (2, 16)), 1.0 + 0.75 + 0.5 + 0.25 + 0.125),
+        (encoder((0, 0), (2, 0)), 1.0 + 0.25),
+        (encoder((0, 16)), 1.0 + 0.125),
+        (encoder((4, 64), hidden=8), 0.5 + 0.25 + 0.25),
+    ],
+    ids=["one", "two", "left out", "no heads", "narrow"],
+)
+def test_the_parts_are_added_up(card: Card, expected: float) -> None:
+    assert TABLE(card) == expected
+    assert TABLE(card) == TABLE(card)
+
+
+def test_what_lies_between_two_widths_is_interpolated() -> None:
+    assert TIMES.of_heads(3) == 0.5
+    assert TIMES.of_heads(1) == 0.125
+    assert TIMES.of_channels(40) == 0.3125
+    assert TABLE(encoder((3, 40))) == 1.0 + 0.5 + 0.3125
+
+
+times = st.floats(0, 1e3, allow_nan=False)
+
+parts = st.dictionaries(st.integers(0, 4096), times, min_size=1, max_size=6)
+
+tables = st.dictionaries(st.integers(1, 2048), st.builds(PartTimes, times, parts, parts), min_size=1, max_size=3)
+
+
+@given(tables.map(LatencyTable))
+def test_a_table_survives_json(table: LatencyTable) -> None:
+    assert LatencyTable.from_json(json.loads(json.dumps(table.to_json()))) == table
+
+
+@given(st.lists(st.floats(0, 10), min_size=2, max_size=5), st.lists(st.integers(0, 100), min_size=2, max_size=10))
+def test_where_the_measured_times_rise_a_wider_part_never_takes_less(rising: list[float], asked: list[int]) -> None:
+    widths = [round(100 * index / (len(rising) - 1)) for index in range(len(rising))]
+    found = PartTimes(0.0, dict(zip(widths, sorted(rising), strict=True)), {0: 0.0})
+    answers = [found.of_heads(width) for width in sorted(asked)]
+    assert all(later >= earlier - 1e-9 for earlier, later in pairwise(answers))
+
+
+def test_the_order_of_the_file_does_not_matter() -> None:
+    turned = PartTimes(1.0, dict(reversed(TIMES.heads.items())), dict(reversed(TIMES.channels.items())))
+    assert turned.of_heads(3) == TIMES.of_heads(3)
+    assert turned.of_channels(20) == TIMES.of_channels(20)
+
+
+@pytest.mark.parametrize(
+    ("card", "told"),
+    [
+        (encoder((5, 64)), "widths from 0 to 4, not 5"),
+        (encoder((4, 65)), "widths from 0 to 64, not 65"),
+        (encoder((4, 64), hidden=12), "encoders of hidden size 16, 8, not 12"),
+        (Card(encoder=Stack(_TABLE, (_CELL,))), "ordinary layers, not cells"),
+        (Card(decoder=Stack(_TABLE, (Block(16, Attention(4, 4), (64,)),), causal=True)), "encoders"),
+    ],
+)
+def test_what_was_not_measured_is_refused(card: Card, told: str) -> None:
+    with pytest.raises(IllegalInput, match=told):
+        TABLE(card)
+
+
+def stored(**changes: Any) -> dict[str, Any]:
+    return {"16": {**TABLE.to_json()["16"], **changes}}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        {},
+        {"wide": TABLE.to_json()["16"]},
+        {"-1": TABLE.to_json()["16"]},
+        {"16": 3},
+        {"16": {"rest": 1.0, "heads": {"0": 0.0}}},
+        stored(rest="long"),
+        stored(rest=float("nan")),
+        stored(heads={}),
+        stored(heads=[0.0, 1.0]),
+        stored(heads={"four": 1.0}),
+        stored(channels={"0": None}),
+        stored(channels={"0": float("inf")}),
+        stored(more=1),
+    ],
+    ids=str,
+)
+def test_what_is_no_table_is_refused(data: Any) -> None:
+    with pytest.raises(IllegalInput, match=r"latency table|PartTimes|the time of"):
+        LatencyTable.from_json(data)
+
+
+def test_equal_tables_have_equal_hashes() -> None:
+    assert hash(LatencyTable.from_json(TABLE.to_json())) == hash(TABLE)
+
+
+def test_times_of_operations() -> None:
+    assert OPERATION_TIMES.of_chain(8, ("attention", "feed-forward", "attention")) == 7.0
+    assert OPERATION_TIMES.of_joint(4, 8) == OPERATION_TIMES.of_joint(8, 4) == 0.25
+    assert OPERATION_TIMES.of_joint(8, 8) == 0.0
+    assert OperationTimes.from_json(OPERATION_TIMES.to_json()) == OPERATION_TIMES
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        [],
+        {**OPERATION_TIMES.to_json(), "joints": [[1, 2]]},
+        {**OPERATION_TIMES.to_json(), "embeddings": [[4, float("nan")]]},
+    ],
+)
+def test_invalid_operation_times_are_refused(data: object) -> None:
+    with pytest.raises(IllegalInput):
+        OperationTimes.from_json(data)

@@ -1,0 +1,49 @@
+"""The code that travels is complete, flat, and free of this package."""
+
+import ast
+import importlib
+import re
+import sys
+from pathlib import Path
+
+import transformers
+from transformers.dynamic_module_utils import get_imports, get_relative_import_files
+
+from formwright.nn.hf import models
+from formwright.nn.hf.bundled_code import auto_map, bundled_files, write_code
+from formwright.nn.hf.config_fields import AUTO_CLASSES
+
+FILES = bundled_files()
+ALLOWED = {"numpy", "torch", "transformers"} | set(sys.stdlib_module_names)
+SPEAKS_TO_TRANSFORMERS = {f"formwright_nn_hf_{name}.py" for name in ("base", "config", "models", "language_models")}
+
+
+def test_transformers_finds_every_file_and_no_other(tmp_path: Path) -> None:
+    write_code(tmp_path)
+    entry = tmp_path / "formwright_nn_hf_models.py"
+    found = {path.rsplit("/", 1)[-1] for path in get_relative_import_files(entry)}
+    assert found | {entry.name} == set(FILES)
+    imported = {name for file in tmp_path.iterdir() for name in get_imports(file)}
+    assert imported <= ALLOWED
+
+
+def test_the_map_names_classes_that_exist() -> None:
+    for auto, place in auto_map().items():
+        file, name = place.split(".")
+        assert f"{file}.py" in FILES
+        assert isinstance(getattr(importlib.import_module(file.replace("_", ".")), name), type)
+        assert hasattr(transformers, auto)
+    assert set(AUTO_CLASSES) == set(models.__all__)
+
+
+def test_every_file_is_licensed_parsed_and_knows_the_state_of_the_code() -> None:
+    using = {name for name, text in FILES.items() if re.search(r"^\s*(from|import) transformers", text, re.MULTILINE)}
+    assert using == SPEAKS_TO_TRANSFORMERS
+    for name, text in FILES.items():
+        assert "Copied from Formwright" in text.splitlines()[0], name
+        assert "Apache License" in text.splitlines()[0], name
+        ast.parse(text)
+        assert "from formwright" not in text, name
+    lines = {text.splitlines()[2] for text in FILES.values()}
+    assert len(lines) == 1
+    assert re.fullmatch("# Digest of all files: [0-9a-f]{64}", lines.pop())

@@ -1,0 +1,240 @@
+from dataclasses import asdict
+from pathlib import Path
+
+from tests.study.cases import new_log, run, toy_study
+
+from formwright.core.records import Budget, Observation, Request
+from formwright.cost import params
+from formwright.pipeline.candidates import (
+    TRIES,
+    Miss,
+    best_digests,
+    candidates,
+    exceeds,
+    failed_targets,
+    misses,
+    note_of,
+    unmet_targets,
+    within_targets,
+)
+from formwright.pipeline.delivered import UNDELIVERED, Undelivered
+from formwright.search.scores import score
+from formwright.study.replay import asked_data
+from formwright.study.study import Study
+from formwright.testing.spaces import small
+
+SPACE = small()
+DESIGNS = list(SPACE.enumerate())
+
+
+def told(folder: Path, *trials: tuple[dict[str, float], int | None], objectives: tuple[str, ...]) -> Study:
+    """Give a study with these scores, found at these budgets."""
+    folder.mkdir(exist_ok=True)
+    log = new_log(folder)
+    for number, (metrics, steps) in enumerate(trials):
+        request = Request(SPACE.card(DESIGNS[number]), Budget(steps), None, DESIGNS[number])
+        log.ask(number, "me", 60, asked_data(request, SPACE, 0))
+        log.finish(number, "me", "told", {"observation": Observation(metrics).to_json()})
+    return toy_study(log, folder, objectives=objectives)
+
+
+def scored(*accuracies: float) -> list[tuple[dict[str, float], None]]:
+    return [({"accuracy": value}, None) for value in accuracies]
+
+
+def chosen(study: Study, keep: int = 1) -> list[int | None]:
+    return [candidate.trial for candidate in candidates(study, keep, baseline=False)]
+
+
+def test_with_one_goal_the_best_are_kept(tmp_path: Path) -> None:
+    study = told(tmp_path, *scored(0.3, 0.9, 0.1, 0.5), objectives=("accuracy:max",))
+    assert chosen(study) == [1]
+    assert chosen(study, 3) == [1, 3, 0]
+    assert chosen(study, 9) == [1, 3, 0, 2]
+    best = candidates(study, 1)[0]
+    assert (best.name, best.role, best.card) == ("trial-1", "best", SPACE.card(DESIGNS[1]))
+
+
+def test_a_goal_may_be_to_lower(tmp_path: Path) -> None:
+    assert chosen(told(tmp_path, *scored(0.3, 0.9, 0.1), objectives=("accuracy:min",)), 2) == [2, 0]
+
+
+def test_limits_are_kept(tmp_path: Path) -> None:
+    trials = [({"accuracy": accuracy, "params": 10.0 * accuracy}, None) for accuracy in (0.3, 0.9, 0.5)]
+    study = told(tmp_path, *trials, objectives=("accuracy:max", "params<=5"))
+    assert chosen(study, 3) == [2, 0]
+
+
+def test_where_nothing_keeps_the_limits_there_is_nothing_to_deliver(tmp_path: Path) -> None:
+    assert candidates(told(tmp_path, *scored(0.3), objectives=("accuracy:max", "accuracy>=0.5")), 3) == []
+
+
+def test_an_unfinished_study_has_nothing_to_deliver(tmp_path: Path) -> None:
+    assert candidates(toy_study(new_log(tmp_path), tmp_path), 3) == []
+
+
+def test_with_several_goals_the_front_is_kept(tmp_path: Path) -> None:
+    pairs = [(0.9, 90.0), (0.5, 50.0), (0.4, 60.0), (0.1, 10.0), (0.48, 49.0)]
+    trials = [({"accuracy": accuracy, "params": size}, None) for accuracy, size in pairs]
+    study = told(tmp_path, *trials, objectives=("accuracy:max", "params:min"))
+    assert set(chosen(study, 9)) == {0, 1, 3, 4}
+    assert chosen(study, 2) == [0, 3]  # the ends of the front are the least crowded
+    assert chosen(told(tmp_path / "x", *trials[::-1], objectives=("accuracy:max", "params:min"))) == [4]
+    assert {candidate.role for candidate in candidates(study, 9, baseline=False)} == {"front"}
+
+
+def test_of_halving_the_longest_trained_are_kept(tmp_path: Path) -> None:
+    trials = [({"accuracy": 0.9}, 1), ({"accuracy": 0.5}, 9), ({"accuracy": 0.8}, 3), ({"accuracy": 0.6}, 9)]
+    assert chosen(told(tmp_path, *trials, objectives=("accuracy:max",)), 9) == [3, 1]
+
+
+def test_whatever_halving_finds_can_be_delivered(tmp_path: Path) -> None:
+    study = toy_study(new_log(tmp_path), tmp_path, "halving", stop=40, objectives=("accuracy:max",))
+    run(study)
+    (best,) = chosen(study)
+    trials = study.history().trials
+    longest = max(trial.request.budget.steps or 0 for trial in trials)
+    rivals = [trial for trial in trials if trial.request.budget.steps == longest]
+    values = score(rivals, study.objectives).values[:, 0]
+    assert best == rivals[int(values.argmin())].number
+
+
+def test_a_plain_design_of_no_smaller_size_stands_beside_the_best(tmp_path: Path) -> None:
+    study = told(tmp_path, *scored(0.3, 0.9), objectives=("accuracy:max",))
+    best, baseline = candidates(study, 1)
+    assert (baseline.name, baseline.role, baseline.trial) == ("baseline", "baseline", None)
+    assert params(baseline.card) >= params(best.card)
+
+
+def costed(*pairs: tuple[float, float]) -> list[tuple[dict[str, float], None]]:
+    return [({"accuracy": accuracy, "macs": macs}, None) for accuracy, macs in pairs]
+
+
+PAIRS = costed((0.9, 90.0), (0.7, 50.0), (0.8, 60.0), (0.7, 40.0), (0.5, 20.0))
+GOALS = ("accuracy:max", "macs:min")
+
+
+def delivered_for(study: Study, **targets: str) -> list[tuple[str, int | None]]:
+    return [(candidate.name, candidate.trial) for candidate in within_targets(study, targets)]
+
+
+def test_for_each_target_the_best_within_it_is_kept(tmp_path: Path) -> None:
+    study = told(tmp_path, *PAIRS, objectives=GOALS)
+    found = delivered_for(study, all="macs<=100", most="macs<=60", half="macs<=59.9", few="macs<=20")
+    assert found == [("all", 0), ("most", 2), ("half", 3), ("few", 4)]
+    assert {candidate.role for candidate in within_targets(study, {"all": "macs<=100"})} == {"front"}
+    assert within_targets(study, {"all": "macs<=100"})[0].card == SPACE.card(DESIGNS[0])
+
+
+def test_of_equally_good_designs_the_cheapest_is_kept(tmp_path: Path) -> None:
+    study = told(tmp_path, *PAIRS, objectives=GOALS)
+    assert delivered_for(study, half="macs<=50") == [("half", 3)]  # trial 1 is as good, and dearer
+
+
+def test_a_design_that_is_the_best_for_two_targets_is_kept_once(tmp_path: Path) -> None:
+    study = told(tmp_path, *PAIRS, objectives=GOALS)
+    targets = {"wide": "macs<=95", "same": "macs<=90", "small": "macs<=30", "none": "macs<=1"}
+    assert delivered_for(study, **targets) == [("wide", 0), ("small", 4)]
+    digests = [SPACE.card(DESIGNS[number]).digest for number in (0, 0, 4)]
+    assert best_digests(study, targets) == dict(zip(targets, digests, strict=False))
+
+
+def test_targets_may_be_of_several_costs_and_scores_may_be_lowered(tmp_path: Path) -> None:
+    trials = [({"loss": loss, "macs": macs, "params": 100 - macs}, None) for loss, macs in ((0.9, 90.0), (0.2, 50.0))]
+    study = told(tmp_path, *trials, objectives=("loss:min", "macs:min", "params:min"))
+    assert delivered_for(study, one="macs<=95", other="params<=20") == [("one", 1), ("other", 0)]
+
+
+def test_targets_that_nothing_keeps_are_named(tmp_path: Path) -> None:
+    study = told(tmp_path, *PAIRS, objectives=GOALS)
+    targets = {"tiny": "macs<=10", "half": "macs<=50", "nothing": "macs<=1"}
+    assert delivered_for(study, **targets) == [("half", 3)]
+    assert unmet_targets(study, targets) == ["tiny", "nothing"]
+    assert unmet_targets(study, {"half": "macs<=50", "same": "macs<=49"}) == []
+    empty = toy_study(new_log(tmp_path, "empty"), tmp_path)
+    assert (within_targets(empty, targets), unmet_targets(empty, targets)) == ([], list(targets))
+
+
+def test_a_design_that_cannot_be_delivered_gives_way_to_the_next_best(tmp_path: Path) -> None:
+    study = told(tmp_path, *PAIRS, objectives=GOALS)
+    failed = Undelivered("all", "front", SPACE.card(DESIGNS[0]).digest, "no memory", 0)
+    study.log.append("note", "me", {UNDELIVERED: asdict(failed)})
+    assert delivered_for(study, all="macs<=100") == [("all", 2)]
+    targets = {"tiny": "macs<=10", "few": "macs<=20", "half": "macs<=50"}
+    lost = Undelivered("few", "front", SPACE.card(DESIGNS[4]).digest, "no memory", 4)
+    study.log.append("note", "me", {UNDELIVERED: asdict(lost)})
+    assert unmet_targets(study, targets) == ["tiny", "few"]
+    assert failed_targets(study, targets) == ["few"]  # for the other there was none from the start
+
+
+TIMED = [
+    ({"accuracy": score, "latency_ms": ms}, None) for score, ms in ((0.9, 7.9), (0.8, 7.7), (0.7, 7.0), (0.6, 4.0))
+]
+
+
+def miss(study: Study, trial: int, measured: float, name: str = "eight") -> None:
+    digest = SPACE.card(DESIGNS[trial]).digest
+    study.log.append("note", "me", note_of([Miss(name, digest, trial, measured)]))
+
+
+def next_for(study: Study, limit: str = "latency_ms<=8") -> tuple[int | None, tuple[str, ...]]:
+    (found,) = within_targets(study, {"eight": limit})
+    return found.trial, found.keeps
+
+
+def test_a_design_that_was_measured_beyond_its_target_gives_way_to_one_that_should_keep_it(tmp_path: Path) -> None:
+    study = told(tmp_path, *TIMED, objectives=("accuracy:max", "latency_ms:min"))
+    assert next_for(study) == (0, ("eight",))
+    miss(study, 0, 1.1 * 7.9)  # then so is the next best, if parts add up as badly
+    assert next_for(study) == (2, ("eight",))
+    assert delivered_for(study, six="latency_ms<=7.9", eight="latency_ms<=8") == [("six", 0), ("eight", 2)]
+    miss(study, 2, 8.05)  # no design is expected to keep it, but for the last
+    assert next_for(study) == (3, ("eight",))
+
+
+def test_where_none_is_expected_to_keep_a_target_the_cheapest_is_tried(tmp_path: Path) -> None:
+    study = told(tmp_path, *TIMED, objectives=("accuracy:max", "latency_ms:min"))
+    miss(study, 0, 30.0)
+    assert next_for(study) == (3, ("eight",))
+
+
+def test_where_none_keeps_a_target_the_fastest_is_delivered_all_the_same(tmp_path: Path) -> None:
+    study = told(tmp_path, *TIMED, objectives=("accuracy:max", "latency_ms:min"))
+    for trial, measured in enumerate((9.0, 8.2, 8.1, 8.4)):
+        miss(study, trial, measured)
+    assert next_for(study) == (2, ())
+    assert best_digests(study, {"eight": "latency_ms<=8"}) == {"eight": SPACE.card(DESIGNS[2]).digest}
+
+
+def test_not_all_of_many_designs_are_tried(tmp_path: Path) -> None:
+    trials = [({"accuracy": 0.9 - number / 100, "latency_ms": 7.0}, None) for number in range(TRIES + 2)]
+    study = told(tmp_path, *trials, objectives=("accuracy:max", "latency_ms:min"))
+    for number in range(TRIES):
+        assert next_for(study) == (number, ("eight",))
+        miss(study, number, 8.9 - number / 10)
+    assert next_for(study) == (TRIES - 1, ())
+
+
+def test_a_design_is_to_keep_every_target_it_is_the_best_for(tmp_path: Path) -> None:
+    study = told(tmp_path, *TIMED, objectives=("accuracy:max", "latency_ms:min"))
+    targets = {"nine": "latency_ms<=9", "eight": "latency_ms<=8"}
+    assert [found.keeps for found in within_targets(study, targets)] == [("nine", "eight")]
+    miss(study, 0, 8.5)
+    assert [(found.name, found.trial) for found in within_targets(study, targets)] == [("nine", 0), ("eight", 2)]
+
+
+def test_what_was_measured_may_lie_beyond_a_limit() -> None:
+    costs = {"macs": 10.0, "latency_ms": 8.1}
+    assert exceeds(costs, "latency_ms<=8.0")
+    assert not exceeds(costs, "latency_ms<=8.1")
+    assert not exceeds(costs, "macs<=10.0")
+    assert not exceeds(costs, "params<=1.0")  # which nobody measured
+
+
+def test_misses_are_read_from_the_log_as_they_were_noted(tmp_path: Path) -> None:
+    first, second, other = Miss("a", "x", 3, 8.5), Miss("b", "x", 3, 8.5), Miss("a", "y", None, 9.0)
+    log = new_log(tmp_path)
+    assert misses(log.read()) == {}
+    for missed in ([first, second], [other]):
+        log.append("note", "me", note_of(missed))
+    assert misses(log.read()) == {"a": {"x": first, "y": other}, "b": {"x": second}}

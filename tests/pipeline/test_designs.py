@@ -1,0 +1,115 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from formwright.core.errors import IllegalDesign, IllegalInput
+from formwright.pipeline.designs import LARGEST, NamedCard, absolute, find, read_card
+from formwright.space.zoo import load_card, load_space
+
+Write = Callable[..., Path]
+TINY = load_card("bert-tiny")
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Give a function that writes JSON data, text or bytes to a file and returns its path."""
+
+    def call(content: object, name: str = "mine.json") -> Path:
+        text = content if isinstance(content, str | bytes) else json.dumps(content)
+        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        return tmp_path / name
+
+    return call
+
+
+def test_names_of_spaces_and_cards_are_found() -> None:
+    assert find("hat") is load_space("hat")
+    assert find("bert-tiny") == NamedCard("bert-tiny", TINY)
+
+
+@pytest.mark.parametrize("name", ["mine.json", "mine.txt", "mine"])
+def test_a_path_is_a_file(write: Write, name: str) -> None:
+    assert find(str(write(TINY.to_json(), name))) == NamedCard("mine", TINY)
+
+
+def test_a_file_without_a_folder_in_its_name_is_found(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(write(TINY.to_json(), "plain").parent)
+    assert find("plain") == NamedCard("plain", TINY)
+
+
+@pytest.mark.parametrize(("name", "close"), [("fexibert", "flexibert"), ("BERT-BASE", "bert-base"), ("hta", "hat")])
+def test_an_unknown_name_has_a_nearest_one(name: str, close: str) -> None:
+    with pytest.raises(
+        IllegalInput, match=rf"no space, card or file is called '{name}'\. Nearest: '{close}'\. See `form"
+    ):
+        find(name)
+
+
+@pytest.mark.parametrize("name", ["", "qqqqqq", "x" * 5_000])
+def test_a_name_like_no_other_is_refused_all_the_same(name: str) -> None:
+    with pytest.raises(IllegalInput, match=rf"is called '{name}'\. See `formwright list spaces`"):
+        find(name)
+
+
+@pytest.mark.parametrize("name", ["absent.json", "absent/", "absent/card", "x" * 5_000 + ".json"])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(IllegalInput, match=r"cannot read .*: (No such file or directory|File name too long)"):
+        find(f"{tmp_path}/{name}")
+
+
+def test_a_folder_is_no_card(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match=f"cannot read {tmp_path}: Is a directory"):
+        find(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", '{"schema": 1', "not json", b"\xff\xfe\x00", '{"schema": 1, "schema": 1}', "[" * 100_000, '{"schema": NaN}'],
+    ids=["empty", "cut", "words", "binary", "repeated key", "deep", "not a number"],
+)
+def test_what_is_no_json_is_refused(write: Write, content: object) -> None:
+    path = write(content)
+    with pytest.raises(IllegalDesign, match=rf"illegal card in {path}, 1 fault:\n  the whole: is not JSON"):
+        read_card(path)
+
+
+@pytest.mark.parametrize("content", [[], 3, None, {"schema": "1"}, {"schema": 0}, {}, {"encoder": None}])
+def test_json_that_is_no_card_is_refused(write: Write, content: object) -> None:
+    with pytest.raises(IllegalDesign, match="1 fault"):
+        read_card(write(content))
+
+
+def test_a_card_of_a_newer_schema_is_refused_with_what_to_do(write: Write) -> None:
+    with pytest.raises(IllegalDesign, match=r"schema: is 2; .* reads up to 1\. Update formwright to read this card"):
+        read_card(write(TINY.to_json() | {"schema": 2}))
+
+
+def test_a_byte_order_mark_does_no_harm(write: Write) -> None:
+    assert read_card(write(b"\xef\xbb\xbf" + TINY.canonical)).card == TINY
+
+
+def test_a_published_name_means_the_same_in_every_folder(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(write(TINY.to_json(), "hat").parent)
+    assert find("hat") is load_space("hat")
+    assert find("./hat") == NamedCard("hat", TINY)
+
+
+def test_a_file_larger_than_any_card_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.json"
+    with path.open("wb") as file:
+        file.truncate(1 << 30)
+    with pytest.raises(IllegalInput, match=r"huge\.json: it holds more than 16,777,216 bytes"):
+        read_card(path)
+    path.write_bytes(TINY.canonical.ljust(LARGEST))
+    assert read_card(path).card == TINY
+
+
+def test_paths_are_made_absolute_and_published_names_stay(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(TINY.to_json(), "hat").parent
+    monkeypatch.chdir(folder)
+    (folder / "models").mkdir()
+    assert [absolute(name) for name in ("hat", "./hat", "models/", "absent.json", "bert-tiny", "absent")] == [
+        *("hat", str(folder / "hat"), str(folder / "models"), str(folder / "absent.json"), "bert-tiny", "absent")
+    ]

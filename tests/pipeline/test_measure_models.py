@@ -1,0 +1,165 @@
+"""What delivered models cost: counted at one length, and measured in turns in one sitting."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.nn.test_latency import ONE
+from tests.nn.test_timing import Machine
+from tests.pipeline.cases import create, own_rows
+
+from formwright.cost import macs, params
+from formwright.nn.build import build
+from formwright.nn.hf.imported import load_folder
+from formwright.nn.hf.save import save_pretrained_folder
+from formwright.nn.measure import Latency, Measurable, ModelFolder, TimingSettings
+from formwright.nn.task_model import HeadSpec
+from formwright.nn.timing import timed_in_turns
+from formwright.pipeline import measure_models
+from formwright.pipeline.delivered import Delivered, delivered, measured_models
+from formwright.pipeline.measure_models import cost_facts, counted_costs, measure_delivered
+from formwright.pipeline.measurements import Sitting, last_sitting
+from formwright.pipeline.run_folder import Opened
+from formwright.space.zoo import load_space
+
+TWO = HeadSpec("sequence-classification", 2)
+SPACE = load_space("flexibert-nano")
+CARDS = sorted((SPACE.card(design) for design in islice(SPACE.enumerate(), 40)), key=macs)
+LARGE, SMALL = CARDS[-1], CARDS[0]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opened]:
+    limits = {"objectives": ("accuracy:max", "latency_ms:min"), "limits": ("flops<=1e12",)}
+    with create(tmp_path / "mine", own_rows(tmp_path, **limits)).open() as found:
+        for name, card in (("baseline", LARGE), ("trial-1", SMALL)):
+            folder = tmp_path / "mine" / "models" / name
+            save_pretrained_folder(build(card, head=TWO), folder)
+            role: Any = "baseline" if name == "baseline" else "best"
+            note = Delivered(name, role, card.digest, str(folder), params(card), 5, {"accuracy": 0.5}, None, 1)
+            found.log.append("note", "me", {"model": asdict(replace(note, costs=counted_costs(found, card)))})
+        yield found
+
+
+def on(machine: Machine, models: Sequence[Measurable], trial: TimingSettings) -> list[Latency]:
+    """Let models take a second for each million operations on a machine that the test turns by hand."""
+
+    def run(model: Measurable) -> AbstractContextManager[Any]:
+        assert isinstance(model, ModelFolder)
+        loaded = load_folder(model.path)
+        card = loaded.card if not hasattr(loaded, "transformer") else loaded.transformer.card
+        return machine.run(macs(card, trial.length) / 1e6)()
+
+    clock = machine.clock(processor=False)
+    times = timed_in_turns([partial(run, model) for model in models], trial.runs, trial.warmup, clock)
+    return [replace(ONE, median_ms=time.median_ms) for time in times]
+
+
+def test_the_ratio_is_right_though_the_machine_was_busy_at_first(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    length = opened.search.training.length
+    busy = Machine(lambda now: 7.0 if now < 100 * macs(LARGE, length) / 1e6 else 1.0)
+    monkeypatch.setattr(measure_models, "measure_in_turns", partial(on, busy))
+    models = measure_delivered(opened, list(delivered(opened).values()))
+    times = {model.name: model.costs["latency_ms"] for model in models}
+    expected = macs(LARGE, length) / macs(SMALL, length)
+    assert times["baseline"] / times["trial-1"] == pytest.approx(expected)
+    assert {name: model.costs["latency_ms"] for name, model in measured_models(opened).items()} == times
+
+
+def test_a_sitting_is_noted_and_written_into_the_model_cards_once(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def times(models: Sequence[Measurable], trial: TimingSettings) -> list[Latency]:
+        calls.append(trial.length)
+        return [replace(ONE, median_ms=2.0 + len(calls), busy=True) for _ in models]
+
+    monkeypatch.setattr(measure_models, "measure_in_turns", times)
+    known = list(delivered(opened).values())
+    first, again = measure_delivered(opened, known), measure_delivered(opened, known)
+    assert first == again
+    length = opened.search.training.length
+    assert calls == [length]
+    sitting = last_sitting(opened.log.read())
+    assert sitting is not None
+    assert (sitting.length, sitting.device, sitting.threads, sitting.busy) == (length, "cpu", 1, True)
+    for model, card in zip(first, (LARGE, SMALL), strict=True):
+        readme = (Path(model.path) / "README.md").read_text(encoding="utf-8")
+        assert f"| multiply-accumulates at {length} tokens | {macs(card, length):,} |" in readme
+        assert f"| flops at {length} tokens | {2 * macs(card, length):,} |" in readme
+        assert f"milliseconds of one row at {length} tokens in torch, one thread | 3.00 |" in readme
+        assert "128 tokens" not in readme
+        assert readme.count("## Costs") == 1
+    other = replace(known[0], name="trial-9", path=known[1].path)
+    opened.log.append("note", "me", {"model": asdict(other)})
+    (Path(known[0].path).parent / "trial-9").symlink_to(known[0].path)
+    measure_delivered(opened, [other])
+    assert len(calls) == 2  # with all the others
+
+
+def test_models_that_are_gone_are_left_out(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(
+        measure_models, "measure_in_turns", lambda models, _: seen.append(len(models)) or [ONE] * len(models)
+    )
+    known = list(delivered(opened).values())
+    (Path(known[0].path) / "model.safetensors").unlink()
+    found = measure_delivered(opened, known)
+    assert seen == [1]
+    assert ["latency_ms" in model.costs for model in found] == [False, True]
+
+
+def test_nothing_is_measured_where_latency_is_no_goal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure_models, "measure_in_turns", lambda *_: pytest.fail("measured"))
+    with create(tmp_path / "mine", own_rows(tmp_path)).open() as opened:
+        assert measure_delivered(opened, []) == []
+        facts = cost_facts(opened, "trial-1", SMALL, counted_costs(opened, SMALL))
+    length = opened.search.training.length
+    assert facts == {"parameters": params(SMALL), f"multiply-accumulates at {length} tokens": macs(SMALL, length)}
+
+
+@pytest.mark.parametrize(("times", "told"), [((9.5, 8.5), "at most 9 at"), ((9.2, 9.9), "exceeded")])
+def test_a_model_beyond_its_target_gets_a_second_sitting_and_the_least_counts(
+    times: tuple[float, float], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = own_rows(tmp_path, targets={"nine": "latency_ms<=9"}, objectives=("accuracy:max", "latency_ms:min"))
+    left = list(times)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.setattr(measure_models, "measure_in_turns", lambda models, _: [replace(ONE, median_ms=left.pop(0))])
+    folder = save_pretrained_folder(build(SMALL, head=TWO), tmp_path / "nine")
+    model = Delivered("nine", "front", SMALL.digest, str(folder), params(SMALL), 5, {}, None, 1)
+    with create(tmp_path / "mine", config).open() as opened:
+        (found,) = measure_delivered(opened, [model])
+    assert (found.costs, left) == ({"latency_ms": min(times)}, [])
+    assert told in (folder / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("absent", ["", "onnxruntime"])
+def test_runtimes_that_are_installed_are_measured(absent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if absent:
+        monkeypatch.setitem(sys.modules, absent, None)
+    folder = save_pretrained_folder(build(SMALL, head=TWO), tmp_path / "one")
+    model = Delivered("one", "front", SMALL.digest, str(folder), params(SMALL), 5, {}, None, 1)
+    subjects = measure_models._subjects([model], tmp_path / "onnx", runtimes=True)
+    assert [way for _, way, _ in subjects] == ["latency_ms"] + ([] if absent else ["onnx_ms", "int8_ms"])
+    found = measure_models.measure_in_turns([one for _, _, one in subjects], TimingSettings(length=16, runs=5))
+    assert all(latency.median_ms > 0 for latency in found)
+
+
+def test_what_was_measured_of_another_model_of_the_same_name_does_not_count() -> None:
+    sitting = Sitting(16, "cpu", 1, False, {"best": {"latency_ms": 2.0}}, {"best": SMALL.digest})
+    assert sitting.of("best", SMALL.digest) == {"latency_ms": 2.0}
+    assert sitting.of("best", LARGE.digest) == {}
+    assert sitting.of("baseline", SMALL.digest) == {}

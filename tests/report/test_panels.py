@@ -1,0 +1,226 @@
+"""Panels come from stages and parts, ours and those of other packages, and a page opens without these packages."""
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from tests.report.studies import SPACE, WORKER, new_log, pipeline_of, small_study, told
+from tests.report.test_markup import HOSTILE, read
+
+import formwright.pipeline.run_folder as folders
+from formwright.core.options import Stage
+from formwright.core.registries import STAGES
+from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.run import PipelineRun
+from formwright.pipeline.run_folder import Place
+from formwright.pipeline.runner import run_pipeline
+from formwright.pipeline.search import Search, searcher
+from formwright.report.facts import StudyFacts, study_facts
+from formwright.report.page import report_html
+from formwright.report.page_pipeline import configuration, draw_pipeline, footer, pipeline_figure
+from formwright.report.panels import EVERY_RUN, EVERY_SEARCH, PANELS, contributions, parts_in
+from formwright.report.run_facts import DONE, StageFacts
+from formwright.report.run_page import REPORT, write_run_page, write_study_page
+from formwright.search.baselines import RandomSearch
+from formwright.space import Choice, Record, Space
+from formwright.study.stop import Stop
+
+SOURCE = """
+import json
+from dataclasses import dataclass
+from typing import ClassVar
+from formwright.core.options import Stage, option
+from formwright.report.markup import tag
+from formwright.report.panels import Panel
+
+@dataclass(frozen=True)
+class Count(Stage):
+    NAME: ClassVar[str] = "acme-count"
+    PANELS: ClassVar[tuple[str, ...]] = ("acme", "acme-broken", "acme-nowhere")
+    before: Stage | None = option(None, "what is counted")
+    number: int = option(3, "a number")
+
+    def make(self, run):
+        run.folder.mkdir(parents=True, exist_ok=True)
+        (run.folder / "number.json").write_text(json.dumps(self.number))
+
+    def page_facts(self, run):
+        file = run.folder / "number.json"
+        return json.loads(file.read_text()) if file.is_file() else None
+
+PANEL = Panel(lambda number: tag("p", f"<counted> {number}"), "Acme", source="stage", data=lambda number: [number],
+              script="document.title = `acme ${data[0]}`;", style=".acme {}")
+BROKEN = Panel(lambda number: 1 / 0, "Broken", source="stage")
+"""
+
+
+@pytest.fixture
+def acme(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Install a package with a stage and panels of its own, and give its stage."""
+    site, memory = tmp_path_factory.mktemp("site"), "formwright.core.registry.Registry._entries"
+    monkeypatch.syspath_prepend(site)
+    (site / "acme.py").write_text(SOURCE, encoding="utf-8")
+    (info := site / "acme-1.0.dist-info").mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n", encoding="utf-8")
+    entries = "[formwright.stages]\nacme-count = acme:Count\n[formwright.panels]\nacme = acme:PANEL\n"
+    (info / "entry_points.txt").write_text(entries + "acme-broken = acme:BROKEN\n", encoding="utf-8")
+    known = {registry: vars(registry).pop(memory, None) for registry in (STAGES, PANELS)}
+    yield STAGES.get("acme-count")
+    del sys.modules["acme"]
+    for registry, before in known.items():
+        vars(registry).pop(memory, None)
+        if before is not None:
+            vars(registry)[memory] = before
+
+
+def test_every_panel_that_comes_with_a_run_is_there_and_ranked() -> None:
+    panels = {name: PANELS.get(name) for name in (*EVERY_SEARCH, *EVERY_RUN)}
+    ordered = sorted(panels, key=lambda name: panels[name].rank)
+    assert (ordered[0], ordered[-1]) == ("head", "footer")
+    assert DONE == folders.DONE
+    assert REPORT == folders.REPORT
+
+
+def test_parts_of_a_pipeline_are_found_with_what_they_read() -> None:
+    config = pipeline_of(evaluator={"name": "shared", "weights": "search"}, searcher={"name": "op-nas", "parents": 2})
+    found = {part.name: part for part in parts_in(config)}
+    assert list(found) == ["search", "op-nas", "shared", "deliver"]
+    assert found["deliver"].inputs == found["shared"].inputs == ("search",)
+    assert contributions(list(found.values())).panels == dict.fromkeys(found["deliver"].kind.PANELS, "deliver")
+
+
+def test_a_part_that_is_not_installed_is_noted_and_the_page_opens(tmp_path: Path) -> None:
+    log = small_study(tmp_path, searcher={"name": "acme-search"}, evaluator={"name": "acme <b>"})
+    page = report_html(study_facts(log, SPACE))
+    words = read(page[page.index('id="left-out"') :]).words
+    assert "acme-search" in words
+    assert "acme <b>" in words
+    assert 'id="left-out"' not in report_html(study_facts(small_study_in(tmp_path / "whole"), SPACE))
+
+
+def test_a_study_of_a_package_that_is_gone_has_its_page(tmp_path: Path) -> None:
+    name = small_study(tmp_path, searcher={"name": "acme-search"}).name
+    with Place(tmp_path, str(tmp_path / "study.db"), name).open() as opened:
+        write_study_page(opened, tmp_path / REPORT)
+    page = (tmp_path / REPORT).read_text(encoding="utf-8")
+    assert "acme-search" in page[page.index('id="left-out"') :]
+    assert 'id="trials"' in page
+
+
+def small_study_in(folder: Path, **config: Any) -> Any:
+    folder.mkdir()
+    return small_study(folder, **config)
+
+
+def test_a_run_of_stages_of_another_package_shows_their_panels(tmp_path: Path, acme: Any) -> None:
+    first = acme(number=4)
+    run = PipelineRun(Pipeline(first, acme(first, number=5), recipe="acme's"), tmp_path / "run", page=write_run_page)
+    page = (run_pipeline(run).out / REPORT).read_text(encoding="utf-8")
+    assert "&lt;counted&gt; 4" in page, "the first stage that names a panel fills it"
+    assert '{"acme":[4]}' in page
+    assert ".acme {}" in page
+    assert "division by zero" in page
+    assert "acme-nowhere" in page
+    assert "plotly" not in page
+    assert re.findall(r'class="stage (\w+)" data-stage="([\w-]+)"', page) == [
+        ("done", "acme-count"),
+        ("done", "acme-count-2"),
+    ]
+    assert 'href="#stage-acme-count"' in page
+    assert "<h1>acme&#x27;s</h1>" in page
+
+
+def test_a_run_whose_stages_have_nothing_to_show_has_no_page(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Silent(Stage):
+        NAME: ClassVar[str] = "silent"
+
+        def make(self, run: Any) -> None:
+            run.folder.mkdir(parents=True, exist_ok=True)
+
+    run = run_pipeline(PipelineRun(Pipeline(Silent()), tmp_path / "run", page=write_run_page))
+    assert not (run.out / REPORT).exists()
+
+
+def test_a_class_of_the_users_own_is_found_where_it_is_at_hand() -> None:
+    class Mine(RandomSearch):
+        PANELS: ClassVar[tuple[str, ...]] = ("block-models",)
+
+    config = pipeline_of(searcher={"name": "program:Mine"})
+    assert "block-models" in contributions(parts_in(config, {"program:Mine": Mine})).panels
+    (missing,) = contributions(parts_in(config)).missing
+    assert "program:Mine" in missing
+
+
+def test_a_search_shows_the_panels_of_other_stages(tmp_path: Path, acme: Any) -> None:
+    space = Space("mine", Record.of(depth=Choice((1, 2, 3))), lambda design: {"depth": design.depth})
+    search = Search(space, None, ("score:max",), (), searcher("random"), function(), stop=Stop(trials=3))
+    run = PipelineRun(Pipeline(acme(), search), tmp_path)
+    run.pipeline.stages[0].make(run.stage(run.pipeline.stages[0]))
+    place = search.place(run.stage(search))
+    place.create(run.pipeline, "search")
+    with place.open(run=run) as opened:
+        told(opened.log, space, [-1e30 * (depth + 1) for depth in range(3)])
+    write_run_page(run)
+    page = (run.out / REPORT).read_text(encoding="utf-8")
+    assert "&lt;counted&gt; 3" in page
+    assert 'data-stage="search"' in page
+    assert re.search(r"has score -\d\.000e\+30\.", page)
+    with place.open() as opened:  # as `formwright report` does, from files alone
+        write_study_page(opened, tmp_path / "again.html")
+    again = (tmp_path / "again.html").read_text(encoding="utf-8")
+    assert "&lt;counted&gt; 3" in again
+    assert "Python code" in again
+
+
+def function() -> Any:
+    from formwright.pipeline.evaluators import FunctionEvaluator
+
+    return FunctionEvaluator(lambda card, budget: -1e30 * card.data["depth"], "score")
+
+
+def facts_of(folder: Path, **config: Any) -> StudyFacts:
+    return study_facts(small_study(folder, **config), SPACE, folder)
+
+
+def test_stages_are_done_when_the_log_or_their_record_says_so(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    assert [stage.done for stage in study_facts(log, SPACE).run.stages] == [False, False]
+    log.append("stopped", WORKER, {"reason": "40 trials"})
+    assert [stage.done for stage in study_facts(log, SPACE).run.stages] == [True, False]
+    (tmp_path / "deliver").mkdir()
+    (tmp_path / "deliver" / DONE).touch()
+    assert [stage.done for stage in study_facts(log, SPACE, tmp_path).run.stages] == [True, True]
+
+
+def test_the_pipeline_is_drawn_behind_what_it_reads(tmp_path: Path) -> None:
+    stages = [StageFacts("a", "a", (), True), StageFacts("b", "b"), StageFacts("c", "c", ("a", "b"))]
+    drawn = draw_pipeline(stages)
+    assert drawn.count('class="wire"') == 2
+    assert draw_pipeline([*stages, StageFacts("d", "d", ("a", "c"))]).count('class="wire"') == 3
+    lefts = re.findall(r'<rect x="([\d.]+)"', drawn)
+    assert lefts[0] == lefts[1] < lefts[2]
+    assert "c: not done yet; reads from a, b" in drawn
+    run = facts_of(tmp_path).run
+    assert "svg" in pipeline_figure(run)
+    assert pipeline_figure(replace(run, stages=run.stages[:1])) == ""
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_the_configuration_lists_stages_options_and_references(tmp_path: Path, hostile: str) -> None:
+    run = facts_of(tmp_path, task={"name": hostile}, space={"python": "mine#12"}, first=["x", hostile]).run
+    reader = read(configuration(replace(run, config={**run.config, "recipe": hostile})))
+    for expected in (f"Recipe: {hostile}", "mine#12 (Python)", "nsga2", "steps 300", f"x, {hostile}"):
+        assert expected in reader.words
+    assert [found["href"] for name, found in reader.tags if name == "a"] == ["#stage-search"]
+    assert '"stage": "deliver"' in reader.words, "and the whole as JSON"
+
+
+def test_the_footer_says_when(tmp_path: Path) -> None:
+    run = facts_of(tmp_path).run
+    assert "as of 1970-01-02 00:00:00 UTC" in footer(replace(run, as_of=86_400.0))
+    assert ("not over" in footer(run), "not over" in footer(replace(run, over=True))) == (True, False)

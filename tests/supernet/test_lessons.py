@@ -1,0 +1,63 @@
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from formwright.core.errors import IllegalInput
+from formwright.core.options import Reader, Writer
+from formwright.supernet.lessons import LESSONS, Distil, InPlace, Labels, Lesson, StepAnswers
+from formwright.train.distil import Answers, Mix, distilled
+from formwright.train.losses import distillation, loss_of
+from formwright.train.streams import Batch
+
+KIND = "sequence-classification"
+BATCH = Batch(torch.zeros(6, 3), torch.tensor([0, 1, 2, 0, 1, 2]))
+
+
+def scores(seed: int) -> Tensor:
+    return torch.randn(6, 3, generator=torch.Generator().manual_seed(seed)).requires_grad_()
+
+
+SAID = StepAnswers((scores(1), scores(2), scores(3)), scores(4).detach())
+
+
+@pytest.mark.parametrize("lesson", [Labels(), Distil(0.3, 4.0), InPlace(0.2)], ids=lambda lesson: lesson.NAME)
+def test_lessons_are_parts(lesson: Lesson) -> None:
+    reader = Reader()
+    assert reader.finished(reader.read(Lesson, Writer().value(lesson)), "lesson") == lesson
+    assert LESSONS.get(lesson.NAME) is type(lesson)
+
+
+def test_labels_are_the_mean_over_the_designs_of_a_step() -> None:
+    each = [loss_of(KIND)(one, BATCH) for one in SAID.scores]
+    assert torch.equal(Labels().bind(KIND)(SAID, BATCH), torch.stack(each).mean())
+
+
+def test_distillation_mixes_labels_and_teacher() -> None:
+    lesson = Distil(labels=0.3, temperature=3.0)
+    assert lesson.NEEDS_TEACHER
+    loss = distilled(KIND, Mix(0.3, 0.7, temperature=3.0))
+    each = [loss(Answers(one, SAID.teacher), BATCH) for one in SAID.scores]
+    assert len({float(one.detach()) for one in each}) == 3
+    assert torch.equal(lesson.bind(KIND)(SAID, BATCH), torch.stack(each).mean())
+
+
+def test_in_place_the_largest_learns_from_labels_and_teaches_the_others() -> None:
+    largest, other = scores(1), scores(2)
+    loss = InPlace().bind(KIND)(StepAnswers((largest, other)), BATCH)
+    wanted = (loss_of(KIND)(largest, BATCH) + distillation(other, largest.detach(), 1.0)) / 2
+    assert torch.allclose(loss, wanted)
+    loss.backward()
+    own = scores(1)
+    (loss_of(KIND)(own, BATCH) / 2).backward()
+    assert torch.allclose(largest.grad, own.grad)  # nothing flows back from what it teaches
+    assert other.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Distil(-0.1), lambda: Distil(1.1), lambda: InPlace(temperature=0.0), lambda: InPlace(labels=2.0)]
+)
+def test_what_cannot_be_is_refused(make: Any) -> None:
+    with pytest.raises(IllegalInput):
+        make()
