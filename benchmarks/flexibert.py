@@ -25,9 +25,7 @@ from flexibert_kit.surrogate import judged, size_axis
 
 from formwright.evaluate.benchmark import Benchmark, load_flexibench
 from formwright.evaluate.score_table import ScoreTable
-from formwright.study.contest import Contest
-from formwright.study.contest_file import ContestFile
-from formwright.study.methods import find_methods
+from formwright.study.contest import Contest, ContestFile, find_methods
 from formwright.study.standing import standings
 
 EVALUATIONS = 100

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from formwright.core.json_files import read_json
+from formwright.core.files import read_json
 from formwright.nn.hf.imported import Imported
 from formwright.nn.hf.load import from_hf
 from formwright.pipeline.blocks_bases import TIMES

@@ -141,6 +141,7 @@ def _resumed(
     notes: dict[str, Any] = {}
     if record is not None and not record.storage and not holds_study(Path(source)):
         assert pipeline is not None
+        pipeline = _limited(pipeline, Path(source), {name: one for name, one in limits.items() if one is not None})
         return PipelineRun(pipeline, Path(source), replace(chosen, ray=None if chosen.ray == "none" else chosen.ray))
     place = find(source, folder, update=True)
     with place.open(update=True) as opened:
@@ -166,6 +167,17 @@ def _resumed(
     known = place.name if record is None else record.name
     out = place.folder if record is None else Path(source)
     return PipelineRun(pipeline, out, chosen, storage=storage, study_name=known, notes=notes)
+
+
+def _limited(pipeline: Pipeline, out: Path, limits: Mapping[str, Any]) -> Pipeline:
+    """Give the pipeline of a run whose search has not begun with another end of it."""
+    if not limits:
+        return pipeline
+    searches = pipeline.of_kind(Search)
+    if not searches:
+        raise IllegalInput(f"the run in {out} has no search that {', '.join(limits)} could end: resume it without")
+    stop = replace(searches[0].stop, **limits)
+    return pipeline.changed({pipeline.name_of(searches[0]): replace(searches[0], stop=stop)})
 
 
 def search(
@@ -324,7 +336,8 @@ def default_name(space: Any, task: Any) -> str:
     name = str(task) if isinstance(task, str | Path) else getattr(task, "name", "data")
     name = Path(name).stem if Path(name).is_absolute() or Path(name).suffix else name
     of_space = space if isinstance(space, str) else getattr(space, "name", "space")
-    return "-".join([Path(of_space.partition(":")[0]).stem, *Path(name).parts])
+    words = [Path(of_space.partition(":")[0]).stem, *Path(name).parts]
+    return "-".join(word for word in words if word.strip("./\\"))
 
 
 def _searcher(given: Any) -> SearcherChoice:
@@ -336,7 +349,8 @@ class Study:
     """Search any space with an evaluator of your own: a function of a card and a budget, or an `EvaluatorPart`.
 
     The function gives a number, the value of the first objective, or a mapping of numbers by name. It is called in the
-    worker processes; where it raises, or gives no number, that trial fails with the reason and the study goes on.
+    worker processes; where it raises, or gives no number, that trial fails with the reason and the study continues. A
+    space of your own may build plain data, which the function gets as `card.data`.
     Everything else is as for our own evaluators: exact resume by calling `run` again, limits, fronts, page and export.
 
         study = fw.Study(fw.load_space("flexibert-nano"), evaluate, ["accuracy:max"], out="runs/mine")

@@ -16,7 +16,7 @@ from tests.pipeline.block_runs import pretended, pretended_times
 from tests.space.zoo.test_chains import teacher
 
 from formwright.cli.app import main
-from formwright.core.json_files import write_json
+from formwright.core.files import write_json
 from formwright.cost import params, params_body
 from formwright.space.zoo.chains import Chain, chain_card, scaled
 

@@ -72,7 +72,7 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    from formwright.pipeline import deliver_all, workers
+    from formwright.pipeline import delivery, run_events
 
     def run_workers(work: Any, _: int, look: Callable[[], None]) -> bool:
         done = work(lambda: False)
@@ -81,10 +81,10 @@ def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def side_by_side(opened: Any, chosen: Sequence[Any], *_: object) -> list[Any]:
         run, link = opened.run.for_process(), SimpleNamespace()
-        return [deliver_all._deliver_at(opened.place, run, candidate, link) for candidate in chosen]
+        return [delivery._deliver_at(opened.place, run, candidate, link) for candidate in chosen]
 
-    monkeypatch.setattr(workers, "run_workers", run_workers)
-    monkeypatch.setattr(deliver_all, "_side_by_side", side_by_side)
+    monkeypatch.setattr(run_events, "run_workers", run_workers)
+    monkeypatch.setattr(delivery, "_side_by_side", side_by_side)
     monkeypatch.setitem(sys.modules, "onnx", None)
 
 

@@ -7,7 +7,7 @@ from tests.cli.conftest import Run
 from tests.evaluate.fake_table import MARKS, fake_table
 
 from formwright.cli import bench as command
-from formwright.study import methods
+from formwright.study import contest
 from formwright.testing.spaces import small
 
 HERE = ("--runs", 3, "--evaluations", 8, "--workers", 1)
@@ -50,8 +50,8 @@ def test_the_table_has_a_row_for_each_method(run: Run, table: Path) -> None:
 
 
 def test_all_methods_but_slow_and_absent_ones_take_part(run: Run, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    every = [methods.Method("random", "random"), methods.Method("gp", "gp")]
-    monkeypatch.setattr(methods, "all_methods", lambda: every)
+    every = [contest.Method("random", "random"), contest.Method("gp", "gp")]
+    monkeypatch.setattr(contest, "all_methods", lambda: every)
     done = run("bench", "flexi", *HERE, "--table", table, "--json")
     assert list(done.data["methods"]) == ["random"]
     assert done.err == "left out, because slow or not installed: gp\n"

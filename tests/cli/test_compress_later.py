@@ -20,7 +20,7 @@ from formwright.evaluate.final import openings
 from formwright.nn import part_latency
 from formwright.nn.task_model import TaskModel
 from formwright.pipeline import delivery, measure_models, model_times
-from formwright.pipeline.measurements import last_sitting
+from formwright.pipeline.delivered import last_sitting
 from formwright.pipeline.model_times import ModelTimes
 from formwright.pipeline.run_folder import find
 from formwright.pipeline.train_shared import TrainShared

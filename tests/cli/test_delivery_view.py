@@ -7,13 +7,13 @@ import pytest
 
 from formwright.cli import delivery_view
 from formwright.cli.delivery_view import DeliveryView, showing_delivery
-from formwright.pipeline import training_steps
-from formwright.pipeline.training_steps import step_writer
+from formwright.pipeline import units
+from formwright.pipeline.units import step_writer
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training_steps, "SECONDS", 0.0)
+    monkeypatch.setattr(units, "SECONDS", 0.0)
 
 
 def folder_of(tmp_path: Path, name: str) -> Path:

@@ -53,7 +53,7 @@ def latency(busy: bool, memory: float | None) -> Any:
 
 
 def test_a_busy_machine_and_unknown_memory_are_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("formwright.pipeline.measure_model.measure", latency(True, None))
+    monkeypatch.setattr("formwright.pipeline.named_model.measure", latency(True, None))
     done = run("measure", "autoformer-t", "--threads", 2)
     for fact in (
         "not known on this system",
@@ -63,7 +63,7 @@ def test_a_busy_machine_and_unknown_memory_are_told(run: Run, monkeypatch: pytes
         "each 1 x 224 x 224 pixels, 2 threads",
     ):
         assert fact in done.out
-    monkeypatch.setattr("formwright.pipeline.measure_model.measure", latency(False, None))
+    monkeypatch.setattr("formwright.pipeline.named_model.measure", latency(False, None))
     assert "busy" not in run("measure", "autoformer-t").out
 
 
@@ -72,7 +72,7 @@ def test_a_folder_that_was_exported_for_a_runtime(run: Run, tmp_path: Path, monk
     (tmp_path / "card.json").write_bytes(load_card("bert-tiny").canonical)
     seen = []
     monkeypatch.setattr(
-        "formwright.pipeline.measure_model.measure_file", lambda path, *_: seen.append(path) or latency(False, 1.0)()
+        "formwright.pipeline.named_model.measure_file", lambda path, *_: seen.append(path) or latency(False, 1.0)()
     )
     done = run("measure", tmp_path, "--json")
     assert (done.code, done.data["params"]) == (0, 4_385_920)
@@ -127,7 +127,7 @@ def test_a_row_that_no_memory_holds_is_one_message(run: Run, monkeypatch: pytest
     def full(*_: object, **__: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 80000000000 bytes")
 
-    monkeypatch.setattr("formwright.pipeline.measure_model.measure", full)
+    monkeypatch.setattr("formwright.pipeline.named_model.measure", full)
     done = run("measure", "bert-tiny", "--length", 100)
     assert done.code == 2
     assert "100 tokens" in done.err

@@ -11,12 +11,12 @@ from tests.cli.studies import STEPS, digests, scores, search_line
 from tests.cli.training import card_file, on_table, table
 from tests.pipeline.cases import films_study, work
 
-from formwright.pipeline import workers
+from formwright.pipeline import run_events
 from formwright.pipeline.run import PipelineRun, RunOptions
 from formwright.pipeline.run_events import begin_run
 from formwright.pipeline.run_folder import Place, find
 from formwright.pipeline.study_facts import study_json
-from formwright.study.launch import STOPPED
+from formwright.study.processes import STOPPED
 
 PROXY = ("--evaluator", "proxy", "--set", "evaluator.proxies=[params]", "--no-baseline")
 
@@ -120,7 +120,7 @@ def test_the_history_of_a_resumed_study_is_that_of_an_uninterrupted_one(
     """With one worker, and without saying so again; the interruption comes within the second trial."""
     assert run(*search_line(tmp_path, "--workers", 1, "--no-baseline", out="whole")).code == 0
     used: list[int] = []
-    working = workers.run_workers
+    working = run_events.run_workers
 
     def interrupted(work: Any, number: int, look: Callable[[], None]) -> bool:
         used.append(number)
@@ -130,7 +130,7 @@ def test_the_history_of_a_resumed_study_is_that_of_an_uninterrupted_one(
         assert work(lambda: next(looks) == STEPS + 3) == STOPPED
         return False
 
-    monkeypatch.setattr(workers, "run_workers", interrupted)
+    monkeypatch.setattr(run_events, "run_workers", interrupted)
     assert run(*search_line(tmp_path, "--workers", 1, "--no-baseline")).code == 130
     done = run("resume", tmp_path / "study", "--json")
     assert used == [1, 1]

@@ -12,7 +12,7 @@ from tests.cli.studies import digests, facts, scores, started, wait_for
 from tests.cli.training import QUICK, table
 
 from formwright.pipeline.run import PipelineRun
-from formwright.study.stage_options import searched
+from formwright.study.study import searched
 
 Configure = Callable[..., dict[str, Any]]
 LEVELS = {"searcher": "boshnas", "options": {"acquire": "gobi-nearest"}, "patience": 5, "tolerance": 1e-4}

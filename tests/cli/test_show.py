@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -269,3 +270,9 @@ def test_what_show_printed_can_be_shown_again(run: Run, write: Callable[..., Pat
     again = run("show", str(write(printed.out, "again.json")), "--json")
     assert again.code == 0
     assert again.data["digest"] == printed.data["digest"]
+
+
+def test_the_folder_of_a_model_shows_its_design(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "card.json").write_text(json.dumps(load_card("bert-tiny").to_json()), encoding="utf-8")
+    done, known = run("show", str(tmp_path), "--json"), run("show", "bert-tiny", "--json")
+    assert (done.code, json.loads(done.out)["params"]) == (0, json.loads(known.out)["params"])

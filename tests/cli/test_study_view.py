@@ -8,8 +8,8 @@ from tests.pipeline.cases import films_study
 from formwright.cli.study_view import StudyView
 from formwright.core.records import Observation, Request, Spent
 from formwright.core.rng import derive
+from formwright.pipeline.designs import find_space
 from formwright.pipeline.run_folder import Opened
-from formwright.pipeline.spaces import find_space
 from formwright.study.log import Log
 from formwright.study.replay import asked_data
 

@@ -9,8 +9,8 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.training import DECODER, DEEPER, ENCODER, QUICK, VISION, card_file, on_table, table
 
+from formwright.api import default_name
 from formwright.evaluate.final import openings
-from formwright.pipeline.train_model import usual_folder
 from formwright.study.alone import alone_in
 
 _RTE = "index\tsentence1\tsentence2\tlabel"
@@ -30,7 +30,7 @@ _RTE = "index\tsentence1\tsentence2\tlabel"
     ],
 )
 def test_the_usual_folder_is_named_after_the_design_and_the_task(source: str, task: str, folder: str) -> None:
-    assert usual_folder(source, task) == Path(folder)
+    assert default_name(Path(source).stem, task) == folder.removeprefix("trained/")
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from tests.cli.conftest import Run
 from tests.cli.test_show_study import order, record
 from tests.pipeline.cases import films_study
 
+from formwright.pipeline.designs import is_trusted, own_file, trust
 from formwright.pipeline.run_folder import Place
-from formwright.pipeline.spaces import is_trusted, own_file, trust
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_an_answer_decides(
     run: Run, foreign: Place, answer: str, runs: bool, monkeypatch: pytest.MonkeyPatch, one_process: None
 ) -> None:
     monkeypatch.setattr("sys.stdin", Terminal(answer))
-    monkeypatch.setattr("formwright.pipeline.workers.work_at", lambda *_: 0)
+    monkeypatch.setattr("formwright.pipeline.run_events.work_at", lambda *_: 0)
     assert run("worker", foreign.folder).code == (0 if runs else 2)
     assert is_trusted(foreign.folder.parent / "mine.py") == runs
 

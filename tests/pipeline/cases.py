@@ -15,10 +15,10 @@ from formwright.pipeline.deliver import Deliver
 from formwright.pipeline.evaluators import EVALUATORS, UntrainedScores
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun, StageRun
+from formwright.pipeline.run_events import work_at
 from formwright.pipeline.run_folder import Opened, Place, Record, absolute_storage, claim_folder
 from formwright.pipeline.search import Search, searcher
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
-from formwright.pipeline.workers import work_at
 from formwright.study.stop import Stop
 
 SOURCE = Path(__file__).parents[2] / "src"

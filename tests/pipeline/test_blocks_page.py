@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.pipeline.block_runs import begun, finished, here, stage
 
-from formwright.pipeline import blocks_page
+from formwright.pipeline import blocks_train
 from formwright.pipeline.block_facts import BlockFacts
 from formwright.pipeline.blocks_train import TrainedBlocks, read_table
 from formwright.pipeline.run import PipelineRun
@@ -62,7 +62,9 @@ def test_options_are_sums_of_what_they_choose() -> None:
 
 def test_sizes_whose_chains_were_all_dropped_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     narrowest, read = min(costs().menu.widths), read_table
-    monkeypatch.setattr(blocks_page, "read_table", lambda path: [row for row in read(path) if row[0].width > narrowest])
+    monkeypatch.setattr(
+        blocks_train, "read_table", lambda path: [row for row in read(path) if row[0].width > narrowest]
+    )
     facts = facts_of(finished())
     assert len(facts.options) > 3
     assert facts.options[0].params > costs().extremes(PARAMS)[0]

@@ -7,11 +7,16 @@ from typing import Any
 
 import cloudpickle
 import pytest
+import torch
 from tests.compress.tiny import vit
-from tests.pipeline.block_runs import begun, blockwise, here, settled, stage
+from tests.pipeline.block_runs import begun, blockwise, finished, here, made, pretended_times, settled, stage, steps_of
 
 from formwright.core.errors import IllegalInput
+from formwright.core.files import read_json, write_json
+from formwright.pipeline import blocks_times
+from formwright.pipeline.blocks_bases import BASES, TIMES, read_tensors, read_times
 from formwright.pipeline.blocks_source import Source
+from formwright.pipeline.pacing import begin_pacing
 from formwright.pipeline.pipeline import Pipeline
 from formwright.space.zoo.chains import REAL
 
@@ -102,3 +107,118 @@ def test_operations_are_measured_once_for_a_check_and_the_stage(tmp_path: Path) 
     times = run.artifact(run.pipeline.named["operation-times"])
     assert stage(run, "operation-times").measured(here(run, "operation-times")) is times
     assert not run.out.exists()
+
+
+@pytest.mark.slow
+def test_what_was_fitted_is_read_again() -> None:
+    run = finished()
+    fitted, source = run.artifact(stage(run, "bases")), run.artifact(stage(run, "source"))
+    assert set(fitted.losses) == set(source.menu.embeddings)
+    assert fitted.losses[16] == 0.0
+    tensors = read_tensors(here(run, "bases").folder / BASES)
+    assert any(torch.equal(fitted.bases[1].mean, tensor) for tensor in tensors.values())
+    assert read_times(here(run, "operation-times").folder / TIMES, source.menu) == run.artifact(
+        stage(run, "operation-times")
+    )
+
+
+@pytest.mark.slow
+def test_what_is_fitted_again_is_the_same(tmp_path: Path) -> None:
+    whole = finished()
+    source = stage(whole, "source")
+    run = begun(tmp_path, model=source.model, text=source.text)
+    with pretended_times():
+        stage(run, "bases").make(here(run, "bases"))
+    for path in here(whole, "bases").folder.iterdir():
+        if path.name != "done.json":
+            assert (here(run, "bases").folder / path.name).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.slow
+def test_a_damaged_file_is_refused_where_it_is_only_read(tmp_path: Path) -> None:
+    (tmp_path / "damaged").write_bytes(b"damaged")
+    for name in ("damaged", "absent"):
+        with pytest.raises(IllegalInput, match="its stage runs again"):
+            read_tensors(tmp_path / name)
+
+
+@pytest.mark.parametrize("kind", ["embeddings", "operations", "joints"])
+@pytest.mark.slow
+def test_times_that_lack_an_operation_are_refused(tmp_path: Path, kind: str) -> None:
+    run = finished()
+    times = read_json(here(run, "operation-times").folder / TIMES)
+    write_json(tmp_path / TIMES, {**times, kind: times[kind][1:]})
+    with pytest.raises(IllegalInput, match="lacks times of operations"):
+        read_times(tmp_path / TIMES, run.artifact(stage(run, "source")).menu)
+
+
+BLOCK, JUDGING, STUDENT, FIT = 0.1, 5.0, 0.2, 30.0
+
+
+@pytest.fixture
+def speeds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Let work take given times; the only item slows it down."""
+    slower = [1.0]
+    monkeypatch.setattr(blocks_times, "fitting_seconds", lambda _: slower[0] * FIT)
+    monkeypatch.setattr(blocks_times, "block_seconds", lambda *_: (slower[0] * BLOCK, slower[0] * JUDGING))
+    monkeypatch.setattr(blocks_times, "student_seconds", lambda _: slower[0] * STUDENT)
+    return slower
+
+
+@pytest.mark.parametrize("hours", [None, 0.1, 1.0, 1000.0])
+def test_a_plan_keeps_its_budget(tmp_path: Path, speeds: list[float], hours: float | None) -> None:
+    run = settled(begun(tmp_path, hours=hours, settings={"blocks.steps": 300, "students.steps": 1000}))
+    pacing = begin_pacing(run)
+    assert pacing is not None
+    rounds, students = pacing.plan["blocks"]["steps"], pacing.plan["students"]["steps"]
+    seconds = pacing.budget.estimate(pacing.plan, pacing.schedule.speeds)
+    assert seconds == {
+        "bases": FIT,
+        "blocks": pytest.approx(2 * (3 * rounds * BLOCK + JUDGING)),  # two blocks, one after the other
+        "students": pytest.approx(2 * students * STUDENT),
+    }
+    if hours is None:
+        assert (rounds, students) == (300, 1000)
+    else:
+        assert sum(seconds.values()) <= 3600 * hours * 0.9
+        assert sum(seconds.values()) > 3600 * hours * 0.85 or rounds == 50 * 300
+
+
+def test_too_few_hours_plan_the_least(tmp_path: Path, speeds: list[float]) -> None:
+    pacing = begin_pacing(settled(begun(tmp_path, hours=0.001)))
+    assert pacing is not None
+    assert [pacing.plan[name]["steps"] for name in ("blocks", "students")] == [10, 10]
+
+
+@pytest.mark.slow
+def test_students_have_the_time_that_blocks_left(tmp_path: Path, speeds: list[float]) -> None:
+    """The machine was ten times slower when the plan was made; a run that is called again keeps the revised plan."""
+    speeds[0] = 10.0
+    measured = iter((10.0, 1.0))
+    original = blocks_times.fitting_seconds
+
+    def next_speed(source: object) -> float:
+        speeds[0] = next(measured)
+        return original(source)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks_times, "fitting_seconds", next_speed)
+        run = made(tmp_path, hours=0.15)
+    kept = json.loads((run.out / "plan.json").read_bytes())["plan"]
+    assert kept["students"]["steps"] > kept["blocks"]["steps"]
+    assert len(steps_of(run, "students")) == 2 * kept["students"]["steps"]
+    again = made(tmp_path, hours=0.15)
+    assert steps_of(again, "blocks") == steps_of(again, "students") == []
+
+
+@pytest.mark.slow
+def test_everything_takes_some_time() -> None:
+    run = finished()
+    source = run.artifact(stage(run, "source"))
+    before = {name: tensor.clone() for name, tensor in source.teacher.state_dict().items()}
+    for name in ("bases", "blocks", "students"):
+        found = stage(run, name).speeds(here(run, name))
+        assert all(0 <= value < 600 for value in found.values())
+        assert sum(found.values()) > 0
+    after = source.teacher.state_dict()
+    assert all(tensor.equal(after[name]) for name, tensor in before.items())

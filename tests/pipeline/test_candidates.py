@@ -1,10 +1,21 @@
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
+import pytest
+from tests.compress.tiny import BERT, LENGTH, begun, compression, made
 from tests.study.cases import new_log, run, toy_study
 
+from formwright.arch.card import Card
+from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.ops import Attention, CrossAttention, Transform
 from formwright.core.records import Budget, Observation, Request
-from formwright.cost import params
+from formwright.core.rng import derive
+from formwright.cost import macs, params
+from formwright.evaluate.final import openings
+from formwright.nn.build import build
+from formwright.nn.hf.model_folder import verify_checksums
+from formwright.nn.hf.side_files import read_evaluation
 from formwright.pipeline.candidates import (
     TRIES,
     Miss,
@@ -14,11 +25,16 @@ from formwright.pipeline.candidates import (
     failed_targets,
     misses,
     note_of,
+    plain_design,
+    remarks,
     unmet_targets,
     within_targets,
 )
-from formwright.pipeline.delivered import UNDELIVERED, Undelivered
+from formwright.pipeline.delivered import UNDELIVERED, Delivered, Undelivered, delivered
+from formwright.pipeline.run import PipelineRun
+from formwright.pipeline.run_folder import Opened
 from formwright.search.scores import score
+from formwright.space.zoo import load_space
 from formwright.study.replay import asked_data
 from formwright.study.study import Study
 from formwright.testing.spaces import small
@@ -238,3 +254,164 @@ def test_misses_are_read_from_the_log_as_they_were_noted(tmp_path: Path) -> None
     for missed in ([first, second], [other]):
         log.append("note", "me", note_of(missed))
     assert misses(log.read()) == {"a": {"x": first, "y": other}, "b": {"x": second}}
+
+
+TOKENS = TokenEmbedding(100, 24, factorised=8, positions="sinusoidal", length=32, types=2)
+PATCHES = PatchEmbedding(8, 4, 24, channels=1)
+LAYERS = (Block(24, Transform("dft"), (40, 8)), Block(24, Attention(3, 8, "wma"), (16,)))
+ENCODER = Card(encoder=Stack(TOKENS, LAYERS))
+DECODER = Card(decoder=Stack(TOKENS, LAYERS[1:], causal=True))
+VISION = Card(encoder=Stack(PATCHES, LAYERS[1:]))
+
+
+@pytest.mark.parametrize("card", [ENCODER, DECODER, VISION], ids=lambda card: str(card.family))
+def test_the_plain_counterpart_reads_the_same_and_is_as_deep(card: Card) -> None:
+    plain = plain_design(card)
+    (stack,), (before,) = plain.stacks, card.stacks
+    width = stack.embedding.width
+    assert plain.family == card.family
+    assert (len(stack.layers), stack.causal) == (len(before.layers), before.causal)
+    assert set(stack.layers) == {Block(width, Attention(width // 16, 16), (4 * width,))}
+    changed = {"width": width, "positions": "learned", "factorised": None}
+    expected = {name: changed.get(name, value) for name, value in asdict(before.embedding).items()}
+    assert asdict(stack.embedding) == expected
+
+
+@pytest.mark.parametrize("card", [ENCODER, DECODER, VISION], ids=lambda card: str(card.family))
+def test_the_plain_counterpart_can_be_built_and_is_the_narrowest_of_no_smaller_size(card: Card) -> None:
+    plain = plain_design(card)
+    assert params(plain) >= params(card)
+    assert sum(weights.numel() for weights in build(plain).parameters()) == params(plain)
+    (stack,) = plain.stacks
+    width = stack.embedding.width - 16
+    if width:
+        layers = tuple(Block(width, Attention(width // 16, 16), (4 * width,)) for _ in stack.layers)
+        narrower = Stack(replace(stack.embedding, width=width), layers, causal=stack.causal)
+        smaller = Card(encoder=narrower) if card.encoder is not None else Card(decoder=narrower)
+        assert params(smaller) < params(card)
+
+
+@pytest.mark.parametrize("name", ["flexibert-nano", "autoformer-tiny", "nas-bert", "lighthubert-small"])
+def test_designs_of_published_spaces_have_plain_counterparts(name: str) -> None:
+    space, rng = load_space(name), derive(0, "baseline")
+    for _ in range(3):
+        card = space.card(space.sample(rng))
+        assert params(plain_design(card)) >= params(card)
+
+
+def test_a_plain_design_is_its_own_counterpart() -> None:
+    plain = plain_design(ENCODER)
+    assert plain_design(plain) == plain
+
+
+@pytest.mark.parametrize("name", ["hat", "evolved-transformer-nano"])
+def test_the_counterpart_of_an_encoder_with_a_decoder_attends_to_its_encoder(name: str) -> None:
+    space = load_space(name)
+    card = space.card(space.sample(derive(0)))
+    plain = plain_design(card)
+    assert plain.family == "encoder-decoder"
+    assert params(plain) >= params(card)
+    assert plain.share_embedding == card.share_embedding
+    assert [len(stack.layers) for stack in plain.stacks] == [len(stack.layers) for stack in card.stacks]
+    below, above = (stack.layers[0] for stack in plain.stacks)
+    assert isinstance(below, Block)
+    assert isinstance(above, Block)
+    assert (below.cross, above.cross) == (None, CrossAttention(above.width // 16, 16))
+
+
+FULL = float(macs(BERT, LENGTH))
+
+
+def trained(tmp_path: Path, **options: Any) -> PipelineRun:
+    run = begun(compression(tmp_path, **options), tmp_path / "out")
+    made(run, "super-network")
+    search: Any = run.pipeline.named["search"]
+    search.place(run.stage(search)).create(run.pipeline, "search")
+    return run
+
+
+def opened(run: PipelineRun) -> Opened:
+    search: Any = run.pipeline.named["search"]
+    found: Opened = search.place(run.stage(search)).open(run=run)
+    return found
+
+
+def delivered_once(study: Opened, measured: float) -> None:
+    """Let the cheapest design be the best, delivered for the first target."""
+    space, first = study.search.found_space(study.here), study.search.first_designs(study.here)
+    design = space.from_json(first[0])
+    card = space.card(design)
+    metrics = {"accuracy": 0.9, "macs": float(macs(card, LENGTH))}
+    study.log.ask(0, "me", 60, asked_data(Request(card, Budget(), None, design), space, 0))
+    study.log.finish(0, "me", "told", {"observation": Observation(metrics).to_json()})
+    facts = (card.digest, "", params(card), 0, metrics, None, 0, {"macs": measured})
+    study.log.append("note", "me", {"model": asdict(Delivered("macs-75pct", "front", *facts))})
+
+
+@pytest.mark.slow
+def test_targets_that_share_a_model_say_whose(tmp_path: Path) -> None:
+    with opened(trained(tmp_path)) as study:
+        delivered_once(study, 0.0)
+        (line,) = remarks(study)
+    assert line.startswith("macs-50pct is the model macs-75pct")
+    assert str(tmp_path / "out" / "models" / "macs-75pct") in line
+
+
+@pytest.mark.slow
+def test_a_model_that_was_measured_beyond_its_targets_is_named(tmp_path: Path) -> None:
+    with opened(trained(tmp_path)) as study:
+        delivered_once(study, 0.8 * FULL)
+        _, *missed = remarks(study)
+        assert [line.split(":")[0] for line in missed] == ["macs-75pct is missed", "macs-50pct is missed"]
+        assert f"{0.8 * FULL:.4g}" in missed[0]
+        assert f"{0.75 * FULL:.4g}" in missed[0]
+        note = next(event.data["model"] for event in study.log.read() if "model" in event.data)
+        study.log.append("note", "me", {"model": note | {"costs": {"macs": 0.6 * FULL}}})
+        assert len(remarks(study)) == 2  # it is within one of them
+
+
+def noted(run: PipelineRun) -> dict[str, Any]:
+    """Let the stages note what they have to, twice; give what the page finds."""
+    with opened(run) as study:
+        for _ in range(2):
+            for name in ("teacher", "space"):
+                stage: Any = run.pipeline.named[name]
+                stage.note(run.stage(stage), study)
+        notes = [event.data for event in study.log.read() if event.kind == "note"]
+    assert len(notes) == 2
+    return next(note["compress"] for note in notes if "compress" in note)
+
+
+@pytest.mark.slow
+def test_the_teacher_and_the_space_are_noted_once(tmp_path: Path) -> None:
+    run = trained(tmp_path)
+    facts = noted(run)
+    with opened(run) as study:
+        (teacher,) = delivered(study).values()
+    assert (teacher.name, teacher.role, teacher.digest) == ("teacher", "teacher", BERT.digest)
+    assert teacher.path == str(tmp_path / "out" / "models" / "teacher")
+    assert teacher.costs == {"macs": FULL}  # it is measured in the end, in turns with the others
+    assert teacher.test is not None
+    assert teacher.validation.keys() == teacher.test.keys() == {"accuracy", "f1"}
+    said = read_evaluation(Path(teacher.path))
+    assert said is not None
+    assert said["scores"] == {"validation": teacher.validation, "test": teacher.test}
+    verify_checksums(Path(teacher.path))
+    verify_checksums(tmp_path / "out" / "teacher" / "model")
+    assert len(openings(tmp_path / "out" / "final" / "teacher")) == 1
+    drawn = run.artifact(run.pipeline.named["space"])
+    assert (facts["model"], facts["cost"], facts["space"]["full"]) == ("bert", "macs", [[4, 64]] * 2)
+    assert facts["space"]["heads"] == [list(one) for one in drawn.choices.heads]
+    assert facts["space"]["hidden"] == [16]
+    assert [one["cost"] for one in facts["targets"]] == [met.cost for met in drawn.met]
+    assert facts["teacher"]["test"] == teacher.test
+
+
+@pytest.mark.slow
+def test_targets_of_several_costs_and_hidden_sizes_are_noted(tmp_path: Path) -> None:
+    run = trained(tmp_path, targets=("macs=75%", "params=90%"), hidden=(8,))
+    facts = noted(run)
+    assert len(facts["targets"]) == 3
+    last = run.artifact(run.pipeline.named["space"]).met[-1]
+    assert [(one["measure"], one["cost"]) for one in facts["further"]] == [("params", last.cost)]
+    assert facts["space"]["hidden"] == [8, 16]

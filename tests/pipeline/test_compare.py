@@ -15,8 +15,8 @@ from formwright.pipeline.compare import comparisons, conclusion, note_comparison
 from formwright.pipeline.conclusion import between, score_facts
 from formwright.pipeline.delivered import MODELS, Delivered, Role, delivered
 from formwright.pipeline.delivery import FINAL
+from formwright.pipeline.designs import find_space
 from formwright.pipeline.run_folder import Opened
-from formwright.pipeline.spaces import find_space
 from formwright.report.facts import study_facts
 from formwright.report.page_head import models_table
 from formwright.tasks.bootstrap import Difference, Evidence, Majority, differences, intervals

@@ -2,21 +2,44 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from tests.pipeline.cases import create, own_rows
+import torch
+from tests.evaluate.test_shared import NARROW, THIN, WHOLE, network
+from tests.evaluate.toy import SCORED
+from tests.pipeline.cases import create, own_rows, work
+from tests.pipeline.test_candidates import DESIGNS, SPACE, TIMED, told
+from tests.train.cases import ENCODER, LENGTH, SPANS
 
+from formwright.arch.card import Card
+from formwright.core.errors import EvaluationFailed
 from formwright.core.rng import derive
 from formwright.evaluate.final import openings
+from formwright.evaluate.shared import SharedWeights
 from formwright.nn.build import build
 from formwright.nn.hf.save import load_folder, save_pretrained_folder
 from formwright.nn.task_model import TaskModel
 from formwright.pipeline import delivery
-from formwright.pipeline.candidates import Candidate, Miss, TooSlow, misses
-from formwright.pipeline.delivered import Delivered, card_of_model, delivered
-from formwright.pipeline.delivery import _trainer, deliver, made_before, measured_in_time, refuse_slow
+from formwright.pipeline import delivery as module
+from formwright.pipeline.candidates import Candidate, Miss, TooSlow, candidates, misses, within_targets
+from formwright.pipeline.delivered import Delivered, Undelivered, card_of_model, delivered, undelivered
+from formwright.pipeline.delivery import (
+    LARGEST_DIFFERENCE,
+    _trainer,
+    deliver,
+    deliver_all,
+    made_before,
+    measured_in_time,
+    refuse_another,
+    refuse_slow,
+)
 from formwright.pipeline.run_folder import Opened, find
+from formwright.pipeline.task_choice import TrainingChoice
 from formwright.space.zoo import load_space
+from formwright.supernet.automatic import sub_network
+from formwright.tasks.task import Task
+from formwright.train.interrupt import Interruption
 
 
 @pytest.fixture
@@ -148,3 +171,153 @@ def test_other_costs_are_not_measured_in_advance(timed: Opened, monkeypatch: pyt
     measured(monkeypatch)
     assert measured_in_time(timed, keeping("half")) is None
     assert measured_in_time(timed, keeping()) is None
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_several_models_are_delivered_side_by_side(opened: Opened, tmp_path: Path) -> None:
+    assert deliver_all(opened, [], 2) == []
+    work(opened.place)
+    study = opened.study()
+    wanted = candidates(study, 1)
+    models = deliver_all(opened, wanted, 2)
+    assert [model.name for model in models] == [each.name for each in wanted]
+    assert [model.role for model in models] == ["best", "baseline"]
+    assert models[1].params >= models[0].params
+    assert {name: model.path for name, model in delivered(opened).items()} == {
+        model.name: str(tmp_path / "mine" / "models" / model.name) for model in models
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.long
+def test_one_that_cannot_be_trained_is_replaced_by_the_next_best(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config = own_rows(tmp_path, training=TrainingChoice(steps=5, batch=8, length=16, learning_rate=1e30))
+    with create(tmp_path / "mine", config).open() as opened:  # whatever is trained with such a rate fails
+        work(opened.place)
+        study = opened.study()
+        ranked = [candidate.name for candidate in candidates(study, 9, baseline=False)]
+        assert len(ranked) == 4
+        assert deliver_all(opened, candidates(study, 1), 2) == []
+        failed = undelivered(opened.log)
+        assert sorted(each.name for each in failed.values()) == sorted([*ranked, "baseline"])
+        assert {each.role for each in failed.values()} == {"best", "baseline"}
+        said = capfd.readouterr().err
+        for each in failed.values():
+            assert "lower the learning rate" in each.reason
+            assert f"{each.name} cannot be delivered: {each.reason}\n" in said
+        assert candidates(study, 1) == []  # and none is tried again
+        assert delivered(opened) == {}
+
+
+@pytest.mark.slow
+def test_a_wish_to_stop_from_before_the_first_step_is_heard(opened: Opened) -> None:
+    wish = Interruption()
+    wish.asked = True
+    with pytest.raises(KeyboardInterrupt):
+        deliver_all(opened, [candidate()], 1, wish)
+    assert delivered(opened) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.long
+def test_where_one_fails_the_others_are_delivered(opened: Opened) -> None:
+    work(opened.place)
+    study = opened.study()
+    first, second, third = candidates(study, 3, baseline=False)
+    note = Undelivered(first.name, first.role, first.card.digest, "no luck", first.trial)
+    opened.log.append("note", "me", {"undelivered": asdict(note)})
+    models = deliver_all(opened, [Candidate("baseline", "baseline", third.card), first], 1)
+    assert [model.name for model in models] == [second.name, "baseline"]
+    assert [candidate.name for candidate in candidates(study, 2, baseline=False)] == [second.name, third.name]
+
+
+def test_what_is_too_slow_for_one_target_is_delivered_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, times = told(tmp_path, *TIMED, objectives=("accuracy:max", "latency_ms:min")), {0: 8.5, 2: 7.5}
+    targets = {"nine": "latency_ms<=9", "eight": "latency_ms<=8"}
+    opened: Any = SimpleNamespace(log=study.log, deliver=SimpleNamespace(targets=targets), study=lambda: study)
+    opened.place = SimpleNamespace(folder=tmp_path)
+    rounds: list[list[tuple[str, int | None]]] = []
+
+    def one(each: Candidate) -> Delivered | None:
+        costs = {"latency_ms": times[each.trial or 0]}
+        try:
+            refuse_slow(opened, each, costs)
+        except TooSlow:
+            return None
+        return Delivered(each.name, each.role, each.card.digest, "", 1, 0, {}, None, each.trial, costs)
+
+    def made(_: Any, chosen: list[Candidate], *__: Any) -> list[Delivered | None]:
+        rounds.append([(each.name, each.trial) for each in chosen])
+        return [one(each) for each in chosen]
+
+    monkeypatch.setattr(module, "_side_by_side", made)
+    models = deliver_all(opened, within_targets(study, targets), 1)
+    assert rounds == [[("nine", 0)], [("nine", 0), ("eight", 2)]]
+    assert [(model.name, model.trial) for model in models] == [("nine", 0), ("eight", 2)]
+
+
+def test_a_model_in_the_folder_of_another_target_is_made_again_where_that_one_has_a_new_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a study that was extended: what was the best within one target is now that within another."""
+    opened: Any = SimpleNamespace(deliver=SimpleNamespace(targets={"few": "", "fast": ""}))
+    one, two = (Candidate(name, "front", SPACE.card(DESIGNS[number])) for number, name in enumerate(("few", "fast")))
+    folders = {"fast": one.card.digest}  # of the first run
+
+    def made(each: Candidate) -> Delivered:
+        name = next((name for name, digest in folders.items() if digest == each.card.digest), each.name)
+        folders[name] = each.card.digest
+        return Delivered(name, each.role, each.card.digest, "", 1, 0, {}, None, None)
+
+    monkeypatch.setattr(module, "_side_by_side", lambda _, chosen, *__: [made(each) for each in chosen])
+    models = deliver_all(opened, [one, two], 1)
+    assert folders == {"few": one.card.digest, "fast": two.card.digest}
+    assert {model.name: model.digest for model in models} == folders
+
+
+@pytest.fixture(scope="module")
+def trained() -> SharedWeights:
+    return network(steps=10)
+
+
+def written(model: TaskModel, folder: Path) -> Path:
+    return save_pretrained_folder(model, folder / "model", force=True)
+
+
+@pytest.mark.parametrize("part", [WHOLE, NARROW, THIN], ids=["whole", "narrow", "thin"])
+def test_the_very_sub_network_is_proved(part: Card, trained: SharedWeights, tmp_path: Path) -> None:
+    folder = written(trained.extracted(part), tmp_path)
+    assert refuse_another(folder, trained, part) <= LARGEST_DIFFERENCE
+
+
+@pytest.mark.parametrize(
+    ("task", "card", "length"), [(SCORED, WHOLE, 12), (SPANS, ENCODER, LENGTH)], ids=["regression", "spans"]
+)
+def test_every_kind_of_answer_is_compared(task: Task, card: Card, length: int, tmp_path: Path) -> None:
+    whole = network(task, card, length, steps=1)
+    part = sub_network(card, ((1, 16),) * len(card.stacks[0].layers))
+    assert refuse_another(written(whole.extracted(part), tmp_path), whole, part) <= LARGEST_DIFFERENCE
+
+
+@pytest.mark.parametrize("change", [1e-3, float("nan")])
+def test_other_weights_are_found_out(change: float, trained: SharedWeights, tmp_path: Path) -> None:
+    model = trained.extracted(NARROW)
+    with torch.no_grad():
+        model.head.output.bias += change  # type: ignore[union-attr, operator]
+    folder = written(model, tmp_path)
+    with pytest.raises(EvaluationFailed, match=rf"the model in {folder} differs from its sub-network by "):
+        refuse_another(folder, trained, NARROW)
+
+
+def test_another_sub_network_is_found_out(trained: SharedWeights, tmp_path: Path) -> None:
+    other = sub_network(WHOLE, ((1, 8), (1, 16)))
+    with pytest.raises(EvaluationFailed, match="differs from its sub-network"):
+        refuse_another(written(trained.extracted(other), tmp_path), trained, THIN)

@@ -24,10 +24,10 @@ from formwright.evaluate.context import Context
 from formwright.evaluate.final import openings
 from formwright.pipeline import run_folder
 from formwright.pipeline.pipeline import VERSION
+from formwright.pipeline.run_events import work_here
 from formwright.pipeline.run_folder import Opened, Place
-from formwright.pipeline.workers import work_here
 from formwright.study import dialects
-from formwright.study.launch import FAULTY
+from formwright.study.processes import FAULTY
 from formwright.study.store import Store
 from formwright.train import checkpoint
 

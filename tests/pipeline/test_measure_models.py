@@ -22,9 +22,8 @@ from formwright.nn.measure import Latency, Measurable, ModelFolder, TimingSettin
 from formwright.nn.task_model import HeadSpec
 from formwright.nn.timing import timed_in_turns
 from formwright.pipeline import measure_models
-from formwright.pipeline.delivered import Delivered, delivered, measured_models
+from formwright.pipeline.delivered import Delivered, Sitting, delivered, last_sitting, measured_models
 from formwright.pipeline.measure_models import cost_facts, counted_costs, measure_delivered
-from formwright.pipeline.measurements import Sitting, last_sitting
 from formwright.pipeline.run_folder import Opened
 from formwright.space.zoo import load_space
 

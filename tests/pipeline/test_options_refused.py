@@ -8,12 +8,12 @@ import pytest
 
 from formwright.core.errors import IllegalDesign, IllegalInput, UnknownName
 from formwright.pipeline.deliver import Deliver
+from formwright.pipeline.designs import find_space
 from formwright.pipeline.files import read_pipeline_file
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun, RunOptions
 from formwright.pipeline.runner import prepare
 from formwright.pipeline.search import Search
-from formwright.pipeline.spaces import find_space
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.recipes import RECIPES
 from formwright.search.make import SEARCHERS

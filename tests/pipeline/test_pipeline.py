@@ -18,6 +18,7 @@ from formwright.pipeline.files import read_pipeline_file, value_of
 from formwright.pipeline.pipeline import VERSION, Pipeline
 from formwright.pipeline.search import Search, searcher
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
+from formwright.pipeline.train_model import TrainModel
 from formwright.recipes import RECIPES
 from formwright.study.stop import Stop
 
@@ -218,7 +219,7 @@ def test_one_option_is_set_by_its_path(path: str, value: Any, expected: Any) -> 
         ("search.sed", 3, UnknownName, "'seed'"),
         ("seed", 3, IllegalInput, "sum.seed or search.seed"),
         ("search.seed", "x", IllegalDesign, "search.seed"),
-        ("training.stepz", 3, IllegalDesign, "'steps'"),
+        ("training.stepz", 3, IllegalDesign, "search.training.stepz: is no option; nearest: 'steps'"),
         ("evaluator.text", "books", IllegalDesign, "evaluator.text"),
         ("latency_table", "absent", IllegalDesign, "earlier stage"),
         ("evaluator", "none", IllegalDesign, "evaluator"),
@@ -299,3 +300,33 @@ def test_a_file_with_faults_is_refused_by_name(content: str, told: str, tmp_path
 def test_values_on_the_command_line_are_read_as_yaml() -> None:
     texts = {"3": 3, "0.5": 0.5, "1e-3": 0.001, "true": True, "null": None, "[a, b]": ["a", "b"], "a: [": "a: ["}
     assert {text: value_of(text) for text in texts} == texts
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-5", 1e-5),
+        ("-2E+3", -2000.0),
+        ("1.5", 1.5),
+        ("3", 3),
+        ("true", True),
+        ("[1e-3, 2]", [0.001, 2]),
+        ("1e", "1e"),
+        ("macs<=50%", "macs<=50%"),
+        ("{", "{"),
+    ],
+)
+def test_a_value_is_read_as_a_person_writes_it(text: str, value: object) -> None:
+    assert value_of(text) == value
+
+
+def test_a_training_is_a_pipeline_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "train.yaml"
+    path.write_text(
+        "stages:\n  train:\n    stage: train\n    source: bert-tiny\n    task: {name: digits}\n"
+        "    training: {learning_rate: 1e-4, steps: 5}\n    judging: {test: true}\n",
+        encoding="utf-8",
+    )
+    (stage,) = read_pipeline_file(path).of_kind(TrainModel)
+    assert (stage.training.learning_rate, stage.training.steps, stage.training.batch) == (1e-4, 5, 32)
+    assert stage.judging.test

@@ -69,6 +69,6 @@ def test_a_study_that_ended_by_time_goes_on_to_a_number_of_trials(tmp_path: Path
 def test_less_than_is_done_is_refused(over: Opened, wishes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = SimpleNamespace(spent=SimpleNamespace(steps=40), elapsed=12.5)
     replay = SimpleNamespace(history=SimpleNamespace(trials=(0, 1)))
-    monkeypatch.setattr("formwright.pipeline.run_events._so_far", lambda _: (replay, ledger))
+    monkeypatch.setattr("formwright.pipeline.run_events.so_far", lambda _: (replay, ledger))
     with pytest.raises(IllegalInput, match=next(iter(wishes))):
         extended(over, wishes)

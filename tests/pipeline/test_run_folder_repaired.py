@@ -1,6 +1,8 @@
 """A folder whose record or database is damaged or gone: refused in one line, or resumed where all is known."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,3 +69,26 @@ def test_a_run_that_was_killed_before_its_study_began_is_resumed(folder: Path) -
 def test_the_folder_of_a_run_is_no_model(folder: Path) -> None:
     with pytest.raises(IllegalInput, match="folder of a run"):
         read_model(str(folder))
+
+
+def test_a_search_that_has_not_begun_is_resumed_with_another_limit(folder: Path) -> None:
+    for path in folder.glob(f"{DATABASE}*"):
+        path.unlink()
+    assert len(fw.resume(folder, trials=4).trials) == 4
+
+
+def test_a_run_without_a_search_takes_no_limit_and_no_worker(folder: Path, run: Run) -> None:  # noqa: F811
+    stages = {"train": {"stage": "train", "source": "bert-tiny", "task": {"name": "digits"}}}
+    edited(folder, lambda found: found["pipeline"].update(stages=stages))
+    (folder / DATABASE).unlink()
+    with pytest.raises(IllegalInput, match="trials"):
+        fw.resume(folder, trials=4)
+    done = run("worker", str(folder))
+    assert (done.code, "no study" in done.err) == (2, True)
+
+
+def test_a_name_that_no_file_may_have_is_refused() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "formwright.cli.app", "resume", "x" * 300], check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, "too long" in done.stderr, "Traceback" in done.stderr) == (2, True, False)

@@ -1,17 +1,19 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from tests.pipeline.cases import create, quick
-from tests.study.cases import Stepping, run, toy_study
+from tests.study.cases import Stepping, new_log, run, toy_study
 
 from formwright.arch.card import Card
 from formwright.core.errors import EvaluationFailed
 from formwright.core.records import Request
 from formwright.cost import macs, params
 from formwright.pipeline.run_folder import Opened
-from formwright.pipeline.study_facts import study_json
+from formwright.pipeline.study_facts import NoModel, study_json, why_no_model
 from formwright.study.replay import asked_data
 
 SPACE_FILE = "from formwright.testing.spaces import small\nSMALL = small()\n"
@@ -82,6 +84,40 @@ def test_pauses_are_not_counted(opened: Opened, tmp_path: Path) -> None:
     run(toy_study(opened.log, tmp_path, stop=2))
     before = study_json(opened)["seconds"]
     assert study_json(opened)["seconds"] == before
+
+
+@pytest.fixture
+def why(tmp_path: Path) -> Any:
+    log = new_log(tmp_path)
+    study = toy_study(log, tmp_path, stop=6)
+    run(study)
+
+    def found(*limits: str) -> tuple[NoModel, dict[str, list[float]]]:
+        stages = {"search": SimpleNamespace(limits=limits), "deliver": SimpleNamespace(targets={})}
+        opened = SimpleNamespace(history=study.history, log=log, place=SimpleNamespace(folder=tmp_path), **stages)
+        scores = [trial.observation.metrics for trial in study.history().finished if trial.observation]
+        return why_no_model(cast(Any, opened)), {name: [one[name] for one in scores] for name in ("accuracy", "params")}
+
+    return found
+
+
+def test_the_nearest_miss_is_told_on_the_side_of_each_limit(why: Any) -> None:
+    reason, values = why("params<=1", "accuracy>=2")
+    assert len(set(values["params"])) > 1
+    assert f"6 of 6 designs miss it, the nearest has {min(values['params']):.4g}" in reason.advice[0]
+    assert f"6 of 6 designs miss it, the nearest has {max(values['accuracy']):.4g}" in reason.advice[1]
+
+
+def test_only_limits_that_a_design_breaks_are_to_be_loosened(why: Any) -> None:
+    reason, values = why("params<=1", "accuracy<=2", f"params<={min(values_of(why)):.0f}")
+    assert [line.split(":")[0] for line in reason.advice if line.startswith("loosen")] == [
+        "loosen params<=1.0",
+        f"loosen params<={float(min(values['params']))}",
+    ]
+
+
+def values_of(why: Any) -> list[float]:
+    return cast(list[float], why()[1]["params"])
 
 
 def test_the_end_is_that_of_the_last_run(opened: Opened) -> None:

@@ -15,8 +15,8 @@ from tests.pipeline.cases import films_study
 from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.core.records import Observation, Request, Spent
 from formwright.core.rng import derive
+from formwright.pipeline.designs import find_space
 from formwright.pipeline.run_folder import Opened
-from formwright.pipeline.spaces import find_space
 from formwright.pipeline.to_optuna import to_optuna
 from formwright.study.replay import asked_data
 from formwright.testing.objective import Toy

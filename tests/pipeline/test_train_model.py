@@ -136,7 +136,7 @@ def test_a_kill_while_a_finished_training_is_tested_costs_no_training(
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr("formwright.pipeline.training_outcome.TrainingOutcome.save", killed)
+        patched.setattr("formwright.pipeline.train_model.TrainingOutcome.save", killed)
         with pytest.raises(Killed):
             trained(tmp_path, test=True)
     if left == "no weights":

@@ -1,5 +1,6 @@
 """Units of work: all are done, shown together, saved, and stopped between two steps; faults are told."""
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,9 +11,10 @@ from tests.pipeline.block_runs import Lines
 
 from formwright.core.errors import IllegalInput
 from formwright.core.options import Stage
+from formwright.pipeline import units
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import Interrupted, PipelineRun, RunOptions
-from formwright.pipeline.units import Unit, train_units
+from formwright.pipeline.units import Unit, read_steps, step_writer, train_units
 from formwright.study.processes import WorkersDied
 from formwright.train.fit import Run
 
@@ -106,3 +108,29 @@ def test_the_work_of_a_process_that_dies_is_resumed_a_few_times(
     assert counted(tmp_path) == 10
     with pytest.raises(WorkersDied, match="died 2 times, the last with exit code 9"):
         train(tmp_path, [Counter(tmp_path / "c", dies=5)], workers=2)
+
+
+def test_the_last_step_of_each_training_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units, "SECONDS", 0.0)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one, two = step_writer(tmp_path / "one"), step_writer(tmp_path / "two")
+    one(0, 0.7)
+    two(4, math.nan)
+    one(1, 0.1 + 0.2)
+    found = read_steps(tmp_path)
+    assert found["one"] == (1, 0.1 + 0.2)
+    assert found["two"][0] == 4
+    assert math.isnan(found["two"][1])
+
+
+def test_not_every_step_is_worth_writing(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    after_step = step_writer(tmp_path / "one")
+    for step in range(100):
+        after_step(step, 0.5)
+    assert read_steps(tmp_path) == {"one": (0, 0.5)}
+
+
+def test_nothing_yet(tmp_path: Path) -> None:
+    assert read_steps(tmp_path / "absent") == {}

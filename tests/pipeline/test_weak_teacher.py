@@ -12,10 +12,9 @@ from tests.compress.tiny import LENGTH, bert
 from tests.evaluate.toy import TASK
 
 from formwright.core.rng import derive
-from formwright.pipeline import weak_teacher
 from formwright.pipeline.pretrained import read_pretrained
-from formwright.pipeline.weak_teacher import Weakness, find_weakness
-from formwright.train import constant_baseline
+from formwright.pipeline.task_models import Weakness, find_weakness
+from formwright.train import constant_baseline, judge
 from formwright.train.judge import Judged, scored, tables_of
 
 Weak = Callable[..., Weakness | None]
@@ -28,7 +27,7 @@ def weak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Weak:
 
     def call(found: Any, truth: Any, metric: str = "accuracy", kind: str = "sequence-classification") -> Any:
         pairs = {metric: (np.asarray(found), np.asarray(truth))}
-        monkeypatch.setattr(weak_teacher, "judged", lambda *_: Judged(scored(pairs), tables_of(pairs)))
+        monkeypatch.setattr(judge, "judged", lambda *_: Judged(scored(pairs), tables_of(pairs)))
         monkeypatch.setattr(constant_baseline, "truths", lambda _: np.asarray(truth))
         task = replace(prepared.task, metric=metric, metrics=(metric,), kind=kind)
         return find_weakness(SimpleNamespace(), replace(prepared, task=task))  # type: ignore[arg-type]

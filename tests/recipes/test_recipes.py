@@ -8,8 +8,8 @@ import pytest
 from tests.study.cases import new_log
 
 from formwright.core.errors import IllegalInput, UnknownName
+from formwright.pipeline.files import compose
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.recipes import compose
 from formwright.pipeline.run import PipelineRun
 from formwright.pipeline.runner import prepare
 from formwright.pipeline.search import Search

@@ -20,8 +20,8 @@ from formwright.report.formula_statistics import (
 from formwright.report.panels import UsedPart, parts_in
 from formwright.space.space import Space
 from formwright.study.replay import Replay
-from formwright.study.stage_options import searched
 from formwright.study.store import Log
+from formwright.study.study import searched
 
 GOAL = (Objective("accuracy", "max"),)
 

@@ -9,7 +9,7 @@ from tests.report.test_markup import read
 from formwright.core.records import Objective
 from formwright.cost import macs
 from formwright.pipeline.conclusion import Comparison
-from formwright.pipeline.measurements import Sitting
+from formwright.pipeline.delivered import Sitting
 from formwright.report.facts import StudyFacts, study_facts
 from formwright.report.figures import short_count
 from formwright.report.page_head import best_design, header, main_result, models_table

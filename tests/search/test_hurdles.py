@@ -29,8 +29,7 @@ from formwright.search.hurdles import (
 from formwright.search.proposals import anything
 from formwright.search.scores import Scores
 from formwright.space import Space
-from formwright.study.contest import replay
-from formwright.study.methods import find_methods
+from formwright.study.contest import find_methods, replay
 from formwright.testing.loop import ask, run, tell
 from formwright.testing.objective import Toy
 from formwright.testing.searcher_contract import ACCURACY

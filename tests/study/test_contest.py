@@ -12,8 +12,7 @@ from formwright.core.records import Budget, History, Request
 from formwright.core.rng import derive
 from formwright.evaluate.benchmark import Benchmark
 from formwright.search import SpaceExhausted
-from formwright.study.contest import NOTHING, Contest, Replay, replay
-from formwright.study.methods import Method, find_methods
+from formwright.study.contest import NOTHING, Contest, Method, Replay, find_methods, replay
 
 BENCHMARK = fake_benchmark()
 CARDS = [card for card in map(BENCHMARK.space.card, BENCHMARK.space.enumerate()) if BENCHMARK.legal(card)]

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from formwright.core.errors import IllegalInput
-from formwright.study.contest import Replay
-from formwright.study.contest_file import ContestFile
+from formwright.study.contest import ContestFile, Replay
 
 FIRST, SECOND = Replay("random", 0, (1, 2), 0.5), Replay("local", 1, (3, 3), 0.25)
 

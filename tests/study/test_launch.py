@@ -16,11 +16,10 @@ from tests.study.cases import kinds
 
 import formwright
 from formwright.core.errors import FormwrightError
+from formwright.pipeline.run_events import work_at, work_here
 from formwright.pipeline.run_folder import Opened, Place, find
-from formwright.pipeline.workers import work_at, work_here
 from formwright.study.identity import dead
-from formwright.study.launch import run_workers
-from formwright.study.processes import FAULTY, WorkersDied, one_thread_each, without_interruption
+from formwright.study.processes import FAULTY, WorkersDied, one_thread_each, run_workers, without_interruption
 from formwright.study.stop import Stop
 from formwright.study.store import Store
 from formwright.train.interrupt import gentle_interruption
@@ -29,9 +28,9 @@ LAUNCH = """
 import sys
 from pathlib import Path
 from functools import partial
-from formwright.study.launch import run_workers
+from formwright.study.processes import run_workers
 from formwright.pipeline.run_folder import find
-from formwright.pipeline.workers import work_at
+from formwright.pipeline.run_events import work_at
 if __name__ == "__main__":
     run_workers(partial(work_at, find(sys.argv[1])), 2, lambda: None)
 """

@@ -1,11 +1,7 @@
-from dataclasses import replace
 from typing import Any
 
-from tests.study.cases import finished
-
-from formwright.core.records import History, Observation, Spent, Trial
 from formwright.study.events import Event, Kind
-from formwright.study.ledger import Clock, Ledger, ledger_of
+from formwright.study.ledger import Clock
 
 
 def event(at: float, kind: Kind = "note", **data: Any) -> Event:
@@ -20,17 +16,6 @@ def clock(*events: Event) -> Clock:
     found = Clock()
     found.feed(events)
     return found
-
-
-def test_a_ledger_adds_up() -> None:
-    trials = [
-        replace(finished(number, {}), observation=Observation({}, Spent(1.5, 10 * number, 7))) for number in range(3)
-    ]
-    failed = Trial(3, trials[0].request, "failed", None, "no memory")
-    pending = Trial(4, trials[0].request)
-    ledger = ledger_of(History((*trials, failed, pending)), 12.0)
-    assert ledger == Ledger(3, 1, 1, Spent(4.5, 30, 21), 12.0)
-    assert ledger_of(History()) == Ledger(0, 0, 0, Spent(), 0.0)
 
 
 def asked(at: float) -> Event:

@@ -5,8 +5,8 @@ from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.search import SEARCHERS, option_names
 from formwright.search.baselines import RandomSearch
 from formwright.search.halving import Halving
-from formwright.study import methods
-from formwright.study.methods import Method, all_methods, find_methods, usual_methods
+from formwright.study import contest
+from formwright.study.contest import Method, all_methods, find_methods, usual_methods
 
 
 def test_every_searcher_is_a_method_that_can_be_made() -> None:
@@ -21,7 +21,7 @@ def test_every_searcher_is_a_method_that_can_be_made() -> None:
 
 def test_variants_need_a_searcher_with_their_options(monkeypatch: pytest.MonkeyPatch) -> None:
     variants = {"random": {"by-gene": {"by": "gene"}, "wrong": {"colour": 1}}, "absent": {"a": {}}}
-    monkeypatch.setattr(methods, "_VARIANTS", variants)
+    monkeypatch.setattr(contest, "_VARIANTS", variants)
     assert [method for method in all_methods() if "/" in method.name] == [
         Method("random/by-gene", "random", {"by": "gene"})
     ]
@@ -31,7 +31,7 @@ def test_variants_need_a_searcher_with_their_options(monkeypatch: pytest.MonkeyP
 
 
 def test_the_options_of_every_variant_are_known_where_its_searcher_is() -> None:
-    for name, variants in methods._VARIANTS.items():
+    for name, variants in contest._VARIANTS.items():
         if name in SEARCHERS.names():
             for options in variants.values():
                 assert set(options) <= set(option_names(name))
@@ -54,7 +54,7 @@ def test_halving_asks_for_steps_that_the_table_has() -> None:
     ("marks", "rungs"), [((20,), (20,)), ((10, 20), (10, 20)), ((3, 10, 20), (10, 20)), ((5, 15, 45), (5, 15, 45))]
 )
 def test_rungs_are_the_marks_that_are_a_fixed_ratio_apart(marks: tuple[int, ...], rungs: tuple[int, ...]) -> None:
-    options = methods._rungs("halving", marks)
+    options = contest._rungs("halving", marks)
     benchmark = fake_benchmark()
     assert Halving(benchmark.space, (benchmark.objective,), **options).rungs == rungs
 
@@ -67,5 +67,5 @@ def test_what_is_slow_or_not_installed_is_not_usual(monkeypatch: pytest.MonkeyPa
             raise MissingExtra("optuna", "optuna")
         return object()
 
-    monkeypatch.setattr(methods, "make_searcher", make)
+    monkeypatch.setattr(contest, "make_searcher", make)
     assert not {"tpe", "cmaes", "gp"} & {method.name for method in usual_methods(fake_benchmark())}

@@ -13,11 +13,10 @@ import pytest
 from tests.pipeline.cases import SOURCE, check_whole, films_study
 
 from formwright.core.errors import IllegalInput, MissingExtra
+from formwright.pipeline.run_events import work_at
 from formwright.pipeline.run_folder import Opened
-from formwright.pipeline.workers import work_at
-from formwright.study.launch import Work
 from formwright.study.on_ray import run_on_ray
-from formwright.study.processes import WorkersDied
+from formwright.study.processes import Work, WorkersDied
 
 # Ray's own affairs: files and sockets that it leaves to the end of the process
 cluster_test = [

@@ -5,7 +5,7 @@ from tests.study.cases import finished, history
 
 from formwright.core.errors import IllegalInput
 from formwright.core.records import History, Objective, Spent, Trial
-from formwright.study.ledger import Ledger, ledger_of
+from formwright.study.ledger import Ledger
 from formwright.study.stop import Stop, since_progress
 
 ACCURACY = [Objective.parse("accuracy:max")]
@@ -97,7 +97,7 @@ def test_what_counts_as_progress() -> None:
     longer = [finished(3 + number, {"accuracy": value}, 9) for number, value in enumerate((0.5, 0.6, 0.55))]
     assert since_progress(History((*short, *longer)), ACCURACY) == 1
     past = History((Trial(0, finished(0, {}).request),))
-    assert Stop(trials=1).reason(past, ledger_of(past), ACCURACY) == "1 trials"
+    assert Stop(trials=1).reason(past, Ledger(0, 0, 1, Spent(), 0.0), ACCURACY) == "1 trials"
 
 
 def test_every_limit_that_is_reached_is_named() -> None:

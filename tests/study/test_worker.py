@@ -1,4 +1,6 @@
 import errno
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,8 @@ from tests.study.cases import (
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Observation, Request
 from formwright.study.stop import Stop
-from formwright.study.store import Log
-from formwright.study.worker import DiskFull, Interrupted, Worker
+from formwright.study.store import Log, StoreError
+from formwright.study.worker import DiskFull, Heartbeat, Interrupted, LeaseLost, Worker
 from formwright.testing.spaces import tiny
 
 
@@ -171,3 +173,67 @@ def test_a_study_stops_by_steps_and_by_patience(tmp_path: Path) -> None:
 def test_a_study_stops_by_seconds_even_without_a_launcher(tmp_path: Path) -> None:
     study = toy_study(new_log(tmp_path), tmp_path, stop=Stop(seconds=0.3), evaluator=Stepping(1, 0.02))
     assert Worker(study).run() == "0.3 seconds"
+
+
+@pytest.fixture
+def leased(log: Log) -> Log:
+    """Give a log whose trial 0 is leased for a moment."""
+    assert log.ask(0, "me", 0.4, {})
+    return log
+
+
+def wait_until_lost(heart: Heartbeat, seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        heart.check()
+        time.sleep(0.01)
+
+
+def test_a_lease_lives_as_long_as_the_heart_beats(leased: Log) -> None:
+    before = leased.leases()[0].expires
+    with Heartbeat(leased, 0, "me", 0.4) as heart:
+        time.sleep(0.8)
+        heart.check()
+        assert not leased.claim(0, "other", 60)
+    assert leased.leases()[0].expires > before
+
+
+def test_a_heart_that_stopped_renews_nothing(leased: Log) -> None:
+    with Heartbeat(leased, 0, "me", 0.4):
+        pass
+    time.sleep(0.5)
+    assert leased.claim(0, "other", 60)
+    assert leased.leases()[0].worker == "other"
+
+
+def test_a_lease_that_another_has_is_lost(leased: Log) -> None:
+    with Heartbeat(leased, 0, "me", 0.2) as heart:
+        heart.check()
+        assert leased.claim(0, "other", 60, dead=["me"])
+        with pytest.raises(LeaseLost):
+            wait_until_lost(heart)
+    assert leased.leases()[0].worker == "other"
+
+
+def test_the_lease_of_a_trial_that_is_done_is_lost(leased: Log) -> None:
+    with Heartbeat(leased, 0, "me", 0.2) as heart:
+        leased.finish(0, "other", "failed", {"reason": "elsewhere"})
+        with pytest.raises(LeaseLost):
+            wait_until_lost(heart)
+
+
+def test_a_database_that_is_away_for_a_moment_is_borne(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = new_log(tmp_path)
+    log.ask(0, "me", 60, {})
+    renewed, answers = threading.Event(), iter([StoreError("away"), StoreError("away")])
+
+    def renew(*_: object) -> bool:
+        for error in answers:
+            raise error
+        renewed.set()
+        return True
+
+    monkeypatch.setattr(log, "renew", renew)
+    with Heartbeat(log, 0, "me", 0.04) as heart:
+        assert renewed.wait(10)
+        heart.check()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from formwright.core.errors import IllegalInput
-from formwright.core.json_files import write_json
+from formwright.core.files import write_json
 from formwright.space.zoo.chains import Chain
 from formwright.supernet.chain_rows import plain_row, read_rows, rows_or_none
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from formwright.core.files import write_whole
 from formwright.core.options import Stage, option
+from formwright.pipeline.conclusion import Summary
 from formwright.pipeline.search import Search
-from formwright.pipeline.summary import Summary
 
 
 @dataclass(frozen=True)

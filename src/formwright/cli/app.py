@@ -92,6 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         note(f"formwright: {error}")
         sys.exit(UNSUCCESSFUL if isinstance(error, Unsuccessful) else USER_ERROR)
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            note(f"formwright: a name is too long for a file: {str(error.filename)[:60]}...")
+            sys.exit(USER_ERROR)
         if error.errno not in _NO_ROOM:
             raise
         note(f"formwright: cannot write the output: {error.strerror}")

@@ -17,8 +17,7 @@ from formwright.core.text import clock
 
 if TYPE_CHECKING:
     from formwright.evaluate.benchmark import Benchmark
-    from formwright.study.contest import Contest, Replay
-    from formwright.study.methods import Method
+    from formwright.study.contest import Contest, Method, Replay
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -77,11 +76,11 @@ def bench(
 
 def _refuse_more_than_there_are(evaluations: int, designs: int) -> None:
     if evaluations > designs:
-        raise IllegalInput(f"--evaluations {evaluations:,}: the table has {designs:,} designs; ask for at most so many")
+        raise IllegalInput(f"--evaluations {evaluations:,}: the table has {designs:,} designs, which is the maximum")
 
 
 def _chosen(names: str, benchmark: "Benchmark") -> list["Method"]:
-    from formwright.study.methods import all_methods, find_methods, usual_methods
+    from formwright.study.contest import all_methods, find_methods, usual_methods
 
     if names != "all":
         return find_methods([name.strip() for name in names.split(",")])
@@ -93,7 +92,7 @@ def _chosen(names: str, benchmark: "Benchmark") -> list["Method"]:
 
 
 def _replays(contest: "Contest", benchmark: "Benchmark", workers: int, results: Path | None) -> Iterator["Replay"]:
-    from formwright.study.contest_file import ContestFile
+    from formwright.study.contest import ContestFile
 
     if results is None:
         return _told(contest.replays(workers), 0, len(contest.methods) * contest.runs)

@@ -153,6 +153,7 @@ def compress(
 
     Ctrl-C saves; run the same command again, or `formwright resume DIR`. Finished stages are skipped.
     """
+    from formwright.api import default_name
     from formwright.pipeline.fine_tune import WeakTeacher
     from formwright.pipeline.run import RunOptions
     from formwright.pipeline.run_folder import RUN, Record
@@ -169,7 +170,7 @@ def compress(
     pipeline = _composed(found, given, settings or [])
     if accept_weak_teacher:
         pipeline = with_settings(pipeline, {"teacher.accept_weak": True}, None)
-    where = out or usual_folder(model, task or ("" if "task" in found.options else "sizes"))
+    where = out or Path("compressed") / default_name(Path(model).name or "MiniLM", task or "sizes")
     kept = Record.read(where).options.workers if (where / RUN).is_file() and not force else RunOptions.workers
     options = RunOptions(workers or kept, save_every=save_every, hours=hours)
     try:
@@ -220,9 +221,3 @@ def _composed(recipe: "Recipe", given: Mapping[str, Any], settings: list[str]) -
         raise IllegalInput(f"{flags}: the recipe {recipe.name} has no such option; it has {', '.join(recipe.options)}")
     rest = [text for text in settings if read_set(text, str)[0][0] not in own]
     return with_settings(recipe(**said), {}, rest)
-
-
-def usual_folder(model: str, task: str) -> Path:
-    """Name the folder of a compression whose user named none."""
-    words = [Path(model).name or "MiniLM", *Path(task).parent.parts, Path(task).stem]
-    return Path("compressed") / "-".join(word for word in words if word.strip("./\\"))

@@ -22,8 +22,7 @@ def cost_columns(models: "Sequence[Delivered]") -> list[tuple[str, list[str]]]:
 def size_line(opened: "Opened", model: "Delivered") -> str:
     """Say what costs are counted and measured on, and whether the machine was busy meanwhile."""
     from formwright.cost import input_size
-    from formwright.pipeline.delivered import card_of_model
-    from formwright.pipeline.measurements import last_sitting
+    from formwright.pipeline.delivered import card_of_model, last_sitting
 
     size = input_size(card_of_model(model), opened.search.length)
     sitting = last_sitting(opened.log.read())

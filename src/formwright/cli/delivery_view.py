@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from formwright.cli.output import cell, note
 from formwright.core.text import clock
-from formwright.pipeline.training_steps import read_steps
+from formwright.pipeline.units import read_steps
 
 if TYPE_CHECKING:
     from rich.console import Group

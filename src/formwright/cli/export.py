@@ -109,7 +109,7 @@ def _export_study(source: str, target: str, unfit: list[str], trusted: bool, as_
 
 def _own_space(opened: "Opened", trusted: bool) -> "Space | None":
     """Run the Python file of a study's space if the user trusts it; only the parameters of trials need it."""
-    from formwright.pipeline.spaces import find_space, own_file
+    from formwright.pipeline.designs import find_space, own_file
 
     if own_file(opened.search.space) is None:
         return None
@@ -132,8 +132,7 @@ def _export_model(
     as_json: bool,
 ) -> None:
     from formwright.nn.hf.model_folder import refuse_to_overwrite
-    from formwright.pipeline.export_model import export_model
-    from formwright.pipeline.named_model import read_model
+    from formwright.pipeline.named_model import export_model, read_model
 
     if int8 and to in (Form.HF, Form.STOCK):
         raise IllegalInput(f"--int8 goes with --to onnx and --to openvino, not with --to {to.value}")

@@ -47,7 +47,7 @@ def measure(
 ) -> None:
     """Measure a model on this machine: latency with its 90 % interval, peak memory, parameters and MACs."""
     from formwright.nn.measure import TimingSettings
-    from formwright.pipeline.measure_model import USUAL_LENGTH, measure_model, trained_length
+    from formwright.pipeline.named_model import USUAL_LENGTH, measure_model, trained_length
     from formwright.train.device import choose_device
 
     tokens = length or trained_length(source) or USUAL_LENGTH

@@ -14,10 +14,10 @@ from formwright.core.errors import Unsuccessful
 from formwright.core.text import without_password
 
 if TYPE_CHECKING:
+    from formwright.pipeline.conclusion import Summary
     from formwright.pipeline.delivered import Delivered
     from formwright.pipeline.run import PipelineRun, Progress
     from formwright.pipeline.run_folder import Opened, Place
-    from formwright.pipeline.summary import Summary
     from formwright.result import Result
 
 REPORT = "report.html"
@@ -71,8 +71,8 @@ def resumable(*source: object) -> Iterator[None]:
 def print_result(result: "Result", as_json: bool) -> None:
     """Print what a run came to; raise `Unsuccessful` where its search delivered no model."""
     from formwright.pipeline.deliver import Deliver
-    from formwright.pipeline.no_model import why_no_model
     from formwright.pipeline.search import Search
+    from formwright.pipeline.study_facts import why_no_model
 
     if not result.run.pipeline.of_kind(Search):
         print_summaries(result.run, as_json)
@@ -157,7 +157,7 @@ def source_words(place: "Place") -> list[str]:
 
 def sitting_json(opened: "Opened") -> dict[str, Any] | None:
     """Give what the milliseconds of the models were measured on; None where none were."""
-    from formwright.pipeline.measurements import last_sitting
+    from formwright.pipeline.delivered import last_sitting
 
     sitting = last_sitting(opened.log.read())
     names = ("length", "device", "threads", "busy")

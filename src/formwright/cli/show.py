@@ -87,7 +87,8 @@ def show(
     options = _ShowOptions(sample, seed, length, svg, as_json)
     if svg is not None and svg.exists() and Path(name).exists() and svg.samefile(name):
         raise IllegalInput(f"--svg would write its drawing over the card {name}; name another file for it")
-    found = find(name)
+    own = Path(name) / "card.json"  # the design of a model, in its folder
+    found = find(str(own) if own.is_file() else name)
     if isinstance(found, NamedCard):
         if sample:
             raise IllegalInput(f"{name} is a single design; --sample draws from a space. See `formwright list spaces`.")
@@ -105,7 +106,7 @@ def _refuse(name: str, options: dict[str, Any]) -> None:
 
 
 def _show_card(named: NamedCard, options: _ShowOptions) -> None:
-    from formwright.pipeline.design_facts import card_facts
+    from formwright.pipeline.designs import card_facts
 
     facts = card_facts(named, options.length)
     if options.svg is not None:
@@ -127,7 +128,7 @@ def _print_card(named: NamedCard, facts: dict[str, Any]) -> None:
 
 
 def _show_space(space: "Space", options: _ShowOptions) -> None:
-    from formwright.pipeline.design_facts import card_facts, samples, space_facts
+    from formwright.pipeline.designs import card_facts, samples, space_facts
 
     if options.svg is not None and options.sample != 1:
         raise IllegalInput("--svg holds one drawing; for a space, ask for it with --sample 1")
@@ -145,7 +146,7 @@ def _show_space(space: "Space", options: _ShowOptions) -> None:
 
 
 def _print_space(space: "Space") -> None:
-    from formwright.pipeline.design_facts import space_facts
+    from formwright.pipeline.designs import space_facts
 
     facts = space_facts(space)
     echo(f"{space.name}: {space.about}\n{large(facts['count'])} designs\n")

@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 def remarks_json(opened: "Opened") -> dict[str, list[str]]:
     """Give the remarks on targets, where there are targets."""
-    from formwright.pipeline.target_remarks import remarks
+    from formwright.pipeline.candidates import remarks
 
     return {"remarks": remarks(opened)} if opened.deliver.targets else {}
 
 
 def print_targets(opened: "Opened", models: "list[Delivered]") -> None:
     """Print the models of a study with targets."""
+    from formwright.pipeline.candidates import remarks
     from formwright.pipeline.compare import conclusion
     from formwright.pipeline.delivered import reported_split
     from formwright.pipeline.run_folder import REPORT
-    from formwright.pipeline.target_remarks import remarks
 
     metric, split = opened.search.objectives[0].partition(":")[0], reported_split(models[0])
     full = next((model.costs for model in models if model.role == "teacher"), {})

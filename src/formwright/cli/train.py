@@ -153,10 +153,11 @@ def train(
     Further options are set by their paths, such as --set training.weight_decay=0.1 or --set distillation.labels=0.3;
     `formwright list stages --options` shows all of them.
     """
+    from formwright.api import default_name
     from formwright.pipeline.model_training import Distillation, Pretraining
     from formwright.pipeline.run import RunOptions
     from formwright.pipeline.task_choice import TaskChoice
-    from formwright.pipeline.train_model import train_pipeline, usual_folder
+    from formwright.pipeline.train_model import train_pipeline
 
     if pretrain is None and pretrain_steps is not None:
         raise IllegalInput("--pretrain-steps is part of pretraining; say on what with --pretrain")
@@ -182,7 +183,7 @@ def train(
     )
     run_and_print(
         with_settings(pipeline, {}, settings),
-        out or usual_folder(source, task),
+        out or Path("trained") / default_name(Path(source).stem, task),
         RunOptions(save_every=save_every),
         observe=observe,
         as_json=as_json,

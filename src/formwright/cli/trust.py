@@ -24,7 +24,7 @@ TrustSpaceFile = Annotated[
 
 def confirm_space(opened: "Opened", trusted: bool) -> None:
     """Ask whether the file of a study's space may run, unless this user ran it before; refuse where nobody answers."""
-    from formwright.pipeline.spaces import is_trusted, own_file, trust
+    from formwright.pipeline.designs import is_trusted, own_file, trust
 
     file = own_file(opened.search.space)
     if file is None or is_trusted(file):

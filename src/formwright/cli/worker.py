@@ -17,8 +17,8 @@ def worker(
     trust_space_file: TrustSpaceFile = False,
 ) -> None:
     """Work on a study in this process until it is over; Ctrl-C leaves the trial to others."""
+    from formwright.pipeline.run_events import work_here
     from formwright.pipeline.run_folder import find
-    from formwright.pipeline.workers import work_here
     from formwright.study.processes import STOPPED
 
     place = find(source, folder, wait=True)

@@ -15,7 +15,6 @@ class CallablePackage(ModuleType):
     __target__: str
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Call the function."""
         return self.__wrapped__(*arguments, **options)
 
     @property

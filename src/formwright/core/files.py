@@ -1,9 +1,14 @@
-"""How the rim of the house reads and writes files. The pure packages, this one's other modules among them, do not."""
+"""How the rim of the house reads and writes files; the pure packages, this one's other modules among them, do not."""
 
 import errno
+import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
+
+from formwright.core.codec import loads
+from formwright.core.errors import IllegalInput
 
 _MOST = 1 << 28  # bytes of a file that is read whole, unless the caller says otherwise
 
@@ -37,3 +42,29 @@ def write_whole(path: Path, content: str | bytes) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file whole, and its folder where it is missing; raise `IllegalInput` where that fails."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content)
+    except OSError as error:
+        raise IllegalInput(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def write_json(path: Path, data: Any) -> None:
+    write_file(path, json.dumps(data, indent=1))
+
+
+def read_json(path: Path) -> Any:
+    """Read what `write_json` wrote."""
+    try:
+        return loads(read_regular(path))
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: Path, why: object) -> IllegalInput:
+    """Give the error of a file that cannot be read as what it was written for."""
+    return IllegalInput(f"cannot read {path}: {why}; remove it, and its stage runs again")

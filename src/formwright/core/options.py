@@ -10,9 +10,9 @@ import dataclasses
 import hashlib
 import math
 import types
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -109,18 +109,11 @@ def nested_options(kind: type[Any], without: Sequence[str] = ()) -> list[Option]
 
 
 def _is_group(kind: Any) -> bool:
-    """Tell whether a type is a dataclass that only groups options."""
     return isinstance(kind, type) and dataclasses.is_dataclass(kind) and not issubclass(kind, Part)
 
 
-def hints_of(kind: Any) -> dict[str, Any]:
-    """Give the types of a dataclass' fields."""
-    return _hints(kind)
-
-
-@lru_cache(maxsize=512)
-def _hints(kind: Hashable) -> dict[str, Any]:
-    return get_type_hints(kind, include_extras=True)
+# the types of a dataclass' fields
+hints_of: Callable[[Any], dict[str, Any]] = lru_cache(maxsize=512)(partial(get_type_hints, include_extras=True))
 
 
 def type_words(kind: Any) -> str:
@@ -166,7 +159,6 @@ class Writer:
         self._names, self._extents, self._whole = names or {}, extents, whole
 
     def value(self, value: Any) -> Json:
-        """Write any value of an option."""
         if id(value) in self._names:
             return self._names[id(value)]
         if isinstance(value, PythonObject):
@@ -264,7 +256,6 @@ class Reader:
         return self._plain(kind, data, where)
 
     def record(self, kind: Any, data: Json, where: str) -> Any:
-        """Build a dataclass from an object."""
         if not isinstance(data, Mapping):
             return self.fault(where, f"must be an object, not {data!r}")
         hints, known = hints_of(kind), {one.name: one for one in dataclasses.fields(kind) if one.init}
@@ -386,7 +377,7 @@ class Stage(Part):
         return True
 
     def summary(self, run: Any) -> Any:
-        """Say what came out, as a `formwright.pipeline.summary.Summary`; None where there is nothing to say."""
+        """Say what came out, as a `formwright.pipeline.conclusion.Summary`; None where there is nothing to say."""
         return None
 
     def forecast(self, run: Any) -> Any:
@@ -422,11 +413,13 @@ def range_faults(part: Any, where: str) -> list[Fault]:
     """List the numbers of a part, and of the parts and values in its fields, that are not finite or out of range."""
     found: list[Fault] = []
     for one in dataclasses.fields(part):
-        value, at = getattr(part, one.name), _at(where, one.name)
-        if dataclasses.is_dataclass(value) and not isinstance(value, Stage | PythonObject | type):
+        value, at, hint = getattr(part, one.name), _at(where, one.name), hints_of(type(part))[one.name]
+        # groups of options are declared as such; other dataclasses, such as a space, are values of the user's own
+        groups = tuple(kind for kind in (hint, *get_args(hint)) if _is_group(kind))
+        if isinstance(value, (Part, *groups)) and not isinstance(value, Stage) and dataclasses.is_dataclass(value):
             found += range_faults(value, at)
         least, most = one.metadata.get("least"), one.metadata.get("most")
-        if _is_number(hints_of(type(part))[one.name]) and not isinstance(value, Real | PythonObject | None):
+        if _is_number(hint) and not isinstance(value, Real | PythonObject | None):
             found.append(Fault(at, f"must be a number, not {value!r}"))
         if isinstance(value, bool) or not isinstance(value, int | float) or (least is None and most is None):
             continue

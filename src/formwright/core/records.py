@@ -74,11 +74,9 @@ class Budget:
 
     @classmethod
     def full(cls) -> Budget:
-        """Return the budget that does not limit."""
         return cls(None)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
         return asdict(self)
 
     @classmethod
@@ -132,7 +130,6 @@ class Observation:
         put(self, artifacts=dict(self.artifacts))
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
         return asdict(self)
 
     @classmethod
@@ -154,7 +151,6 @@ class DataCard:
         return hashlib.sha256(canonical(self.data).encode()).hexdigest()
 
     def to_json(self) -> Any:
-        """Return the data."""
         return self.data
 
 
@@ -240,7 +236,6 @@ class History:
 
     @property
     def finished(self) -> tuple[Trial, ...]:
-        """Return the trials that have an observation."""
         return tuple(trial for trial in self.trials if trial.state == "finished")
 
     @property

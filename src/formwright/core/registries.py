@@ -12,7 +12,7 @@ STAGES: Registry[Any] = Registry(
         "super-network": f"{_STAGES}.train_shared:TrainShared",
         "teacher": f"{_STAGES}.fine_tune:FineTune",
         "scores": f"{_STAGES}.score_parts:ScoreParts",
-        "latency": f"{_STAGES}.measure_parts:MeasureParts",
+        "latency": f"{_STAGES}.score_parts:MeasureParts",
         "space": f"{_STAGES}.draw_space:DrawSpace",
         "search": f"{_STAGES}.search:Search",
         "deliver": f"{_STAGES}.deliver:Deliver",

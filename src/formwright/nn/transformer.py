@@ -94,7 +94,7 @@ class Transformer(nn.Module):
         if self.decoder is None:
             return Output(memory[-1], memory, pooled=self._pool(memory[-1], _real(mask)))
         if targets is None:
-            raise IllegalInput("an encoder-decoder reads `targets` beside `inputs`; none were given")
+            raise IllegalInput("an encoder-decoder reads `targets` as well as `inputs`; none were given")
         layers = self.decode(targets, targets_mask, memory, mask)
         return Output(layers[-1], layers, memory)
 

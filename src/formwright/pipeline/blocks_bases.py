@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from formwright.core.errors import FormwrightError, IllegalInput
-from formwright.core.json_files import read_json, unreadable, write_file, write_json
+from formwright.core.files import read_json, unreadable, write_file, write_json
 from formwright.core.options import Stage
 from formwright.pipeline.blocks_source import LoadTeacher, Source
 from formwright.pipeline.plan import Amount, Planned
@@ -38,7 +38,6 @@ class MeasureOperations(Stage):
     source: LoadTeacher
 
     def make(self, run: StageRun) -> None:
-        """Measure, unless a check did so just now."""
         write_json(run.folder / TIMES, self.measured(run).to_json())
 
     def load(self, run: StageRun) -> "OperationTimes":
@@ -49,7 +48,6 @@ class MeasureOperations(Stage):
         return self.measured(run)
 
     def measured(self, run: StageRun) -> "OperationTimes":
-        """Measure every operation, once."""
         from formwright.nn.part_latency import measured_operations, measurements
 
         source: Source = run.artifact(self.source)
@@ -112,7 +110,6 @@ class FitBases(Stage, Planned):
     source: LoadTeacher
 
     def make(self, run: StageRun) -> None:
-        """Fit them in closed form."""
         from safetensors.torch import save
 
         from formwright.supernet.bases import fit_bases, to_tensors
@@ -135,7 +132,6 @@ class FitBases(Stage, Planned):
         write_file(run.folder / BASES, save(to_tensors(bases)))
 
     def load(self, run: StageRun) -> Fitted:
-        """Read what was fitted."""
         from formwright.supernet.bases import from_tensors
         from formwright.supernet.narrow_embedding import NarrowEmbedding
 
@@ -147,21 +143,17 @@ class FitBases(Stage, Planned):
         return Fitted(from_tensors(read_tensors(run.folder / BASES)), found)
 
     def amounts(self, run: StageRun) -> dict[str, Amount]:
-        """Say that there is nothing to scale."""
         return {}
 
     def speeds(self, run: StageRun) -> dict[str, float]:
-        """Time answers of the teacher."""
         from formwright.pipeline.blocks_times import fitting_seconds
 
         return {"fit": fitting_seconds(run.artifact(self.source))}
 
     def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: StageRun) -> float:
-        """Estimate how long the work takes."""
         return speeds["fit"]
 
     def describe(self, amounts: Mapping[str, int], run: StageRun) -> str:
-        """Say what is done."""
         return "projections and embeddings fitted to the teacher"
 
 
@@ -171,7 +163,6 @@ def embedding_losses(folder: Path) -> dict[int, float]:
 
 
 def read_tensors(path: Path) -> "dict[str, Tensor]":
-    """Read tensors that a stage wrote."""
     from safetensors import SafetensorError
     from safetensors.torch import load
 

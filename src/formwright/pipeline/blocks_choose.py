@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from formwright.core.errors import IllegalInput
-from formwright.core.json_files import read_json, write_json
+from formwright.core.files import read_json, write_json
 from formwright.core.options import Stage, option
 from formwright.pipeline.blocks_bases import FitBases, Fitted, MeasureOperations, timer
 from formwright.pipeline.blocks_source import LoadTeacher, Source
@@ -63,7 +63,6 @@ class ChooseChains(Stage):
 
     @property
     def asked(self) -> tuple[Size, ...]:
-        """Read the sizes."""
         return parse_sizes(self.sizes)
 
     def check(self, run: StageRun) -> None:
@@ -76,7 +75,6 @@ class ChooseChains(Stage):
         refuse_sizes(self.asked, source.card, source.menu, times)
 
     def make(self, run: StageRun) -> None:
-        """Choose for the sizes that nothing was chosen for yet, and write all that were compared."""
         from formwright.train.device import threads
 
         known = self._known(run)
@@ -89,11 +87,9 @@ class ChooseChains(Stage):
             write_json(run.folder / CHOICES, known | plain)
 
     def reaches(self, run: StageRun) -> bool:
-        """Tell whether something was chosen for every size."""
         return {size.name for size in self.asked} <= self._known(run).keys()
 
     def load(self, run: StageRun) -> dict[str, Choice]:
-        """Read what was chosen for the sizes, by their names."""
         read = read_json(run.folder / CHOICES)
         return {size.name: Choice.from_json(read[size.name][0]) for size in self.asked}
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from formwright.core.json_files import write_json
+from formwright.core.files import write_json
 from formwright.core.options import Stage, option
 from formwright.core.rng import derive
 from formwright.pipeline.run import StageRun
@@ -49,21 +49,17 @@ class LoadTeacher(Stage):
         return self if found == self else found
 
     def check(self, run: StageRun) -> None:
-        """Refuse a model that cannot teach, and a text that cannot be read."""
         self.load(run)
 
     def contents(self, run: StageRun) -> Mapping[str, Any]:
-        """Give digests of the teacher, its tokeniser and the text."""
         return self.load(run).digests
 
     def make(self, run: StageRun) -> None:
-        """Write down what the teacher is."""
         source = self.load(run)
         facts = {"name": source.name, "card": source.card.to_json(), "text": Path(self.text).name}
         write_json(run.folder / TEACHER, facts)
 
     def load(self, run: StageRun) -> "Source":
-        """Give the teacher and the text, read once."""
         found: Source = run.run.once(self, self._read)
         return found
 
@@ -126,7 +122,6 @@ class Source:
 
     @property
     def device(self) -> Any:
-        """Give the device of the trainings."""
         from formwright.train.device import choose_device
 
         return choose_device(self.stage.device)
@@ -137,7 +132,6 @@ class Source:
         return int(self.held.tokens.lengths.max())
 
     def seed(self, *purpose: Any) -> int:
-        """Give the seed of one training."""
         return int(derive(self.stage.seed, *purpose).integers(1 << 31))
 
     def stream(self, seed: int) -> "Plain":
@@ -159,5 +153,4 @@ class Source:
         return [plain(self.held, rows).to(self.device) for rows in in_order(self.held, self.stage.batch)]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what another process makes for itself."""
         return {name: value for name, value in self.__dict__.items() if name != "_held"}

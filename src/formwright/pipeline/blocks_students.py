@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formwright.core.errors import IllegalInput
-from formwright.core.json_files import read_json, write_json
+from formwright.core.files import read_json, write_json
 from formwright.core.options import Stage, option
 from formwright.pipeline.blocks_bases import timer
 from formwright.pipeline.blocks_choose import Choice, ChooseChains, least_of
 from formwright.pipeline.blocks_source import LoadTeacher, Source
+from formwright.pipeline.conclusion import Summary
 from formwright.pipeline.plan import Amount, Planned
 from formwright.pipeline.run import PipelineRun, StageRun
-from formwright.pipeline.summary import Summary
 from formwright.pipeline.units import Unit, steps_amount, train_units, turns
 from formwright.search.model_sizes import LATENCY, PARAMS, Size, exceeded
 from formwright.space.zoo.chains import chain_card
@@ -52,12 +52,10 @@ class TeachStudents(Stage, Planned):
         self._measure(run)
 
     def reaches(self, run: StageRun) -> bool:
-        """Tell whether every size was delivered, and its model is there and whole."""
         names = [size.name for size in self.choices.asked]
         return all(self._is_delivered(run, name) and LATENCY in (read_facts(run, name) or {}) for name in names)
 
     def load(self, run: StageRun) -> list[Facts]:
-        """Give the models of the sizes that were asked for."""
         found = {facts["name"]: facts for facts in delivered(run)}
         return [found[size.name] for size in self.choices.asked]
 
@@ -75,7 +73,7 @@ class TeachStudents(Stage, Planned):
 
     def page_facts(self, run: StageRun) -> "BlockFacts | None":
         """Give what the page shows of the blocks and models; None before the blocks are trained."""
-        from formwright.pipeline.blocks_page import page_facts
+        from formwright.pipeline.block_facts import page_facts
 
         try:
             return page_facts(run.run, self)
@@ -83,7 +81,6 @@ class TeachStudents(Stage, Planned):
             return None
 
     def summary(self, run: StageRun) -> Summary | None:
-        """Say what the models are, and which of them are slower than was asked for."""
         found = {facts["name"]: facts for facts in delivered(run) if LATENCY in facts}
         models = [found[size.name] for size in self.choices.asked if size.name in found]
         if not models:
@@ -132,25 +129,20 @@ class TeachStudents(Stage, Planned):
     # --- the plan of time --------------------------------------------------------------------------------------------
 
     def amounts(self, run: StageRun) -> dict[str, Amount]:
-        """Say how many steps a student has."""
         return {"steps": steps_amount(self.steps, "steps of each student")}
 
     def speeds(self, run: StageRun) -> dict[str, float]:
-        """Time a step."""
         from formwright.pipeline.blocks_times import student_seconds
 
         return {"step": student_seconds(run.artifact(self.source))}
 
     def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: StageRun) -> float:
-        """Estimate how long the students take, several at once."""
         return amounts["steps"] * speeds["step"] * turns(len(self.choices.asked), run.options.workers)
 
     def describe(self, amounts: Mapping[str, int], run: StageRun) -> str:
-        """Say what is done."""
         return f"{len(self.choices.asked)} students, {amounts['steps']:,} steps each"
 
     def planned(self, amounts: Mapping[str, int], run: StageRun) -> "TeachStudents":
-        """Give the stage with the steps that are planned."""
         return replace(self, steps=amounts["steps"])
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from formwright.core.checks import natural
 from formwright.core.errors import IllegalInput
-from formwright.core.json_files import read_json, write_json
+from formwright.core.files import read_json, write_json
 from formwright.core.options import Stage, option
 from formwright.pipeline.blocks_bases import FitBases, MeasureOperations, read_tensors
 from formwright.pipeline.blocks_source import LoadTeacher, Source
@@ -46,7 +46,6 @@ class TrainBlocks(Stage, Planned):
     learning_rate: float = option(3e-3, "peak learning rate")
 
     def make(self, run: StageRun) -> None:
-        """Train the blocks that are not trained yet, all for as many steps, whatever the plan says by now."""
         from formwright.supernet.block_rounds import is_trained
 
         stage = self._as_begun(run)
@@ -63,7 +62,6 @@ class TrainBlocks(Stage, Planned):
             return self
 
     def load(self, run: StageRun) -> "TrainedBlocks":
-        """Give the trained blocks."""
         source: Source = run.artifact(self.source)
         folders = [_folder(run, block) for block in range(source.menu.blocks)]
         return TrainedBlocks(
@@ -93,7 +91,6 @@ class TrainBlocks(Stage, Planned):
         )
 
     def network(self, source: Source, bases: "Sequence[Basis]", block: int) -> "BlockNetwork":
-        """Make the super-network of a block, yet to be trained, with all chains that may be drawn."""
         from formwright.space.zoo.chains import chains
         from formwright.supernet.block_rounds import begun_with
         from formwright.supernet.blockwise import BlockNetwork, Lesson
@@ -106,28 +103,23 @@ class TrainBlocks(Stage, Planned):
     # --- the plan of time --------------------------------------------------------------------------------------------
 
     def amounts(self, run: StageRun) -> dict[str, Amount]:
-        """Say how many steps a round has."""
         return {"steps": steps_amount(self.steps, "steps of a round")}
 
     def speeds(self, run: StageRun) -> dict[str, float]:
-        """Time a step and the judging of chains."""
         from formwright.pipeline.blocks_times import block_seconds
 
         step, judging = block_seconds(run.artifact(self.source), self.paths, self.candidates)
         return {"step": step, "judging": judging}
 
     def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: StageRun) -> float:
-        """Estimate how long the blocks take, several at once."""
         block = (self.rounds + 1) * amounts["steps"] * speeds["step"] + speeds["judging"]
         return block * turns(run.artifact(self.source).menu.blocks, run.options.workers)
 
     def describe(self, amounts: Mapping[str, int], run: StageRun) -> str:
-        """Say what is done."""
         blocks = run.artifact(self.source).menu.blocks
         return f"{blocks} blocks, {self.rounds + 1} times {amounts['steps']:,} steps each"
 
     def planned(self, amounts: Mapping[str, int], run: StageRun) -> "TrainBlocks":
-        """Give the stage with the steps that are planned."""
         return replace(self, steps=amounts["steps"])
 
 
@@ -143,7 +135,6 @@ class TrainedBlocks:
 
     @cached_property
     def networks(self) -> "list[BlockNetwork]":
-        """Read the weights of all blocks."""
         from formwright.supernet.block_rounds import WEIGHTS, restored
 
         return [

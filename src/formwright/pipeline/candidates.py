@@ -1,17 +1,53 @@
-"""Which designs of a study are delivered."""
+"""Which designs of a study are delivered: the best, those within targets, and the plain design to beat."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import median
 
 from formwright.arch.card import Card
+from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.ops import Attention, CrossAttention
 from formwright.core.errors import EvaluationFailed
 from formwright.core.records import History, Objective, Trial
-from formwright.pipeline.baseline import plain_design
-from formwright.pipeline.delivered import Role, undelivered
+from formwright.cost import params
+from formwright.pipeline.delivered import Delivered, Role, measured_models, undelivered
+from formwright.pipeline.run_folder import Opened
 from formwright.search.scores import best_of, goals_of, longest, score
 from formwright.study.events import Event
 from formwright.study.study import Study
+
+_HEAD = 16  # features of a head; widths are multiples of it
+_WIDEST = 4096
+
+
+def plain_design(card: Card) -> Card:
+    """Give the narrowest plain design, as deep as a card and reading the same input, that has no fewer parameters.
+
+    Every layer is BERT's: attention, in a decoder also to the encoder, then a feed-forward layer four times as wide;
+    positions are learned.
+    """
+    return next(plain for plain in map(_of_width(card), range(_HEAD, _WIDEST, _HEAD)) if params(plain) >= params(card))
+
+
+def _of_width(card: Card) -> Callable[[int], Card]:
+    def plain(width: int) -> Card:
+        cross = CrossAttention(width // _HEAD, _HEAD) if card.encoder is not None else None
+        return Card(
+            encoder=None if card.encoder is None else _stack(card.encoder, width),
+            decoder=None if card.decoder is None else _stack(card.decoder, width, cross),
+            share_embedding=card.share_embedding,
+        )
+
+    return plain
+
+
+def _stack(stack: Stack, width: int, cross: CrossAttention | None = None) -> Stack:
+    block = Block(width, Attention(width // _HEAD, _HEAD), (4 * width,), cross=cross)
+    embedding = replace(stack.embedding, width=width, positions="learned")
+    if isinstance(embedding, TokenEmbedding):
+        embedding = replace(embedding, factorised=None)
+    return Stack(embedding, tuple(block for _ in stack.layers), causal=stack.causal)
+
 
 TOO_SLOW = "too slow"  # the notes of such designs
 TRIES = 5  # designs that are measured for a target before none is expected to keep it
@@ -168,3 +204,39 @@ def _cost(trial: Trial, limit: Objective) -> float:
 def _card(trial: Trial) -> Card:
     assert isinstance(trial.request.card, Card)
     return trial.request.card
+
+
+def remarks(opened: Opened) -> list[str]:
+    """Say which targets share a model, and where designs took longer, once measured, than their target allows."""
+    targets, length = opened.deliver.targets, opened.search.length
+    best = best_digests(opened.study(), targets)
+    models = [model for model in measured_models(opened).values() if model.role == "front"]
+    tried = {name: len(found) for name, found in misses(opened.log.read()).items()}
+    found = {name: _model_for(name, digest, models) for name, digest in best.items()}
+    known = {name: model for name, model in found.items() if model is not None}
+    shared = [_shared(name, model) for name, model in known.items() if model.name != name]
+    missed = [_missed(name, model, targets[name], tried.get(name, 0), length) for name, model in known.items()]
+    return shared + [line for line in missed if line]
+
+
+def _model_for(name: str, digest: str, models: list[Delivered]) -> Delivered | None:
+    """Find the model of a design: the one of the target's own name, or else the one of another."""
+    same = [model for model in models if model.digest == digest]
+    return next((model for model in same if model.name == name), same[0] if same else None)
+
+
+def _shared(name: str, model: Delivered) -> str:
+    return f"{name} is the model {model.name}, the best within both: it is in {model.path}"
+
+
+def _missed(name: str, model: Delivered, limit: str, tried: int, length: int) -> str:
+    wanted = Objective.parse(limit)
+    if not exceeds(model.costs, limit):
+        others = "1 other design was" if tried == 1 else f"{tried} other designs were"
+        return f"{name} is kept by {model.name}: {others} measured beyond it" if tried else ""
+    fastest = f", the fastest of {tried} designs that were tried," if tried > 1 else ""
+    return (
+        f"{name} is missed: {model.name}{fastest} was measured at {wanted.name} {model.costs[wanted.name]:.4g}, above "
+        f"the {wanted.bound:.4g} that the sum of its parts keeps to. If the machine was busy, measure it again with "
+        f"`formwright measure {model.path} --length {length}`; if not, give a lower target"
+    )

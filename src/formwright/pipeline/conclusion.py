@@ -1,10 +1,22 @@
 """What is said about the scores of a model, in the same words on the terminal, on the page and in the model card."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from formwright.tasks.bootstrap import Difference, Evidence, Interval
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A table, lines above and below it, and the same as JSON data; headings of numbers begin with `>`."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    lines: Sequence[str] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    conclusion: Sequence[str] = ()
+
 
 COMPARED = "comparison"  # in the notes of the log
 TRY_NEXT = (
@@ -36,7 +48,6 @@ def with_interval(value: float, interval: Interval | None) -> str:
 
 
 def between(interval: Interval) -> str:
-    """Write an interval."""
     return f"{interval[0]:.4f} to {interval[1]:.4f}"
 
 
@@ -88,3 +99,31 @@ def score_facts(name: str, split: str, metrics: Mapping[str, float], evidence: E
             told = "" if evidence.beats_majority(metric) else "; the model is not surely better"
             facts[f"{majority.answer}: {split} {metric}"] = f"{score:.4f}{told}"
     return facts
+
+
+def training_summary(facts: Mapping[str, Any]) -> Summary:
+    """Put the facts of a training (`TrainingOutcome.facts`) into a table: scores, steps, size and time."""
+    rows: list[tuple[str, str]] = []
+    for split, scores in (("validation", facts["metrics"]), ("test", facts["test"] or {})):
+        rows += _scores(split, scores, facts["evidence"].get(split))
+    last = facts["losses"][-max(len(facts["losses"]) // 20, 1) :]
+    rows += [
+        ("loss at the end", f"{sum(last) / len(last):.4f}"),
+        ("steps", f"{facts['steps']:,}"),
+        ("step of the best weights", f"{facts['best_step']:,}"),
+        ("parameters", f"{facts['params']:,}"),
+        ("padding", f"{facts['padding']:.1%}"),
+        ("seconds of training", f"{facts['seconds']:.1f}"),
+    ]
+    lines = [f"the model is in {facts['model']}; it loads with transformers, see its README.md"]
+    return Summary((f"{facts['name']} on {facts['task']}", ">measured"), rows, lines, facts, facts["conclusion"])
+
+
+def _scores(split: str, scores: Mapping[str, float], evidence: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """Give the scores on a split with their intervals, and below them those of an answer that ignores the input."""
+    intervals = {} if evidence is None else evidence["intervals"]
+    rows = [(f"{split} {name}", with_interval(value, intervals.get(name))) for name, value in scores.items()]
+    majority: Any = (evidence or {}).get("majority") or {"answer": "", "scores": {}}
+    for name, value in majority["scores"].items():
+        rows.append((f"{majority['answer']}: {split} {name}", f"{value:.4f}"))
+    return rows

@@ -52,7 +52,6 @@ class Deliver(Stage, Planned):
             folder_name("a target", name)  # and so is the folder of its model
 
     def resolved(self, run: StageRun) -> "Deliver":
-        """Settle the steps from those of a trial and the rows."""
         from formwright.train.hyperparameters import usual_last_steps
 
         evaluator, training, task = self.search.evaluator, self.search.training, self.search.task
@@ -83,18 +82,15 @@ class Deliver(Stage, Planned):
     # --- the plan of time --------------------------------------------------------------------------------------------
 
     def amounts(self, run: StageRun) -> dict[str, Amount] | None:
-        """Say how many steps each model is trained for, where the time of its search can be planned."""
         if self.search.amounts(run) is None:
             return None
         steps = self.steps or 0
         return {"steps": Amount(steps, 1, steps, "fine-tuning steps of each model")} if steps else {}
 
     def speeds(self, run: StageRun) -> dict[str, float]:
-        """Time what the evaluator says of a design."""
         return self.search.speeds(run)
 
     def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: StageRun) -> float:
-        """Estimate the time of training, testing, measuring and writing every model."""
         trained = amounts.get("steps", 0) * speeds["step"]
         each = speeds[SLOWED] * WRITING + LOOKS * speeds["validation"] + trained
         return speeds[SLOWED] * START + self._models * each
@@ -116,18 +112,15 @@ class Deliver(Stage, Planned):
         return Forecast(times.slowed * START + turns * each, disk)
 
     def describe(self, amounts: Mapping[str, int], run: StageRun) -> str:
-        """Say how many models there are."""
         trained = f"trained for {amounts['steps']:,} steps, " if amounts.get("steps") else ""
         return f"{self._models} models {trained}written, measured and tested"
 
     def planned(self, amounts: Mapping[str, int], run: StageRun) -> "Deliver":
-        """Give the stage with the planned steps."""
         return self if amounts.get("steps", self.steps) == self.steps else replace(self, steps=amounts["steps"])
 
     # --- the stage ---------------------------------------------------------------------------------------------------
 
     def check(self, run: StageRun) -> None:
-        """Refuse weights that no trial leaves."""
         evaluator = self.search.evaluator
         if evaluator is None or self.search.task is None:
             raise IllegalInput("only designs that are trained for a task can be delivered: give the search a task")
@@ -147,7 +140,6 @@ class Deliver(Stage, Planned):
         return Teaching(getattr(found, "model", found), mix)
 
     def make(self, run: StageRun) -> None:
-        """Deliver what is not delivered yet."""
         from formwright.pipeline.compare import note_comparisons
         from formwright.pipeline.measure_models import measure_delivered
 
@@ -172,7 +164,6 @@ class Deliver(Stage, Planned):
         return found
 
     def load(self, run: StageRun) -> "list[Delivered]":
-        """List the models, those delivered before among them, with what was measured of them."""
         from formwright.pipeline.delivered import measured_models
 
         with self.search.place(run.run.stage(self.search)).open(run=run.run) as opened:
@@ -181,8 +172,7 @@ class Deliver(Stage, Planned):
 
 def _deliver(stage: Deliver, run: StageRun, opened: "Opened") -> "list[Delivered]":
     from formwright.pipeline.candidates import candidates, within_targets
-    from formwright.pipeline.deliver_all import deliver_all
-    from formwright.pipeline.delivery import made_before
+    from formwright.pipeline.delivery import deliver_all, made_before
     from formwright.pipeline.run_folder import FINAL
 
     study = opened.study()

@@ -1,17 +1,52 @@
-"""What a study has delivered, and what it could not, as its log tells."""
+"""Models that a study delivered, as its log notes them, and their costs that were measured in one sitting."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from formwright.arch.card import Card
 from formwright.core.checks import folder_name
+from formwright.cost import params
 from formwright.nn.hf.model_folder import CARD
-from formwright.pipeline.measurements import Sitting, last_sitting
 from formwright.pipeline.run_folder import Opened
+from formwright.study.events import Event
 from formwright.study.log import Log
 from formwright.tasks.bootstrap import Evidence
+
+if TYPE_CHECKING:
+    from formwright.evaluate.final import Verdict
+
+MEASURED = "measured"  # the notes of sittings
+RUNTIMES = {"latency_ms": "torch", "onnx_ms": "ONNX Runtime", "int8_ms": "ONNX Runtime in 8 bits"}
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """Milliseconds of models, by name and digest, of one row of `length` tokens; `busy`: so was the machine.
+
+    All models were measured in turns, so that a busy time fell on all of them.
+    """
+
+    length: int
+    device: str
+    threads: int
+    busy: bool
+    costs: Mapping[str, Mapping[str, float]] = field(hash=False)
+    digests: Mapping[str, str] = field(hash=False)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def of(self, name: str, digest: str) -> Mapping[str, float]:
+        """Give what was measured of a model; nothing where it was not there, or is another one by now."""
+        return self.costs.get(name, {}) if self.digests.get(name) == digest else {}
+
+
+def last_sitting(events: Iterable[Event]) -> Sitting | None:
+    notes = [event.data[MEASURED] for event in events if event.kind == "note" and MEASURED in event.data]
+    return Sitting(**notes[-1]) if notes else None
+
 
 Role = Literal["best", "front", "baseline", "teacher"]
 MODELS = "models"
@@ -38,6 +73,16 @@ class Delivered:
     costs: Mapping[str, float] = field(default_factory=dict, hash=False)
     best_step: int = 0
     evidence: Mapping[str, Evidence] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def of(
+        cls, verdict: "Verdict", name: str, role: Role, folder: Path, costs: Mapping[str, float], trial: int | None
+    ) -> "Delivered":
+        """Describe a model that was written to a folder, by what its last evaluation found."""
+        card, found = verdict.model.transformer.card, dict(verdict.validation)
+        steps, test = verdict.spent.steps, None if verdict.test is None else dict(verdict.test)
+        known = (steps, found, test, trial, costs, verdict.best_step, verdict.evidence)
+        return cls(name, role, card.digest, str(folder), params(card), *known)
 
 
 @dataclass(frozen=True)
@@ -91,5 +136,4 @@ def undelivered(log: Log) -> dict[str, Undelivered]:
 
 
 def card_of_model(model: Delivered) -> Card:
-    """Read the card of a delivered model."""
     return Card.loads((Path(model.path) / CARD).read_bytes())

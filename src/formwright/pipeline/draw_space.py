@@ -1,27 +1,101 @@
-"""The stage that draws up the search space of a fine-tuned model: the sub-networks within its targets."""
+"""The stage that draws up a space of sub-networks of a model, for targets such as `macs<=50%` or `latency_ms<=8`."""
 
-import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from formwright.arch.card import Card
-from formwright.core.codec import loads
-from formwright.core.errors import FormwrightError, IllegalInput
-from formwright.core.files import read_regular, write_whole
+from formwright.core.errors import FormwrightError, IllegalInput, UnknownName
+from formwright.core.files import read_json, unreadable, write_json
+from formwright.core.limit_syntax import WrittenLimit
 from formwright.core.options import Stage, option
-from formwright.cost import cost, is_measured
+from formwright.cost import COSTS, cost, is_measured
 from formwright.pipeline.fine_tune import TEACHER, FineTune
-from formwright.pipeline.measure_parts import MeasureParts
 from formwright.pipeline.run import StageRun
-from formwright.pipeline.score_parts import ScoreParts
-from formwright.pipeline.targets import USUAL, Range, Target, limits, redundant_targets
+from formwright.pipeline.score_parts import MeasureParts, ScoreParts
 from formwright.pipeline.task_choice import USUAL_LENGTH
 from formwright.space.space import Space
 from formwright.space.zoo.elastic import ElasticChoices
 
 if TYPE_CHECKING:
     from formwright.pipeline.run_folder import Opened
+
+
+USUAL = ("macs=75%", "macs=50%", "macs=35%", "macs=25%")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A most that a model may cost: a share of the given model's cost, or an amount."""
+
+    cost: str
+    amount: float
+    is_share: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> "Target":
+        """Read `macs<=50%`, `params<=10M` or `latency_ms<=8`; `=` means the same as `<=`."""
+        limit = WrittenLimit.read(text)
+        if limit is None or limit.relation == ">=":
+            raise IllegalInput(f"cannot read the target {text!r}; write it like `macs<=50%` or `latency_ms<=8`")
+        if limit.name not in COSTS.names():
+            raise UnknownName("cost", limit.name, COSTS.names())
+        if limit.amount <= 0 or (limit.is_share and limit.amount > 100):
+            raise IllegalInput(f"the target {text!r} must be above 0 and, where it is a share, at most 100%")
+        return cls(limit.name, limit.amount, limit.is_share)
+
+    @property
+    def name(self) -> str:
+        """Name the model that is delivered for it."""
+        return f"{self.cost}-{self.amount:.15g}{'pct' if self.is_share else ''}"
+
+    def of(self, full: float) -> float:
+        """Give the amount, where the given model costs so much: never more than that, which no sub-network exceeds."""
+        return self.amount / 100 * full if self.is_share else min(self.amount, full)
+
+    def lies_above(self, full: float) -> bool:
+        """Tell whether every sub-network of a model that costs so much meets it."""
+        return not self.is_share and self.amount > full
+
+
+@dataclass(frozen=True)
+class Range:
+    """What sub-networks cost: from the least that is still a model to the given model, by one cost."""
+
+    least: float
+    full: float
+
+
+def limits(targets: Sequence[Target], ranges: Mapping[str, Range]) -> dict[str, str]:
+    """Give the targets as limits by name; refuse one that no sub-network can meet, and tell the range that can.
+
+    One above the given model's own cost is met by all of them, and limits to that cost; `redundant_targets` says so.
+    """
+    found: dict[str, str] = {}
+    for target in targets:
+        reach = ranges[target.cost]
+        amount = target.of(reach.full)
+        if amount < reach.least:
+            share = f" ({amount / reach.full:.1%} of the model's)"
+            least = math.ceil(1000 * reach.least / reach.full) / 10  # what is told can be asked for
+            raise IllegalInput(
+                f"the target {target.cost} {amount:.4g}{share} cannot be met: sub-networks of this model reach from "
+                f"{reach.least:.4g} ({least:g}%) to {reach.full:.4g}"
+            )
+        found[target.name] = f"{target.cost}<={amount!r}"
+    return found
+
+
+def redundant_targets(targets: Sequence[Target], ranges: Mapping[str, Range]) -> list[str]:
+    """Say of each target above the given model's own cost that it asks for nothing."""
+    return [
+        f"the target {target.cost} {target.amount:.4g} lies above the model's own {ranges[target.cost].full:.4g}: "
+        "every sub-network meets it, so that the best of all is delivered for it"
+        for target in targets
+        if target.lies_above(ranges[target.cost].full)
+    ]
+
 
 Costs = Mapping[str, Callable[[Card], float]]
 MARGIN = 0.8  # how far between the least model and the lowest target the space begins: there is a choice at the target
@@ -59,7 +133,6 @@ class DrawnSpace:
 
     @property
     def space(self) -> Space:
-        """Give the space."""
         return self.choices.space
 
     @property
@@ -102,7 +175,6 @@ class DrawSpace(Stage):
 
     @property
     def parsed(self) -> tuple[Target, ...]:
-        """Read the targets."""
         return tuple(Target.parse(text) for text in self.targets)
 
     @property
@@ -116,7 +188,6 @@ class DrawSpace(Stage):
         return self.teacher.training.length or USUAL_LENGTH
 
     def card(self, run: StageRun) -> Card:
-        """Give the design of the model."""
         return self.teacher.pretrained(run).card
 
     def costs(self, run: StageRun) -> Costs:
@@ -163,7 +234,6 @@ class DrawSpace(Stage):
     # --- the stage ---------------------------------------------------------------------------------------------------
 
     def check(self, run: StageRun) -> None:
-        """Refuse targets that no sub-network meets, and tell those that all of them meet."""
         ranges = self.ranges(run)
         limits(self.parsed, ranges)
         for line in redundant_targets(self.parsed, ranges):
@@ -186,22 +256,20 @@ class DrawSpace(Stage):
             "met": [asdict(one) for one in met],
             "limits": limits(self.parsed, self.ranges(run)),
         }
-        run.folder.mkdir(parents=True, exist_ok=True)
-        write_whole(run.folder / _SPACE, json.dumps(facts, indent=1))
+        write_json(run.folder / _SPACE, facts)
         run.tell(f"the search space has {choices.count:.3g} sub-networks")
         for line in closeness(self.load(run).met):
             run.tell(line)
 
     def load(self, run: StageRun) -> DrawnSpace:
-        """Read the space."""
         path = run.folder / _SPACE
         try:
-            data = loads(read_regular(path))
+            data = read_json(path)
             met = [{**one, "widths": tuple(map(tuple, one["widths"]))} for one in data["met"]]
             matches = tuple(CostMatch(**one) for one in met)
             return DrawnSpace(ElasticChoices.from_json(data["choices"]), matches, dict(data["limits"]))
-        except (OSError, ValueError, TypeError, KeyError, FormwrightError) as error:
-            raise IllegalInput(f"cannot read {path}: {error}; remove its folder, and the stage runs again") from None
+        except (ValueError, TypeError, KeyError, FormwrightError) as error:
+            raise unreadable(path, error) from None
 
     def note(self, run: StageRun, opened: "Opened") -> None:
         """Note once in the log of a study what the sub-networks may be, and how closely the targets were met.

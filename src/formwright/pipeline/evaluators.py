@@ -166,7 +166,6 @@ class TrainFully(EvaluatorPart):
     NAME: ClassVar[str] = "full"
 
     def bind(self, setting: Setting) -> Evaluator:
-        """Give the evaluator of a study."""
         from formwright.evaluate.basic import Full
 
         return Full(setting.trainer)
@@ -181,7 +180,6 @@ class TrainInStages(EvaluatorPart):
     COPIES: ClassVar[int] = 4  # weights, and a checkpoint with both moments of Adam
 
     def bind(self, setting: Setting) -> Evaluator:
-        """Give the evaluator of a study."""
         from formwright.evaluate.basic import Staged
 
         return Staged(setting.trainer)
@@ -199,7 +197,6 @@ class InheritWeights(EvaluatorPart):
         _check_share(self.least_overlap)
 
     def bind(self, setting: Setting) -> Evaluator:
-        """Give the evaluator of a study."""
         from formwright.evaluate.inherited import Inherited
 
         return Inherited(setting.trainer, self.least_overlap)
@@ -230,7 +227,6 @@ class _Pretrains(EvaluatorPart):
     def pretraining(
         self, setting: Setting, steps: int, own: int | None = None, folder: Path | None = None
     ) -> "Pretraining":
-        """Make what pretrains designs that are then trained for so many steps, longer where these are more."""
         from formwright.evaluate.inherited import Pretraining
         from formwright.tasks import load_task
 
@@ -254,7 +250,6 @@ class PretrainFirst(_Pretrains):
         _check_share(self.least_overlap)
 
     def bind(self, setting: Setting) -> Evaluator:
-        """Give the evaluator of a study."""
         from formwright.evaluate.inherited import Inherited, Pretrained
         from formwright.search.listing import Nearness
 
@@ -263,7 +258,6 @@ class PretrainFirst(_Pretrains):
         return Pretrained(inherited, self.pretraining(setting, setting.trainer.training.recipe.steps))
 
     def start(self, setting: Setting, steps: int, weights: Weights, folder: Path, history: History) -> "Start":
-        """Give a start after pretraining."""
         super().start(setting, steps, weights, folder, history)
         return self.pretraining(setting, steps, folder=folder / PRETRAINING).start()
 
@@ -292,7 +286,6 @@ class ShareBranches(_Pretrains):
         return Branches.common_to([space.card(design) for design in designs])
 
     def shares_weights(self) -> bool:
-        """Tell whether trials leave weights."""
         return not self.from_scratch
 
     def start(self, setting: Setting, steps: int, weights: Weights, folder: Path, history: History) -> "Start":
@@ -327,13 +320,11 @@ class UntrainedScores(EvaluatorPart):
     proxies: tuple[str, ...] = option(("synflow",), "proxies (`formwright list proxies`); the first is the goal")
 
     def bind(self, setting: Setting) -> Evaluator:
-        """Give the evaluator of a study."""
         from formwright.evaluate.basic import ByProxy
 
         return ByProxy(self.proxies)
 
     def metrics(self, task: "Task | None") -> tuple[str, ...]:
-        """List the proxies."""
         return self.proxies
 
 
@@ -370,14 +361,12 @@ class SharedSubnetworks(EvaluatorPart):
         }
 
     def speeds(self, run: "StageRun") -> dict[str, float]:
-        """Time a validation and a training step of a random design, each in a process of one thread."""
         stage: Any = self.weights
         times, (middle, _) = stage.times(run), stage.shares(run)
         trained = times.alone * middle + times.asked
         return {"validation": middle * times.judging, "step": trained, SLOWED: times.slowed}
 
     def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: "StageRun") -> float:
-        """Estimate how long all trials take, one after the other."""
         stage: Any = self.weights
         share = min(1.0, amounts["rows"] / int(stage.held_out(run)))
         return amounts["trials"] * share * speeds["validation"]
@@ -389,12 +378,10 @@ class SharedSubnetworks(EvaluatorPart):
         return self if rows == self.rows else replace(self, rows=rows)
 
     def network(self, setting: Setting) -> "SharedWeights":
-        """Give the shared weights, read once."""
         assert setting.artifact is not None
         return cast("SharedWeights", setting.artifact(self.weights))
 
     def bind(self, setting: Setting) -> Evaluator:
-        """Give the evaluator of a study."""
         from formwright.evaluate.shared import Shared
 
         first, *others = setting.costs
@@ -402,11 +389,9 @@ class SharedSubnetworks(EvaluatorPart):
         return Shared(self.network(setting), first, others=tuple(others), most=self.rows, device=device)
 
     def shares_weights(self) -> bool:
-        """Tell that there are shared weights."""
         return True
 
     def start(self, setting: Setting, steps: int, weights: Weights, folder: Path, history: History) -> "Start":
-        """Give a start from the sub-network, or from fresh weights."""
         from formwright.train.fit import fresh_model
 
         network = self.network(setting)
@@ -428,12 +413,10 @@ class FunctionEvaluator(EvaluatorPart):
 
     @classmethod
     def read_options(cls, data: Mapping[str, Any], reader: Reader, where: str) -> Any:
-        """Build it from JSON, which can name the function only."""
         function = reader.read(Any, data.get("function"), f"{where}.function")
         return cls(function, str(data.get("goal", "score")), tuple(data.get("names", ())))
 
     def write_options(self, writer: Writer) -> dict[str, Any]:
-        """Name the function."""
         source = self.function.source if isinstance(self.function, PythonObject) else describe(self.function)
         return {"function": {"python": source}, "goal": self.goal, "names": list(self.names)}
 
@@ -442,7 +425,6 @@ class FunctionEvaluator(EvaluatorPart):
         return
 
     def bind(self, setting: Setting) -> Evaluator:
-        """Give the evaluator of a study."""
         if isinstance(self.function, PythonObject):
             self.function()  # refuses: only the program that began the study has it
         return _Called(self.function, self.goal, self.names)

@@ -1,6 +1,7 @@
-"""Pipelines as files of the user's own, in YAML or JSON."""
+"""Pipelines as files of the user's own, in YAML or JSON, and recipes composed from plain values."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,36 @@ import yaml
 
 from formwright.core.errors import Fault, IllegalDesign, IllegalInput
 from formwright.core.files import read_regular
+from formwright.core.options import Reader
 from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.task_choice import TaskChoice
+
+
+def compose(name: str, options: Mapping[str, Any]) -> Pipeline:
+    """Compose the pipeline of a recipe; a task is its name, or an object with the fields of `TaskChoice`."""
+    from importlib import import_module
+
+    recipes = import_module("formwright.recipes").RECIPES
+    given = dict(options)
+    if "task" in given:
+        given["task"] = task_choice(given["task"])
+    try:
+        made = recipes.get(name)(**given)
+    except TypeError as error:
+        raise IllegalInput(f"the recipe {name} cannot be composed: {error}") from None
+    assert isinstance(made, Pipeline)
+    return made
+
+
+def task_choice(given: Any) -> TaskChoice:
+    if isinstance(given, TaskChoice):
+        return given
+    if isinstance(given, str):
+        return TaskChoice(given)
+    reader = Reader()
+    found: TaskChoice = reader.read(TaskChoice, given, "task")
+    return reader.finished(found, "task")
+
 
 _LARGEST = 1 << 22  # bytes
 
@@ -42,8 +72,6 @@ def read_pipeline_file(path: Path) -> Pipeline:
 
 def _composed(data: dict[str, Any]) -> Pipeline:
     """Compose the pipeline of a recipe; `set` holds further options by their paths."""
-    from formwright.pipeline.recipes import compose
-
     if "recipe" not in data:
         raise IllegalDesign([Fault("the whole", "needs `stages`, or a `recipe` and its options")], what="pipeline")
     options = {str(key).replace("-", "_"): value for key, value in data.items() if key not in ("recipe", "set")}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from formwright.pipeline.model_times import ModelTimes
     from formwright.pipeline.pretrained import Pretrained
     from formwright.pipeline.run_folder import Opened
-    from formwright.pipeline.weak_teacher import Weakness
+    from formwright.pipeline.task_models import Weakness
     from formwright.train.fit import Training
     from formwright.train.hyperparameters import Hyperparameters
     from formwright.train.prepare import Prepared
@@ -51,7 +51,6 @@ class FineTuned:
 
     @cached_property
     def model(self) -> "TaskModel":
-        """Read the model."""
         from formwright.pipeline.pretrained import read_model
 
         return read_model(self.run.folder / MODEL)
@@ -144,17 +143,14 @@ class FineTune(Stage, Planned):
         return cast("ModelTimes", run.timed(self._source, lambda: measured_times(make, read.prepared, training)))
 
     def amounts(self, run: StageRun) -> dict[str, Amount]:
-        """Say how many steps the epochs have."""
         steps = self.steps_of(self.epochs, run) if self.is_trained(run) else 0
         return {"steps": Amount(steps, min(steps, _LEAST_STEPS), steps, "teacher steps")}
 
     def speeds(self, run: StageRun) -> dict[str, float]:
-        """Time a step, and judging the model."""
         times = self.times(run)
         return {"step": times.step, "judging": times.judging, SLOWED: times.slowed}
 
     def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: StageRun) -> float:
-        """Estimate the time of the steps, and of judging and writing the model here and when it is delivered."""
         written = (1 + LOOKS) * speeds["judging"] + speeds[SLOWED] * WRITING
         return amounts["steps"] * speeds["step"] + written
 
@@ -163,7 +159,6 @@ class FineTune(Stage, Planned):
         return Forecast(disk=BYTES * params(self.pretrained(run).imported.card))
 
     def describe(self, amounts: Mapping[str, int], run: StageRun) -> str:
-        """Say what is trained."""
         name, steps = self.pretrained(run).name, amounts["steps"]
         if not steps:
             return f"{name} answers the task already"
@@ -206,7 +201,6 @@ class FineTune(Stage, Planned):
             run.tell(read.replaced)
 
     def contents(self, run: StageRun) -> Mapping[str, Any]:
-        """Tell the model and the rows by content."""
         return self.pretrained(run).digests()
 
     def make(self, run: StageRun) -> None:
@@ -255,7 +249,7 @@ class FineTune(Stage, Planned):
         return watched.model
 
     def _check_skill(self, model: "TaskModel", run: StageRun) -> None:
-        from formwright.pipeline.weak_teacher import find_weakness
+        from formwright.pipeline.task_models import find_weakness
         from formwright.train.device import threads
 
         with threads(self.training.threads or 1):
@@ -274,29 +268,22 @@ class FineTune(Stage, Planned):
         )
 
     def load(self, run: StageRun) -> FineTuned:
-        """Give the model and its task."""
         return FineTuned(self, run)
 
     def note(self, run: StageRun, opened: "Opened") -> None:
         """Test the model, and note it once among the models of a study; it is measured in turns with the others."""
         from formwright.pipeline.delivered import delivered
+        from formwright.study.identity import own_name
 
         if TEACHER not in delivered(opened):
             run.tell("testing the teacher")
-            opened.log.append("note", _own_name(), {"model": asdict(_tested(self, run, opened.place.folder))})
-
-
-def _own_name() -> str:
-    from formwright.study.identity import own_name
-
-    return own_name()
+            opened.log.append("note", own_name(), {"model": asdict(_tested(self, run, opened.place.folder))})
 
 
 def _tested(stage: FineTune, run: StageRun, out: Path) -> Any:
-    """Copy the model to where the delivered ones are, and test it."""
     import shutil
 
-    from formwright.cost import macs, params
+    from formwright.cost import macs
     from formwright.evaluate.context import Context
     from formwright.evaluate.evaluation_file import evaluation_of
     from formwright.evaluate.final import score_without_training
@@ -309,16 +296,5 @@ def _tested(stage: FineTune, run: StageRun, out: Path) -> Any:
     card, folder = found.model.transformer.card, out / MODELS / TEACHER
     shutil.copytree(run.folder / MODEL, folder, dirs_exist_ok=True)
     write_evaluation(folder, evaluation_of(found.prepared, verdict.validation, verdict.test, verdict.evidence))
-    return Delivered(
-        TEACHER,
-        TEACHER,
-        card.digest,
-        str(folder),
-        params(card),
-        0,
-        dict(verdict.validation),
-        None if verdict.test is None else dict(verdict.test),
-        None,
-        {"macs": float(macs(card, stage.training.length or USUAL_LENGTH))},
-        evidence=verdict.evidence,
-    )
+    costs = {"macs": float(macs(card, stage.training.length or USUAL_LENGTH))}
+    return Delivered.of(verdict, TEACHER, TEACHER, folder, costs, None)

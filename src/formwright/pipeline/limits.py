@@ -163,7 +163,6 @@ def _all_meet(limits: Sequence[Objective], value: float) -> bool:
 
 
 def _is_near(limits: Sequence[Objective], value: float) -> bool:
-    """Tell whether a value misses no limit by a factor of two."""
     return all(violation(limit, value) <= 1.0 for limit in limits)
 
 
@@ -173,7 +172,6 @@ def busy(latency: Meter) -> str:
 
 
 def _smallest(found: Mapping[str, tuple[Any, Card]], number: int) -> dict[str, tuple[Any, Card]]:
-    """Keep those with the least keys."""
     return dict(sorted(found.items(), key=lambda entry: entry[1][0])[:number])
 
 

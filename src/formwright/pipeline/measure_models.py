@@ -19,8 +19,16 @@ from formwright.nn.hf.readme import Facts, replace_table
 from formwright.nn.measure import ExportedFile, Measurable, ModelFolder, TimingSettings, measure, measure_in_turns
 from formwright.nn.task_model import TaskModel
 from formwright.pipeline.candidates import exceeds, misses
-from formwright.pipeline.delivered import Delivered, card_of_model, delivered, with_costs
-from formwright.pipeline.measurements import MEASURED, RUNTIMES, Sitting, last_sitting
+from formwright.pipeline.delivered import (
+    MEASURED,
+    RUNTIMES,
+    Delivered,
+    Sitting,
+    card_of_model,
+    delivered,
+    last_sitting,
+    with_costs,
+)
 from formwright.pipeline.run_folder import Opened
 from formwright.study.identity import own_name
 from formwright.train.device import choose_device

@@ -45,7 +45,6 @@ class ModelTraining(TrainingChoice):
             raise IllegalInput(f"epochs must be a number above 0, at most {_MOST_EPOCHS:g}, not {self.epochs}")
 
     def make(self, steps: int | None = None) -> "Training":
-        """Make a training of plain values."""
         made = super().make(steps)
         return replace(made, recipe=replace(made.recipe, accumulate=self.accumulate), threads=self.threads)
 

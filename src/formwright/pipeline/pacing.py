@@ -4,7 +4,6 @@ Every revision is written to the plan file before it takes effect. A run that wa
 if it had never been interrupted.
 """
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -14,7 +13,7 @@ from typing import Any, TypeVar
 from formwright.core.checks import stored_fields
 from formwright.core.codec import loads
 from formwright.core.errors import IllegalInput
-from formwright.core.files import read_regular, write_whole
+from formwright.core.files import read_regular, write_json
 from formwright.core.text import clock
 from formwright.pipeline.plan import SLOWED, Budget, Done, PacedTraining, Plan, Planned, Speeds, left, within
 from formwright.pipeline.run import PipelineRun, StageRun
@@ -51,7 +50,7 @@ class Schedule:
 
     @classmethod
     def read(cls, path: Path) -> "Schedule":
-        """Read what `write` wrote."""
+        """Read what `Pacing.write` wrote."""
         try:
             values = stored_fields(cls, loads(read_regular(path)))
             return cls(
@@ -65,13 +64,6 @@ class Schedule:
         except (OSError, ValueError, TypeError, AttributeError) as error:
             told = str(error).rstrip(".")
             raise IllegalInput(f"cannot read {path}: {told}; remove it, and the run is planned again") from None
-
-    def write(self, path: Path) -> None:
-        """Write the schedule whole."""
-        try:
-            write_whole(path, json.dumps(asdict(self), indent=1))
-        except OSError as error:
-            raise IllegalInput(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _numbers(data: Any, kind: Callable[[Any], T]) -> dict[str, dict[str, T]]:
@@ -100,13 +92,11 @@ class Pacing:
 
     @property
     def plan(self) -> Plan:
-        """Give the plan as it stands."""
         return self.schedule.plan
 
     def write(self) -> None:
-        """Write the schedule whole."""
         if self._path is not None:
-            self.schedule.write(self._path)
+            write_json(self._path, asdict(self.schedule))
 
     def enter(self, stage: str, *, timed_anew: bool = False) -> None:
         """Come to a stage: plan what is left by the speed of the last one, once, and write it before the stage begins.
@@ -182,7 +172,6 @@ class Pacing:
         return self.schedule.spent + self._before + now - self._began
 
     def _revise(self, plan: Plan, done: Done) -> None:
-        """Take a new plan, and say what changed."""
         changes = [
             f"{one.what or f'{stage} {name}'} {self.plan[stage][name]:,} -> {plan[stage][name]:,}"
             for stage, some in self.budget.amounts.items()
@@ -215,18 +204,15 @@ class Unplanned:
     number: int
 
     def steps(self, stage: str) -> list[Revision]:
-        """Give the number of steps."""
         return [Revision(stage, 0, self.number)]
 
     def next_look(self, stage: str, step: int) -> None:
-        """Never look at it."""
         return
 
     def resumed(self, step: int, seconds: float) -> None:
         """Need nothing."""
 
     def look(self, stage: str, step: int, step_seconds: float) -> None:
-        """Change nothing."""
         return
 
     def trained(self) -> None:
@@ -268,7 +254,6 @@ def _resumed(schedule: Schedule, budget: Budget) -> Schedule:
 
 
 def _planned(run: PipelineRun) -> dict[str, tuple[Planned, StageRun]]:
-    """List the stages that are planned, by name."""
     found: dict[str, tuple[Planned, StageRun]] = {}
     for name, stage in run.pipeline.named.items():
         if isinstance(stage, Planned) and stage.amounts(here := StageRun(run, stage, name)) is not None:
@@ -299,30 +284,25 @@ class PlanRow:
     """One line of a plan: a stage, what it does, and how long that takes; None where nobody knows before."""
 
     stage: str
-    what: str
-    seconds: float | None
+    what: str = ""
+    seconds: float | None = None
 
 
 def describe_plan(run: PipelineRun, pacing: Pacing | None) -> list[PlanRow]:
     """List the stages of a run with what they do and how long that takes."""
-    if pacing is None:
-        return [PlanRow(name, "", None) for name in run.pipeline.named]
-    return _rows(run, pacing.budget, pacing.schedule)
+    planned = {} if pacing is None else {row.stage: row for row in _rows(run, pacing.budget, pacing.schedule)}
+    return [planned.get(name, PlanRow(name)) for name in run.pipeline.named]
 
 
 def _rows(run: PipelineRun, budget: Budget, schedule: Schedule) -> list[PlanRow]:
-    seconds, stages = budget.estimate(schedule.plan, schedule.speeds), _planned(run)
-    return [
-        PlanRow(name, stages[name][0].describe(schedule.plan[name], stages[name][1]), seconds[name])
-        if name in stages
-        else PlanRow(name, "", None)
-        for name in run.pipeline.named
-    ]
+    seconds, plan = budget.estimate(schedule.plan, schedule.speeds), schedule.plan
+    stages = _planned(run).items()
+    return [PlanRow(name, stage.describe(plan[name], here), seconds[name]) for name, (stage, here) in stages]
 
 
 def _table(run: PipelineRun, budget: Budget, schedule: Schedule) -> list[str]:
     """Write a plan as lines of text, with what there is to say of too little time and of a busy machine."""
-    rows = [row for row in _rows(run, budget, schedule) if row.seconds is not None]
+    rows = _rows(run, budget, schedule)
     total, hours = sum(row.seconds or 0.0 for row in rows), budget.hours
     rows.append(PlanRow("in all", "", total))
     names, width = max(len(row.stage) for row in rows), max(len(row.what) for row in rows)

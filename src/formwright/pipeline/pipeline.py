@@ -64,7 +64,6 @@ class Pipeline:
         return next(name for name, one in self.named.items() if one is stage)
 
     def of_kind(self, kind: type[S]) -> list[S]:
-        """List the stages of a kind."""
         return [stage for stage in self.stages if isinstance(stage, kind)]
 
     def __iter__(self) -> Iterator[Stage]:

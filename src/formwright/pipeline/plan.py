@@ -82,7 +82,6 @@ class Budget:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """Name the stages in their order."""
         return tuple(self.amounts)
 
     def place(self, stage: str) -> int:
@@ -91,7 +90,6 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        """Give the seconds that can be planned."""
         return 3600 * (self.hours or 0.0) * (1 - KEPT_BACK)
 
     @property

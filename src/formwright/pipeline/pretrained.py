@@ -52,7 +52,6 @@ class Pretrained:
 
     @property
     def card(self) -> Card:
-        """Give the design of the model."""
         return self.imported.card
 
     def digests(self) -> dict[str, Any]:

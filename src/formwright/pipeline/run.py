@@ -76,17 +76,14 @@ class Quiet:
 
     @contextmanager
     def progress(self, what: str, total: int) -> Iterator[Progress]:
-        """Show nothing."""
         yield lambda *_: None
 
     @contextmanager
     def study(self, opened: Any) -> Iterator[Callable[[], None]]:
-        """Show nothing."""
         yield lambda: None
 
     @contextmanager
     def trainings(self, folder: Path, total: int) -> Iterator[None]:
-        """Show nothing."""
         yield
 
 
@@ -115,7 +112,6 @@ class PipelineRun:
     timings: dict[Any, Any] = field(default_factory=dict)
     _artifacts: dict[str, Any] = field(default_factory=dict)
     _kept: dict[Any, Any] = field(default_factory=dict)
-    _tasks: "dict[TaskChoice, Task]" = field(default_factory=dict)
 
     def for_process(self) -> "PipelineRun":
         """Give the run as it travels to another process: without display, observers and what was read."""
@@ -150,14 +146,12 @@ class PipelineRun:
         self._artifacts.pop(self.pipeline.name_of(stage), None)
 
     def task(self, choice: "TaskChoice | Task") -> "Task":
-        """Give a task, loaded once."""
         from formwright.pipeline.task_choice import TaskChoice
 
         if not isinstance(choice, TaskChoice):
             return choice
-        if choice not in self._tasks:
-            self._tasks[choice] = choice.load()
-        return self._tasks[choice]
+        found: Task = self.once(choice, choice.load)
+        return found
 
 
 @dataclass(frozen=True)
@@ -180,20 +174,16 @@ class StageRun:
 
     @property
     def options(self) -> RunOptions:
-        """Give how the run is conducted."""
         return self.run.options
 
     @property
     def wish(self) -> Interruption:
-        """Give the user's wish to stop."""
         return self.run.wish
 
     def artifact(self, stage: Stage) -> Any:
-        """Give what another stage made."""
         return self.run.artifact(stage)
 
     def task(self, choice: Any) -> "Task":
-        """Give a task."""
         return self.run.task(choice)
 
     def tell(self, line: str) -> None:

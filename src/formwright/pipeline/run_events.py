@@ -1,24 +1,29 @@
-"""What the log of a study keeps of each of its runs: its options, the data it saw, and when it was to stop."""
+"""What the log of a study notes of the runs that work on it, and how their workers do that."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Objective
-from formwright.pipeline.run import RunOptions
+from formwright.pipeline.run import PipelineRun, RunOptions, StageRun
 from formwright.pipeline.run_folder import Opened
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.study.events import DATA_WARNINGS
 from formwright.study.identity import own_name
 from formwright.study.ledger import Clock, Ledger
 from formwright.study.log import Log
+from formwright.study.processes import STOPPED, exit_code, run_workers
 from formwright.study.replay import Replay
 from formwright.study.stop import Stop
 from formwright.tasks.task import changes, contents
+from formwright.train.interrupt import gentle_interruption
 
 if TYPE_CHECKING:
+    from formwright.pipeline.run_folder import Opened, Place
     from formwright.tasks.task import Task
+
 
 _RUN, _DATA = "run", "data"  # in the events that begin a run
 
@@ -59,7 +64,7 @@ def extended(opened: Opened, wishes: Mapping[str, Any]) -> Stop:
     given = {name: value for name, value in wishes.items() if value is not None}
     if not given.keys() - {"failures"}:
         return replace(opened.search.stop, **given)
-    replay, ledger = _so_far(opened)
+    replay, ledger = so_far(opened)
     done = {"trials": len(replay.history.trials), "steps": ledger.spent.steps, "seconds": ledger.elapsed}
     for name, amount in done.items():
         if name in given and given[name] < amount:
@@ -79,9 +84,64 @@ def noted(stop: Stop) -> dict[str, Any]:
     return {"stop": asdict(stop)}
 
 
-def _so_far(opened: Opened) -> tuple[Replay, Ledger]:
+def so_far(opened: Opened) -> tuple[Replay, Ledger]:
+    """Give the trials of a study, and what they cost, as of its last event."""
     events, clock = opened.log.read(), Clock()
-    replay = Replay(opened.space)
-    replay.feed(events)
+    replay = Replay.of(events, opened.space)
     clock.feed(events)
     return replay, replay.ledger(clock.elapsed(clock.last))
+
+
+@dataclass(frozen=True)
+class StudyWork:
+    """Work on the study of a stage until it is over, wherever this is called; travels to other processes."""
+
+    run: PipelineRun
+    stage: str
+
+    def __call__(self, asked: Callable[[], bool]) -> int:
+        """Work until the study is over or the process is asked to stop; return an exit code."""
+        stage: Any = self.run.pipeline.named[self.stage]
+        return work_at(stage.place(self.run.stage(stage)), asked, self.run)
+
+
+def work_at(place: "Place", asked: Callable[[], bool], run: PipelineRun | None = None) -> int:
+    """Work on a study in this process until it is over or `asked` to stop; return an exit code."""
+    from formwright.study.worker import Interrupted, Worker
+
+    def between_steps() -> None:
+        if asked():
+            raise Interrupted
+
+    try:
+        with place.open(wait=True, run=run) as opened:
+            Worker(opened.study(), between_steps=between_steps).run()
+    except Interrupted:
+        return STOPPED
+    return 0
+
+
+def work_here(place: "Place") -> int:
+    """Work on a study in this process until it is over or the user asks to stop; return an exit code."""
+    with gentle_interruption() as wish:
+        return exit_code(partial(work_at, place), lambda: wish.asked)
+
+
+def run_study(run: StageRun, opened: "Opened") -> bool:
+    """Run the workers of a study until it is over; give False where the user asked to stop."""
+    options, work = run.options, StudyWork(run.run.for_process(), run.name)
+    with run.run.display.study(opened) as show:
+
+        def look() -> None:
+            show()
+            for observer in run.run.observers:
+                observer.follow(run.name, opened.log)
+
+        if options.ray is not None:
+            from formwright.study.on_ray import run_on_ray
+
+            storage = opened.place.storage
+            return run_on_ray(
+                work, options.workers, look, options.ray, cpus=options.ray_cpus, gpus=options.ray_gpus, storage=storage
+            )
+        return run_workers(work, options.workers, look)

@@ -1,5 +1,6 @@
 """The folder of a run: what it says of the run, and where its studies, models and page are."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -12,17 +13,16 @@ from typing import TYPE_CHECKING, Any
 from formwright.core.checks import folder_name
 from formwright.core.codec import loads
 from formwright.core.errors import FormwrightError, IllegalInput
-from formwright.core.files import read_regular, write_whole
+from formwright.core.files import read_regular, write_json
 from formwright.core.options import Stage
 from formwright.core.records import History
+from formwright.pipeline.designs import own_file, readable_space, trust
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun, RunOptions, StageRun
-from formwright.pipeline.spaces import own_file, readable_space, trust
 from formwright.space.space import Space
 from formwright.study.alone import LOCK
 from formwright.study.log import Log
 from formwright.study.replay import Replay
-from formwright.study.stage_options import searched
 from formwright.study.store import Store, StoreError
 from formwright.study.study import Study
 
@@ -36,11 +36,6 @@ REPORT = "report.html"
 DONE = "done.json"  # in the folder of a stage that is done
 CHANGED = "changed input: "
 FINAL = "final"  # the folder of the last trainings, and of the record that test rows were opened
-
-
-def stage_json(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the options of a study's stage, as its log keeps them."""
-    return searched(config)
 
 
 @dataclass(frozen=True)
@@ -98,12 +93,10 @@ class Opened:
 
     @property
     def pipeline(self) -> Pipeline:
-        """Give the pipeline of the run."""
         return self.run.pipeline
 
     @property
     def stage_name(self) -> str:
-        """Name the stage of the study."""
         return str(self.log.config.get("stage", "search"))
 
     @cached_property
@@ -112,14 +105,10 @@ class Opened:
         return StageRun(self.run, self.search, self.stage_name)
 
     def study(self) -> Study:
-        """Build the study."""
         return self.search.study(self.here, self.log, self.place.folder)
 
     def history(self) -> History:
-        """Read all trials from the log."""
-        replay = Replay(self.space)
-        replay.feed(self.log.read())
-        return replay.history
+        return Replay.of(self.log.read(), self.space).history
 
     @cached_property
     def space(self) -> Space | None:
@@ -231,9 +220,10 @@ def find(source: str, folder: Path | None = None, *, wait: bool = False, update:
     if not _is_readable(Path(source) / RUN) and (Path(source) / DATABASE).is_file():
         return Place(Path(source), database := str(Path(source) / DATABASE), _only_name(database, wait, update))
     record = Record.read(Path(source))
+    place = _first_study(Path(source), record)
     if not record.storage and not (Path(source) / DATABASE).is_file():
         raise IllegalInput(f"{source} holds a run without a study yet: {resume_line(Path(source))}")
-    return _first_study(Path(source), record)
+    return place
 
 
 def resume_line(folder: Path) -> str:
@@ -293,11 +283,10 @@ class Record:
 
     @classmethod
     def read(cls, folder: Path) -> "Record":
-        """Read the record of a folder."""
         path = folder / RUN
         if not path.is_file():
             if _is_model(folder):
-                told = f"`formwright measure {folder}` tells of it, and the folder of its run shows the design"
+                told = f"`formwright measure {folder}` describes it"
                 raise IllegalInput(f"{folder} holds a model, not a run: {told}")
             raise IllegalInput(f"{folder} is not the folder of a run: it has no {RUN}")
         try:
@@ -346,7 +335,6 @@ class Record:
 
 
 def _differences(where: str, one: Any, other: Any) -> list[str]:
-    """List the options that differ, with both values."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         names = dict.fromkeys((*one, *other))
         return [line for name in names for line in _differences(f"{where}.{name}", one.get(name), other.get(name))]
@@ -370,7 +358,7 @@ def _is_model(folder: Path) -> bool:
 
 
 def _way_out(folder: Path) -> str:
-    return f". Mend it, or remove it: {DATABASE} holds the study" if (folder / DATABASE).is_file() else ""
+    return f". Repair it, or remove it: {DATABASE} holds the study" if (folder / DATABASE).is_file() else ""
 
 
 def kept_stage(run: StageRun) -> Stage | None:
@@ -468,13 +456,8 @@ def clear_drafts(run: StageRun) -> None:
 
 def mark_done(run: StageRun, key: str) -> None:
     """Record that a stage is done: its key, and the checksums of what it wrote."""
-    facts = {"key": key, "files": _checksums(run.folder)}
-    try:
-        run.folder.mkdir(parents=True, exist_ok=True)
-        write_whole(run.folder / DONE, json.dumps(facts, indent=1))
-        shutil.rmtree(run.checkpoints, ignore_errors=True)
-    except OSError as error:
-        raise IllegalInput(f"cannot write {run.folder / DONE}: {error.strerror or error}") from None
+    write_json(run.folder / DONE, {"key": key, "files": _checksums(run.folder)})
+    shutil.rmtree(run.checkpoints, ignore_errors=True)
 
 
 def is_done(run: StageRun, key: str) -> bool:
@@ -498,14 +481,9 @@ def is_done(run: StageRun, key: str) -> bool:
 
 
 def _checksums(folder: Path) -> dict[str, str]:
-    import hashlib
-
     found = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != DONE and not path.name.startswith("."):
-            digest = hashlib.sha256()
             with path.open("rb") as file:
-                for block in iter(lambda: file.read(1 << 20), b""):
-                    digest.update(block)
-            found[str(path.relative_to(folder))] = digest.hexdigest()
+                found[str(path.relative_to(folder))] = hashlib.file_digest(file, "sha256").hexdigest()
     return found

@@ -8,7 +8,6 @@ from formwright.core.errors import IllegalDesign, IllegalInput
 from formwright.core.options import Stage, range_faults
 from formwright.pipeline.observers import observing
 from formwright.pipeline.pacing import begin_pacing
-from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.plan import Planned
 from formwright.pipeline.run import Interrupted, PipelineRun
 from formwright.pipeline.run_folder import (
@@ -39,10 +38,6 @@ def prepare(run: PipelineRun) -> Record:
     if not run.resumes:  # what a run was begun with was checked then
         for stage in run.pipeline:
             stage.check(run.stage(stage))
-    return _record(run)
-
-
-def _record(run: PipelineRun) -> Record:
     contents = {name: dict(stage.contents(run.stage(stage))) for name, stage in run.pipeline.named.items()}
     return Record.of(run, contents)
 
@@ -109,8 +104,3 @@ def _locked(run: PipelineRun) -> Iterator[None]:
     alone = any(not getattr(stage, "CONCURRENT", False) for stage in run.pipeline)
     with alone_in(run.out, wait=False) if alone else nullcontext():
         yield
-
-
-def read_pipeline(record: Record) -> Pipeline:
-    """Give the pipeline of a run as its record says."""
-    return Pipeline.from_json(record.pipeline)

@@ -1,20 +1,84 @@
-"""The stage that scores the heads and channels of a fine-tuned model: which are left out first, and which last."""
+"""The stages that measure and score the parts of a model: heads, channels and hidden numbers."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
+from formwright.core.codec import loads
 from formwright.core.errors import IllegalInput
-from formwright.core.files import write_whole
+from formwright.core.files import read_regular, write_json, write_whole
 from formwright.core.options import Stage, option
+from formwright.cost.latency_tables import LatencyTable
 from formwright.pipeline.fine_tune import MOVEMENT, FineTune
 from formwright.pipeline.plan import Amount, Planned
 from formwright.pipeline.run import StageRun
+from formwright.pipeline.task_choice import TaskChoice
 
 if TYPE_CHECKING:
+    from formwright.pipeline.pretrained import Pretrained
     from formwright.supernet.importance import Importance
     from formwright.train.streams import Batch
+
+
+_TABLE = "latency.json"
+
+
+@dataclass(frozen=True)
+class MeasureParts(Stage):
+    """Measure a pretrained model with fewer heads and channels on this machine, one row at a time on one thread.
+
+    That is done before anything is written, because limits in milliseconds depend on it.
+    """
+
+    NAME: ClassVar[str] = "latency"
+
+    task: TaskChoice = option(about="the task, whose rows say how many tokens are read")
+    model: str = option("", "folder of a model or its name on the hub; empty: the MiniLM of the extra `demo`")
+    length: int | None = option(None, "tokens of a row; null: as many as cover 95 % of the training rows, at most 256")
+    hidden: tuple[int, ...] = option((), "hidden sizes besides the model's own")
+
+    def resolved(self, run: StageRun) -> "MeasureParts":
+        teacher = self._teacher().resolved(run)
+        return replace(self, task=teacher.task, model=teacher.model, length=teacher.training.length)
+
+    def _teacher(self) -> Any:
+        from formwright.pipeline.fine_tune import FineTune
+
+        plain = FineTune(self.task, self.model)
+        return replace(plain, training=replace(plain.training, length=self.length))
+
+    def _pretrained(self, run: StageRun) -> "Pretrained":
+        return cast("Pretrained", self._teacher().pretrained(run))
+
+    def check(self, run: StageRun) -> None:
+        """Measure the parts; refuse a model whose layers differ."""
+        self.load(run)
+
+    def contents(self, run: StageRun) -> Mapping[str, Any]:
+        return {"card": self._pretrained(run).card.digest}
+
+    def make(self, run: StageRun) -> None:
+        write_json(run.folder / _TABLE, self.load(run).to_json())
+
+    def load(self, run: StageRun) -> LatencyTable:
+        """Give the table: that of the folder, or else one that is measured now."""
+        return cast(LatencyTable, run.run.once(("latency", run.name), lambda: self._table(run)))
+
+    def _table(self, run: StageRun) -> LatencyTable:
+        from formwright.nn.part_latency import measured_table, quick
+
+        try:
+            if not run.run.force:
+                return LatencyTable.from_json(loads(read_regular(run.folder / _TABLE)))
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, IllegalInput) as error:
+            run.tell(f"{run.folder / _TABLE} cannot be read ({error}): the parts are measured again")
+        run.tell("measuring the parts of the model on this machine")
+        read = self._pretrained(run)
+        return measured_table(read.card, self.hidden, measured=quick(read.prepared.length or 1))
+
 
 Order = Literal["first-order", "movement", "l1", "none"]
 BALANCE = 0.75  # how far layers are compared by themselves; of 0, 0.5, 0.75 and 1 the best on SST-2
@@ -50,30 +114,24 @@ class ScoreParts(Stage, Planned):
             raise IllegalInput(f"batches must be at least 1, not {self.batches}")
 
     def check(self, run: StageRun) -> None:
-        """Refuse movement that nobody follows."""
         if self.order == "movement" and not self.teacher.movement:
             raise IllegalInput("the order is movement, so the teacher must be fine-tuned with movement=true")
 
     def amounts(self, run: StageRun) -> dict[str, Amount]:
-        """Say how many batches are scored."""
         if self.order == "movement":
             return {}
         return {"batches": Amount(self.batches, min(self.batches, _LEAST_BATCHES), self.batches, "scored batches")}
 
     def speeds(self, run: StageRun) -> dict[str, float]:
-        """Time a batch, which takes about as long as a training step."""
         return {"batch": self.teacher.times(run).step}
 
     def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: StageRun) -> float:
-        """Estimate the time of the batches."""
         return amounts.get("batches", 0) * speeds["batch"]
 
     def describe(self, amounts: Mapping[str, int], run: StageRun) -> str:
-        """Say on how many batches parts are scored."""
         return f"heads and channels scored on {amounts['batches']} batches" if amounts else "movement of the weights"
 
     def make(self, run: StageRun) -> None:
-        """Score the parts."""
         from formwright.supernet.importance import balanced, magnitude, uniform
 
         known = run.artifact(self.teacher).model
@@ -109,12 +167,10 @@ class ScoreParts(Stage, Planned):
             return first_order(found.model.to(device), batches(), loss, hidden=self.teacher.hidden)
 
     def load(self, run: StageRun) -> Scores:
-        """Read the scores."""
         return Scores(read_importance(run.folder / _IMPORTANCE), read_importance(run.folder / _ORDER))
 
 
 def write_importance(path: Path, importance: "Importance") -> None:
-    """Write scores whole."""
     import numpy as np
     from safetensors.numpy import save
 

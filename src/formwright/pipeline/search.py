@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput, UnknownName
-from formwright.core.options import Json, Part, PythonObject, Reader, Stage, Writer, describe, option
+from formwright.core.options import Json, Part, Reader, Stage, Writer, describe, option
 from formwright.core.protocols import Evaluator, Searcher
 from formwright.core.records import Objective
 from formwright.core.registry import Registry
 from formwright.core.rng import derive
 from formwright.cost import COSTS, cost, counted_costs, is_measured, params
 from formwright.cost.measured import LATENCY, Meter
+from formwright.pipeline.designs import find_space
 from formwright.pipeline.evaluators import EvaluatorPart, Setting, TrainFully, TrainInStages
 from formwright.pipeline.forecast import BYTES, Forecast
 from formwright.pipeline.limits import ALWAYS, Limits, refuse_impossible_bounds
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.plan import SLOWED, Amount, Planned
 from formwright.pipeline.run import Interrupted, StageRun
-from formwright.pipeline.spaces import find_space
 from formwright.pipeline.task_choice import USUAL_LENGTH, TaskChoice, TrainingChoice
 from formwright.search.baselines import First
 from formwright.search.make import SEARCHERS, make_searcher, trains_in_slices, usual_searcher
@@ -32,7 +32,7 @@ from formwright.search.proposals import listable
 from formwright.space.space import Space
 from formwright.space.zoo import SPACES
 from formwright.study.stop import Stop
-from formwright.study.study import Study
+from formwright.study.study import Study, searched
 
 if TYPE_CHECKING:
     from formwright.pipeline.model_times import ModelTimes
@@ -58,28 +58,23 @@ class SearcherChoice(Part):
 
     @classmethod
     def registry(cls) -> Registry[Any]:
-        """Give the registry of searchers."""
         return SEARCHERS
 
     @property
     def name(self) -> str:
-        """Name the searcher."""
         return self.kind if isinstance(self.kind, str) else describe(self.kind)
 
     @classmethod
     def read_options(cls, data: Mapping[str, Any], reader: Reader, where: str) -> Any:
-        """Build a choice from the name and the options of a searcher."""
         options = {key: value for key, value in data.items() if key != "name"}
         return cls(data["name"], options)
 
     def write_options(self, writer: Writer) -> dict[str, Any]:
-        """Give name and options."""
         return {"name": self.name, **{key: writer.value(value) for key, value in self.options.items()}}
 
     def make(
         self, space: Space, objectives: tuple[Objective, ...], legal: Any, trials: int | None, steps: int | None
     ) -> Searcher:
-        """Build the searcher of a study."""
         clash = sorted({"trials", "steps"} & self.options.keys())
         if clash:
             raise IllegalInput(f"{clash[0]} is no option of a searcher, but one of the study: --{clash[0]}")
@@ -120,7 +115,6 @@ class Search(Stage, Planned):
     # --- what follows from the options -------------------------------------------------------------------------------
 
     def found_space(self, run: StageRun) -> Space:
-        """Give the space, from wherever it comes."""
         if isinstance(self.space, Stage):
             drawn = run.artifact(self.space)
             return drawn if isinstance(drawn, Space) else drawn.space
@@ -231,24 +225,20 @@ class Search(Stage, Planned):
     # --- the plan of time --------------------------------------------------------------------------------------------
 
     def amounts(self, run: StageRun) -> dict[str, Amount] | None:
-        """Say how many designs are evaluated, and what else the evaluator can do more or less of."""
         if self.evaluator is None or self.stop.trials is None:
             return None
         return self.evaluator.amounts(self.stop.trials, run)
 
     def speeds(self, run: StageRun) -> dict[str, float]:
-        """Time what the evaluator does."""
         assert self.evaluator is not None
         return self.evaluator.speeds(run)
 
     def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: StageRun) -> float:
-        """Estimate the time of all trials, side by side, after the workers have started."""
         assert self.evaluator is not None
         side_by_side = min(run.options.workers, os.cpu_count() or 1)
         return speeds[SLOWED] * START + self.evaluator.seconds(amounts, speeds, run) / side_by_side
 
     def describe(self, amounts: Mapping[str, int], run: StageRun) -> str:
-        """Say how many designs are judged, and by what."""
         usual, rows = (self.amounts(run) or {}).get("rows"), amounts.get("rows", 0)
         some = f" by {rows:,} of {usual.usual:,} rows" if usual is not None and rows < usual.usual else ""
         return f"{amounts['trials']:,} designs evaluated{some}"
@@ -297,7 +287,6 @@ class Search(Stage, Planned):
         return cast("ModelTimes", run.timed((self.NAME, card.digest, self.task), measured))
 
     def planned(self, amounts: Mapping[str, int], run: StageRun) -> "Search":
-        """Give the search with planned trials, and its evaluator with what is planned for it."""
         assert self.evaluator is not None
         stop, evaluator = replace(self.stop, trials=amounts["trials"]), self.evaluator.planned(amounts, run)
         same = stop == self.stop and evaluator is self.evaluator
@@ -306,7 +295,6 @@ class Search(Stage, Planned):
     # --- the stage ---------------------------------------------------------------------------------------------------
 
     def resolved(self, run: StageRun) -> "Search":
-        """Settle evaluator, objectives, searcher, steps, length and device from the task, the space and the data."""
         found = replace(self, task=None if self.task is None else self.task.absolute(), space=_absolute(self.space))
         task = None if found.task is None else run.task(found.task)
         if found.evaluator is None:
@@ -357,13 +345,11 @@ class Search(Stage, Planned):
         return space.card(space.sample(derive(self.seed, "prepare")))
 
     def contents(self, run: StageRun) -> Mapping[str, Any]:
-        """Tell the rows of the task by content."""
         from formwright.tasks.task import contents
 
         return {} if self.task is None else contents(run.task(self.task))
 
     def check(self, run: StageRun) -> None:
-        """Refuse, before anything is written or trained, a study that no worker could work on."""
         assert self.evaluator is not None
         limits = Limits.parse(self.limits, self.length)
         task = None if self.task is None else run.task(self.task)
@@ -465,9 +451,7 @@ class Search(Stage, Planned):
         return study_place(run)
 
     def make(self, run: StageRun) -> None:
-        """Work on the study until it is over."""
-        from formwright.pipeline.run_events import begin_run, refuse_changed_data
-        from formwright.pipeline.workers import run_study
+        from formwright.pipeline.run_events import begin_run, refuse_changed_data, run_study
         from formwright.study.identity import own_name
 
         place = self.place(run)
@@ -490,7 +474,6 @@ class Search(Stage, Planned):
         run.run.write_page()
 
     def load(self, run: StageRun) -> "AbstractContextManager[Opened]":
-        """Open the study."""
         return self.place(run).open(run=run.run)
 
 
@@ -527,9 +510,7 @@ def stop_reason(opened: "Opened") -> str:
 
 def planned_stop(log: "Log") -> Stop | None:
     """Give the end that a study was planned with first: a searcher whose study is extended stays as it is."""
-    from formwright.pipeline.run_folder import stage_json
-
-    planned = stage_json(log.config).get("stop")
+    planned = searched(log.config).get("stop")
     return None if planned is None else Stop(**planned)
 
 
@@ -557,6 +538,3 @@ def _absolute(space: Any) -> Any:
         return space
     file, colon, name = space.rpartition(":")
     return f"{Path(file).resolve()}:{name}" if colon and file.endswith(".py") else space
-
-
-__all__ = ["PythonObject", "Search", "SearcherChoice", "TaskChoice", "TrainingChoice", "searcher"]

@@ -27,7 +27,6 @@ class TaskChoice:
     kind: str = option("", "what the labels of your own file are: classification, regression or multi-label")
 
     def load(self) -> "Task":
-        """Load the task."""
         from formwright.tasks import load_task
         from formwright.tasks.task import shortened
 
@@ -68,7 +67,6 @@ class TrainingChoice:
     threads: int | None = option(1, "threads of one process; null: as many as there are cores", least=1)
 
     def make(self, steps: int | None = None) -> "Training":
-        """Make a training of plain values."""
         from formwright.nn.settings import Settings
         from formwright.train.fit import Training
         from formwright.train.hyperparameters import Hyperparameters

@@ -36,9 +36,7 @@ def to_optuna(opened: Opened, target: str, space: Space | None = None) -> int:
     optuna = need("optuna", "optuna")
     space, events = space or opened.space, opened.log.read()
     objectives = [Objective.parse(text) for text in (*opened.search.objectives, *opened.search.limits)]
-    replay = Replay(space)
-    replay.feed(events)
-    ended = [trial for trial in replay.history.trials if trial.state != "pending"]
+    ended = [trial for trial in Replay.of(events, space).history.trials if trial.state != "pending"]
     times, facts = _times(events), study_json(opened)["trials"]
     with _quiet(optuna), _database_faults(target):
         study = _study(optuna, _url(target), opened.place.name, goals_of(objectives))
@@ -52,7 +50,6 @@ def to_optuna(opened: Opened, target: str, space: Space | None = None) -> int:
 
 
 def _url(target: str) -> str:
-    """Give the URL of a database that Optuna may write to."""
     text = target if "://" in target else f"sqlite:///{Path(target)}"
     try:
         engine = create_engine(text)

@@ -1,27 +1,27 @@
 """The stage that trains one model on a task: a design from scratch, or a pretrained model that is fine-tuned."""
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formwright.core.codec import canonical
 from formwright.core.errors import IllegalInput, UnknownName
-from formwright.core.files import read_regular, write_whole
+from formwright.core.files import read_json, write_file, write_json
 from formwright.core.options import Stage, Writer, option
 from formwright.cost import params
+from formwright.pipeline.conclusion import Summary, score_line, training_summary
 from formwright.pipeline.designs import absolute
 from formwright.pipeline.forecast import BYTES, Forecast
 from formwright.pipeline.model_training import Distillation, Judging, ModelTraining, Pretraining
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import StageRun
 from formwright.pipeline.run_folder import FINAL
-from formwright.pipeline.summary import Summary
 from formwright.pipeline.task_choice import TaskChoice
-from formwright.pipeline.training_summary import training_summary
+from formwright.tasks.bootstrap import Evidence
 
 if TYPE_CHECKING:
     from formwright.arch.card import Card
@@ -29,7 +29,65 @@ if TYPE_CHECKING:
     from formwright.pipeline.delivered import Delivered
     from formwright.pipeline.start_model import StartModel
     from formwright.train.fit import Trained, Training
+    from formwright.train.hyperparameters import Hyperparameters
     from formwright.train.prepare import Prepared
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingOutcome:
+    """A trained model with its scores on validation and, where it was tested, on the test rows."""
+
+    start: "StartModel"
+    prepared: "Prepared"
+    recipe: "Hyperparameters"
+    trained: "Trained"
+    tested: "Tested | None"
+
+    @cached_property
+    def evidence(self) -> dict[str, Evidence]:
+        """Say for each split how sure the scores are."""
+        from formwright.evaluate.row_tables import evidence_of
+
+        validation = self.prepared.validation
+        found = {"validation": evidence_of(self.trained.metrics, self.trained.tables, self.prepared, validation)}
+        return found | ({} if self.tested is None else {"test": self.tested.evidence})
+
+    def facts(self) -> dict[str, Any]:
+        from formwright.train.prepare import cut_rows
+        from formwright.train.streams import Shuffled, lengths_of
+
+        start, trained, tested = self.start, self.trained, self.tested
+        metric, cut = start.task.metric, cut_rows(self.prepared, start.card)
+        split, scores = ("validation", trained.metrics) if tested is None else ("test", tested.metrics)
+        return {
+            "name": start.name,
+            "digest": start.card.digest,
+            "params": params(start.card),
+            "card": start.card.to_json(),
+            "task": start.task.name,
+            "steps": len(trained.losses),
+            "best_step": trained.best_step,
+            "losses": trained.losses,
+            "metrics": dict(trained.metrics),
+            "test": None if tested is None else dict(tested.metrics),
+            "evidence": {name: asdict(known) for name, known in self.evidence.items()},
+            "conclusion": [f"{start.name}: {score_line(metric, split, scores[metric], self.evidence[split])}"],
+            "beams": self.prepared.beams,
+            "padding": Shuffled(lengths_of(self.prepared.train.examples), self.recipe.batch, self.recipe.seed).padding,
+            "length": self.prepared.length,
+            "cut": 0.0 if cut is None else cut.share,
+            "recipe": asdict(self.recipe),
+            "seconds": trained.seconds,
+        }
+
+    def save(self, folder: Path) -> None:
+        """Write the model as a folder that loads, with its scores."""
+        from formwright.pipeline.task_models import write_task_model
+
+        scores = {"validation": self.trained.metrics} | ({} if self.tested is None else {"test": self.tested.metrics})
+        lineage = {"trained from": self.start.name}
+        write_task_model(self.trained.model, self.prepared, folder, lineage, scores, self.evidence)
+
 
 MODEL = "model"  # the folder of the model in that of the run
 _RESULT, _LEARNED, _WEIGHTS = "result.json", "learned.json", "weights.safetensors"
@@ -89,7 +147,6 @@ class TrainModel(Stage):
     # --- the stage ---------------------------------------------------------------------------------------------------
 
     def resolved(self, run: StageRun) -> "TrainModel":
-        """Settle length, steps, rates and device from the data, the model and the machine."""
         from formwright.train.device import choose_device
 
         for name in (self.source, self.task.name, str(run.run.out)):
@@ -163,18 +220,14 @@ class TrainModel(Stage):
         return Forecast(seconds, 2 * BYTES * params(start.card))
 
     def contents(self, run: StageRun) -> Mapping[str, Any]:
-        """Give the digests of rows, card, weights, tokenizer, text of pretraining and teacher."""
         return self.start(run).digests()
 
     def reaches(self, run: StageRun) -> bool:
-        """Tell whether the model was evaluated with these beams, and tested if that is asked for."""
-        known = json.loads(read_regular(run.folder / _RESULT))
+        known = read_json(run.folder / _RESULT)
         tested = known["test"] is not None or not self.judging.test
         return known["beams"] == self.judging.beams and tested and (run.run.out / MODEL / "config.json").is_file()
 
     def make(self, run: StageRun) -> None:
-        """Train, evaluate, test where that is asked for, and write the model."""
-        from formwright.pipeline.training_outcome import TrainingOutcome
         from formwright.train.judge import with_beams
 
         trained = self._learned(run) or self._trained(run)
@@ -185,11 +238,9 @@ class TrainModel(Stage):
         recipe = self.full_training(run).recipe
         outcome = TrainingOutcome(self.start(run), prepared, recipe, trained, tested)
         outcome.save(run.run.out / MODEL)
-        facts = outcome.facts()
-        write_whole(run.folder / _RESULT, json.dumps(facts, indent=1))
+        write_json(run.folder / _RESULT, outcome.facts())
 
     def summary(self, run: StageRun) -> Summary:
-        """Say what the model scores, and where it is."""
         return training_summary(run.artifact(self).facts)
 
     def models(self, run: StageRun) -> "list[Delivered]":
@@ -202,14 +253,12 @@ class TrainModel(Stage):
         return [Delivered(role="best", path=str(found.folder), validation=scores, trial=None, **own)]
 
     def load(self, run: StageRun) -> TrainedModel:
-        """Read what the training came to."""
         folder = run.run.out / MODEL
-        return TrainedModel(folder, json.loads(read_regular(run.folder / _RESULT)) | {"model": str(folder)})
+        return TrainedModel(folder, read_json(run.folder / _RESULT) | {"model": str(folder)})
 
     # --- the work ----------------------------------------------------------------------------------------------------
 
     def _trained(self, run: StageRun) -> "Trained":
-        """Train, after pretraining where that is asked for, and keep the weights."""
         from formwright.evaluate.training import weights_of
         from formwright.train.fit import fit
 
@@ -220,12 +269,8 @@ class TrainModel(Stage):
         weights = weights_of(trained.model)
         names = ("losses", "seconds", "best_step")
         facts = {name: getattr(trained, name) for name in names} | {"weights": hashlib.sha256(weights).hexdigest()}
-        try:
-            run.folder.mkdir(parents=True, exist_ok=True)
-            write_whole(run.folder / _WEIGHTS, weights)
-            write_whole(run.folder / _LEARNED, json.dumps(facts))  # last: it says that the weights are there
-        except OSError as error:
-            raise IllegalInput(f"cannot write {run.folder}: {error.strerror or error}") from None
+        write_file(run.folder / _WEIGHTS, weights)
+        write_json(run.folder / _LEARNED, facts)  # last: it says that the weights are there
         return trained
 
     def _learned(self, run: StageRun) -> "Trained | None":
@@ -236,9 +281,9 @@ class TrainModel(Stage):
         from formwright.train.fit import Trained
 
         try:
-            facts = json.loads(read_regular(run.folder / _LEARNED))
+            facts = read_json(run.folder / _LEARNED)
             weights = (run.folder / _WEIGHTS).read_bytes()
-        except (OSError, ValueError):
+        except (OSError, IllegalInput):
             return None
         if hashlib.sha256(weights).hexdigest() != facts["weights"]:
             return None
@@ -249,7 +294,6 @@ class TrainModel(Stage):
         return Trained(model.eval(), facts["losses"], {}, facts["seconds"], best_step=facts["best_step"])
 
     def _pretrained(self, run: StageRun) -> Any:
-        """Pretrain where that is asked for, and give the weights."""
         from formwright.train.pretrain import pretrain
 
         if self.pretraining is None:
@@ -309,12 +353,6 @@ def train_pipeline(
     given = source if isinstance(source, str) else source.to_json()
     training, judging = ModelTraining(**found[ModelTraining]), Judging(**found[Judging])
     return Pipeline(TrainModel(given, choice, training, judging, pretraining, distillation, seed))
-
-
-def usual_folder(source: str, task: str) -> Path:
-    """Name the folder of a training whose user named none."""
-    words = [Path(source).stem, *Path(task).parent.parts, Path(task).stem]
-    return Path("trained") / "-".join(word for word in words if word.strip("./\\"))
 
 
 def _judged(trained: "Trained", prepared: "Prepared", number: int) -> "Trained":

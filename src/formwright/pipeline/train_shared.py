@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from formwright.core.errors import IllegalInput
 from formwright.core.options import Stage, describe, option
 from formwright.cost import params
+from formwright.pipeline.designs import find_space
 from formwright.pipeline.forecast import BYTES, Forecast
 from formwright.pipeline.plan import SLOWED, Amount, PacedTraining, Planned
 from formwright.pipeline.run import StageRun
-from formwright.pipeline.spaces import find_space
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.space.space import Space
 from formwright.supernet.hull import Hull, check_readable, hull
@@ -73,7 +73,6 @@ class TrainShared(Stage, Planned):
             raise IllegalInput("only the parts of a teacher can be reordered: name the stage that makes it")
 
     def found_space(self, run: StageRun) -> Space:
-        """Give the space, from wherever it comes."""
         if isinstance(self.space, Stage):
             drawn = run.artifact(self.space)
             return drawn if isinstance(drawn, Space) else drawn.space
@@ -82,7 +81,6 @@ class TrainShared(Stage, Planned):
     # --- the stage ---------------------------------------------------------------------------------------------------
 
     def resolved(self, run: StageRun) -> "TrainShared":
-        """Settle steps, length and device from the data and the machine."""
         from formwright.tasks.row_length import FROM_SCRATCH
         from formwright.train.device import choose_device
         from formwright.train.prepare import usual_length
@@ -101,7 +99,6 @@ class TrainShared(Stage, Planned):
         return found  # what it reads, only its teacher knows
 
     def check(self, run: StageRun) -> None:
-        """Refuse, before anything is written, a space whose designs cannot share weights, or that cannot answer."""
         from formwright.nn.task_model import refuse_head
         from formwright.train.fit import head_of
 
@@ -115,13 +112,11 @@ class TrainShared(Stage, Planned):
         refuse_head(ends.largest, head_of(run.task(self.task)))
 
     def contents(self, run: StageRun) -> Mapping[str, Any]:
-        """Tell the rows of the task by content."""
         from formwright.tasks.task import contents
 
         return contents(run.task(self.task))
 
     def make(self, run: StageRun) -> None:
-        """Train the super-network, and write it as a model that loads."""
         from formwright.pipeline.task_models import save_task_model
 
         prepared = self._prepared(run)
@@ -131,7 +126,6 @@ class TrainShared(Stage, Planned):
             tell(0, None)
 
     def load(self, run: StageRun) -> "SharedWeights":
-        """Read the super-network, with the task that its designs are judged on."""
         from formwright.evaluate.shared import SharedWeights
 
         length = self.training.length or self._prepared(run).length
@@ -189,7 +183,6 @@ class TrainShared(Stage, Planned):
         return {"steps": Amount(usual, min(_LEAST_STEPS, most), most, "super-network steps")}
 
     def speeds(self, run: StageRun) -> dict[str, float]:
-        """Time a step, the answer of the teacher to a batch and to all rows, and judging the super-network."""
         times, (middle, smallest) = self.times(run), self.shares(run)
         answer = times.answer if self.lesson.NEEDS_TEACHER else 0.0
         batches = len(self._read(run).train.examples) / self.training.batch
@@ -203,7 +196,6 @@ class TrainShared(Stage, Planned):
         }
 
     def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: StageRun) -> float:
-        """Estimate the time of the steps, of asking the teacher at most once for every row, and of judging."""
         asked = min(amounts["steps"] * speeds["answer"], speeds["answers"])
         return amounts["steps"] * speeds["step"] + asked + speeds["judging"]
 
@@ -215,7 +207,6 @@ class TrainShared(Stage, Planned):
         return Forecast(disk=BYTES * params(hull(self.found_space(run)).largest))
 
     def describe(self, amounts: Mapping[str, int], run: StageRun) -> str:
-        """Say how many steps there are."""
         return f"{amounts['steps']:,} steps of all sub-networks"
 
     # --- the training ------------------------------------------------------------------------------------------------

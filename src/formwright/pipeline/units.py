@@ -1,18 +1,21 @@
-"""Stages of independent trainings: each is a unit of work, done in one of a few processes and shown together."""
+"""Trainings in several processes, each a unit of work, and how far they are."""
 
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from formwright.core.files import write_whole
 from formwright.pipeline.plan import Amount
 from formwright.pipeline.run import Interrupted, Progress, StageRun
 from formwright.study.processes import Link, Payload, Stopped, Supervisor
 
 if TYPE_CHECKING:
     from formwright.train.fit import Run
+
 
 Training = Callable[["Run"], None]
 _LEAST_STEPS, _MOST = 10, 50  # steps, and times the usual number of them, which no plan of time exceeds
@@ -106,3 +109,29 @@ class _Board:
         self._tell(self.done - 1, sum(loss for _, loss in self._steps.values()) / len(self._steps))
         for observer in self._run.run.observers:
             observer.step(f"{self._run.name}/{self._units[number].name}", step, loss)
+
+
+STEP = "step"
+SECONDS = 1.0  # between two writings
+
+
+def step_writer(folder: Path) -> Callable[[int, float], None]:
+    """Give the function that is told of each step and its loss, and writes down the latest now and then."""
+    due = 0.0
+
+    def after_step(step: int, loss: float) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            write_whole(folder / STEP, f"{step} {loss!r}")
+            due = time.monotonic() + SECONDS
+
+    return after_step
+
+
+def read_steps(folder: Path) -> dict[str, tuple[int, float]]:
+    """Read the last step and loss of every training with a folder in this one, by the name of its folder."""
+    found = {}
+    for path in sorted(folder.glob(f"*/{STEP}")):
+        step, _, loss = path.read_text(encoding="utf-8").partition(" ")
+        found[path.parent.name] = int(step), float(loss)
+    return found

@@ -23,14 +23,12 @@ from dataclasses import replace
 
 from formwright.cost import is_measured
 from formwright.pipeline.deliver import Deliver
-from formwright.pipeline.draw_space import DrawSpace
+from formwright.pipeline.draw_space import USUAL, DrawSpace, Target
 from formwright.pipeline.evaluators import SharedSubnetworks
 from formwright.pipeline.fine_tune import FineTune
-from formwright.pipeline.measure_parts import MeasureParts
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.score_parts import Order, ScoreParts
+from formwright.pipeline.score_parts import MeasureParts, Order, ScoreParts
 from formwright.pipeline.search import Search, searcher
-from formwright.pipeline.targets import USUAL, Target
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.pipeline.train_shared import TrainShared
 from formwright.recipes.recipe import recipe

@@ -42,7 +42,6 @@ class Recipe:
 
     @property
     def options(self) -> list[str]:
-        """List the names of its options."""
         return list(inspect.signature(self.compose).parameters)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from formwright.core.records import History, Objective, Trial
 from formwright.pipeline.conclusion import Comparison
-from formwright.pipeline.measurements import Sitting, last_sitting
+from formwright.pipeline.delivered import Sitting, last_sitting
 from formwright.report.compression import (
     AskedTarget,
     CompressionFacts,
@@ -37,8 +37,8 @@ from formwright.space.space import Space
 from formwright.study.events import Event, noted_warnings
 from formwright.study.ledger import Clock, Ledger
 from formwright.study.replay import Replay
-from formwright.study.stage_options import searched
 from formwright.study.store import Log
+from formwright.study.study import searched
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from formwright.pipeline.conclusion import COMPARED, Comparison
-from formwright.pipeline.measurements import last_sitting
+from formwright.pipeline.delivered import last_sitting
 from formwright.study.events import Event
 from formwright.tasks.bootstrap import Evidence
 

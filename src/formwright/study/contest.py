@@ -1,21 +1,116 @@
-"""Compare methods of search on a benchmark: replay many searches in memory, and say how good what they found is."""
+"""Compare methods of search on a benchmark: replay many searches in memory, and keep them in a file."""
 
+import json
+import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 from formwright.core.checks import finite, natural, stored_fields
-from formwright.core.errors import EvaluationFailed, IllegalInput
+from formwright.core.errors import EvaluationFailed, IllegalInput, MissingExtra, nearest
 from formwright.core.protocols import Searcher
 from formwright.core.records import History, Request, Trial
 from formwright.core.rng import derive
 from formwright.evaluate.benchmark import Benchmark
 from formwright.evaluate.context import Context
-from formwright.search import SpaceExhausted
-from formwright.study.methods import Method
+from formwright.search import SEARCHERS, SpaceExhausted, make_searcher, option_names
+from formwright.study.alone import hold
 from formwright.study.processes import in_processes
+
+_VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "largest-first": {"rank": {"by": "rank"}},
+    "boshnas": {
+        "one-hot": {"coordinates": "one-hot"},
+        "ordered": {"coordinates": "transformer2vec-ordered"},
+        "nearest": {"acquire": "gobi-nearest"},
+        "first-order": {"second_order": False},
+        "homoscedastic": {"heteroscedastic": False},
+        "exhaustive": {"acquire": "exhaustive"},
+        "one-hot-eager": {"coordinates": "one-hot", "alpha": 0.0, "beta": 0.0},
+    },
+    "gp-bo": {
+        "one-hot": {"coordinates": "one-hot"},
+        "ordered": {"coordinates": "transformer2vec-ordered"},
+        "ucb": {"acquisition": "ucb"},
+    },
+    "forest": {"ordered": {"coordinates": "transformer2vec-ordered"}},
+    "bananas": {"one-hot": {"coordinates": "one-hot"}, "transformer2vec": {"coordinates": "transformer2vec"}},
+}
+
+_SLOW = ("gp", "coarse-to-fine")  # minutes for a search of 100 designs, so that nobody wants them unasked
+
+
+@dataclass(frozen=True)
+class Method:
+    """Name a searcher and the options it is given."""
+
+    name: str
+    searcher: str
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def make(self, benchmark: Benchmark, evaluations: int) -> Searcher:
+        """Make the searcher, for so many whole evaluations on a benchmark."""
+        options = {**_rungs(self.searcher, benchmark.table.marks), **self.options}
+        return make_searcher(
+            self.searcher,
+            benchmark.space,
+            (benchmark.objective,),
+            benchmark.legal,
+            trials=evaluations,
+            steps=benchmark.steps,
+            **options,
+        )
+
+
+def all_methods() -> list[Method]:
+    """List every searcher, and the variants of those that are there and have the options of the variant."""
+    names = [name for name in SEARCHERS.names() if ":" not in name]  # `optuna:tpe` is `tpe`
+    variants = [
+        Method(f"{name}/{variant}", name, options)
+        for name, known in _VARIANTS.items()
+        for variant, options in known.items()
+        if name in names and options.keys() <= set(option_names(name))
+    ]
+    return [*(Method(name, name) for name in names), *variants]
+
+
+def find_methods(names: Sequence[str]) -> list[Method]:
+    """Find methods by their names; raise `IllegalInput` that tells the name nearest to one that is unknown."""
+    known = {method.name: method for method in all_methods()}
+    for name in names:
+        if name not in known:
+            close = nearest(name, known)
+            hint = f" Nearest: {close[0]!r}." if close else ""
+            raise IllegalInput(f"no method is called {name!r}.{hint} There are: {', '.join(known)}.")
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def usual_methods(benchmark: Benchmark) -> list[Method]:
+    """List the methods, but for those that take minutes and those whose optional packages are not installed."""
+
+    def is_installed(method: Method) -> bool:
+        try:
+            method.make(benchmark, evaluations=1)
+        except MissingExtra:
+            return False
+        return True
+
+    return [method for method in all_methods() if method.name not in _SLOW and is_installed(method)]
+
+
+def _rungs(searcher: str, marks: Sequence[int]) -> dict[str, int]:
+    """Give a searcher that evaluates designs for few steps first those steps that the table knows."""
+    if "min_steps" not in option_names(searcher):
+        return {}
+    ratio = marks[-1] // marks[-2] if len(marks) > 1 else 2
+    lowest = len(marks) - 1
+    while lowest and marks[lowest - 1] * ratio == marks[lowest]:
+        lowest -= 1
+    return {"min_steps": marks[lowest], "max_steps": marks[-1], "eta": ratio}
+
 
 NOTHING = -1  # the row of what a search has found before any design was scored
 
@@ -128,5 +223,71 @@ def _replay(load: Callable[[], Benchmark], evaluations: int, job: tuple[Method, 
 
 @lru_cache(maxsize=1)
 def _loaded(load: Callable[[], Benchmark]) -> Benchmark:
-    """Read a benchmark once in each process."""
     return load()
+
+
+_BEGINS = '{"table": '  # every line of ours
+
+
+@dataclass(frozen=True)
+class ContestFile:
+    """A file of searches on the table with the digest `table`, of so many `rows` where they are known.
+
+    Searches on other tables are left alone.
+
+    The file knows nothing of the code of the methods: whoever changes a method begins another file.
+    """
+
+    path: Path
+    table: str
+    rows: int | None = None
+
+    def read(self) -> list[Replay]:
+        """Give what is there; a last line that was cut short is not."""
+        if not self.path.exists():
+            return []
+        try:
+            *whole, rest = self.path.read_text(encoding="utf-8").split("\n")
+            _refuse_anothers(rest)
+        except (OSError, ValueError) as error:
+            raise IllegalInput(f"{self.path} is no file of searches: {error}") from None
+        searches = [self._search(line, number) for number, line in enumerate(whole, start=1)]
+        return [found for found in searches if found is not None]
+
+    def keep(self, replays: Iterator[Replay]) -> Iterator[Replay]:
+        """Pass searches on, each written down before it is; refuse a file that another process adds to."""
+        try:
+            with self.path.open("ab") as file:
+                hold(file, f"another process works on {self.path}; wait for it, or name another file")
+                _begin_on_a_line(self.path)
+                for found in replays:
+                    file.write(json.dumps({"table": self.table, **asdict(found)}).encode() + b"\n")
+                    file.flush()
+                    yield found
+        except OSError as error:
+            raise IllegalInput(f"cannot write {self.path}: {error.strerror or error}") from None
+
+    def _search(self, line: str, number: int) -> Replay | None:
+        """Read a line, which may have been changed by hand; None where it is of another table."""
+        try:
+            data = json.loads(line)
+            if not isinstance(data, dict) or "table" not in data:
+                raise IllegalInput("it names no table")
+            if data.pop("table") != self.table:
+                return None
+            found = Replay.from_json(data)
+            if self.rows is not None and max(found.best, default=NOTHING) >= self.rows:
+                raise IllegalInput(f"the row {max(found.best)} is beyond the {self.rows:,} rows of the table")
+        except (ValueError, OverflowError, RecursionError) as error:
+            raise IllegalInput(f"{self.path} is no file of searches: line {number}: {error}") from None
+        return found
+
+
+def _refuse_anothers(rest: str) -> None:
+    """Refuse a last line without an end that no search of ours can have begun: `keep` would cut it off."""
+    if not (rest.startswith(_BEGINS) or _BEGINS.startswith(rest)):
+        raise ValueError(f"it ends with {rest[:40]!r}")
+
+
+def _begin_on_a_line(path: Path) -> None:
+    os.truncate(path, path.read_bytes().rfind(b"\n") + 1)  # without a line that was cut short

@@ -78,7 +78,6 @@ class Database:
         return self.read(lambda connection: float(connection.scalars(select(self.clock())).one()))
 
     def close(self) -> None:
-        """Close every connection."""
         self._dialect.close()
 
     def _is_current(self, create: bool, update: bool) -> bool:

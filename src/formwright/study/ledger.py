@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from formwright.core.records import History, Spent
+from formwright.core.records import Spent
 from formwright.study.events import Event
 
 
@@ -20,18 +20,6 @@ class Ledger:
     spent: Spent
     elapsed: float
     failed_lately: int = 0
-
-
-def ledger_of(history: History, elapsed: float = 0.0) -> Ledger:
-    """Add up a history, which does not tell which failures were lately, nor what failed trials spent."""
-    observations = [trial.observation for trial in history.finished if trial.observation is not None]
-    spent = Spent(
-        sum(observation.spent.seconds for observation in observations),
-        sum(observation.spent.steps for observation in observations),
-        sum(observation.spent.macs for observation in observations),
-    )
-    pending, finished = len(history.pending), len(history.finished)
-    return Ledger(finished, len(history.trials) - finished - pending, pending, spent, elapsed)
 
 
 @dataclass
@@ -61,5 +49,4 @@ class Clock:
         self.began = None
 
     def elapsed(self, now: float) -> float:
-        """Give the seconds until now."""
         return self.before + (0.0 if self.began is None else max(now - self.began, 0.0))

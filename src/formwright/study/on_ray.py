@@ -17,8 +17,7 @@ import cloudpickle
 
 from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.core.extras import need
-from formwright.study.launch import Work
-from formwright.study.processes import FAULTY, WorkersDied
+from formwright.study.processes import FAULTY, Work, WorkersDied
 from formwright.train.interrupt import gentle_interruption
 
 LOCAL = "local"
@@ -190,6 +189,5 @@ def _announce_waiting(ray: Any, wanted: dict[str, float]) -> None:
 
 
 def _last_line(error: Exception) -> str:
-    """Give what is wrong without Ray's long way there."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

@@ -1,8 +1,4 @@
-"""The one supervisor of processes: it hands payloads to a few of them, watches them, and replaces those that die.
-
-A payload is a function of one argument, the `Link` to its launcher. It is pickled with all that it works with; it may
-be a lambda, or a function of the user's own script.
-"""
+"""Work in several processes, which are supervised: payloads with results, or workers of a study."""
 
 import multiprocessing
 import os
@@ -26,6 +22,7 @@ import cloudpickle
 
 from formwright.core.errors import FormwrightError
 from formwright.core.text import printable
+from formwright.train.interrupt import gentle_interruption
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -203,7 +200,6 @@ def _end(pipe: Connection, process: BaseProcess) -> None:
 
 
 def _serve(pipe: Connection) -> None:
-    """Do payloads until the launcher sends no other."""
     end_with_launcher()
     while data := pipe.recv_bytes():  # an empty one is a wish to stop that came too late
         try:
@@ -293,3 +289,35 @@ def end_with_launcher() -> None:
         os._exit(STOPPED)
 
     threading.Thread(target=follow, daemon=True, name="launcher").start()
+
+
+Work = Callable[[Callable[[], bool]], int]  # is given what tells whether it is asked to stop, and gives an exit code
+
+
+def run_workers(work: Work, number: int, look: Callable[[], None], replacements: int = 10) -> bool:
+    """Do some work in N processes at once until all are done; `look` is called several times a second.
+
+    Return False when the user asked to stop, even where the last trial ended before it could be heard. A worker that
+    dies is replaced, at most `replacements` times: the others take over its trial. Workers do not outlive the process
+    that started them.
+    """
+    with gentle_interruption() as wish:
+        supervisor = Supervisor(number, asked=lambda: wish.asked, look=look, replacements=replacements)
+        with suppress(Stopped):
+            for _ in supervisor.results([partial(_until_stopped, work)] * number):
+                pass
+    return not wish.asked
+
+
+def _until_stopped(work: Work, link: Link) -> None:
+    if work(link.asked) == STOPPED:
+        raise Stopped
+
+
+def exit_code(work: Work, asked: Callable[[], bool]) -> int:
+    """Do some work in this process and give its exit code; an error of the user's is shown."""
+    try:
+        return work(asked)
+    except FormwrightError as error:
+        print(printable(f"formwright: {error}"), file=sys.stderr, flush=True)
+        return FAULTY

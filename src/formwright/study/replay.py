@@ -101,8 +101,14 @@ class Replay:
         self.attempts: dict[int, int] = {}
         self.seen = 0
 
+    @classmethod
+    def of(cls, events: Iterable[Event], space: Space | None) -> "Replay":
+        """Replay all events of a log."""
+        found = cls(space)
+        found.feed(events)
+        return found
+
     def feed(self, events: Iterable[Event]) -> None:
-        """Take further events."""
         for event in events:
             try:
                 self._take(event)
@@ -179,6 +185,4 @@ class Replay:
 
 def history_as_of(events: Iterable[Event], seen: int, space: Space) -> History:
     """Give the history that a searcher saw when the last event was `seen`."""
-    replay = Replay(space)
-    replay.feed(event for event in events if event.id <= seen)
-    return replay.history
+    return Replay.of((event for event in events if event.id <= seen), space).history

@@ -99,7 +99,6 @@ def upgrade(connection: Connection) -> None:
 
 
 def _revision(connection: Connection, place: str) -> str | None:
-    """Return the layout's revision, None for an empty database."""
     found = inspect(connection).get_table_names()
     if VERSION_TABLE in found:
         revision: str | None = connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))

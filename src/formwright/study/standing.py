@@ -63,7 +63,6 @@ def _standing(benchmark: Benchmark, best: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _scores(benchmark: Benchmark, split: Any) -> Floats:
-    """Give the score of each row, and last that of nothing."""
     scores = benchmark.scores(split)
     worst = np.nanmin(scores) if benchmark.objective.direction == "max" else np.nanmax(scores)
     return np.append(np.where(np.isnan(scores), worst, scores), worst)

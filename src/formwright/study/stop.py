@@ -28,7 +28,6 @@ class Stop:
     tolerance: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse a search without an end."""
         if (self.trials, self.seconds, self.steps, self.patience) == (None,) * 4:
             raise IllegalInput("say when to stop: after a number of trials, seconds, steps, or trials without progress")
         for name in ("trials", "steps", "patience"):

@@ -1,8 +1,9 @@
-"""A study: the parts of a search, and the log that is all of its state."""
+"""A study: the parts of a search, the log that is all of its state, and the configuration in it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from formwright.arch.card import Card
 from formwright.core.protocols import Evaluator, Searcher
@@ -40,7 +41,18 @@ class Study:
     attempts: int = 3
 
     def history(self) -> History:
-        """Read the log and give all trials."""
-        replay = Replay(self.space)
-        replay.feed(self.log.read())
-        return replay.history
+        return Replay.of(self.log.read(), self.space).history
+
+
+def searched(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give the options of the study's own stage, and those of the stage that delivers its designs, as one object."""
+    stages = config.get("stages")
+    if not isinstance(stages, Mapping):
+        return config
+    name = config.get("stage", "search")
+    own = stages.get(name)
+    wanted = [one for one in stages.values() if isinstance(one, Mapping) and one.get("stage") == "deliver"]
+    delivered = next((one for one in wanted if one.get("search") == name), {})
+    names = ("keep", "targets", "steps", "weights", "baseline")
+    found = {key: delivered[key] for key in names if key in delivered}
+    return {**(own if isinstance(own, Mapping) else {}), **found, "recipe": config.get("recipe", "")}

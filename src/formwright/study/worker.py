@@ -1,10 +1,12 @@
-"""The loop that every worker runs, wherever it is: read, ask, claim, evaluate, record."""
+"""A worker of a study, which asks, evaluates and tells under a lease that it keeps alive."""
 
 import errno
+import threading
 import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any
 
 from formwright.arch.card import Card
@@ -13,11 +15,52 @@ from formwright.core.records import History, Observation, Request
 from formwright.core.rng import derive
 from formwright.evaluate.context import Context
 from formwright.search.proposals import NoLegalDesign, SpaceExhausted
-from formwright.study.heartbeat import Heartbeat, LeaseLost
 from formwright.study.identity import dead, own_name
 from formwright.study.ledger import Clock, Ledger
+from formwright.study.log import Log
 from formwright.study.replay import Replay, asked_data, history_as_of
 from formwright.study.study import Study
+
+_BEATS = 4  # in the time of a lease
+
+
+class LeaseLost(Exception):
+    """Say that the trial is another worker's by now."""
+
+
+class Heartbeat:
+    """Renew a lease from a thread of its own until the evaluation is over."""
+
+    def __init__(self, log: Log, number: int, worker: str, seconds: float) -> None:
+        self._log, self._number, self._worker, self._seconds = log, number, worker, seconds
+        self._over = threading.Event()
+        self._lost = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True, name=f"lease of trial {number}")
+
+    def __enter__(self) -> "Heartbeat":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def check(self) -> None:
+        """Raise `LeaseLost` when the lease could not be renewed because another worker has it."""
+        if self._lost.is_set():
+            raise LeaseLost
+
+    def _beat(self) -> None:
+        while not self._over.wait(self._seconds / _BEATS):
+            try:
+                if not self._log.renew(self._number, self._worker, self._seconds):
+                    self._lost.set()
+                    return
+            except FormwrightError:
+                continue  # a database that is away for a moment; the lease decides whether it was too long
+
 
 _WAIT = 0.5  # seconds between two looks at the trials of others
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -80,7 +123,6 @@ class Worker:
         return self._replay.ledger(self._clock.elapsed(self.study.log.now()) if timed else 0.0)
 
     def _orphan(self) -> int | None:
-        """Find an unfinished trial that nobody works on any more."""
         pending = [trial.number for trial in self._replay.history.pending]
         if not pending:
             return None

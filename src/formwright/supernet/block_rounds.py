@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from safetensors.torch import save
 from torch import Tensor
 
-from formwright.core.json_files import write_file, write_json
+from formwright.core.files import write_file, write_json
 from formwright.core.rng import derive
 from formwright.nn.hf.checkpoint_files import can_be_read
 from formwright.space.zoo.chains import Chain

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from formwright.core.errors import IllegalInput
-from formwright.core.json_files import read_json, unreadable
+from formwright.core.files import read_json, unreadable
 from formwright.space.zoo.chains import Chain
 
 Rows = list[tuple[Chain, dict[str, Any]]]

@@ -31,7 +31,6 @@ class MLflow(ObserverPart):
     every: int = option(50, "training steps between two losses")
 
     def start(self, run: "PipelineRun") -> "_Tracked":
-        """Open the experiment and create the run, or go on with it, and log the options of the pipeline."""
         folder = folder_of(run, self.NAME)
         own = f"sqlite:///{folder / 'mlflow.db'}"
         uri = self.uri or os.environ.get("MLFLOW_TRACKING_URI") or own
@@ -101,12 +100,10 @@ class _Tracked(Observer):
 
 
 def _legal(name: str) -> str:
-    """Replace what MLflow does not allow in a name."""
     return "".join(letter if letter.isalnum() or letter in "_-. /" else "_" for letter in name)
 
 
 def _flat(value: Any, path: str = "") -> "list[tuple[str, Any]]":
-    """List plain values by their paths."""
     if not isinstance(value, Mapping):
         return [(_legal(path), value)]
     return [pair for name, item in value.items() for pair in _flat(item, f"{path}.{name}" if path else str(name))]

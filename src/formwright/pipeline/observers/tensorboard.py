@@ -25,7 +25,6 @@ class TensorBoard(ObserverPart):
     every: int = option(10, "training steps between two losses")
 
     def start(self, run: "PipelineRun") -> "_Events":
-        """Open an event file and write the pipeline into it."""
         folder = folder_of(run, self.NAME, self.folder)
         events = _Events(need(self.MODULE, self.NAME).EventFileWriter(str(folder)), max(1, self.every))
         shown = json.dumps(run.pipeline.to_json(), indent=1)
@@ -43,7 +42,6 @@ class _Events(Observer):
         self._tensor = need("tensorboard.compat.proto.tensor_pb2", "tensorboard").TensorProto
 
     def text(self, tag: str, text: str, step: int = 0) -> None:
-        """Write Markdown."""
         plugin = self._summary.SummaryMetadata.PluginData(plugin_name="text")
         tensor = self._tensor(dtype=7, string_val=[text.encode()])  # 7: strings
         tensor.tensor_shape.dim.add(size=1)

@@ -29,7 +29,6 @@ class WeightsAndBiases(ObserverPart):
     every: int = option(10, "training steps between two losses")
 
     def start(self, run: "PipelineRun") -> "_Tracked":
-        """Begin the run, or go on with it."""
         folder = folder_of(run, self.NAME)
         out = run.out.absolute()
         started = need(self.MODULE, self.NAME).init(

@@ -25,7 +25,6 @@ FOR EACH STATEMENT EXECUTE FUNCTION formwright_append_only()
 
 
 def upgrade() -> None:
-    """Make everything."""
     _make_studies()
     _make_events()
     _make_leases()

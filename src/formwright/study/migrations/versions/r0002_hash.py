@@ -30,7 +30,6 @@ def upgrade() -> None:
 
 @contextmanager
 def _changeable() -> Iterator[None]:
-    """Let events be changed, this once."""
     if op.get_context().dialect.name == "sqlite":
         made = op.get_bind().scalar(sa.text("SELECT sql FROM sqlite_master WHERE name = 'events_no_update'"))
         op.execute("DROP TRIGGER events_no_update")
