@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from formwright.core.records import Budget
 from formwright.pipeline.delivered import Delivered
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import RunOptions
+from formwright.result import FoundModel
 
 SPACE = "flexibert-nano"
 GOAL = ["accuracy:max"]
@@ -81,7 +83,7 @@ def test_trials_become_tables(result: fw.Result) -> None:
     rows = result.trials.rows()
     assert [row["number"] for row in rows] == list(range(8))
     assert result.trials.to_csv().count("\n") == 9
-    pandas = pytest.importorskip("pandas")
+    pandas = import_module("pandas")
     table = result.trials.to_pandas()
     assert isinstance(table, pandas.DataFrame)
     assert list(table["accuracy"]) == [row["accuracy"] for row in rows]
@@ -104,7 +106,7 @@ def test_the_page_and_the_command_line_show_the_study(result: fw.Result, tmp_pat
     done = CliRunner().invoke(app, ["show", str(result.out)])
     assert done.exit_code == 0
     assert SPACE in done.output
-    optuna = pytest.importorskip("optuna")
+    optuna = import_module("optuna")
     target = f"sqlite:///{tmp_path / 'optuna.db'}"
     assert result.to_optuna(target) == 8
     assert len(optuna.load_study(study_name=None, storage=target).trials) == 8
@@ -213,7 +215,7 @@ def _started(folder: Path, out: str) -> "subprocess.Popen[str]":
 @pytest.mark.ray
 @pytest.mark.timeout(180)
 def test_a_function_is_evaluated_on_ray(tmp_path: Path) -> None:
-    pytest.importorskip("ray")
+    import_module("ray")
     study = fw.Study(SPACE, shortest, GOAL, tmp_path / "mine", searcher="random")
     assert len(study.run(trials=4, workers=2, ray="").trials) == 4
 
@@ -279,3 +281,27 @@ def test_the_models_of_a_stage_of_another_package_are_models_of_the_result(tmp_p
     result = fw.run(Pipeline(Gives()), tmp_path / "out")
     assert [one.name for one in result.models] == ["mine"]
     assert result.best.scores == {"accuracy": 0.5}
+
+
+def test_the_best_model_is_that_of_the_best_trial(result: fw.Result) -> None:
+    def model(name: str, trial: int | None) -> FoundModel:
+        return FoundModel(Delivered(name, "front", "", "", 1, 1, {"accuracy": 0.5}, None, trial))
+
+    best = result.best_trial
+    assert best is not None
+    later = [one.number for one in result.trials if one.number != best.number]
+    models = [model("nobody's", None), *(model("other", number) for number in later), model("best", best.number)]
+    found = fw.Result(result.run)
+    found.__dict__["models"] = models  # as if they were delivered
+    assert found.best.name == "best"
+    found.__dict__["models"] = models[::-1]
+    assert found.best.name == "best"
+
+
+def test_a_notebook_is_shown_text_and_no_markup(tmp_path: Path) -> None:
+    def score(card: Any, budget: Budget) -> dict[str, float]:
+        return {"accuracy": card.data["rate"], "<b>depth</b>": card.data["layers"]}
+
+    shown = fw.Study(plain_space(), score, GOAL, tmp_path / "out", searcher="random").run(trials=2)._repr_html_()
+    assert "<b>" not in shown
+    assert shown.count("&lt;b&gt;depth") >= 2  # of the best trial, and of the front

@@ -1,6 +1,7 @@
 """Tasks that are given in memory, and the models that come out: delivered, loaded again, and uploaded."""
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -48,8 +49,8 @@ def test_rows_in_memory_are_searched_and_kept(found: fw.Result) -> None:
 
 @pytest.mark.slow
 def test_the_model_is_saved_and_loads_with_transformers_alone(found: fw.Result, tmp_path: Path) -> None:
-    transformers = pytest.importorskip("transformers")
-    torch = pytest.importorskip("torch")
+    transformers = import_module("transformers")
+    torch = import_module("torch")
     model = found.model
     assert isinstance(model, transformers.PreTrainedModel)
     model.save_pretrained(tmp_path / "mine")
@@ -87,7 +88,7 @@ def test_a_card_is_trained_from_python(tmp_path: Path) -> None:
 
 
 def test_a_data_frame_is_a_list_of_rows(tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
+    pandas = import_module("pandas")
     table = pandas.DataFrame({"a": ["x", "y"], "n": [1, 2], "r": [0.5, float("nan")]})
     path = write_rows(rows_of(table), tmp_path / "run")
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -95,7 +96,7 @@ def test_a_data_frame_is_a_list_of_rows(tmp_path: Path) -> None:
 
 
 def test_labels_of_a_dataset_have_their_names() -> None:
-    datasets = pytest.importorskip("datasets")
+    datasets = import_module("datasets")
     features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])})
     data = datasets.Dataset.from_dict({"text": ["a", "b"], "label": [1, 0]}, features=features)
     assert rows_of(data) == [{"text": "a", "label": "yes"}, {"text": "b", "label": "no"}]
@@ -127,6 +128,6 @@ def test_rows_that_a_run_began_with_are_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_table_with_two_columns_of_one_name_is_refused() -> None:
-    pandas = pytest.importorskip("pandas")
+    pandas = import_module("pandas")
     with pytest.raises(IllegalInput, match="'text'"):
         rows_of(pandas.DataFrame([["a", "b"]], columns=["text", "text"]))

@@ -9,7 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formwright.core.errors import IllegalInput
-from formwright.core.records import Budget, History, Measure, Objective, Observation, Request, Spent, Trial
+from formwright.core.records import (
+    Budget,
+    DataCard,
+    History,
+    Measure,
+    Objective,
+    Observation,
+    Request,
+    Spent,
+    Trial,
+    as_card,
+)
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
@@ -189,3 +200,10 @@ def test_history_sorts_trials_and_knows_every_digest() -> None:
     assert [one.number for one in history.pending] == [2]
     assert history.digests == {"a", "b", "c"}
     assert History().digests == frozenset()
+
+
+def test_plain_data_are_one_design_whatever_their_order() -> None:
+    one, other = DataCard({"layers": 2, "rate": [0.1, 1]}), DataCard({"rate": [0.1, 1], "layers": 2})
+    assert one.digest == other.digest != DataCard({"layers": 2, "rate": [1, 0.1]}).digest
+    assert as_card(one.data) == one == other
+    assert as_card(one) is one

@@ -8,7 +8,7 @@ import pytest
 import torch
 from tests.evaluate.test_shared import NARROW, THIN, WHOLE, network
 from tests.evaluate.toy import SCORED
-from tests.pipeline.cases import create, own_rows, work
+from tests.pipeline.cases import Given, create, here, own_rows, quick, work
 from tests.pipeline.test_candidates import DESIGNS, SPACE, TIMED, told
 from tests.train.cases import ENCODER, LENGTH, SPANS
 
@@ -23,6 +23,7 @@ from formwright.nn.task_model import TaskModel
 from formwright.pipeline import delivery
 from formwright.pipeline import delivery as module
 from formwright.pipeline.candidates import Candidate, Miss, TooSlow, candidates, misses, within_targets
+from formwright.pipeline.deliver import Deliver
 from formwright.pipeline.delivered import Delivered, Undelivered, card_of_model, delivered, undelivered
 from formwright.pipeline.delivery import (
     LARGEST_DIFFERENCE,
@@ -39,6 +40,7 @@ from formwright.pipeline.task_choice import TrainingChoice
 from formwright.space.zoo import load_space
 from formwright.supernet.automatic import sub_network
 from formwright.tasks.task import Task
+from formwright.train.distil import Mix
 from formwright.train.interrupt import Interruption
 
 
@@ -321,3 +323,13 @@ def test_another_sub_network_is_found_out(trained: SharedWeights, tmp_path: Path
     other = sub_network(WHOLE, ((1, 8), (1, 16)))
     with pytest.raises(EvaluationFailed, match="differs from its sub-network"):
         refuse_another(written(trained.extracted(other), tmp_path), trained, THIN)
+
+
+def test_delivered_models_are_taught_as_the_options_say() -> None:
+    options: dict[str, Any] = {"teacher": Given("model"), "labels": 0.3, "temperature": 3.0}
+    (stage,) = (made := quick(**options)).of_kind(Deliver)
+    taught = stage.teaching(here(made, kind=Deliver))
+    assert taught is not None
+    assert (taught.teacher, taught.mix) == ("model", Mix(labels=0.3, scores=0.7, temperature=3.0))
+    (untrained,) = (made := quick(**options, final_steps=0)).of_kind(Deliver)
+    assert untrained.teaching(here(made, kind=Deliver)) is None

@@ -62,6 +62,11 @@ class Killed(BaseException):
     """What nobody catches."""
 
 
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # trainings save their checkpoints in folders that are named from here
+
+
 def bound(made: Pipeline) -> Any:
     (scores,) = evaluator_of(made).evaluators
     return scores
@@ -239,6 +244,14 @@ def test_the_final_training_begins_as_those_of_the_search_do() -> None:
     words = [model.transformer.encoder.embedding.tokens.weight for model in (pretrained, fresh)]
     assert not words[0].equal(words[1])
     assert pretrained.head.output.weight.equal(fresh.head.output.weight)
+
+
+@pytest.mark.parametrize("made", [quick(evaluator=PretrainFirst(2)), sharing(evaluator=ShareBranches(2))])
+def test_the_pretraining_of_a_delivered_model_is_saved_in_its_folder(
+    made: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Pretraining, "start", lambda self: self.folder)
+    assert start_of(made, 5, folder=tmp_path) == tmp_path / PRETRAINING
 
 
 def test_the_final_training_of_designs_that_shared_weights_begins_with_their_own(

@@ -4,14 +4,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
+from tests.pipeline.cases import quick
+
 from formwright.core.options import Stage
 from formwright.pipeline.forecast import StageForecast, forecast_run
+from formwright.pipeline.model_times import ModelTimes
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.run import PipelineRun
+from formwright.pipeline.plan import LOOKS, WRITING
+from formwright.pipeline.run import PipelineRun, RunOptions
 from formwright.pipeline.runner import prepare
+from formwright.pipeline.search import START, Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.pipeline.train_model import train_pipeline
 from formwright.recipes import RECIPES
+from formwright.study.stop import Stop
 
 TASK = TaskChoice("mini-glue/sst2", rows=64)
 
@@ -41,6 +48,23 @@ def test_a_search_takes_time_and_disk_for_every_trial_and_its_designs_have_costs
     least, most = many["search"].expected.costs["params"]
     assert 0 < least < most
     assert many["deliver"].reads == ("search",)
+
+
+def test_workers_share_the_trials_and_the_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.setattr(Search, "typical_times", lambda *_: ModelTimes(1.0, 1.0, 10.0, 1.0, 1.0))
+    made = quick(evaluator="full", objectives=("accuracy:max",), stop=Stop(40), keep=3)
+
+    def seconds(workers: int) -> list[float]:
+        run = PipelineRun(made, tmp_path, RunOptions(workers=workers))
+        found = [stage.forecast(run.stage(stage)) for stage in made]
+        return [one.seconds for one in found]
+
+    search, deliver = zip(seconds(1), seconds(4), seconds(64), strict=True)
+    trial = 5 * 10.0 + 1.0
+    assert [START + 40 * trial / many for many in (1, 4, 4)] == pytest.approx(search)
+    each = WRITING + LOOKS * 1.0 + 5 * 10.0
+    assert [START + turns * each for turns in (4, 1, 1)] == pytest.approx(deliver)  # with the baseline
 
 
 def test_planned_stages_and_trainings_say_how_long_they_take(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -124,7 +125,7 @@ def test_the_end_is_told_however_it_comes(error: Exception | None, state: str, t
 
 
 def test_observers_are_chosen_by_name_with_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("tensorboard")
+    import_module("tensorboard")
     (found,) = choose_observers(["tensorboard:every=3,folder=logs"])
     assert (found.NAME, found.every, found.folder) == ("tensorboard", 3, "logs")
     assert choose_observers("tensorboard")[0].every == 10
@@ -158,7 +159,7 @@ def test_a_missing_package_is_answered_with_the_line_that_installs_it(
 
 @pytest.mark.filterwarnings("ignore")  # of the package
 def test_tensorboard_reads_its_event_files(tmp_path: Path) -> None:
-    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    reader = import_module("tensorboard.backend.event_processing.event_accumulator")
     watched(tmp_path / "run", "tensorboard:every=50")
     found = reader.EventAccumulator(str(tmp_path / "run" / "observers" / "tensorboard"))
     found.Reload()
@@ -174,7 +175,7 @@ def test_tensorboard_reads_its_event_files(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the package
 def test_mlflow_reads_its_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mlflow = pytest.importorskip("mlflow")
+    mlflow = import_module("mlflow")
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "run"
@@ -211,12 +212,12 @@ def chunks(data: bytes) -> Iterator[bytes]:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the package
 def test_weights_and_biases_writes_files_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wandb = pytest.importorskip("wandb")
+    wandb = import_module("wandb")
     monkeypatch.setenv("WANDB_SILENT", "true")
     watched(tmp_path / "run", "wandb:mode=offline")
     wandb.teardown()  # its own process writes the file, and ends with that
     (file,) = (tmp_path / "run" / "observers" / "wandb" / "wandb").glob("offline-run-*/*.wandb")
-    records = pytest.importorskip("wandb.proto.wandb_internal_pb2")
+    records = import_module("wandb.proto.wandb_internal_pb2")
     rows = []
     for data in chunks(file.read_bytes()):
         record = records.Record()
@@ -229,7 +230,7 @@ def test_weights_and_biases_writes_files_offline(tmp_path: Path, monkeypatch: py
 
 
 def test_the_command_line_observes_too(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
+    import_module("tensorboard")
     from typer.testing import CliRunner
 
     from formwright.cli.app import app

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +16,16 @@ from formwright.core.errors import IllegalInput
 from formwright.core.options import Stage, option
 from formwright.core.registries import STAGES
 from formwright.pipeline.paced import train_paced
-from formwright.pipeline.pacing import PLAN, Pacing, Revision, Schedule, begin_pacing, describe_plan
+from formwright.pipeline.pacing import (
+    PLAN,
+    Pacing,
+    Revision,
+    Schedule,
+    _resumed,
+    begin_pacing,
+    budget_of,
+    describe_plan,
+)
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.plan import SLOWED, Amount, Budget, PacedTraining, Planned, Speeds, within
 from formwright.pipeline.run import Interrupted, PipelineRun, Quiet, RunOptions, StageRun
@@ -145,6 +154,20 @@ def test_time_before_an_interruption_counts(tmp_path: Path) -> None:
     again.enter("search")
     assert machine.kept().spent > 1500.0
     assert again.plan["search"]["trials"] < free
+
+
+def test_a_stage_that_is_resumed_is_not_planned_again(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / PLAN, SPEEDS)
+    pacing = machine.pacing()
+    train(machine, pacing, "teacher", lambda _: 0.5)
+    pacing.enter("network")
+    before, machine.told[:] = machine.kept(), []
+    machine.now, machine.speeds = machine.now + 1000.0, BUSY
+    again = machine.pacing(before)
+    machine.now += 50.0
+    again.enter("network", timed_anew=True)
+    again.enter("teacher", timed_anew=True)
+    assert (again.schedule, machine.kept(), machine.told) == (before, before, [])
 
 
 def test_an_honest_estimate_where_the_least_takes_longer(tmp_path: Path) -> None:
@@ -313,6 +336,28 @@ def test_other_hours_plan_again_what_is_left(tmp_path: Path) -> None:
     assert pacing is not None
     assert pacing.plan["train"]["steps"] == STEPS
     assert [row.what for row in describe_plan(run, pacing)] == ["24 steps"]
+
+
+def test_other_hours_are_those_of_the_whole_run(tmp_path: Path) -> None:
+    """Of two hours, of which one and a half are spent, half an hour is left, less what is kept back."""
+    stage = Train(step=100.0)
+    ran(tmp_path, 3, hours=1.0, stage=stage)
+    kept = replace(Schedule.read(tmp_path / PLAN), spent=5400.0)
+    fresh, later = (
+        _resumed(replace(kept, spent=spent), budget_of(PipelineRun(Pipeline(stage), tmp_path, RunOptions(hours=2.0))))
+        for spent in (0.0, 5400.0)
+    )
+    assert fresh.plan["train"]["steps"] == STEPS
+    assert later.plan["train"]["steps"] == stage.least
+
+
+def test_the_steps_with_which_a_training_began_stay_known(tmp_path: Path) -> None:
+    stage = Train()
+    run = PipelineRun(Pipeline(stage), tmp_path, RunOptions(hours=1.0))
+    assert run.stage(stage).first_steps(7) == 7
+    revisions = (Revision("train", 0, 20), Revision("train", 10, 14))
+    run.pacing = Pacing(Schedule({"train": {"steps": 14}}, revisions=revisions), budget_of(run))
+    assert run.stage(stage).first_steps(7) == 20
 
 
 def test_hours_need_a_stage_that_can_be_planned(tmp_path: Path) -> None:

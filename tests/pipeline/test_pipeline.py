@@ -19,6 +19,7 @@ from formwright.pipeline.pipeline import VERSION, Pipeline
 from formwright.pipeline.search import Search, searcher
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.pipeline.train_model import TrainModel
+from formwright.pipeline.train_shared import TrainShared
 from formwright.recipes import RECIPES
 from formwright.study.stop import Stop
 
@@ -272,6 +273,13 @@ def test_a_file_holds_stages_or_a_recipe(tmp_path: Path) -> None:
     assert found.of_kind(Deliver)[0].keep == 2
     (tmp_path / "mine.json").write_text(json.dumps(found.to_json()))
     assert read_pipeline_file(tmp_path / "mine.json") == found
+
+
+def test_options_of_a_recipe_may_be_written_as_on_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("recipe: spos\ntask: digits\nset:\n  super-network.learning-rate: 1e-4\n  super-network.seed: 3\n")
+    (stage,) = read_pipeline_file(path).of_kind(TrainShared)
+    assert (stage.learning_rate, stage.seed) == (1e-4, 3)
 
 
 @pytest.mark.parametrize(

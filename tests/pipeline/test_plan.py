@@ -143,3 +143,11 @@ def test_a_faster_machine_is_planned_more_for_what_is_left() -> None:
 def test_the_usual_plan_needs_no_hours() -> None:
     assert budget(None).usual == bound("usual")
     assert replace(budget(None), hours=2.0).seconds == pytest.approx(0.9 * 7200)
+
+
+def test_of_a_training_under_way_only_the_rest_is_left() -> None:
+    made = budget(1.0)
+    whole = estimate(made.usual, SPEEDS)
+    found = left(made.usual, SPEEDS, made, Done(("teacher",), 100, 10.0))
+    assert found == whole | {"teacher": 0.0, "network": pytest.approx(whole["network"] - 100 * 1.5)}
+    assert left(made.usual, SPEEDS, made, Done(("teacher",), 10**6, 10.0))["network"] == 0.0

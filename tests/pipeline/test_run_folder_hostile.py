@@ -125,7 +125,9 @@ def test_a_pipe_in_place_of_a_configuration_does_not_hang(run: Run, tmp_path: Pa
 
 def test_a_configuration_that_is_nested_too_deeply(run: Run, tmp_path: Path) -> None:  # noqa: F811
     for name, commands in ((RUN, ("show", "report", "resume")), ("config.json", ("measure",))):
-        (tmp_path / name).write_text("[" * 200_000 + "]" * 200_000)
+        folder = tmp_path / name.partition(".")[0]
+        folder.mkdir()
+        (folder / name).write_text("[" * 200_000 + "]" * 200_000)
         for command in commands:
-            done = run(command, tmp_path)
+            done = run(command, folder)
             assert (done.code, name in done.err) == (2, True)

@@ -92,6 +92,15 @@ def test_a_stage_that_is_damaged_is_made_again_and_said(made: list[str], tmp_pat
     assert any("sum-2" in line and "damaged" in line for line in display.lines)
 
 
+def test_what_was_read_of_a_stage_is_forgotten_when_it_is_made_again(tmp_path: Path) -> None:
+    run(tmp_path)
+    (tmp_path / "sum" / "sum.json").write_text("7")
+    (tmp_path / "sum-2" / DONE).unlink()
+    begun = PipelineRun(three(), tmp_path)
+    assert sums(begun) == [7, 33, 300]
+    assert sums(run_pipeline(begun)) == [3, 33, 300]  # and not 37, from what was damaged
+
+
 def test_other_options_are_refused_and_nothing_is_touched(made: list[str], tmp_path: Path) -> None:
     run(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

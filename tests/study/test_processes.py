@@ -123,6 +123,14 @@ def test_a_wish_to_stop_is_heard_between_two_steps(tmp_path: Path, ended: int) -
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.parametrize("conducted", [Supervisor.results, Supervisor.results_here])
+def test_payloads_that_nobody_began_are_not_taken_for_done(conducted: Callable[..., Iterator[object]]) -> None:
+    payloads = [partial(counted, Path("absent"), "a", 1, 0)]
+    with pytest.raises(Stopped):
+        list(conducted(Supervisor(2, asked=lambda: True), payloads))
+    assert list(conducted(Supervisor(2, asked=lambda: True), [])) == []
+
+
 def test_without_processes_the_same_is_done_and_stopped_here(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     supervisor = Supervisor(

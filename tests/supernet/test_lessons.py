@@ -55,6 +55,13 @@ def test_in_place_the_largest_learns_from_labels_and_teaches_the_others() -> Non
     assert other.grad.abs().sum() > 0
 
 
+def test_in_place_the_others_are_taught_at_the_temperature_and_by_some_labels() -> None:
+    largest, other = scores(1), scores(2)
+    loss = InPlace(labels=0.2, temperature=3.0).bind(KIND)(StepAnswers((largest, other)), BATCH)
+    taught = 0.2 * loss_of(KIND)(other, BATCH) + 0.8 * distillation(other, largest.detach(), 3.0)
+    assert torch.allclose(loss, (loss_of(KIND)(largest, BATCH) + taught) / 2)
+
+
 @pytest.mark.parametrize(
     "make", [lambda: Distil(-0.1), lambda: Distil(1.1), lambda: InPlace(temperature=0.0), lambda: InPlace(labels=2.0)]
 )

@@ -431,7 +431,7 @@ def range_faults(part: Any, where: str) -> list[Fault]:
 
 
 def _is_number(hint: Any) -> bool:
-    return set(get_args(hint) or (hint,)) <= {int, float, type(None)}
+    return all(kind in (int, float, type(None)) for kind in get_args(hint) or (hint,))
 
 
 def with_inputs(part: T, known: Mapping[int, Stage]) -> T:
