@@ -120,6 +120,15 @@ def test_the_space_is_drawn_up_from_below_the_lowest_target(tmp_path: Path) -> N
     assert BERT in cards
 
 
+def test_a_search_judges_first_what_the_space_was_drawn_up_by(tmp_path: Path) -> None:
+    found = drawn(tmp_path)
+    _, run = started(tmp_path)
+    run.run._artifacts[run.name] = found
+    search: Any = replace(run.run.pipeline.named["search"], first=("mine",))
+    assert found.first
+    assert search.first_designs(run) == ("mine", *found.first)
+
+
 def test_a_space_that_is_not_whole_ends_at_the_highest_target(tmp_path: Path) -> None:
     stage, run = started(tmp_path, targets=("macs=50%", "macs=70%"), space__whole=False)
     (reach,) = stage.cost_ranges(run)

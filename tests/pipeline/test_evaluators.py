@@ -13,7 +13,7 @@ from tests.pipeline.cases import Given, create, here, own_rows, quick, search_of
 from tests.pipeline.test_search import evaluator_of, sharing, studied
 
 from formwright.arch.card import Card
-from formwright.core.errors import IllegalInput
+from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.options import PythonObject, Reader, Writer
 from formwright.core.records import Budget, History, Observation, Request
 from formwright.core.rng import derive
@@ -135,6 +135,13 @@ def test_a_function_is_an_evaluator() -> None:
     assert both.metrics == {"a": 1, "b": 2.5}
     own = Observation({"mine": 1.0})
     assert bound(quick(evaluator=FunctionEvaluator(lambda *_: own))).evaluate(Request(CARD), Context()) is own
+
+
+@pytest.mark.parametrize(("given", "told"), [({"a": 1}, "gave a, but no b"), ({}, "gave nothing, but no a")])
+def test_a_function_gives_every_score_that_the_study_names(given: dict[str, float], told: str) -> None:
+    made = quick(evaluator=FunctionEvaluator(lambda *_: given, "a", ("a", "b")))
+    with pytest.raises(EvaluationFailed, match=told):
+        bound(made).evaluate(Request(CARD), Context())
 
 
 def _twice(card: Card, budget: Budget) -> float:

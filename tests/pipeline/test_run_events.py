@@ -4,12 +4,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.pipeline.cases import create, quick, work
+from tests.pipeline.cases import create, quick, search_of, work
 
 from formwright.core.errors import IllegalInput
 from formwright.pipeline.evaluators import UntrainedScores
+from formwright.pipeline.run import PipelineRun, RunOptions
 from formwright.pipeline.run_events import extended, noted
-from formwright.pipeline.run_folder import Opened
+from formwright.pipeline.run_folder import Opened, Place
 from formwright.study.stop import Stop
 
 
@@ -72,3 +73,13 @@ def test_less_than_is_done_is_refused(over: Opened, wishes: dict[str, Any], monk
     monkeypatch.setattr("formwright.pipeline.run_events.so_far", lambda _: (replay, ledger))
     with pytest.raises(IllegalInput, match=next(iter(wishes))):
         extended(over, wishes)
+
+
+def test_a_run_in_another_process_is_at_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = PipelineRun(quick(), Path("out"), RunOptions(workers=3), storage="postgresql://host/all", study_name="mine")
+    found = run.for_process()
+    monkeypatch.chdir("/")
+    assert (found.pipeline, found.options, found.out) == (run.pipeline, run.options, tmp_path / "out")
+    stage = search_of(found.pipeline)
+    assert stage.place(found.stage(stage)) == Place(tmp_path / "out", "postgresql://host/all", "mine")

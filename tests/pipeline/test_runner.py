@@ -7,8 +7,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from tests.pipeline.cases import SOURCE
@@ -16,6 +17,7 @@ from tests.pipeline.toys import Sum, registered
 
 from formwright import api
 from formwright.core.errors import IllegalInput
+from formwright.core.options import Stage, option
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import Interrupted, PipelineRun, Quiet, RunOptions, StageRun
 from formwright.pipeline.run_folder import DONE, RUN, Record
@@ -99,6 +101,47 @@ def test_what_was_read_of_a_stage_is_forgotten_when_it_is_made_again(tmp_path: P
     begun = PipelineRun(three(), tmp_path)
     assert sums(begun) == [7, 33, 300]
     assert sums(run_pipeline(begun)) == [3, 33, 300]  # and not 37, from what was damaged
+
+
+def test_what_a_kill_left_half_written_is_removed(tmp_path: Path) -> None:
+    run(tmp_path)
+    (tmp_path / "sum" / DONE).unlink()
+    (tmp_path / "sum" / ".weights.7").mkdir()
+    for name in (".sum.json.7", ".weights.7/part", "kept.txt"):
+        (tmp_path / "sum" / name).write_text("half")
+    run(tmp_path)
+    assert {path.name for path in (tmp_path / "sum").iterdir()} == {DONE, "kept.txt", "steps.txt", "sum.json"}
+
+
+@dataclass(frozen=True)
+class Grows(Stage):
+    """Write so many files, and stop before one of them."""
+
+    NAME: ClassVar[str] = "grows"
+    many: int = option(2, "how many", extent=True)
+    stop: int = option(-1, "the number of a file that is not written", extent=True)
+    written: ClassVar[list[int]] = []
+
+    def make(self, run: StageRun) -> None:
+        run.folder.mkdir(parents=True, exist_ok=True)
+        for number in range(len(list(run.folder.glob("*.txt"))), self.many):
+            if number == self.stop:
+                raise Interrupted(f"file {number}")
+            (run.folder / f"{number}.txt").write_text(str(number))
+            self.written.append(number)
+
+    def reaches(self, run: StageRun) -> bool:
+        return len(list(run.folder.glob("*.txt"))) >= self.many
+
+
+def test_a_stage_that_is_stopped_while_it_is_added_to_goes_on_from_there(tmp_path: Path) -> None:
+    Grows.written.clear()
+    run(tmp_path, Pipeline(Grows(2)))
+    with pytest.raises(Interrupted):
+        run(tmp_path, Pipeline(Grows(5, stop=4)))
+    run(tmp_path, Pipeline(Grows(5)))
+    run(tmp_path, Pipeline(Grows(3)))  # fewer are there
+    assert Grows.written == [0, 1, 2, 3, 4]
 
 
 def test_other_options_are_refused_and_nothing_is_touched(made: list[str], tmp_path: Path) -> None:

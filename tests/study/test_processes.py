@@ -110,6 +110,14 @@ def test_the_payload_of_a_process_that_dies_is_given_to_another_so_many_times(tm
 
 
 @pytest.mark.slow
+def test_an_error_that_a_user_causes_is_no_death() -> None:
+    told: list[str] = []
+    with pytest.raises(IllegalInput, match="not 9"):
+        list(Supervisor(1, replacements=2, tell=told.append).results([lambda _: refused(9)]))
+    assert told == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("ended", [0, 1])
 def test_a_wish_to_stop_is_heard_between_two_steps(tmp_path: Path, ended: int) -> None:
     seen: set[int] = set()

@@ -9,6 +9,7 @@ from formwright.nn.inherit import extract, inherit
 from formwright.nn.task_model import HeadSpec
 from formwright.space.combinators import Choice, Record
 from formwright.space.narrow import narrowed
+from formwright.space.repeat import Row
 from formwright.space.space import Space
 from formwright.space.zoo import load_space
 from formwright.space.zoo.bert import TINY
@@ -43,6 +44,12 @@ def test_spaces_that_choose_between_kinds_have_no_largest_design(name: str) -> N
     with pytest.raises(IllegalInput, match=r"largest") as error:
         hull(load_space(name))
     assert name in str(error.value)
+
+
+def test_members_of_one_group_have_one_value_at_both_ends() -> None:
+    row = Row((Choice((2, 1)), Choice((30, 40))), (4, 3), tied=2)
+    ends = hull(Space("tied", row, list))
+    assert (ends.largest.to_json(), ends.smallest.to_json()) == ([2, 2, 40, 40], [1, 1, 30])
 
 
 def test_elastic_and_narrower_spaces_have_ends_too() -> None:

@@ -72,7 +72,7 @@ def run_on_ray(
     Return False when the user asked to stop before the study was over. An actor that dies, alone or with its machine,
     is replaced, at most `replacements` times.
     """
-    ray = need("ray", "ray")
+    ray, address = need("ray", "ray"), address or LOCAL
     with _cluster(ray, address, workers * cpus):
         _refuse_shared_file(ray, storage)
         _announce_waiting(ray, {"CPU": cpus, "GPU": gpus})
