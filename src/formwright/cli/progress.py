@@ -101,7 +101,7 @@ class _Lines:
 
 @contextmanager
 def showing(what: str, total: int) -> Iterator[_Live | _Lines]:
-    """Show the progress of `total` steps on standard error; give the function that is told of each step."""
+    """Show the progress of `total` steps on standard error; give the function that is called after each step."""
     meter = Meter(what, total)
     with _Live(meter) if sys.stderr.isatty() else _Lines(meter) as shown:
         yield shown

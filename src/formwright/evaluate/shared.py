@@ -270,7 +270,7 @@ def _kept(found: Answers, card: Card, context: Context) -> dict[str, str]:
 
 
 def _read_answers(trial: Trial, context: Context, rows: int) -> Answers | None:
-    """Read the answers that a trial gave to so many rows; None where they are missing or damaged."""
+    """Read the answers of a trial to N rows; None where they are missing or damaged."""
     assert trial.observation is not None
     if context.folder is None:
         return None

@@ -65,7 +65,7 @@ class TabledLatency:
 
 
 def meter(length: int, device: str = "cpu") -> LeastLatency:
-    """Give what measures cards at so many tokens, on a device of this machine."""
+    """Give what measures cards at `length` tokens, on a device of this machine."""
     return LeastLatency(partial(measured_latency, length=length, device=device))
 
 

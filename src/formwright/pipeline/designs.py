@@ -169,7 +169,7 @@ def _is_a_path(name: str) -> bool:
 
 
 def card_facts(named: NamedCard, length: int) -> dict[str, Any]:
-    """Give a design with its digests and its costs at so many tokens in a row."""
+    """Give a design with its digests and its costs at `length` tokens in a row."""
     from formwright.arch.graph import graph_digest
     from formwright.cost import all_costs
 

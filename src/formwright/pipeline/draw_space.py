@@ -78,7 +78,7 @@ def limits(targets: Sequence[Target], ranges: Mapping[str, Range]) -> dict[str, 
         amount = target.of(reach.full)
         if amount < reach.least:
             share = f" ({amount / reach.full:.1%} of the model's)"
-            least = math.ceil(1000 * reach.least / reach.full) / 10  # what is told can be asked for
+            least = math.ceil(1000 * reach.least / reach.full) / 10  # what is reported can be asked for
             raise IllegalInput(
                 f"the target {target.cost} {amount:.4g}{share} cannot be met: sub-networks of this model reach from "
                 f"{reach.least:.4g} ({least:g}%) to {reach.full:.4g}"

@@ -123,7 +123,7 @@ class EvaluatorPart(Part):
         return steps
 
     def amounts(self, trials: int, run: "StageRun") -> dict[str, Amount] | None:
-        """Say how much a search of so many trials does, where the time of a trial is known before."""
+        """Say how much a search of `trials` trials does, where the time of a trial is known before."""
         return None
 
     def speeds(self, run: "StageRun") -> dict[str, float]:
@@ -143,7 +143,7 @@ class EvaluatorPart(Part):
         return False
 
     def start(self, setting: Setting, steps: int, weights: Weights, folder: Path, history: History) -> "Start":
-        """Give what the last training of a design, of so many steps, begins with; a pretraining is saved in `folder`.
+        """Give what the last training of a design, of `steps` steps, begins with; a pretraining is saved in `folder`.
 
         `setting` is that of the trials, `history` what they were, and their files are in the study's folder.
         """

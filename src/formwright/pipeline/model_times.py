@@ -25,7 +25,7 @@ class ModelTimes:
     """Seconds of a model: a training step, its answer to a batch, and judging all validation rows.
 
     `alone` and `asked` are a step and an answer in a process of one thread, where workers judge and train. All are
-    `slowed` so many times by what else the machine does.
+    `slowed` by this factor by what else the machine does.
     """
 
     step: float

@@ -104,7 +104,7 @@ class Judging:
                 raise IllegalInput(f"{name} must be at least {bound}, not {value}")
 
     def settled(self, training: "Training", rows: int) -> "Judging":
-        """Give how often a training is judged by so many validation rows, where the user left that open."""
+        """Give how often a training is judged by `rows` validation rows, where the user left that open."""
         if self.judge_every is not None:
             return self
         usual = training.stopping_early(rows).judge_every

@@ -21,7 +21,7 @@ from formwright.pipeline.run import PipelineRun, StageRun
 T = TypeVar("T")
 _FIRST_LOOK = 10  # steps after which a training is first looked at; then after twice as many, and so on
 _LEAST_CHANGE = 0.1  # of a training's steps, below which a plan stays as it is
-_BUSY = 1.3  # times that a step takes longer than on an idle machine, from which on it is told
+_BUSY = 1.3  # times that a step takes longer than on an idle machine, from which on it is reported
 PLAN = "plan.json"
 
 

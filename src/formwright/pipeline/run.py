@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from formwright.tasks.task import Task
     from formwright.train.fit import Run
 
-Progress = Callable[[int, float | None], None]  # is told of each step, and its loss where it has one
+Progress = Callable[[int, float | None], None]  # called after each step, with its loss where it has one
 
 
 class Interrupted(KeyboardInterrupt):
@@ -59,7 +59,7 @@ class Display(Protocol):
         """Show a line."""
 
     def progress(self, what: str, total: int) -> AbstractContextManager[Progress]:
-        """Show how far some work of `total` steps is; give the function that is told of each step."""
+        """Show how far some work of `total` steps is; give the function that is called after each step."""
 
     def study(self, opened: Any) -> AbstractContextManager[Callable[[], None]]:
         """Show a search; give the function that is called several times a second."""
@@ -218,7 +218,7 @@ class StageRun:
 
     @contextmanager
     def training(self, what: str, steps: int, folder: Path | None = None) -> "Iterator[Run]":
-        """Give a training that is saved every so many steps, shown, and stopped between two steps on request."""
+        """Give a training that is saved every N steps, shown, and stopped between two steps on request."""
         from formwright.train.fit import Run
         from formwright.train.loop import Paused, Saving
 

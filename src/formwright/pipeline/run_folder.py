@@ -260,7 +260,7 @@ def _only_name(url: str, wait: bool, update: bool) -> str:
 
 @dataclass(frozen=True)
 class Record:
-    """What the folder of a run says of it, so that another run never goes on with its files.
+    """What the folder of a run says of it, so that another run never uses its files.
 
     `storage` is the database of its searches where that is not a file in the folder, `name` their name there.
     `contents` are digests of what the stages read from outside, by stage and name, `fixed` the options of the stages

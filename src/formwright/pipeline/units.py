@@ -116,7 +116,7 @@ SECONDS = 1.0  # between two writings
 
 
 def step_writer(folder: Path) -> Callable[[int, float], None]:
-    """Give the function that is told of each step and its loss, and writes down the latest now and then."""
+    """Give the function that is called with each step and its loss, and writes down the latest now and then."""
     due = 0.0
 
     def after_step(step: int, loss: float) -> None:

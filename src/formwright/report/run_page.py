@@ -38,7 +38,7 @@ def write_run_page(run: "PipelineRun", path: Path | None = None) -> None:
 
 
 def write_study_page(opened: "Opened", path: Path) -> None:
-    """Write the page of a study that is open; stages whose parts are not installed are told from its log alone."""
+    """Write the page of a study that is open; stages whose parts are not installed are shown from its log alone."""
     check_version(opened.log.config)
     try:
         run = opened.run

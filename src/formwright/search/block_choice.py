@@ -54,7 +54,7 @@ def no_joint(block: int, below: int, above: int) -> Mapping[str, float]:
 class Blocks:
     """The tables of all blocks, lowest first, and what it costs to join a block to the one below.
 
-    `joint` is told the number of the upper block, from 1, and the widths below and above; unnamed costs are 0. Whatever
+    `joint` gets the number of the upper block, from 1, and the widths below and above; unnamed costs are 0. Whatever
     else a model needs, such as an embedding, is a block whose candidates have no loss.
     """
 
@@ -230,7 +230,7 @@ def survivors(losses: ArrayLike, bin_of: ArrayLike, least: int = LEAST) -> Mask:
 
 
 def rounds(candidates: int, least: int = LEAST) -> int:
-    """Count the rounds after which a bin of so many candidates, all judged every time, shrinks no more."""
+    """Count the rounds after which a bin of N candidates, all judged every time, shrinks no more."""
     number = 0
     while candidates > least and candidates > 1:
         candidates -= min(candidates // 2, candidates - least)

@@ -102,7 +102,7 @@ class PredictorSearch:
 
     def _promising(self, history: History, rng: Generator) -> Iterator[Proposal]:
         """Yield proposals, the most promising first; none means a random design."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} proposes nothing")
 
 
 Rows = NDArray[np.intp]
@@ -172,7 +172,7 @@ class SurrogateSearch(PredictorSearch):
 
     def _worth(self, seen: TrainingData, rng: Generator) -> tuple[Floats, Floats]:
         """Return how much each candidate is worth, and its predicted score, by which ties are broken."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} weighs nothing")
 
     def _promising(self, history: History, rng: Generator) -> Iterator[Proposal]:
         if (seen := self.look(history, rng)) is not None:

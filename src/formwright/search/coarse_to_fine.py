@@ -119,7 +119,7 @@ class CoarseToFine:
 
     A level ends when as many of the `planned` trials were proposed as its share and those of the levels before it add
     up to (`shares`, by default equal ones: three levels end after one third and two thirds of the trials, and the last
-    one never), when no design is left or, with a `patience`, when so many finished trials improved no goal by more than
+    one never), when no design is left or, with a `patience`, when N finished trials improved no goal by more than
     `tolerance`; the paper's criterion is five trials and 1e-4. The searcher sees the trials for all levels.
     """
 

@@ -52,7 +52,7 @@ class Method:
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def make(self, benchmark: Benchmark, evaluations: int) -> Searcher:
-        """Make the searcher, for so many whole evaluations on a benchmark."""
+        """Make the searcher, for N whole evaluations on a benchmark."""
         options = {**_rungs(self.searcher, benchmark.table.marks), **self.options}
         return make_searcher(
             self.searcher,
@@ -231,7 +231,7 @@ _BEGINS = '{"table": '  # every line of ours
 
 @dataclass(frozen=True)
 class ContestFile:
-    """A file of searches on the table with the digest `table`, of so many `rows` where they are known.
+    """A file of searches on the table with the digest `table`, of that many `rows` where they are known.
 
     Searches on other tables are left alone.
 

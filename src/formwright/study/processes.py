@@ -27,7 +27,7 @@ from formwright.train.interrupt import gentle_interruption
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 Payload = Callable[["Link"], Any]
-Step = Callable[[int, int, float], None]  # is told the number of a payload, its step and its loss
+Step = Callable[[int, int, float], None]  # called with the number of a payload, its step and its loss
 PAUSE = 0.25  # seconds between two looks at the processes
 STOPPED = 3  # the exit code of a process that was asked to stop
 FAULTY = 4  # and of one that met an error which would meet every other one
@@ -43,7 +43,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Link:
-    """What a payload is given: `asked` says whether the user wants to stop, `step` is told each step and its loss."""
+    """What a payload is given: `asked` says whether to stop, `step` is called with each step and its loss."""
 
     asked: Callable[[], bool]
     step: Callable[[int, float], None]
@@ -284,7 +284,7 @@ def end_with_launcher() -> None:
 
     def follow() -> None:
         launcher.join()
-        # At once, not at the next step: whoever goes on with the study must find no trial of ours under way, or it
+        # At once, not at the next step: whoever resumes the study must find no trial of ours under way, or it
         # would propose beside it what it should propose after it.
         os._exit(STOPPED)
 

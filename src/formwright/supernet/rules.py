@@ -45,7 +45,7 @@ class Rule(Part):
         return RULES
 
     def bind(self, hull: Hull, steps: int) -> Draw:
-        """Give what draws the cards of a step, in a training of so many steps."""
+        """Give what draws the cards of a step, in a training of `steps` steps."""
         raise TypeError(f"{type(self).__name__} draws nothing")
 
     def work(self, middle: float, smallest: float) -> float:

@@ -1,6 +1,6 @@
 """Observers follow a run and write what they see where people already look: TensorBoard, MLflow, Weights & Biases.
 
-An observer is a part with options, or any object with some of the methods of `Observer`. It is told of stages, training
+An observer is a part with options, or any object with some of the methods of `Observer`. It hears of stages, training
 steps, trials and delivered models, in the process that runs the pipeline. What goes wrong in it never stops a run.
 """
 

@@ -21,7 +21,7 @@ _ID = "run-id"
 
 @dataclass(frozen=True)
 class MLflow(ObserverPart):
-    """Track losses, trials and delivered models as one run of MLflow; a resumed run goes on with the same one."""
+    """Track losses, trials and delivered models as one run of MLflow; a resumed run continues the same one."""
 
     NAME: ClassVar[str] = "mlflow"
     MODULE: ClassVar[str] = "mlflow"
