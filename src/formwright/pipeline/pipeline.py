@@ -95,7 +95,7 @@ class Pipeline:
         check_version(data)
         reader = Reader()
         for key in data.keys() - {"version", "recipe", "stages"}:
-            reader.fault(str(key), "is no option of a pipeline; there are version, recipe, stages")
+            reader.fault(str(key), "is not an option of a pipeline; there are version, recipe, stages")
         for name, given in data["stages"].items():
             reader.stages[str(name)] = _read_stage(reader, str(name), given)
         stages = reader.finished(reader.stages, "pipeline")

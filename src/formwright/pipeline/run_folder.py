@@ -296,7 +296,7 @@ class Record:
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise IllegalInput(f"cannot read {path}: {error}{_way_out(folder)}") from None
         if not found._is_whole():
-            raise IllegalInput(f"cannot read {path}: it is no record of a run{_way_out(folder)}")
+            raise IllegalInput(f"cannot read {path}: it does not describe a run{_way_out(folder)}")
         return found
 
     def _is_whole(self) -> bool:

@@ -77,7 +77,7 @@ class SearcherChoice(Part):
     ) -> Searcher:
         clash = sorted({"trials", "steps"} & self.options.keys())
         if clash:
-            raise IllegalInput(f"{clash[0]} is no option of a searcher, but one of the study: --{clash[0]}")
+            raise IllegalInput(f"{clash[0]} is an option of the study, not of a searcher: --{clash[0]}")
         return make_searcher(self.kind, space, objectives, legal, trials=trials, steps=steps, **self.options)
 
 

@@ -75,7 +75,7 @@ def header(facts: StudyFacts) -> Markup:
 
 
 def best_design(facts: StudyFacts) -> Markup:
-    """Draw the best design next to its scores and costs, above the final models; what is no card of ours is text."""
+    """Draw the best design next to its scores and costs, above the final models; other designs are shown as text."""
     row = facts.best_row
     if row is None:
         return tag("p", main_result(facts))

@@ -44,7 +44,7 @@ class Sketches:
 
     A card is `[headline, head, stacks]`, a stack `[first line, second line, layers]`, a layer `[words, width, output
     width, bands, bars, lines]`: a band is a row of boxes `[swatch, heads]`, a bar a feed-forward width. Layers,
-    swatches and all words are numbers of entries in the lists. A design that is no card of ours is `[headline, JSON]`.
+    swatches and all words are numbers of entries in the lists. Other designs are `[headline, JSON]`.
     """
 
     layers: list[Any] = field(default_factory=list)

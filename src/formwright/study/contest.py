@@ -250,7 +250,7 @@ class ContestFile:
             *whole, rest = self.path.read_text(encoding="utf-8").split("\n")
             _refuse_anothers(rest)
         except (OSError, ValueError) as error:
-            raise IllegalInput(f"{self.path} is no file of searches: {error}") from None
+            raise IllegalInput(f"{self.path} is not a file of searches: {error}") from None
         searches = [self._search(line, number) for number, line in enumerate(whole, start=1)]
         return [found for found in searches if found is not None]
 
@@ -279,7 +279,7 @@ class ContestFile:
             if self.rows is not None and max(found.best, default=NOTHING) >= self.rows:
                 raise IllegalInput(f"the row {max(found.best)} is beyond the {self.rows:,} rows of the table")
         except (ValueError, OverflowError, RecursionError) as error:
-            raise IllegalInput(f"{self.path} is no file of searches: line {number}: {error}") from None
+            raise IllegalInput(f"{self.path} is not a file of searches: line {number}: {error}") from None
         return found
 
 

@@ -12,7 +12,7 @@ function runs(layers) {
   return found;
 }
 
-// A design that is no card of ours is JSON text, and nothing is drawn of it.
+// A design that is not a Formwright card is JSON text, and nothing is drawn of it.
 function isData(row) {
   return typeof DESIGNS[row][1] === "string";
 }
