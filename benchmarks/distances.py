@@ -22,9 +22,9 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from formwright.arch.card import Card
-from formwright.arch.compute_blocks import INPUT, OUTPUT, BlockOrder, blocks_of
-from formwright.arch.distance import Alignment, Distance, EditDistance
-from formwright.arch.graph import graph_of
+from formwright.arch.compute_blocks import BlockKind, ComputeBlock
+from formwright.arch.distance import Alignment, BlockOrder, Distance, EditDistance
+from formwright.arch.graph import graph_of, segment
 from formwright.core.rng import derive
 from formwright.space.zoo import load_space
 
@@ -54,7 +54,8 @@ def all_pairs(kind: type[Distance]) -> float:
 
 
 def as_networkx(card: Card, order: BlockOrder) -> nx.DiGraph:
-    blocks = [INPUT, *(block for layer in card.stacks[0].layers for block in blocks_of(layer)), OUTPUT]
+    inside = [block for layer in card.stacks[0].layers for block in segment(layer).blocks]
+    blocks = [ComputeBlock(BlockKind.INPUT), *inside, ComputeBlock(BlockKind.OUTPUT)]
     result = nx.DiGraph()
     result.add_nodes_from((node, {"rank": order.rank(block)}) for node, block in enumerate(blocks))
     result.add_edges_from((source, target) for source, target, _ in graph_of(card).edges)

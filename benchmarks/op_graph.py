@@ -17,9 +17,9 @@ from models import Row, Work, begin, compared, inference, write
 from formwright.arch.ops import Attention, OpGraph
 from formwright.arch.primitives import Term
 from formwright.nn.attention import SelfAttention
-from formwright.nn.context import StackContext
 from formwright.nn.opgraph import OpGraphAttention
 from formwright.nn.settings import Settings
+from formwright.nn.stack_context import StackContext
 from formwright.space.zoo.autobert_zero import SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER
 
 GOAL = 1.3

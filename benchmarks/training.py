@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from formwright.arch.card import Card
 from formwright.core.rng import derive
-from formwright.nn.measure import cpu_name
+from formwright.nn.measurement import cpu_name
 from formwright.nn.task_model import TaskModel
 from formwright.space.zoo import load_card, load_space
 from formwright.tasks import MINI_GLUE, load_task

@@ -34,7 +34,6 @@ from formwright.arch.card import Card
 from formwright.arch.distance import overlap_fraction
 from formwright.core.records import History, Observation, Request, Trial
 from formwright.core.rng import derive
-from formwright.evaluate.basic import Full
 from formwright.evaluate.context import Context
 from formwright.evaluate.inherited import Inherited, Pretrained, Pretraining
 from formwright.evaluate.training import Trainer
@@ -82,13 +81,13 @@ def measure(overlap: float, number: int, seed: int, steps: int, pretrain_steps: 
         found = {
             "pretrained": timed(evaluator, query, context),
             "transferred": timed(evaluator, query, beside),
-            "fresh": timed(Full(trainer), query, context),
+            "fresh": timed(trainer, query, context),
         }
     assert found["transferred"]["from"] == "0"
     return {"overlap": overlap, "query": number, "seed": seed, "steps": [steps, pretrain_steps], **found}
 
 
-def timed(evaluator: Pretrained | Full, card: Card, context: Context) -> Row:
+def timed(evaluator: Pretrained | Trainer, card: Card, context: Context) -> Row:
     began = time.process_time()
     found: Observation = evaluator.evaluate(Request(card), context)
     seconds = time.process_time() - began

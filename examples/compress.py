@@ -17,7 +17,7 @@ if __name__ == "__main__":
         "mini-glue/sst2",
         targets=["macs=70%", "macs=40%"],
         rows=600,
-        method={"trials": 12},
+        trials=12,
         settings={"teacher.epochs": 1, "teacher.accept_weak": True, "super-network.epochs": 1},
         out=out / "small",
     )

@@ -22,6 +22,8 @@ from formwright.pipeline.delivered import Delivered
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import RunOptions
 from formwright.result import FoundModel
+from formwright.search import searcher
+from formwright.search.baselines import RandomSearch
 
 SPACE = "flexibert-nano"
 GOAL = ["accuracy:max"]
@@ -125,6 +127,18 @@ def test_calling_again_extends_and_another_study_is_refused(tmp_path: Path) -> N
     assert len(again.trials) == len(study.result().trials) == 5
     with pytest.raises(IllegalInput, match=r"seed"):
         fw.Study(SPACE, shortest, GOAL, tmp_path / "mine", searcher="random", seed=1).run(trials=5)
+
+
+class OwnSearcher(RandomSearch):
+    """A searcher of the user's own class."""
+
+
+def test_a_searcher_may_be_a_class_of_the_users_own(tmp_path: Path) -> None:
+    found = fw.Study(SPACE, shortest, GOAL, tmp_path / "mine", searcher=OwnSearcher).run(trials=3)
+    assert len(found.trials) == 3
+    assert "OwnSearcher" in (tmp_path / "mine" / "run.json").read_text()
+    with pytest.raises(IllegalInput, match="by"):
+        fw.Study(SPACE, shortest, GOAL, tmp_path / "mine", searcher=searcher(OwnSearcher, by="gene")).run(trials=3)
 
 
 def test_patience_ends_a_study_early(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import formwright as fw
 from formwright.core.errors import IllegalInput
-from formwright.tasks.given import rows_of, write_rows
+from formwright.tasks.given import rows_file, rows_of
 
 WORDS = {"good": ("fine", "great", "lovely"), "bad": ("awful", "poor", "dreadful")}
 ROWS = [
@@ -90,8 +90,8 @@ def test_a_card_is_trained_from_python(tmp_path: Path) -> None:
 def test_a_data_frame_is_a_list_of_rows(tmp_path: Path) -> None:
     pandas = import_module("pandas")
     table = pandas.DataFrame({"a": ["x", "y"], "n": [1, 2], "r": [0.5, float("nan")]})
-    path = write_rows(rows_of(table), tmp_path / "run")
-    lines = path.read_text(encoding="utf-8").splitlines()
+    with rows_file(rows_of(table), tmp_path / "run") as path:
+        lines = path.read_text(encoding="utf-8").splitlines()
     assert lines == ['{"a": "x", "n": 1, "r": 0.5}', '{"a": "y", "n": 2, "r": null}']
 
 
@@ -104,27 +104,37 @@ def test_labels_of_a_dataset_have_their_names() -> None:
         rows_of(datasets.DatasetDict({"train": data}))
 
 
-def test_the_file_is_written_again_only_where_it_differs(tmp_path: Path) -> None:
-    path = write_rows(ROWS, tmp_path / "run")
-    before = path.stat().st_mtime_ns
-    assert write_rows(ROWS, tmp_path / "run").stat().st_mtime_ns == before
-
-
 @pytest.mark.parametrize(("given", "told"), [([], "no rows"), ([{"a": object()}], "'a'"), (3, "int")])
 def test_what_is_no_table_is_refused(given: Any, told: str, tmp_path: Path) -> None:
-    with pytest.raises(IllegalInput, match=told):
-        write_rows(rows_of(given), tmp_path / "run")
+    with pytest.raises(IllegalInput, match=told), rows_file(rows_of(given), tmp_path / "run"):
+        pass
+    assert not list(tmp_path.iterdir())
 
 
 def test_rows_that_a_run_began_with_are_not_replaced(tmp_path: Path) -> None:
-    path, others = write_rows(ROWS, tmp_path / "run"), [*ROWS, ROWS[0]]
-    before = path.read_text()
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "run.json").touch()
-    with pytest.raises(IllegalInput, match="changed"):
-        write_rows(others, tmp_path / "run")
-    assert path.read_text() == before
-    assert write_rows(others, tmp_path / "run", force=True).read_text() != before
+    out, others = tmp_path / "run", [*ROWS, ROWS[0]]
+    with rows_file(ROWS, out) as path:
+        before, written = path.read_text(), path.stat().st_mtime_ns
+    out.mkdir()
+    (out / "run.json").touch()
+    with rows_file(ROWS, out):
+        assert path.stat().st_mtime_ns == written  # not written again
+    with pytest.raises(IllegalInput, match="changed"), rows_file(others, out):
+        pass
+    with pytest.raises(FileNotFoundError), rows_file(others, out, force=True):
+        (tmp_path / "nothing").read_text()
+    assert path.read_text() == before  # the run did not begin
+    with rows_file(others, out, force=True):
+        pass
+    assert path.read_text() != before
+
+
+@pytest.mark.parametrize("wrong", [{"label": "verdikt"}, {"label": "same"}, {"limits": ["lightness<=1"]}])
+def test_a_refused_run_leaves_no_rows_behind(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    rows = [{**row, "same": "yes"} for row in ROWS]
+    with pytest.raises(fw.FormwrightError):
+        fw.search("flexibert-nano", rows, out=tmp_path / "run", **{"text": "review", "label": "verdict", **wrong})
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_table_with_two_columns_of_one_name_is_refused() -> None:

@@ -9,18 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from autobert_zero_kit import figures, plan
+from autobert_zero_kit import figures, plan, summary
 from autobert_zero_kit.runs import Job, Results, Row
 from autobert_zero_kit.searches import ARMS, OP_NAS
-from autobert_zero_kit.summary import (
-    Floats,
-    best_so_far,
-    best_trial,
-    differences,
-    mean_interval,
-    ranking,
-    saved,
-)
 from autobert_zero_kit.variants import is_descending, kernels_of
 from formwright.arch.card import Card
 from formwright.cost import params
@@ -50,12 +41,12 @@ class Report:
         """Give the steps that sharing saves, and how short scores rank designs."""
         rows = self._curves()
         return {
-            "steps_saved": mean_interval([saved(row) for row in rows]),
+            "steps_saved": summary.mean_interval([summary.saved(row) for row in rows]),
             "never_reached": sum(min(row["inherited"]) > min(row["scratch"]) for row in rows),
             "first_loss": {way: float(np.mean([row[way][0] for row in rows])) for way in ("scratch", "inherited")},
             "last_loss": {way: float(np.mean([row[way][-1] for row in rows])) for way in ("scratch", "inherited")},
             "curves": len(rows),
-            "tau": ranking(self._ranked()),
+            "tau": summary.ranking(self._ranked()),
         }
 
     def searches(self) -> dict[str, Any]:
@@ -67,14 +58,14 @@ class Report:
             tests[arm] = [_mean(own, "test") for own in again]
             found[arm] = {
                 "curve": np.mean(self._best(arm), axis=0).tolist(),
-                "in_search": mean_interval([best_trial(row)["score"] for row in rows]),
+                "in_search": summary.mean_interval([summary.best_trial(row)["score"] for row in rows]),
                 "unlike_op_nas": [self._unlike_op_nas(arm, seed) for seed in self.seeds],
-                "found_after": [best_trial(row)["number"] + 1 for row in rows],
+                "found_after": [summary.best_trial(row)["number"] + 1 for row in rows],
                 "failed": sum("failure" in trial for row in rows for trial in row["trials"]),
-                "validation": mean_interval([_mean(own, "validation") for own in again]),
+                "validation": summary.mean_interval([_mean(own, "validation") for own in again]),
                 "test": _told(tests[arm]),
             }
-        better = differences(tests, dict.fromkeys((arm for arm in ARMS if arm != OP_NAS), OP_NAS))
+        better = summary.differences(tests, dict.fromkeys((arm for arm in ARMS if arm != OP_NAS), OP_NAS))
         return found | {"better_by": better}
 
     def designs(self) -> dict[str, Any]:
@@ -86,7 +77,7 @@ class Report:
             "scores": {name: {"params": params(cards[name]), **_told(each)} for name, each in test.items()},
             "found": cards["found"].to_json(),
             "found_is_descending": is_descending(kernels_of(cards["found"])),
-            "better_by": differences(test, AGAINST),
+            "better_by": summary.differences(test, AGAINST),
             "uniformity": {name: _alike(rows[name]) for name in UNIFORM},
         }
 
@@ -102,7 +93,7 @@ class Report:
             scores = {name: [row.get(task, 0.0) for row in own] for name, own in rows.items()}
             for name, each in scores.items():
                 found[name][task] = _told(each)
-            found[f"{task}, better by"] = differences(scores, {"found, BERT as large": "found"})
+            found[f"{task}, better by"] = summary.differences(scores, {"found, BERT as large": "found"})
         return found
 
     def figures(self, parts: Iterable[str]) -> dict[str, str]:
@@ -144,14 +135,14 @@ class Report:
 
     def _best(self, arm: str) -> list[list[float]]:
         rows = [self._rows["search", arm, seed] for seed in self.seeds]
-        return [best_so_far([trial.get("score") for trial in row["trials"]]) for row in rows]
+        return [summary.best_so_far([trial.get("score") for trial in row["trials"]]) for row in rows]
 
     def _unlike_op_nas(self, arm: str, seed: int) -> int:
         """Count the trials of a search that had another design than the one of OP-NAS with the same number."""
         own, others = ([trial["card"] for trial in self._rows["search", one, seed]["trials"]] for one in (arm, OP_NAS))
         return sum(card != other for card, other in zip(own, others, strict=True))
 
-    def _ranked(self) -> list[Floats]:
+    def _ranked(self) -> list[summary.Floats]:
         """Give, for each seed, a row of `RANKED` for each design; a long training that failed has 0."""
         return [
             np.array([self._known(*pair, plan.APART + seed) for pair in self._pairs(seed)], dtype=np.float64)
@@ -168,7 +159,7 @@ class Report:
 
 
 def _told(each: Sequence[float]) -> dict[str, Any]:
-    return {"mean": mean_interval(each), "of_each_seed": list(each)}
+    return {"mean": summary.mean_interval(each), "of_each_seed": list(each)}
 
 
 def _mean(rows: Sequence[Row], name: str) -> float:

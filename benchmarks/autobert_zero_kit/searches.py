@@ -15,7 +15,7 @@ from formwright.search import make_searcher
 from formwright.study.identity import own_name
 from formwright.study.stop import Stop
 from formwright.study.store import Store
-from formwright.study.study import Study
+from formwright.study.study import StudySetup
 from formwright.study.worker import Worker
 from formwright.tasks.metrics import metric
 
@@ -43,7 +43,7 @@ ARMS = {
 
 
 @contextmanager
-def opened(setting: Setting, folder: Path, name: str, seed: int) -> Iterator[Study]:
+def opened(setting: Setting, folder: Path, name: str, seed: int) -> Iterator[StudySetup]:
     """Open the study of an arm, new or begun."""
     arm, nano, space = ARMS[name], setting.nano, nano_space()
     place = folder / f"searches-{setting.digest('search')}" / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
@@ -56,7 +56,7 @@ def opened(setting: Setting, folder: Path, name: str, seed: int) -> Iterator[Stu
         if name not in store.studies():
             store.create_study(name, {})
         evaluator: Any = nano.evaluator(shared=arm.shared)
-        yield Study(store.study(name), space, searcher, evaluator, goals, Stop(nano.trials), place, seed)
+        yield StudySetup(store.study(name), space, searcher, evaluator, goals, Stop(nano.trials), place, seed)
 
 
 def searched(setting: Setting, folder: Path, job: Job) -> Row:

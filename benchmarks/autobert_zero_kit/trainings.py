@@ -23,15 +23,14 @@ from formwright.evaluate.context import Context
 from formwright.evaluate.final import Final
 from formwright.nn.build import build
 from formwright.nn.task_model import TaskModel
-from formwright.study.study import Study
+from formwright.study.study import StudySetup
 from formwright.supernet.branches import HEAD, taken, to_train
 from formwright.train.fit import Run, Training
 from formwright.train.loop import scores_of
 from formwright.train.losses import loss_of
-from formwright.train.masking import Masking, masked
 from formwright.train.prepare import Prepared, prepare
 from formwright.train.pretrain import plain_text, pretrain
-from formwright.train.streams import Batch
+from formwright.train.streams import Batch, Masking, masked
 
 
 def long_trained(setting: Setting, folder: Path, job: Job) -> Row:
@@ -84,7 +83,7 @@ def compared(setting: Setting, folder: Path, job: Job) -> Row:
     return {"marks": list(range(0, nano.curve + 1, nano.look)), **losses, "designs": store.version}
 
 
-def whole_history(study: Study, trials: int) -> History:
+def whole_history(study: StudySetup, trials: int) -> History:
     """Give the trials of a finished search; refuse one whose files are gone, which would pass for fresh weights."""
     history = study.history()
     if len(history.trials) < trials or history.pending:

@@ -13,7 +13,7 @@ from formwright.arch.ops import Attention, LightweightConvolution, OpGraph
 from formwright.arch.resize import extended
 from formwright.cost import params
 from formwright.space import Space
-from formwright.space.part import Case, Fields
+from formwright.space.design import Case, Fields
 from formwright.space.zoo.autobert_zero import SECOND_LAYER, TWELFTH_LAYER
 
 DESCENDING, ASCENDING, SHUFFLED = (31, 15, 7, 3), (3, 7, 15, 31), (7, 31, 3, 15)

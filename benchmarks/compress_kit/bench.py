@@ -28,22 +28,21 @@ from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun, Quiet, RunOptions
 from formwright.pipeline.run_folder import is_done, mark_done
 from formwright.pipeline.runner import prepare
-from formwright.pipeline.score_parts import ScoreParts, Scores
+from formwright.pipeline.score_parts import PartScores, ScoreParts
 from formwright.pipeline.task_choice import USUAL_LENGTH, TaskChoice
 from formwright.pipeline.train_shared import TrainShared
 from formwright.recipes.eftnas import USUAL_TRAINING, eftnas
 from formwright.search.scores import hypervolume
-from formwright.study.alone import alone_in
+from formwright.study.folder_lock import alone_in
 from formwright.tasks import load_task
 from formwright.tasks.task import some_rows
 from formwright.train.device import threads
-from formwright.train.distil import Mix
+from formwright.train.distil import Mix, cached_teacher
 from formwright.train.fit import Run
 from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.judge import ONE_ANSWER, answers, compared, judge, truths
 from formwright.train.loop import Saving
 from formwright.train.prepare import Prepared, PreparedRows
-from formwright.train.teacher_cache import cached_teacher
 
 SHARES = (0.75, 0.5, 0.35, 0.25)
 SPLITS = ("validation", "test", "further")
@@ -142,9 +141,9 @@ class Bench:
                 mark_done(here, "benchmark")
         return self.run.artifact(stage)
 
-    def scores(self, order: str) -> Scores:
+    def scores(self, order: str) -> PartScores:
         """Give the scores by which parts are put in order."""
-        found: Scores = self.made(next(one for one in self.run.pipeline.of_kind(ScoreParts) if one.order == order))
+        found: PartScores = self.made(next(one for one in self.run.pipeline.of_kind(ScoreParts) if one.order == order))
         return found
 
     @property

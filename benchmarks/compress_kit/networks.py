@@ -23,9 +23,9 @@ from formwright.pipeline.run_folder import is_done, mark_done
 from formwright.pipeline.score_parts import ScoreParts
 from formwright.space.zoo.elastic import ElasticChoices
 from formwright.supernet.automatic import MULTIPLE, BudgetMatch, Thresholds, automatic, sub_network, targets_between
-from formwright.supernet.hull import hull
 from formwright.supernet.importance import Importance
 from formwright.supernet.network import SuperNetwork, begun_with
+from formwright.supernet.rules import hull
 
 
 @dataclass(frozen=True)

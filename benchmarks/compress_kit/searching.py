@@ -15,15 +15,14 @@ from compress_kit.bench import SHARES, SPLITS, Bench, Row, write_json
 from formwright.arch.card import Card
 from formwright.core.records import History, Objective, Observation, Request, Spent, Trial
 from formwright.core.rng import derive
-from formwright.evaluate.basic import Combine
-from formwright.evaluate.context import Context
+from formwright.evaluate.context import Combine, Context
 from formwright.evaluate.shared import STOPPED, RaceRules, Shared, SharedWeights
-from formwright.pipeline.candidates import best_within
+from formwright.pipeline.chosen_designs import best_within
 from formwright.search import make_searcher
 from formwright.search.baselines import First
 from formwright.space.zoo.elastic import ElasticChoices
 from formwright.supernet.automatic import BudgetMatch
-from formwright.testing.loop import ask, tell
+from formwright.testing.toy_problem import ask, tell
 
 RANDOM = 5  # sub-networks drawn for each share
 ENOUGH = 0.98  # of the hypervolume that many validations reach

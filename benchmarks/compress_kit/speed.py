@@ -12,7 +12,7 @@ from compress_kit.bench import Bench, Row
 from compress_kit.searching import Network
 from formwright.arch.card import Card
 from formwright.nn.deploy import export, open_file
-from formwright.nn.measure import TimingSettings, measure_file, measure_in_turns
+from formwright.nn.measurement import TimingSettings, measure_file, measure_in_turns
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.metrics import metric
 from formwright.train.judge import batch_of

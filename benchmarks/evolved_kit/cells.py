@@ -12,15 +12,7 @@ from typing import Any
 from formwright.arch.card import Card
 from formwright.cost import params
 from formwright.pipeline.task_choice import TrainingChoice
-from formwright.space.zoo.translation import (
-    attending,
-    decoder_cell,
-    encoder_cell,
-    language_model,
-    layer,
-    model,
-    writer_cell,
-)
+from formwright.space.zoo import translation
 from formwright.tasks import load_task
 from formwright.tasks.task import shortened
 from formwright.train.fit import fit, fresh_model
@@ -34,8 +26,10 @@ DESIGNS = ("evolved", "transformer")
 def evolved(task: str) -> Card:
     """Give the published cells, once each."""
     if task == "wikitext-2":
-        return language_model(WIDTH, (writer_cell(WIDTH, HEADS),), VOCABULARY)
-    return model(WIDTH, (encoder_cell(WIDTH, HEADS),), (decoder_cell(WIDTH, HEADS),), VOCABULARY)
+        return translation.language_model(WIDTH, (translation.writer_cell(WIDTH, HEADS),), VOCABULARY)
+    return translation.model(
+        WIDTH, (translation.encoder_cell(WIDTH, HEADS),), (translation.decoder_cell(WIDTH, HEADS),), VOCABULARY
+    )
 
 
 @cache
@@ -46,10 +40,10 @@ def plain(task: str) -> Card:
 
 
 def _layers(task: str, inner: int) -> Card:
-    below = layer(WIDTH, HEADS, inner)
+    below = translation.layer(WIDTH, HEADS, inner)
     if task == "wikitext-2":
-        return language_model(WIDTH, (below,) * 2, VOCABULARY)
-    return model(WIDTH, (below,) * 2, (attending(below),) * 2, VOCABULARY)
+        return translation.language_model(WIDTH, (below,) * 2, VOCABULARY)
+    return translation.model(WIDTH, (below,) * 2, (translation.attending(below),) * 2, VOCABULARY)
 
 
 MAKERS: dict[str, Callable[[str], Card]] = {"evolved": evolved, "transformer": plain}

@@ -17,7 +17,7 @@ import numpy as np
 from formwright.arch.card import Card
 from formwright.core.rng import derive
 from formwright.nn.build import build
-from formwright.nn.measure import TimingSettings, measure
+from formwright.nn.measurement import TimingSettings, measure
 from formwright.space.space import Space
 
 Measured = Callable[[Card], float]

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 import formwright
-from formwright.evaluate.score_table import PREFIX, ScoreTable, prefix
-from formwright.nn.measure import cpu_name
+from formwright.evaluate.benchmark import PREFIX, ScoreTable, prefix
+from formwright.nn.measurement import cpu_name
 
 Row = dict[str, Any]
 

@@ -14,18 +14,17 @@ from typing import Any
 from formwright.core.files import read_json
 from formwright.nn.hf.imported import Imported
 from formwright.nn.hf.load import from_hf
-from formwright.pipeline.blocks_bases import TIMES
-from formwright.pipeline.blocks_choose import CHOICES, ChooseChains, Parts
-from formwright.pipeline.blocks_source import Source
+from formwright.pipeline.blocks_choose import CHOICES, ChooseChains
+from formwright.pipeline.blocks_source import TIMES, Source
 from formwright.pipeline.blocks_students import TeachStudents
-from formwright.pipeline.blocks_train import Table, TrainBlocks
+from formwright.pipeline.blocks_train import Table, TrainBlocks, TrainedBlocks
 from formwright.pipeline.pacing import PLAN
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.pretrained import demo_folder
 from formwright.pipeline.run import PipelineRun
 from formwright.pipeline.run_folder import RUN
+from formwright.pipeline.start_model import demo_folder
 from formwright.search.block_choice import Blocks
-from formwright.supernet.block_rounds import TABLE
+from formwright.supernet.blockwise import TABLE
 
 Row = dict[str, Any]
 
@@ -94,9 +93,10 @@ class Bench:
         return self.run.pipeline.of_kind(TeachStudents)[0]
 
     @cached_property
-    def parts(self) -> Parts:
+    def parts(self) -> TrainedBlocks:
         """Read what students are put together from."""
-        return self.choices.parts(self.run.stage(self.choices))
+        found: TrainedBlocks = self.run.artifact(self.training)
+        return found
 
     @property
     def source(self) -> Source:
@@ -133,9 +133,9 @@ class Bench:
     @property
     def tables(self) -> list[Table]:
         """Give the table of each block."""
-        return self.parts.trained.tables
+        return self.parts.tables
 
     @cached_property
     def blocks(self) -> Blocks:
         """Give the tables that chains are chosen from."""
-        return self.parts.table
+        return self.parts.choices

@@ -6,10 +6,10 @@ import numpy as np
 
 from formwright.arch.card import Card
 from formwright.core.rng import derive
-from formwright.nn.part_latency import quick
-from formwright.pipeline.blocks_choose import least_of
+from formwright.nn.latency import quick
+from formwright.pipeline.blocks_choose import chosen_chain, least_of
 from formwright.search.block_choice import Assembly, bins
-from formwright.search.model_sizes import LATENCY, PARAMS
+from formwright.search.chain_costs import LATENCY, PARAMS
 from formwright.space.zoo.chains import Chain, chain_card
 from formwright.supernet.blockwise import given
 from formwright.supernet.chain_rows import read_rows
@@ -26,7 +26,7 @@ def drawn(bench: Bench, number: int) -> Assembly:
 
 def additive(bench: Bench, number: int) -> Row:
     """Compare the sum of a chain's losses with how far the whole is from the teacher."""
-    choice = bench.parts.choice(drawn(bench, number))
+    choice = chosen_chain(drawn(bench, number), bench.parts)
     return {"loss": choice.loss, "distance": choice.distance, "params": choice.costs[PARAMS]}
 
 

@@ -13,21 +13,19 @@ from safetensors.torch import load_file, save
 from formwright.core.files import write_whole
 from formwright.cost import params, params_body
 from formwright.nn.build import initialise
-from formwright.nn.part_latency import quick
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Transformer
-from formwright.search.model_sizes import PARAMS, Size
+from formwright.search.chain_costs import PARAMS, Size
 from formwright.space.zoo.chains import Chain, Menu, chain_card
 from formwright.supernet.blockwise import fill_norms, given
 from formwright.tasks import load_task
 from formwright.tasks.task import shortened
 from formwright.train.distil import Mix, Teaching
-from formwright.train.fit import Training, fit, fresh_model, with_weights
+from formwright.train.fit import Training, fit, fresh_model, task_model, with_weights
 from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.judge import judge
 from formwright.train.loop import train
 from formwright.train.prepare import Prepared, prepare
-from formwright.train.task_head import task_model
 from nas_bert_kit.bench import Bench, Row
 
 _TEACHERS_RATE, _STUDENTS_RATE = 5e-5, 3e-4
@@ -71,7 +69,7 @@ def rivals(bench: Bench, name: str) -> dict[str, Whole]:
     limit = Size.parse(name).limits.get(PARAMS) or bench.run.artifact(bench.choices)[name].costs[PARAMS]
     plain, square = (of_berts_shape(menu, limit, square=square) for square in (False, True))
     within = Size(name, {PARAMS: params(chain_card(menu, *plain))})
-    few = bench.choices.compared(within, bench.parts, quick(bench.source.longest))
+    few = bench.choices.compared(within, bench.parts)
     found = few[0].table, few[0].blocks
     return {"found": found, "found-fresh": found, "bert": plain, "bert-square": square}
 

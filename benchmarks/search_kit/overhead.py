@@ -24,7 +24,7 @@ from formwright.search.categorical import Slot, compose
 from formwright.study.replay import Followed
 from formwright.study.stop import Stop
 from formwright.study.store import Store
-from formwright.study.study import Study
+from formwright.study.study import StudySetup
 from formwright.study.worker import Worker
 from search_kit.problem import GOALS, Problem
 
@@ -57,7 +57,7 @@ def our_loop(url: str, trials: int) -> Idle:
         store.create_study("idle", {})
         searcher = make_searcher("random", space, GOALS)
         stop = Stop(trials=trials)
-        Worker(Study(store.study("idle"), space, searcher, idle, GOALS, stop, Path(folder))).run()
+        Worker(StudySetup(store.study("idle"), space, searcher, idle, GOALS, stop, Path(folder))).run()
     return idle
 
 

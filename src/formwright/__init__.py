@@ -31,45 +31,23 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "Card": "formwright.arch.card",
-    "Choice": "formwright.space.combinators",
-    "FormwrightError": "formwright.core.errors",
-    "Pipeline": "formwright.pipeline.pipeline",
-    "Record": "formwright.space.combinators",
-    "Repeat": "formwright.space.repeat",
-    "Result": "formwright.result",
-    "Space": "formwright.space.space",
-    "Study": "formwright.api",
-    "Switch": "formwright.space.combinators",
-    "compress": "formwright.api",
-    "load_card": "formwright.space.zoo",
-    "load_space": "formwright.space.zoo",
-    "resume": "formwright.api",
-    "run": "formwright.api",
+_NAMES = {
+    "formwright.api": "Study compress resume run",
+    "formwright.arch.card": "Card",
+    "formwright.core.errors": "FormwrightError",
+    "formwright.pipeline.pipeline": "Pipeline",
+    "formwright.result": "Result",
+    "formwright.space.combinators": "Choice Record Switch",
+    "formwright.space.repeat": "Repeat",
+    "formwright.space.space": "Space",
+    "formwright.space.zoo": "load_card load_space",
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 _PACKAGES = ("recipes", "search", "train")  # the last two are functions as well
 __all__ = [
-    "Card",
-    "Choice",
-    "FormwrightError",
-    "Pipeline",
-    "Record",
-    "Repeat",
-    "Result",
-    "Space",
-    "Study",
-    "Switch",
-    "__version__",
-    "compress",
-    "load_card",
-    "load_space",
-    "recipes",
-    "resume",
-    "run",
-    "search",
-    "train",
-]
+    "Card", "Choice", "FormwrightError", "Pipeline", "Record", "Repeat", "Result", "Space", "Study", "Switch",
+    "__version__", "compress", "load_card", "load_space", "recipes", "resume", "run", "search", "train",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -1,36 +1,48 @@
 """The front door: search, compress and train from Python, run any pipeline, and look at what came out."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from formwright.compose import (
+    TASK_SOURCE,
+    choose_task,
+    chosen_searcher,
+    compose_compression,
+    compose_search,
+    compose_training,
+    default_folder,
+    paths,
+)
+from formwright.core.codec import Json
 from formwright.core.errors import IllegalInput, Unsuccessful
-from formwright.core.options import Json
 from formwright.core.records import Budget, Objective
 from formwright.cost import COSTS
 from formwright.pipeline.evaluators import EvaluatorPart, FunctionEvaluator
+from formwright.pipeline.files import read_pipeline_file
+from formwright.pipeline.forecast import RunPlan
 from formwright.pipeline.observers import choose_observers
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import Display, PipelineRun, Quiet, RunOptions
 from formwright.pipeline.run_events import extended, last_options, noted
-from formwright.pipeline.run_folder import RUN, Record, find, holds_run, holds_study
-from formwright.pipeline.runner import run_pipeline
-from formwright.pipeline.search import Search, SearcherChoice, with_settings
+from formwright.pipeline.run_folder import RUN, RunRecord, find, holds_run, holds_study
+from formwright.pipeline.runner import plan_run, run_pipeline
+from formwright.pipeline.search import Search, with_settings
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
-from formwright.result import Result, result_of
+from formwright.result import Result
 from formwright.study.stop import Stop
 
 if TYPE_CHECKING:
     from formwright.arch.card import Card
     from formwright.space.space import Space
 
-Texts = str | Sequence[str]
 Evaluate = Callable[[Any, Budget], "float | Mapping[str, float]"]
 
 
 def _page(run: PipelineRun) -> None:
-    from formwright.report.run_page import write_run_page  # plotly and scikit-learn take a second to import
+    from formwright.report.page import write_run_page
 
     write_run_page(run)
 
@@ -40,7 +52,6 @@ def run(
     out: str | Path,
     *,
     settings: Mapping[str, Json] | None = None,
-    options: RunOptions | None = None,
     display: Display | None = None,
     observers: Iterable[Any] = (),
     storage: str | None = None,
@@ -50,29 +61,51 @@ def run(
 ) -> Result:
     """Run a pipeline, or the one in a YAML or JSON file, in the folder `out`; the same call again resumes it.
 
-    `settings` set options by their paths. `conduct` are fields of `RunOptions`: `workers`, `hours`, `ray`, ... A folder
-    that holds a run with other options is refused unless `force` overwrites it. Raise `Interrupted` where the user
-    stops the run.
+    `settings` set options by their paths. `conduct` are fields of `RunOptions`: `workers` (default 2, or as in the last
+    run of the folder), `hours`, `ray`, ... A folder that holds a run with other options is refused unless `force`
+    overwrites it. Raise `Interrupted` where the user stops the run.
 
         fw.run("run.yaml", "runs/one", settings={"searcher.population": 40}, workers=4, observers=["tensorboard"])
     """
-    from formwright.pipeline.files import read_pipeline_file
+    at_work = _prepared(pipeline, Path(out), settings, storage, force, conduct)
+    at_work.display, at_work.observers = display or Quiet(), choose_observers(observers)
+    at_work.page, at_work.command = _page, command
+    return Result(run_pipeline(at_work))
 
+
+def plan(
+    pipeline: Pipeline | str | Path,
+    out: str | Path,
+    *,
+    settings: Mapping[str, Json] | None = None,
+    display: Display | None = None,
+    storage: str | None = None,
+    force: bool = False,
+    **conduct: Any,
+) -> RunPlan:
+    """Say what `run` would do with the same arguments: stages, time, costs and disk; nothing is written.
+
+    Whatever `run` would refuse before it begins is refused: options, data, the folder and the database.
+    """
+    at_work = _prepared(pipeline, Path(out), settings, storage, force, conduct)
+    at_work.display = display or Quiet()
+    return plan_run(at_work)
+
+
+def _prepared(
+    pipeline: Pipeline | str | Path,
+    out: Path,
+    settings: Mapping[str, Json] | None,
+    storage: str | None,
+    force: bool,
+    conduct: Mapping[str, Any],
+) -> PipelineRun:
     found = pipeline if isinstance(pipeline, Pipeline) else read_pipeline_file(Path(pipeline))
-    given = [(path.replace("-", "_").split("."), value) for path, value in (settings or {}).items()]
-    found = with_settings(found, given)
-    at_work = PipelineRun(
-        found,
-        Path(out),
-        conducted(options or RunOptions(), conduct),
-        display or Quiet(),
-        storage,
-        command=command,
-        page=_page,
-        observers=choose_observers(observers),
-        force=force,
-    )
-    return result_of(run_pipeline(at_work))
+    found = with_settings(found, paths(settings or {}))
+    options = RunOptions()
+    with suppress(IllegalInput):  # no run yet, or one that is refused later
+        options = options if force else options.changed(workers=RunRecord.read(out).options.workers)
+    return PipelineRun(found, out, conducted(options, conduct), storage=storage, force=force)
 
 
 def conducted(options: RunOptions, given: Mapping[str, Any]) -> RunOptions:
@@ -120,7 +153,7 @@ def resume(
     at_work.display, at_work.observers = display or Quiet(), chosen
     at_work.page, at_work.resumes = _page, True
     at_work.command = command if at_work.notes else ""  # else it only resumes what the first one said
-    return result_of(run_pipeline(at_work))
+    return Result(run_pipeline(at_work))
 
 
 def _resumed(
@@ -135,7 +168,7 @@ def _resumed(
     from formwright.train.device import choose_device, device_name
 
     by_url = "://" in source
-    record = None if by_url or not (Path(source) / RUN).is_file() else Record.read(Path(source))
+    record = None if by_url or not (Path(source) / RUN).is_file() else RunRecord.read(Path(source))
     pipeline = None if record is None else Pipeline.from_json(record.pipeline)
     chosen = conducted(record.options if record is not None else RunOptions(), options)
     notes: dict[str, Any] = {}
@@ -184,17 +217,12 @@ def search(
     space: "str | Space" = "",
     task: Any = None,
     *,
-    text: Texts = (),
-    label: str = "",
-    data: str | Path | None = None,
-    rows: int | None = None,
-    recipe: str = "plain",
+    recipe: str = "",
     trials: int | None = None,
-    seconds: float | None = None,
-    patience: int | None = None,
     objectives: Sequence[str] = (),
     limits: Sequence[str] = (),
     searcher: Any = None,
+    evaluator: Any = None,
     seed: int = 0,
     out: str | Path | None = None,
     settings: Mapping[str, Json] | None = None,
@@ -202,32 +230,30 @@ def search(
 ) -> Result:
     """Search a space for the design that fits a task, and deliver it as a trained model that loads.
 
-    `task` is the name of a task, a CSV, TSV or JSON file, a pandas DataFrame, a Hugging Face dataset or a list of rows;
-    `text` and `label` name its columns, `rows` limits the training rows. `settings` set any other option by its path.
-    `options` are those of `run`: workers, ray, display, observers, storage, force. The same call again resumes the
-    search.
+    `task` is the name of a task, a CSV, TSV or JSON file, a pandas DataFrame, a Hugging Face dataset or a list of rows.
+    `options` are named like the flags of `formwright search`:
+
+    - the rows of the task: text, label, task_kind, official_dev, rows, data;
+    - goals: maximise, minimise (instead of objectives such as `accuracy:max`);
+    - the end: seconds, spend_steps, patience, tolerance, max_failures;
+    - training: steps, batch, learning_rate, length, dropout, device;
+    - delivered models: keep, final_steps, final_weights, baseline;
+    - those of `run`: workers, hours, ray, storage, display, observers, force.
+
+    `settings` set any other option by its path. The same call again resumes the search.
 
         result = fw.search("flexibert-nano", "reviews.csv", text="review", label="stars", limits=["params<=1e6"])
         result.best.model.save_pretrained("mine")
     """
-    from formwright.recipes import RECIPES
-
-    if not space and recipe == "plain":
-        raise IllegalInput("name a space, such as 'flexibert-nano' (`formwright list spaces`), or a recipe")
-    method = RECIPES.get(recipe)
-    if method.command != "search":
-        raise IllegalInput(f"the recipe {recipe} is for fw.{method.command}(recipe={recipe!r})")
-    where = Path(out) if out is not None else Path("studies") / default_name(space or recipe, task)
-    choice = given_task(task, where, text, label, data, rows, force=bool(options.get("force")))
-    pipeline = method(choice, seed=seed, **({"space": space} if space else {}))
-    stage = pipeline.of_kind(Search)[0]
-    changes: dict[str, Any] = {"searcher": _searcher(searcher)} if searcher is not None else {}
-    changes |= {"objectives": tuple(objectives)} if objectives else {}
-    changes |= {"limits": tuple(limits)} if limits else {}
-    if any(value is not None for value in (trials, seconds, patience)):
-        changes["stop"] = replace(stage.stop, trials=trials, seconds=seconds, patience=patience)
-    pipeline = pipeline.changed({pipeline.name_of(stage): replace(stage, **changes)})
-    return run(pipeline, where, settings=settings, **options)
+    named = recipe if recipe not in ("", "plain") else space
+    where = Path(out) if out is not None else default_folder("studies", named, task)
+    conduct, source, said = _parted(options)
+    given = {"objectives": objectives, "limits": limits, "trials": trials, "searcher": searcher, "evaluator": evaluator}
+    with given_task(task, where, force=bool(options.get("force")), **source) as choice:
+        pipeline = compose_search(
+            space, choice, recipe=recipe, seed=seed, settings=paths(settings or {}), **given, **said
+        )
+        return run(pipeline, where, **conduct)
 
 
 def compress(
@@ -236,12 +262,7 @@ def compress(
     targets: Sequence[str] = (),
     hours: float | None = None,
     *,
-    text: Texts = (),
-    label: str = "",
-    data: str | Path | None = None,
-    rows: int | None = None,
     recipe: str = "eftnas",
-    method: Mapping[str, Any] | None = None,
     seed: int = 0,
     out: str | Path | None = None,
     settings: Mapping[str, Json] | None = None,
@@ -250,99 +271,75 @@ def compress(
     """Compress a pretrained encoder: deliver, for each target, the best smaller model inside it.
 
     `model` is a folder or a name of the Hugging Face hub; empty: MiniLM of the extra `demo`. Targets are costs such as
-    `macs=50%`, `params=5M` or `latency_ms=8`. `method` holds further options of the recipe, `options` are those of
-    `run`. A recipe that needs no task reads `text`: `fw.compress(recipe="nas-bert", method={"sizes": "5M,10M"})`.
+    `macs=50%`, `params=5M` or `latency_ms=8`. `options` are named like the flags of `formwright compress`: trials,
+    batch, length, learning_rate, threads, device, accept_weak_teacher; the rows of the task, as in `search`; other
+    options of the recipe; and those of `run`. A recipe that needs no task reads `text`:
+    `fw.compress(recipe="nas-bert", sizes="5M,10M")`.
 
         result = fw.compress("bert-base-uncased", "reviews.csv", ["macs=50%", "latency_ms=8"], hours=1)
         {model.name: model.scores for model in result.models}
     """
-    from formwright.recipes import RECIPES
-
-    found = RECIPES.get(recipe)
-    if found.command != "compress":
-        raise IllegalInput(f"the recipe {recipe} is for fw.{found.command}(recipe={recipe!r})")
-    name = Path(model).name or "MiniLM"
-    where = Path(out) if out is not None else Path("compressed") / default_name(name, "sizes" if task is None else task)
-    given: dict[str, Any] = {"model": str(model), "seed": seed, **(method or {})}
-    if "task" in found.options:
-        given["task"] = given_task(task, where, text, label, data, rows, force=bool(options.get("force")))
-    elif task is not None:
-        raise IllegalInput(f"the recipe {recipe} compresses for any task: leave out task=")
-    else:
-        given |= {
-            "text": text if isinstance(text, str) else ",".join(text),
-            "data": None if data is None else str(data),
-        }
-    if targets:
-        given["targets"] = (targets,) if isinstance(targets, str) else tuple(targets)
-    return run(found(**given), where, settings=settings, **{"hours": hours, **options})
+    named = Path(model).name or "MiniLM"
+    where = Path(out) if out is not None else default_folder("compressed", named, "sizes" if task is None else task)
+    conduct, source, said = _parted({"hours": hours, **options})
+    said |= {"targets": targets, "seed": seed, "recipe": recipe, "settings": paths(settings or {})}
+    if task is None:
+        return run(compose_compression(model, **said, **source), where, **conduct)
+    with given_task(task, where, force=bool(options.get("force")), **source) as choice:
+        return run(compose_compression(model, choice, **said), where, **conduct)
 
 
 def train(
     source: "str | Path | Card",
     task: Any,
     *,
-    text: Texts = (),
-    label: str = "",
-    data: str | Path | None = None,
-    rows: int | None = None,
     out: str | Path | None = None,
     settings: Mapping[str, Json] | None = None,
-    run_options: Mapping[str, Any] | None = None,
-    **training: Any,
+    **options: Any,
 ) -> Result:
     """Train a design on a task from scratch, or fine-tune a pretrained model; the same call again resumes.
 
-    `source` is a published card's name, a card, the JSON file of one, or the folder of a model. `training` are options
-    such as `steps`, `batch`, `learning_rate`, `dropout`, `patience`, `test` (`formwright train --help`); `run_options`
-    those of `run`, such as observers.
+    `source` is a published card's name, a card, the JSON file of one, or the folder of a model. `options` are named
+    like the flags of `formwright train`: steps, epochs, batch, length, learning_rate, dropout, judge_every, patience,
+    pretrain, pretrain_steps, distil_from, beams, test, seed, device; the rows of the task, as in `search`; and those of
+    `run`, such as observers.
 
         result = fw.train("bert-tiny", "mini-glue/sst2", steps=200)
         result.best.scores, result.model
     """
-    from formwright.pipeline.train_model import train_pipeline
-
-    given = str(source) if isinstance(source, str | Path) else source
-    name = Path(given).stem if isinstance(given, str) else f"card-{given.digest[:8]}"
-    where = Path(out) if out is not None else Path("trained") / default_name(name, task)
-    choice = given_task(task, where, text, label, data, rows, force=bool((run_options or {}).get("force")))
-    return run(train_pipeline(given, choice, **training), where, settings=settings, **(run_options or {}))
+    name = Path(source).stem if isinstance(source, str | Path) else f"card-{source.digest[:8]}"
+    where = Path(out) if out is not None else default_folder("trained", name, task)
+    conduct, rows, said = _parted(options)
+    with given_task(task, where, force=bool(options.get("force")), **rows) as choice:
+        return run(compose_training(source, choice, settings=paths(settings or {}), **said), where, **conduct)
 
 
-def given_task(
-    task: Any,
-    out: Path,
-    text: Texts = (),
-    label: str = "",
-    data: str | Path | None = None,
-    rows: int | None = None,
-    *,
-    force: bool = False,
-) -> TaskChoice:
-    """Give the choice of a task that is a name, a file, a table in memory, or a choice already."""
-    from formwright.tasks.given import rows_of, write_rows
+def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Part options into those of a run, those that say where the rows of a task are, and all others."""
+    of_run = {"display", "observers", "storage", "force", "command", *vars(RunOptions())}
+    groups: tuple[dict[str, Any], dict[str, Any], dict[str, Any]] = ({}, {}, {})
+    for name, value in options.items():
+        groups[0 if name in of_run else 1 if name in TASK_SOURCE else 2][name] = value
+    return groups
+
+
+@contextmanager
+def given_task(task: Any, out: Path, *, force: bool = False, **source: Any) -> Iterator[TaskChoice]:
+    """Choose a task that is a name, a file, a table in memory, or a choice already; the block runs it.
+
+    `source` is as for `choose_task`. A table in memory is written next to the folder of the run, unless the run is
+    refused.
+    """
+    from formwright.tasks.given import rows_file, rows_of
 
     if isinstance(task, TaskChoice):
-        return task
+        yield task
+        return
     if task is None:
         raise IllegalInput("say what the models are for: task= a name, a file, a DataFrame or a dataset")
-    name = str(task) if isinstance(task, str | Path) else str(write_rows(rows_of(task), out, force=force))
-    columns = tuple(part.strip() for part in text.split(",")) if isinstance(text, str) and text else tuple(text)
-    return TaskChoice(name, None if data is None else str(data), text=columns, label=label, rows=rows)
-
-
-def default_name(space: Any, task: Any) -> str:
-    """Name the folder of a run after its space or recipe and its task, of which a file is known by its stem."""
-    name = str(task) if isinstance(task, str | Path) else getattr(task, "name", "data")
-    name = Path(name).stem if Path(name).is_absolute() or Path(name).suffix else name
-    of_space = space if isinstance(space, str) else getattr(space, "name", "space")
-    words = [Path(of_space.partition(":")[0]).stem, *Path(name).parts]
-    return "-".join(word for word in words if word.strip("./\\"))
-
-
-def _searcher(given: Any) -> SearcherChoice:
-    """Choose a searcher by name or class, or take a choice with options."""
-    return given if isinstance(given, SearcherChoice) else SearcherChoice(given)
+    named = isinstance(task, str | Path)
+    with nullcontext(task) if named else rows_file(rows_of(task), out, force=force) as name:
+        yield choose_task(name, **source)
 
 
 class Study:
@@ -389,7 +386,7 @@ class Study:
             TaskChoice(task) if isinstance(task, str) else task,
             goals,
             tuple(limits),
-            None if searcher is None else _searcher(searcher),
+            None if searcher is None else chosen_searcher(searcher),
             evaluator,
             TrainingChoice(length=length),
             seed=seed,
@@ -423,7 +420,7 @@ class Study:
             observers=choose_observers(observers),
             notes=noted(stop) if holds_run(self.out) else {},  # an older study ends as this call says
         )
-        result = result_of(run_pipeline(at_work))
+        result = Result(run_pipeline(at_work))
         failed = [trial for trial in result.trials if trial.state == "failed"]
         if failed and len(failed) == len(result.trials):
             raise Unsuccessful(f"all {len(failed)} trials failed, the last because of: {failed[-1].reason}")
@@ -431,4 +428,4 @@ class Study:
 
     def result(self) -> Result:
         """Open what there is, without searching on."""
-        return result_of(PipelineRun(Pipeline(self._search), self.out, storage=self._storage, page=_page))
+        return Result(PipelineRun(Pipeline(self._search), self.out, storage=self._storage, page=_page))

@@ -31,7 +31,6 @@ class FoundModel:
 
     @property
     def name(self) -> str:
-        """Give its name."""
         return self.facts.name
 
     @property
@@ -46,12 +45,10 @@ class FoundModel:
 
     @property
     def costs(self) -> dict[str, float]:
-        """Give what it costs."""
         return {"params": float(self.facts.params), **self.facts.costs}
 
     @property
     def card(self) -> Card:
-        """Give its design."""
         from formwright.pipeline.delivered import card_of_model
 
         return card_of_model(self.facts)
@@ -109,7 +106,6 @@ class Trials(Sequence[Trial]):
         return found
 
     def to_pandas(self) -> Any:
-        """Give the trials as a pandas DataFrame."""
         return need("pandas", "pandas").DataFrame(self.rows())
 
     def to_csv(self) -> str:
@@ -131,12 +127,10 @@ class Result:
 
     @property
     def out(self) -> Path:
-        """Give the folder of the run."""
         return self.run.out
 
     @property
     def page(self) -> Path:
-        """Give the page of the run."""
         return self.out / REPORT
 
     def _search(self) -> Search:
@@ -152,7 +146,6 @@ class Result:
 
     @property
     def trials(self) -> Trials:
-        """Give the trials."""
         with self.opened() as opened:
             return Trials(opened.history().trials)
 
@@ -188,13 +181,11 @@ class Result:
         found = [one for one in self.models if one.facts.role in ("best", "front")]
         if not found:
             raise IllegalInput(f"the run in {self.out} delivered no model; see {self.page}")
-        if len(found) == 1:
-            return found[0]
-        if not self.run.pipeline.of_kind(Search):
+        if len(found) > 1 and not self.run.pipeline.of_kind(Search):
             names = ", ".join(one.name for one in found)
             raise IllegalInput(f"the run delivered models of several sizes ({names}): choose one of `.models`")
-        order = {trial.number: place for place, trial in enumerate(self._best_trials())}
-        return min(found, key=lambda one: order.get(-1 if one.facts.trial is None else one.facts.trial, len(order)))
+        order = [trial.number for trial in self._best_trials()] if len(found) > 1 else []
+        return min(found, key=lambda one: order.index(one.facts.trial) if one.facts.trial in order else len(order))
 
     @property
     def model(self) -> Any:
@@ -203,7 +194,7 @@ class Result:
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write the page of the run to an HTML file, by default into its folder, and give its path."""
-        from formwright.report.run_page import write_run_page
+        from formwright.report.page import write_run_page
 
         write_run_page(self.run, Path(path) if path is not None else None)
         return Path(path) if path is not None else self.page
@@ -254,8 +245,3 @@ def _drawing(card: Card, name: str) -> str:
 
 def _shown(metrics: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-
-
-def result_of(run: PipelineRun) -> Result:
-    """Give what a run came to."""
-    return Result(run)

@@ -1,13 +1,16 @@
-"""Random legal designs of every family, drawn from an explicit generator."""
+"""Random legal designs of every family and their operations, drawn from an explicit generator."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from numpy.random import Generator
-from tests.arch.random_ops import ACTIVATIONS, WIDTHS, chance, pick, random_branch_operation, random_cross, random_mixer
 
+from formwright.arch import ops
 from formwright.arch.card import Card
 from formwright.arch.check import has_relative, operations
 from formwright.arch.layers import (
+    Activation,
     Block,
     Branch,
     Cell,
@@ -20,7 +23,114 @@ from formwright.arch.layers import (
     Stack,
     TokenEmbedding,
 )
-from formwright.arch.ops import Attention, BranchOperation, Identity, LightweightConvolution
+from formwright.arch.primitives import BINARY, INPUTS, UNARY, Shape, Term
+
+T = TypeVar("T")
+WIDTHS = (16, 32, 64)
+ACTIVATIONS: tuple[Activation, ...] = ("gelu", "relu", "swish", "leaky-relu", "squared-relu")
+
+
+def pick(rng: Generator, options: Sequence[T]) -> T:
+    """Draw one of the options."""
+    return options[int(rng.integers(len(options)))]
+
+
+def chance(rng: Generator, probability: float) -> bool:
+    """Be true with the given probability."""
+    return bool(rng.random() < probability)
+
+
+def random_mixer(rng: Generator, width: int, *, causal: bool) -> ops.Mixer:
+    """Draw a mixer; a causal one does not see the whole sentence."""
+    relative = ops.RelativeAttention(2, width // 2, 9) if chance(rng, 0.5) else None
+    mixers: list[ops.Mixer] = [
+        random_attention(rng),
+        ops.DynamicConvolution(
+            pick(rng, (3, 5)),
+            pick(rng, (1, 2)),
+            pick(rng, (4, 8)),
+            ops.Relative(pick(rng, (5, 9))) if chance(rng, 0.4) else None,
+        ),
+        ops.SeparableConvolution(pick(rng, (3, 5, 7)), pick(rng, (1, 2))),
+        random_lightweight(rng),
+    ]
+    if not causal:
+        mixers.append(ops.Transform(pick(rng, ("dft", "dct")), relative))
+        mixers += [ops.OpGraph(pick(rng, (1, 2)), 8, random_attention_term(rng)) for _ in range(2)]
+    return pick(rng, mixers)
+
+
+def random_branch_operation(rng: Generator, memory: Stack | None) -> ops.BranchOperation:
+    """Draw an operation for a branch; with a `memory` it may attend to it."""
+    options: list[ops.BranchOperation] = [
+        random_attention(rng),
+        ops.Convolution(pick(rng, (1, 3))),
+        ops.SeparableConvolution(pick(rng, (3, 5, 7)), pick(rng, (1, 2))),
+        random_lightweight(rng),
+        ops.GatedLinearUnit(),
+        ops.Identity(),
+    ]
+    if memory is not None:
+        options += [random_cross(rng, memory), random_cross(rng, memory)]
+    return pick(rng, options)
+
+
+def random_attention(rng: Generator) -> ops.Attention:
+    """Draw a self-attention."""
+    heads, width = pick(rng, (1, 2, 3)), pick(rng, (4, 8))
+    return ops.Attention(heads, width, pick(rng, ("sdp", "wma")), random_relative(rng), chance(rng, 0.8))
+
+
+def random_lightweight(rng: Generator) -> ops.LightweightConvolution:
+    """Draw a lightweight convolution whose heads divide every width that is drawn here."""
+    return ops.LightweightConvolution(pick(rng, (3, 5)), pick(rng, (1, 2, 4)), chance(rng, 0.5))
+
+
+def random_cross(rng: Generator, memory: Stack) -> ops.CrossAttention:
+    """Draw an attention to as many encoder layers, at most three, as are equally wide."""
+    widths = [layer.output_width for layer in reversed(memory.layers)]
+    depths = [depth for depth in (1, 2, 3) if depth <= len(widths) and len(set(widths[:depth])) == 1]
+    return ops.CrossAttention(pick(rng, (1, 2)), pick(rng, (4, 8)), pick(rng, depths), chance(rng, 0.8))
+
+
+def random_attention_term(rng: Generator) -> Term:
+    """Draw a legal op graph that is not a bare input."""
+    while isinstance(term := random_term(rng, ("n", "d"), 4), str):
+        pass
+    return term
+
+
+def random_term(rng: Generator, shape: Shape, depth: int) -> Term:
+    """Draw a term of the given shape; operations stop to be drawn freely below `depth`."""
+    rows, columns = shape
+    if depth <= 0 or chance(rng, 0.15):
+        return _shortest_term(rng, shape)
+    operation = pick(rng, [*UNARY, *BINARY])
+    if operation == "transpose":
+        return (operation, random_term(rng, (columns, rows), depth - 1))
+    if operation in UNARY:
+        return (operation, random_term(rng, shape, depth - 1))
+    if operation == "add":
+        return (operation, random_term(rng, shape, depth - 1), random_term(rng, shape, depth - 1))
+    inner = pick(rng, ("n", "d"))
+    right = (inner, columns) if operation == "matmul" else (columns, inner)
+    return (operation, random_term(rng, (rows, inner), depth - 1), random_term(rng, right, depth - 1))
+
+
+def _shortest_term(rng: Generator, shape: Shape) -> Term:
+    left, right = pick(rng, INPUTS), pick(rng, INPUTS)
+    if shape == ("n", "d"):
+        return left
+    if shape == ("d", "n"):
+        return ("transpose", left)
+    turned, straight = ("transpose", right), left
+    return ("matmul", straight, turned) if shape == ("n", "n") else ("matmul", turned, straight)
+
+
+def random_relative(rng: Generator) -> ops.Relative | None:
+    """Draw relative positions, or none."""
+    return ops.Relative(pick(rng, (5, 9)), values=chance(rng, 0.5)) if chance(rng, 0.4) else None
+
 
 FAMILIES = ("encoder", "decoder", "encoder-decoder", "vision", "frames")
 
@@ -63,7 +173,7 @@ def random_stack(
 
 def _on_a_grid(layer: Layer) -> Layer:
     """Give the attention of a block relative positions of two axes, if it has any."""
-    if isinstance(layer, Block) and isinstance(layer.mixer, Attention) and layer.mixer.relative is not None:
+    if isinstance(layer, Block) and isinstance(layer.mixer, ops.Attention) and layer.mixer.relative is not None:
         return replace(layer, mixer=replace(layer.mixer, relative=replace(layer.mixer.relative, axes=2, rows=6)))
     return layer
 
@@ -75,11 +185,11 @@ def random_layer(
     if chance(rng, 0.3):
         return random_cell(rng, width, memory)
     if chance(rng, 0.1):
-        return Block(below or width, Identity())
+        return Block(below or width, ops.Identity())
     identity = chance(rng, 0.1)
     return Block(
         width,
-        Identity() if identity else random_mixer(rng, width, causal=causal),
+        ops.Identity() if identity else random_mixer(rng, width, causal=causal),
         tuple(pick(rng, WIDTHS) for _ in range(int(rng.integers(identity, 4)))),
         pick(rng, ACTIVATIONS),
         pick(rng, ("pre", "post")),
@@ -113,15 +223,15 @@ def _random_wiring(rng: Generator, count: int) -> list[tuple[int, int | None]]:
 
 def _random_branch(rng: Generator, state: int, entry: int, memory: Stack | None) -> Branch:
     if chance(rng, 0.3):
-        return Branch(state, Identity(), entry)
+        return Branch(state, ops.Identity(), entry)
     operation = random_branch_operation(rng, memory)
     width = entry if _keeps_width(operation) else pick(rng, WIDTHS)
     return Branch(state, operation, width, chance(rng, 0.3), pick(rng, (None, *ACTIVATIONS)))
 
 
-def _keeps_width(operation: BranchOperation) -> bool:
-    ungated = isinstance(operation, LightweightConvolution) and not operation.gated
-    return ungated or isinstance(operation, Identity)
+def _keeps_width(operation: ops.BranchOperation) -> bool:
+    ungated = isinstance(operation, ops.LightweightConvolution) and not operation.gated
+    return ungated or isinstance(operation, ops.Identity)
 
 
 def _random_embedding(rng: Generator, kind: str, width: int, positions: Positions) -> Embedding:

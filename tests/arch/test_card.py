@@ -6,8 +6,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.arch.broken_json import SMALL, STRANGE, mutate, places
-from tests.arch.near_misses import near_miss
+from tests.arch.changed_cards import SMALL, STRANGE, mutate, near_miss, places
 from tests.arch.random_cards import FAMILIES, random_card
 
 from formwright.arch.card import Card, card_schema
@@ -43,9 +42,7 @@ def random_cards(count: int) -> Iterator[Card]:
 def test_json_round_trip_of_random_cards() -> None:
     for card in random_cards(300):
         again = Card.loads(card.canonical)
-        assert again == card
-        assert again is not card
-        assert hash(again) == hash(card)
+        assert (again, again is card, hash(again)) == (card, False, hash(card))
         assert (again.canonical, Card.loads(card.canonical.decode())) == (card.canonical, card)
         assert Card.from_json(json.loads(json.dumps(card.to_json(), indent=1))) == card
 
@@ -116,36 +113,25 @@ def test_family(card: Card, family: str) -> None:
     ("fields", "where", "what"),
     [
         ({}, "the whole", "needs an encoder, a decoder, or both"),
-        ({"decoder": TEXT}, "decoder.causal", "must be true: a decoder may not look ahead"),
-        ({"encoder": IMAGE, "pooler": True}, "pooler", "belongs to encoders; the family of this design is vision"),
-        (
-            {"encoder": TEXT, "decoder": SPEAKER, "pooler": True},
-            "pooler",
-            "belongs to encoders; the family of this design is encoder-decoder",
-        ),
-        ({"encoder": TEXT, "share_embedding": True}, "share_embedding", "SHARE"),
-        ({"encoder": SOUND, "decoder": SPEAKER, "share_embedding": True}, "share_embedding", "SHARE"),
-        (
-            {"encoder": replace(TEXT, embedding=TokenEmbedding(99, 32)), "decoder": SPEAKER, "share_embedding": True},
-            "share_embedding",
-            "SHARE",
-        ),
-        (
-            {
-                "encoder": replace(TEXT, embedding=TokenEmbedding(100, 32, 8)),
-                "decoder": SPEAKER,
-                "share_embedding": True,
-            },
-            "share_embedding",
-            "SHARE",
+        ({"decoder": TEXT}, "decoder.causal", "must be true"),
+        ({"encoder": IMAGE, "pooler": True}, "pooler", "family of this design is vision"),
+        ({"encoder": TEXT, "decoder": SPEAKER, "pooler": True}, "pooler", "encoder-decoder"),
+        *(
+            ({"encoder": below, "decoder": above, "share_embedding": True}, "share_embedding", "tables of equal size")
+            for below, above in (
+                (TEXT, None),
+                (SOUND, SPEAKER),
+                (replace(TEXT, embedding=TokenEmbedding(99, 32)), SPEAKER),
+                (replace(TEXT, embedding=TokenEmbedding(100, 32, 8)), SPEAKER),
+            )
         ),
     ],
 )
 def test_rules_of_the_whole_card(fields: dict[str, Any], where: str, what: str) -> None:
     with pytest.raises(IllegalDesign) as caught:
         Card(**fields)
-    expected = what.replace("SHARE", "needs an encoder and a decoder with token tables of equal size")
-    assert [(fault.where, fault.what) for fault in caught.value.faults] == [(where, expected)]
+    (fault,) = caught.value.faults
+    assert (fault.where, what in fault.what) == (where, True)
 
 
 def test_a_broken_card_lists_all_faults_at_once() -> None:

@@ -1,82 +1,64 @@
-import operator
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
-import networkx as nx
 import pytest
 from numpy.random import Generator
-from tests.arch.near_misses import near_miss
+from tests.arch.changed_cards import merged, near_miss, rewritten, rewritten_layer, split
 from tests.arch.random_cards import random_card, random_cell, random_layer
-from tests.arch.rewriting import merged, rewritten, rewritten_layer, split
+from tests.arch.test_graph_certificates import isomorphic
 
-from formwright.arch.canonical import certificate
+from formwright.arch import ops
 from formwright.arch.card import Card
-from formwright.arch.graph import Graph, graph_digest, graph_of, has_formulas, pieces, plain_digest, segment
-from formwright.arch.layers import Block, Branch, Cell, FrameEmbedding, Junction, Layer, Stack, TokenEmbedding
-from formwright.arch.ops import (
-    Attention,
-    Convolution,
-    CrossAttention,
-    DynamicConvolution,
-    Identity,
-    LightweightConvolution,
-    Mixer,
-    OpGraph,
-    Relative,
-    RelativeAttention,
-    SeparableConvolution,
-    Transform,
+from formwright.arch.graph import (
+    certificate,
+    graph_digest,
+    graph_of,
+    has_formulas,
+    pieces,
+    plain_digest,
+    segment,
 )
+from formwright.arch.layers import Block, Branch, Cell, FrameEmbedding, Junction, Layer, Stack, TokenEmbedding
 from formwright.arch.primitives import Term
 from formwright.core.rng import derive
 from formwright.space.zoo import load_card
 
-NORMED = Branch(0, Identity(), 32, norm=True)
-DENSE = Branch(0, Convolution(), 32)
-WIDE = Branch(0, Convolution(3), 64, activation="relu")
-PLAIN = Block(32, Attention(1, 8))
-IDENTITY = Block(32, Identity())
+NORMED = Branch(0, ops.Identity(), 32, norm=True)
+DENSE = Branch(0, ops.Convolution(), 32)
+WIDE = Branch(0, ops.Convolution(3), 64, activation="relu")
+PLAIN = Block(32, ops.Attention(1, 8))
+IDENTITY = Block(32, ops.Identity())
 SCORES: Term = ("matmul", "Q", ("transpose", "K"))
 
 
-def block(mixer: Mixer, cross: CrossAttention | None = None) -> Block:
+def block(mixer: ops.Mixer, cross: ops.CrossAttention | None = None) -> Block:
     return Block(32, mixer, cross=cross)
 
 
 def test_a_block_after_the_norm() -> None:
-    drawn = segment(Block(32, Attention(2, 16), (64, 48), "relu"))
+    drawn = segment(Block(32, ops.Attention(2, 16), (64, 48), "relu"))
     head = 'attention 32>32 {"head_width":16}'
-    assert drawn.labels == (
-        "",
-        head,
-        head,
-        "add norm 32",
-        "feed-forward 32>64 relu",
-        "feed-forward 64>48 relu",
-        "add norm 32",
-    )
-    assert set(drawn.edges) == {(0, 1, 0), (0, 2, 0), (0, 3, 0), (1, 3, 0), (2, 3, 0)} | {
-        (3, 4, 0),
-        (4, 5, 0),
-        (5, 6, 0),
-        (3, 6, 0),
-    }
+    hidden = ("feed-forward 32>64 relu", "feed-forward 64>48 relu")
+    assert drawn.labels == ("", head, head, "add norm 32", *hidden, "add norm 32")
+    edges = {(0, 1), (0, 2), (0, 3), (1, 3), (2, 3), (3, 4), (4, 5), (5, 6), (3, 6)}
+    assert set(drawn.edges) == {(*ends, 0) for ends in edges}
     assert drawn.reads == ()
 
 
 def test_a_block_before_the_norm_and_with_cross_attention() -> None:
-    drawn = segment(Block(32, Identity(), (64,), norm="pre"))
+    drawn = segment(Block(32, ops.Identity(), (64,), norm="pre"))
     assert drawn.labels == ("", "norm 32", "feed-forward 32>64 gelu", "add 32")
     assert set(drawn.edges) == {(0, 1, 0), (1, 2, 0), (2, 3, 0), (0, 3, 0)}
-    drawn = segment(Block(32, Identity(), cross=CrossAttention(2, 16, layers=3)))
+    drawn = segment(Block(32, ops.Identity(), cross=ops.CrossAttention(2, 16, layers=3)))
     assert drawn.labels[1:3] == ('cross-attention 32>32 {"head_width":16,"layers":3}',) * 2
     assert drawn.reads == ((1, 3), (2, 3))
-    cell = Cell(32, (Junction(DENSE, Branch(0, CrossAttention(2, 16, layers=2), 32)),))
+    cell = Cell(32, (Junction(DENSE, Branch(0, ops.CrossAttention(2, 16, layers=2), 32)),))
     assert segment(cell).reads == ((2, 2),)
 
 
-@pytest.mark.parametrize("layer", [Block(32, Identity()), Cell(32, (Junction(Branch(0, Identity(), 32)),))])
+@pytest.mark.parametrize("layer", [Block(32, ops.Identity()), Cell(32, (Junction(Branch(0, ops.Identity(), 32)),))])
 def test_identity_draws_nothing(layer: Layer) -> None:
     assert (segment(layer).labels, segment(layer).edges, pieces(layer)) == (("",), (), ())
 
@@ -84,34 +66,34 @@ def test_identity_draws_nothing(layer: Layer) -> None:
 @pytest.mark.parametrize(
     ("mixer", "heads"),
     [
-        (Attention(3, 16), 3),
-        (DynamicConvolution(3, 4, 8), 4),
-        (Transform("dct", RelativeAttention(2, 16, 9)), 2),
-        (Transform("dct"), 1),
-        (SeparableConvolution(3), 1),
-        (LightweightConvolution(3, 4), 1),
+        (ops.Attention(3, 16), 3),
+        (ops.DynamicConvolution(3, 4, 8), 4),
+        (ops.Transform("dct", ops.RelativeAttention(2, 16, 9)), 2),
+        (ops.Transform("dct"), 1),
+        (ops.SeparableConvolution(3), 1),
+        (ops.LightweightConvolution(3, 4), 1),
     ],
 )
-def test_parallel_heads_are_parallel_nodes(mixer: Mixer, heads: int) -> None:
+def test_parallel_heads_are_parallel_nodes(mixer: ops.Mixer, heads: int) -> None:
     drawn = segment(Block(32, mixer))
     assert (len(drawn.labels), len(set(drawn.labels[1:-1]))) == (heads + 2, 1)
 
 
 def test_an_op_graph_is_drawn_simplified_with_common_parts_once() -> None:
     twice = ("matmul", ("cosine", ("softsign", "Q"), ("softsign", "Q")), "V")
-    drawn = segment(Block(32, OpGraph(2, 8, twice)))
+    drawn = segment(Block(32, ops.OpGraph(2, 8, twice)))
     assert sorted(drawn.labels) == sorted(
         ["", *["project 32>2x8"] * 2, "softsign 2x8", "cosine 2x8", "matmul 2x8", "project 2x8>32", "add norm 32"]
     )
     common, similarity = drawn.labels.index("softsign 2x8"), drawn.labels.index("cosine 2x8")
     assert [edge for edge in drawn.edges if edge[1] == similarity] == [(common, similarity, 0), (common, similarity, 1)]
-    plain = segment(block(OpGraph(2, 8, ("matmul", ("cosine", "Q", "K"), "V"))))
-    assert segment(block(OpGraph(2, 8, ("neg", ("matmul", ("cosine", ("neg", "Q"), "K"), "V"))))) == plain
-    assert segment(block(OpGraph(2, 8, ("neg", ("neg", "Q"))))).labels[1:3] == ("project 32>2x8", "project 2x8>32")
+    plain = segment(block(ops.OpGraph(2, 8, ("matmul", ("cosine", "Q", "K"), "V"))))
+    assert segment(block(ops.OpGraph(2, 8, ("neg", ("matmul", ("cosine", ("neg", "Q"), "K"), "V"))))) == plain
+    assert segment(block(ops.OpGraph(2, 8, ("neg", ("neg", "Q"))))).labels[1:3] == ("project 32>2x8", "project 2x8>32")
 
 
 def test_a_cell_draws_its_branches_and_joints() -> None:
-    cell = Cell(32, (Junction(DENSE, WIDE, "concatenate"), Junction(NORMED, Branch(1, Identity(), 96), "multiply")))
+    cell = Cell(32, (Junction(DENSE, WIDE, "concatenate"), Junction(NORMED, Branch(1, ops.Identity(), 96), "multiply")))
     drawn = segment(cell)
     assert drawn.labels == (
         "",
@@ -126,71 +108,61 @@ def test_a_cell_draws_its_branches_and_joints() -> None:
 
 # (K - Q)(V - P)ᵀ, which is the same with Q for K and P for V
 DIFFERENCES = ("matmul", ("add", "K", ("neg", "Q")), ("transpose", ("add", "V", ("neg", "P"))))
+ATTENTION = Block(32, ops.Attention(2, 16), (64,))
+FIRST, SECOND = (Branch(state, ops.Identity(), 32) for state in (1, 2))
+WIDE_FIRST, WIDE_SECOND = (Branch(state, ops.Identity(), 64) for state in (1, 2))
 
 
-SAME: dict[str, tuple[Layer, Layer]] = {
-    "branches of an addition": (Cell(32, (Junction(DENSE, WIDE),)), Cell(32, (Junction(WIDE, DENSE),))),
-    "branches of a product": (
-        Cell(32, (Junction(DENSE, WIDE, "multiply"),)),
-        Cell(32, (Junction(WIDE, DENSE, "multiply"),)),
+def formulas(*terms: Term) -> tuple[Layer, ...]:
+    return tuple(block(ops.OpGraph(1, 8, term)) for term in terms)
+
+
+def joints(combine: str) -> tuple[Layer, ...]:
+    """Join two branches in both orders."""
+    return tuple(Cell(32, (Junction(*sides, combine),)) for sides in ((DENSE, WIDE), (WIDE, DENSE)))  # type: ignore[arg-type]
+
+
+def attentions(**changes: Any) -> tuple[Layer, ...]:
+    return ATTENTION, replace(ATTENTION, **changes)
+
+
+SAME: dict[str, tuple[Layer, ...]] = {
+    "branches of an addition": joints("add"),
+    "branches of a product": joints("multiply"),
+    "names of inputs": formulas(("matmul", ("cosine", "Q", "K"), "V"), ("matmul", ("cosine", "P", "Q"), "K")),
+    "operands of an addition": formulas(("add", "Q", ("neg", "K")), ("add", ("neg", "Q"), "K")),
+    "brackets of a sum": formulas(
+        ("add", "Q", ("add", "K", ("softmax", "V"))), ("add", ("add", "Q", ("softmax", "V")), "K")
     ),
-    "names of inputs": (
-        block(OpGraph(1, 8, ("matmul", ("cosine", "Q", "K"), "V"))),
-        block(OpGraph(1, 8, ("matmul", ("cosine", "P", "Q"), "K"))),
-    ),
-    "operands of an addition": (
-        block(OpGraph(1, 8, ("add", "Q", ("neg", "K")))),
-        block(OpGraph(1, 8, ("add", ("neg", "Q"), "K"))),
-    ),
-    "brackets of a sum": (
-        block(OpGraph(1, 8, ("add", "Q", ("add", "K", ("softmax", "V"))))),
-        block(OpGraph(1, 8, ("add", ("add", "Q", ("softmax", "V")), "K"))),
-    ),
-    "which of two differences is turned round, whatever the names": (
-        block(OpGraph(1, 8, ("add", "Q", ("matmul", DIFFERENCES, "V")))),
-        block(OpGraph(1, 8, ("add", "K", ("matmul", DIFFERENCES, "P")))),
+    "which of two differences is turned round, whatever the names": formulas(
+        ("add", "Q", ("matmul", DIFFERENCES, "V")), ("add", "K", ("matmul", DIFFERENCES, "P"))
     ),
     "order of junctions": (
-        Cell(32, (Junction(DENSE), Junction(WIDE), Junction(Branch(1, Identity(), 32), Branch(2, Identity(), 64)))),
-        Cell(32, (Junction(WIDE), Junction(DENSE), Junction(Branch(2, Identity(), 32), Branch(1, Identity(), 64)))),
+        Cell(32, (Junction(DENSE), Junction(WIDE), Junction(FIRST, WIDE_SECOND))),
+        Cell(32, (Junction(WIDE), Junction(DENSE), Junction(SECOND, WIDE_FIRST))),
     ),
 }
-
-
-ATTENTION = Block(32, Attention(2, 16), (64,))
-
-
-DIFFERENT: dict[str, tuple[Layer, Layer]] = {
-    "width": (ATTENTION, replace(ATTENTION, width=64)),
-    "feed-forward width": (ATTENTION, replace(ATTENTION, feed_forward=(65,))),
+DIFFERENT: dict[str, tuple[Layer, ...]] = {
+    "width": attentions(width=64),
+    "feed-forward width": attentions(feed_forward=(65,)),
     "feed-forward order": (replace(ATTENTION, feed_forward=(64, 48)), replace(ATTENTION, feed_forward=(48, 64))),
-    "activation": (ATTENTION, replace(ATTENTION, activation="relu")),
-    "norm": (ATTENTION, replace(ATTENTION, norm="pre")),
-    "heads": (ATTENTION, replace(ATTENTION, mixer=Attention(3, 16))),
-    "head width": (ATTENTION, replace(ATTENTION, mixer=Attention(2, 8))),
-    "score": (ATTENTION, replace(ATTENTION, mixer=Attention(2, 16, "wma"))),
-    "relative positions": (ATTENTION, replace(ATTENTION, mixer=Attention(2, 16, relative=Relative(9)))),
-    "mixer or cross": (ATTENTION, replace(ATTENTION, mixer=Identity(), cross=CrossAttention(2, 16))),
-    "memory depth": (
-        block(Identity(), CrossAttention(1, 8, layers=1)),
-        block(Identity(), CrossAttention(1, 8, layers=2)),
+    "activation": attentions(activation="relu"),
+    "norm": attentions(norm="pre"),
+    "heads": attentions(mixer=ops.Attention(3, 16)),
+    "head width": attentions(mixer=ops.Attention(2, 8)),
+    "score": attentions(mixer=ops.Attention(2, 16, "wma")),
+    "relative positions": attentions(mixer=ops.Attention(2, 16, relative=ops.Relative(9))),
+    "mixer or cross": attentions(mixer=ops.Identity(), cross=ops.CrossAttention(2, 16)),
+    "memory depth": tuple(block(ops.Identity(), ops.CrossAttention(1, 8, layers=depth)) for depth in (1, 2)),
+    "kernel": (block(ops.SeparableConvolution(3)), block(ops.SeparableConvolution(5))),
+    "transform": (block(ops.Transform("dct")), block(ops.Transform("dft"))),
+    "lightweight heads": (block(ops.LightweightConvolution(3, 4)), block(ops.LightweightConvolution(3, 8))),
+    "order of a product": formulas(
+        ("matmul", ("cosine", ("softsign", "Q"), "K"), "V"), ("matmul", ("cosine", "K", ("softsign", "Q")), "V")
     ),
-    "kernel": (block(SeparableConvolution(3)), block(SeparableConvolution(5))),
-    "transform": (block(Transform("dct")), block(Transform("dft"))),
-    "lightweight heads": (block(LightweightConvolution(3, 4)), block(LightweightConvolution(3, 8))),
-    "order of a product": (
-        block(OpGraph(1, 8, ("matmul", ("cosine", ("softsign", "Q"), "K"), "V"))),
-        block(OpGraph(1, 8, ("matmul", ("cosine", "K", ("softsign", "Q")), "V"))),
-    ),
-    "one input or two": (
-        block(OpGraph(1, 8, ("matmul", ("cosine", "Q", "K"), "V"))),
-        block(OpGraph(1, 8, ("matmul", ("cosine", "Q", "K"), "Q"))),
-    ),
-    "order of a concatenation": (
-        Cell(32, (Junction(DENSE, WIDE, "concatenate"),)),
-        Cell(32, (Junction(WIDE, DENSE, "concatenate"),)),
-    ),
-    "combination": (Cell(32, (Junction(DENSE, WIDE),)), Cell(32, (Junction(DENSE, WIDE, "multiply"),))),
+    "one input or two": formulas(("matmul", ("cosine", "Q", "K"), "V"), ("matmul", ("cosine", "Q", "K"), "Q")),
+    "order of a concatenation": joints("concatenate"),
+    "combination": (joints("add")[0], joints("multiply")[0]),
 }
 
 
@@ -210,7 +182,7 @@ def test_what_matters(name: str) -> None:
 def test_an_ordinary_block_is_cut_between_its_parts() -> None:
     mixer, feed_forward = pieces(ATTENTION)
     assert pieces(replace(ATTENTION, feed_forward=())) == (mixer,)
-    assert pieces(replace(ATTENTION, mixer=Identity())) == (feed_forward,)
+    assert pieces(replace(ATTENTION, mixer=ops.Identity())) == (feed_forward,)
 
 
 def test_pieces_do_not_depend_on_the_division_into_cells() -> None:
@@ -221,10 +193,8 @@ def test_pieces_do_not_depend_on_the_division_into_cells() -> None:
         divided = split(cell, rng)
         parted += len(divided) > 1
         assert [piece for part in divided for piece in pieces(part)] == list(pieces(cell))
-        assert [piece for part in merged([cell, above], rng) for piece in pieces(part)] == [
-            *pieces(cell),
-            *pieces(above),
-        ]
+        both = [*pieces(cell), *pieces(above)]
+        assert [piece for part in merged([cell, above], rng) for piece in pieces(part)] == both
     assert parted > 20
 
 
@@ -237,24 +207,6 @@ def test_pieces_do_not_depend_on_order_and_names() -> None:
         assert certificate(segment(other).labels, segment(other).edges) == certificate(
             segment(layer).labels, segment(layer).edges
         )
-
-
-def as_networkx(graph: Graph) -> "nx.DiGraph[int]":
-    """Give a graph to networkx; parallel edges become one that lists their places, so that none is lost."""
-    made: nx.DiGraph[int] = nx.DiGraph()
-    made.add_nodes_from((node, {"is": label}) for node, label in enumerate(graph.labels))
-    places: dict[tuple[int, int], list[int]] = {}
-    for source, target, place in sorted(graph.edges):
-        places.setdefault((source, target), []).append(place)
-    made.add_edges_from((*ends, {"is": found}) for ends, found in places.items())
-    return made
-
-
-def isomorphic(first: Graph, second: Graph) -> bool:
-    """Ask networkx, unless the labels or the number of edges already differ."""
-    if Counter(first.labels) != Counter(second.labels) or len(first.edges) != len(second.edges):
-        return False
-    return bool(nx.is_isomorphic(as_networkx(first), as_networkx(second), operator.eq, operator.eq))
 
 
 def random_pairs(rng: Generator, most_layers: int) -> Iterator[tuple[Card, Card]]:
@@ -271,7 +223,10 @@ def compare(rng: Generator, groups: int, most_layers: int) -> Counter[str]:
     outcomes: Counter[str] = Counter()
     for _ in range(groups):
         for first, second in random_pairs(rng, most_layers):
-            same = isomorphic(graph_of(first), graph_of(second))
+            one, other = graph_of(first), graph_of(second)
+            same = Counter(one.labels) == Counter(other.labels) and isomorphic(
+                (one.labels, one.edges), (other.labels, other.edges)
+            )
             assert (graph_digest(first) == graph_digest(second)) is same, (first.canonical, second.canonical)
             outcomes["isomorphic" if same else "different"] += 1
             outcomes["isomorphic, written differently"] += same and first != second
@@ -303,7 +258,7 @@ def test_the_digest_is_equal_just_for_isomorphic_graphs_of_deep_designs() -> Non
 
 
 def flexibert(layers: int, heads: int, feed_forward: int) -> Card:
-    block = Block(128, Attention(heads, 128 // heads), (512,) * feed_forward)
+    block = Block(128, ops.Attention(heads, 128 // heads), (512,) * feed_forward)
     return Card(Stack(TokenEmbedding(100, 128), (block,) * layers))
 
 
@@ -332,7 +287,7 @@ def test_nodes_stand_in_topological_order_between_input_and_output() -> None:
 
 
 def seq2seq(encoder: list[Layer], depth: int) -> Card:
-    above = Block(32, Attention(1, 8), cross=CrossAttention(1, 8, layers=depth))
+    above = Block(32, ops.Attention(1, 8), cross=ops.CrossAttention(1, 8, layers=depth))
     table = TokenEmbedding(100, 32)
     return Card(Stack(table, tuple(encoder)), Stack(table, (above,), causal=True))
 
@@ -370,21 +325,21 @@ def test_what_is_not_a_layer_matters_too() -> None:
     assert graph_digest(replace(card, idle=9)) == graph_digest(card)  # what is never used is no part of the graph
 
 
-def card(*mixers: Mixer) -> Card:
+def card(*mixers: ops.Mixer) -> Card:
     return Card(encoder=Stack(TokenEmbedding(50, 16), tuple(Block(16, mixer, (32,)) for mixer in mixers)))
 
 
-def graph(term: Term) -> OpGraph:
-    return OpGraph(2, 8, term)
+def graph(term: Term) -> ops.OpGraph:
+    return ops.OpGraph(2, 8, term)
 
 
 def test_other_operations_sizes_and_neighbours_are_told_apart() -> None:
-    plain = card(graph(("neg", "Q")), LightweightConvolution(3, 2))
+    plain = card(graph(("neg", "Q")), ops.LightweightConvolution(3, 2))
     others = [
-        card(graph(("softsign", "Q")), LightweightConvolution(3, 2)),
-        card(OpGraph(4, 4, ("neg", "Q")), LightweightConvolution(3, 2)),
-        card(graph(("neg", "Q")), LightweightConvolution(5, 2)),
-        card(LightweightConvolution(3, 2), graph(("neg", "Q"))),
+        card(graph(("softsign", "Q")), ops.LightweightConvolution(3, 2)),
+        card(ops.OpGraph(4, 4, ("neg", "Q")), ops.LightweightConvolution(3, 2)),
+        card(graph(("neg", "Q")), ops.LightweightConvolution(5, 2)),
+        card(ops.LightweightConvolution(3, 2), graph(("neg", "Q"))),
     ]
     assert len({plain_digest(one) for one in (plain, *others)}) == 5
 
@@ -399,7 +354,7 @@ def test_equal_formulas_have_one_digest() -> None:
     )
     assert plain_digest(one) == plain_digest(twin)
     assert plain_digest(one) != plain_digest(fewer)  # two inputs instead of three
-    assert has_formulas(card(LightweightConvolution(3, 2), graph(("neg", "Q"))))
-    assert not has_formulas(card(LightweightConvolution(3, 2), Attention(2, 8)))
-    for one in (load_card("bert-tiny"), card(Attention(2, 8), LightweightConvolution(3, 2))):
+    assert has_formulas(card(ops.LightweightConvolution(3, 2), graph(("neg", "Q"))))
+    assert not has_formulas(card(ops.LightweightConvolution(3, 2), ops.Attention(2, 8)))
+    for one in (load_card("bert-tiny"), card(ops.Attention(2, 8), ops.LightweightConvolution(3, 2))):
         assert (plain_digest(one), plain_digest(replace(one, idle=0))) == (one.digest, one.digest)

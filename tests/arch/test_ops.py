@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
-from tests.arch.random_ops import random_attention_term, random_branch_operation, random_mixer
+from tests.arch.random_cards import random_attention_term, random_branch_operation, random_mixer
 
 from formwright.arch.ops import NEVER_CAUSAL, OPERATIONS, BranchOperation, Mixer, OpGraph, Transform
 from formwright.arch.primitives import canonical

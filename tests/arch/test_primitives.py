@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.arch.random_ops import pick, random_term
+from tests.arch.random_cards import pick, random_term
 
 from formwright.arch.primitives import (
     BINARY,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from numpy.random import Generator
-from tests.arch.random_ops import pick, random_term
+from tests.arch.random_cards import pick, random_term
 from tests.arch.test_primitives import SHAPES, Array, compute
 
 from formwright.arch.card import Card
@@ -19,7 +19,6 @@ from formwright.arch.simplify import (
     log_sigmoid,
     odd,
     representative,
-    scaled,
     shifted,
     simplified,
     total,
@@ -82,8 +81,6 @@ def test_phases_and_scales() -> None:
     for phase in PHASES:
         assert shifted(shifted(forms("Q"), phase), phase) == forms("Q")
     assert shifted(forms("Q"), NEGATED | TURNED)[0].term == ("neg", ("transpose", "Q"))
-    assert terms(scaled(forms("Q"), 2))[1] == ("scale", ("scale", ("neg", "Q")))
-    assert scaled(forms("Q"), 0) == forms("Q")
 
 
 def test_a_minus_stands_in_front_of_a_product() -> None:

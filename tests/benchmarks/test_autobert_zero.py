@@ -1,6 +1,5 @@
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -15,22 +14,14 @@ from tests.evaluate.toy import TASK
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.cost import params
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 DATA = Path(__file__).parents[2] / "../shared/data"
-slow = pytest.mark.slow  # it imports torch
+pytestmark = pytest.mark.slow  # it imports torch
 
 
 @pytest.fixture
-def kit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Give the function that imports a part of the kit as Python runs the script, its folder first on the path."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-
-    def part(name: str) -> ModuleType:
-        return import_module(f"autobert_zero_kit.{name}")
-
-    yield part
-    for name in [name for name in sys.modules if name.startswith("autobert_zero") or name == "charts"]:
-        del sys.modules[name]
+def kit(script: ModuleType) -> Any:
+    """Give the function that imports a part of the kit."""
+    return lambda name: import_module(f"autobert_zero_kit.{name}")
 
 
 def found_design(kit: Any) -> Any:
@@ -42,7 +33,6 @@ def mixers(card: Any) -> list[str]:
     return [block.mixer.TYPE for block in card.encoder.layers]
 
 
-@slow
 def test_variants_have_the_layers_of_the_nearest_other_kind(kit: Any) -> None:
     variants, card = kit("variants"), found_design(kit)
     layers = card.encoder.layers
@@ -54,7 +44,6 @@ def test_variants_have_the_layers_of_the_nearest_other_kind(kit: Any) -> None:
     assert variants.attention_only(variants.attention_only(card)) is None
 
 
-@slow
 def test_a_bert_is_as_large_as_a_design(kit: Any) -> None:
     card = found_design(kit)
     bert = kit("variants").bert_like(card)
@@ -62,7 +51,6 @@ def test_a_bert_is_as_large_as_a_design(kit: Any) -> None:
     assert params(bert) == pytest.approx(params(card), rel=0.005)
 
 
-@slow
 def test_kernels_are_put_in_another_order(kit: Any) -> None:
     variants, card = kit("variants"), found_design(kit)
     assert variants.kernels_of(card) == (31, 5)
@@ -73,13 +61,11 @@ def test_kernels_are_put_in_another_order(kit: Any) -> None:
     assert not variants.is_descending((5, 31))
 
 
-@slow
 def test_every_comparison_names_designs_that_are_trained(kit: Any) -> None:
     report, names = kit("report"), kit("variants").comparisons(kit("setting").nano_space(4), found_design(kit)).keys()
     assert set(report.AGAINST) | set(report.AGAINST.values()) | set(report.UNIFORM) <= names
 
 
-@slow
 def test_tau_and_steps_saved(kit: Any) -> None:
     summary = kit("summary")
     assert summary.kendall([1, 2, 3], [1, 3, 2]) == pytest.approx(1 / 3)
@@ -92,7 +78,6 @@ def test_tau_and_steps_saved(kit: Any) -> None:
     assert summary.saved({**row, "inherited": [3.0, 2.5, 2.5]}) == 0.0
 
 
-@slow
 def test_rankings_have_intervals_around_them(kit: Any) -> None:
     long = np.arange(12.0)
     perfect = np.stack([long, long[::-1], np.full(12, 5.0), long], axis=1)
@@ -106,7 +91,6 @@ def test_rankings_have_intervals_around_them(kit: Any) -> None:
     assert low < mean == 1.5 < high
 
 
-@slow
 def test_searches_are_summed_up_by_their_best_trial(kit: Any) -> None:
     summary = kit("summary")
     assert summary.best_so_far([None, 0.5, 0.4, 0.7]) == [0.0, 0.5, 0.5, 0.7]
@@ -116,7 +100,6 @@ def test_searches_are_summed_up_by_their_best_trial(kit: Any) -> None:
     assert better == {"a against b": [1.0, 1.0, 1.0]}
 
 
-@slow
 def test_equal_tokens_have_no_residual_and_different_ones_do(kit: Any) -> None:
     uniformity = kit("uniformity")
     same = torch.ones(5, 1) * torch.tensor([1.0, -2.0, 3.0])
@@ -126,13 +109,11 @@ def test_equal_tokens_have_no_residual_and_different_ones_do(kit: Any) -> None:
     assert uniformity.relative_residual(torch.tensor([[1.0, 0.0], [-1.0, 0.0]])) == pytest.approx(1.0)
 
 
-@slow
 def test_text_is_cut_into_rows_of_equal_length(kit: Any) -> None:
     lines = [" = Heading = \n", "\n", " a b c d e \n", "f\n"]
     assert kit("real").rows_of(lines, 2) == ["a b", "c d"]
 
 
-@slow
 def test_real_designs_are_wider_and_of_equal_size(kit: Any) -> None:
     real, setting = kit("real"), kit("setting").Real(width=128)
     found = real.contestants(setting, found_design(kit))
@@ -141,7 +122,6 @@ def test_real_designs_are_wider_and_of_equal_size(kit: Any) -> None:
     assert params(found["found, BERT as large"]) == pytest.approx(params(found["found"]), rel=0.005)
 
 
-@slow
 def test_runs_that_are_there_are_not_run_again(kit: Any, tmp_path: Path) -> None:
     runs, setting = kit("runs"), kit("setting").tiny()
     results, calls = runs.Results(tmp_path / "runs.jsonl", setting), []
@@ -166,7 +146,6 @@ def test_runs_that_are_there_are_not_run_again(kit: Any, tmp_path: Path) -> None
         assert other.missing([first]) == ([] if kept else [first])
 
 
-@slow
 def test_runs_are_kept_unless_what_decides_them_changes(kit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     module = kit("setting")
     setting = module.Setting()
@@ -186,7 +165,6 @@ def test_runs_are_kept_unless_what_decides_them_changes(kit: Any, monkeypatch: p
             assert {kind for kind in before if setting.digest(kind) != before[kind]} == expected
 
 
-@slow
 def test_a_real_training_goes_on_from_what_the_same_settings_left(kit: Any, tmp_path: Path) -> None:
     real, setting = kit("real"), kit("setting").Setting()
     job, other = kit("runs").Job("real", "found", 0), replace(setting, real=replace(setting.real, rate=1.0))
@@ -196,7 +174,6 @@ def test_a_real_training_goes_on_from_what_the_same_settings_left(kit: Any, tmp_
 
 
 @pytest.mark.long
-@slow
 def test_a_search_whose_files_are_gone_is_not_taken_for_fresh_weights(
     kit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,7 +183,6 @@ def test_a_search_whose_files_are_gone_is_not_taken_for_fresh_weights(
         kit("trainings").compared(setting, tmp_path, kit("runs").Job("curve", "0", 0))
 
 
-@slow
 def test_designs_are_trained_long_with_other_seeds_than_in_the_search(kit: Any, tmp_path: Path) -> None:
     plan, runs, setting = kit("plan"), kit("runs"), kit("setting").tiny()
     card = found_design(kit).to_json()
@@ -218,7 +194,6 @@ def test_designs_are_trained_long_with_other_seeds_than_in_the_search(kit: Any, 
     assert {job.seed for job in jobs} == {100, 101}
 
 
-@slow
 def test_designs_of_which_every_training_failed_have_no_uniformity(kit: Any) -> None:
     one, lost = {"residual": [0.5, 0.25], "cosine": [0.1, 0.3]}, {"failure": "it diverged"}
     alike = kit("report")._alike
@@ -229,7 +204,6 @@ def test_designs_of_which_every_training_failed_have_no_uniformity(kit: Any) -> 
     assert "published" not in drawn
 
 
-@slow
 def test_parts_run_what_they_need_and_no_more(kit: Any) -> None:
     plan, setting = kit("plan"), kit("setting").Setting()
     assert plan.arms_of(["sharing"]) == ["random", "random, shared"]
@@ -240,7 +214,6 @@ def test_parts_run_what_they_need_and_no_more(kit: Any) -> None:
     assert expected["real"] <= 40
 
 
-@slow
 @pytest.mark.long
 @pytest.mark.timeout(300)  # it takes a quarter of a minute, and on a busy machine more
 def test_the_parts_on_a_builtin_task_run_from_end_to_end(

@@ -1,22 +1,9 @@
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-@pytest.fixture
-def charts(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import charts
-
-    yield charts
-    del sys.modules["charts"]
 
 
 def points(element: ElementTree.Element) -> list[tuple[float, float]]:
@@ -24,42 +11,42 @@ def points(element: ElementTree.Element) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in pairs]
 
 
-def test_a_curve_rises_to_the_right_and_stays_inside_its_frame(charts: ModuleType) -> None:
-    line = charts.Line("a < b", [1, 2, 3], [0.1, 0.2, 0.4], [0.0, 0.1, 0.3], [0.2, 0.3, 0.5])
-    page = ElementTree.fromstring(charts.chart("t", [line], "x", "y"))
+def test_a_curve_rises_to_the_right_and_stays_inside_its_frame(script: ModuleType) -> None:
+    line = script.Line("a < b", [1, 2, 3], [0.1, 0.2, 0.4], [0.0, 0.1, 0.3], [0.2, 0.3, 0.5])
+    page = ElementTree.fromstring(script.chart("t", [line], "x", "y"))
     places = points(page.find(f"{SVG}polyline"))
     assert places == sorted(places)
     assert [y for _, y in places] == sorted((y for _, y in places), reverse=True)
     band = points(page.find(f"{SVG}polygon"))
     assert len(band) == 6
     for x, y in places + band:
-        assert charts.LEFT <= x <= charts.WIDTH - charts.RIGHT
-        assert charts.TOP <= y <= charts.HEIGHT - charts.BOTTOM
+        assert script.LEFT <= x <= script.WIDTH - script.RIGHT
+        assert script.TOP <= y <= script.HEIGHT - script.BOTTOM
     assert "a < b" in [text.text for text in page.iter(f"{SVG}text")]
 
 
-def test_what_is_below_the_lower_end_lies_on_the_edge(charts: ModuleType) -> None:
-    line = charts.Line("low", [1, 2], [0.1, 0.9])
-    page = ElementTree.fromstring(charts.chart("t", [line], "x", "y", y_from=0.5))
-    assert points(page.find(f"{SVG}polyline"))[0][1] == charts.HEIGHT - charts.BOTTOM
+def test_what_is_below_the_lower_end_lies_on_the_edge(script: ModuleType) -> None:
+    line = script.Line("low", [1, 2], [0.1, 0.9])
+    page = ElementTree.fromstring(script.chart("t", [line], "x", "y", y_from=0.5))
+    assert points(page.find(f"{SVG}polyline"))[0][1] == script.HEIGHT - script.BOTTOM
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (0.62, 0.91), (3, 100), (0.001, 0.0017)])
-def test_an_axis_has_a_few_round_ticks(charts: ModuleType, low: float, high: float) -> None:
-    ticks = charts.Axis("", low, high, (0, 100)).ticks()
+def test_an_axis_has_a_few_round_ticks(script: ModuleType, low: float, high: float) -> None:
+    ticks = script.Axis("", low, high, (0, 100)).ticks()
     assert 3 <= len(ticks) <= 8
     assert all(low <= tick <= high * 1.0001 for tick in ticks)
 
 
-def test_points_and_axes(charts: ModuleType) -> None:
-    axis = charts.Axis("", 10, 1000, (0, 100), logarithmic=True)
+def test_points_and_axes(script: ModuleType) -> None:
+    axis = script.Axis("", 10, 1000, (0, 100), logarithmic=True)
     assert axis.place(100) == pytest.approx(50)
     assert axis.ticks() == [10, 20, 50, 100, 200, 500, 1000]
-    cloud = charts.Line("cloud", [1, 2, 3], [1, 2, 3], dots=True)
-    page = ElementTree.fromstring(charts.chart("t", [cloud], "x", "y"))
+    cloud = script.Line("cloud", [1, 2, 3], [1, 2, 3], dots=True)
+    page = ElementTree.fromstring(script.chart("t", [cloud], "x", "y"))
     assert len(page.findall(f"{SVG}circle")) == 4  # one of them in the legend
     assert page.find(f"{SVG}polyline") is None
-    page = ElementTree.fromstring(charts.chart("t", [charts.Line("a", [0.5], [0.5], dots=True)], "x", "y"))
+    page = ElementTree.fromstring(script.chart("t", [script.Line("a", [0.5], [0.5], dots=True)], "x", "y"))
     dot = page.find(f"{SVG}circle")
-    assert charts.LEFT < float(dot.attrib["cx"]) < charts.WIDTH - charts.RIGHT
-    assert charts.TOP < float(dot.attrib["cy"]) < charts.HEIGHT - charts.BOTTOM
+    assert script.LEFT < float(dot.attrib["cx"]) < script.WIDTH - script.RIGHT
+    assert script.TOP < float(dot.attrib["cy"]) < script.HEIGHT - script.BOTTOM

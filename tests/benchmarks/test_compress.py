@@ -1,6 +1,5 @@
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,27 +10,17 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import torch
-from tests.compress.tiny import BERT, LENGTH
+from tests.benchmarks.conftest import BENCHMARKS
+from tests.pipeline.compressions import BERT, LENGTH
 
 from formwright.cost import macs
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 SVG = "{http://www.w3.org/2000/svg}"
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("script")]
 STEPS = 32  # of the quick super-network: 1,024 rows, 32 at once
 
 
-@pytest.fixture
-def compress(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """Import the script as Python runs it, its folder first on the path."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import compress
-
-    yield compress
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("compress", "compress_kit", "charts")]:
-        del sys.modules[name]
-
-
-def at(compress: ModuleType, test: float) -> dict[str, Any]:
+def at(test: float) -> dict[str, Any]:
     shares = sys.modules["compress_kit.bench"].SHARES
     return {f"{share:.0%}": {"macs": share, "validation": test, "test": share * test} for share in shares}
 
@@ -42,19 +31,18 @@ def keep(folder: Path, **arms: Any) -> None:
         (folder / "arms" / f"{name}.json").write_text(json.dumps(row), encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_the_front_is_drawn_from_what_is_kept(
-    compress: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     usual = sys.modules["compress_kit.arms"].USUAL.name
     for seed, score in ((0, 0.8), (1, 0.6)):
         teacher = {"validation": 0.9, "test": 0.9}
         keep(
             tmp_path / "glue-sst2" / f"seed-{seed}",
-            **{"teacher": teacher, usual: {"at": at(compress, score)}, "front-fewer-layers": {"at": at(compress, 0.5)}},
+            **{"teacher": teacher, usual: {"at": at(score)}, "front-fewer-layers": {"at": at(0.5)}},
         )
         settled(tmp_path / "glue-sst2" / f"seed-{seed}", seed=seed, epochs=6)
-    compress.main(["--figures", str(tmp_path), "--results", str(tmp_path)])
+    script.main(["--figures", str(tmp_path), "--results", str(tmp_path)])
     assert capsys.readouterr().out == f"{tmp_path / 'front.svg'}\n"  # other tasks have no results
     page = ElementTree.fromstring((tmp_path / "front.svg").read_text(encoding="utf-8"))
     words = [text.text for text in page.iter(f"{SVG}text")]
@@ -67,11 +55,9 @@ def test_the_front_is_drawn_from_what_is_kept(
     assert "test score" in words
     settled(tmp_path / "glue-sst2" / "seed-1", seed=1, epochs=2)
     with pytest.raises(SystemExit, match="different settings"):
-        compress.main(["--figures", str(tmp_path), "--results", str(tmp_path)])
+        script.main(["--figures", str(tmp_path), "--results", str(tmp_path)])
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("compress")
 def test_the_learning_rate_follows_the_time_that_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     kit, now = sys.modules["compress_kit.fair"], [100.0]
     monkeypatch.setattr(kit.time, "process_time", lambda: now[0])
@@ -90,8 +76,6 @@ def test_the_learning_rate_follows_the_time_that_is_used(monkeypatch: pytest.Mon
         clock.stop(0, 0.0)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("compress")
 def test_differences_are_paired_row_by_row(tmp_path: Path) -> None:
     """Where two models are right on the same rows, their difference is far surer than their scores."""
     kit, rows = sys.modules["compress_kit.intervals"], np.arange(1000)
@@ -112,8 +96,6 @@ def test_differences_are_paired_row_by_row(tmp_path: Path) -> None:
     assert kit.references(seeds)["majority class"]["seeds"] == [0.5, 0.5]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("compress")
 def test_the_front_is_drawn_on_further_rows_where_all_were_judged_on_them() -> None:
     draw = sys.modules["compress_kit.figures"].front
     teacher = {"test": 0.9, "further": 0.8}
@@ -129,24 +111,21 @@ def settled(folder: Path, **setting: int) -> None:
     (folder / "setting.json").write_text(json.dumps(setting), encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_without_torch_pruning_its_line_is_told_and_other_parts_run(
-    compress: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compress, "find_spec", lambda _: None)
+    monkeypatch.setattr(script, "find_spec", lambda _: None)
     asked = "need Torch-Pruning: pip install -c constraints.txt -r benchmarks/requirements.txt, or leave them out with"
-    assert "torch-pruning" in (Path(compress.__file__).parent / "requirements.txt").read_text(encoding="utf-8")
+    assert "torch-pruning" in (BENCHMARKS / "requirements.txt").read_text(encoding="utf-8")
     for part in ("others", "fronts", "fair"):
         with pytest.raises(SystemExit, match=asked):
-            compress.main(["--quick", "--parts", part, "--results", str(tmp_path)])
+            script.main(["--quick", "--parts", part, "--results", str(tmp_path)])
     assert not list(tmp_path.iterdir())
-    monkeypatch.setattr(compress, "_settings", lambda _: [])
-    compress.main(["--quick", "--parts", "front", "speed", "--results", str(tmp_path)])
-    compress.main(["--quick", "--parts", "others", "--rivals", "fewer-layers", "--results", str(tmp_path)])
+    monkeypatch.setattr(script, "_settings", lambda _: [])
+    script.main(["--quick", "--parts", "front", "speed", "--results", str(tmp_path)])
+    script.main(["--quick", "--parts", "others", "--rivals", "fewer-layers", "--results", str(tmp_path)])
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("compress")
 def test_results_of_another_setting_are_left_alone(tmp_path: Path) -> None:
     kit = sys.modules["compress_kit.bench"]
     setting = kit.Setting("glue/sst2", "data", 8000, 32, 0)
@@ -157,8 +136,6 @@ def test_results_of_another_setting_are_left_alone(tmp_path: Path) -> None:
         kit.Bench(replace(setting, epochs=2), tmp_path).claim()
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("compress")
 def test_an_arm_that_another_process_is_at_is_left_to_it_and_waited_for(tmp_path: Path) -> None:
     kit, kept = sys.modules["compress_kit.bench"], list[str]()
     bench = kit.Bench(kit.Setting("glue/sst2", None, None, 32, 0), tmp_path)
@@ -175,8 +152,6 @@ def test_an_arm_that_another_process_is_at_is_left_to_it_and_waited_for(tmp_path
     assert len(kept) == 2
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("compress")
 def test_what_others_hold_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
     kit, order = sys.modules["compress_kit.arms"], list[tuple[str, bool]]()
 
@@ -193,8 +168,6 @@ def test_what_others_hold_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
     assert order == [("teacher", True), ("first", False), ("second", False), ("first", True)]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("compress")
 def test_shorter_arms_have_a_usual_one_of_their_length(tmp_path: Path) -> None:
     kit, bench = sys.modules["compress_kit.arms"], sys.modules["compress_kit.bench"]
     setting = bench.Setting("glue/sst2", None, None, 32, 0)
@@ -206,8 +179,6 @@ def test_shorter_arms_have_a_usual_one_of_their_length(tmp_path: Path) -> None:
     assert [arm.name for arm in kit.networks(short, ["front"])] == whole[:1]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("compress")
 def test_the_grid_brings_the_sub_networks_that_are_as_wide_everywhere() -> None:
     kit = sys.modules["compress_kit.networks"]
     choices, met = kit.grid(BERT, 5, lambda card: float(macs(card, LENGTH)))
@@ -218,8 +189,6 @@ def test_the_grid_brings_the_sub_networks_that_are_as_wide_everywhere() -> None:
         assert macs(choices.space.card(choices.design(one.widths)), LENGTH) == one.cost
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("compress")
 def test_seeds_are_summed_up_by_mean_and_range() -> None:
     kit = sys.modules["compress_kit.summary"]
     seeds = [
@@ -235,9 +204,7 @@ def test_seeds_are_summed_up_by_mean_and_range() -> None:
     assert found["searches"] == {"nsga2 hypervolume": [0.3]}
 
 
-@pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.usefixtures("compress")
 def test_the_ratio_of_a_share_is_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a pruner that narrows every feed-forward layer by the ratio, whatever the kind."""
     kit, bench = sys.modules["compress_kit.pruned"], sys.modules["compress_kit.bench"]
@@ -259,20 +226,19 @@ def test_the_ratio_of_a_share_is_looked_for_once(tmp_path: Path, monkeypatch: py
     assert pruned == ["magnitude"] * kit._HALVINGS + ["magnitude", "taylor"]
 
 
-@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_every_part_runs_and_nothing_is_done_twice(
-    compress: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kit = sys.modules["compress_kit.arms"]
     monkeypatch.setattr(kit, "ORDERS", kit.ORDERS[:1])  # the others differ in a word
     monkeypatch.setattr(kit, "SPACES", kit.SPACES[:1])
     able = find_spec("torch_pruning") is not None  # which is no need of ours
-    names = [name for name in compress.RIVALS if able or name not in compress.NEED_PRUNING]
+    names = [name for name in script.RIVALS if able or name not in script.NEED_PRUNING]
     arguments = ["--quick", "--results", str(tmp_path), "--json", str(tmp_path / "found.json"), "--rivals", *names]
     arguments += ["--ablation-epochs", "0.5", "--ablation-evaluations", "6"]
-    compress.main(arguments)
+    script.main(arguments)
     found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["mini-glue/sst2 0"]
     check_rivals(found, names)
     check_points(found, [kit.USUAL.name, "random", *(f"front-{name}" for name in names)])
@@ -286,23 +252,22 @@ def test_every_part_runs_and_nothing_is_done_twice(
     assert found["speed"].keys() >= {"teacher", "50%", "int8"}
     assert found["speed"]["teacher"]["yield at 32"] == 1.0
     said = capsys.readouterr().out
-    compress.main(arguments)
+    script.main(arguments)
     again = capsys.readouterr().out
     assert said.endswith(again)  # the same results, and no arm that began
     assert "mini-glue/sst2 seed 0: network" not in again
-    compress.main(["--figures", str(tmp_path), "--results", str(tmp_path), "--tasks", "mini-glue/sst2"])
+    script.main(["--figures", str(tmp_path), "--results", str(tmp_path), "--tasks", "mini-glue/sst2"])
     assert (tmp_path / "front.svg").is_file()
 
 
-@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_every_arm_of_the_fair_part_uses_its_time(
-    compress: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--quick", "--results", str(tmp_path), "--json", str(tmp_path / "found.json")]
     arguments += ["--parts", "fair", "--minutes", "0.05", "--rivals", "fewer-layers", "--tasks", "mini-glue/sst2"]
-    compress.main(arguments)
+    script.main(arguments)
     found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
     rows = found["mini-glue/sst2 0"]
     for arm in ("fair-ours", "fair-fewer-layers"):
@@ -312,7 +277,7 @@ def test_every_arm_of_the_fair_part_uses_its_time(
     table = found["fair"]["mini-glue/sst2"]
     assert table["fair-ours"]["50%"]["score"] == pytest.approx(rows["fair-ours"]["at"]["50%"]["further"])
     assert "formwright compress | 1 |" in capsys.readouterr().out
-    compress.main(["--figures", str(tmp_path), "--results", str(tmp_path), "--tasks", "mini-glue/sst2"])
+    script.main(["--figures", str(tmp_path), "--results", str(tmp_path), "--tasks", "mini-glue/sst2"])
     assert "accuracy on held-out rows" in (tmp_path / "front.svg").read_text(encoding="utf-8")
 
 

@@ -1,6 +1,4 @@
 import json
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import ModuleType
@@ -12,9 +10,9 @@ from tests.tasks.test_corpora import pairs, texts
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Observation, Request
 from formwright.cost import params
-from formwright.evaluate.basic import Staged
 from formwright.evaluate.benchmark import Benchmark
 from formwright.evaluate.context import Context
+from formwright.evaluate.training import Staged
 from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.recipes.evolved_transformer import evolved_transformer
@@ -23,19 +21,7 @@ from formwright.search.hurdles import Hurdles
 from formwright.search.proposals import anything
 from formwright.tasks import load_task
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 SCORES = ("validation", "test", "noise_validation", "noise_test")  # one for each mark
-
-
-@pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """Import the script as Python runs it, its folder first on the path."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import evolved_transformer
-
-    yield evolved_transformer
-    for name in [name for name in sys.modules if name == "evolved_transformer" or name.startswith("evolved_kit")]:
-        del sys.modules[name]
 
 
 def test_both_designs_have_equally_many_parameters(script: ModuleType) -> None:

@@ -1,6 +1,4 @@
 import json
-import sys
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -12,21 +10,15 @@ from tests.evaluate.toy import TASK
 from formwright.evaluate.benchmark import load_flexibench
 from formwright.pipeline.task_choice import TrainingChoice
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 pytestmark = pytest.mark.slow  # it imports torch and lists 9,312 designs
 TINY = {"length": 64, "steps": 2, "batch": 4}
 
 
 @pytest.fixture
-def flexibench(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """Import the script as Python runs it, its folder first on the path, with a small task for any name."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import flexibench
-
-    monkeypatch.setattr(flexibench, "load_task", lambda name: TASK)
-    yield flexibench
-    for name in [name for name in sys.modules if name.startswith("flexibench")]:
-        del sys.modules[name]
+def flexibench(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Give the script with a small task for any name."""
+    monkeypatch.setattr(script, "load_task", lambda name: TASK)
+    return script
 
 
 def counted(calls: list[tuple[int, int]]) -> Any:

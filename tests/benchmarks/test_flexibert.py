@@ -1,6 +1,5 @@
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -12,22 +11,15 @@ from tests.evaluate.fake_table import fake_benchmark
 
 from formwright.space.zoo import load_space
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 METHODS = ("random", "regularized-evolution")
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """Import the script as Python runs it, its folder first on the path; it has few methods and a fake table."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import flexibert
-
-    monkeypatch.setattr(flexibert, "METHODS", METHODS)
-    monkeypatch.setattr(flexibert, "load_flexibench", lambda path: fake_benchmark())
-    yield flexibert
-    ours = ("flexibert", "charts")
-    for name in [name for name in sys.modules if name in ours or name.startswith("flexibert_kit")]:
-        del sys.modules[name]
+def script(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Give the script with few methods and a fake table."""
+    monkeypatch.setattr(script, "METHODS", METHODS)
+    monkeypatch.setattr(script, "load_flexibench", lambda path: fake_benchmark())
+    return script
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -10,21 +9,9 @@ import pytest
 from formwright.core.records import Budget, Request
 from formwright.core.rng import derive
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 
-
-@pytest.fixture
-def hurdles(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """Import the script as Python runs it, its folder first on the path."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import hurdles
-
-    yield hurdles
-    del sys.modules["hurdles"]
-
-
-def test_short_trainings_show_a_hundredth_of_the_accuracy(hurdles: ModuleType) -> None:
-    models = hurdles.Models.of(np.full((200, 100), 60), derive(0))
+def test_short_trainings_show_a_hundredth_of_the_accuracy(script: ModuleType) -> None:
+    models = script.Models.of(np.full((200, 100), 60), derive(0))
     assert models.true.mean() == pytest.approx(0.6, abs=0.001)
     assert models.true.std() == pytest.approx(0.01, rel=0.03)
     assert models.seen.mean() == pytest.approx(0.006 + 0.0003, abs=0.0003)  # what is below 0 is shown as 0
@@ -34,8 +21,8 @@ def test_short_trainings_show_a_hundredth_of_the_accuracy(hurdles: ModuleType) -
     assert (models.seen[:, 50:] < 0.05).all()
 
 
-def test_a_child_differs_from_its_parent_in_one_bit_and_takes_one_place(hurdles: ModuleType) -> None:
-    models = hurdles.Models.of(np.full((300, 100), 70), derive(0))
+def test_a_child_differs_from_its_parent_in_one_bit_and_takes_one_place(script: ModuleType) -> None:
+    models = script.Models.of(np.full((300, 100), 70), derive(0))
     children = models.mutants(derive(1))
     assert set(children.ones.tolist()) == {69, 71}
     assert (children.ones == 69).mean() == pytest.approx(0.7, abs=0.1)  # seventy of a hundred bits are ones
@@ -44,10 +31,10 @@ def test_a_child_differs_from_its_parent_in_one_bit_and_takes_one_place(hurdles:
 
 
 def test_in_a_tournament_of_all_the_fittest_is_the_parent_and_the_least_fit_goes(
-    hurdles: ModuleType, monkeypatch: pytest.MonkeyPatch
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hurdles, "TOURNAMENT", 100)
-    models = hurdles.Models.of(np.tile(np.arange(100), (5, 1)), derive(0))
+    monkeypatch.setattr(script, "TOURNAMENT", 100)
+    models = script.Models.of(np.tile(np.arange(100), (5, 1)), derive(0))
     models.train(np.ones((5, 100), dtype=bool))
     best, worst = models.ones[range(5), models.seen.argmax(axis=1)], models.seen.argmin(axis=1)
     children = models.mutants(derive(1))
@@ -56,28 +43,28 @@ def test_in_a_tournament_of_all_the_fittest_is_the_parent_and_the_least_fit_goes
     assert (models.ones[range(5), worst] == children.ones).all()
 
 
-def test_budgets_and_seeds(hurdles: ModuleType) -> None:
-    best = hurdles.plain_full(400, derive(0))
-    start = hurdles.Models.of(derive(0).binomial(100, 0.5, (400, 100)), derive(1))
+def test_budgets_and_seeds(script: ModuleType) -> None:
+    best = script.plain_full(400, derive(0))
+    start = script.Models.of(derive(0).binomial(100, 0.5, (400, 100)), derive(1))
     assert best.mean() == pytest.approx(start.true.max(axis=1).mean(), abs=0.005)
-    np.testing.assert_array_equal(hurdles.with_hurdles(5, derive(3)), hurdles.with_hurdles(5, derive(3)))
-    lab = hurdles.Lab(derive(0))
-    design = hurdles.SPACE.sample(derive(1))
-    card = hurdles.SPACE.card(design)
+    np.testing.assert_array_equal(script.with_hurdles(5, derive(3)), script.with_hurdles(5, derive(3)))
+    lab = script.Lab(derive(0))
+    design = script.SPACE.sample(derive(1))
+    card = script.SPACE.card(design)
     short, full = (lab.observe(Request(card, Budget(steps))).metrics["accuracy"] for steps in (1, 100))
     assert short < 0.05 < full
     assert lab.observe(Request(card, Budget(100))).metrics["accuracy"] == full
-    assert hurdles.SEARCHER.rungs == (1, 100)
+    assert script.SEARCHER.rungs == (1, 100)
 
 
 @pytest.mark.long
 @pytest.mark.slow
 def test_hurdles_beat_full_trainings_and_those_beat_short_ones(
-    hurdles: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "figures.json"
     monkeypatch.setattr(sys, "argv", ["hurdles", "--runs", "40", "--searcher-runs", "1", "--json", str(file)])
-    hurdles.main()
+    script.main()
     found = json.loads(file.read_text(encoding="utf-8"))
     # the error of a mean of 40 is 0.005; the published figures are cut, not rounded, to two places
     for name, published in [("plain, early", 0.60), ("plain, full", 0.62), ("hurdles", 0.64)]:

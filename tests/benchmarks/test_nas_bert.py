@@ -1,8 +1,6 @@
 """The benchmark of NAS-BERT: its results are kept line by line, and its parts run on a tiny compression."""
 
 import json
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -20,22 +18,9 @@ from formwright.core.files import write_json
 from formwright.cost import params, params_body
 from formwright.space.zoo.chains import Chain, chain_card, scaled
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 
-
-@pytest.fixture
-def benchmark(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """Import the script as Python runs it, its folder first on the path."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import nas_bert
-
-    yield nas_bert
-    for name in [name for name in sys.modules if name.startswith("nas_bert")]:
-        del sys.modules[name]
-
-
-def test_results_are_computed_once_and_a_cut_line_is_passed_over(benchmark: ModuleType, tmp_path: Path) -> None:
-    results = benchmark.Results(tmp_path / "results.jsonl")
+def test_results_are_computed_once_and_a_cut_line_is_passed_over(script: ModuleType, tmp_path: Path) -> None:
+    results = script.Results(tmp_path / "results.jsonl")
     assert results.kept("tau", "0/1", lambda: {"loss": 1.0})["loss"] == 1.0
     assert results.kept("tau", "0/1", lambda: pytest.fail("it was computed before"))["loss"] == 1.0
     with results.path.open("a", encoding="utf-8") as file:
@@ -45,7 +30,7 @@ def test_results_are_computed_once_and_a_cut_line_is_passed_over(benchmark: Modu
     assert results.rows("latency") == []
 
 
-def test_a_correlation_lies_in_its_interval(benchmark: ModuleType) -> None:
+def test_a_correlation_lies_in_its_interval(script: ModuleType) -> None:
     from nas_bert_kit.summary import correlation
 
     rows = [{"a": number, "b": number + 3 * (number % 2)} for number in range(20)]
@@ -54,7 +39,7 @@ def test_a_correlation_lies_in_its_interval(benchmark: ModuleType) -> None:
     assert found > 0.5
 
 
-def test_the_size_alone_is_the_control_of_the_sum_of_losses(benchmark: ModuleType) -> None:
+def test_the_size_alone_is_the_control_of_the_sum_of_losses(script: ModuleType) -> None:
     from nas_bert_kit.summary import ordered
 
     rows = [{"loss": n, "distance": n, "params": 100 - n} for n in range(10)]
@@ -62,7 +47,7 @@ def test_the_size_alone_is_the_control_of_the_sum_of_losses(benchmark: ModuleTyp
     assert (found["tau"][0], found["by_size"][0]) == pytest.approx((1.0, 1.0))
     upside_down = ordered([{**row, "params": row["loss"]} for row in rows])
     assert (upside_down["tau"][0], upside_down["by_size"][0]) == pytest.approx((1.0, -1.0))
-    assert "| 0 | 10 | 1.000 (1.000 to 1.000) | -1.000" in benchmark.markdown({"seeds": [0], "tau": [upside_down]})
+    assert "| 0 | 10 | 1.000 (1.000 to 1.000) | -1.000" in script.markdown({"seeds": [0], "tau": [upside_down]})
 
 
 def sizes_of(*scores: tuple[float, float, float, float]) -> dict[str, Any]:
@@ -77,29 +62,29 @@ def sizes_of(*scores: tuple[float, float, float, float]) -> dict[str, Any]:
     }
 
 
-def test_tables_tell_means_ranges_and_the_gap_of_each_size(benchmark: ModuleType) -> None:
+def test_tables_tell_means_ranges_and_the_gap_of_each_size(script: ModuleType) -> None:
     sizes = sizes_of((0.8, 0.7, 0.6, 0.5), (0.75, 0.75, 0.7, 0.75))
     facts = {task: {"teacher": [0.9, 0.92], "sizes": sizes} for task in ("sst2", "rte")}
-    lines = benchmark.markdown({"seeds": [0, 1], "tasks": facts}).splitlines()
+    lines = script.markdown({"seeds": [0, 1], "tasks": facts}).splitlines()
     assert len({line.count("|") for line in lines[2:8]}) == 1  # one table
     assert "| 0.9100 (0.9000 to 0.9200) | 1M | 0.9000 (0.8000 to 1.0000), 1.00 to 1.05M |" in lines[4]
     assert lines[4].endswith("| +0.2000 (+0.2000 to +0.2000) | +0.1000 (+0.1000 to +0.1000) |")
     assert lines[-2:] == ["| 1M | +0.2000 | +0.1000 |", "| 2M | +0.0000 | +0.0000 |"]  # of the better one
 
 
-def test_drawings_show_every_student_and_the_gap_of_every_size(benchmark: ModuleType) -> None:
+def test_drawings_show_every_student_and_the_gap_of_every_size(script: ModuleType) -> None:
     from nas_bert_kit.figures import gap
 
     tau, sizes = {"points": [[1.0, 0.5], [2.0, 0.7], [3.0, 0.6]]}, sizes_of((0.8, 0.7, 0.6, 0.5), (0.8, 0.6, 0.5, 0.7))
-    drawn = benchmark.figures({"seeds": [0], "tau": [tau], "tasks": {"sst2": {"sizes": sizes}}})
+    drawn = script.figures({"seeds": [0], "tau": [tau], "tasks": {"sst2": {"sizes": sizes}}})
     assert drawn["tau"].count("<circle") == 4  # and one in the legend
     assert "sst2, found-fresh" in drawn["tasks"]
     line = gap("sst2", [*reversed(sizes.values())], "found-fresh")
     assert (line.x, line.y) == (pytest.approx([1.025, 2.025]), pytest.approx([0.1, -0.1]))
-    assert benchmark.figures({"seeds": [0]}) == {}
+    assert script.figures({"seeds": [0]}) == {}
 
 
-def test_survivors_are_compared_pair_by_pair(benchmark: ModuleType) -> None:
+def test_survivors_are_compared_pair_by_pair(script: ModuleType) -> None:
     from nas_bert_kit.summary import won
 
     pairs = [({"loss": 1.0}, {"loss": 2.0}), ({"loss": 3.0}, {"loss": 2.5}), ({"loss": 2.0}, {"loss": 4.5})]
@@ -109,10 +94,10 @@ def test_survivors_are_compared_pair_by_pair(benchmark: ModuleType) -> None:
     assert share == pytest.approx(2 / 3)
     assert low < 0.1
     assert high > 0.99  # three pairs say next to nothing
-    assert "| all | 6 | 0.667 (" in benchmark.markdown({"seeds": [0, 1], "survivors": [found, found]})
+    assert "| all | 6 | 0.667 (" in script.markdown({"seeds": [0, 1], "survivors": [found, found]})
 
 
-def test_times_that_are_added_up_may_be_off_to_one_side(benchmark: ModuleType) -> None:
+def test_times_that_are_added_up_may_be_off_to_one_side(script: ModuleType) -> None:
     from nas_bert_kit.summary import added_up
 
     times = ((9.0, 10.0), (22.0, 20.0), (21.0, 30.0))
@@ -120,7 +105,7 @@ def test_times_that_are_added_up_may_be_off_to_one_side(benchmark: ModuleType) -
     assert (found["error"], found["bias"]) == pytest.approx((0.5 / 3, -0.1))
 
 
-def test_berts_shape_has_the_largest_body_and_then_the_largest_table(benchmark: ModuleType) -> None:
+def test_berts_shape_has_the_largest_body_and_then_the_largest_table(script: ModuleType) -> None:
     from nas_bert_kit.students import of_berts_shape
 
     menu = scaled(teacher(384, 6))
@@ -141,29 +126,29 @@ def test_berts_shape_has_the_largest_body_and_then_the_largest_table(benchmark: 
 
 
 def test_data_that_would_be_downloaded_is_asked_for(
-    benchmark: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        benchmark.main([str(tmp_path), "--parts", "tasks", "--tasks", "glue/rte"])
+        script.main([str(tmp_path), "--parts", "tasks", "--tasks", "glue/rte"])
     assert "the part tasks reads glue/rte from files: name their folder with --data DIR" in capsys.readouterr().err
 
 
 def test_a_seed_has_a_compression_of_its_own_where_there_are_several(
-    benchmark: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    results, (one, two) = benchmark.Results(tmp_path / "results.jsonl"), (tmp_path / "a", tmp_path / "b")
+    results, (one, two) = script.Results(tmp_path / "results.jsonl"), (tmp_path / "a", tmp_path / "b")
     paired = [
-        [(bench.out, bench.seed) for bench in benchmark.benches_of(folders, results, (3, 4))]
+        [(bench.out, bench.seed) for bench in script.benches_of(folders, results, (3, 4))]
         for folders in ((one,), (one, two))
     ]
     assert paired == [[(one, 3), (one, 4)], [(one, 3), (two, 4)]]
     with pytest.raises(SystemExit):
-        benchmark.main([str(one), str(two), "--seeds", "0", "1", "2"])
+        script.main([str(one), str(two), "--seeds", "0", "1", "2"])
     assert "2 compressions and 3 seeds: name one, or one for each seed" in capsys.readouterr().err
 
 
-def test_rows_of_another_compression_or_effort_do_not_count(benchmark: ModuleType, tmp_path: Path) -> None:
-    bench = benchmark.Bench(tmp_path, benchmark.Results(tmp_path / "results.jsonl"), 0)
+def test_rows_of_another_compression_or_effort_do_not_count(script: ModuleType, tmp_path: Path) -> None:
+    bench = script.Bench(tmp_path, script.Results(tmp_path / "results.jsonl"), 0)
     write_json(tmp_path / "run.json", {"pipeline": {"rounds": 1}, "contents": {}})
     write_json(tmp_path / "plan.json", {"steps": 4})
     write_json(tmp_path / "operation-times" / "times.json", {})
@@ -176,9 +161,7 @@ def test_rows_of_another_compression_or_effort_do_not_count(benchmark: ModuleTyp
     assert bench.kept("a.safetensors", {"steps": 2}) != bench.kept("a.safetensors", {"steps": 3})
 
 
-def test_whole_chains_are_measured_as_delivered_models_are(
-    benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whole_chains_are_measured_as_delivered_models_are(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     from nas_bert_kit import scores
 
     menu, times = scaled(teacher(64, 2)), iter((3.0, 5.0, 2.0, 6.0, 4.0, 7.0))  # two chains in three turns
@@ -194,7 +177,7 @@ def test_whole_chains_are_measured_as_delivered_models_are(
 @pytest.mark.slow
 @pytest.mark.long
 def test_every_part_runs_and_goes_on(
-    benchmark: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for part in ("scores", "students"):
         monkeypatch.setattr(f"nas_bert_kit.{part}.quick", lambda *_: pretended)
@@ -206,22 +189,22 @@ def test_every_part_runs_and_goes_on(
     options = [str(tmp_path / "out"), "--results", str(tmp_path / "results.jsonl"), "--students", "5", "--pairs", "1"]
     options += ["--steps", "2", "--tasks", str(task), "--epochs", "0.3", "--rows", "40", "--length", "12"]
     options += ["--seeds", "0", "--json", str(tmp_path / "facts.json")]
-    benchmark.main(options)
+    script.main(options)
     first = capsys.readouterr().out
     for place in ("scores.train", "students.train", "students.fit"):
         monkeypatch.setattr(f"nas_bert_kit.{place}", lambda *_: pytest.fail("it was computed before"))
-    benchmark.main(options)
+    script.main(options)
     assert capsys.readouterr().out == first
     assert first.count("| 0 | 5 |") == 2  # tau and latency
     assert all(f"| {size} |" in first for size in ("3k", "6k"))
     facts = json.loads((tmp_path / "facts.json").read_text(encoding="utf-8"))
     assert facts.keys() == {"seeds", "tau", "latency", "survivors", "tasks"}
     assert facts["tasks"][str(task)]["sizes"].keys() == {"3k", "6k"}
-    rows = {row["key"].split("/", 2)[2]: row for row in benchmark.Results(tmp_path / "results.jsonl").rows("tasks")}
+    rows = {row["key"].split("/", 2)[2]: row for row in script.Results(tmp_path / "results.jsonl").rows("tasks")}
     for size, most in (("3k", 3000), ("6k", 6000)):
         found, fresh, plain = (rows[f"{task}/{size}/{arm}"]["params"] for arm in ("found", "found-fresh", "bert"))
         assert found == fresh <= plain <= most
-    bench = benchmark.Bench(tmp_path / "out", benchmark.Results(tmp_path / "results.jsonl"), 0)
+    bench = script.Bench(tmp_path / "out", script.Results(tmp_path / "results.jsonl"), 0)
     check_fresh(bench)
 
 

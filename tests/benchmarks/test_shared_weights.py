@@ -1,5 +1,3 @@
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -9,18 +7,11 @@ import pytest
 from formwright.core.rng import derive
 from formwright.cost import params
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """Import the script as Python runs it, its folder first on the path."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import shared_weights
-
-    monkeypatch.setattr(shared_weights, "RESAMPLES", 200)
-    yield shared_weights
-    del sys.modules["shared_weights"]
+def shared(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.setattr(script, "RESAMPLES", 200)
+    return script
 
 
 def test_designs_differ_and_controls_have_the_size_of_the_winner(shared: ModuleType) -> None:

@@ -11,7 +11,7 @@ from formwright.arch.card import Card
 from formwright.arch.distance import Alignment
 from formwright.core.errors import IllegalInput
 from formwright.search.transformer2vec import Transformer2vec
-from formwright.testing.spaces import small
+from formwright.testing.toy_problem import small
 
 
 def test_the_knee_is_where_further_dimensions_stop_to_pay() -> None:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.compress.tiny import bert
 from tests.pipeline.block_runs import SIZES, pretended_times, text
+from tests.pipeline.compressions import bert
 
 from formwright.cli.app import main
 

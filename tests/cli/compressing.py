@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.training import table
-from tests.compress.tiny import LENGTH, bert
+from tests.pipeline.compressions import LENGTH, bert
 
 from formwright.pipeline.run_folder import find
 

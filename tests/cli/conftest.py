@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -80,8 +79,7 @@ def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
         return bool(done == 0)
 
     def side_by_side(opened: Any, chosen: Sequence[Any], *_: object) -> list[Any]:
-        run, link = opened.run.for_process(), SimpleNamespace()
-        return [delivery._deliver_at(opened.place, run, candidate, link) for candidate in chosen]
+        return [delivery.deliver_or_say(opened, candidate) for candidate in chosen]
 
     monkeypatch.setattr(run_events, "run_workers", run_workers)
     monkeypatch.setattr(delivery, "_side_by_side", side_by_side)

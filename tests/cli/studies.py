@@ -3,7 +3,7 @@
 import json
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -35,10 +35,10 @@ def facts(*arguments: object) -> dict[str, Any]:
 
 
 @contextmanager
-def started(arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
+def started(arguments: list[str], environment: Mapping[str, str] = ENVIRONMENT) -> Iterator[subprocess.Popen[str]]:
     """Start a command in a session of its own, and end it whatever becomes of the test."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
-    with subprocess.Popen([*COMMAND, *arguments], env=ENVIRONMENT, text=True, **pipes) as process:  # type: ignore[call-overload]
+    with subprocess.Popen([*COMMAND, *arguments], env=environment, text=True, **pipes) as process:  # type: ignore[call-overload]
         try:
             yield process
         finally:

@@ -1,5 +1,6 @@
 import errno
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,10 @@ import typer.main
 from tests.cli.conftest import Run
 
 import formwright
-from formwright.cli import panels
+from formwright.cli import options as topics_of
 from formwright.cli.app import app, main
+from formwright.cli.options import with_value
+from formwright.cli.program import call, command_line
 from formwright.core.errors import Fault, FormwrightError, IllegalDesign, IllegalInput, UnknownName
 
 SOURCE = Path(formwright.__file__).parents[1]
@@ -95,7 +98,7 @@ FEW = 6  # options that need no topics
 
 @pytest.mark.parametrize("name", sorted(command.name or "" for command in app.registered_commands))
 def test_help_groups_the_options_of_a_command_by_topic(name: str) -> None:
-    topics = {value for key, value in vars(panels).items() if key.isupper()}
+    topics = {value for key, value in vars(topics_of).items() if key.isupper()}
     options = [one for one in typer.main.get_command(app).commands[name].params if one.param_type_name == "option"]  # type: ignore[attr-defined]
     if len(options) > FEW:
         assert {option.name: option.rich_help_panel for option in options if option.rich_help_panel not in topics} == {}
@@ -150,3 +153,61 @@ def test_our_own_mistakes_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("formwright.cli.show.find", failing(PermissionError(errno.EACCES, "Permission denied")))
     with pytest.raises(PermissionError):
         main(["show", "anything"])
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ([], []),
+        (["--ray"], ["--ray", "local"]),
+        (["a", "--ray", "--workers", "1"], ["a", "--ray", "local", "--workers", "1"]),
+        (["--ray", "ray://host:10001", "a"], ["--ray", "ray://host:10001", "a"]),
+        (["--ray=host:1", "a"], ["--ray=host:1", "a"]),
+        (["--workers", "1"], ["--workers", "1"]),
+    ],
+)
+def test_without_an_address_ray_runs_here(given: list[str], read: list[str]) -> None:
+    assert with_value(given) == read
+
+
+@pytest.mark.parametrize("command", ["search", "resume"])
+def test_a_command_takes_the_bare_option(command: str, run: Run) -> None:
+    done = run(command, "--ray")
+    assert done.code == 2
+    assert "requires an argument" not in done.err
+    assert "Missing" in done.err
+
+
+def installed(folder: Path) -> Path:
+    program = folder / "formwright"
+    program.touch(mode=0o755)
+    return program
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_program_that_the_shell_does_not_find_is_called_by_its_path(
+    known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = installed(tmp_path)
+    monkeypatch.setattr("sys.argv", [str(program), "search"])
+    monkeypatch.setenv("PATH", str(tmp_path) if known else "")
+    assert shlex.split(call("show", "a b")) == ["formwright" if known else str(program), "show", "a b"]
+
+
+def test_another_program_of_the_same_name_is_not_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other").mkdir()
+    installed(tmp_path / "other")
+    program = installed(tmp_path)
+    monkeypatch.setattr("sys.argv", [str(program)])
+    monkeypatch.setenv("PATH", str(tmp_path / "other"))
+    assert call() == str(program)
+
+
+def test_what_only_uses_the_program_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", [__file__])
+    assert call("list") == "formwright list"
+
+
+def test_a_noted_line_can_be_repeated() -> None:
+    line = command_line(["search", "my space.py:S", "--storage", "postgresql://me:secret@host/db"])
+    assert shlex.split(line) == ["formwright", "search", "my space.py:S", "--storage", "postgresql://me:***@host/db"]

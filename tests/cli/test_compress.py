@@ -14,15 +14,14 @@ import torch
 from tests.cli.compressing import everything, line, models, on_rows, setting, trials
 from tests.cli.conftest import Run
 from tests.cli.test_app import formwright_process
-from tests.compress.tiny import BERT, LENGTH, VIT, bert, squad, vit
+from tests.pipeline.compressions import BERT, LENGTH, VIT, bert, squad, vit
 
 from formwright.arch.card import Card
 from formwright.cost import input_size, macs
 from formwright.evaluate.final import openings
-from formwright.nn import part_latency
 from formwright.nn.hf.save import load_folder
 from formwright.nn.task_model import TaskModel
-from formwright.pipeline import candidates, model_times
+from formwright.pipeline import chosen_designs, model_times
 from formwright.pipeline.delivered import delivered
 from formwright.pipeline.model_times import ModelTimes
 from formwright.pipeline.run_folder import find
@@ -152,7 +151,7 @@ def test_the_largest_may_be_smaller_than_the_model(run: Run, tmp_path: Path) -> 
 @pytest.mark.usefixtures("one_process")
 def test_milliseconds_may_be_a_target(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine without noise, that takes a millisecond for ten thousand operations."""
-    monkeypatch.setattr(part_latency, "quick", lambda length: lambda card: macs(card, length) / 1e4)
+    monkeypatch.setattr("formwright.nn.latency.quick", lambda length: lambda card: macs(card, length) / 1e4)
     targets = ("--target", "latency_ms=6", "--target", "macs=80%", "--target", "latency_ms=99")
     options = (*targets, *setting(hidden=[8]), "--json")
     done = run(*line(tmp_path, *options))
@@ -254,7 +253,7 @@ def test_hours_are_planned_and_the_plan_is_kept(run: Run, tmp_path: Path, monkey
 def test_targets_for_which_nothing_is_delivered_are_named(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(candidates, "_best_within", lambda *_: {})
+    monkeypatch.setattr(chosen_designs, "_best_within", lambda *_: {})
     done = run(*line(tmp_path))
     assert done.code == 1
     for name in ("macs-75pct", "macs-50pct"):

@@ -11,20 +11,23 @@ import pytest
 from tests.cli.compressing import everything, line, models, setting, trials
 from tests.cli.conftest import Run
 from tests.cli.test_compress import check
-from tests.compress.tiny import LENGTH
 from tests.nn.test_latency import ONE
+from tests.pipeline.compressions import LENGTH, bert
 
+from formwright.arch.card import Card
 from formwright.core.errors import EvaluationFailed
 from formwright.cost import macs
 from formwright.evaluate.final import openings
-from formwright.nn import part_latency
-from formwright.nn.task_model import TaskModel
+from formwright.nn import latency
+from formwright.nn.measurement import Latency
+from formwright.nn.task_model import HeadSpec
 from formwright.pipeline import delivery, measure_models, model_times
 from formwright.pipeline.delivered import last_sitting
 from formwright.pipeline.model_times import ModelTimes
+from formwright.pipeline.run_events import last_options
 from formwright.pipeline.run_folder import find
 from formwright.pipeline.train_shared import TrainShared
-from formwright.study.alone import alone_in
+from formwright.study.folder_lock import alone_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.usefixtures("one_process")]
 
@@ -80,8 +83,8 @@ def test_a_machine_with_other_processors_goes_on(run: Run, tmp_path: Path, monke
 def test_where_all_designs_are_measured_beyond_a_target_one_is_delivered_and_that_is_said(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(part_latency, "quick", lambda length: lambda card: macs(card, length) / 1e4)
-    monkeypatch.setattr(delivery, "torch_ms", lambda *_: 1234.5)
+    monkeypatch.setattr(latency, "quick", lambda length: lambda card: macs(card, length) / 1e4)
+    monkeypatch.setattr(latency, "measured_latency", lambda *_, **__: replace(ONE, median_ms=1234.5))
     monkeypatch.setattr(
         measure_models, "measure_in_turns", lambda models, _: [replace(ONE, median_ms=1234.5) for _ in models]
     )
@@ -106,26 +109,26 @@ def test_a_design_that_is_measured_beyond_its_target_gives_way_to_the_next_best(
 ) -> None:
     seen: list[str] = []
 
-    def times(model: TaskModel, _: int) -> float:
-        seen.append(model.transformer.card.digest)
-        return 6.5 if seen[-1] == seen[0] else 5.0
+    def times(card: Card, **_: object) -> Latency:
+        seen.append(card.digest)
+        return replace(ONE, median_ms=6.5 if seen[-1] == seen[0] else 5.0)
 
-    monkeypatch.setattr(part_latency, "quick", lambda length: lambda card: macs(card, length) / 1e4)
-    monkeypatch.setattr(delivery, "torch_ms", times)
+    monkeypatch.setattr(latency, "quick", lambda length: lambda card: macs(card, length) / 1e4)
+    monkeypatch.setattr(latency, "measured_latency", times)
     monkeypatch.setattr(
         measure_models, "measure_in_turns", lambda models, _: [replace(ONE, median_ms=5.0) for _ in models]
     )
     words = line(tmp_path, "--target", "latency_ms=6", "--trials", 12, "--json")
     done = run(*words)
     teacher, found = done.data["models"]
-    assert seen[0] == seen[1]  # once more, before it is put aside
-    assert found["digest"] == seen[2]
+    assert seen[0] == seen[1] == seen[2]  # again, before it is put aside
+    assert found["digest"] == seen[3]
     assert (teacher["role"], found["name"], found["costs"]["latency_ms"]) == ("teacher", "latency_ms-6", 5.0)
     assert done.data["remarks"] == ["latency_ms-6 is kept by latency_ms-6: 1 other design was measured beyond it"]
     readme = (tmp_path / "out" / "models" / "latency_ms-6" / "README.md").read_text(encoding="utf-8")
     assert re.search(f"latency_ms at most 6 at {LENGTH} tokens; kept .* 1 ", readme)
     assert run(*words).data == done.data
-    assert len(seen) == 3
+    assert len(seen) == 4
 
 
 def failing(number: int, failed: list[str]) -> Callable[..., float]:
@@ -204,3 +207,42 @@ def test_a_run_that_was_stopped_keeps_its_revised_plan(
 
 def plan_of(out: Path) -> Any:
     return json.loads((out / "plan.json").read_text(encoding="utf-8"))
+
+
+ACCEPT = "--accept-weak-teacher"
+UNTAUGHT = ("--learning-rate", 1e-9, *setting(teacher__epochs=1))  # nothing is learnt at this rate
+
+
+def test_a_teacher_near_chance_stops_the_run_unless_it_is_accepted(run: Run, tmp_path: Path) -> None:
+    words = line(tmp_path, *UNTAUGHT)
+    strict = [word for word in words if word != ACCEPT]
+    done = run(*strict)
+    assert (done.code, done.out) == (1, "")
+    for fact in ("accuracy", "chance", "teacher.epochs", "(now 1)", "(now 1e-09)", ACCEPT):
+        assert fact in done.err, fact
+    assert not (tmp_path / "out" / "super-network").exists()
+    assert "answers of the teacher" not in done.err
+    told = run(*strict, "--json")  # the teacher is there, and is no better
+    assert told.code == 1
+    weak = json.loads(told.out)["weak_teacher"]
+    assert weak["score"] <= weak["constant"] + 0.3
+    assert weak["rows"] == 10
+    accepted = run(*words)
+    assert accepted.code == 0, accepted.err
+    assert "accept_weak" in accepted.err
+    assert "fine-tuning" not in accepted.err  # it is trained already
+    assert "scoring parts of the teacher: step 64 of 64" in accepted.err
+    assert "answers of the teacher: step 80 of 80" in accepted.err
+    place = words.index("--workers")
+    again = run(*words[:place], *words[place + 2 :])  # without saying how many
+    assert again.code == 0, again.err
+    with find(str(tmp_path / "out")).open() as opened:
+        assert last_options(opened.log).workers == 1
+
+
+def test_a_head_of_another_purpose_is_told(run: Run, tmp_path: Path) -> None:
+    model = bert(tmp_path, "tokens", HeadSpec("token-classification", 3))
+    words = line(tmp_path, *UNTAUGHT, model=model)
+    done = run(*[word for word in words if word != ACCEPT])
+    assert done.code == 1
+    assert "the head of tokens is replaced" in done.err

@@ -6,16 +6,17 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli import studies
 from tests.cli.compressing import everything, line, models, setting, trials
 from tests.cli.conftest import Run
-from tests.cli.test_app import COMMAND, ENVIRONMENT
-from tests.compress.tiny import bert
+from tests.cli.test_app import ENVIRONMENT
+from tests.pipeline.compressions import bert
 
 from formwright.core.errors import FormwrightError
 from formwright.pipeline.run_folder import DATABASE, find
@@ -32,20 +33,13 @@ def arguments(folder: Path, out: str) -> list[str]:
     return line(folder, *LONG, out=out)
 
 
-@contextmanager
-def started(folder: Path, out: str) -> Iterator[subprocess.Popen[str]]:
+def started(folder: Path, out: str) -> AbstractContextManager[subprocess.Popen[str]]:
     """Start the command where no other runtime than torch is installed, and end it whatever becomes of the test."""
     shadow = folder / "shadow"
     shadow.mkdir(exist_ok=True)
     (shadow / "onnx.py").write_text("raise ModuleNotFoundError('not here', name='onnx')\n", encoding="utf-8")
     there = {**ENVIRONMENT, "PYTHONPATH": os.pathsep.join((str(shadow), ENVIRONMENT["PYTHONPATH"]))}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
-    with subprocess.Popen([*COMMAND, *arguments(folder, out)], env=there, text=True, **pipes) as process:  # type: ignore[call-overload]
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.kill()
+    return studies.started(arguments(folder, out), there)
 
 
 def wait_until(process: subprocess.Popen[str], out: Path, reached: Reached) -> None:

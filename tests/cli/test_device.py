@@ -9,7 +9,7 @@ import torch
 from tests.cli.conftest import Run
 from tests.pipeline.cases import create, here, own_rows, quick, search_of
 
-from formwright.cost.measured import LATENCY
+from formwright.cost import LATENCY
 from formwright.pipeline.run import PipelineRun
 from formwright.pipeline.run_folder import find
 from formwright.pipeline.task_choice import TrainingChoice

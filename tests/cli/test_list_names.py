@@ -3,7 +3,7 @@ from tests.cli.conftest import Run
 
 from formwright.arch.ops import OPERATIONS
 from formwright.arch.primitives import BINARY, UNARY
-from formwright.core.registries import STAGES
+from formwright.core.options import STAGES
 from formwright.cost import COSTS, macs, params
 from formwright.pipeline.evaluators import EVALUATORS
 from formwright.recipes import RECIPES

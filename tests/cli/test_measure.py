@@ -6,14 +6,14 @@ from tests.cli.conftest import Run
 from tests.cli.training import card_file, on_table, table
 
 from formwright.cost import macs, params
-from formwright.nn import measure as measuring
+from formwright.nn import measurement
 from formwright.space.zoo import load_card
 
 
 @pytest.fixture(autouse=True)
 def known_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the fresh process in which memory is measured."""
-    monkeypatch.setattr(measuring, "peak_memory_of_model", lambda *_: 12.34)
+    """Leave out the new process in which memory is measured."""
+    monkeypatch.setattr(measurement, "_peak_memory", lambda *_: 12.34)
 
 
 def test_a_card_as_json(run: Run) -> None:
@@ -32,7 +32,7 @@ def test_a_card_as_json(run: Run) -> None:
         "runs": 6,
         "threads": 2,
         "runtime": "torch",
-        "cpu": measuring.cpu_name(),
+        "cpu": measurement.cpu_name(),
         "peak_memory_mb": 12.34,
     }
     assert {name: done.data[name] for name in expected} == expected
@@ -44,11 +44,11 @@ def test_a_card_as_a_table(run: Run) -> None:
     assert (done.code, done.err) == (0, "")
     for fact in ("4,385,920", "12.3 MB", "latency", "90 % of the runs", "3 runs in torch", "1 x 8 tokens"):
         assert fact in done.out
-    assert f"1 thread, {measuring.cpu_name()}" in " ".join(done.out.split())
+    assert f"1 thread, {measurement.cpu_name()}" in " ".join(done.out.split())
 
 
 def latency(busy: bool, memory: float | None) -> Any:
-    found = measuring.Latency(1.0, 0.5, 2.0, 0.25, 0.5, busy, 50, 2, "torch", "cpu", "abacus", memory)
+    found = measurement.Latency(1.0, 0.5, 2.0, 0.25, 0.5, busy, 50, 2, "torch", "cpu", "abacus", memory)
     return lambda *_, **__: found
 
 

@@ -12,7 +12,7 @@ from tests.cli.conftest import Run
 from tests.cli.letters import LETTERS, SEVERAL, options, table
 from tests.cli.studies import SPACE, facts
 from tests.cli.training import QUICK, card_file
-from tests.compress.tiny import bert
+from tests.pipeline.compressions import bert
 
 from formwright.nn.hf.imported import load_folder
 from formwright.nn.hf.load import from_hf

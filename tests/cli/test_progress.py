@@ -2,10 +2,15 @@
 
 import io
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
-from formwright.cli.progress import Meter, showing
+from formwright.cli import progress
+from formwright.cli.progress import DeliveryView, StepProgress, showing, showing_delivery
+from formwright.pipeline import units
+from formwright.pipeline.units import step_writer
 
 
 class Clock:
@@ -32,12 +37,12 @@ class Terminal(io.StringIO):
         return True
 
 
-def meter(total: int, clock: Clock) -> Meter:
-    return Meter("training", total, _began=clock.now)
+def meter(total: int, clock: Clock) -> StepProgress:
+    return StepProgress("training", total, began=clock.now)
 
 
 def test_before_the_first_step_nothing_is_known() -> None:
-    fresh = Meter("training", 1_000)
+    fresh = StepProgress("training", 1_000)
     assert fresh.seconds_left is None
     assert fresh.line == "training: step 0 of 1,000"
 
@@ -70,7 +75,7 @@ def test_long_times_are_told_in_minutes_and_hours(each: float, words: str, clock
 
 
 def test_the_loss_is_a_running_mean() -> None:
-    shown = Meter("training", 9)
+    shown = StepProgress("training", 9)
     shown.step(0, 4.0)
     assert shown.loss == 4.0
     shown.step(1, 2.0)
@@ -121,7 +126,7 @@ def test_a_terminal_shows_a_bar_and_is_left_clean(
 
 
 def test_a_step_without_a_loss_tells_none() -> None:
-    meter = Meter("measuring", 4)
+    meter = StepProgress("measuring", 4)
     meter.step(0, None)
     assert meter.line.startswith("measuring: step 1 of 4")
     assert "loss" not in meter.line
@@ -137,3 +142,49 @@ def test_a_step_is_printed_once(capsys: pytest.CaptureFixture[str], monkeypatch:
     with showing("judging", 1) as tell:
         tell(0, None)
     assert capsys.readouterr().err.count("judging: step 1 of 1") == 1
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units, "SECONDS", 0.0)
+
+
+def folder_of(tmp_path: Path, name: str) -> Path:
+    (tmp_path / name).mkdir()
+    return tmp_path / name
+
+
+def test_only_what_moves_is_shown(tmp_path: Path) -> None:
+    old, new = step_writer(folder_of(tmp_path, "old")), step_writer(folder_of(tmp_path, "trial-3"))
+    old(400, 0.5)
+    view = DeliveryView(tmp_path, 1000)
+    assert view.look() == []
+    new(9, 0.25)
+    assert [training.line for training in view.look()] == ["trial-3: step 10 of 1,000, loss 0.2500"]
+    assert view.look() == []
+    new(19, 0.25)
+    (training,) = view.look()
+    assert training.line.startswith("trial-3: step 20 of 1,000, loss 0.2500, ")
+    assert training.line.endswith(" left")
+
+
+def test_bars_are_drawn_for_every_training(tmp_path: Path) -> None:
+    view = DeliveryView(tmp_path, 10)
+    for name in ("baseline", "trial-1"):
+        step_writer(folder_of(tmp_path, name))(0, 1.0)
+    assert len(view.bars().renderables) == 2
+
+
+def test_lines_are_printed_while_the_work_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.01)
+    after_step = step_writer(folder_of(tmp_path, "trial-1"))
+    seen = ""
+    with showing_delivery(tmp_path, 10):
+        after_step(4, 1.0)
+        until = time.monotonic() + 20
+        while not seen and time.monotonic() < until:
+            time.sleep(0.01)
+            seen = capsys.readouterr().err
+    assert seen == "trial-1: step 5 of 10, loss 1.0000\n"

@@ -15,7 +15,7 @@ import pytest
 from tests.cli.compressing import line
 from tests.cli.conftest import in_one_process
 from tests.cli.training import VISION, card_file, table
-from tests.compress.tiny import squad
+from tests.pipeline.compressions import squad
 
 from formwright.cli.app import main
 

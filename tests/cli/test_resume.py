@@ -9,7 +9,7 @@ from tests.cli.test_study_view import ask
 from tests.pipeline.cases import create, films_study, own_rows, work
 
 from formwright.core.records import Observation
-from formwright.pipeline.candidates import candidates
+from formwright.pipeline.chosen_designs import candidates
 from formwright.pipeline.compare import note_comparisons
 from formwright.pipeline.delivery import deliver
 from formwright.pipeline.evaluators import UntrainedScores
@@ -123,5 +123,5 @@ def test_what_only_the_first_folder_has_is_named_before_anything_is_searched(run
         done = run(command, f"{url}#films", "--folder", tmp_path / "new")
         assert done.code == 2
         assert "weights of its 1 trials" in done.err
-        assert "--folder" in done.err
+        assert "name that folder" in done.err
     assert not (tmp_path / "new").exists()

@@ -8,20 +8,24 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Run
+from tests.cli.studies import search_line
+from tests.cli.training import QUICK, card_file
 from tests.pipeline.cases import create, films, films_study
 
 from formwright.cli import run_view
 from formwright.cli.run_view import print_result, resumable, source_words
-from formwright.core.errors import Unsuccessful
+from formwright.core.errors import EvaluationFailed, Unsuccessful
 from formwright.core.rng import derive
+from formwright.evaluate.training import Trainer
 from formwright.nn.hf.model_folder import CARD
 from formwright.pipeline.delivered import Delivered
 from formwright.pipeline.run import Interrupted, PipelineRun
 from formwright.pipeline.run_folder import Place
 from formwright.result import FoundModel, Result
 from formwright.study.stop import Stop
-from formwright.testing.spaces import small
+from formwright.testing.toy_problem import small
 
+pytestmark = pytest.mark.usefixtures("one_process")
 FOUND = Delivered("trial-3", "best", "a", "x", 900, 60, {"accuracy": 0.75, "loss": 0.5}, None, 3)
 PLAIN = Delivered("baseline", "baseline", "b", "y", 1000, 60, {"accuracy": 0.5, "loss": 0.75}, None, None)
 
@@ -40,7 +44,6 @@ def over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def call(*found: Delivered) -> Place:
         models = [FoundModel(replace(model, path=str(path))) for model in found]
         monkeypatch.setattr(Result, "models", property(lambda _: models))
-        monkeypatch.setattr(run_view, "_ordered", lambda _, models: models)
         print_result(Result(PipelineRun(made, place.folder)), as_json=False)
         return place
 
@@ -122,3 +125,129 @@ def test_a_second_interruption_also_says_how_to_resume(tmp_path: Path, capsys: p
     with pytest.raises(KeyboardInterrupt), resumable(tmp_path):
         raise KeyboardInterrupt
     assert f"resume {tmp_path}" in capsys.readouterr().err
+
+
+@pytest.fixture
+def diverging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every training fail: two of three at another step, and one for another reason."""
+    number = iter(range(10**6))
+
+    def evaluate(*_: Any) -> None:
+        turn = next(number)
+        raise EvaluationFailed("out of luck" if turn == 1 else f"the loss is nan at step {turn}; lower the rate (0.5)")
+
+    monkeypatch.setattr(Trainer, "evaluate", evaluate)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("diverging")
+def test_where_all_trials_fail_the_reasons_are_counted(run: Run, tmp_path: Path) -> None:
+    done = run(*search_line(tmp_path, "--workers", 1))
+    assert (done.code, done.out) == (1, "")
+    for fact in ("all 3 trials failed", "2 times: the loss is nan at step 0", "out of luck", "report.html", "show"):
+        assert fact in done.err, fact
+    again = run("resume", tmp_path / "study", "--json")
+    assert again.code == 1
+    assert again.data["models"] == []
+    assert again.data["no_model"]["failures"][0] == [2, "the loss is nan at step 0; lower the rate (0.5)"]
+
+
+@pytest.mark.slow
+def test_where_no_design_keeps_all_limits_the_nearest_is_told(run: Run, tmp_path: Path) -> None:
+    done = run(*search_line(tmp_path, "--limit", "accuracy>=0.999", "--json"))
+    assert done.code == 1
+    reason = done.data["no_model"]
+    best = max(trial["metrics"]["accuracy"] for trial in done.data["trials"])
+    assert "3 designs" in reason["why"]
+    assert f"the nearest has {best:.4g}" in reason["advice"][0]
+    assert "accuracy>=0.999" in done.err
+    assert "formwright resume" in done.err
+
+
+@pytest.mark.parametrize(
+    ("limits", "facts"),
+    [
+        (["accuracy<=0.9", "accuracy>=0.95"], ["accuracy<=0.9", "accuracy>=0.95"]),
+        (["params<=1e4", "params>=2e4"], ["params<=10000", "params>=20000"]),
+        (["accuracy>=1.5"], ["accuracy>=1.5", "from 0 to 1"]),
+        (["accuracy<=-0.1"], ["accuracy<=-0.1"]),
+        (["latency_ms<=-1"], ["latency_ms<=-1"]),
+        (["acuracy>=0.5"], ["acuracy", "'accuracy'"]),
+    ],
+)
+def test_limits_that_nothing_can_keep_are_refused(
+    limits: list[str], facts: list[str], run: Run, tmp_path: Path
+) -> None:
+    options = [word for limit in limits for word in ("--limit", limit)]
+    done = run(*search_line(tmp_path, *options))
+    assert (done.code, done.out) == (2, "")
+    for fact in facts:
+        assert fact in done.err, fact
+    assert not (tmp_path / "study").exists()
+
+
+def test_an_unknown_objective_is_refused_with_the_nearest_name(run: Run, tmp_path: Path) -> None:
+    done = run(*search_line(tmp_path, "--maximise", "acuracy"))
+    assert (done.code, done.out) == (2, "")
+    assert "'acuracy'" in done.err
+    assert "'accuracy'" in done.err
+    assert not (tmp_path / "study").exists()
+
+
+_SHARE = 0.7  # of the majority class
+
+
+def noise(folder: Path, rows: int = 300) -> Path:
+    """Write rows whose labels nothing in the text tells."""
+    rng = derive(0, "noise")
+    lines = ["words,verdict"]
+    for number in range(rows):
+        letters = " ".join("abcdefgh"[index] for index in rng.integers(8, size=6))
+        lines.append(f"{number} {letters},{'common' if rng.random() < _SHARE else 'rare'}")
+    path = folder / "noise.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def test_train_says_that_a_model_is_no_better_than_the_majority_class(run: Run, tmp_path: Path) -> None:
+    words = ("train", card_file(tmp_path), "--task", noise(tmp_path), "--text", "words", "--label", "verdict")
+    words = (*words, *QUICK, "--steps", 20, "--test", "--out", tmp_path / "out")
+    found = run(*words, "--json").data
+    for split in ("validation", "test"):
+        evidence = found["evidence"][split]
+        assert "'common'" in evidence["majority"]["answer"]
+        low, high = evidence["intervals"]["accuracy"]
+        assert low <= (found["test"] if split == "test" else found["metrics"])["accuracy"] <= high
+    guess = found["evidence"]["test"]["majority"]
+    assert guess["differences"]["accuracy"]["outcome"] != "better"
+    assert "guessing" in found["conclusion"][0]
+    text = run(*words).out
+    assert found["conclusion"][0] in text
+    card = (tmp_path / "out" / "model" / "README.md").read_text(encoding="utf-8")
+    for told in (text, card):
+        assert f"{guess['scores']['accuracy']:.4f}" in told
+        assert "'common'" in told
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_search_claims_no_win_where_nothing_can_be_learnt(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("from formwright.testing.toy_problem import small\n\nspace = small()\n")
+    own = ("--task", noise(tmp_path), "--text", "words", "--label", "verdict", "--out", tmp_path / "study")
+    few = ("--trials", 2, "--steps", 8, "--final-steps", 12, "--batch", 8, "--length", 16, "--workers", 1)
+    found = run("search", f"{tmp_path / 'mine.py'}:space", *own, *few, "--json").data
+    best = found["models"][0]
+    guess = best["evidence"]["test"]["majority"]
+    assert guess["scores"]["accuracy"] > 0.5
+    assert "guessing" in found["conclusion"][0]
+    assert not any(" is better " in line for line in found["conclusion"])
+    assert found["comparisons"][0]["other"] == "baseline"
+    shown = f"{guess['scores']['accuracy']:.4f}"
+    assert shown in Path(found["report"]).read_text(encoding="utf-8")
+    card = (Path(best["path"]) / "README.md").read_text(encoding="utf-8")
+    assert shown in card
+    assert "baseline" in card
+    assert " is better " not in card
+    text = run("resume", tmp_path / "study", "--trials", 2).out
+    assert "guessing" in next(line for line in text.splitlines() if line)
+    assert shown in text

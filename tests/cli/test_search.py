@@ -11,10 +11,11 @@ from tests.cli.studies import SPACE, STEPS, digests, facts, scores, search_line,
 from tests.cli.training import table
 from tests.pipeline.cases import search_of
 
-from formwright.api import default_name
+from formwright.compose import default_folder
 from formwright.nn.hf.save import load_folder
 from formwright.pipeline.run import PipelineRun
 from formwright.pipeline.run_folder import find
+from formwright.pipeline.search import Search
 
 
 @pytest.fixture(scope="module")
@@ -137,12 +138,10 @@ def refused(run: Run, folder: Path, *options: object, out: str = "study") -> str
     ("options", "told"),
     [
         (["--searcher", "regevo"], "no searcher called 'regevo'. Nearest: 'regularized-evolution'"),
-        (["--option", "alpa=0.3"], "has no option 'alpa'. Nearest: 'alpha'"),
-        (["--option", "population"], "NAME=VALUE, not 'population'"),
-        (["--option", "=3"], "NAME=VALUE, not '=3'"),
-        (["--option", "initial=0"], "initial is 0"),
-        (["--option", "initial=many"], "initial is 'many'"),
-        (["--tolerance", "0.1"], "give a --patience"),
+        (["--set", "searcher.alpa=0.3"], "'alpha'"),
+        (["--set", "searcher.initial=0"], "search.searcher.initial: "),
+        (["--set", "searcher.initial=many"], "search.searcher.initial: must be a whole number"),
+        (["--tolerance", "0.1"], "give patience"),
         (["--evaluator", "fulll"], "no evaluator called 'fulll'. Nearest: 'full'"),
         (["--evaluator", "proxy", "--set", "evaluator.proxies=[sinflow]"], "sinflow"),
         (["--set", "evaluator.proxies=[synflow]"], "evaluator"),
@@ -182,7 +181,7 @@ def test_an_unknown_space_is_refused(space: str, told: str, run: Run, tmp_path: 
 
 
 def test_a_space_that_builds_nothing_is_refused(run: Run, tmp_path: Path) -> None:
-    lines = ("from dataclasses import replace", "from formwright.testing.spaces import tiny")
+    lines = ("from dataclasses import replace", "from formwright.testing.toy_problem import tiny")
     (tmp_path / "own.py").write_text("\n".join([*lines, "MINE = replace(tiny(), build=lambda design: 1 / 0)"]))
     line = search_line(tmp_path)
     done = run(line[0], f"{tmp_path / 'own.py'}:MINE", *line[2:])
@@ -216,7 +215,7 @@ def test_a_wrong_column_is_refused(run: Run, tmp_path: Path) -> None:
     ],
 )
 def test_a_folder_is_named_after_space_and_task(space: str, task: str, name: str) -> None:
-    assert default_name(space, task) == name
+    assert default_folder("studies", space, task) == Path("studies") / name
 
 
 @pytest.mark.parametrize(
@@ -258,3 +257,34 @@ def test_a_password_is_not_noted(
     monkeypatch.setattr("sys.argv", ["formwright", "search", "--storage", "postgresql://me:secret@host/db"])
     assert run(*search_line(tmp_path)).code == 0
     assert [begun.command for begun in prepared] == ["formwright search --storage 'postgresql://me:***@host/db'"]
+
+
+def test_hours_end_a_search_early_enough_for_the_delivered_models(
+    run: Run, tmp_path: Path, prepared: list[PipelineRun]
+) -> None:
+    done = run(*search_line(tmp_path, "--hours", 0.5))
+    assert done.code == 0, done.err
+    (stage,) = prepared[-1].pipeline.of_kind(Search)
+    assert stage.stop.trials == 3
+    assert stage.stop.seconds is not None
+    assert 60 < stage.stop.seconds < 1620  # a tenth is kept back, and some for the models
+    assert "the search ends after" in done.err
+
+
+def test_a_dry_run_refuses_a_folder_and_a_database_that_cannot_be_used(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "diary.txt").write_text("mine", encoding="utf-8")
+    (tmp_path / "broken.db").write_text("no database at all, but some text", encoding="utf-8")
+    table(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    for out, options, told in (
+        ("file/run", (), "file is not a folder"),
+        ("taken", (), "holds files that are no run"),
+        ("study", ("--storage", "postgresql+psycopg://nobody@127.0.0.1:9/none"), "127.0.0.1"),
+        ("study", ("--storage", tmp_path / "broken.db"), "broken.db"),
+    ):
+        done = run(*search_line(tmp_path, "--dry-run", *options, out=out))
+        assert (done.code, done.out) == (2, ""), done.err
+        assert told in done.err
+    assert sorted(tmp_path.rglob("*")) == before

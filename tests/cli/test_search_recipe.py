@@ -1,8 +1,11 @@
 """Searches by a recipe: what it sets, what the command line sets instead, and going on after a kill."""
 
+import json
 import os
 import signal
+from collections import defaultdict
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +13,18 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.studies import digests, facts, scores, started, wait_for
 from tests.cli.training import QUICK, table
+from tests.tasks.test_corpora import pairs
 
+from formwright.arch.graph import has_formulas
+from formwright.nn.hf.imported import load_folder
+from formwright.nn.task_model import TaskModel
+from formwright.pipeline.evaluators import TrainInStages
 from formwright.pipeline.run import PipelineRun
+from formwright.pipeline.run_folder import find
 from formwright.study.study import searched
 
 Configure = Callable[..., dict[str, Any]]
-LEVELS = {"searcher": "boshnas", "options": {"acquire": "gobi-nearest"}, "patience": 5, "tolerance": 1e-4}
+LEVELS = {"name": "coarse-to-fine", "patience": 5, "tolerance": 1e-4, "levels": None, "parents": 5}
 
 
 @pytest.fixture
@@ -37,7 +46,8 @@ def own_task(folder: Path) -> tuple[object, ...]:
 def test_a_recipe_sets_all_that_is_not_said(configured: Configure) -> None:
     config = configured()
     assert (config["space"], config["recipe"]) == ("flexibert-nano-s1star", "flexibert")
-    assert config["searcher"] == {"name": "coarse-to-fine", **LEVELS}
+    assert LEVELS.items() <= config["searcher"].items()
+    assert {"name": "boshnas", "acquire": "gobi-nearest"}.items() <= config["searcher"]["searcher"].items()
     assert config["evaluator"] == {"name": "pretrained", "steps": 300, "text": "task", "least_overlap": 0.8}
     assert config["stop"]["trials"] == 60
     assert (config["training"]["steps"], config["steps"]) == (100, 300)  # the least, for 80 rows
@@ -55,24 +65,24 @@ def test_what_is_said_comes_before_the_recipe(configured: Configure) -> None:
     settings = [f"evaluator.{name.replace('_', '-')}={value}" for name, value in evaluator.items()]
     config = configured(
         *("flexibert-s1star", "--trials", 7, "--steps", 40, "--dropout", 0, "--minimise", "params"),
-        *("--option", "patience=3", "--option", "parents=2"),
+        *("--set", "searcher.patience=3", "--set", "searcher.parents=2"),
         *(word for setting in settings for word in ("--set", setting)),
     )
     assert config["space"] == "flexibert-s1star"
-    assert config["searcher"] == {"name": "coarse-to-fine", **LEVELS, "patience": 3, "parents": 2}
+    assert (LEVELS | {"patience": 3, "parents": 2}).items() <= config["searcher"].items()
     assert config["evaluator"] == {"name": "pretrained", **evaluator}
     assert (config["stop"]["trials"], config["training"]["steps"], config["steps"]) == (7, 40, 120)
     assert config["objectives"] == ["accuracy:max", "params:min"]
 
 
 def test_a_setting_of_the_searcher_of_each_level_leaves_the_others_as_they_are(configured: Configure) -> None:
-    options = configured("--set", "searcher.options.coordinates=one-hot")["searcher"]
-    assert options["options"] == {"acquire": "gobi-nearest", "coordinates": "one-hot"}
+    inner = configured("--set", "searcher.searcher.coordinates=one-hot")["searcher"]["searcher"]
+    assert (inner["acquire"], inner["coordinates"]) == ("gobi-nearest", "one-hot")
 
 
 def test_another_searcher_has_its_own_options(configured: Configure) -> None:
-    config = configured("--searcher", "regularized-evolution", "--option", "population=4", "--evaluator", "full")
-    assert config["searcher"] == {"name": "regularized-evolution", "population": 4}
+    config = configured("--searcher", "regularized-evolution", "--set", "searcher.population=4", "--evaluator", "full")
+    assert config["searcher"] == {"name": "regularized-evolution", "population": 4, "tournament": None}
     assert config["evaluator"] == {"name": "full"}
 
 
@@ -105,16 +115,20 @@ def test_another_end_of_the_search_replaces_the_number_of_trials(configured: Con
             ["--recipe", "autobert-zero", "--final-weights", "shared", "--set", "evaluator.from-scratch=true"],
             "bi-branch",
         ),
-        (["--recipe", "autobert-zero", "--final-weights", "best"], "'best'"),
+        (["--recipe", "autobert-zero", "--final-weights", "best"], "best"),
         (["flexibert-nano", "--evaluator", "bi-branch"], "layer 0 is of the kind"),
-        (["flexibert-nano", "--evaluator", "pretrained", "--set", "evaluator.text=books"], "'books'"),
+        (["flexibert-nano", "--evaluator", "pretrained", "--set", "evaluator.text=books"], "books"),
         (["--recipe", "flexibert", "--evaluator", "full", "--set", "evaluator.text=pydoc"], "evaluator.text"),
         (["--recipe", "flexibert", "--set", "evaluator.proxies=[synflow]"], "evaluator.proxies"),
-        (["--recipe", "flexibert", "--option", "levels=2"], "levels is 2"),
-        (["--recipe", "flexibert", "--option", "tolerance=little"], "tolerance is 'little'"),
-        (["--recipe", "flexibert", "--option", "searcher=5"], "searcher is 5"),
-        (["--recipe", "flexibert", "--option", "coordinates=one-hot"], 'options={"coordinates": VALUE}'),
-        (["--recipe", "flexibert", "--option", 'levels=[{}, {"layer": 2}]'], "Nearest: 'layers'"),
+        (["--recipe", "flexibert", "--set", "searcher.levels=2"], "searcher.levels: must be a list, not 2"),
+        (
+            ["--recipe", "flexibert", "--set", "searcher.tolerance=little"],
+            "searcher.tolerance: must be a number",
+        ),
+        (["--recipe", "flexibert", "--set", "searcher.searcher=5"], "searcher.searcher: must be a name"),
+        (["--recipe", "flexibert", "--set", "searcher.coordinates=one-hot"], "searcher.coordinates: "),
+        (["--recipe", "flexibert", "--set", "searcher.searcher.cordinates=one-hot"], "'coordinates'"),
+        (["--recipe", "flexibert", "--set", 'searcher.levels=[{}, {"layer": 2}]'], "nearest: 'layers'"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options: list[str], told: str, run: Run, tmp_path: Path) -> None:
@@ -134,8 +148,8 @@ def test_a_task_that_the_recipe_cannot_do_is_refused(task: str, run: Run, tmp_pa
 
 def recipe_line(folder: Path) -> list[str]:
     """Give the arguments of a quick search by the recipe that comes to its last level, and to a prediction there."""
-    length = ("--trials", 4, "--option", "neighbours=0", "--steps", 3, "--set", "evaluator.steps=2", "--final-steps", 3)
-    length = (*length, "--workers", 1, "--no-baseline")
+    settings = ("--set", "searcher.neighbours=0", "--set", "evaluator.steps=2")
+    length = ("--trials", 4, *settings, "--steps", 3, "--final-steps", 3, "--workers", 1, "--no-baseline")
     line = ("search", "--recipe", "flexibert", *own_task(folder), *QUICK, *length, "--out", folder / "study")
     return [str(part) for part in line]
 
@@ -156,3 +170,80 @@ def test_a_search_by_a_recipe_that_was_killed_goes_on_as_if_nothing_had_happened
     assert digests(study) == digests(whole)
     assert scores(study) == scores(whole)
     assert study["models"][0]["test"] == whole["models"][0]["test"]
+
+
+SPACE = "evolved-transformer-nano"
+SMALL = ("--steps", 9, "--batch", 4, "--length", 16, "--final-steps", 2)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.usefixtures("one_process")
+def test_hurdles_train_translators_slice_by_slice_and_deliver_one_that_writes(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "study"
+    settings = [("--set", f"searcher.{option}") for option in ("population=2", "batch=2", "tournament=1")]
+    done = run(
+        *("search", SPACE, "--task", "multi30k", "--data", pairs(tmp_path / "multi30k", 8), "--searcher", "hurdles"),
+        *(*SMALL, "--trials", 12, "--out", out, "--json", *chain(*settings)),
+    )
+    assert done.code == 0, done.err
+    with find(str(out)).open() as opened:
+        assert opened.search.evaluator == TrainInStages()
+        trials = opened.history().trials
+    spent, budgets = defaultdict(int), defaultdict(int)
+    for trial in trials:
+        assert trial.observation is not None, trial.reason
+        assert set(trial.observation.metrics) >= {"perplexity", "params"}
+        assert "bleu" not in trial.observation.metrics
+        assert trial.request.budget.steps in (1, 3, 9)
+        spent[trial.request.card.digest] += trial.observation.spent.steps
+        budgets[trial.request.card.digest] = max(budgets[trial.request.card.digest], trial.request.budget.steps)
+    assert spent == budgets  # nothing was trained twice
+    assert max(budgets.values()) > 1
+    models = {model.name: model for model in (out / "models").iterdir()}
+    assert "baseline" in models
+    (best,) = [model for name, model in models.items() if name != "baseline"]
+    assert json.loads((best / "generation_config.json").read_text())["decoder_start_token_id"] == 2
+    assert "multi30k test bleu" in (best / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("space", "task"), [(SPACE, "mini-glue/rte"), ("flexibert-nano", "translation")])
+def test_a_space_whose_designs_cannot_do_the_task_is_refused(run: Run, tmp_path: Path, space: str, task: str) -> None:
+    done = run("search", space, "--task", task, "--out", tmp_path / "study")
+    assert done.code == 2
+    assert "needs a design of family" in done.err
+    assert not (tmp_path / "study").exists()
+
+
+LIMIT = 285_000  # an attention of four inputs in every layer has 292,800 parameters
+TRIALS = 5
+
+
+def line(folder: Path) -> list[str]:
+    """Give the arguments of a quick search by the recipe, with two workers."""
+    length = ("--trials", TRIALS, "--steps", 3, "--set", "evaluator.steps=2", "--final-steps", 3)
+    rest = ("--workers", 2, "--no-baseline", "--limit", f"params<={LIMIT}", "--out", folder / "study")
+    return [str(part) for part in ("search", "--recipe", "autobert-zero", *own_task(folder), *QUICK, *length, *rest)]
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_search_with_workers_and_a_limit_that_was_killed_goes_on_and_delivers(tmp_path: Path) -> None:
+    with started(line(tmp_path)) as process:
+        wait_for(process, tmp_path / "study", lambda event: event.kind == "told")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    study = facts("resume", tmp_path / "study", "--workers", 2, "--no-baseline")
+    assert [trial["state"] for trial in study["trials"]] == ["finished"] * TRIALS
+    assert len(set(digests(study))) == TRIALS
+    (delivered,) = study["models"]
+    model = load_folder(delivered["path"])
+    assert isinstance(model, TaskModel)
+    assert 0 < delivered["params"] <= LIMIT
+    assert has_formulas(model.transformer.card)
+    exported = facts("export", delivered["path"], "--to", "onnx", "--out", tmp_path / "onnx")
+    assert 0 < exported["largest_difference"] < 1e-3
+    page = (tmp_path / "study" / "report.html").read_text(encoding="utf-8")
+    assert 'id="formulas"' in page
+    assert 'id="operations"' in page

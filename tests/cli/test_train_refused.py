@@ -9,9 +9,9 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.training import DECODER, DEEPER, ENCODER, QUICK, VISION, card_file, on_table, table
 
-from formwright.api import default_name
+from formwright.compose import default_folder
 from formwright.evaluate.final import openings
-from formwright.study.alone import alone_in
+from formwright.study.folder_lock import alone_in
 
 _RTE = "index\tsentence1\tsentence2\tlabel"
 
@@ -30,7 +30,7 @@ _RTE = "index\tsentence1\tsentence2\tlabel"
     ],
 )
 def test_the_usual_folder_is_named_after_the_design_and_the_task(source: str, task: str, folder: str) -> None:
-    assert default_name(Path(source).stem, task) == folder.removeprefix("trained/")
+    assert default_folder("trained", Path(source).stem, task) == Path(folder)
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_the_usual_folder_is_named_after_the_design_and_the_task(source: str, ta
         (("--task", "pydoc/masked", "--epochs", "inf"), "epochs must be"),
         (("--task", "pydoc/masked", "--epochs", 1e308), "at most 1e+09"),
         (("--task", "pydoc/masked", "--steps", 10**13), "steps must be at most 1,000,000,000,000"),
-        (("--task", "pydoc/masked", "--set", "training.threads=1000000"), "threads must be"),
+        (("--task", "pydoc/masked", "--set", "training.threads=1000000"), "training.threads"),
         (("--task", "pydoc/masked", "--learning-rate", "inf"), "both rates finite"),
         (("--task", "pydoc/masked", "--learning-rate", 0), "learning rate and clip above 0"),
         (("--task", "pydoc/masked", "--learning-rate", "nan"), "learning rate and clip above 0"),
         (("--task", "pydoc/masked", "--dropout", "nan"), "dropout"),
-        (("--task", "pydoc/masked", "--pretrain-steps", 9), "--pretrain"),
+        (("--task", "pydoc/masked", "--pretrain-steps", 9), "pretrain"),
         (("--task", "pydoc/masked", "--patience", 2, "--judge-every", 0), "--judge-every"),
         (("--task", "pydoc/masked", "--patience", 2, "--steps", 2, "--batch", 1), "--judge-every"),
         (("--task", "pydoc/masked", "--pretrain", "poems"), "no task called 'poems'"),
@@ -284,7 +284,7 @@ def test_a_folder_that_cannot_be_written_is_one_message(
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("formwright.pipeline.run_folder.Record.write", refused)
+    monkeypatch.setattr("formwright.pipeline.run_folder.RunRecord.write", refused)
     done = run("train", card_file(tmp_path), *on_table(table(tmp_path)), "--steps", 1, "--out", tmp_path / "out")
     assert (done.code, done.out) == (2, "")
     assert f"cannot write {tmp_path / 'out'}: Permission denied" in done.err

@@ -4,13 +4,11 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run
-from tests.cli.test_app import COMMAND, ENVIRONMENT
+from tests.cli.studies import started
 from tests.cli.training import card_file, on_table, table
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]  # processes that start on a busy machine
@@ -23,18 +21,6 @@ def command(folder: Path, out: str, *options: object) -> list[str]:
     run = ("--steps", STEPS, "--judge-every", 10, "--patience", STEPS, "--json", "--out", folder / out)
     parts = ["train", source, *on_table(mine), *run, *options]
     return [str(part) for part in parts]
-
-
-@contextmanager
-def started(arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """Start the command, and end it whatever becomes of the test."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([*COMMAND, *arguments], env=ENVIRONMENT, text=True, **pipes) as process:  # type: ignore[call-overload]
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.kill()
 
 
 def wait_for(process: subprocess.Popen[str], folder: Path, pattern: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Run
 from tests.cli.training import QUICK, table
-from tests.compress.tiny import bert, tokeniser
+from tests.pipeline.compressions import bert, tokeniser
 
 from formwright.nn.task_model import HeadSpec
 

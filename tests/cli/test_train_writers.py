@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Run
 from tests.cli.training import BOTH, DECODER, ENCODER, QUICK, card_file
-from tests.tasks.test_corpora import DATA, pairs, texts
+from tests.tasks.test_corpora import pairs, texts
 
 from formwright.evaluate.final import openings
 from formwright.nn.generate import generate
@@ -117,9 +117,9 @@ def test_a_corpus_without_its_folder_is_refused(run: Run, tmp_path: Path) -> Non
 @pytest.mark.data
 @pytest.mark.slow
 @pytest.mark.long
-def test_published_captions_are_learnt_from(run: Run, tmp_path: Path) -> None:
+def test_published_captions_are_learnt_from(run: Run, tmp_path: Path, data_dir: Path) -> None:
     done = run(
-        *("train", "evolved-transformer-tiny", "--task", "multi30k", "--data", DATA, "--rows", 200),
+        *("train", "evolved-transformer-tiny", "--task", "multi30k", "--data", data_dir, "--rows", 200),
         *("--steps", 4, "--batch", 16, "--out", tmp_path / "out", "--json"),
     )
     assert done.code == 0, done.err

@@ -29,7 +29,7 @@ def foreign(state: Path, tmp_path: Path) -> Place:
     place = record(films_study(tmp_path))
     shutil.rmtree(state)
     (tmp_path / "mine.py").write_text(
-        "from pathlib import Path\nfrom formwright.testing.spaces import small\n\n"
+        "from pathlib import Path\nfrom formwright.testing.toy_problem import small\n\n"
         f"Path({str(tmp_path / 'ran')!r}).touch()\nspace = small()\n"
     )
     return place

@@ -1,5 +1,7 @@
 import os
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -27,7 +29,10 @@ def test_a_worker_finds_a_study_by_its_url(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_study_that_nobody_can_work_on(run: Run, tmp_path: Path) -> None:
-    place = create(tmp_path / "films", own_rows(tmp_path, searcher="absent"))
+    place = create(tmp_path / "films", own_rows(tmp_path, searcher="random"))
+    with closing(sqlite3.connect(place.storage)) as database:  # as written where another package brings a searcher
+        database.execute("""UPDATE studies SET config = replace(config, '"random"', '"absent"')""")
+        database.commit()
     done = run("worker", place.folder)
     assert (done.code, done.out) == (2, "")
     assert "no searcher called 'absent'" in done.err

@@ -17,20 +17,15 @@ def note():
 
 
 def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run code beside a package `watched.part` and a module `home` that notes calls."""
+    """Run code next to a package `watched.part` and a module `home` that notes calls."""
+    files = {"watched/__init__.py": "", "watched/part.py": "value = 7\n", "home.py": HOME}
     (folder / "watched").mkdir()
-    (folder / "watched" / "__init__.py").write_text("", encoding="utf-8")
-    (folder / "watched" / "part.py").write_text("value = 7\n", encoding="utf-8")
-    (folder / "home.py").write_text(HOME, encoding="utf-8")
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8")
     start = "import sys\nfrom formwright.core.after_import import after_import\nfinders = list(sys.meta_path)\n"
-    path = os.pathsep.join([str(SOURCE), str(folder)])
-    return subprocess.run(
-        [sys.executable, "-c", start + code],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(folder)])}
+    command = [sys.executable, "-c", start + code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_the_call_comes_after_the_import_and_once(tmp_path: Path) -> None:

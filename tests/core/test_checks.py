@@ -1,4 +1,5 @@
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,28 +14,26 @@ class Pair:
     right: int = 0
 
 
-@pytest.mark.parametrize("value", [0, -2, 1.5, np.float32(1.5), np.int64(3)])
-def test_finite_returns_a_plain_float(value: float) -> None:
-    assert type(finite("it", value)) is float
-    assert finite("it", value) == value
+@pytest.mark.parametrize(
+    ("check", "kind", "values"),
+    [(finite, float, [0, -2, 1.5, np.float32(1.5), np.int64(3)]), (natural, int, [0, 7, np.int64(7)])],
+)
+def test_numbers_are_returned_as_plain_ones(check: Any, kind: type, values: list[Any]) -> None:
+    assert [check("it", value) for value in values] == values
+    assert {type(check("it", value)) for value in values} == {kind}
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float64("nan"), True, "1", None])
-def test_finite_refuses_and_says_what(value: object) -> None:
-    with pytest.raises(IllegalInput, match=r"the loss is .*; it must be a finite number"):
-        finite("the loss", value)
-
-
-@pytest.mark.parametrize("value", [0, 7, np.int64(7)])
-def test_natural_returns_a_plain_int(value: int) -> None:
-    assert type(natural("it", value)) is int
-    assert natural("it", value) == value
-
-
-@pytest.mark.parametrize("value", [-1, 1.0, True, "1", None])
-def test_natural_refuses_and_says_what(value: object) -> None:
-    with pytest.raises(IllegalInput, match=r"the steps is .*; it must be a whole number"):
-        natural("the steps", value)
+@pytest.mark.parametrize(
+    ("check", "values", "needed"),
+    [
+        (finite, [float("nan"), float("inf"), np.float64("nan"), True, "1", None], "a finite number"),
+        (natural, [-1, 1.0, True, "1", None], "a whole number"),
+    ],
+)
+def test_other_values_are_refused_by_name(check: Any, values: list[Any], needed: str) -> None:
+    for value in values:
+        with pytest.raises(IllegalInput, match=rf"the loss is .*{needed}"):
+            check("the loss", value)
 
 
 def test_put_normalises_a_frozen_value() -> None:

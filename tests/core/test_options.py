@@ -10,10 +10,10 @@ import pytest
 from formwright.core.errors import IllegalDesign, IllegalInput
 from formwright.core.options import (
     Part,
+    PartReader,
+    PartWriter,
     PythonObject,
-    Reader,
     Stage,
-    Writer,
     describe,
     inputs_of,
     option,
@@ -79,16 +79,16 @@ class Everything(Stage):
 
 
 def written(value: Any, **options: Any) -> Any:
-    return json.loads(json.dumps(Writer(**options).value(value)))
+    return json.loads(json.dumps(PartWriter(**options).value(value)))
 
 
 def read(kind: Any, data: Any, stages: Mapping[str, Any] | None = None) -> Any:
-    reader = Reader(stages)
+    reader = PartReader(stages)
     return reader.finished(reader.read(kind, data), "thing")
 
 
 def record(data: Any, stages: Mapping[str, Any] | None = None) -> Everything:
-    reader = Reader(stages)
+    reader = PartReader(stages)
     found: Everything = reader.finished(reader.record(Everything, data, ""), "thing")
     return found
 
@@ -101,12 +101,12 @@ FULL = Everything(
 @pytest.mark.parametrize("value", [Everything(), FULL, replace(FULL, fruit=Pear(ripe=False))])
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_is_written_is_read_back(value: Everything, whole: bool) -> None:
-    data = json.loads(json.dumps(Writer(whole=whole).record(value)))
+    data = json.loads(json.dumps(PartWriter(whole=whole).record(value)))
     assert record(data) == value
 
 
 def test_only_what_differs_from_its_default_is_written() -> None:
-    assert Writer().record(Everything()) == {}
+    assert PartWriter().record(Everything()) == {}
     assert written(Apple()) == {"name": "apple"}
     assert written(Apple(2.0)) == {"name": "apple", "weight": 2.0}
     assert written(Apple(1), whole=True) == {"name": "apple", "weight": 1, "colour": "red"}
@@ -114,8 +114,8 @@ def test_only_what_differs_from_its_default_is_written() -> None:
 
 
 def test_how_far_a_run_goes_can_be_left_out() -> None:
-    assert "trials" in Writer().record(FULL)
-    assert "trials" not in Writer(extents=False, whole=True).record(FULL)
+    assert "trials" in PartWriter().record(FULL)
+    assert "trials" not in PartWriter(extents=False, whole=True).record(FULL)
 
 
 def test_a_part_is_its_name_or_an_object_with_its_name() -> None:
@@ -132,23 +132,23 @@ def test_a_part_is_its_name_or_an_object_with_its_name() -> None:
         ({"fruit": 3}, "fruit", "3"),
         ({"fruit": {"weight": 3}}, "fruit", "name"),
         ({"fruit": {"name": "apple", "wieght": 3}}, "fruit.wieght", "'weight'"),
-        ({"fruit": {"name": "apple", "weight": "heavy"}}, "fruit.weight", "'heavy'"),
+        ({"fruit": {"name": "apple", "weight": "heavy"}}, "fruit.weight", "heavy"),
         ({"fruit": {"name": "apple", "weight": -1}}, "fruit", "at least 0"),
         ({"fruit": {"name": "apple", "colour": "blue"}}, "fruit.colour", "red, green"),
         ({"fruit": {"name": "pear", "ripe": 1}}, "fruit.ripe", "true or false"),
         ({"box": 3}, "box", "3"),
         ({"box": {"width": True}}, "box.width", "whole number"),
         ({"box": {"names": "ab"}}, "box.names", "list"),
-        ({"boxes": [{}, {"width": "x"}]}, "boxes[1].width", "'x'"),
+        ({"boxes": [{}, {"width": "x"}]}, "boxes[1].width", '"x"'),
         ({"sizes": [1]}, "sizes", "object"),
-        ({"sizes": {"a": "x"}}, "sizes.a", "'x'"),
+        ({"sizes": {"a": "x"}}, "sizes.a", '"x"'),
         ({"number": 2.5}, "number", "2.5"),
         ({"source": "sourc"}, "source", "'source'"),
         ({"source": {"seed": 3}}, "source", "source"),
     ],
 )
 def test_a_fault_says_where_and_what(data: dict[str, Any], where: str, told: str) -> None:
-    reader = Reader({"source": Source()})
+    reader = PartReader({"source": Source()})
     reader.record(Everything, data, "")
     (fault,) = reader.faults
     assert fault.where == where
@@ -169,7 +169,7 @@ def test_what_has_no_default_must_be_given() -> None:
         first: int
         second: int = 0
 
-    reader = Reader()
+    reader = PartReader()
     reader.record(Needs, {"second": 1}, "")
     assert [fault.where for fault in reader.faults] == ["first"]
 
@@ -177,7 +177,7 @@ def test_what_has_no_default_must_be_given() -> None:
 def test_stages_are_written_and_read_by_name() -> None:
     source = Source(7)
     stage = Everything(Pear(within=source), source=source, space=source)
-    data = Writer({id(source): "first"}).record(stage)
+    data = PartWriter({id(source): "first"}).record(stage)
     assert (data["source"], data["space"], data["fruit"]["within"]) == ("first", "first", "first")
     again = record(data, {"first": source})
     assert again.source is again.space is again.fruit.within is source  # type: ignore[attr-defined]
@@ -201,11 +201,11 @@ def test_objects_of_a_program_are_named_and_refuse_to_work() -> None:
     def mine() -> None:
         return None
 
-    data = Writer().record(Everything(mine=mine, space=mine))
+    data = PartWriter().record(Everything(mine=mine, space=mine))
     assert data["mine"] == {"python": describe(mine)}
     again = record(json.loads(json.dumps(data)))
     assert again.mine == again.space == PythonObject(describe(mine))
-    assert json.loads(json.dumps(Writer().record(again))) == data
+    assert json.loads(json.dumps(PartWriter().record(again))) == data
     for act in (lambda: again.mine.sample, lambda: again.mine(3)):
         with pytest.raises(IllegalInput, match="mine"):
             act()

@@ -38,17 +38,11 @@ def test_names_are_sorted_and_import_nothing() -> None:
     assert registry().names() == sorted(registry().names())
 
 
-def test_get_imports_the_target() -> None:
+def test_get_imports_the_target_and_hides_no_mistake_in_our_own_table() -> None:
     assert registry().get("tau") == pytest.approx(6.283185307)
     assert registry().get("join")("a", "b") == str(Path("a", "b"))  # type: ignore[operator]
-
-
-def test_an_unknown_name_is_told_its_nearest() -> None:
-    with pytest.raises(UnknownName, match=r"no space called 'tauu'\. Nearest: 'tau'"):
+    with pytest.raises(UnknownName, match=r"'tauu'.*'tau'"):
         registry().get("tauu")
-
-
-def test_a_mistake_in_our_own_table_is_not_hidden() -> None:
     with pytest.raises(ModuleNotFoundError, match="formwright_no_such_module"):
         registry().get("lazy")
 
@@ -58,32 +52,18 @@ def test_an_installed_package_joins_by_an_entry_point(site: Path) -> None:
     assert "acme" in registry().names()
     assert "acme_spaces" not in sys.modules
     assert registry().get("acme") == "the acme space"
-
-
-def test_another_group_is_another_registry(site: Path) -> None:
-    install(site, "acme-spaces", {"acme": "acme_spaces:SPACE"}, "SPACE = 1\n")
     assert "acme" not in Registry("card", {}, "formwright.cards").names()
 
 
-def test_a_name_taken_from_our_table_is_refused_with_both_owners(site: Path) -> None:
+def test_a_name_with_two_owners_is_refused_with_both(site: Path) -> None:
     install(site, "acme-spaces", {"tau": "acme_spaces:SPACE"})
     with pytest.raises(IllegalInput, match="math:tau of formwright and acme_spaces:SPACE of acme-spaces"):
         registry().names()
-
-
-def test_two_packages_with_one_name_are_refused_with_both_owners(site: Path) -> None:
-    install(site, "acme-spaces", {"shared": "acme_spaces:SPACE"})
     install(site, "other-spaces", {"shared": "other_spaces:SPACE"})
-    with pytest.raises(IllegalInput) as caught:
-        registry().get("shared")
-    assert "acme-spaces" in str(caught.value)
-    assert "other-spaces" in str(caught.value)
-
-
-def test_a_broken_package_is_blamed_by_name(site: Path) -> None:
-    install(site, "acme-spaces", {"acme": "acme_spaces:MISSING"})
-    with pytest.raises(IllegalInput, match="installed package acme-spaces cannot be loaded from acme_spaces:MISSING"):
-        registry().get("acme")
+    install(site, "third-spaces", {"shared": "third_spaces:SPACE"})
+    with pytest.raises(IllegalInput, match="other-spaces") as caught:
+        Registry("space", {}, GROUP).get("shared")
+    assert "third-spaces" in str(caught.value)
 
 
 def test_a_missing_extra_of_a_package_stays_what_it_is(site: Path) -> None:
@@ -96,6 +76,7 @@ def test_a_missing_extra_of_a_package_stays_what_it_is(site: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
+        ("", "AttributeError"),
         ("(", "SyntaxError"),
         ("raise RuntimeError('boom')", "RuntimeError: boom"),
         ("raise SystemExit(3)", "SystemExit: 3"),

@@ -46,15 +46,15 @@ def operation_products(operation: Operation, width: int, output: int, n: int, me
     """List the products of an operation from `width` to `output` over `n` tokens."""
     match operation:
         case Attention():
-            return _attention(operation, width, output, n)
+            return _attention_products(operation, width, output, n)
         case CrossAttention(heads, size, layers):
             inner, keys = heads * size, layers * memory.tokens
             maps: Products = [(n, width, inner), *[(keys, memory.width, inner)] * 2, (n, inner, output)]
             return maps + [(n, size, keys), (n, keys, size)] * heads
         case Transform():
-            return _transform(operation, width, output, n)
+            return _transform_products(operation, width, output, n)
         case DynamicConvolution():
-            return _dynamic(operation, width, output, n)
+            return _dynamic_products(operation, width, output, n)
         case SeparableConvolution(kernel, stacked):
             entries = [width] + [output] * (stacked - 1)
             return [product for entry in entries for product in [(n, kernel, entry), (n, entry, output)]]
@@ -73,7 +73,7 @@ def operation_products(operation: Operation, width: int, output: int, n: int, me
             return []
 
 
-def _attention(operation: Attention, width: int, output: int, n: int) -> Products:
+def _attention_products(operation: Attention, width: int, output: int, n: int) -> Products:
     size = operation.head_width
     products: Products = [*[(n, width, operation.heads * size)] * 3, (n, operation.heads * size, output)]
     for _ in range(operation.heads):
@@ -84,7 +84,7 @@ def _attention(operation: Attention, width: int, output: int, n: int) -> Product
     return products
 
 
-def _transform(operation: Transform, width: int, output: int, n: int) -> Products:
+def _transform_products(operation: Transform, width: int, output: int, n: int) -> Products:
     parts = 2 if operation.transform == "dft" else 1  # a real and an imaginary part
     products: Products = [(n, width, width), (n, n, width)] * parts
     if operation.relative is not None:
@@ -93,7 +93,7 @@ def _transform(operation: Transform, width: int, output: int, n: int) -> Product
     return products
 
 
-def _dynamic(operation: DynamicConvolution, width: int, output: int, n: int) -> Products:
+def _dynamic_products(operation: DynamicConvolution, width: int, output: int, n: int) -> Products:
     kernel, heads, size = operation.kernel, operation.heads, operation.head_width
     inner = heads * size
     products: Products = [(n, kernel, width), (n, width, inner)]  # the span's depthwise and pointwise convolutions
@@ -128,10 +128,10 @@ def run(term: Term, n: int, d: int) -> tuple[tuple[int, ...], Products]:
 
 
 def layer_products(layer: Layer, n: int, memory: Memory) -> Products:
-    return _block(layer, n, memory) if isinstance(layer, Block) else _cell(layer, n, memory)
+    return _block_products(layer, n, memory) if isinstance(layer, Block) else _cell_products(layer, n, memory)
 
 
-def _block(block: Block, n: int, memory: Memory) -> Products:
+def _block_products(block: Block, n: int, memory: Memory) -> Products:
     products = operation_products(block.mixer, block.width, block.width, n, memory)
     if block.cross is not None:
         products += operation_products(block.cross, block.width, block.width, n, memory)
@@ -143,7 +143,7 @@ def _block(block: Block, n: int, memory: Memory) -> Products:
     return products
 
 
-def _cell(cell: Cell, n: int, memory: Memory) -> Products:
+def _cell_products(cell: Cell, n: int, memory: Memory) -> Products:
     products: Products = []
     states = [cell.width]
     for junction in cell.junctions:

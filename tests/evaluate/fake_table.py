@@ -7,11 +7,9 @@ import numpy as np
 
 from formwright.core.rng import derive
 from formwright.cost import macs, params
-from formwright.evaluate.benchmark import Benchmark
-from formwright.evaluate.score_table import ScoreTable, prefix
+from formwright.evaluate.benchmark import Benchmark, ScoreTable, prefix
 from formwright.space.space import Space
-from formwright.testing.objective import accuracy
-from formwright.testing.spaces import small
+from formwright.testing.toy_problem import accuracy, small
 
 MARKS = (5, 10, 20)
 NOISY = 10

@@ -12,12 +12,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.evaluate.toy import TASK, files, finished, history, trainer
-from tests.supernet.branched import QK, QKV, QP, card, changed, random_cards, same, store
+from tests.supernet.branched import QK, QKV, QP, card, changed, random_cards, returned, same, store
 from torch import Tensor
 
 from formwright.arch.card import Card
 from formwright.core.errors import EvaluationFailed, IllegalInput
-from formwright.core.records import History, Observation, Request, Trial
+from formwright.core.records import Observation, Request, Trial
 from formwright.evaluate import bi_branch
 from formwright.evaluate.bi_branch import BRANCHES, VERSION, BiBranch, FromStore, is_whole, keep, put_back, store_after
 from formwright.evaluate.context import Context
@@ -29,7 +29,6 @@ from formwright.supernet.branches import (
     Branches,
     BranchStore,
     folded,
-    returned,
     taken,
     to_train,
     weights_of,
@@ -264,11 +263,8 @@ def test_the_store_is_the_files_of_finished_trials_in_their_order(tmp_path: Path
     for number, (_, weights) in enumerate(made):
         expected = returned(expected, CARDS[number], weights)
     assert same(after(tmp_path, *(one for one, _ in made)), expected)
+    assert same(after(tmp_path / "nowhere"), START)
     assert expected.version == len(CARDS)
-
-
-def test_without_trials_it_is_the_fresh_one(tmp_path: Path) -> None:
-    assert same(after(tmp_path), START)
 
 
 def test_only_finished_trials_that_left_a_file_count(tmp_path: Path) -> None:
@@ -297,6 +293,7 @@ def test_files_are_named_by_their_content_and_hold_what_was_written(tmp_path: Pa
     assert files(tmp_path) == [name]
     found = load_file(tmp_path / name)
     assert found.keys() == weights.keys()
+    assert len(found) < len(START.tensors), "only what the design has"
     assert all(found[key].equal(weights[key]) for key in weights)
     other = keep(written(CARDS[0], changed(taken(START, CARDS[0]))), tmp_path)
     assert files(tmp_path) == sorted([name, other])
@@ -311,12 +308,6 @@ def test_a_file_that_is_there_is_not_written_again(tmp_path: Path) -> None:
     path.write_bytes(b"what a fault of the disk left")
     keep(weights, tmp_path)
     assert load_file(path).keys() == weights.keys()
-
-
-def test_a_file_has_only_what_the_design_has(tmp_path: Path) -> None:
-    found = load_file(tmp_path / keep(written(card(QK, QK), taken(START, card(QK, QK))), tmp_path))
-    assert not any(name.startswith("convolution") or "inputs.V" in name for name in found)
-    assert len(found) < len(START.tensors)
 
 
 def test_of_overwritten_tensors_nothing_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,10 +375,6 @@ def test_a_full_disk_is_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert isinstance(told.value.__cause__, OSError)
 
 
-def test_histories_without_this_studys_files_are_no_trouble(tmp_path: Path) -> None:
-    assert store_after(START, History(), tmp_path / "nowhere").version == 0
-
-
 STILL = pretraining(1, learning_rate=1e-12, weight_decay=0.0)  # leaves every weight, to six digits, as it was
 KERNEL = "encoder.layers.1.mixer.kernel"
 
@@ -430,8 +417,3 @@ def test_it_is_pretrained_on_and_the_store_stays_as_it_is(store: BranchStore) ->
     assert all(tensor.equal(again[name]) for name, tensor in further.items())
     assert not other[words].equal(further[words])
     assert all(torch.equal(tensor, store.tensors[name]) for name, tensor in before.items())
-
-
-def test_a_design_that_does_not_fit_is_refused(store: BranchStore) -> None:
-    with pytest.raises(IllegalInput, match="nothing that fits"):
-        begun(store, card(QK, 11))

@@ -23,17 +23,17 @@ from pathlib import Path
 from tests.evaluate.toy import card, history, finished, trainer
 from formwright.core.records import Budget, Request
 from formwright.evaluate.context import Context
-from formwright.evaluate.basic import Full
+from formwright.evaluate.training import Trainer
 from formwright.evaluate.inherited import Inherited
-from formwright.evaluate.basic import Staged
-from formwright.evaluate.basic import ByProxy
+from formwright.evaluate.training import Staged
+from formwright.pipeline.evaluators import UntrainedScores
 with tempfile.TemporaryDirectory() as name:
     context = Context(0, Path(name))
-    found = Full(trainer(steps=1)).evaluate(Request(card(8)), context)
+    found = trainer(steps=1).evaluate(Request(card(8)), context)
     Staged(trainer(steps=2)).evaluate(Request(card(8), Budget(1)), context)
     after = Context(1, Path(name), history(finished(0, card(8), found)))
     assert Inherited(trainer(steps=1)).evaluate(Request(card(8)), after).artifacts["relative"] == "0"
-    ByProxy(("params", "synflow")).evaluate(Request(card(8)), context)
+    UntrainedScores(("params", "synflow")).evaluate(Request(card(8)), context)
 """
 FINALLY = """
 import tempfile

@@ -14,7 +14,6 @@ from formwright.arch.card import Card
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Request
 from formwright.evaluate import final
-from formwright.evaluate.basic import Full
 from formwright.evaluate.context import Context
 from formwright.evaluate.final import RECORD, Final, Verdict, openings, score_without_training
 from formwright.evaluate.training import Start
@@ -52,13 +51,13 @@ def verdict(folder: Path, seed: int = 0) -> Verdict:
 def test_validation_and_test_are_scored(tmp_path: Path, judged: list[int]) -> None:
     found = FINAL.evaluate(Request(CARD), Context(0, tmp_path))
     assert found.metrics.keys() == {"accuracy", "test/accuracy"}
-    assert found.metrics["accuracy"] == Full(trainer()).evaluate(Request(CARD), Context()).metrics["accuracy"]
+    assert found.metrics["accuracy"] == trainer().evaluate(Request(CARD), Context()).metrics["accuracy"]
     assert judged == [SIZES[2]]
 
 
 def test_what_was_spent_is_accounted_for(tmp_path: Path) -> None:
     found = FINAL.evaluate(Request(CARD), Context(0, tmp_path)).spent
-    alone = Full(trainer()).evaluate(Request(CARD), Context()).spent
+    alone = trainer().evaluate(Request(CARD), Context()).spent
     assert (found.steps, found.macs) == (alone.steps, alone.macs) == (12, alone.macs)
     assert found.seconds > 0
 
@@ -67,7 +66,7 @@ def test_a_score_that_is_no_number_fails_before_the_test_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("formwright.train.fit.judged", lambda *_: Judged({"accuracy": float("nan")}, {}))
-    with pytest.raises(EvaluationFailed, match="the accuracy on validation is nan after step 11"):
+    with pytest.raises(EvaluationFailed, match=r"accuracy on validation.*nan.*11"):
         verdict(tmp_path)
     assert openings(tmp_path) == []
 
@@ -76,7 +75,7 @@ def test_a_test_score_that_is_no_number_is_a_failure(tmp_path: Path, monkeypatch
     monkeypatch.setattr(
         final, "judged", lambda *_: Judged({"accuracy": float("inf")}, {"accuracy": np.ones((SIZES[2], 1))})
     )
-    with pytest.raises(EvaluationFailed, match="the accuracy on test is inf after step 11"):
+    with pytest.raises(EvaluationFailed, match=r"accuracy on test.*inf.*11"):
         verdict(tmp_path)
 
 
@@ -134,17 +133,13 @@ def test_a_model_learns_from_its_teacher_where_there_is_one(tmp_path: Path) -> N
     assert again.openings == 3
 
 
-def test_the_test_score_is_that_of_the_model(tmp_path: Path) -> None:
+def test_the_test_score_is_that_of_the_model_and_the_opening_is_on_record(tmp_path: Path) -> None:
     found = verdict(tmp_path)
     prepared = prepare(FINAL.trainer.task, CARD, 12)
     rows = FINAL.trainer.task.splits().test
     assert rows is not None
     assert judge(found.model, prepared, prepared.part(rows)) == found.test
     assert judge(found.model, prepared, prepared.validation) == found.validation
-
-
-def test_the_opening_is_on_record(tmp_path: Path) -> None:
-    found = verdict(tmp_path)
     (entry,) = openings(tmp_path)
     assert (entry["task"], entry["rows"], entry["metrics"]) == ("toy", SIZES[2], found.test)
     assert found.openings == 1
@@ -240,11 +235,6 @@ def test_a_task_without_test_rows_leaves_no_record(tmp_path: Path) -> None:
     with pytest.raises(IllegalInput, match="has no test rows"):
         final.test_once(verdict(tmp_path / "other").model, prepared, "model", tmp_path / "mine")
     assert not (tmp_path / "mine").exists()
-
-
-def test_without_a_folder_there_is_no_final_word() -> None:
-    with pytest.raises(IllegalInput, match="needs a folder to record"):
-        FINAL.evaluate(Request(CARD), Context())
 
 
 def test_a_model_can_be_had_without_opening_the_test(tmp_path: Path, judged: list[int]) -> None:
@@ -355,6 +345,8 @@ def test_without_test_rows_a_finished_model_is_validated_alone(tmp_path: Path) -
     assert (verdict.test, verdict.openings, files(tmp_path)) == (None, 0, ["rows-validation.npz"])
 
 
-def test_a_finished_model_needs_a_folder_for_the_record() -> None:
-    with pytest.raises(IllegalInput, match="needs a folder to record that the test split was opened"):
+def test_a_final_evaluation_needs_a_folder_for_the_record() -> None:
+    with pytest.raises(IllegalInput, match="folder"):
         score_without_training(*finished_model(), Context())
+    with pytest.raises(IllegalInput, match="folder"):
+        FINAL.evaluate(Request(CARD), Context())

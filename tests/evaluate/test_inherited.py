@@ -15,7 +15,6 @@ from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Observation, Request, Trial
-from formwright.evaluate.basic import Full
 from formwright.evaluate.context import Context
 from formwright.evaluate.inherited import (
     LOST,
@@ -44,7 +43,7 @@ STILL: dict[str, Any] = {"steps": 1, "learning_rate": 1e-12, "weight_decay": 0.0
 def train(folder: Path, number: int, *widths: int, task: Any = TASK) -> Trial:
     """Train a design from scratch and keep its weights."""
     design = card(*widths)
-    return finished(number, design, Full(trainer(task=task)).evaluate(Request(design), Context(number, folder)))
+    return finished(number, design, trainer(task=task).evaluate(Request(design), Context(number, folder)))
 
 
 def tensors(folder: Path, found: Observation | None) -> dict[str, torch.Tensor]:
@@ -60,7 +59,7 @@ def test_training_begins_with_the_relatives_weights_where_both_are_identical(tmp
     old = train(tmp_path, 7, 32, 32, 32, 32)
     evaluator = Inherited(trainer(**STILL), least=0.75)
     found = evaluator.evaluate(Request(card(32, 32, 32, 48)), Context(0, tmp_path, history(old)))
-    fresh = Full(trainer(**STILL)).evaluate(Request(card(32, 32, 32, 48)), Context(0, tmp_path / "fresh"))
+    fresh = trainer(**STILL).evaluate(Request(card(32, 32, 32, 48)), Context(0, tmp_path / "fresh"))
     theirs, own, other = (
         tensors(tmp_path, old.observation),
         tensors(tmp_path, found),
@@ -154,7 +153,7 @@ def test_below_the_least_share_training_starts_fresh(tmp_path: Path) -> None:
     request, context = Request(card(32, 32)), Context(0, tmp_path, history(*trials))
     found = Inherited(trainer(), 0.51).evaluate(request, context)
     assert "relative" not in found.artifacts
-    fresh = Full(trainer()).evaluate(request, Context(0, tmp_path / "fresh"))
+    fresh = trainer().evaluate(request, Context(0, tmp_path / "fresh"))
     assert found.metrics == fresh.metrics
     assert torch.equal(
         tensors(tmp_path, found)["head.output.weight"], tensors(tmp_path / "fresh", fresh)["head.output.weight"]
@@ -271,7 +270,7 @@ def test_without_a_relative_a_card_is_pretrained_first(text: PlainText | None, t
     own, pretrained = kept_tensors(tmp_path, found), expected(design, 3, text)
     for name, tensor in pretrained.items():
         assert torch.allclose(own[f"transformer.{name}"], tensor, atol=1e-6), name
-    fresh = Full(trainer(**STILL)).evaluate(Request(design), Context(3, tmp_path / "fresh"))
+    fresh = trainer(**STILL).evaluate(Request(design), Context(3, tmp_path / "fresh"))
     assert not torch.allclose(
         own["transformer.encoder.embedding.tokens.weight"],
         kept_tensors(tmp_path / "fresh", fresh)["transformer.encoder.embedding.tokens.weight"],
@@ -337,7 +336,7 @@ def test_a_card_is_pretrained_where_the_weights_of_its_relative_are_lost(damage:
 def test_what_was_spent_is_the_sum_of_both(tmp_path: Path) -> None:
     design = card(32, 16)
     found = evaluator(steps=6).evaluate(Request(design), Context(0, tmp_path))
-    alone = Full(trainer(steps=6)).evaluate(Request(design), Context(0, tmp_path))
+    alone = trainer(steps=6).evaluate(Request(design), Context(0, tmp_path))
     assert found.spent.steps == alone.spent.steps + STEPS == 6 + STEPS
     # the text of the toy task is its rows, each once, and no two of them are equal
     same = training_macs(design, prepare(TASK, design, 12), Training(Hyperparameters(STEPS, 16), length=12), STEPS)

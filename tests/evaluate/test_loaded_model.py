@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.compress.tiny import BERT, tokeniser
+from tests.pipeline.compressions import BERT, tokeniser
 
 from formwright.core.errors import IllegalInput
 from formwright.evaluate.loaded_model import load_model, predict

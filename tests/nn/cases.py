@@ -1,25 +1,9 @@
 """Every operation as it may stand in a model, and small models made of them."""
 
+from formwright.arch import ops
 from formwright.arch.card import Card
 from formwright.arch.check import has_relative, operations
 from formwright.arch.layers import Block, Branch, Cell, FrameEmbedding, Junction, Layer, Stack, TokenEmbedding
-from formwright.arch.ops import (
-    NEVER_CAUSAL,
-    Attention,
-    BranchOperation,
-    Convolution,
-    CrossAttention,
-    DynamicConvolution,
-    GatedLinearUnit,
-    Identity,
-    LightweightConvolution,
-    Mixer,
-    OpGraph,
-    Relative,
-    RelativeAttention,
-    SeparableConvolution,
-    Transform,
-)
 from formwright.space.zoo.autobert_zero import SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER
 
 WIDTH = 16
@@ -27,68 +11,68 @@ _TURNED = ("matmul", "P", ("cosine", ("transpose", "Q"), ("transpose", "K")))
 _APART = ("matmul", "Q", ("scale", ("euclidean", ("transpose", "Q"), ("transpose", "V"))))
 _NEAR = ("matmul", ("softmax", ("neg", ("euclidean", "Q", "Q"))), ("softsign", "V"))
 _OVER_TOKENS = ("transpose", ("softmax", ("transpose", "V")))
-MIXERS: dict[str, Mixer] = {
-    "sdp": Attention(2, 8),
-    "wma": Attention(3, 4, "wma"),
-    "sdp, relative": Attention(2, 8, relative=Relative(9)),
-    "wma, relative values": Attention(2, 8, "wma", Relative(8, values=True), bias=False),
-    "dft": Transform("dft"),
-    "dct": Transform("dct"),
-    "dft, relative": Transform("dft", RelativeAttention(2, 8, 9)),
-    "dct, relative": Transform("dct", RelativeAttention(4, 4, 5)),
-    "dynamic 9": DynamicConvolution(9, 2, 8),
-    "dynamic 4, relative": DynamicConvolution(4, 2, 4, Relative(9)),
-    "separable 3": SeparableConvolution(3),
-    "separable 6": SeparableConvolution(6, stacked=3),
-    "lightweight 5": LightweightConvolution(5, 4),
-    "lightweight 4, bare": LightweightConvolution(4, 2, gated=False),
-    "standard graph": OpGraph(2, 8, STANDARD_ATTENTION),
-    "second layer": OpGraph(2, 8, SECOND_LAYER),
-    "twelfth layer": OpGraph(2, 8, TWELFTH_LAYER),
-    "cosine over tokens": OpGraph(2, 8, _TURNED),
-    "distance over tokens": OpGraph(2, 8, _APART),
-    "distance between tokens": OpGraph(2, 8, _NEAR),
-    "softmax over tokens": OpGraph(2, 8, _OVER_TOKENS),
-    "identity": Identity(),
+MIXERS: dict[str, ops.Mixer] = {
+    "sdp": ops.Attention(2, 8),
+    "wma": ops.Attention(3, 4, "wma"),
+    "sdp, relative": ops.Attention(2, 8, relative=ops.Relative(9)),
+    "wma, relative values": ops.Attention(2, 8, "wma", ops.Relative(8, values=True), bias=False),
+    "dft": ops.Transform("dft"),
+    "dct": ops.Transform("dct"),
+    "dft, relative": ops.Transform("dft", ops.RelativeAttention(2, 8, 9)),
+    "dct, relative": ops.Transform("dct", ops.RelativeAttention(4, 4, 5)),
+    "dynamic 9": ops.DynamicConvolution(9, 2, 8),
+    "dynamic 4, relative": ops.DynamicConvolution(4, 2, 4, ops.Relative(9)),
+    "separable 3": ops.SeparableConvolution(3),
+    "separable 6": ops.SeparableConvolution(6, stacked=3),
+    "lightweight 5": ops.LightweightConvolution(5, 4),
+    "lightweight 4, bare": ops.LightweightConvolution(4, 2, gated=False),
+    "standard graph": ops.OpGraph(2, 8, STANDARD_ATTENTION),
+    "second layer": ops.OpGraph(2, 8, SECOND_LAYER),
+    "twelfth layer": ops.OpGraph(2, 8, TWELFTH_LAYER),
+    "cosine over tokens": ops.OpGraph(2, 8, _TURNED),
+    "distance over tokens": ops.OpGraph(2, 8, _APART),
+    "distance between tokens": ops.OpGraph(2, 8, _NEAR),
+    "softmax over tokens": ops.OpGraph(2, 8, _OVER_TOKENS),
+    "identity": ops.Identity(),
 }
-CAUSAL = {name: mixer for name, mixer in MIXERS.items() if not isinstance(mixer, NEVER_CAUSAL)}
-BRANCHES: dict[str, BranchOperation] = {
-    **{name: mixer for name, mixer in CAUSAL.items() if not isinstance(mixer, DynamicConvolution)},
-    "convolution 1": Convolution(),
-    "convolution 3": Convolution(3),
-    "convolution 4": Convolution(4),
-    "gated linear unit": GatedLinearUnit(),
+CAUSAL = {name: mixer for name, mixer in MIXERS.items() if not isinstance(mixer, ops.NEVER_CAUSAL)}
+BRANCHES: dict[str, ops.BranchOperation] = {
+    **{name: mixer for name, mixer in CAUSAL.items() if not isinstance(mixer, ops.DynamicConvolution)},
+    "convolution 1": ops.Convolution(),
+    "convolution 3": ops.Convolution(3),
+    "convolution 4": ops.Convolution(4),
+    "gated linear unit": ops.GatedLinearUnit(),
 }
-CROSSES = {"one layer": CrossAttention(2, 8), "two layers": CrossAttention(3, 4, layers=2, bias=False)}
+CROSSES = {"one layer": ops.CrossAttention(2, 8), "two layers": ops.CrossAttention(3, 4, layers=2, bias=False)}
 
 
 def layers_of(kernel: int) -> list[Layer]:
     """Stand every convolution of one size in blocks and cells."""
-    separable, light = SeparableConvolution(kernel), LightweightConvolution(kernel, 4)
-    bare = LightweightConvolution(kernel, 2, gated=False)
-    dynamic, relative = DynamicConvolution(kernel, 2, 4), DynamicConvolution(kernel, 2, 4, Relative(5))
-    mixers: list[Mixer] = [separable, light, bare, dynamic, relative]
+    separable, light = ops.SeparableConvolution(kernel), ops.LightweightConvolution(kernel, 4)
+    bare = ops.LightweightConvolution(kernel, 2, gated=False)
+    dynamic, relative = ops.DynamicConvolution(kernel, 2, 4), ops.DynamicConvolution(kernel, 2, 4, ops.Relative(5))
+    mixers: list[ops.Mixer] = [separable, light, bare, dynamic, relative]
     blocks = [block(mixer, norm) for mixer in mixers for norm in ("pre", "post")]
-    return [*blocks, *(cell(operation) for operation in (separable, light, bare, Convolution(kernel)))]
+    return [*blocks, *(cell(operation) for operation in (separable, light, bare, ops.Convolution(kernel)))]
 
 
-def cell(operation: BranchOperation) -> Cell:
+def cell(operation: ops.BranchOperation) -> Cell:
     """Stand an operation on both sides of junctions of all kinds, with shared norms and activations."""
-    free = not isinstance(operation, Identity) and getattr(operation, "gated", True)
+    free = not isinstance(operation, ops.Identity) and getattr(operation, "gated", True)
     wide = 24 if free else WIDTH
     left = Branch(0, operation, wide, norm=True, activation="relu")
     return Cell(
         WIDTH,
         (
-            Junction(left, Branch(0, GatedLinearUnit(), WIDTH, norm=True)),
-            Junction(Branch(1, Identity(), wide), Branch(0, operation, WIDTH, activation="swish"), "concatenate"),
-            Junction(Branch(2, Convolution(), WIDTH, norm=True), Branch(0, Identity(), WIDTH)),
-            Junction(Branch(3, operation, WIDTH), Branch(1, Convolution(), 8), "multiply"),
+            Junction(left, Branch(0, ops.GatedLinearUnit(), WIDTH, norm=True)),
+            Junction(Branch(1, ops.Identity(), wide), Branch(0, operation, WIDTH, activation="swish"), "concatenate"),
+            Junction(Branch(2, ops.Convolution(), WIDTH, norm=True), Branch(0, ops.Identity(), WIDTH)),
+            Junction(Branch(3, operation, WIDTH), Branch(1, ops.Convolution(), 8), "multiply"),
         ),
     )
 
 
-def block(mixer: Mixer, norm: str, cross: CrossAttention | None = None) -> Block:
+def block(mixer: ops.Mixer, norm: str, cross: ops.CrossAttention | None = None) -> Block:
     """Stand a mixer in a block."""
     return Block(WIDTH, mixer, (24, 20), "gelu", norm, cross)  # type: ignore[arg-type]
 
@@ -109,7 +93,7 @@ def encoders() -> dict[str, Card]:
             cards[f"{name}, {norm}"] = Card(stack((block(mixer, norm),) * 2, positions), pooler=True)
     for name, operation in BRANCHES.items():
         cards[f"{name}, cell"] = Card(stack((cell(operation),) * 2))
-    frames = Stack(FrameEmbedding(10, WIDTH, length=64), (block(Transform("dft"), "post"),) * 2)
+    frames = Stack(FrameEmbedding(10, WIDTH, length=64), (block(ops.Transform("dft"), "post"),) * 2)
     return {**cards, "frames": Card(frames)}
 
 

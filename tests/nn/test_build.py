@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,9 +88,8 @@ def test_fresh_wma_scores_are_nearly_sdp_scores() -> None:
 def test_a_model_forgets_no_setting() -> None:
     model = build(CARD, Settings(dropout=0.25, norm_epsilon=1e-5))
     assert all(module.eps == 1e-5 for module in model.modules() if isinstance(module, nn.LayerNorm))
-    assert {module.dropout for module in model.modules() if isinstance(getattr(module, "dropout", None), float)} == {
-        0.25
-    }
+    shares = [getattr(module, "dropout", None) for module in model.modules()]
+    assert {share for share in shares if isinstance(share, float)} == {0.25}
 
 
 def idle(model: Transformer) -> Iterator[str]:
@@ -155,3 +155,18 @@ def test_weights_that_no_memory_holds_are_an_error_of_the_users(width: int) -> N
     layer = Block(width, Attention(1, 64), (64,))
     with pytest.raises(IllegalInput, match="memory"):
         build(Card(Stack(TokenEmbedding(10**12, width), (layer,))))
+
+
+NAN, INFINITE = float("nan"), float("inf")
+WRONG = [("dropout", -0.1), ("dropout", 1.5), ("dropout", NAN), ("norm_epsilon", -1e-9), ("norm_epsilon", INFINITE)]
+
+
+@pytest.mark.parametrize(("name", "value"), [*WRONG, ("pooler_activation", "swish"), ("pooling", "max")])
+def test_settings_that_cannot_run_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(IllegalInput, match=f"^{name} is "):
+        Settings(**{name: value})
+
+
+def test_the_ends_of_a_range_are_settings() -> None:
+    assert Settings(dropout=0, norm_epsilon=0).dropout == 0
+    assert Settings(dropout=1, pooler_activation="relu", pooling="mean").pooling == "mean"

@@ -7,15 +7,7 @@ from tests.nn.test_attention import slow_row
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from formwright.arch.ops import (
-    Convolution,
-    DynamicConvolution,
-    GatedLinearUnit,
-    LightweightConvolution,
-    Relative,
-    SeparableConvolution,
-)
-from formwright.nn.context import StackContext
+from formwright.arch import ops
 from formwright.nn.convolution import (
     DepthwiseSeparable,
     GatedUnit,
@@ -25,6 +17,7 @@ from formwright.nn.convolution import (
     StackedSeparable,
     pad_tokens,
 )
+from formwright.nn.stack_context import StackContext
 
 KERNELS = list(range(1, 8))
 Slow = Callable[[Tensor], Tensor]
@@ -69,7 +62,7 @@ def test_padding_keeps_the_number_of_tokens(kernel: int) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_plain_convolution_is_the_slow_loop(kernel: int, causal: bool) -> None:
-    module = filled(PlainConvolution(Convolution(kernel), 6, 5))
+    module = filled(PlainConvolution(ops.Convolution(kernel), 6, 5))
 
     def slow(x: Tensor) -> Tensor:
         rows = [
@@ -91,7 +84,7 @@ def test_depthwise_separable_convolution_is_the_slow_loop(kernel: int, causal: b
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("stacked", [1, 2, 3])
 def test_stacked_separable_convolutions_follow_each_other_with_relu_between(stacked: int, causal: bool) -> None:
-    module = filled(StackedSeparable(SeparableConvolution(5, stacked), 6, 4))
+    module = filled(StackedSeparable(ops.SeparableConvolution(5, stacked), 6, 4))
 
     def slow(x: Tensor) -> Tensor:
         for index, part in enumerate(module.parts):
@@ -106,7 +99,7 @@ def test_stacked_separable_convolutions_follow_each_other_with_relu_between(stac
 @pytest.mark.parametrize("gated", [False, True])
 @pytest.mark.parametrize(("kernel", "heads"), [(1, 1), (2, 2), (3, 3), (4, 6), (5, 1), (6, 2), (7, 3)])
 def test_lightweight_convolution_is_the_slow_loop(kernel: int, heads: int, gated: bool, causal: bool) -> None:
-    module = filled(Lightweight(LightweightConvolution(kernel, heads, gated), 6, 6), spread=1.0)
+    module = filled(Lightweight(ops.LightweightConvolution(kernel, heads, gated), 6, 6), spread=1.0)
     soft = torch.stack([module.kernel[channel // (6 // heads)].softmax(0) for channel in range(6)])
 
     def slow(x: Tensor) -> Tensor:
@@ -119,10 +112,10 @@ def test_lightweight_convolution_is_the_slow_loop(kernel: int, heads: int, gated
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("relative", [None, Relative(5)])
+@pytest.mark.parametrize("relative", [None, ops.Relative(5)])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_span_dynamic_convolution_is_the_slow_loop(kernel: int, relative: Relative | None, causal: bool) -> None:
-    module = filled(SpanDynamicConvolution(DynamicConvolution(kernel, 2, 3, relative), 8, 7))
+def test_span_dynamic_convolution_is_the_slow_loop(kernel: int, relative: ops.Relative | None, causal: bool) -> None:
+    module = filled(SpanDynamicConvolution(ops.DynamicConvolution(kernel, 2, 3, relative), 8, 7))
 
     def slow(x: Tensor) -> Tensor:
         query, value = module.query(x), module.value(x).unflatten(-1, (2, 3))
@@ -145,7 +138,7 @@ def test_span_dynamic_convolution_is_the_slow_loop(kernel: int, relative: Relati
 
 @torch.no_grad()
 def test_a_gated_unit_is_torch_glu() -> None:
-    module, x = filled(GatedUnit(GatedLinearUnit(), 6, 5)), normal(2, 3, 6)
+    module, x = filled(GatedUnit(ops.GatedLinearUnit(), 6, 5)), normal(2, 3, 6)
     packed = F.linear(
         x, torch.cat((module.value.weight, module.gate.weight)), torch.cat((module.value.bias, module.gate.bias))
     )

@@ -15,7 +15,7 @@ from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.nn.build import build, skeleton
 from formwright.nn.deploy import export, exporters, open_file
 from formwright.nn.deploy.exporters import write_openvino
-from formwright.nn.deploy.interface import NamedModel, longest, output_names, random_inputs
+from formwright.nn.deploy.interface import NamedInputsModel, longest, output_names, random_inputs
 from formwright.nn.task_model import HeadSpec, TaskModel
 from formwright.nn.transformer import Transformer
 
@@ -178,8 +178,8 @@ def test_named_outputs_are_the_models_own() -> None:
     given = (inputs["input_ids"], inputs["attention_mask"], inputs["token_type_ids"])
     bare, spans = strong(SDP), strong(SDP, HeadSpec("span-extraction"))
     with torch.no_grad():
-        hidden, pooled = NamedModel(bare)(**inputs)
-        start, end = NamedModel(spans)(**inputs)
+        hidden, pooled = NamedInputsModel(bare)(**inputs)
+        start, end = NamedInputsModel(spans)(**inputs)
         assert torch.equal(hidden, bare(*given).hidden)
         assert torch.equal(pooled, bare(*given).pooled)
         assert torch.equal(torch.stack((start, end), -1), spans(*given))

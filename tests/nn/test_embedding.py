@@ -8,9 +8,9 @@ from torch.nn import functional as F
 
 from formwright.arch.layers import Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
 from formwright.core.errors import IllegalInput
-from formwright.nn.context import StackContext
 from formwright.nn.embedding import Frames, Patches, Tokens, embedding_module, sinusoidal
 from formwright.nn.settings import Settings
+from formwright.nn.stack_context import StackContext
 
 QUIET = Settings(dropout=0.0)
 IDS = torch.tensor([[3, 1, 4, 1], [5, 9, 2, 6]])

@@ -16,7 +16,7 @@ from formwright.arch.ops import Attention, CrossAttention, SeparableConvolution
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.nn.build import build
-from formwright.nn.generate import GenerationSettings, Reader, beam_search, generate
+from formwright.nn.generate import GenerationSettings, TokenReader, beam_search, generate
 from formwright.nn.task_model import HeadSpec, TaskModel
 from formwright.space.zoo import load_space
 
@@ -89,7 +89,7 @@ def test_one_beam_writes_the_best_next_token_each_time(seed: int, penalty: float
     first = torch.full_like(source[:, :1], BEGIN)
     with torch.inference_mode():
         raced = beam_search(
-            Reader(model, source, mask), first, GenerationSettings(BEGIN, END, length=6, penalty=penalty)
+            TokenReader(model, source, mask), first, GenerationSettings(BEGIN, END, length=6, penalty=penalty)
         )
     one = generate(model, source, mask, GenerationSettings(BEGIN, END, length=6))
     assert [[token for token in row if token not in (END, 0)] for row in raced.tolist()] == [
@@ -97,7 +97,7 @@ def test_one_beam_writes_the_best_next_token_each_time(seed: int, penalty: float
     ]
 
 
-class Scripted(Reader):
+class Scripted(TokenReader):
     """Say of each token which ones follow it, and how likely."""
 
     def __init__(self, follows: dict[int, dict[int, float]]) -> None:
@@ -141,7 +141,7 @@ def test_a_cache_changes_no_text(seed: int, beams: int) -> None:
 def test_a_cache_changes_no_score() -> None:
     source, mask = tokens(3)
     for model in (evolved(0), named("translator")):
-        readers = [Reader(model, source, mask, cached=cached) for cached in (True, False)]
+        readers = [TokenReader(model, source, mask, cached=cached) for cached in (True, False)]
         for token in range(6):
             found, expected = (reader.read(torch.full_like(source[:, :1], token)) for reader in readers)
             assert (found - expected).abs().max() < 1e-5 * max(1.0, float(expected.abs().max()))

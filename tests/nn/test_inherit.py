@@ -14,6 +14,7 @@ from formwright.arch.ops import (
     DynamicConvolution,
     Identity,
     LightweightConvolution,
+    Mixer,
     OpGraph,
     Relative,
     RelativeAttention,
@@ -42,33 +43,32 @@ def weights_of(card: Card, **details: Any) -> dict[str, torch.Tensor]:
     return dict(build(card, **details).named_parameters())
 
 
-BASE = encoder(*[Block(32, Attention(4, 8, relative=Relative(31)), (64, 48))] * 3, pooler=True)
+LAYER = Block(32, Attention(4, 8, relative=Relative(31)), (64, 48))
+BASE = encoder(*[LAYER] * 3, pooler=True)
+FULL_TERM = ("matmul", ("softmax", ("matmul", "Q", ("transpose", "K"))), ("add", "V", "P"))
+FEWER_LETTERS = ("matmul", ("softmax", ("matmul", "K", ("transpose", "Q"))), "V")
+
+
+def changed(**changes: Any) -> tuple[Card, Card]:
+    return BASE, encoder(*[replace(LAYER, **changes)] * 3, pooler=True)
+
+
+def mixers(large: Mixer, small: Mixer, width: int) -> tuple[Card, Card]:
+    return encoder(Block(32, large)), encoder(Block(width, small))
+
+
 SMALLER = {
-    "fewer heads": (BASE, encoder(*[Block(32, Attention(2, 8, relative=Relative(31)), (64, 48))] * 3, pooler=True)),
-    "narrower feed-forward": (BASE, encoder(*[replace(BASE.encoder.layers[0], feed_forward=(17, 5))] * 3, pooler=True)),
-    "narrower model": (BASE, encoder(*[replace(BASE.encoder.layers[0], width=24)] * 3, pooler=True)),
-    "fewer layers": (BASE, encoder(*BASE.encoder.layers[:2], pooler=True)),
-    "shorter relative table": (
-        BASE,
-        encoder(*[Block(32, Attention(4, 8, relative=Relative(15)), (64, 48))] * 3, pooler=True),
-    ),
-    "a part left out": (
-        BASE,
-        encoder(replace(BASE.encoder.layers[0], mixer=Identity()), *BASE.encoder.layers[1:], pooler=True),
-    ),
-    "smaller kernel": (encoder(Block(32, SeparableConvolution(7))), encoder(Block(16, SeparableConvolution(3)))),
-    "lightweight": (encoder(Block(32, LightweightConvolution(9, 4))), encoder(Block(16, LightweightConvolution(3, 2)))),
-    "transform": (
-        encoder(Block(32, Transform("dct", RelativeAttention(4, 8, 31)))),
-        encoder(Block(16, Transform("dct", RelativeAttention(2, 8, 31)))),
-    ),
-    "dynamic": (encoder(Block(32, DynamicConvolution(5, 4, 8))), encoder(Block(24, DynamicConvolution(5, 2, 8)))),
-    "op graph with fewer letters": (
-        encoder(
-            Block(32, OpGraph(4, 8, ("matmul", ("softmax", ("matmul", "Q", ("transpose", "K"))), ("add", "V", "P"))))
-        ),
-        encoder(Block(32, OpGraph(2, 8, ("matmul", ("softmax", ("matmul", "K", ("transpose", "Q"))), "V")))),
-    ),
+    "fewer heads": changed(mixer=Attention(2, 8, relative=Relative(31))),
+    "narrower feed-forward": changed(feed_forward=(17, 5)),
+    "narrower model": changed(width=24),
+    "fewer layers": (BASE, encoder(LAYER, LAYER, pooler=True)),
+    "shorter relative table": changed(mixer=Attention(4, 8, relative=Relative(15))),
+    "a part left out": (BASE, encoder(replace(LAYER, mixer=Identity()), LAYER, LAYER, pooler=True)),
+    "smaller kernel": mixers(SeparableConvolution(7), SeparableConvolution(3), 16),
+    "lightweight": mixers(LightweightConvolution(9, 4), LightweightConvolution(3, 2), 16),
+    "transform": mixers(*(Transform("dct", RelativeAttention(heads, 8, 31)) for heads in (4, 2)), 16),
+    "dynamic": mixers(DynamicConvolution(5, 4, 8), DynamicConvolution(5, 2, 8), 24),
+    "op graph with fewer letters": mixers(OpGraph(4, 8, FULL_TERM), OpGraph(2, 8, FEWER_LETTERS), 32),
 }
 
 
@@ -127,10 +127,7 @@ def test_kernels_and_relative_tables_are_cut_around_their_centre() -> None:
         (encoder(Block(32, Attention(4, 8, "wma"), (64,))), "bilinear"),
         (encoder(Block(32, Transform("dft"), (65,))), "feed_forward"),  # wider than the source
         (encoder(Block(32, SeparableConvolution(2), (64,))), "kernel"),
-        (
-            encoder(Block(32, Attention(4, 8), (64,), norm="pre")),
-            "query_key_value",
-        ),  # weights meant for the other order
+        (encoder(Block(32, Attention(4, 8), (64,), norm="pre")), "query_key_value"),  # meant for the other order
         (encoder(Block(32, Attention(4, 8), (64,), activation="relu")), "feed_forward"),
     ],
 )
@@ -232,6 +229,11 @@ def test_a_model_runs_with_lent_weights_as_with_its_own(name: str) -> None:
     assert all(parameter is before[name] for name, parameter in empty.named_parameters())
 
 
+def test_weights_may_come_from_another_family() -> None:
+    decoder = Card(decoder=stack((block(MIXERS["sdp"], "post"),), causal=True))
+    assert set(inherit(weights_of(decoder), decoder, CARDS["encoder"]).weights) == set()
+
+
 def test_gradients_reach_the_lent_tensors() -> None:
     owner, empty = filled(hollow(CARDS["encoder"])), hollow(CARDS["encoder"]).double().eval()
     whole = {name: weight.detach().clone().requires_grad_() for name, weight in owner.named_parameters()}
@@ -251,9 +253,7 @@ def test_weights_come_back_after_an_error() -> None:
     with pytest.raises(ZeroDivisionError), Slots(model).lent({name: torch.zeros_like(own)}):
         run_whole(model)
     assert dict(model.named_parameters())[name] is own
-    model = filled(hollow(CARDS["encoder"]))
-    name, own = next(iter(model.named_parameters()))
-    slots = Slots(model)
-    with pytest.raises(IllegalInput, match="no weight called 'nonsense'"), slots.lent({name: own * 0, "nonsense": own}):
+    wrong = {name: own * 0, "nonsense": own}
+    with pytest.raises(IllegalInput, match="no weight called 'nonsense'"), Slots(model).lent(wrong):
         pass
     assert dict(model.named_parameters())[name] is own

@@ -1,16 +1,19 @@
-"""Whatever numbers of up to a million enter an op graph, nothing infinite and nothing that is no number leaves it."""
+"""Op graphs never overflow, and computing them simplified changes nothing."""
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.random import Generator, default_rng
-from tests.nn.helpers import filled, mask_of
+from tests.nn.helpers import close, filled, mask_of, normal
 from torch import Tensor
 
 from formwright.arch.ops import OpGraph
 from formwright.arch.primitives import BINARY, UNARY, Term
+from formwright.arch.simplify import simplified
 from formwright.core.rng import derive
-from formwright.nn.context import StackContext
 from formwright.nn.opgraph import OpGraphAttention
+from formwright.nn.stack_context import StackContext
 from formwright.space import Expressions
 from formwright.space.zoo.autobert_zero import SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER
 
@@ -87,8 +90,7 @@ def chain() -> Term:
 @pytest.mark.parametrize("eager", [True, False])
 def test_the_longest_chains_of_products_do_not_overflow(eager: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert unsafe(chain(), default_rng(3), eager=eager, padded=True) == []
-    for name in ("bounded", "bounded_input"):
-        monkeypatch.setattr(f"formwright.nn.opgraph.{name}", lambda value: value)
+    monkeypatch.setattr("formwright.nn.opgraph.bounded", lambda value, *_: value)
     assert unsafe(chain(), default_rng(3), eager=eager, padded=True) != [], "without bounds they do"
 
 
@@ -104,3 +106,23 @@ def test_sound_numbers_are_not_cut_off() -> None:
     single = module.float()(double.float(), StackContext()).detach()
     assert exact.abs().max() > 1e7
     assert torch.allclose(single.double(), exact, rtol=1e-3, atol=1e-3 * float(exact.abs().max()))
+
+
+PART = Expressions(9)
+
+
+def module(term: Term) -> OpGraphAttention:
+    # equal inputs in equal order: a simplified term has the inputs of the term, so that the weights are the same
+    return filled(OpGraphAttention(OpGraph(HEADS, SIZE, term), WIDTH, WIDTH))
+
+
+@torch.no_grad()
+@given(seed=st.integers(0, 2**32 - 1), by=st.sampled_from(["design", "gene"]), padded=st.booleans())
+def test_simplification_does_not_change_what_is_computed(seed: int, by: str, padded: bool) -> None:
+    term = PART.sample(default_rng(seed), by)  # type: ignore[arg-type]
+    assert list(module(term).inputs) == list(module(simplified(term)).inputs)
+    x, mask = normal(3, TOKENS, WIDTH, seed=seed), mask_of([6, 1, 4], TOKENS)
+    context = StackContext(mask) if padded else StackContext()
+    expected, found = module(term)(x, context), module(simplified(term))(x, context)
+    real = mask if padded else torch.ones_like(mask)
+    assert close(found[real], expected[real], 1e-5)

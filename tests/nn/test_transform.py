@@ -8,8 +8,8 @@ from tests.nn.test_attention import slow_row
 from torch import Tensor, nn
 
 from formwright.arch.ops import RelativeAttention, Transform
-from formwright.nn.context import StackContext
-from formwright.nn.transform import TransformMixer
+from formwright.nn.layer_modules import TransformMixer
+from formwright.nn.stack_context import StackContext
 
 KINDS = ["dft", "dct"]
 LENGTHS = [1, 2, 7, 12]

@@ -9,8 +9,8 @@ from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, CrossAttention, Relative
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import build
-from formwright.nn.context import StackContext
 from formwright.nn.settings import Settings
+from formwright.nn.stack_context import StackContext
 from formwright.nn.transformer import Transformer, first_tokens
 
 SDP = block(MIXERS["sdp"], "post")

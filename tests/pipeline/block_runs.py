@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.compress.tiny import bert
+from tests.pipeline.compressions import bert
 
 from formwright.arch.card import Card
 from formwright.core.rng import derive
@@ -19,7 +19,7 @@ from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun, Quiet, RunOptions, StageRun
 from formwright.pipeline.runner import prepare, run_pipeline
 from formwright.recipes.nas_bert import nas_bert
-from formwright.report.run_page import write_run_page
+from formwright.report.page import write_run_page
 
 SIZES = "3k,6k"
 QUICK = {
@@ -44,7 +44,7 @@ def pretended(card: Card) -> float:
 def pretended_times() -> Iterator[None]:
     """Let every design take the time that is pretended."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("formwright.nn.part_latency.quick", lambda *_: pretended)
+        patch.setattr("formwright.nn.latency.quick", lambda *_: pretended)
         yield
 
 

@@ -16,9 +16,10 @@ from formwright.pipeline.evaluators import EVALUATORS, UntrainedScores
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun, StageRun
 from formwright.pipeline.run_events import work_at
-from formwright.pipeline.run_folder import Opened, Place, Record, absolute_storage, claim_folder
-from formwright.pipeline.search import Search, searcher
+from formwright.pipeline.run_folder import Opened, Place, RunRecord, absolute_storage, claim_folder
+from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
+from formwright.search import searcher
 from formwright.study.stop import Stop
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -72,7 +73,7 @@ def own_rows(folder: Path, **changes: Any) -> Pipeline:
 
 def films(folder: Path, trials: int = 4, steps: int = STEPS, **changes: Any) -> Pipeline:
     """Write a space and rows to a folder, and give a random search over them whose trials take half a second."""
-    (folder / "mine.py").write_text("from formwright.testing.spaces import small\n\nspace = small()\n")
+    (folder / "mine.py").write_text("from formwright.testing.toy_problem import small\n\nspace = small()\n")
     rows = [f"a {'good' if i % 2 else 'bad'} film number {i},{'yes' if i % 2 else 'no'}" for i in range(60)]
     (folder / "films.csv").write_text("\n".join(["text,label", *rows]))
     values: dict[str, Any] = {
@@ -94,7 +95,7 @@ def films_study(folder: Path, storage: str | None = None, **settings: Any) -> Pl
 def create(folder: Path, made: Pipeline, storage: str | None = None, name: str | None = None) -> Place:
     """Make the folder and the study of a run as the runner does, without any work; options are as they are given."""
     run = PipelineRun(made, folder, storage=absolute_storage(storage), study_name=name or folder.resolve().name)
-    claim_folder(folder, Record.of(run, {}), force=False)
+    claim_folder(folder, RunRecord.of(run, {}), force=False)
     stage = search_of(made)
     place = stage.place(run.stage(stage))
     place.create(made, made.name_of(stage))

@@ -5,31 +5,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pipeline.block_runs import copied, finished, here, pretended, stage
+from tests.pipeline.block_runs import begun, copied, finished, here, pretended, stage
 
 from formwright.arch.card import Card
 from formwright.cost import params
-from formwright.pipeline.blocks_choose import CHOICES, Choice, ChooseChains
-from formwright.search.model_sizes import PARAMS
+from formwright.pipeline import blocks_choose
+from formwright.pipeline.blocks_choose import CHOICES, BlockFacts, ChooseChains, ChosenChain
+from formwright.pipeline.blocks_train import TrainedBlocks, read_table
+from formwright.pipeline.run import PipelineRun
+from formwright.search.chain_costs import LATENCY, PARAMS
 from formwright.space.zoo.chains import chain_card
 
 pytestmark = pytest.mark.slow
 
 
-def chosen() -> dict[str, Choice]:
-    found: dict[str, Choice] = finished().artifact(stage(finished(), "choices"))
+def chosen() -> dict[str, ChosenChain]:
+    found: dict[str, ChosenChain] = finished().artifact(stage(finished(), "choices"))
     return found
 
 
-def compared(run: Any = None) -> dict[str, list[Choice]]:
+def compared(run: Any = None) -> dict[str, list[ChosenChain]]:
     run = run or finished()
     read = json.loads((here(run, "choices").folder / CHOICES).read_bytes())
-    return {name: [Choice.from_json(one) for one in choices] for name, choices in read.items()}
+    return {name: [ChosenChain.from_json(one) for one in choices] for name, choices in read.items()}
 
 
-def choose(run: Any) -> dict[str, Choice]:
+def choose(run: Any) -> dict[str, ChosenChain]:
     stage(run, "choices").make(here(run, "choices"))
-    found: dict[str, Choice] = stage(run, "choices").load(here(run, "choices"))
+    found: dict[str, ChosenChain] = stage(run, "choices").load(here(run, "choices"))
     return found
 
 
@@ -50,10 +53,8 @@ def test_the_nearest_of_the_best_few_is_chosen() -> None:
 
 
 def test_the_sum_of_losses_is_the_least_of_all() -> None:
-    choices = stage(finished(), "choices")
-    table = choices.parts(here(finished(), "choices")).table
-    for size in choices.asked:
-        best = table.best(size.limits)[0]
+    for size in stage(finished(), "choices").asked:
+        best = trained().choices.best(size.limits)[0]
         assert best.loss == pytest.approx(min(one.loss for one in compared()[size.name]))
         assert chosen()[size.name].loss >= best.loss - 1e-9
 
@@ -92,7 +93,7 @@ def test_those_that_keep_their_milliseconds_as_measured_come_first(
         seen.append(card.digest)
         return 2.0 if card.digest == seen[0] else pretended(card)
 
-    monkeypatch.setattr("formwright.nn.part_latency.quick", lambda *_: slow_at_first)
+    monkeypatch.setattr("formwright.nn.latency.quick", lambda *_: slow_at_first)
     later = copied(tmp_path, sizes="6k@1ms")
     (best,) = choose(later).values()
     found = compared(later)["6k-1ms"]
@@ -100,3 +101,53 @@ def test_those_that_keep_their_milliseconds_as_measured_come_first(
     assert [one.measured_ms <= 1 for one in found if one.measured_ms is not None] == [True, False]
     assert len(seen) == 3 * len(found)
     assert all(choice.measured_ms is None for choice in chosen().values())
+
+
+def trained() -> TrainedBlocks:
+    found: TrainedBlocks = finished().artifact(stage(finished(), "blocks"))
+    return found
+
+
+def facts_of(run: PipelineRun) -> BlockFacts:
+    found: BlockFacts = stage(run, "students").page_facts(here(run, "students"))
+    return found
+
+
+def test_the_page_shows_tables_and_models(tmp_path: Path) -> None:
+    facts = facts_of(finished())
+    assert [model.name for model in facts.models] == ["3k", "6k"]
+    assert [len(table) for table in facts.blocks] == [len(table) for table in trained().tables]
+    assert (facts.teacher, facts.text) == ("bert", "text.txt")
+    page = (finished().out / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert all(word in page for word in ("bert has", "3k", "6k"))
+    new = begun(tmp_path)
+    assert stage(new, "students").page_facts(here(new, "students")) is None, "nothing is made yet"
+
+
+def test_more_parameters_never_make_it_worse() -> None:
+    facts = facts_of(finished())
+    assert len(facts.options) > 3
+    losses = [option.loss for option in facts.options]
+    assert losses == sorted(losses, reverse=True)
+    assert facts.options[0].params == trained().costs.extremes(PARAMS)[0]
+    assert trained().costs.extremes(LATENCY)[0] <= facts.options[0].latency_ms
+
+
+def test_options_are_sums_of_what_they_choose() -> None:
+    facts, losses = facts_of(finished()), finished().artifact(stage(finished(), "bases")).losses
+    for option in facts.options:
+        parts = [table[place] for table, place in zip(facts.blocks, option.chosen, strict=True)]
+        assert option.params <= option.limit
+        assert sum(part.loss for part in parts) + losses[option.table] == pytest.approx(option.loss)
+        assert option.latency_ms >= sum(part.latency_ms for part in parts)
+
+
+def test_sizes_whose_chains_were_all_dropped_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    narrowest, read = min(trained().costs.menu.widths), read_table
+    monkeypatch.setattr(
+        blocks_choose, "read_table", lambda path: [row for row in read(path) if row[0].width > narrowest]
+    )
+    facts = facts_of(finished())
+    assert len(facts.options) > 3
+    assert facts.options[0].params > trained().costs.extremes(PARAMS)[0]

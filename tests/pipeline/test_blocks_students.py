@@ -1,7 +1,6 @@
 """Runs that deliver students: the same whatever interrupts them, extended by sizes, and repaired where damaged."""
 
 import json
-import shutil
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -171,7 +170,7 @@ def test_delivered_models_are_measured_in_turns_and_held_to_their_limits(
         path.unlink()
         (folder / f"{name}.json").write_text(json.dumps({**plain, "name": name}), encoding="utf-8")
     times = iter((1.5, 1.3, 1.4, 1.2, 1.6, 1.7))  # in turns
-    monkeypatch.setattr("formwright.nn.part_latency.quick", lambda *_: lambda _: next(times))
+    monkeypatch.setattr("formwright.nn.latency.quick", lambda *_: lambda _: next(times))
     stage(run, "students")._measure(here(run, "students"))
     found = delivered(here(run, "students"))
     assert [(model["name"], model["latency_ms"], model["exceeded"]) for model in found] == [
@@ -200,11 +199,3 @@ def test_models_are_named_where_they_are_and_other_files_beside_them_do_not_coun
         (here(run, "students").folder / f"{name}.json").write_text(content, encoding="utf-8")
     found = delivered(here(run, "students"))
     assert [model["path"] for model in found] == [str(run.out / "models" / name) for name in ("3k", "6k")]
-
-
-def test_a_moved_run_is_resumed(tmp_path: Path) -> None:
-    copied(tmp_path)
-    shutil.move(tmp_path / "out", tmp_path / "moved")
-    source = stage(finished(), "source")
-    run = again(begun(tmp_path, "moved", model=source.model, text=source.text))
-    assert steps_of(run, "blocks") == steps_of(run, "students") == []

@@ -9,7 +9,7 @@ import pytest
 from tests.pipeline.cases import films_study
 
 from formwright.core.rng import derive
-from formwright.evaluate.row_tables import keep_tables
+from formwright.evaluate.evaluation_file import keep_tables
 from formwright.nn.hf.readme import README
 from formwright.pipeline.compare import comparisons, conclusion, note_comparisons
 from formwright.pipeline.conclusion import between, score_facts

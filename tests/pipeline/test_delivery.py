@@ -6,37 +6,38 @@ from typing import Any
 
 import pytest
 import torch
+from tests.cli.conftest import in_one_process
 from tests.evaluate.test_shared import NARROW, THIN, WHOLE, network
 from tests.evaluate.toy import SCORED
 from tests.pipeline.cases import Given, create, here, own_rows, quick, work
-from tests.pipeline.test_candidates import DESIGNS, SPACE, TIMED, told
+from tests.pipeline.compressions import begun, compression, made
+from tests.pipeline.test_chosen_designs import DESIGNS, SPACE, TIMED, told
 from tests.train.cases import ENCODER, LENGTH, SPANS
 
 from formwright.arch.card import Card
 from formwright.core.errors import EvaluationFailed
 from formwright.core.rng import derive
+from formwright.evaluate import shared
 from formwright.evaluate.final import openings
 from formwright.evaluate.shared import SharedWeights
 from formwright.nn.build import build
 from formwright.nn.hf.save import load_folder, save_pretrained_folder
 from formwright.nn.task_model import TaskModel
-from formwright.pipeline import delivery
 from formwright.pipeline import delivery as module
-from formwright.pipeline.candidates import Candidate, Miss, TooSlow, candidates, misses, within_targets
+from formwright.pipeline.chosen_designs import Candidate, candidates, within_targets
 from formwright.pipeline.deliver import Deliver
 from formwright.pipeline.delivered import Delivered, Undelivered, card_of_model, delivered, undelivered
 from formwright.pipeline.delivery import (
     LARGEST_DIFFERENCE,
-    _trainer,
     deliver,
     deliver_all,
     made_before,
-    measured_in_time,
     refuse_another,
-    refuse_slow,
+    trainer_of,
 )
+from formwright.pipeline.measure_models import TargetMissed, check_targets
 from formwright.pipeline.run_folder import Opened, find
-from formwright.pipeline.task_choice import TrainingChoice
+from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.space.zoo import load_space
 from formwright.supernet.automatic import sub_network
 from formwright.tasks.task import Task
@@ -74,7 +75,7 @@ def test_a_folder_that_was_emptied_or_damaged_is_no_delivered_model(opened: Open
 
 def test_delivered_models_stop_early_and_trials_do_not(tmp_path: Path) -> None:
     with create(tmp_path / "mine", own_rows(tmp_path, final_steps=60)).open() as opened:
-        final = _trainer(opened).training
+        final = trainer_of(opened).training
         assert final.judge_every is not None
         assert (final.recipe.steps, final.least) == (60, 30)
         assert opened.search.setting(opened.here).trainer.training.judge_every is None
@@ -116,63 +117,6 @@ def test_a_delivered_model_loads_and_is_noted_and_tested_once(opened: Opened, tm
 def check_scores(scores: Mapping[str, float] | None) -> None:
     assert scores is not None
     assert 0.0 <= scores["accuracy"] <= 1.0
-
-
-TARGETS = {"nine": "latency_ms<=9", "eight": "latency_ms<=8", "half": "macs<=100"}
-
-
-@pytest.fixture
-def timed(tmp_path: Path) -> Iterator[Opened]:
-    with create(tmp_path / "mine", own_rows(tmp_path, targets=TARGETS)).open() as found:
-        yield found
-
-
-def keeping(*keeps: str) -> Candidate:
-    space = load_space("flexibert-nano")
-    return Candidate("nine", "front", space.card(space.sample(derive(4))), 7, keeps)
-
-
-def test_what_keeps_its_targets_is_borne_and_so_is_one_that_has_to_keep_none(timed: Opened) -> None:
-    refuse_slow(timed, keeping("nine", "eight", "half"), {"latency_ms": 8.0, "macs": 100.0})
-    refuse_slow(timed, keeping(), {"latency_ms": 80.0})
-    assert misses(timed.log.read()) == {}
-
-
-def test_every_target_that_is_missed_is_noted(timed: Opened) -> None:
-    with pytest.raises(TooSlow, match=r"trial 7 was measured, and 8.5 is beyond latency_ms<=8$"):
-        refuse_slow(timed, keeping("nine", "eight"), {"latency_ms": 8.5, "macs": 1.0})
-    digest = keeping().card.digest
-    assert misses(timed.log.read()) == {"eight": {digest: Miss("eight", digest, 7, 8.5)}}
-    with pytest.raises(TooSlow, match=r"9.5 is beyond latency_ms<=9, 9.5 is beyond latency_ms<=8"):
-        refuse_slow(timed, keeping("nine", "eight"), {"latency_ms": 9.5})
-    assert misses(timed.log.read()).keys() == {"nine", "eight"}
-
-
-def measured(monkeypatch: pytest.MonkeyPatch, *times: float) -> Iterator[float]:
-    """Let the next measurements of models give these times."""
-    left = iter(times)
-    monkeypatch.setattr(delivery, "_network", lambda _: SimpleNamespace(extracted=lambda card: card))
-    monkeypatch.setattr(delivery, "torch_ms", lambda *_: next(left))
-    return left
-
-
-def test_a_busy_moment_is_no_fault_of_the_design(timed: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    left = measured(monkeypatch, 8.5, 7.5, 6.0)
-    assert measured_in_time(timed, keeping("nine", "eight")) == 7.5
-    assert measured_in_time(timed, keeping("eight")) == 6.0  # and one that keeps it is measured once
-    assert list(left) == []
-
-
-def test_one_that_misses_its_target_twice_is_refused(timed: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured(monkeypatch, 8.5, 8.25)
-    with pytest.raises(TooSlow, match=r"8\.25 is beyond"):
-        measured_in_time(timed, keeping("eight"))
-
-
-def test_other_costs_are_not_measured_in_advance(timed: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured(monkeypatch)
-    assert measured_in_time(timed, keeping("half")) is None
-    assert measured_in_time(timed, keeping()) is None
 
 
 @pytest.mark.long
@@ -251,8 +195,8 @@ def test_what_is_too_slow_for_one_target_is_delivered_for_another(
     def one(each: Candidate) -> Delivered | None:
         costs = {"latency_ms": times[each.trial or 0]}
         try:
-            refuse_slow(opened, each, costs)
-        except TooSlow:
+            check_targets(opened, each, costs)
+        except TargetMissed:
             return None
         return Delivered(each.name, each.role, each.card.digest, "", 1, 0, {}, None, each.trial, costs)
 
@@ -283,6 +227,22 @@ def test_a_model_in_the_folder_of_another_target_is_made_again_where_that_one_ha
     models = deliver_all(opened, [one, two], 1)
     assert folders == {"few": one.card.digest, "fast": two.card.digest}
     assert {model.name: model.digest for model in models} == folders
+
+
+@pytest.mark.slow
+def test_the_delivery_for_two_targets_reads_the_super_network_once_and_the_task_not_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[str] = []
+    real, load = shared.from_hf, TaskChoice.load
+    monkeypatch.setattr(shared, "from_hf", lambda folder, **how: reads.append(folder.name) or real(folder, **how))
+    monkeypatch.setattr(TaskChoice, "load", lambda task: reads.append("task") or load(task))
+    in_one_process(monkeypatch)
+    run = begun(compression(tmp_path, targets=("macs=75%", "macs=50%")), tmp_path / "out")
+    made(run, "search")
+    reads.clear()  # those of the workers, which are processes of their own
+    assert {model.role for model in made(run, "deliver")} == {"teacher", "front"}
+    assert reads == ["super-network"]
 
 
 @pytest.fixture(scope="module")

@@ -122,7 +122,7 @@ def test_paths_are_made_absolute_and_published_names_stay(write: Write, monkeypa
 
 MINE = """
 from dataclasses import dataclass
-from formwright.testing.spaces import tiny
+from formwright.testing.toy_problem import tiny
 MINE = tiny()
 NUMBER = 7
 """

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.compress.tiny import BERT, CHANNELS, HEADS, LENGTH, begun, bert, compression, tokeniser
+from tests.pipeline.compressions import BERT, CHANNELS, HEADS, LENGTH, begun, bert, compression, tokeniser
 
 from formwright.arch.layers import TokenEmbedding
 from formwright.core.errors import IllegalInput, UnknownName
@@ -21,10 +21,8 @@ from formwright.nn.build import build
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.pipeline.draw_space import (
     USUAL,
-    CostMatch,
     DrawnSpace,
     DrawSpace,
-    Range,
     Target,
     closeness,
     limits,
@@ -32,8 +30,8 @@ from formwright.pipeline.draw_space import (
     redundant_targets,
 )
 from formwright.pipeline.run import StageRun
-from formwright.pipeline.score_parts import MeasureParts, Scores
-from formwright.supernet.automatic import sub_network
+from formwright.pipeline.score_parts import MeasureParts, PartScores
+from formwright.supernet.automatic import BudgetMatch, sub_network
 from formwright.supernet.importance import Importance
 
 FULL = float(macs(BERT, LENGTH))
@@ -64,7 +62,7 @@ def drawn(folder: Path, out: str = "out", **options: Any) -> DrawnSpace:
     stage, run = started(folder, out, **options)
     rng = np.random.default_rng(3)
     scores = Importance(tuple(rng.random(size) for size in (4, 64) * 2))
-    run.run._artifacts["scores"] = Scores(scores, scores)
+    run.run._artifacts["scores"] = PartScores(scores, scores)
     stage.make(run)
     found: DrawnSpace = run.artifact(stage)
     return found
@@ -84,7 +82,7 @@ def test_latency_is_added_up_by_the_table(tmp_path: Path) -> None:
     stage, run = started(tmp_path, targets=("macs=50%", "latency_ms=4"))
     assert stage.costs(run)["latency_ms"](BERT) == 1.0 + 2 * 2.0
     search: Any = run.run.pipeline.named["search"]
-    assert search.latency_table is stage.latency
+    assert search.cost_table is stage.latency
     assert search.objectives == ("accuracy:max", "macs:min", "latency_ms:min")
     with pytest.raises(IllegalInput, match="latency"):
         replace(stage, latency=None)
@@ -162,7 +160,7 @@ def test_a_target_below_the_least_sub_network_is_refused(
 
 def test_hidden_sizes_are_costed_by_the_table_too(tmp_path: Path) -> None:
     stage, run = started(tmp_path, targets=("latency_ms=40%",), hidden=(8,))
-    assert stage.parsed[0].of(stage.ranges(run)["latency_ms"].full) == 2.0
+    assert stage.parsed[0].of(stage.ranges(run)["latency_ms"][1]) == 2.0
     assert stage.example(run).count() > 1
 
 
@@ -202,7 +200,7 @@ def test_a_measured_table_is_written_and_read_again(tmp_path: Path, monkeypatch:
     stage.make(here)
     found = run.artifact(stage)
     assert set(found.by_hidden) == {8, 16}
-    monkeypatch.setattr("formwright.nn.part_latency.measured_table", lambda *_, **__: pytest.fail("measured again"))
+    monkeypatch.setattr("formwright.nn.latency.measured_table", lambda *_, **__: pytest.fail("measured again"))
     again = begun(compression(tmp_path, targets=("latency_ms=80%",), hidden=(8,)), tmp_path / "out")
     assert again.artifact(again.pipeline.of_kind(MeasureParts)[0]) == found
     assert json.loads((here.folder / "latency.json").read_text(encoding="utf-8")).keys() == {"8", "16"}
@@ -210,7 +208,7 @@ def test_a_measured_table_is_written_and_read_again(tmp_path: Path, monkeypatch:
 
 def begun_with_clock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Begin on a machine without noise, that takes a millisecond for ten thousand operations."""
-    monkeypatch.setattr("formwright.nn.part_latency.quick", lambda length: lambda card: macs(card, length) / 1e4)
+    monkeypatch.setattr("formwright.nn.latency.quick", lambda length: lambda card: macs(card, length) / 1e4)
     return begun(compression(folder, targets=("latency_ms=80%",), hidden=(8,)), folder / "out")
 
 
@@ -222,8 +220,8 @@ def test_a_space_begins_below_the_target_and_leaves_a_model() -> None:
 
 def test_it_is_said_how_close_the_space_came_to_its_costs() -> None:
     widths = ((1, 16),)
-    met = [CostMatch(100.0, 101.0, widths, "macs"), CostMatch(200.0, 200.0, widths, "macs")]
-    found = closeness([*met, CostMatch(8.0, 7.0, widths, "latency_ms")])
+    met = [BudgetMatch(100.0, 101.0, widths, "macs"), BudgetMatch(200.0, 200.0, widths, "macs")]
+    found = closeness([*met, BudgetMatch(8.0, 7.0, widths, "latency_ms")])
     assert found == ["drawn up at macs 100 (+1.0 %), 200 (+0.0 %)", "drawn up at latency_ms 8 (-12.5 %)"]
 
 
@@ -284,18 +282,18 @@ def test_the_usual_targets_can_be_read() -> None:
 
 def test_targets_become_limits_by_name() -> None:
     targets = [Target.parse(text) for text in ("macs=50%", "latency_ms=8", "macs=100%")]
-    found = limits(targets, {"macs": Range(10.0, 1000.0), "latency_ms": Range(2.0, 16.0)})
+    found = limits(targets, {"macs": (10.0, 1000.0), "latency_ms": (2.0, 16.0)})
     assert found == {"macs-50pct": "macs<=500.0", "latency_ms-8": "latency_ms<=8.0", "macs-100pct": "macs<=1000.0"}
 
 
 @given(share=st.floats(1, 100), full=st.floats(1e-3, 1e12))
 def test_a_limit_keeps_the_amount_to_the_last_digit(share: float, full: float) -> None:
     target = Target("macs", share, True)
-    (text,) = limits([target], {"macs": Range(0.0, full)}).values()
+    (text,) = limits([target], {"macs": (0.0, full)}).values()
     assert Objective.parse(text).bound == target.of(full)
 
 
-def told(text: str, reach: Range) -> str:
+def told(text: str, reach: tuple[float, float]) -> str:
     with pytest.raises(IllegalInput) as caught:
         limits([Target.parse(text)], {"macs": reach})
     return str(caught.value)
@@ -303,12 +301,12 @@ def told(text: str, reach: Range) -> str:
 
 def test_a_target_that_cannot_be_met_is_refused_with_the_range_that_can() -> None:
     expected = "the target macs 20 (10.0% of the model's) cannot be met: sub-networks of this model reach from "
-    assert told("macs=10%", Range(50.0, 200.0)) == f"{expected}50 (25%) to 200"
-    assert limits([Target.parse("macs=50")], {"macs": Range(50.0, 200.0)}) == {"macs-50": "macs<=50.0"}
+    assert told("macs=10%", (50.0, 200.0)) == f"{expected}50 (25%) to 200"
+    assert limits([Target.parse("macs=50")], {"macs": (50.0, 200.0)}) == {"macs-50": "macs<=50.0"}
 
 
 def test_a_target_above_the_model_is_met_by_all_and_that_is_said() -> None:
-    targets, ranges = [Target.parse(text) for text in ("macs=201", "macs=200", "macs=100%")], {"macs": Range(50, 200)}
+    targets, ranges = [Target.parse(text) for text in ("macs=201", "macs=200", "macs=100%")], {"macs": (50, 200)}
     assert [float(limit.removeprefix("macs<=")) for limit in limits(targets, ranges).values()] == [200.0] * 3
     (line,) = redundant_targets(targets, ranges)
     assert line.startswith("the target macs 201 lies above the model's own 200: every sub-network meets it")
@@ -316,6 +314,6 @@ def test_a_target_above_the_model_is_met_by_all_and_that_is_said() -> None:
 
 @given(least=st.floats(1, 99), full=st.floats(100, 1e9))
 def test_the_share_that_is_told_can_be_asked_for(least: float, full: float) -> None:
-    reach = Range(least / 100 * full, full)
+    reach = (least / 100 * full, full)
     (share,) = re.findall(r"from \S+ \((\S+%)\)", told("macs=0.5%", reach))
     assert limits([Target.parse(f"macs={share}")], {"macs": reach})

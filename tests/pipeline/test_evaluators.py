@@ -8,26 +8,28 @@ from typing import Any
 import pytest
 import torch
 from tests.evaluate.test_shared import NARROW, WHOLE, network
-from tests.evaluate.toy import TASK
+from tests.evaluate.toy import TASK, card
 from tests.pipeline.cases import Given, create, here, own_rows, quick, search_of, work
 from tests.pipeline.test_search import evaluator_of, sharing, studied
 
 from formwright.arch.card import Card
-from formwright.core.errors import EvaluationFailed, IllegalInput
-from formwright.core.options import PythonObject, Reader, Writer
+from formwright.core.codec import range_faults
+from formwright.core.errors import EvaluationFailed, IllegalInput, UnknownName
+from formwright.core.options import PartReader, PartWriter, PythonObject
 from formwright.core.records import Budget, History, Observation, Request
 from formwright.core.rng import derive
 from formwright.cost import macs, params
 from formwright.cost.latency_tables import LatencyTable, PartTimes
-from formwright.evaluate.basic import Full, Staged
 from formwright.evaluate.bi_branch import BRANCHES, BiBranch, FromStore
 from formwright.evaluate.context import Context
 from formwright.evaluate.inherited import Inherited, Pretrained, Pretraining
+from formwright.evaluate.proxies.synflow import synflow
 from formwright.evaluate.shared import Shared
+from formwright.evaluate.training import Staged, Trainer
 from formwright.nn.build import build
 from formwright.nn.hf.save import load_folder
 from formwright.nn.task_model import TaskModel
-from formwright.pipeline.candidates import Candidate, candidates
+from formwright.pipeline.chosen_designs import Candidate, candidates
 from formwright.pipeline.delivered import undelivered
 from formwright.pipeline.delivery import deliver
 from formwright.pipeline.evaluators import (
@@ -49,7 +51,7 @@ from formwright.space.zoo import load_space
 from formwright.space.zoo.elastic import ElasticChoices
 from formwright.study.stop import Stop
 from formwright.supernet.branches import Branches
-from formwright.tasks.pydoc import pydoc_splits
+from formwright.tasks.corpora import pydoc_splits
 from formwright.train.fit import fresh_model
 from formwright.train.prepare import prepare
 
@@ -82,7 +84,7 @@ def start_of(made: Pipeline, steps: int, weights: Any = "fresh", folder: Path = 
 # --- the parts -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "kind"), [("full", Full), ("staged", Staged), ("inherited", Inherited)])
+@pytest.mark.parametrize(("name", "kind"), [("full", Trainer), ("staged", Staged), ("inherited", Inherited)])
 def test_evaluators_by_name(name: str, kind: type) -> None:
     assert isinstance(bound(quick(evaluator=name)), kind)
 
@@ -100,26 +102,25 @@ def test_evaluators_by_name(name: str, kind: type) -> None:
     ids=lambda part: part.NAME,
 )
 def test_evaluators_survive_json(part: EvaluatorPart) -> None:
-    reader = Reader()
-    assert reader.finished(reader.read(EvaluatorPart, Writer().value(part)), "evaluator") == part
+    reader = PartReader()
+    assert reader.finished(reader.read(EvaluatorPart, PartWriter().value(part)), "evaluator") == part
 
 
 @pytest.mark.parametrize(
-    ("part", "told"),
+    ("part", "wrong"),
     [
-        (lambda: PretrainFirst(steps=0), "0"),
-        (lambda: PretrainFirst(least_overlap=1.5), "1.5"),
-        (lambda: InheritWeights(1.5), "1.5"),
-        (lambda: SharedSubnetworks(Given(1), rows=0), "rows"),
+        (PretrainFirst(steps=0), "steps"),
+        (PretrainFirst(least_overlap=1.5), "least_overlap"),
+        (InheritWeights(-0.5), "least_overlap"),
+        (SharedSubnetworks(Given(1), rows=0), "rows"),
     ],
 )
-def test_options_that_cannot_be_are_refused(part: Any, told: str) -> None:
-    with pytest.raises(IllegalInput, match=told):
-        part()
+def test_options_out_of_range_are_found(part: EvaluatorPart, wrong: str) -> None:
+    assert [fault.where for fault in range_faults(part, "evaluator")] == [f"evaluator.{wrong}"]
 
 
 def test_a_text_that_is_not_there_is_refused() -> None:
-    reader = Reader()
+    reader = PartReader()
     reader.read(EvaluatorPart, {"name": "pretrained", "text": "books"}, "evaluator")
     (fault,) = reader.faults
     assert fault.where == "evaluator.text"
@@ -149,9 +150,9 @@ def _twice(card: Card, budget: Budget) -> float:
 
 
 def test_a_function_that_only_its_program_has_says_so() -> None:
-    stored = Writer().value(FunctionEvaluator(_twice))
+    stored = PartWriter().value(FunctionEvaluator(_twice))
     assert stored["function"] == {"python": f"{__name__}:_twice"}
-    read = Reader().read(EvaluatorPart, stored)
+    read = PartReader().read(EvaluatorPart, stored)
     with pytest.raises(IllegalInput, match="_twice"):
         bound(quick(evaluator=read)).evaluate(Request(CARD), Context())
 
@@ -193,7 +194,7 @@ def shared(weights: Any, *objectives: str, **changes: Any) -> Pipeline:
         "objectives": ("accuracy:max", *objectives),
         "evaluator": SharedSubnetworks(Given(weights)),
         "training": TrainingChoice(steps=5, batch=8, length=12, device="cpu"),
-        "latency_table": Given(table),
+        "cost_table": Given(table),
         "first": (choices.space.to_json(choices.design(((1, 16), (2, 32)))),),
     }
     return quick(**{**values, **changes})
@@ -378,3 +379,15 @@ def test_a_store_that_is_lost_is_no_fault_of_the_design(opened: Opened) -> None:
         assert not undelivered(opened.log)
         files[0].write_bytes(contents[files[0]])
         assert deliver(opened, best).digest == best.card.digest
+
+
+def test_proxies_score_without_training() -> None:
+    design = card(32, 16)
+    found = UntrainedScores(("synflow", "params")).evaluate(Request(design, Budget(3)), Context(4))
+    assert found.metrics == {"synflow": synflow(design, 4), "params": params(design)}
+    assert (found.spent.steps, found.spent.macs, found.artifacts) == (0, 0, {})
+    assert found.spent.seconds > 0
+    with pytest.raises(UnknownName, match="Nearest: 'synflow'"):
+        bound(quick(evaluator=UntrainedScores(("params", "sinflow")), objectives=("params:min",)))
+    with pytest.raises(IllegalInput, match="params, synflow"):
+        UntrainedScores(())

@@ -1,6 +1,5 @@
 """The stage that fine-tunes a teacher: done once, resumed where it was stopped, refused where it learned nothing."""
 
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,11 +7,11 @@ from typing import Any
 import pytest
 from tests.cli.letters import LETTERS, SEVERAL
 from tests.cli.letters import table as letters
-from tests.compress.tiny import LENGTH, QUICK, STEPS, Told, begun, bert, compression, made, squad
+from tests.pipeline.compressions import LENGTH, QUICK, STEPS, Told, begun, bert, compression, made, squad
 
 from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.nn.task_model import HeadSpec, TaskModel
-from formwright.pipeline import paced, task_models
+from formwright.pipeline import pacing, task_models
 from formwright.pipeline.fine_tune import FineTune, WeakTeacher
 from formwright.pipeline.pacing import budget_of
 from formwright.pipeline.pipeline import Pipeline
@@ -34,32 +33,12 @@ def alone(pipeline: Pipeline) -> Pipeline:
     return Pipeline(pipeline.named["teacher"])
 
 
-class Stops(Told):
-    """Ask to stop after a step."""
-
-    def __init__(self, at: int) -> None:
-        super().__init__()
-        self.at, self.run = at, None  # the run is set when there is one
-
-    @contextmanager
-    def progress(self, what: str, total: int) -> Any:
-        with super().progress(what, total) as note:
-
-            def stop(step: int, loss: float | None) -> None:
-                note(step, loss)
-                if step == self.at and what == "fine-tuning":
-                    assert self.run is not None
-                    self.run.wish.asked = True
-
-            yield stop
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [0, 1, 3])
 def test_a_teacher_that_was_stopped_is_the_same_in_the_end(at: int, tmp_path: Path) -> None:
     pipeline = alone(compression(tmp_path))
     wanted = made(begun(pipeline, tmp_path / "whole"), "teacher").model
-    stops = Stops(at)
+    stops = Told(at + 1)
     run = stops.run = begun(pipeline, tmp_path / "cut", stops)
     with pytest.raises(Interrupted):
         made(run, "teacher")
@@ -143,8 +122,8 @@ def test_a_hastened_teacher_is_trained_at_its_higher_rate(tmp_path: Path, monkey
         rates.append(given[-2](STEPS).learning_rate)
         train(run, what, *given)
 
-    train = paced.train_paced
-    monkeypatch.setattr(paced, "train_paced", watched)
+    train = pacing.train_paced
+    monkeypatch.setattr(pacing, "train_paced", watched)
     stage, run = started(tmp_path, teacher__epochs=4.0, teacher__hastened=True)
     stage._trained(run)
     assert rates == [stage.rate(STEPS, run)]
@@ -200,6 +179,13 @@ def test_a_head_that_is_replaced_is_told(tmp_path: Path) -> None:
     model = bert(tmp_path, "tokens", HeadSpec("token-classification", 3))
     begun(compression(tmp_path, model=model), tmp_path / "out", told)
     assert any("the head of tokens is replaced" in line for line in told.lines)
+
+
+@pytest.mark.parametrize(("length", "is_told"), [(8, True), (LENGTH, False)])
+def test_rows_that_are_cut_are_told(tmp_path: Path, length: int, is_told: bool) -> None:
+    told = Told()
+    begun(compression(tmp_path, training=replace(QUICK, length=length)), tmp_path / "out", told)
+    assert any(f"longer than {length} tokens" in line for line in told.lines) == is_told
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,13 @@ from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Objective
 from formwright.core.rng import derive
-from formwright.cost import macs, params
-from formwright.cost.measured import LATENCY
+from formwright.cost import LATENCY, macs, params
 from formwright.nn.latency import REPEATED, LeastLatency
-from formwright.nn.measure import Latency
+from formwright.nn.measurement import Latency
 from formwright.pipeline.limits import Limits, cost, refuse_impossible_bounds
 from formwright.space import Choice, Record, Space
 from formwright.space.zoo import load_space
-from formwright.testing.spaces import large, layered, small, tiny
+from formwright.testing.toy_problem import large, layered, small, tiny
 
 CARDS = [small().card(design) for design in small().enumerate()]
 

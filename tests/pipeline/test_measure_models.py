@@ -1,10 +1,11 @@
 """What delivered models cost: counted at one length, and measured in turns in one sitting."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from functools import partial
+from importlib.metadata import EntryPoint
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,26 @@ from tests.nn.test_latency import ONE
 from tests.nn.test_timing import Machine
 from tests.pipeline.cases import create, own_rows
 
-from formwright.cost import macs, params
+from formwright.arch.card import Card
+from formwright.cost import COSTS, MeasuredCost, macs, params
+from formwright.nn import latency
 from formwright.nn.build import build
 from formwright.nn.hf.imported import load_folder
 from formwright.nn.hf.save import save_pretrained_folder
-from formwright.nn.measure import Latency, Measurable, ModelFolder, TimingSettings
+from formwright.nn.measurement import Latency, Measurable, ModelFolder, TimingSettings
 from formwright.nn.task_model import HeadSpec
 from formwright.nn.timing import timed_in_turns
 from formwright.pipeline import measure_models
-from formwright.pipeline.delivered import Delivered, Sitting, delivered, last_sitting, measured_models
-from formwright.pipeline.measure_models import cost_facts, counted_costs, measure_delivered
+from formwright.pipeline.chosen_designs import Candidate
+from formwright.pipeline.delivered import Delivered, Miss, Sitting, delivered, last_sitting, measured_models, misses
+from formwright.pipeline.measure_models import (
+    TargetMissed,
+    check_targets,
+    cost_facts,
+    counted_costs,
+    measure_delivered,
+    measured_before,
+)
 from formwright.pipeline.run_folder import Opened
 from formwright.space.zoo import load_space
 
@@ -162,3 +173,84 @@ def test_what_was_measured_of_another_model_of_the_same_name_does_not_count() ->
     assert sitting.of("best", SMALL.digest) == {"latency_ms": 2.0}
     assert sitting.of("best", LARGE.digest) == {}
     assert sitting.of("baseline", SMALL.digest) == {}
+
+
+TARGETS = {"nine": "latency_ms<=9", "eight": "latency_ms<=8", "half": "macs<=100", "small": "memory_mb<=50"}
+
+
+@pytest.fixture
+def timed(tmp_path: Path) -> Iterator[Opened]:
+    with create(tmp_path / "mine", own_rows(tmp_path, targets=TARGETS)).open() as found:
+        yield found
+
+
+def keeping(*keeps: str) -> Candidate:
+    return Candidate("nine", "front", SMALL, 7, keeps)
+
+
+def test_only_a_target_that_has_to_be_kept_is_missed_and_every_one_is_noted(timed: Opened) -> None:
+    check_targets(timed, keeping("nine", "eight", "half"), {"latency_ms": 8.0, "macs": 100.0})
+    check_targets(timed, keeping(), {"latency_ms": 80.0})
+    assert misses(timed.log.read()) == {}
+    with pytest.raises(TargetMissed, match=r"trial 7 .* 8.5 is beyond latency_ms<=8$"):
+        check_targets(timed, keeping("nine", "eight"), {"latency_ms": 8.5, "macs": 1.0})
+    assert misses(timed.log.read()) == {"eight": {SMALL.digest: Miss("eight", SMALL.digest, 7, 8.5)}}
+    with pytest.raises(TargetMissed, match=r"9.5 is beyond latency_ms<=9, 9.5 is beyond latency_ms<=8"):
+        check_targets(timed, keeping("nine", "eight"), {"latency_ms": 9.5})
+    assert misses(timed.log.read()).keys() == {"nine", "eight"}
+
+
+def test_targets_in_measured_costs_are_measured_before_a_design_is_trained(
+    timed: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = [8.5, 7.5, 6.0, 8.5, 8.25, 8.75]
+    monkeypatch.setattr(latency, "measured_latency", lambda *_, **__: replace(ONE, median_ms=left.pop(0)))
+    assert measured_before(timed, keeping("half")) == measured_before(timed, keeping()) == {}
+    assert measured_before(timed, keeping("nine", "eight")) == {"latency_ms": 7.5}  # the first was a busy moment
+    assert measured_before(timed, keeping("eight")) == {"latency_ms": 6.0}  # and one that keeps it is measured once
+    with pytest.raises(TargetMissed, match=r"8\.25 is beyond"):
+        measured_before(timed, keeping("eight"))
+    assert left == []
+
+
+class Megabytes:
+    """Take a megabyte for each hundred parameters."""
+
+    busy = False
+
+    def __call__(self, card: Card) -> float:
+        return params(card) / 100
+
+    def decided(self, card: Card, keeps: Callable[[float], bool]) -> float:
+        return self(card)
+
+
+MEMORY = MeasuredCost("memory_mb", "megabytes", "memory of one forward pass", f"{__name__}:memory_meter")
+
+
+def memory_meter(length: int, device: str) -> Megabytes:
+    return Megabytes()
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let another package bring a cost that is measured."""
+    COSTS.names()
+    (known,) = [key for key in COSTS.__dict__ if key.endswith("_entries")]
+    entries = COSTS.__dict__[known] | {MEMORY.name: EntryPoint(MEMORY.name, f"{__name__}:MEMORY", COSTS.group)}
+    monkeypatch.setitem(COSTS.__dict__, known, entries)
+
+
+@pytest.mark.usefixtures("memory")
+def test_another_measured_cost_is_a_target_and_a_column_too(timed: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure_models, "measure_in_turns", lambda models, _: [ONE] * len(models))
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(TargetMissed, match=r"is beyond memory_mb<=50"):
+        measured_before(timed, keeping("small"))
+    folder = save_pretrained_folder(build(SMALL, head=TWO), timed.place.folder / "models" / "small")
+    model = Delivered("small", "front", SMALL.digest, str(folder), params(SMALL), 5, {}, None, 1)
+    (found,) = measure_delivered(timed, [model])
+    assert found.costs == {"latency_ms": ONE.median_ms, "memory_mb": params(SMALL) / 100}
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    assert f"| memory_mb at 16 tokens | {params(SMALL) / 100:.4g} |" in readme
+    assert "memory_mb at most 50 at 16 tokens; exceeded" in readme

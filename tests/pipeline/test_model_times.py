@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.compress.tiny import QUICK, begun, compression
+from tests.pipeline.compressions import QUICK, begun, compression
 
 from formwright.pipeline import model_times as module
 from formwright.pipeline.fine_tune import FineTune

@@ -13,10 +13,10 @@ from formwright.pipeline.files import read_pipeline_file
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun, RunOptions
 from formwright.pipeline.runner import prepare
-from formwright.pipeline.search import Search
+from formwright.pipeline.search import Search, with_settings
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.recipes import RECIPES
-from formwright.search.make import SEARCHERS
+from formwright.search.searchers import SEARCHERS
 
 SEARCH = Search("flexibert-nano", TaskChoice("mini-glue/sst2", rows=50))
 
@@ -33,7 +33,7 @@ def test_every_number_out_of_range_is_reported_with_its_path(tmp_path: Path) -> 
 
 def test_text_for_a_number_is_refused(tmp_path: Path) -> None:
     bad = replace(SEARCH, training=TrainingChoice(steps="many"))  # type: ignore[arg-type]
-    with pytest.raises(IllegalDesign, match=r"search.training.steps.*'many'"):
+    with pytest.raises(IllegalDesign, match=r"search.training.steps.*many"):
         prepare(PipelineRun(Pipeline(bad), tmp_path / "run"))
 
 
@@ -90,3 +90,11 @@ def test_a_wrong_value_is_reported_with_the_path_of_its_option() -> None:
     with pytest.raises(IllegalDesign) as refused:
         Pipeline(SEARCH).with_options([(["training", "steps"], "many")])
     assert [fault.where for fault in refused.value.faults] == ["search.training.steps"]
+
+
+def test_wrong_settings_of_a_searcher_are_reported_with_all_others() -> None:
+    settings = [(["training", "stepz"], 3), (["searcher", "populatio"], 2), (["seed"], "x")]
+    with pytest.raises(IllegalDesign) as refused:
+        with_settings(Pipeline(SEARCH), settings)
+    found = {fault.where for fault in refused.value.faults}
+    assert found == {"search.training.stepz", "search.searcher.populatio", "search.seed"}

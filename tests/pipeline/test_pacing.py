@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -10,12 +9,11 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+from tests.pipeline.compressions import Told
 from tests.pipeline.test_plan import AMOUNTS, SPEEDS, bound, budget, slower
 
 from formwright.core.errors import IllegalInput
-from formwright.core.options import Stage, option
-from formwright.core.registries import STAGES
-from formwright.pipeline.paced import train_paced
+from formwright.core.options import STAGES, Stage, option
 from formwright.pipeline.pacing import (
     PLAN,
     Pacing,
@@ -25,10 +23,11 @@ from formwright.pipeline.pacing import (
     begin_pacing,
     budget_of,
     describe_plan,
+    train_paced,
 )
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.plan import SLOWED, Amount, Budget, PacedTraining, Planned, Speeds, within
-from formwright.pipeline.run import Interrupted, PipelineRun, Quiet, RunOptions, StageRun
+from formwright.pipeline.plan import SLOWED, PacedTraining, Planned, Speeds, TimeBudget, WorkAmount, within
+from formwright.pipeline.run import Interrupted, PipelineRun, RunOptions, StageRun
 from formwright.pipeline.runner import run_pipeline
 from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.streams import Batch
@@ -41,7 +40,7 @@ class Machine:
 
     def __init__(self, path: Path, speeds: Speeds, hours: float | None = 0.5) -> None:
         self.now, self.told, self.path, self.speeds = 0.0, list[str](), path, speeds
-        self.budget: Budget = budget(hours)
+        self.budget: TimeBudget = budget(hours)
         plan = self.budget.usual if hours is None else within(self.budget, speeds)
         self.first = Schedule(plan, speeds, hours=hours)
 
@@ -236,8 +235,8 @@ class Train(Stage, Planned):
     least: int = option(12)
     step: float = option(1000.0)
 
-    def amounts(self, run: StageRun) -> dict[str, Amount]:
-        return {"steps": Amount(STEPS, self.least, STEPS, "steps of the line")}
+    def amounts(self, run: StageRun) -> dict[str, WorkAmount]:
+        return {"steps": WorkAmount(STEPS, self.least, STEPS, "steps of the line")}
 
     def speeds(self, run: StageRun) -> dict[str, float]:
         return {"step": run.timed("line", lambda: self.step), SLOWED: 2.0}
@@ -256,29 +255,8 @@ class Train(Stage, Planned):
         (run.folder / "weights.json").write_text(json.dumps([one.tolist() for one in model.parameters()]))
 
 
-class Steps(Quiet):
-    """Note the steps, and ask to stop after one of them."""
-
-    def __init__(self, stop: int | None = None) -> None:
-        self.told, self.lines, self.stop = list[int](), list[str](), stop
-        self.run: PipelineRun | None = None
-
-    def tell(self, line: str) -> None:
-        self.lines.append(line)
-
-    @contextmanager
-    def progress(self, what: str, total: int) -> Any:
-        def note(step: int, _: float | None) -> None:
-            self.told.append(step)
-            if step == self.stop:
-                assert self.run is not None
-                self.run.wish.asked = True
-
-        yield note
-
-
-def ran(out: Path, stop: int | None = None, hours: float | None = 1.0, stage: Stage | None = None) -> Steps:
-    display = Steps(stop)
+def ran(out: Path, stop: int | None = None, hours: float | None = 1.0, stage: Stage | None = None) -> Told:
+    display = Told(None if stop is None else stop + 1)
     run = display.run = PipelineRun(Pipeline(stage or Train()), out, RunOptions(save_every=4, hours=hours), display)
     if stop is None:
         run_pipeline(run)
@@ -295,7 +273,7 @@ def weights(out: Path) -> str:
 def test_a_training_goes_on_under_its_revised_plan(tmp_path: Path) -> None:
     """The machine is faster than it was when it was timed."""
     display = ran(tmp_path / "out")
-    assert display.told == list(range(STEPS))
+    assert display.all_steps == list(range(STEPS))
     kept = Schedule.read(tmp_path / "out" / PLAN)
     assert [(one.since, one.steps) for one in kept.revisions] == [(0, 12), (10, STEPS)]
     assert any("too few" in line for line in display.lines)
@@ -309,7 +287,7 @@ def test_a_training_stopped_around_a_revision_is_the_same_in_the_end(at: int, tm
     first = ran(tmp_path / "cut", at)
     again = ran(tmp_path / "cut")
     assert weights(tmp_path / "cut") == weights(tmp_path / "whole")
-    assert first.told + again.told == list(range(STEPS))
+    assert first.all_steps + again.all_steps == list(range(STEPS))
 
 
 def test_a_revision_survives_the_loss_of_the_checkpoints_after_it(tmp_path: Path) -> None:
@@ -318,13 +296,13 @@ def test_a_revision_survives_the_loss_of_the_checkpoints_after_it(tmp_path: Path
     ran(tmp_path / "cut", 13)
     for folder in sorted((tmp_path / "cut" / "checkpoints" / "train").iterdir()):
         (folder / "tensors.safetensors").write_bytes(b"lost")
-    assert ran(tmp_path / "cut").told == list(range(STEPS))
+    assert ran(tmp_path / "cut").all_steps == list(range(STEPS))
     assert weights(tmp_path / "cut") == weights(tmp_path / "whole")
 
 
 def test_without_hours_a_training_has_its_usual_steps(tmp_path: Path) -> None:
-    assert ran(tmp_path / "out", hours=None).told == list(range(STEPS))
-    assert ran(tmp_path / "out", hours=None).told == []
+    assert ran(tmp_path / "out", hours=None).all_steps == list(range(STEPS))
+    assert ran(tmp_path / "out", hours=None).all_steps == []
     kept = Schedule.read(tmp_path / "out" / PLAN)
     assert [(one.since, one.steps) for one in kept.revisions] == [(0, STEPS)]
 

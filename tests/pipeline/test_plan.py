@@ -9,14 +9,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from formwright.pipeline.plan import SLOWED, Amount, Budget, Done, PacedTraining, Plan, Speeds, left, within
+from formwright.pipeline.plan import SLOWED, Done, PacedTraining, Plan, Speeds, TimeBudget, WorkAmount, left, within
 
 TRAININGS = {"teacher": PacedTraining(), "network": PacedTraining(included=("answer",), takes_rest=True)}
 AMOUNTS = {
-    "teacher": {"steps": Amount(300, 20, 300), "scored": Amount(64, 8, 64)},
-    "network": {"steps": Amount(600, 40, 2000)},
-    "search": {"trials": Amount(200, 30, 1000), "rows": Amount(1000, 100, 1000)},
-    "delivery": {"steps": Amount(0, 0, 0)},
+    "teacher": {"steps": WorkAmount(300, 20, 300), "scored": WorkAmount(64, 8, 64)},
+    "network": {"steps": WorkAmount(600, 40, 2000)},
+    "search": {"trials": WorkAmount(200, 30, 1000), "rows": WorkAmount(1000, 100, 1000)},
+    "delivery": {"steps": WorkAmount(0, 0, 0)},
 }
 SPEEDS: dict[str, dict[str, float]] = {
     "teacher": {"step": 0.5, "judging": 2.0, SLOWED: 1.0},
@@ -39,8 +39,8 @@ def estimate(plan: Plan, speeds: Speeds) -> dict[str, float]:
     }
 
 
-def budget(hours: float | None, amounts: Mapping[str, Mapping[str, Amount]] = AMOUNTS) -> Budget:
-    return Budget(hours, amounts, estimate, TRAININGS)
+def budget(hours: float | None, amounts: Mapping[str, Mapping[str, WorkAmount]] = AMOUNTS) -> TimeBudget:
+    return TimeBudget(hours, amounts, estimate, TRAININGS)
 
 
 def bound(side: str) -> dict[str, dict[str, int]]:
@@ -70,8 +70,8 @@ speeds = st.fixed_dictionaries(
 def test_a_plan_keeps_to_the_budget_and_to_its_bounds(found: Any, hours: float, steps: int, last: int) -> None:
     amounts = {
         **AMOUNTS,
-        "teacher": {"steps": Amount(steps, 20, steps), "scored": Amount(64, 8, 64)},
-        "delivery": {"steps": Amount(last, min(last, 1), last)},
+        "teacher": {"steps": WorkAmount(steps, 20, steps), "scored": WorkAmount(64, 8, 64)},
+        "delivery": {"steps": WorkAmount(last, min(last, 1), last)},
     }
     least = {stage: {name: one.least for name, one in some.items()} for stage, some in amounts.items()}
     assume(total(least, found) <= 0.9 * 3600 * hours)
@@ -99,8 +99,8 @@ def test_more_time_never_plans_less() -> None:
 
 
 def test_time_that_is_left_goes_to_the_training_that_takes_it() -> None:
-    amounts = {**AMOUNTS, "network": {"steps": Amount(600, 40, 10_000)}}
-    amounts["search"] = {**AMOUNTS["search"], "trials": Amount(200, 30, 200)}
+    amounts = {**AMOUNTS, "network": {"steps": WorkAmount(600, 40, 10_000)}}
+    amounts["search"] = {**AMOUNTS["search"], "trials": WorkAmount(200, 30, 200)}
     found = within(budget(2.0, amounts), SPEEDS)
     assert (found["teacher"]["steps"], found["search"]["trials"]) == (300, 200)
     assert found["network"]["steps"] > 600

@@ -11,7 +11,7 @@ from tests.pipeline.cases import Given, create, quick, search_of
 from formwright.core.errors import FormwrightError, IllegalInput, UnknownName
 from formwright.pipeline.pipeline import VERSION, Pipeline
 from formwright.pipeline.run import PipelineRun, RunOptions
-from formwright.pipeline.run_folder import DATABASE, RUN, Opened, Record, check_folder, claim_folder, find, holds_run
+from formwright.pipeline.run_folder import DATABASE, RUN, Opened, RunRecord, check_folder, claim_folder, find, holds_run
 from formwright.study.stop import Stop
 from formwright.study.store import Store, StoreError
 
@@ -23,8 +23,8 @@ def same(opened: Opened, made: Pipeline = MINE) -> bool:
     return opened.pipeline.to_json() == made.to_json() and opened.search == search_of(made)
 
 
-def record(made: Pipeline = MINE, contents: dict[str, Any] | None = None) -> Record:
-    return Record.of(PipelineRun(made, Path("mine"), study_name="mine"), contents or {})
+def record(made: Pipeline = MINE, contents: dict[str, Any] | None = None) -> RunRecord:
+    return RunRecord.of(PipelineRun(made, Path("mine"), study_name="mine"), contents or {})
 
 
 def test_a_study_is_found_by_its_folder(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_the_file_says_everything(tmp_path: Path) -> None:
     assert Pipeline.from_json(facts["pipeline"]) == MINE
     assert (facts["storage"], facts["contents"], RunOptions(**facts["options"])) == (None, {}, RunOptions())
     assert (tmp_path / "mine" / RUN).stat().st_mode & 0o777 == 0o600  # a URL may hold a password
-    assert Record.read(tmp_path / "mine") == record()
+    assert RunRecord.read(tmp_path / "mine") == record()
 
 
 def test_an_empty_folder_will_do(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_what_stages_made_is_found_where_the_folder_is_now(tmp_path: Path) -> No
     assert (found.folder, found.name) == (moved, "mine")
     with found.open(run=PipelineRun(made, moved)) as opened:
         assert opened.here.artifact(made.stages[0]) == "anything"
-    assert Record.read(moved).changes(record(made)) == []
+    assert RunRecord.read(moved).changes(record(made)) == []
 
 
 def test_several_searches_of_one_run_have_studies_of_their_own(tmp_path: Path) -> None:
@@ -111,9 +111,16 @@ def test_the_folder_of_another_run_is_refused_with_what_differs(tmp_path: Path) 
     other = record(quick(seed=7, keep=2))
     with pytest.raises(IllegalInput) as caught:
         claim_folder(tmp_path / "mine", other, force=False)
-    for fact in ("search.seed", "7", "deliver.keep", "--out", "--force", f"formwright resume {tmp_path / 'mine'}"):
+    for fact in (
+        "search.seed",
+        "7",
+        "deliver.keep",
+        "output folder",
+        "force",
+        f"formwright resume {tmp_path / 'mine'}",
+    ):
         assert fact in str(caught.value)
-    assert Record.read(tmp_path / "mine") == record()
+    assert RunRecord.read(tmp_path / "mine") == record()
 
 
 def test_force_makes_room_but_keeps_what_was_seen_of_test_rows(tmp_path: Path) -> None:
@@ -124,7 +131,7 @@ def test_force_makes_room_but_keeps_what_was_seen_of_test_rows(tmp_path: Path) -
     claim_folder(folder, other := record(quick(seed=7)), force=True)
     assert {path.name for path in folder.iterdir()} == {RUN, "final"}
     assert (folder / "final" / "file").is_file()
-    assert Record.read(folder) == other
+    assert RunRecord.read(folder) == other
 
 
 def test_changed_inputs_are_named(tmp_path: Path) -> None:
@@ -147,7 +154,7 @@ def test_stages_that_are_new_or_gone_are_named() -> None:
 def test_a_folder_that_holds_other_files_is_refused(force: bool, tmp_path: Path) -> None:
     (tmp_path / "diary.txt").write_text("dear diary", encoding="utf-8")
     for folder in (tmp_path, tmp_path / "diary.txt"):
-        with pytest.raises(IllegalInput, match="--out"):
+        with pytest.raises(IllegalInput, match="output folder"):
             claim_folder(folder, record(), force=force)
     assert [path.name for path in tmp_path.iterdir()] == ["diary.txt"]
 

@@ -13,7 +13,7 @@ from tests.cli.conftest import Run, run  # noqa: F401
 import formwright as fw
 from formwright.core.errors import IllegalInput
 from formwright.pipeline.named_model import read_model
-from formwright.pipeline.run_folder import DATABASE, RUN, Record
+from formwright.pipeline.run_folder import DATABASE, RUN, RunRecord
 
 PROXY = "{stage: search, space: flexibert-nano, evaluator: {name: proxy, proxies: [params]}, stop: {trials: 2}}"
 
@@ -48,7 +48,7 @@ def edited(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
 def test_a_record_that_was_edited_is_refused_in_one_line(folder: Path, run: Run, facts: dict[str, Any]) -> None:  # noqa: F811
     edited(folder, lambda found: found.update(facts))
     with pytest.raises(IllegalInput, match=RUN):
-        Record.read(folder)
+        RunRecord.read(folder)
     for command in ("show", "report", "resume", "worker"):
         assert run(command, str(folder)).code == 2
 
@@ -56,7 +56,7 @@ def test_a_record_that_was_edited_is_refused_in_one_line(folder: Path, run: Run,
 def test_a_search_whose_record_was_removed_is_resumed(folder: Path) -> None:
     (folder / RUN).unlink()  # as the message says where it cannot be read
     assert len(fw.resume(folder, trials=3).trials) == 3
-    assert Record.read(folder).pipeline["stages"]["search"]["space"] == "flexibert-nano"
+    assert RunRecord.read(folder).pipeline["stages"]["search"]["space"] == "flexibert-nano"
 
 
 def test_a_run_that_was_killed_before_its_study_began_is_resumed(folder: Path) -> None:

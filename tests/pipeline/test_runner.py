@@ -20,7 +20,7 @@ from formwright.core.errors import IllegalInput
 from formwright.core.options import Stage, option
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import Interrupted, PipelineRun, Quiet, RunOptions, StageRun
-from formwright.pipeline.run_folder import DONE, RUN, Record
+from formwright.pipeline.run_folder import DONE, RUN, RunRecord
 from formwright.pipeline.runner import prepare, run_pipeline
 
 
@@ -149,7 +149,7 @@ def test_other_options_are_refused_and_nothing_is_touched(made: list[str], tmp_p
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     with pytest.raises(IllegalInput) as caught:
         run(tmp_path, three(seed=4, steps=2))
-    for fact in ("sum.seed", "sum.steps", "4", "--force", "--out"):
+    for fact in ("sum.seed", "sum.steps", "4", "force", "output folder"):
         assert fact in str(caught.value)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert sums(run(tmp_path, three(shown=9))) == [3, 33, 300]  # how far it goes is no other run
@@ -253,7 +253,7 @@ def test_options_are_settled_once_and_recorded(tmp_path: Path) -> None:
     record = prepare(at_work)
     assert not (tmp_path / "run").exists()
     run_pipeline(at_work)
-    found = Record.read(tmp_path / "run")
+    found = RunRecord.read(tmp_path / "run")
     assert found == record
     assert (found.options.workers, found.command, found.name) == (7, "formwright run mine.yaml", "run")
     assert Pipeline.from_json(found.pipeline) == three()
@@ -262,7 +262,7 @@ def test_options_are_settled_once_and_recorded(tmp_path: Path) -> None:
 def test_a_record_that_cannot_be_read_is_refused_unless_it_is_overwritten(tmp_path: Path) -> None:
     run(tmp_path)
     (tmp_path / RUN).write_text("{")
-    with pytest.raises(IllegalInput, match="--force"):
+    with pytest.raises(IllegalInput, match="force"):
         run(tmp_path)
     assert sums(run(tmp_path, force=True)) == [3, 33, 300]
 

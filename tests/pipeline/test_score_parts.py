@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.compress.tiny import BERT, Told, begun, compression, made
+from tests.pipeline.compressions import BERT, Told, begun, compression, made
 
 from formwright.core.errors import IllegalInput
 from formwright.pipeline.score_parts import Order, read_importance, write_importance

@@ -16,7 +16,7 @@ from formwright.pipeline.run_folder import Opened
 from formwright.pipeline.study_facts import NoModel, study_json, why_no_model
 from formwright.study.replay import asked_data
 
-SPACE_FILE = "from formwright.testing.spaces import small\nSMALL = small()\n"
+SPACE_FILE = "from formwright.testing.toy_problem import small\nSMALL = small()\n"
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from formwright.pipeline.designs import find_space
 from formwright.pipeline.run_folder import Opened
 from formwright.pipeline.to_optuna import to_optuna
 from formwright.study.replay import asked_data
-from formwright.testing.objective import Toy
+from formwright.testing.toy_problem import Toy
 
 BOTH = {"objectives": ("accuracy:max", "params:min")}
 

@@ -2,50 +2,26 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.training import ENCODER, card_file, table
+from tests.pipeline.compressions import Told
 
-from formwright.core.errors import IllegalInput, UnknownName
+from formwright.core.errors import IllegalDesign, IllegalInput, UnknownName
 from formwright.evaluate.final import openings
-from formwright.pipeline.model_training import Distillation, Judging, ModelTraining, Pretraining
+from formwright.pipeline.model_training import Distillation, Judging, ModelTraining, WordPretraining
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.run import Interrupted, PipelineRun, Quiet, RunOptions
-from formwright.pipeline.run_folder import RUN, Record
+from formwright.pipeline.run import Interrupted, PipelineRun, RunOptions
+from formwright.pipeline.run_folder import RUN, RunRecord
 from formwright.pipeline.runner import prepare, run_pipeline
 from formwright.pipeline.train_model import TrainModel, train_pipeline
+from formwright.testing.stage_contract import Killed
 
 STEPS, PRETRAINING = 8, 3
 DETAILS = {"text": ("words",), "label": "b", "steps": STEPS, "batch": 8, "length": 16, "judge_every": 2}
-
-
-class Killed(BaseException):
-    """Stand for the end of a process."""
-
-
-class Stopping(Quiet):
-    """Tell the lines, count the steps, and ask the run to stop at one of them."""
-
-    def __init__(self, stop_at: int | None = None) -> None:
-        self.lines: list[str] = []
-        self.steps, self._stop_at = 0, stop_at
-        self.run: PipelineRun | None = None
-
-    def tell(self, line: str) -> None:
-        self.lines.append(line)
-
-    @contextmanager
-    def progress(self, what: str, total: int) -> Iterator[Callable[[int, float | None], None]]:
-        def step(*_: object) -> None:
-            self.steps += 1
-            assert self.run is not None
-            self.run.wish.asked = self.run.wish.asked or self.steps == self._stop_at
-
-        yield step
 
 
 def composed(folder: Path, **options: Any) -> Pipeline:
@@ -56,8 +32,8 @@ def composed(folder: Path, **options: Any) -> Pipeline:
 
 def trained(
     folder: Path, out: str = "out", *, stop_at: int | None = None, every: int = 2, **options: Any
-) -> tuple[dict[str, Any], Stopping]:
-    display = Stopping(stop_at)
+) -> tuple[dict[str, Any], Told]:
+    display = Told(stop_at)
     display.run = PipelineRun(composed(folder, **options), folder / out, RunOptions(save_every=every), display)
     run = run_pipeline(display.run)
     return run.artifact(run.pipeline.stages[-1]).facts, display
@@ -69,9 +45,9 @@ def learned(facts: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("stop_at", [1, PRETRAINING, PRETRAINING + 1, PRETRAINING + STEPS - 1])
 def test_a_stopped_training_is_saved_and_goes_on_to_the_same_end(stop_at: int, tmp_path: Path) -> None:
-    pretraining = Pretraining(steps=PRETRAINING)
+    pretraining = WordPretraining(steps=PRETRAINING)
     whole, display = trained(tmp_path, "whole", pretraining=pretraining)
-    assert display.steps == PRETRAINING + STEPS
+    assert len(display.all_steps) == PRETRAINING + STEPS
     saved = tmp_path / "out" / "checkpoints" / "train"
     with pytest.raises(Interrupted, match=r"step|pretraining"):
         trained(tmp_path, stop_at=stop_at, every=0, pretraining=pretraining)
@@ -79,7 +55,7 @@ def test_a_stopped_training_is_saved_and_goes_on_to_the_same_end(stop_at: int, t
     assert not (tmp_path / "out" / "model").exists()
     again, display = trained(tmp_path, pretraining=pretraining)
     assert learned(again) == learned(whole)
-    assert display.steps == PRETRAINING + STEPS - stop_at
+    assert len(display.all_steps) == PRETRAINING + STEPS - stop_at
     assert not saved.exists()
 
 
@@ -87,42 +63,16 @@ def test_a_wish_to_stop_at_the_last_step_comes_too_late(tmp_path: Path) -> None:
     assert trained(tmp_path, stop_at=STEPS)[0]["steps"] == STEPS
 
 
-@pytest.mark.slow
-def test_a_training_killed_at_any_write_comes_to_the_same_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    options: dict[str, Any] = {"test": True, "pretraining": Pretraining(steps=PRETRAINING)}
-    whole = learned(trained(tmp_path, "whole", **options)[0])
-    before, writes = Path.replace, 0
-
-    def killed(draft: Path, target: Path) -> Path:
-        nonlocal writes
-        writes += 1
-        if writes == at:
-            raise Killed
-        return before(draft, target)
-
-    monkeypatch.setattr(Path, "replace", killed)
-    for at in range(1, 100):
-        out = f"killed-{at}"
-        writes = 0
-        try:
-            trained(tmp_path, out, **options)
-        except Killed:
-            assert learned(trained(tmp_path, out, **options)[0]) == whole, at
-        else:
-            break
-    assert at > 8  # checkpoints, run.json, weights, facts, openings, result, done
-
-
 def test_a_finished_training_is_tested_later_without_training(tmp_path: Path) -> None:
     first, _ = trained(tmp_path)
     second, display = trained(tmp_path, test=True)
-    assert display.steps == 0
+    assert len(display.all_steps) == 0
     assert first["test"] is None
     assert second["test"] is not None
     assert (second["losses"], second["metrics"]) == (first["losses"], first["metrics"])
     assert "test accuracy" in (tmp_path / "out" / "model" / "README.md").read_text(encoding="utf-8")
     third, display = trained(tmp_path)
-    assert (third["test"], display.steps) == (second["test"], 0)  # what is known stays known
+    assert (third["test"], display.all_steps) == (second["test"], [])  # what is known stays known
     assert len(openings(tmp_path / "out" / "final")) == 1
 
 
@@ -136,31 +86,20 @@ def test_a_kill_while_a_finished_training_is_tested_costs_no_training(
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr("formwright.pipeline.train_model.TrainingOutcome.save", killed)
+        patched.setattr("formwright.pipeline.task_models.write_task_model", killed)
         with pytest.raises(Killed):
             trained(tmp_path, test=True)
     if left == "no weights":
         (tmp_path / "out" / "train" / "weights.safetensors").write_bytes(b"")
     facts, display = trained(tmp_path, test=True)
     assert facts["test"] is not None
-    assert display.steps == (0 if left == "weights" else STEPS)
-
-
-@pytest.mark.parametrize("name", ["train/weights.safetensors", "train/result.json", "train/done.json"])
-def test_what_is_damaged_is_made_again(name: str, tmp_path: Path) -> None:
-    first, _ = trained(tmp_path)
-    path = tmp_path / "out" / name
-    path.write_bytes(path.read_bytes()[:-9])
-    again, display = trained(tmp_path)
-    assert learned(again) == learned(first)
-    assert display.steps == STEPS
-    assert "train" in display.lines[-1]
+    assert len(display.all_steps) == (0 if left == "weights" else STEPS)
 
 
 def test_a_model_that_is_gone_is_written_again_from_its_weights(tmp_path: Path) -> None:
     trained(tmp_path)
     shutil.rmtree(tmp_path / "out" / "model")
-    assert trained(tmp_path)[1].steps == 0
+    assert trained(tmp_path)[1].all_steps == []
     assert (tmp_path / "out" / "model" / "config.json").is_file()
 
 
@@ -168,17 +107,17 @@ def test_a_folder_that_was_moved_is_the_same_run(tmp_path: Path, monkeypatch: py
     first, _ = trained(tmp_path)
     (tmp_path / "out").rename(tmp_path / "moved")
     monkeypatch.chdir(tmp_path)
-    display = Stopping()
+    display = Told()
     display.run = PipelineRun(composed(Path()), Path("moved"), display=display)
     run_pipeline(display.run)
     facts = display.run.artifact(display.run.pipeline.stages[0]).facts
     assert facts == first | {"model": "moved/model"}
-    assert display.steps == 0
+    assert len(display.all_steps) == 0
 
 
 def test_the_record_of_a_run_is_the_pipeline_with_everything_settled(tmp_path: Path) -> None:
     facts, _ = trained(tmp_path, steps=None, epochs=1.0, length=None)
-    record = Record.read(tmp_path / "out")
+    record = RunRecord.read(tmp_path / "out")
     again = Pipeline.from_json(record.pipeline)
     (stage,) = again.of_kind(TrainModel)
     assert (stage.training.steps, stage.training.epochs, facts["steps"]) == (10, None, 10)
@@ -208,15 +147,29 @@ def test_options_find_their_group_and_a_card_is_a_source(tmp_path: Path) -> None
     [
         lambda: ModelTraining(steps=1, epochs=1),
         lambda: ModelTraining(epochs=float("nan")),
-        lambda: ModelTraining(batch=0),
-        lambda: Judging(judge_every=-1),
         lambda: Judging(judge_every=0, patience=1),
-        lambda: Judging(patience=0),
-        lambda: Judging(beams=0),
-        lambda: Distillation("teacher", labels=1.5),
-        lambda: Distillation("teacher", hidden=float("inf")),
     ],
 )
 def test_options_that_cannot_be_are_refused(build: Callable[[], object]) -> None:
     with pytest.raises(IllegalInput):
         build()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("training.batch", 0),
+        ("training.accumulate", 0),
+        ("training.threads", 1025),
+        ("judging.judge_every", -1),
+        ("judging.patience", 0),
+        ("judging.beams", 0),
+        ("distillation.labels", 1.5),
+        ("distillation.hidden", float("inf")),
+        ("pretraining.steps", 0),
+    ],
+)
+def test_numbers_out_of_range_are_refused_by_name(option: str, value: float, tmp_path: Path) -> None:
+    made = composed(tmp_path, distillation=Distillation("teacher"), pretraining=WordPretraining())
+    with pytest.raises(IllegalDesign, match=f"train.{option}"):
+        made.with_options([(["train", *option.split(".")], value)])

@@ -25,11 +25,11 @@ from formwright.pipeline.train_shared import TrainShared
 from formwright.space.space import Space
 from formwright.space.zoo import load_space
 from formwright.space.zoo.elastic import elastic
-from formwright.supernet.hull import hull
 from formwright.supernet.importance import magnitude
 from formwright.supernet.lessons import Distil, InPlace
 from formwright.supernet.network import SuperNetwork, begun_with
-from formwright.supernet.rules import Largest, ProgressiveShrinking, Sandwich
+from formwright.supernet.rules import Largest, ProgressiveShrinking, Sandwich, hull
+from formwright.testing.stage_contract import Killed
 from formwright.train import checkpoint
 from formwright.train.fit import fresh_model, task_stream
 from formwright.train.loop import train
@@ -38,10 +38,6 @@ from formwright.train.prepare import Prepared, prepare
 DIGITS = TaskChoice("digits", rows=200)
 QUICK = TrainingChoice(batch=8, device="cpu")
 STEPS = 6
-
-
-class Killed(BaseException):
-    """Stand for kill -9: nothing of ours catches it."""
 
 
 def stage(**options: Any) -> TrainShared:

@@ -10,8 +10,7 @@ from unittest.mock import patch
 
 from formwright.core.errors import IllegalInput
 from formwright.core.files import write_whole
-from formwright.core.options import Stage, option
-from formwright.core.registries import STAGES
+from formwright.core.options import STAGES, Stage, option
 from formwright.core.registry import Registry
 from formwright.pipeline.run import StageRun
 
@@ -60,5 +59,5 @@ class Sum(Stage):
 def registered(**stages: str) -> Iterator[None]:
     """Let further stages be known by name, as another package's entry points do."""
     table = {**STAGES.table, "sum": f"{__name__}:Sum", **stages}
-    with patch("formwright.core.registries.STAGES", Registry("stage", table, "none.at.all")):
+    with patch("formwright.core.options.STAGES", Registry("stage", table, "none.at.all")):
         yield

@@ -12,17 +12,16 @@ from tests.supernet.branched import SPACE, same
 
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
-from formwright.evaluate.basic import Combine
 from formwright.evaluate.bi_branch import BRANCHES, VERSION, BiBranch
-from formwright.evaluate.context import Context
+from formwright.evaluate.context import Combine, Context
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.recipes.autobert_zero import autobert_zero
 from formwright.search.op_nas import OpNas
 from formwright.study import worker as worker_module
 from formwright.study.replay import history_as_of, read_asked
 from formwright.study.store import Log
-from formwright.study.study import Study
-from formwright.study.worker import Interrupted, Worker
+from formwright.study.study import StudySetup
+from formwright.study.worker import TrialInterrupted, Worker
 from formwright.supernet.branches import Branches, folded
 
 TRIALS = 6
@@ -56,22 +55,22 @@ def tiny() -> BiBranch:
     return evaluator(branches=Branches.of(SPACE.card(SPACE.sample(derive(0))), 9))
 
 
-def tiny_study(log: Log, folder: Path, trials: int = TRIALS) -> Study:
+def tiny_study(log: Log, folder: Path, trials: int = TRIALS) -> StudySetup:
     return toy_study(log, folder, "op-nas", stop=trials, space=SPACE, objectives=("accuracy:max",), evaluator=tiny())
 
 
-def artifacts(made: Study, name: str) -> list[str]:
+def artifacts(made: StudySetup, name: str) -> list[str]:
     """List what all trials have of that name."""
     return [trial.observation.artifacts[name] for trial in made.history().trials if trial.observation]
 
 
-def files(made: Study) -> list[str]:
+def files(made: StudySetup) -> list[str]:
     """List what was left; files are named by their content."""
     return artifacts(made, BRANCHES)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Study:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> StudySetup:
     """Give a study that one worker did in one go."""
     folder = tmp_path_factory.mktemp("undisturbed")
     made = tiny_study(new_log(folder), folder)
@@ -80,14 +79,14 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 @pytest.mark.slow
-def test_every_trial_starts_from_all_before_it(undisturbed: Study) -> None:
+def test_every_trial_starts_from_all_before_it(undisturbed: StudySetup) -> None:
     assert artifacts(undisturbed, VERSION) == [str(number) for number in range(TRIALS)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("error", [Interrupted, Crash])
+@pytest.mark.parametrize("error", [TrialInterrupted, Crash])
 def test_a_study_that_was_killed_and_resumed_repeats_the_one_that_was_not(
-    error: type[BaseException], undisturbed: Study, tmp_path: Path
+    error: type[BaseException], undisturbed: StudySetup, tmp_path: Path
 ) -> None:
     log, sometimes = new_log(tmp_path), Sometimes(error, seed=1, share=0.05)
     while True:
@@ -95,7 +94,7 @@ def test_a_study_that_was_killed_and_resumed_repeats_the_one_that_was_not(
         try:
             run(made, name=a_dead_name(), between_steps=sometimes)
             break
-        except (Interrupted, Crash):
+        except (TrialInterrupted, Crash):
             continue
     assert sometimes.times > 1
     assert outline(made) == outline(undisturbed)

@@ -15,7 +15,7 @@ STAGES = ["teacher", "scores", "space", "super-network", "search", "deliver"]
 def test_it_is_a_pipeline_of_shared_stages() -> None:
     made = RECIPES.get("eftnas")(TaskChoice("mini-glue/sentiment"))
     assert list(made.named) == STAGES
-    assert made.named["search"].searcher.kind in SEARCHERS.names()  # type: ignore[attr-defined]
+    assert made.named["search"].searcher.NAME in SEARCHERS.names()  # type: ignore[attr-defined]
     assert Pipeline.from_json(made.to_json()) == made
     assert RECIPES.get("eftnas").command == "compress"
 

@@ -8,7 +8,8 @@ from tests.recipes.test_recipes import TEXT, searched, studied
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Budget, History
 from formwright.core.rng import derive
-from formwright.evaluate.basic import Combine, Staged
+from formwright.evaluate.context import Combine
+from formwright.evaluate.training import Staged
 from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.recipes.evolved_transformer import evolved_transformer

@@ -5,7 +5,7 @@ import pytest
 from tests.recipes.test_recipes import TEXT, studied
 
 from formwright.core.errors import IllegalInput
-from formwright.evaluate.basic import Combine
+from formwright.evaluate.context import Combine
 from formwright.evaluate.inherited import Pretrained
 from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
@@ -40,7 +40,7 @@ def test_its_levels_are_those_of_the_paper() -> None:
     paper = ({"layers": 2, "layers.feed_forward": 3}, {"layers.feed_forward": 3}, {})
     search = flexibert(TEXT).of_kind(Search)[0]
     assert search.searcher is not None
-    assert "levels" not in search.searcher.options
+    assert search.searcher.levels is None  # type: ignore[attr-defined]
     assert usual_levels(load_space(search.space)) == paper
 
 

@@ -15,7 +15,7 @@ from formwright.pipeline.runner import prepare
 from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.recipes import RECIPES, Recipe
-from formwright.study.study import Study
+from formwright.study.study import StudySetup
 from formwright.testing.recipe_contract import RecipeContract
 
 TEXT = TaskChoice("mini-glue/rte")
@@ -27,7 +27,7 @@ def searched(made: Pipeline, **changes: Any) -> Pipeline:
     return made.changed({made.name_of(stage): replace(stage, **changes)})
 
 
-def studied(made: Pipeline, folder: Path) -> Study:
+def studied(made: Pipeline, folder: Path) -> StudySetup:
     """Settle the options of a recipe's search, check it, and give its study."""
     run = PipelineRun(made, folder / "run")
     prepare(run)

@@ -15,9 +15,8 @@ from formwright.recipes.ofa import ofa
 from formwright.recipes.recipe import Recipe
 from formwright.recipes.spos import spos
 from formwright.space.zoo import load_space
-from formwright.supernet.hull import hull
 from formwright.supernet.lessons import Distil, Labels
-from formwright.supernet.rules import Largest, ProgressiveShrinking, Uniform
+from formwright.supernet.rules import Largest, ProgressiveShrinking, Uniform, hull
 
 DIGITS = TaskChoice("digits", rows=200)
 QUICK = {"training.batch": 16, "training.device": "cpu"}

@@ -9,11 +9,10 @@ from formwright.arch.card import Card
 from formwright.core.records import Budget, Observation, Request, Spent
 from formwright.core.rng import derive
 from formwright.cost import params
-from formwright.report.facts import StudyFacts, study_facts
+from formwright.report.facts import StudyFacts, TrialRow, study_facts
 from formwright.report.page import report_html
 from formwright.report.predictions import Guess, Predictions
 from formwright.report.space_map import MOST_OTHERS, SpaceMap, Spot
-from formwright.report.trial_rows import TrialRow
 from formwright.space.space import Space
 from formwright.space.zoo import load_space
 from formwright.study.replay import asked_data
@@ -43,13 +42,14 @@ def pipeline_of(stages: Mapping[str, Any] | None = None, **config: Any) -> dict[
 
 
 def new_log(folder: Path, name: str = "tried", **config: Any) -> Log:
+    folder.mkdir(parents=True, exist_ok=True)
     store = Store.open(folder / "study.db", create=True)
     store.create_study(name, pipeline_of(**config))
     return store.study(name)
 
 
 def write_page(log: Log, space: Space | None, path: Path) -> None:
-    path.write_text(report_html(study_facts(log, space)), encoding="utf-8")
+    path.write_text(report_html([study_facts(log, space)]), encoding="utf-8")
 
 
 def design_of(number: int) -> Any:

@@ -15,12 +15,18 @@ from formwright.arch.ops import OpGraph
 from formwright.arch.primitives import BINARY, INPUTS, UNARY, Term, shape_of
 from formwright.arch.simplify import simplified
 from formwright.core.errors import IllegalDesign
-from formwright.report.formula import _plan, draw_formula, draw_kernel, formula
+from formwright.report.formula import _Plan, draw_formula, draw_kernel, formula
 from formwright.space import Expressions
 from formwright.space.zoo import load_card
 from formwright.space.zoo.autobert_zero import SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER
 
 TOKENS, WIDTH = 3, 5  # unequal, so that a wrong transpose cannot pass
+
+
+def _plan(term: Term) -> list[Any]:
+    plan = _Plan()
+    plan.place(simplified(term))
+    return plan.nodes
 
 
 def softplus(term: Term) -> Term:

@@ -74,7 +74,7 @@ def used(config: dict[str, Any]) -> list[UsedPart]:
     [
         ({"searcher": {"name": "op-nas", "parents": 4}}, OwnWords(4, True, True)),
         ({"searcher": {"name": "op-nas", "guided": False}, "stop": {"trials": 40}}, OwnWords(2, True, False)),
-        ({"searcher": {"name": "op-nas", "parents": "many", "alpha": -1}, "stop": {}}, OwnWords(5, True, True)),
+        ({"searcher": {"name": "op-nas", "parents": None}, "stop": {}}, OwnWords(5, True, True)),
         ({"searcher": {"name": "op-nas", "alpha": 0.5}, "stop": {}}, OwnWords(5, True, True, 0.5)),
         ({"searcher": {"name": "regularized-evolution", "parents": 2, "alpha": 3}, "stop": {}}, OwnWords(5)),
         ({"searcher": {"name": "not-installed"}, "stop": {}}, OwnWords(5)),

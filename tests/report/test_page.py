@@ -47,7 +47,7 @@ def hostile_study(folder: Path) -> Log:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return report_html(study_facts(hostile_study(tmp_path_factory.mktemp("study")), SPACE))
+    return report_html([study_facts(hostile_study(tmp_path_factory.mktemp("study")), SPACE)])
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -99,6 +99,6 @@ def test_nothing_is_loaded_from_elsewhere(page: str) -> None:
 
 
 def test_a_page_of_nothing(tmp_path: Path) -> None:
-    page = report_html(study_facts(new_log(tmp_path), SPACE))
+    page = report_html([study_facts(new_log(tmp_path), SPACE)])
     assert "No trial has finished yet." in page
     assert data_of(page)["trials"]["number"] == []

@@ -4,14 +4,35 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.report.blocks import FACTS, FIRST
 from tests.report.chromium import Browser
 
-from formwright.pipeline.block_facts import BlockFacts
-from formwright.report.page import run_html
-from formwright.report.page_blocks import COLUMNS, Grid, _legend, block_data, draw_grid, grids_of, loss_scale
-from formwright.report.panels import Contributions
-from formwright.report.run_facts import RunFacts
+from formwright.pipeline.blocks_choose import BlockFacts, ChainFacts, SizeFacts, StudentFacts
+from formwright.report.page import page_html
+from formwright.report.page_blocks import COLUMNS, Grid, _legend, block_data, draw_grid, loss_scale
+from formwright.report.panels import Contributions, RunFacts
+
+FIRST = (
+    ChainFacts(96, ("attention",), 0.5, 37_000, 0.4),
+    ChainFacts(96, ("attention", "feed-forward"), 0.3, 111_000, 0.9),
+    ChainFacts(384, ("separable-3", "feed-forward", "attention"), 0.1, 1_900_000, 4.0),
+    ChainFacts(384, ("feed-forward", "feed-forward", "attention"), 0.2, 1_900_100, 4.0),
+)
+SECOND = (
+    ChainFacts(192, ("separable-7",), 0.4, 75_000, 0.5),
+    ChainFacts(384, ("attention",), 0.25, 590_000, 1.5),
+)
+FACTS = BlockFacts(
+    teacher="MiniLM <6>",
+    params=22_700_000,
+    text="wikitext",
+    blocks=(FIRST, SECOND),
+    options=(
+        SizeFacts(2_000_000, 48, (0, 0), 1_990_000, 1.0, 1.2),
+        SizeFacts(6_000_000, 96, (1, 1), 5_900_000, 3.0, 0.9),
+        SizeFacts(15_000_000, 288, (2, 1), 14_000_000, 7.0, 0.5),
+    ),
+    models=(StudentFacts("5m", 4_900_000, 3.1, 2.9, 0.6, 0.3),),
+)
 
 FRAMED = (
     "return [...document.querySelectorAll('.cell.chosen')].map((cell) => cell.dataset.block + ':' + cell.dataset.cell)"
@@ -47,8 +68,8 @@ def test_options_name_the_cells_that_they_choose() -> None:
 
 
 def test_lower_losses_are_darker() -> None:
-    drawn = draw_grid(Grid.of(FIRST), 0, loss_scale(grids_of(FACTS)))
-    fills = re.findall(r'fill="(#[0-9A-F]{6})"></rect>', drawn)
+    drawn = draw_grid(Grid.of(FIRST), 0, loss_scale(list(map(Grid.of, FACTS.blocks))))
+    fills = re.findall(r'fill="(#[0-9A-F]{6})"/>', drawn)
     assert len(fills) == 2
     assert int(fills[0][1:3], 16) > int(fills[1][1:3], 16)
 
@@ -62,14 +83,14 @@ def test_cells_can_be_found_and_read() -> None:
 
 
 def test_the_scale_is_that_of_what_is_shown() -> None:
-    assert loss_scale(grids_of(FACTS)) == (0.1, 0.4)  # 0.5 has a better neighbour in its cell
+    assert loss_scale(list(map(Grid.of, FACTS.blocks))) == (0.1, 0.4)  # 0.5 has a better neighbour in its cell
     assert "0.10" in _legend((0.1, 0.4))
     assert 'fill="#33558B"' in draw_grid(Grid.of(FIRST[:1]), 0, (0.5, 0.5))
 
 
 def page_of(facts: BlockFacts) -> str:
     panels = Contributions({"block-sizes": "students", "block-models": "students"})
-    return run_html(RunFacts("run <1>", {"recipe": "nas-bert"}), panels, lambda stage: facts)
+    return page_html(RunFacts("run <1>", {"recipe": "nas-bert"}), [], panels, lambda stage: facts)
 
 
 def test_the_page_is_whole_and_escaped() -> None:

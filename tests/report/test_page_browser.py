@@ -6,28 +6,19 @@ from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.keys import Keys
+from tests.report import studies
 from tests.report.chromium import Browser
 from tests.report.compressed import SPACE as COMPRESSED
 from tests.report.compressed import compressed_log
 from tests.report.invented import SPACE as INVENTED
 from tests.report.invented import invented_log
-from tests.report.studies import (
-    SPACE,
-    ask,
-    fail,
-    many_facts,
-    new_log,
-    searched_study,
-    small_study,
-    tell,
-    told,
-    write_page,
-)
 from tests.report.test_page import EVIL, hostile_study
 
+from formwright.report.facts import study_facts
 from formwright.report.page import report_html
 from formwright.report.palette import luminance
 from formwright.space import Choice, Record, Space
+from formwright.study.store import Log
 
 pytestmark = pytest.mark.browser
 CHOSEN = "#trials [aria-selected=true]"
@@ -44,12 +35,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     names = ("small", "hostile", "many", "wide")
-    for name in names:
-        (folder / name).mkdir()
-    write_page(small_study(folder / "small"), SPACE, folder / "small.html")
-    write_page(hostile_study(folder / "hostile"), SPACE, folder / "hostile.html")
-    (folder / "many.html").write_text(report_html(many_facts(folder / "many", 10_000)), encoding="utf-8")
-    (folder / "wide.html").write_text(report_html(many_facts(folder / "wide", 250)), encoding="utf-8")
+    studies.write_page(studies.small_study(folder / "small"), studies.SPACE, folder / "small.html")
+    studies.write_page(hostile_study(folder / "hostile"), studies.SPACE, folder / "hostile.html")
+    (folder / "many.html").write_text(report_html([studies.many_facts(folder / "many", 10_000)]), encoding="utf-8")
+    (folder / "wide.html").write_text(report_html([studies.many_facts(folder / "wide", 250)]), encoding="utf-8")
     return {name: folder / f"{name}.html" for name in names}
 
 
@@ -71,6 +60,18 @@ def listed(browser: Browser, column: int) -> list[str]:
     )
     found: list[str] = browser.run(script, column)
     return found
+
+
+def show(browser: Browser, folder: Path, log: Log, space: Space) -> None:
+    """Write the page of a study, and open it."""
+    studies.write_page(log, space, folder / "report.html")
+    browser.open(folder / "report.html")
+
+
+def pick(browser: Browser, name: str, value: str) -> None:
+    """Choose the value of a select element."""
+    script = "const made = document.getElementById(arguments[0]); [made.value] = [arguments[1]];"
+    browser.run(f"{script} made.dispatchEvent(new Event('change'))", name, value)
 
 
 def test_it_opens_with_the_best_design_chosen(browser: Browser, pages: dict[str, Path]) -> None:
@@ -155,11 +156,7 @@ def test_the_command_can_be_copied(browser: Browser, pages: dict[str, Path]) -> 
 
 def test_hostile_names_run_nothing(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["hostile"])
-    browser.run(
-        "const pick = document.getElementById('front-y'); pick.value = arguments[0]; "
-        "pick.dispatchEvent(new Event('change'))",
-        EVIL,
-    )
+    pick(browser, "front-y", EVIL)
     browser.wait(lambda: "<b>bold</b>" in browser.words("#front .ytitle"))
     browser.point_at("progress", 1)
     browser.wait(lambda: browser.one("#tip").is_displayed())
@@ -172,29 +169,44 @@ def test_hostile_names_run_nothing(browser: Browser, pages: dict[str, Path]) -> 
     assert browser.all("img") == []
 
 
+@pytest.mark.parametrize("width", [1280, 400])
+def test_several_searches_answer_each_for_itself(browser: Browser, tmp_path: Path, width: int) -> None:
+    facts = [study_facts(studies.small_study(tmp_path / name), studies.SPACE) for name in ("one", "two")]
+    page = tmp_path / "report.html"
+    page.write_text(report_html(facts), encoding="utf-8")
+    browser.resize(width, 900)
+    browser.open(page)
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    assert len(browser.all("#search-1 .plot")) == len(browser.all("#search-2 .plot")) > 0
+    first = browser.words("#search-1-chosen h3")
+    browser.click("#search-2-failures [data-trial='4']")
+    assert browser.words("#search-2-chosen h3").startswith("Trial 4 ")
+    assert browser.words("#search-1-chosen h3") == first
+    browser.run("document.querySelector('#search-1 [data-filter=failed]').click()")
+    assert len(browser.all("#search-1-table tbody tr")) == 1
+    assert len(browser.all("#search-2-table tbody tr")) == 6
+
+
 def test_a_page_without_trials(browser: Browser, tmp_path: Path) -> None:
-    write_page(new_log(tmp_path), SPACE, tmp_path / "report.html")
-    browser.open(tmp_path / "report.html")
+    show(browser, tmp_path, studies.new_log(tmp_path), studies.SPACE)
     assert "There is no trial yet." in browser.words("#trials")
 
 
 def test_a_page_of_failures_alone(browser: Browser, tmp_path: Path) -> None:
-    log = new_log(tmp_path)
+    log = studies.new_log(tmp_path)
     for number in range(2):
-        ask(log, number)
-    fail(log, 0, "out of memory")
-    write_page(log, SPACE, tmp_path / "report.html")
-    browser.open(tmp_path / "report.html")
+        studies.ask(log, number)
+    studies.fail(log, 0, "out of memory")
+    show(browser, tmp_path, log, studies.SPACE)
     assert browser.words("#chosen h3").startswith("Trial 0 ")
 
 
 def test_one_goal_is_drawn_against_size(browser: Browser, tmp_path: Path) -> None:
-    log = new_log(tmp_path, objectives=["loss:min"])
+    log = studies.new_log(tmp_path, objectives=["loss:min"])
     for number in range(3):
-        ask(log, number)
-        tell(log, number, loss=1.0 / (number + 1))
-    write_page(log, SPACE, tmp_path / "report.html")
-    browser.open(tmp_path / "report.html")
+        studies.ask(log, number)
+        studies.tell(log, number, loss=1.0 / (number + 1))
+    show(browser, tmp_path, log, studies.SPACE)
     titles = (
         "const { xaxis, yaxis } = document.getElementById('front').layout; return [xaxis.title.text, yaxis.title.text]"
     )
@@ -204,8 +216,7 @@ def test_one_goal_is_drawn_against_size(browser: Browser, tmp_path: Path) -> Non
 
 @pytest.mark.long
 def test_the_map_and_the_predictions_choose_trials(browser: Browser, tmp_path: Path) -> None:
-    write_page(searched_study(tmp_path), SPACE, tmp_path / "report.html")
-    browser.open(tmp_path / "report.html")
+    show(browser, tmp_path, studies.searched_study(tmp_path), studies.SPACE)
     assert browser.run("return document.getElementById('map').data[0].x.length") > 1_000
     for plot, row, words in (("map", 5, "accuracy 0."), ("map", 24, "Trial 24"), ("predictions", 20, "predicted 0.")):
         browser.point_at(plot, row)
@@ -226,10 +237,9 @@ def steps_of_the_path(browser: Browser) -> int:
 
 def test_designs_that_are_plain_data_are_shown_as_text(browser: Browser, tmp_path: Path) -> None:
     space = Space("knobs", Record.of(a=Choice(tuple(range(9))), b=Choice((1, 2))), lambda d: {"a": d.a, "<b>": d.b})
-    log = new_log(tmp_path, space={"python": "knobs#1"}, task=None, objectives=["score:max"])
-    told(log, space, [-1e30 * number for number in range(9)])
-    write_page(log, space, tmp_path / "report.html")
-    browser.open(tmp_path / "report.html")
+    log = studies.new_log(tmp_path, space={"python": "knobs#1"}, task=None, objectives=["score:max"])
+    studies.told(log, space, [-1e30 * number for number in range(9)])
+    show(browser, tmp_path, log, space)
     assert '"<b>"' in browser.words("#chosen pre")
     assert '"<b>"' in browser.words("#best pre")
     assert "one-hot" in browser.words("#map-part")
@@ -239,14 +249,10 @@ def test_designs_that_are_plain_data_are_shown_as_text(browser: Browser, tmp_pat
 
 
 def test_a_compressed_model_shows_its_space_and_where_its_models_stand(browser: Browser, tmp_path: Path) -> None:
-    write_page(compressed_log(tmp_path), COMPRESSED, tmp_path / "report.html")
-    browser.open(tmp_path / "report.html")
+    show(browser, tmp_path, compressed_log(tmp_path), COMPRESSED)
     assert len(browser.all("#space figure svg circle")) == 24
     assert len(browser.all("#chosen-widths tbody tr")) == 4
-    browser.run(
-        "const pick = document.getElementById('front-x'); pick.value = 'int8_ms'; "
-        "pick.dispatchEvent(new Event('change'))"
-    )
+    pick(browser, "front-x", "int8_ms")
     browser.wait(lambda: browser.run("return document.getElementById('front').layout.xaxis.title.text") == "int8 (ms)")
     marks = "return document.getElementById('front').data.map(({ name, x, marker }) => [name, x, marker.symbol])"
     teacher, *found = browser.run(marks)
@@ -257,8 +263,7 @@ def test_a_compressed_model_shows_its_space_and_where_its_models_stand(browser: 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_drawings_of_widths_can_be_told_from_their_ground(browser: Browser, tmp_path: Path, scheme: str) -> None:
     browser.prefer(scheme)
-    write_page(compressed_log(tmp_path), COMPRESSED, tmp_path / "report.html")
-    browser.open(tmp_path / "report.html")
+    show(browser, tmp_path, compressed_log(tmp_path), COMPRESSED)
     fill = "return getComputedStyle(document.querySelector(arguments[0])).fill"
     ground = browser.run("return getComputedStyle(document.getElementById('space')).backgroundColor")
     colours = [browser.run(fill, f"#chosen-widths .{name}") for name in ("heads", "channels", "full")]
@@ -279,8 +284,7 @@ def test_a_search_of_formulas_shows_them_and_its_lives_choose_trials(
 ) -> None:
     browser.resize(width, 900)
     browser.prefer(scheme)
-    write_page(invented_log(tmp_path, 7), INVENTED, tmp_path / "report.html")
-    browser.open(tmp_path / "report.html")
+    show(browser, tmp_path, invented_log(tmp_path, 7), INVENTED)
     assert browser.run("return document.documentElement.scrollWidth") <= width
     assert len(browser.all("#formulas tbody tr svg")) == 3
     born = browser.all("#population .life circle")[0]

@@ -140,7 +140,7 @@ def test_studies_without_formulas_have_none_of_it(tmp_path: Path) -> None:
 
 
 def test_the_page_has_all_three_between_the_best_design_and_the_trials(facts: StudyFacts) -> None:
-    page = report_html(facts)
+    page = report_html([facts])
     names = ("best", "formulas", "population", "operations", "trials")
     places = [page.index(f'id="{name}"') for name in names]
     assert places == sorted(places)

@@ -46,7 +46,6 @@ def test_before_the_final_models_the_best_trial_speaks(facts: StudyFacts) -> Non
 
 @pytest.mark.parametrize("finished", [True, False])
 def test_without_a_result_the_reason_is_given(facts: StudyFacts, finished: bool, tmp_path: Path) -> None:
-    (tmp_path / "new").mkdir()
     bare = replace(facts, best=None) if finished else study_facts(new_log(tmp_path / "new"), SPACE)
     running, over = main_result(bare), main_result(replace(bare, over="40 trials"))
     assert running != over
@@ -86,7 +85,6 @@ def test_the_header_names_task_space_goals_and_command(facts: StudyFacts) -> Non
 
 def test_warnings_about_the_data_stand_in_the_header(tmp_path: Path, facts: StudyFacts) -> None:
     assert "Warning" not in read(header(facts)).words
-    (tmp_path / "other").mkdir()
     log = small_study(tmp_path / "other")
     warning = {"kind": "shared-rows", "count": 3, "message": "3 of 9 test rows <b>are</b> also in train"}
     log.append("started", "machine/1/2", {"begins": True, "data_warnings": [warning]})
@@ -111,7 +109,6 @@ def test_the_table_of_models_has_both_splits(facts: StudyFacts) -> None:
 
 
 def test_costs_of_models_are_further_columns(tmp_path: Path, facts: StudyFacts) -> None:
-    (tmp_path / "compressed").mkdir()
     reader = read(models_table(compressed_facts(tmp_path / "compressed")))
     assert "Parameterslatencyonnxint8macsSteps" in reader.words
     for expected in ("3.25 ms", "2.12 ms", "1.50 ms", f"{macs(WHOLE, LENGTH):,}"):

@@ -5,8 +5,8 @@ import pytest
 from tests.report.studies import SPACE, many_facts, searched_study, small_study
 from tests.report.test_markup import HOSTILE, read
 
+from formwright.report.choice_importance import Bar, ChoiceImportance
 from formwright.report.facts import StudyFacts, study_facts
-from formwright.report.importance import Bar, ChoiceImportance
 from formwright.report.page_search import (
     cost_ledger,
     failures,

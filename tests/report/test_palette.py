@@ -4,32 +4,22 @@ from itertools import combinations
 
 from tests.report.cards import MIXERS, bert_base, evolved
 
-from formwright.arch.ops import (
-    Attention,
-    Convolution,
-    CrossAttention,
-    DynamicConvolution,
-    GatedLinearUnit,
-    Identity,
-    LightweightConvolution,
-    SeparableConvolution,
-    Transform,
-)
+from formwright.arch import ops
 from formwright.report.palette import luminance, swatch, swatches_of
 
 ALL = [
     swatch(operation)
     for operation in (
-        Attention(1, 1),
-        CrossAttention(1, 1),
-        Transform("dft"),
-        DynamicConvolution(1, 1, 1),
-        SeparableConvolution(1),
-        LightweightConvolution(1, 1),
-        Convolution(1),
-        GatedLinearUnit(),
+        ops.Attention(1, 1),
+        ops.CrossAttention(1, 1),
+        ops.Transform("dft"),
+        ops.DynamicConvolution(1, 1, 1),
+        ops.SeparableConvolution(1),
+        ops.LightweightConvolution(1, 1),
+        ops.Convolution(1),
+        ops.GatedLinearUnit(),
         MIXERS["op-graph"],
-        Identity(),
+        ops.Identity(),
     )
 ]
 

@@ -11,20 +11,17 @@ import pytest
 from tests.report.studies import SPACE, WORKER, new_log, pipeline_of, small_study, told
 from tests.report.test_markup import HOSTILE, read
 
-import formwright.pipeline.run_folder as folders
-from formwright.core.options import Stage
-from formwright.core.registries import STAGES
+from formwright.core.options import STAGES, Stage
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun
-from formwright.pipeline.run_folder import Place
+from formwright.pipeline.run_folder import DONE, REPORT, Place
 from formwright.pipeline.runner import run_pipeline
-from formwright.pipeline.search import Search, searcher
+from formwright.pipeline.search import Search
 from formwright.report.facts import StudyFacts, study_facts
-from formwright.report.page import report_html
+from formwright.report.page import report_html, write_run_page, write_study_page
 from formwright.report.page_pipeline import configuration, draw_pipeline, footer, pipeline_figure
-from formwright.report.panels import EVERY_RUN, EVERY_SEARCH, PANELS, contributions, parts_in
-from formwright.report.run_facts import DONE, StageFacts
-from formwright.report.run_page import REPORT, write_run_page, write_study_page
+from formwright.report.panels import EVERY_RUN, EVERY_SEARCH, PANELS, StageFacts, contributions, parts_in
+from formwright.search import searcher
 from formwright.search.baselines import RandomSearch
 from formwright.space import Choice, Record, Space
 from formwright.study.stop import Stop
@@ -81,8 +78,6 @@ def test_every_panel_that_comes_with_a_run_is_there_and_ranked() -> None:
     panels = {name: PANELS.get(name) for name in (*EVERY_SEARCH, *EVERY_RUN)}
     ordered = sorted(panels, key=lambda name: panels[name].rank)
     assert (ordered[0], ordered[-1]) == ("head", "footer")
-    assert DONE == folders.DONE
-    assert REPORT == folders.REPORT
 
 
 def test_parts_of_a_pipeline_are_found_with_what_they_read() -> None:
@@ -95,11 +90,11 @@ def test_parts_of_a_pipeline_are_found_with_what_they_read() -> None:
 
 def test_a_part_that_is_not_installed_is_noted_and_the_page_opens(tmp_path: Path) -> None:
     log = small_study(tmp_path, searcher={"name": "acme-search"}, evaluator={"name": "acme <b>"})
-    page = report_html(study_facts(log, SPACE))
+    page = report_html([study_facts(log, SPACE)])
     words = read(page[page.index('id="left-out"') :]).words
     assert "acme-search" in words
     assert "acme <b>" in words
-    assert 'id="left-out"' not in report_html(study_facts(small_study_in(tmp_path / "whole"), SPACE))
+    assert 'id="left-out"' not in report_html([study_facts(small_study(tmp_path / "whole"), SPACE)])
 
 
 def test_a_study_of_a_package_that_is_gone_has_its_page(tmp_path: Path) -> None:
@@ -109,11 +104,6 @@ def test_a_study_of_a_package_that_is_gone_has_its_page(tmp_path: Path) -> None:
     page = (tmp_path / REPORT).read_text(encoding="utf-8")
     assert "acme-search" in page[page.index('id="left-out"') :]
     assert 'id="trials"' in page
-
-
-def small_study_in(folder: Path, **config: Any) -> Any:
-    folder.mkdir()
-    return small_study(folder, **config)
 
 
 def test_a_run_of_stages_of_another_package_shows_their_panels(tmp_path: Path, acme: Any) -> None:
@@ -134,7 +124,7 @@ def test_a_run_of_stages_of_another_package_shows_their_panels(tmp_path: Path, a
     assert "<h1>acme&#x27;s</h1>" in page
 
 
-def test_a_run_whose_stages_have_nothing_to_show_has_no_page(tmp_path: Path) -> None:
+def test_a_run_whose_stages_contribute_nothing_shows_its_pipeline(tmp_path: Path) -> None:
     @dataclass(frozen=True)
     class Silent(Stage):
         NAME: ClassVar[str] = "silent"
@@ -143,7 +133,9 @@ def test_a_run_whose_stages_have_nothing_to_show_has_no_page(tmp_path: Path) -> 
             run.folder.mkdir(parents=True, exist_ok=True)
 
     run = run_pipeline(PipelineRun(Pipeline(Silent()), tmp_path / "run", page=write_run_page))
-    assert not (run.out / REPORT).exists()
+    page = (run.out / REPORT).read_text(encoding="utf-8")
+    assert 'class="stage done" data-stage="silent"' in page
+    assert "1 of 1 stages" in page
 
 
 def test_a_class_of_the_users_own_is_found_where_it_is_at_hand() -> None:
@@ -177,6 +169,39 @@ def test_a_search_shows_the_panels_of_other_stages(tmp_path: Path, acme: Any) ->
     assert "Python code" in again
 
 
+def test_several_searches_have_a_part_of_the_page_each(tmp_path: Path) -> None:
+    space = Space("mine", Record.of(depth=Choice((1, 2, 3))), lambda design: {"depth": design.depth})
+    searches = [
+        Search(space, None, (goal,), (), searcher("random"), function(), stop=Stop(trials=3))
+        for goal in ("score:max", "score:min", "score:max")
+    ]
+    run = PipelineRun(Pipeline(*searches), tmp_path / "run")
+    for number, search in enumerate(searches[:2]):  # the third has not begun
+        place = search.place(run.stage(search))
+        place.create(run.pipeline, run.pipeline.name_of(search))
+        with place.open(run=run) as opened:
+            told(opened.log, space, [depth + 10.0 * number for depth in range(3)])
+            opened.log.append("stopped", WORKER, {"reason": "3 trials"})
+    write_run_page(run)
+    page = (run.out / REPORT).read_text(encoding="utf-8")
+    assert re.findall(r'<article id="([\w-]+)" aria-label="Search ([\w-]+)"', page) == [
+        ("search-1", "search"),
+        ("search-2", "search-2"),
+    ]
+    assert re.findall(r'class="stage (\w+)" data-stage="([\w-]+)"', page) == [
+        ("done", "search"),
+        ("done", "search-2"),
+        ("open", "search-3"),
+    ]
+    ids = re.findall(r' id="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r' (?:aria-labelledby|aria-describedby)="([^"]*)"', page)) <= set(ids)
+    assert {"search-1-trials", "search-2-trials", "search-1-ledger", "search-2-ledger"} <= set(ids)
+    assert "has score 2.0000" in page
+    assert "has score 10.0000" in page
+    assert page.count("<footer") == page.count('id="configuration"') == 1
+
+
 def function() -> Any:
     from formwright.pipeline.evaluators import FunctionEvaluator
 
@@ -198,16 +223,15 @@ def test_stages_are_done_when_the_log_or_their_record_says_so(tmp_path: Path) ->
 
 
 def test_the_pipeline_is_drawn_behind_what_it_reads(tmp_path: Path) -> None:
-    stages = [StageFacts("a", "a", (), True), StageFacts("b", "b"), StageFacts("c", "c", ("a", "b"))]
+    stages = [StageFacts("a", (), True), StageFacts("b"), StageFacts("c", ("a", "b"))]
     drawn = draw_pipeline(stages)
     assert drawn.count('class="wire"') == 2
-    assert draw_pipeline([*stages, StageFacts("d", "d", ("a", "c"))]).count('class="wire"') == 3
+    assert draw_pipeline([*stages, StageFacts("d", ("a", "c"))]).count('class="wire"') == 3
     lefts = re.findall(r'<rect x="([\d.]+)"', drawn)
     assert lefts[0] == lefts[1] < lefts[2]
     assert "c: not done yet; reads from a, b" in drawn
     run = facts_of(tmp_path).run
     assert "svg" in pipeline_figure(run)
-    assert pipeline_figure(replace(run, stages=run.stages[:1])) == ""
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)

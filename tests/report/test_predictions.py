@@ -15,7 +15,7 @@ from formwright.report.predictions import FEWEST, FIRST, MOST, Guess, Prediction
 from formwright.search.candidates import points
 from formwright.search.listing import listing
 from formwright.space import Space
-from formwright.testing.spaces import small
+from formwright.testing.toy_problem import small
 
 GOAL = [Objective("accuracy", "max")]
 Score = Callable[[int, int], float]  # of the number of a trial and the parameters of its design

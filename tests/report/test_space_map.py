@@ -13,7 +13,7 @@ from formwright.report import space_map as module
 from formwright.report.space_map import FEWEST, SpaceMap, space_map
 from formwright.search.listing import listing
 from formwright.space import Choice, Record, Space
-from formwright.testing.spaces import small, tiny, twins
+from formwright.testing.toy_problem import small, tiny, twins
 
 
 def finished(space: Space, designs: Sequence[Any]) -> list[Trial]:

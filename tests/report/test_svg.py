@@ -7,22 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
-from tests.report.cards import (
-    CARDS,
-    MIXERS,
-    any_cards,
-    bert_base,
-    decoder,
-    deep,
-    encoder_decoder,
-    evolved,
-    flexibert_mini,
-    mixer_card,
-    speech,
-    text_encoder,
-    uneven,
-    vision,
-)
+from tests.report import cards
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block
@@ -74,9 +59,9 @@ def assert_words_apart(root: ElementTree.Element) -> None:
         assert all(below - above >= 14 for above, below in pairwise(heights)), heights
 
 
-@pytest.mark.parametrize("name", CARDS)
+@pytest.mark.parametrize("name", cards.CARDS)
 def test_every_design_is_well_formed_on_the_page_and_loads_and_runs_nothing(name: str) -> None:
-    drawing = draw_svg(CARDS[name], name, {"params": "5"})
+    drawing = draw_svg(cards.CARDS[name], name, {"params": "5"})
     root = ElementTree.fromstring(drawing)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert_on_the_page(root)
@@ -85,7 +70,7 @@ def test_every_design_is_well_formed_on_the_page_and_loads_and_runs_nothing(name
     assert drawing.count("http") == 1  # the name space
 
 
-@given(any_cards())
+@given(cards.any_cards())
 @settings(max_examples=40)
 def test_any_design_is_well_formed_and_on_the_page(card: Card) -> None:
     root = parsed(card)
@@ -95,48 +80,54 @@ def test_any_design_is_well_formed_and_on_the_page(card: Card) -> None:
 
 def test_titles_and_costs_are_escaped() -> None:
     nasty = "<script>&\"' \x00"
-    root = parsed(bert_base(), nasty, {"a<b": "1 & 2"})
+    root = parsed(cards.bert_base(), nasty, {"a<b": "1 & 2"})
     assert "<script>&\"' \N{REPLACEMENT CHARACTER}" in words(root)
     assert "a<b: 1 & 2" in words(root)
     assert not [item for item in root.iter() if item.tag.endswith("script")]
 
 
 def test_a_page_brings_its_own_background() -> None:
-    root = parsed(bert_base())
+    root = parsed(cards.bert_base())
     paper = next(item for item in root.iter() if item.tag.endswith("}rect"))
     assert float(paper.get("width", 0)) == float(root.get("width", 0)) - 1
     assert paper.get("fill", "").startswith("#F")
 
 
-@pytest.mark.parametrize("name", MIXERS)
+@pytest.mark.parametrize("name", cards.MIXERS)
 def test_every_mixer_has_its_colour_and_words(name: str) -> None:
-    root = parsed(mixer_card(MIXERS[name]))
-    look = swatch(MIXERS[name])
+    root = parsed(cards.mixer_card(cards.MIXERS[name]))
+    look = swatch(cards.MIXERS[name])
     assert {item.get("fill") for item in shapes(root, "head")} == {look.colour if look.filled else "none"}
-    assert describe(MIXERS[name]).replace(" x ", f" {TIMES} ") in " ".join(words(root))
+    assert describe(cards.MIXERS[name]).replace(" x ", f" {TIMES} ") in " ".join(words(root))
     assert look.name in words(root)  # the legend
 
 
 def test_widths_of_boxes_and_bars_are_those_of_layers() -> None:
     widths = (1024, 512, 768, 256)
-    root = parsed(text_encoder(tuple(Block(width, Attention(2, 64), (512,)) for width in widths)))
+    root = parsed(cards.text_encoder(tuple(Block(width, Attention(2, 64), (512,)) for width in widths)))
     boxes = sizes(root, "layer")
     assert boxes == pytest.approx([boxes[0] * width / 1024 for width in widths], abs=0.1)
-    assert set(sizes(parsed(encoder_decoder()), "layer")) == {250.0 * 512 / 640, 250.0}, "one scale for both columns"
-    root = parsed(flexibert_mini())
+    assert set(sizes(parsed(cards.encoder_decoder()), "layer")) == {250.0 * 512 / 640, 250.0}, (
+        "one scale for both columns"
+    )
+    root = parsed(cards.flexibert_mini())
     bars = sizes(root, "feed-forward")
     assert bars == pytest.approx([bars[3] / 2] * 3 + [bars[3]], abs=0.1)
     assert max(bars) < min(sizes(root, "layer"))
 
 
 def test_heads_are_tiles_up_to_a_limit() -> None:
-    assert len(shapes(parsed(bert_base()), "head")) == 12
-    assert len(shapes(parsed(text_encoder((Block(64, Attention(500, 8)),))), "head")) == 32
+    assert len(shapes(parsed(cards.bert_base()), "head")) == 12
+    assert len(shapes(parsed(cards.text_encoder((Block(64, Attention(500, 8)),))), "head")) == 32
 
 
 @pytest.mark.parametrize(
     ("card", "layers", "times", "pattern"),
-    [(vision(), 2, (5, 8), ""), (speech(), 2, (6,), "1\N{EN DASH}12"), (deep(96), 4, (24, 12, 48), "25\N{EN DASH}48")],
+    [
+        (cards.vision(), 2, (5, 8), ""),
+        (cards.speech(), 2, (6,), "1\N{EN DASH}12"),
+        (cards.deep(96), 4, (24, 12, 48), "25\N{EN DASH}48"),
+    ],
 )
 def test_equal_layers_and_patterns_are_folded(card: Card, layers: int, times: tuple[int, ...], pattern: str) -> None:
     root = parsed(card)
@@ -147,34 +138,34 @@ def test_equal_layers_and_patterns_are_folded(card: Card, layers: int, times: tu
 
 
 def test_deep_designs_without_a_pattern_stay_readable() -> None:
-    rows = parsed(uneven(96))
+    rows = parsed(cards.uneven(96))
     assert len(shapes(rows, "layer")) == 96
     assert float(rows.get("height", 0)) < 96 * 30
 
 
 def test_projections_are_trapezoids() -> None:
-    (shape,) = shapes(parsed(flexibert_mini()), "projection")
+    (shape,) = shapes(parsed(cards.flexibert_mini()), "projection")
     points = [tuple(map(float, pair.split(","))) for pair in shape.get("points", "").split()]
     above, below = points[1][0] - points[0][0], points[2][0] - points[3][0]
     assert above == pytest.approx(2 * below)
-    assert len(shapes(parsed(decoder()), "projection")) == 1  # from the factorised table
-    assert not shapes(parsed(bert_base()), "projection")
+    assert len(shapes(parsed(cards.decoder()), "projection")) == 1  # from the factorised table
+    assert not shapes(parsed(cards.bert_base()), "projection")
 
 
 def test_residuals_stand_around_parts_that_exist() -> None:
-    assert len(shapes(parsed(bert_base()), "residual")) == 2
-    assert len(shapes(parsed(mixer_card(MIXERS["identity"])), "residual")) == 1
+    assert len(shapes(parsed(cards.bert_base()), "residual")) == 2
+    assert len(shapes(parsed(cards.mixer_card(cards.MIXERS["identity"])), "residual")) == 1
 
 
 def test_one_rail_for_each_number_of_layers_read() -> None:
-    rails = shapes(parsed(encoder_decoder()), "cross")
+    rails = shapes(parsed(cards.encoder_decoder()), "cross")
     arrows = [(rail.get("d") or "").count("M") for rail in rails]
     assert arrows == [3, 4, 5]  # a rail, one reader each, and from one, two and three encoder boxes
-    assert not shapes(parsed(bert_base()), "cross")
+    assert not shapes(parsed(cards.bert_base()), "cross")
 
 
 def test_rails_reach_rows_of_long_decoders() -> None:
-    card = encoder_decoder()
+    card = cards.encoder_decoder()
     assert card.decoder is not None
     layers = tuple(replace(card.decoder.layers[index % 4], feed_forward=(64 * (index + 1),)) for index in range(30))
     long = replace(card, decoder=replace(card.decoder, layers=layers))
@@ -182,12 +173,12 @@ def test_rails_reach_rows_of_long_decoders() -> None:
 
 
 def test_cells_show_all_states_and_signs() -> None:
-    root = parsed(evolved())
+    root = parsed(cards.evolved())
     assert len(shapes(root, "state")) == 7 + 9
     assert words(root).count("+") == 5 + 7  # a junction of one branch joins nothing
     assert {"Encoder", "Decoder"} <= set(words(root))
 
 
 def test_costs_stand_at_the_foot() -> None:
-    root = parsed(bert_base(), costs={"params": "109,482,240", "macs": "11.174 G"})
+    root = parsed(cards.bert_base(), costs={"params": "109,482,240", "macs": "11.174 G"})
     assert "params: 109,482,240 \N{MIDDLE DOT} macs: 11.174 G" in " ".join(words(root)[-1].split())

@@ -5,22 +5,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.report.cards import (
-    CARDS,
-    MIXERS,
-    any_cards,
-    bert_base,
-    decoder,
-    deep,
-    encoder_decoder,
-    evolved,
-    flexibert_mini,
-    mixer_card,
-    speech,
-    text_encoder,
-    uneven,
-    vision,
-)
+from tests.report import cards
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block
@@ -60,32 +45,32 @@ def box_widths(drawing: str) -> list[int]:
 
 
 def test_bert_base_is_a_picture() -> None:
-    assert draw_text(bert_base()) == BERT
+    assert draw_text(cards.bert_base()) == BERT
 
 
-@pytest.mark.parametrize("name", CARDS)
+@pytest.mark.parametrize("name", cards.CARDS)
 @pytest.mark.parametrize("columns", [20, 48, 80, 100, 133])
 def test_no_line_is_longer_than_the_terminal_is_wide(name: str, columns: int) -> None:
-    lines = draw_text(CARDS[name], columns=columns).splitlines()
+    lines = draw_text(cards.CARDS[name], columns=columns).splitlines()
     assert max(map(len, lines)) <= columns
     assert all(line == line.rstrip() for line in lines)
 
 
-@given(any_cards(), st.integers(1, 160))
+@given(cards.any_cards(), st.integers(1, 160))
 @settings(max_examples=40)
 def test_any_design_fits_any_terminal(card: Card, columns: int) -> None:
     assert max(map(len, draw_text(card, columns=columns).splitlines())) <= columns
 
 
-@pytest.mark.parametrize("name", MIXERS)
+@pytest.mark.parametrize("name", cards.MIXERS)
 def test_every_mixer_is_described(name: str) -> None:
-    drawing = draw_text(mixer_card(MIXERS[name]), columns=120)
-    assert flat(describe(MIXERS[name])) in flat(drawing)
+    drawing = draw_text(cards.mixer_card(cards.MIXERS[name]), columns=120)
+    assert flat(describe(cards.MIXERS[name])) in flat(drawing)
 
 
 def test_boxes_are_as_wide_as_layers() -> None:
     widths = (1024, 512, 768, 256)
-    card = text_encoder(tuple(Block(width, Attention(2, 64), (512,)) for width in widths))
+    card = cards.text_encoder(tuple(Block(width, Attention(2, 64), (512,)) for width in widths))
     embedding, *boxes = box_widths(draw_text(card))
     assert embedding == boxes[0]
     assert sorted(boxes, reverse=True) == [boxes[0], boxes[2], boxes[1], boxes[3]]
@@ -94,18 +79,18 @@ def test_boxes_are_as_wide_as_layers() -> None:
 
 
 def test_unequal_widths_are_joined_by_a_funnel() -> None:
-    drawing = draw_text(flexibert_mini())
+    drawing = draw_text(cards.flexibert_mini())
     (line,) = [line for line in drawing.splitlines() if "256 → 128" in line]
     assert line.split()[:3] == ["╲", "│", "\N{BOX DRAWINGS LIGHT DIAGONAL UPPER RIGHT TO LOWER LEFT}"]
-    assert "projection 128 → 512" in draw_text(decoder())  # the factorised table
+    assert "projection 128 → 512" in draw_text(cards.decoder())  # the factorised table
 
 
 @pytest.mark.parametrize(
     ("card", "boxes", "folded"),
     [
-        (flexibert_mini(), 4, ("1-2 x 2, 256 wide", "3-4 x 2, 128 wide")),
-        (speech(), 3, ("1-12, this pattern x 6",)),
-        (deep(96), 5, ("1-24 x 24", "25-48, this pattern x 12", "49-96 x 48")),
+        (cards.flexibert_mini(), 4, ("1-2 x 2, 256 wide", "3-4 x 2, 128 wide")),
+        (cards.speech(), 3, ("1-12, this pattern x 6",)),
+        (cards.deep(96), 5, ("1-24 x 24", "25-48, this pattern x 12", "49-96 x 48")),
     ],
 )
 def test_equal_layers_and_patterns_are_folded(card: Card, boxes: int, folded: tuple[str, ...]) -> None:
@@ -117,21 +102,21 @@ def test_equal_layers_and_patterns_are_folded(card: Card, boxes: int, folded: tu
 
 
 def test_a_deep_design_without_pattern_takes_a_line_a_layer() -> None:
-    lines = draw_text(uneven(96)).splitlines()
+    lines = draw_text(cards.uneven(96)).splitlines()
     assert 96 < len(lines) < 110
     numbered = [int(match[1]) for line in lines if (match := re.search(r"│   +(\d+) +\d+  \S ", line))]
     assert numbered == list(range(1, 97))
 
 
 def test_encoder_and_decoder_stand_one_after_the_other() -> None:
-    drawing = draw_text(encoder_decoder())
+    drawing = draw_text(cards.encoder_decoder())
     lines = drawing.splitlines()
     assert lines.index("Encoder") < lines.index("Decoder")
     assert "cross-attention to the last 3 encoder layers, 4 heads x 64" in flat(drawing)
 
 
 def test_cells_list_their_junctions() -> None:
-    drawing = flat(draw_text(evolved()))
+    drawing = flat(draw_text(cards.evolved()))
     assert "1: [0] norm, gated linear unit, to 512 | add | [0] identity" in drawing
     assert "5: [4] norm, dense, to 2048, relu" in drawing
     assert "6: [5] dense, to 512 | add | [4] identity" in drawing
@@ -139,19 +124,19 @@ def test_cells_list_their_junctions() -> None:
 
 
 def test_vision_has_patches_classes_and_a_norm_at_the_end() -> None:
-    drawing = draw_text(vision())
+    drawing = draw_text(cards.vision())
     assert "▦▦▦" in drawing
     assert "norm" in [line.split()[-1] for line in drawing.splitlines() if line]
     assert "classifier, 1,000 classes" in drawing
 
 
-@pytest.mark.parametrize("name", CARDS)
+@pytest.mark.parametrize("name", cards.CARDS)
 def test_colour_only_adds_colour(name: str) -> None:
-    coloured = draw_text(CARDS[name], colour=True)
+    coloured = draw_text(cards.CARDS[name], colour=True)
     assert "\x1b[" in coloured
     stripped = [line.rstrip() for line in ESCAPE.sub("", coloured).splitlines()]
-    assert stripped == draw_text(CARDS[name]).splitlines()
+    assert stripped == draw_text(cards.CARDS[name]).splitlines()
 
 
 def test_legend_stands_at_the_end() -> None:
-    assert draw_text(flexibert_mini()).splitlines()[-1] == "   ●  self-attention   ≈  Fourier or cosine transform"
+    assert draw_text(cards.flexibert_mini()).splitlines()[-1] == "   ●  self-attention   ≈  Fourier or cosine transform"

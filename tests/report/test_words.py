@@ -5,22 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.report.cards import MIXERS, bert_base, decoder, encoder_decoder, flexibert_mini, text_encoder, vision
 
+from formwright.arch import ops
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Branch, Cell, FrameEmbedding, Junction, PatchEmbedding, Stack, TokenEmbedding
-from formwright.arch.ops import (
-    Attention,
-    Convolution,
-    CrossAttention,
-    DynamicConvolution,
-    GatedLinearUnit,
-    Identity,
-    LightweightConvolution,
-    Operation,
-    Relative,
-    RelativeAttention,
-    SeparableConvolution,
-    Transform,
-)
 from formwright.report.words import (
     brief,
     describe,
@@ -40,42 +27,45 @@ from formwright.report.words import (
 @pytest.mark.parametrize(
     ("operation", "words"),
     [
-        (Attention(4, 64, relative=Relative(9)), "4 heads x 64, scaled dot product, relative"),
-        (Attention(1, 8, "wma", bias=False), "1 head x 8, weighted multiplicative, no bias"),
+        (ops.Attention(4, 64, relative=ops.Relative(9)), "4 heads x 64, scaled dot product, relative"),
+        (ops.Attention(1, 8, "wma", bias=False), "1 head x 8, weighted multiplicative, no bias"),
         (
-            Attention(3, 64, relative=Relative(14, 2, True)),
+            ops.Attention(3, 64, relative=ops.Relative(14, 2, True)),
             "3 heads x 64, scaled dot product, relative in 2 axes for keys and values",
         ),
-        (CrossAttention(8, 64), "cross-attention to the last encoder layer, 8 heads x 64"),
-        (CrossAttention(8, 64, 3, bias=False), "cross-attention to the last 3 encoder layers, 8 heads x 64, no bias"),
-        (Transform("dft"), "Fourier transform"),
-        (Transform("dct", RelativeAttention(4, 32, 9)), "cosine transform + relative attention, 4 heads x 32"),
-        (DynamicConvolution(9, 4, 32), "dynamic convolution, kernel 9, 4 heads x 32"),
-        (SeparableConvolution(7, 1), "separable convolution, kernel 7"),
-        (SeparableConvolution(7), "separable convolution, kernel 7, twice"),
-        (SeparableConvolution(7, 3), "separable convolution, kernel 7, 3 times"),
-        (LightweightConvolution(15, 8), "lightweight convolution, kernel 15, 8 heads, gated"),
-        (LightweightConvolution(15, 1, gated=False), "lightweight convolution, kernel 15, 1 head"),
-        (Convolution(1), "dense"),
-        (Convolution(3), "convolution, kernel 3"),
-        (GatedLinearUnit(), "gated linear unit"),
+        (ops.CrossAttention(8, 64), "cross-attention to the last encoder layer, 8 heads x 64"),
+        (
+            ops.CrossAttention(8, 64, 3, bias=False),
+            "cross-attention to the last 3 encoder layers, 8 heads x 64, no bias",
+        ),
+        (ops.Transform("dft"), "Fourier transform"),
+        (ops.Transform("dct", ops.RelativeAttention(4, 32, 9)), "cosine transform + relative attention, 4 heads x 32"),
+        (ops.DynamicConvolution(9, 4, 32), "dynamic convolution, kernel 9, 4 heads x 32"),
+        (ops.SeparableConvolution(7, 1), "separable convolution, kernel 7"),
+        (ops.SeparableConvolution(7), "separable convolution, kernel 7, twice"),
+        (ops.SeparableConvolution(7, 3), "separable convolution, kernel 7, 3 times"),
+        (ops.LightweightConvolution(15, 8), "lightweight convolution, kernel 15, 8 heads, gated"),
+        (ops.LightweightConvolution(15, 1, gated=False), "lightweight convolution, kernel 15, 1 head"),
+        (ops.Convolution(1), "dense"),
+        (ops.Convolution(3), "convolution, kernel 3"),
+        (ops.GatedLinearUnit(), "gated linear unit"),
         (MIXERS["op-graph"], "4 heads x 64, softmax(Q·softplus(Kᵀ) / √d)·(K + Q)"),
-        (Identity(), "identity"),
+        (ops.Identity(), "identity"),
     ],
 )
-def test_every_operation_has_words(operation: Operation, words: str) -> None:
+def test_every_operation_has_words(operation: ops.Operation, words: str) -> None:
     assert describe(operation) == words
 
 
 def test_heads_are_counted_where_there_are_any() -> None:
-    assert heads_of(Attention(12, 64)) == 12
-    assert heads_of(LightweightConvolution(7, 4)) == 4
-    assert heads_of(Transform("dct", RelativeAttention(4, 32, 9))) == 4
-    assert heads_of(Transform("dct")) == heads_of(Identity()) == heads_of(SeparableConvolution(3)) == 1
+    assert heads_of(ops.Attention(12, 64)) == 12
+    assert heads_of(ops.LightweightConvolution(7, 4)) == 4
+    assert heads_of(ops.Transform("dct", ops.RelativeAttention(4, 32, 9))) == 4
+    assert heads_of(ops.Transform("dct")) == heads_of(ops.Identity()) == heads_of(ops.SeparableConvolution(3)) == 1
 
 
 def test_layers_say_their_widths_and_norms() -> None:
-    block = Block(256, Attention(4, 64), (512, 1024), "relu", "pre", CrossAttention(4, 64))
+    block = Block(256, ops.Attention(4, 64), (512, 1024), "relu", "pre", ops.CrossAttention(4, 64))
     assert describe_feed_forward(block) == "feed-forward 512, 1024, relu"
     assert describe_feed_forward(replace(block, feed_forward=())) == ""
     assert describe_layer(block) == "256 wide, norm first"
@@ -84,16 +74,16 @@ def test_layers_say_their_widths_and_norms() -> None:
 
 
 def test_cells_say_where_they_lead() -> None:
-    left, right = Branch(0, Convolution(3), 256), Branch(0, Identity(), 128)
+    left, right = Branch(0, ops.Convolution(3), 256), Branch(0, ops.Identity(), 128)
     cell = Cell(128, (Junction(left, right, "concatenate"),))
     assert describe_layer(cell) == "128 to 384 wide, cell"
     assert brief(cell) == "cell of 1 junction"
 
 
 def test_branches_say_what_they_do_in_order() -> None:
-    assert describe_branch(Branch(2, Convolution(1), 64, True, "swish")) == "[2] norm, dense, to 64, swish"
-    assert describe_branch(Branch(0, Identity(), 64)) == "[0] identity"
-    assert describe_branch(Branch(1, Attention(4, 16), 64)).startswith("[1] self-attention, 4 heads x 16")
+    assert describe_branch(Branch(2, ops.Convolution(1), 64, True, "swish")) == "[2] norm, dense, to 64, swish"
+    assert describe_branch(Branch(0, ops.Identity(), 64)) == "[0] identity"
+    assert describe_branch(Branch(1, ops.Attention(4, 16), 64)).startswith("[1] self-attention, 4 heads x 16")
 
 
 def test_embeddings_say_what_enters() -> None:
@@ -116,7 +106,7 @@ def test_headline_sums_a_design_up() -> None:
     assert headline(bert_base()) == "encoder, 12 layers, 768 wide"
     assert headline(flexibert_mini()) == "encoder, 4 layers, 128 to 256 wide"
     assert headline(encoder_decoder()) == "encoder-decoder, 6 + 4 layers, 512 to 640 wide"
-    one = text_encoder((Block(64, Attention(1, 64)),))
+    one = text_encoder((Block(64, ops.Attention(1, 64)),))
     assert headline(replace(one, idle=1500)) == "encoder, 1 layer, 64 wide, 1,500 idle parameters"
     causal = Stack(TokenEmbedding(10, 64), one.stacks[0].layers, causal=True)
     assert headline(Card(encoder=causal)) == "encoder, causal, 1 layer, 64 wide"

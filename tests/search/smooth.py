@@ -10,7 +10,7 @@ from formwright.core.protocols import Searcher
 from formwright.core.records import History, Observation, Request
 from formwright.core.rng import derive
 from formwright.space import Space
-from formwright.testing.loop import run, tell
+from formwright.testing.toy_problem import run, tell
 
 
 class Smooth:

@@ -8,9 +8,8 @@ from formwright.arch.layers import Block
 from formwright.core.rng import derive
 from formwright.search.bananas import Bananas, Layers, outputs, path_codes, path_encoding, predict, slopes
 from formwright.space.zoo import load_space
-from formwright.testing.loop import run
 from formwright.testing.searcher_contract import ACCURACY
-from formwright.testing.spaces import large, small, tiny
+from formwright.testing.toy_problem import large, run, small, tiny
 
 GOAL = (ACCURACY,)
 

@@ -1,4 +1,5 @@
 import time
+import tracemalloc
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import product
@@ -254,3 +255,20 @@ def test_bins_and_losses_must_fit() -> None:
         bins([[1]], 0)
     with pytest.raises(IllegalInput, match=r"losses of shape \(2,\) for bins of shape \(3,\)"):
         survivors([1, 2], [0, 0, 0])
+
+
+def test_far_losses_do_not_make_the_lists_long() -> None:
+    draw = derive(3)
+    far = [100.0 * (draw.random() < 0.02) for _ in range(4 * 200)]
+    sizes = draw.uniform(1, 10, len(far))
+    all_of_them = [
+        BlockCandidate(1 / size + 0.1 * draw.random() + more, {"params": size})
+        for size, more in zip(sizes.tolist(), far, strict=True)
+    ]
+    blocks = Blocks(tuple(tuple(all_of_them[first : first + 200]) for first in range(0, len(far), 200)))
+    tracemalloc.start()
+    best = blocks.best({"params": 20.0}, top=3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(best) == 3
+    assert peak < 50e6

@@ -25,17 +25,14 @@ from formwright.search.candidates import (
     ranked,
     unseen,
 )
-from formwright.search.forest import Forest
-from formwright.search.gp_bo import GpBo
 from formwright.search.listing import listing
 from formwright.search.proposals import Proposal, anything, random_unseen
 from formwright.search.scores import targets
+from formwright.search.surrogate_searchers import Forest, GpBo
 from formwright.space import Space
 from formwright.space.zoo import load_space
-from formwright.testing.loop import ask, run, tell
-from formwright.testing.objective import Toy
 from formwright.testing.searcher_contract import ACCURACY
-from formwright.testing.spaces import large, small, tiny, twins
+from formwright.testing.toy_problem import Toy, ask, large, run, small, tell, tiny, twins
 
 GOAL = (ACCURACY,)
 

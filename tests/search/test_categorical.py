@@ -11,7 +11,7 @@ from formwright.space import Choice, Expressions, Record, Repeat, Space, Switch
 from formwright.space.narrow import Within
 from formwright.space.repeat import Row
 from formwright.space.zoo import load_card, load_space
-from formwright.testing.spaces import large, small, tiny, twins
+from formwright.testing.toy_problem import large, small, tiny, twins
 
 WHOLE = Repeat(Choice((1, 2, 3)), (2, 4))
 NARROW = Within(WHOLE, Row((Choice((1, 2)), Choice((2, 3))), (2, 4), tied=2))

@@ -3,13 +3,26 @@
 from itertools import pairwise, product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.pipeline.block_runs import pretended
 from tests.supernet.lessons import MENU
 
+from formwright.core.errors import IllegalInput
 from formwright.cost import params
-from formwright.nn.part_latency import measured_operations
-from formwright.search.chain_costs import PartCosts, blocks_of, untimed
-from formwright.search.model_sizes import LATENCY, PARAMS
+from formwright.nn.latency import measured_operations
+from formwright.search.chain_costs import (
+    LATENCY,
+    PARAMS,
+    PartCosts,
+    Size,
+    amount,
+    blocks_of,
+    check_range,
+    exceeded,
+    parse_sizes,
+    untimed,
+)
 from formwright.space.zoo.chains import Chain, chain_card, chains
 
 COSTS = PartCosts(MENU, measured_operations(MENU, measured=pretended))
@@ -48,3 +61,65 @@ def test_ends_of_the_range() -> None:
     blocks = blocks_of(COSTS, dict.fromkeys(MENU.embeddings, 0.0), [COSTS.shortest] * MENU.blocks)
     least, _ = COSTS.extremes(PARAMS)
     assert blocks.best({PARAMS: least})[0].costs[PARAMS] == least
+
+
+@pytest.mark.parametrize(
+    ("text", "limits", "name"),
+    [
+        ("5M", {PARAMS: 5e6}, "5m"),
+        (" 1.5m ", {PARAMS: 1.5e6}, "1.5m"),
+        ("800k", {PARAMS: 8e5}, "800k"),
+        ("123456", {PARAMS: 123456.0}, "123456"),
+        ("8ms", {LATENCY: 8.0}, "8ms"),
+        ("params<=5M", {PARAMS: 5e6}, "5m"),
+        ("latency_ms<=8", {LATENCY: 8.0}, "8ms"),
+        ("params = 10M @ latency_ms<=8.5 ms", {PARAMS: 1e7, LATENCY: 8.5}, "10m-8.5ms"),
+        ("10M@8.5ms", {PARAMS: 1e7, LATENCY: 8.5}, "10m-8.5ms"),
+    ],
+)
+def test_sizes_are_read(text: str, limits: dict[str, float], name: str) -> None:
+    assert Size.parse(text) == Size(name, limits)
+    assert Size.parse(name) == Size(name, limits)  # a folder's name says what was asked for
+
+
+def test_limits_that_are_not_kept_are_named() -> None:
+    size = Size.parse("10M@8ms")
+    assert exceeded(size, {PARAMS: 1e7, LATENCY: 8.0}) == []
+    assert exceeded(size, {PARAMS: 1e7 + 1, LATENCY: 8.1}) == [PARAMS, LATENCY]
+    assert exceeded(size, {LATENCY: 9.0}) == [LATENCY]
+
+
+@pytest.mark.parametrize("text", ["", "M", "-5M", "0M", "5M@5M", "8ms@9ms", "5M@", "5M 10M", "nan", "5%", "params>=5"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(IllegalInput, match="write 5M"):
+        Size.parse(text)
+
+
+def test_a_list_of_sizes() -> None:
+    assert [size.name for size in parse_sizes(["5M", "10M", " 15M"])] == ["5m", "10m", "15m"]
+    for texts, why in (([], "--sizes 5M,10M,15M"), (["5M", "5m"], "twice")):
+        with pytest.raises(IllegalInput, match=why):
+            parse_sizes(texts)
+
+
+@pytest.mark.parametrize("text", ["5M,5000k", "3k,3000", "1.1M,1100k", "10M@8ms,8ms@10M"])
+def test_one_size_in_two_spellings_is_refused(text: str) -> None:
+    with pytest.raises(IllegalInput, match="twice"):
+        parse_sizes(text.split(","))
+
+
+def test_sizes_out_of_reach_are_refused_with_the_range() -> None:
+    sizes = parse_sizes(["5M", "2M"])
+    check_range(sizes, PARAMS, 2e6, 5e6)
+    check_range(sizes, LATENCY, 100.0, 200.0)  # none is in milliseconds
+    with pytest.raises(
+        IllegalInput, match=r"the size 2m cannot be met: with this model, sizes reach from 2\.01M to 9\.5M"
+    ):
+        check_range(sizes, PARAMS, 2.0000001e6, 9.509e6)
+
+
+@given(st.floats(1.0, 1e9), st.floats(1.0, 1e9))
+def test_the_range_that_is_told_can_be_asked_for(first: float, second: float) -> None:
+    least, most = min(first, second), 1000 + 2 * max(first, second)
+    for told in (amount(PARAMS, least, up=True), amount(PARAMS, most)):
+        check_range([Size.parse(told)], PARAMS, least, most)

@@ -16,10 +16,8 @@ from formwright.search.evolution import Nsga2, RegularizedEvolution
 from formwright.search.proposals import anything
 from formwright.search.scores import front, hypervolume
 from formwright.space import Space
-from formwright.testing.loop import ask, run, tell
-from formwright.testing.objective import Toy
 from formwright.testing.searcher_contract import ACCURACY, PARAMS
-from formwright.testing.spaces import large, layered, small
+from formwright.testing.toy_problem import Toy, ask, large, layered, run, small, tell
 
 
 class TestRegularizedEvolution(Contract):

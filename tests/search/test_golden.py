@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 
 from formwright.search import make_searcher
-from formwright.testing.loop import outline, run
-from formwright.testing.objective import Toy
 from formwright.testing.searcher_contract import ACCURACY, PARAMS
-from formwright.testing.spaces import large, small
+from formwright.testing.toy_problem import Toy, large, outline, run, small
 
 PINNED = Path(__file__).with_name("golden.json")
 NAMES = (

@@ -7,10 +7,8 @@ from formwright.core.records import Budget, History, Objective, Observation, Req
 from formwright.core.rng import derive
 from formwright.search.halving import Halving, rungs_of
 from formwright.search.proposals import anything
-from formwright.testing.loop import run
-from formwright.testing.objective import Toy
 from formwright.testing.searcher_contract import ACCURACY, PARAMS
-from formwright.testing.spaces import large, small
+from formwright.testing.toy_problem import Toy, large, run, small
 
 
 class TestHalving(Contract):

@@ -30,10 +30,8 @@ from formwright.search.proposals import anything
 from formwright.search.scores import Scores
 from formwright.space import Space
 from formwright.study.contest import find_methods, replay
-from formwright.testing.loop import ask, run, tell
-from formwright.testing.objective import Toy
 from formwright.testing.searcher_contract import ACCURACY
-from formwright.testing.spaces import large, small
+from formwright.testing.toy_problem import Toy, ask, large, run, small, tell
 
 
 class TestHurdles(Contract):

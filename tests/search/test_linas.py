@@ -11,9 +11,8 @@ from formwright.search.evolution import Nsga2
 from formwright.search.linas import PENALTIES, Linas, _gains, fit
 from formwright.search.scores import Scores, hypervolume
 from formwright.space import Space
-from formwright.testing.loop import run
 from formwright.testing.searcher_contract import ACCURACY
-from formwright.testing.spaces import small
+from formwright.testing.toy_problem import run, small
 
 PARAMS = Objective.parse("params:min")
 

@@ -9,13 +9,12 @@ from scipy.stats import spearmanr
 
 from formwright.arch.card import Card
 from formwright.arch.distance import Alignment, Distance, EditDistance, biased_overlap, overlap_fraction
-from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.search import listing as module
 from formwright.search.listing import MOST, Nearness, listing, neighbours
 from formwright.space import Choice, Record, Space
 from formwright.space.zoo import load_space
-from formwright.testing.spaces import large, small, tiny, twins
+from formwright.testing.toy_problem import large, small, tiny, twins
 
 
 @pytest.fixture
@@ -143,11 +142,6 @@ def test_a_space_without_slots_is_embedded() -> None:
     listed = listing(space)
     assert not listed.whole
     assert listed.points.std(axis=0)[0] > 1
-
-
-def test_unknown_coordinates_are_refused() -> None:
-    with pytest.raises(IllegalInput, match="coordinates is 'two-hot'; it must be 'transformer2vec' or 'transformer2v"):
-        listing(tiny(), "two-hot")
 
 
 EMBEDDINGS = pytest.mark.parametrize("name", ["transformer2vec", "transformer2vec-ordered"])

@@ -30,10 +30,8 @@ from formwright.search.proposals import Legal, SpaceExhausted, anything
 from formwright.space import Case, Choice, Expressions, Fields, Record, Repeat, Space, Switch
 from formwright.space.term_edits import TermGene, operation_names
 from formwright.space.zoo.autobert_zero import autobert_zero
-from formwright.testing.loop import ask, run, tell
-from formwright.testing.objective import Toy
 from formwright.testing.searcher_contract import ACCURACY, PARAMS, SearcherContract
-from formwright.testing.spaces import large, small
+from formwright.testing.toy_problem import Toy, ask, large, run, small, tell
 
 SPACE = autobert_zero("tiny attentions", 3, 2, 4, largest=7, kernels=(3, 5, 7), vocabulary=50)
 

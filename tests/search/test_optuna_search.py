@@ -9,37 +9,35 @@ from tests.search.contract import Contract
 from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.core.records import History, Objective
 from formwright.search.baselines import RandomSearch
-from formwright.search.optuna_search import CMA_ES, GP, RANDOM, TPE, OptunaSearch
+from formwright.search.optuna_search import CmaEs, GpSampler, OptunaSearch, RandomSampler, Tpe
 from formwright.search.proposals import SpaceExhausted
 from formwright.space import Choice, Record, Repeat, Space, Switch
 from formwright.space.zoo import load_space
-from formwright.testing.loop import ask, run, run_out, tell
-from formwright.testing.objective import Toy
 from formwright.testing.searcher_contract import ACCURACY, PARAMS
-from formwright.testing.spaces import Build, large, small, tiny
+from formwright.testing.toy_problem import Build, Toy, ask, large, run, run_out, small, tell, tiny
 
 
 @pytest.mark.slow
 class TestTpe(Contract):
-    kind, trials, options = TPE, 14, {"startup": 5}
+    kind, trials, options = Tpe, 14, {"startup": 5}
 
 
 @pytest.mark.slow
 @pytest.mark.long
 class TestCmaEs(Contract):
-    kind, trials, objectives, options = CMA_ES, 14, (ACCURACY,), {"startup": 5}
+    kind, trials, objectives, options = CmaEs, 14, (ACCURACY,), {"startup": 5}
 
 
 @pytest.mark.slow
 @pytest.mark.long
 class TestOptunaRandom(Contract):
-    kind, trials, options = RANDOM, 14, {"startup": 5}
+    kind, trials, options = RandomSampler, 14, {"startup": 5}
 
 
 @pytest.mark.slow
 @pytest.mark.long
 class TestGp(Contract):
-    kind, trials, objectives, options = GP, 7, (ACCURACY,), {"startup": 5}
+    kind, trials, objectives, options = GpSampler, 7, (ACCURACY,), {"startup": 5}
 
 
 def best(history: History) -> float:
@@ -47,7 +45,7 @@ def best(history: History) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [CMA_ES, pytest.param(TPE, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", [CmaEs, pytest.param(Tpe, marks=pytest.mark.long)])
 def test_it_beats_random_search(kind: Callable[..., OptunaSearch]) -> None:
     found = [best(run(kind(large(), (ACCURACY,)), Toy(), 40, seed)) for seed in range(3)]
     drawn = [best(run(RandomSearch(large(), (ACCURACY,)), Toy(), 40, seed)) for seed in range(3)]
@@ -57,7 +55,7 @@ def test_it_beats_random_search(kind: Callable[..., OptunaSearch]) -> None:
 def test_a_broken_limit_is_shown_to_the_sampler() -> None:
     limits = (ACCURACY, Objective.parse("params<=5000"))
     history = run(RandomSearch(small()), Toy(), 12)
-    shown = TPE(small(), limits).study(history, seed=0).trials
+    shown = Tpe(small(), limits).study(history, seed=0).trials
     broken = [sum(trial.constraints.values()) for trial in shown]
     sizes = [trial.observation.metrics["params"] for trial in history.finished if trial.observation]
     assert broken == pytest.approx([max(0.0, size / 5000 - 1) for size in sizes])
@@ -66,7 +64,7 @@ def test_a_broken_limit_is_shown_to_the_sampler() -> None:
 
 
 def test_pending_trials_are_shown_as_running_and_failed_ones_are_not_shown() -> None:
-    searcher = TPE(small(), (ACCURACY,))
+    searcher = Tpe(small(), (ACCURACY,))
     history = run(RandomSearch(small()), Toy(), 12)
     history = ask(searcher, history, seed=0)
     history = tell(ask(searcher, history, seed=0), 13, "no memory")
@@ -76,7 +74,7 @@ def test_pending_trials_are_shown_as_running_and_failed_ones_are_not_shown() -> 
 
 def test_optuna_speaks_as_loudly_as_before(capfd: pytest.CaptureFixture[str]) -> None:
     before = optuna.logging.get_verbosity()
-    run(TPE(tiny(), (ACCURACY, PARAMS), startup=2), Toy(), 5)
+    run(Tpe(tiny(), (ACCURACY, PARAMS), startup=2), Toy(), 5)
     assert optuna.logging.get_verbosity() == before
     captured = capfd.readouterr()
     assert (captured.out, captured.err) == ("", "")
@@ -84,18 +82,18 @@ def test_optuna_speaks_as_loudly_as_before(capfd: pytest.CaptureFixture[str]) ->
 
 def test_goals_and_spaces_beyond_a_sampler_are_refused() -> None:
     with pytest.raises(IllegalInput, match="cmaes improves one goal, not accuracy, params; take 'nsga2'"):
-        CMA_ES(small(), (ACCURACY, PARAMS))
+        CmaEs(small(), (ACCURACY, PARAMS))
     with pytest.raises(IllegalInput, match="cannot search Expressions"):
-        TPE(load_space("autobert-zero-nano"), (ACCURACY,))
+        Tpe(load_space("autobert-zero-nano"), (ACCURACY,))
 
 
 def test_without_optuna_the_line_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(MissingExtra, match=r"formwright\[optuna\]"):
-        TPE(small(), (ACCURACY,))
+        Tpe(small(), (ACCURACY,))
 
 
 def test_a_space_without_choices_is_used_up_at_once() -> None:
     layer = Record.of(mixer=Switch.of(transform=Record.of()), feed_forward=Choice((32,)))
     single = Space("single", Record.of(layers=Repeat(layer, 1)), Build())
-    assert len(run_out(TPE(single, (ACCURACY,), startup=1), Toy(), 3, SpaceExhausted).trials) == 1
+    assert len(run_out(Tpe(single, (ACCURACY,), startup=1), Toy(), 3, SpaceExhausted).trials) == 1

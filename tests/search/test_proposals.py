@@ -19,7 +19,7 @@ from formwright.search.proposals import (
     youngest,
 )
 from formwright.space import Choice, Record, Space
-from formwright.testing.spaces import large, small, tiny, twins
+from formwright.testing.toy_problem import large, small, tiny, twins
 
 
 def asked(space: Space, designs: list[Any]) -> History:

@@ -13,10 +13,8 @@ from formwright.search.categorical import slots
 from formwright.search.reinforce import Controller, Reinforce, Vocabulary
 from formwright.space import Choice, Expressions, Record, Repeat, Space, Switch
 from formwright.space.zoo import load_space
-from formwright.testing.loop import run
-from formwright.testing.objective import Toy
 from formwright.testing.searcher_contract import ACCURACY
-from formwright.testing.spaces import Build, large, small, tiny
+from formwright.testing.toy_problem import Build, Toy, large, run, small, tiny
 
 GOAL = (ACCURACY,)
 

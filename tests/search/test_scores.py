@@ -22,7 +22,7 @@ from formwright.search.scores import (
     targets,
     violation,
 )
-from formwright.testing.spaces import small, tiny
+from formwright.testing.toy_problem import small, tiny
 
 
 def trial(**metrics: float) -> Trial:

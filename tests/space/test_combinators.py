@@ -14,7 +14,9 @@ SWITCH = Switch.of(sa=Choice(("sdp", "wma")), dsc=Record.of(kernel=Choice((5, 9,
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "at least one option"),
+        ((), "list of options"),
+        ("ab", "list of options"),
+        (3, "list of options"),
         ((2, 2), "distinct"),
         ((1, True), "distinct"),
         (([1],), "neither a JSON scalar"),
@@ -31,6 +33,7 @@ def test_a_choice_is_counted_encoded_and_read() -> None:
     choice = Choice((2, "four", None, (1, 2)))
     assert (choice.count(), list(choice.enumerate())) == (4, [2, "four", None, (1, 2)])
     assert choice.contains((1, 2))
+    assert Choice(range(2)) == Choice([0, 1]) == Choice((0, 1))  # type: ignore[arg-type]
     assert not choice.contains([1, 2])
     assert not choice.contains(3)
     assert not Choice((0, 1)).contains(True)
@@ -50,6 +53,15 @@ def test_a_choice_is_counted_encoded_and_read() -> None:
 def test_names_that_attribute_access_cannot_reach_are_refused(name: str) -> None:
     with pytest.raises(IllegalInput, match=f"'{name}' cannot name a field"):
         Record(((name, Choice((1,))),))
+
+
+@pytest.mark.parametrize("kind", [Record, Switch])
+@pytest.mark.parametrize(
+    "parts", [{"heads": Choice((1,))}, Choice((1,)), (("heads", 3),), ((3, Choice((1,))),), ("ab",)]
+)
+def test_parts_without_names_are_refused_with_advice(kind: Any, parts: Any) -> None:
+    with pytest.raises(IllegalInput, match=rf"{kind.__name__}\.of\("):
+        kind(parts)
 
 
 def test_a_record_multiplies_and_holds_its_fields_in_order() -> None:

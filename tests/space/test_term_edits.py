@@ -10,7 +10,7 @@ from numpy.random import default_rng
 
 from formwright.arch.primitives import BINARY, UNARY, Term, inputs_of, shape_of, size
 from formwright.space import Choice, Expressions, Record, Repeat, Switch
-from formwright.space.part import Case, Fields
+from formwright.space.design import Case, Fields
 from formwright.space.term_edits import (
     TermGene,
     graft,
@@ -19,9 +19,6 @@ from formwright.space.term_edits import (
     operations_of,
     positions,
     replaced,
-    with_insertion,
-    with_operation,
-    without_operation,
 )
 
 PART = Expressions(largest=5)
@@ -29,6 +26,12 @@ SEEDS = st.integers(0, 2**32 - 1)
 ATTENTION: Term = ("matmul", ("softmax", ("matmul", "Q", ("transpose", "K"))), "V")
 LARGE_PART = Expressions(largest=8)
 OPERATIONS = (*UNARY, *BINARY)
+
+
+def gene_of(term: Term, part: Expressions = LARGE_PART) -> TermGene:
+    (gene,) = part.genes(term, ("mixer",))
+    assert isinstance(gene, TermGene)
+    return gene
 
 
 @settings(max_examples=60, deadline=None)
@@ -110,12 +113,12 @@ def test_positions_edits_and_the_order_of_operations() -> None:
     ],
 )
 def test_what_no_longer_fits_is_mended_with_few_changes(place: int, operation: str, expected: set[Term | None]) -> None:
-    found = {with_operation(ATTENTION, place, operation, default_rng(seed), LARGE_PART.contains) for seed in range(20)}
+    found = {gene_of(ATTENTION).with_operation(place, operation, default_rng(seed)) for seed in range(20)}
     assert found == expected
 
 
 def test_a_second_operand_is_drawn_where_one_is_needed() -> None:
-    found = {with_operation(ATTENTION, 2, "add", default_rng(seed), LARGE_PART.contains) for seed in range(200)}
+    found = {gene_of(ATTENTION).with_operation(2, "add", default_rng(seed)) for seed in range(200)}
     added = {term[1] for term in found if term}
     # a product of two inputs is the least that can be added to scores
     assert added <= {("add", ATTENTION[1][1], other) for other in _products()} | {
@@ -134,7 +137,7 @@ def test_a_changed_term_is_legal_and_has_the_operation(seed: int, operation: str
     rng = default_rng(seed)
     term = LARGE_PART.sample(rng, "gene")
     for place, present in enumerate(operation_names(term)):
-        found = with_operation(term, place, operation, rng, LARGE_PART.contains)
+        found = gene_of(term).with_operation(place, operation, rng)
         # a term that is full has no room for a second operand, and one that has few inputs cannot lose one
         if found is not None:
             assert LARGE_PART.contains(found)
@@ -148,32 +151,32 @@ def test_a_move_is_refused_only_where_room_or_inputs_run_out() -> None:
         term = LARGE_PART.sample(rng, "gene")
         if size(term) <= LARGE_PART.largest - 3 and len(inputs_of(term)) > 2:
             for place in range(size(term)):
-                found = [with_operation(term, place, operation, rng, LARGE_PART.contains) for operation in OPERATIONS]
+                found = [gene_of(term).with_operation(place, operation, rng) for operation in OPERATIONS]
                 refused, tried = refused + found.count(None), tried + len(found)
     assert refused < 0.2 * tried
 
 
 def test_an_insertion_is_computed_just_before_its_place() -> None:
     rng = default_rng(0)
-    assert with_insertion(ATTENTION, 2, "scale", rng, LARGE_PART.contains) == (
+    assert gene_of(ATTENTION).with_insertion(2, "scale", rng) == (
         "matmul",
         ("softmax", ("scale", ATTENTION[1][1])),
         "V",
     )
-    longer = with_insertion(ATTENTION, 3, "neg", rng, LARGE_PART.contains)
+    longer = gene_of(ATTENTION).with_insertion(3, "neg", rng)
     assert longer == ("matmul", ATTENTION[1], ("neg", "V"))
     assert operation_names(longer) == ("transpose", "matmul", "softmax", "neg", "matmul")
-    assert with_insertion(ATTENTION, 2, "scale", rng, Expressions(4).contains) is None
+    assert gene_of(ATTENTION, Expressions(4)).with_insertion(2, "scale", rng) is None
 
 
 def test_an_operation_is_left_out_where_an_operand_can_take_its_place() -> None:
     rng = default_rng(0)
-    assert without_operation(ATTENTION, 2, rng, LARGE_PART.contains) == ("matmul", ATTENTION[1][1], "V")
+    assert gene_of(ATTENTION).without_operation(2, rng) == ("matmul", ATTENTION[1][1], "V")
     summed: Term = ("add", ("neg", "Q"), ("matmul", "K", ("matmul", ("transpose", "Q"), "V")))
     # the larger operand stays
-    assert without_operation(summed, len(operation_names(summed)) - 1, rng, LARGE_PART.contains) == summed[2]
+    assert gene_of(summed).without_operation(len(operation_names(summed)) - 1, rng) == summed[2]
     # of the whole attention only V would be left, which is none
-    assert without_operation(ATTENTION, 3, rng, LARGE_PART.contains) is None
+    assert gene_of(ATTENTION).without_operation(3, rng) is None
 
 
 def test_insertions_make_terms_longer_and_omissions_shorter_but_for_what_is_mended() -> None:
@@ -181,8 +184,8 @@ def test_insertions_make_terms_longer_and_omissions_shorter_but_for_what_is_mend
     for _ in range(100):
         term = LARGE_PART.sample(rng, "gene")
         place, operation = int(rng.integers(size(term))), OPERATIONS[int(rng.integers(len(OPERATIONS)))]
-        longer = with_insertion(term, place, operation, rng, LARGE_PART.contains)
-        shorter = without_operation(term, place, rng, LARGE_PART.contains)
+        longer = gene_of(term).with_insertion(place, operation, rng)
+        shorter = gene_of(term).without_operation(place, rng)
         assert all(found is None or LARGE_PART.contains(found) for found in (longer, shorter))
         grown += [size(longer) - size(term)] if longer else []
         shrunk += [size(shorter) - size(term)] if shorter else []
@@ -192,29 +195,21 @@ def test_insertions_make_terms_longer_and_omissions_shorter_but_for_what_is_mend
     assert np.mean(np.array(shrunk) < 0) > 0.7
 
 
-@pytest.fixture(name="gene")
-def gene_of_an_attention() -> TermGene:
-    (gene,) = PART.genes(ATTENTION, ("mixer",))
-    assert isinstance(gene, TermGene)
-    return gene
-
-
-def test_it_names_operations_and_inputs(gene: TermGene) -> None:
+def test_it_names_operations_and_inputs() -> None:
+    gene = gene_of(ATTENTION, PART)
     assert (gene.name, gene.operations) == ("mixer", ("transpose", "matmul", "softmax", "matmul"))
     assert gene.inputs == ("Q", "K", "V")
     assert gene.options == PART.choices(ATTENTION)
 
 
-def test_moves_keep_the_limits_of_the_part(gene: TermGene) -> None:
-    rng = default_rng(0)
+def test_moves_keep_the_limits_of_the_part() -> None:
+    gene, rng = gene_of(ATTENTION, PART), default_rng(0)
     assert gene.with_operation(2, "neg", rng) == ("matmul", ("neg", ATTENTION[1][1]), "V")
     assert gene.with_insertion(2, "neg", rng) == ("matmul", ("softmax", ("neg", ATTENTION[1][1])), "V")
     assert gene.with_insertion(2, "add", rng) is None  # would need three more operations
     assert gene.without_operation(2, rng) == ("matmul", ATTENTION[1][1], "V")
     assert gene.with_input(2, "P") == ("matmul", ATTENTION[1], "P")
-    (narrow,) = Expressions(5, least_inputs=3).genes(ATTENTION)
-    assert isinstance(narrow, TermGene)
-    assert narrow.with_input(2, "K") is None
+    assert gene_of(ATTENTION, Expressions(5, least_inputs=3)).with_input(2, "K") is None
 
 
 def test_genes_that_others_depend_on_are_structural() -> None:

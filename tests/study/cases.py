@@ -15,10 +15,9 @@ from formwright.space import Space
 from formwright.study.identity import own_name
 from formwright.study.stop import Stop
 from formwright.study.store import Event, Log, Store
-from formwright.study.study import Study
+from formwright.study.study import StudySetup
 from formwright.study.worker import Worker
-from formwright.testing.objective import Toy
-from formwright.testing.spaces import small
+from formwright.testing.toy_problem import Toy, small
 
 SEARCHERS = ("random", "regularized-evolution", "nsga2", "halving", "local")
 ELSEWHERE = "another-machine/1/1"
@@ -54,11 +53,11 @@ def toy_study(
     objectives: Sequence[str] = ("accuracy:max", "params:min"),
     evaluator: Any = None,
     **rest: Any,
-) -> Study:
+) -> StudySetup:
     space, wanted = space or small(), tuple(map(Objective.parse, objectives))
     stop = Stop(stop) if isinstance(stop, int) else stop
     method = make_searcher(searcher, space, wanted, trials=stop.trials, steps=27)
-    return Study(log, space, method, evaluator or Stepping(), wanted, stop, folder, **{"seed": 5, **rest})
+    return StudySetup(log, space, method, evaluator or Stepping(), wanted, stop, folder, **{"seed": 5, **rest})
 
 
 def new_log(folder: Path, name: str = "one") -> Log:
@@ -75,12 +74,12 @@ def begin(log: Log) -> None:
     log.append("started", own_name(), {"begins": True})
 
 
-def run(study: Study, **rest: Any) -> str:
+def run(study: StudySetup, **rest: Any) -> str:
     begin(study.log)
     return Worker(study, **rest).run()
 
 
-def outline(study: Study) -> list[tuple[Any, ...]]:
+def outline(study: StudySetup) -> list[tuple[Any, ...]]:
     """List what has to be the same in two studies."""
     return [
         (trial.number, trial.request.card.digest, trial.request.budget, trial.request.parent, trial.state)

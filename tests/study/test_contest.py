@@ -1,18 +1,35 @@
+import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.evaluate.fake_table import fake_benchmark
 
+from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.core.protocols import Searcher
 from formwright.core.records import Budget, History, Request
 from formwright.core.rng import derive
 from formwright.evaluate.benchmark import Benchmark
-from formwright.search import SpaceExhausted
-from formwright.study.contest import NOTHING, Contest, Method, Replay, find_methods, replay
+from formwright.search import SEARCHERS, SpaceExhausted, option_names
+from formwright.search.baselines import RandomSearch
+from formwright.search.halving import Halving
+from formwright.study import contest as module
+from formwright.study.contest import (
+    NOTHING,
+    Contest,
+    ContestFile,
+    Method,
+    SearchRun,
+    all_methods,
+    find_methods,
+    replay,
+    standings,
+    usual_methods,
+)
 
 BENCHMARK = fake_benchmark()
 CARDS = [card for card in map(BENCHMARK.space.card, BENCHMARK.space.enumerate()) if BENCHMARK.legal(card)]
@@ -121,7 +138,7 @@ def contest(load: Callable[[], Benchmark] = fake_benchmark, **changes: Any) -> C
     return Contest(load, find_methods(["random", "local"]), **{"runs": 3, "evaluations": 5, **changes})
 
 
-def keys(replays: list[Replay]) -> set[tuple[str, int]]:
+def keys(replays: list[SearchRun]) -> set[tuple[str, int]]:
     return {(one.method, one.seed) for one in replays}
 
 
@@ -138,8 +155,8 @@ def test_known_searches_are_not_repeated() -> None:
     assert sorted(map(hash, known)) == sorted(map(hash, before))
     assert keys(list(larger.replays(known=known))) == {("random", 2), ("local", 2)}
     assert contest(evaluations=6).known(before) == []
-    found = Replay("random", 3, (1, 2), 0.5)
-    assert Replay.from_json({**asdict(found), "best": [1, 2]}) == found
+    found = SearchRun("random", 3, (1, 2), 0.5)
+    assert SearchRun.from_json({**asdict(found), "best": [1, 2]}) == found
 
 
 @pytest.mark.slow
@@ -147,3 +164,230 @@ def test_processes_find_what_one_finds() -> None:
     load = partial(fake_benchmark, 150)
     alone, shared = (list(contest(load).replays(workers)) for workers in (1, 2))
     assert {(one.method, one.seed, one.best) for one in alone} == {(one.method, one.seed, one.best) for one in shared}
+
+
+def test_every_searcher_is_a_method_that_can_be_made() -> None:
+    names = [method.name for method in all_methods()]
+    assert {"random", "regularized-evolution", "tpe", "halving"} <= set(names)
+    assert not any(":" in name for name in names)
+    assert len(set(names)) == len(names)
+    for method in all_methods():
+        assert method.searcher in SEARCHERS.names()
+        assert hasattr(method.make(fake_benchmark(), 10), "ask")
+
+
+def test_variants_need_a_searcher_with_their_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    variants = {"random": {"by-gene": {"by": "gene"}, "wrong": {"colour": 1}}, "absent": {"a": {}}}
+    monkeypatch.setattr(module, "_VARIANTS", variants)
+    assert [method for method in all_methods() if "/" in method.name] == [
+        Method("random/by-gene", "random", {"by": "gene"})
+    ]
+    made = find_methods(["random/by-gene"])[0].make(fake_benchmark(), 10)
+    assert isinstance(made, RandomSearch)
+    assert made.by == "gene"
+
+
+def test_the_options_of_every_variant_are_known_where_its_searcher_is() -> None:
+    for name, variants in module._VARIANTS.items():
+        if name in SEARCHERS.names():
+            for options in variants.values():
+                assert set(options) <= set(option_names(name))
+
+
+def test_names_are_found_once_each_in_their_order() -> None:
+    found = find_methods(["random", "local", "random"])
+    assert [method.name for method in found] == ["random", "local"]
+    with pytest.raises(IllegalInput, match=r"no method is called 'randon'\. Nearest: 'random'\. There are: .*local"):
+        find_methods(["local", "randon"])
+
+
+def test_halving_asks_for_steps_that_the_table_has() -> None:
+    searcher = Method("halving", "halving").make(fake_benchmark(), 10)
+    assert isinstance(searcher, Halving)
+    assert searcher.rungs == (5, 10, 20)
+
+
+@pytest.mark.parametrize(
+    ("marks", "rungs"), [((20,), (20,)), ((10, 20), (10, 20)), ((3, 10, 20), (10, 20)), ((5, 15, 45), (5, 15, 45))]
+)
+def test_rungs_are_the_marks_that_are_a_fixed_ratio_apart(marks: tuple[int, ...], rungs: tuple[int, ...]) -> None:
+    options = module._rungs("halving", marks)
+    benchmark = fake_benchmark()
+    assert Halving(benchmark.space, (benchmark.objective,), **options).rungs == rungs
+
+
+def test_what_is_slow_or_not_installed_is_not_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {"tpe", "random"} <= {method.name for method in usual_methods(fake_benchmark())}
+
+    def make(name: str, *_: object, **__: object) -> object:
+        if name in ("tpe", "cmaes"):
+            raise MissingExtra("optuna", "optuna")
+        return object()
+
+    monkeypatch.setattr(module, "make_searcher", make)
+    assert not {"tpe", "cmaes", "gp"} & {method.name for method in usual_methods(fake_benchmark())}
+
+
+FIRST, SECOND = SearchRun("random", 0, (1, 2), 0.5), SearchRun("local", 1, (3, 3), 0.25)
+
+
+def test_what_is_kept_is_read_and_passed_on(tmp_path: Path) -> None:
+    file = ContestFile(tmp_path / "runs.jsonl", "a")
+    assert file.read() == []
+    assert list(file.keep(iter([FIRST]))) == [FIRST]
+    assert list(file.keep(iter([SECOND]))) == [SECOND]
+    assert file.read() == [FIRST, SECOND]
+
+
+def test_a_search_is_written_before_it_is_passed_on(tmp_path: Path) -> None:
+    file = ContestFile(tmp_path / "runs.jsonl", "a")
+    for found in file.keep(iter([FIRST, SECOND])):
+        assert file.read()[-1] == found
+
+
+def test_searches_on_another_table_are_left_alone(tmp_path: Path) -> None:
+    here, there = (ContestFile(tmp_path / "runs.jsonl", table) for table in ("a", "b"))
+    list(here.keep(iter([FIRST])))
+    list(there.keep(iter([SECOND])))
+    assert (here.read(), there.read()) == ([FIRST], [SECOND])
+
+
+def test_a_line_that_was_cut_short_is_forgotten(tmp_path: Path) -> None:
+    file = ContestFile(tmp_path / "runs.jsonl", "a")
+    list(file.keep(iter([FIRST, SECOND])))
+    file.path.write_bytes(file.path.read_bytes()[:-5])
+    assert file.read() == [FIRST]
+    list(file.keep(iter([SECOND])))
+    assert file.read() == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize("kept", [0, 1, 5, 20])
+def test_a_first_line_that_was_cut_short_is_forgotten(kept: int, tmp_path: Path) -> None:
+    file = ContestFile(tmp_path / "runs.jsonl", "a")
+    list(file.keep(iter([FIRST])))
+    file.path.write_bytes(file.path.read_bytes()[:kept])
+    assert file.read() == []
+    list(file.keep(iter([SECOND])))
+    assert file.read() == [SECOND]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["no JSON\n", "{}\n", "[1]\n", '{"table": "a", "method": "random"}\n', "one line of my notes", '{"tables": 3}'],
+)
+def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text(text)
+    with pytest.raises(IllegalInput, match=r"runs\.jsonl"):
+        ContestFile(path, "a").read()
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match=r"cannot write .*absent"):
+        list(ContestFile(tmp_path / "absent" / "runs.jsonl", "a").keep(iter([FIRST])))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"method": 7}, "method must be a name"),
+        ({"seed": "0"}, "seed is '0'"),
+        ({"best": 3}, "best a list of rows"),
+        ({"best": [1, 2.5]}, "a row is 2.5"),
+        ({"best": [-2, 1]}, "a row is -2"),
+        ({"best": [1, 10]}, "the row 10 is beyond the 10 rows of the table"),
+        ({"seconds": None}, "seconds is None"),
+        ({"seconds": 10**400}, "too large"),
+        ({"more": 1}, "must have the fields"),
+    ],
+)
+def test_a_line_that_is_no_search_is_refused(change: dict[str, Any], told: str, tmp_path: Path) -> None:
+    file = ContestFile(tmp_path / "runs.jsonl", "a", 10)
+    list(file.keep(iter([SearchRun("random", 0, (-1, 9), 0.5)])))
+    with file.path.open("a") as more:
+        more.write(json.dumps({"table": "a", **asdict(SECOND), **change}) + "\n")
+    with pytest.raises(IllegalInput, match=rf"runs\.jsonl.*line 2: .*{told}"):
+        file.read()
+
+
+def test_a_line_of_many_brackets_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text('{"table": ' + "[" * 100_000 + "\n")
+    with pytest.raises(IllegalInput, match="line 1: "):
+        ContestFile(path, "a").read()
+
+
+def test_a_file_that_another_adds_to_is_refused_and_left_alone(tmp_path: Path) -> None:
+    file = ContestFile(tmp_path / "runs.jsonl", "a")
+    first = file.keep(iter([FIRST, SECOND]))
+    next(first)
+    with pytest.raises(IllegalInput, match=r"another process works on .*runs\.jsonl; wait for it"):
+        list(file.keep(iter([SECOND])))
+    assert list(first) == [SECOND]
+    assert file.read() == [FIRST, SECOND]
+    assert list(file.keep(iter([]))) == []  # the lock ends with its holder
+
+
+TEST = BENCHMARK.scores("test")
+ORDER = [int(row) for row in np.argsort(-SCORES)]
+BEST, WORST = ORDER[0], ORDER[-1]
+
+
+def test_a_curve_is_the_mean_of_the_searches() -> None:
+    searches = [SearchRun("a", 0, (WORST, 5, BEST), 1.0), SearchRun("a", 1, (WORST, WORST, 5), 3.0)]
+    found = standings(BENCHMARK, searches)["a"]
+    assert found["curve"] == pytest.approx(
+        [SCORES[WORST], (SCORES[5] + SCORES[WORST]) / 2, (SCORES[BEST] + SCORES[5]) / 2]
+    )
+    assert found["final"] == found["curve"][-1]
+    assert found["test"] == found["test_curve"][-1] == pytest.approx((TEST[BEST] + TEST[5]) / 2)
+    assert found["test_curve"][0] == pytest.approx(TEST[WORST])
+    assert (found["runs"], found["seconds"]) == (2, 2.0)
+    assert found["rank"] == (1 + BENCHMARK.ranks[5]) / 2
+
+
+def test_intervals_hold_the_mean_and_are_narrower_for_more_searches() -> None:
+    rows = [ORDER[place] for place in range(0, 200, 5)]
+    few, many = (
+        standings(BENCHMARK, [SearchRun("a", seed, (row,), 0.0) for seed, row in enumerate(chosen)])["a"]
+        for chosen in (rows[::8], rows)
+    )
+    for found in (few, many):
+        low, high = found["interval"]
+        assert low < found["final"] < high
+        assert (found["curve_low"][-1], found["curve_high"][-1]) == (low, high)
+        assert [found["test_curve_low"][-1], found["test_curve_high"][-1]] == found["test_interval"]
+    widths = [found["interval"][1] - found["interval"][0] for found in (few, many)]
+    assert widths[1] < widths[0] / 2
+    # as wide as 90 % of a normal distribution with the error of the mean
+    assert widths[1] == pytest.approx(2 * 1.645 * SCORES[rows].std() / 40**0.5, rel=0.15)
+
+
+def test_the_best_method_comes_first() -> None:
+    searches = [SearchRun(name, 0, (row,), 0.0) for name, row in (("c", 5), ("b", WORST), ("a", BEST))]
+    assert list(standings(BENCHMARK, searches)) == ["a", "c", "b"]
+    lowest = replace(BENCHMARK.table, facts={**BENCHMARK.table.facts, "objective": "loss:min"})
+    assert list(standings(Benchmark(lowest, BENCHMARK.space), searches)) == ["b", "c", "a"]
+
+
+def test_it_is_told_how_soon_one_of_the_best_was_found() -> None:
+    sooner, later = (WORST, BEST, BEST, BEST), (WORST, WORST, WORST, BEST)
+    never = (WORST,) * 4
+    found = standings(BENCHMARK, [SearchRun("a", seed, rows, 0.0) for seed, rows in enumerate((sooner, later, never))])
+    top = found["a"]["top"]
+    assert top["designs"] == 1
+    assert top["share"] == pytest.approx(2 / 3)
+    assert top["evaluations"] == 4
+    assert top["interval"] == [2, None]
+    assert found["a"]["good"]["designs"] == 2  # 1 % of 200
+    second = standings(BENCHMARK, [SearchRun("a", 0, (WORST, ORDER[1]), 0.0)])["a"]
+    assert (second["top"]["share"], second["good"]["share"], second["good"]["evaluations"]) == (0, 1, 2)
+    rarely = standings(BENCHMARK, [SearchRun("a", seed, rows, 0.0) for seed, rows in enumerate((sooner, never, never))])
+    assert rarely["a"]["top"]["evaluations"] is None
+
+
+def test_standings_are_plain_data_and_nothing_has_the_worst_score() -> None:
+    found = standings(BENCHMARK, [SearchRun("a", 0, (NOTHING, BEST), 0.0)])["a"]
+    assert found["curve"] == [SCORES[WORST], SCORES[BEST]]
+    found = standings(BENCHMARK, [SearchRun("a", 0, (WORST, BEST), 0.5)])
+    assert json.loads(json.dumps(found, allow_nan=False)) == found

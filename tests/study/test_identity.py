@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from formwright.core.errors import IllegalInput
-from formwright.study.alone import alone_in
+from formwright.study.folder_lock import alone_in
 from formwright.study.identity import dead, own_name
 
 SLEEP = [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"]

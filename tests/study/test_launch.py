@@ -36,7 +36,7 @@ if __name__ == "__main__":
 """
 FAULTY_SPACE = """
 from dataclasses import replace
-from formwright.testing.spaces import tiny
+from formwright.testing.toy_problem import tiny
 
 def build(design):
     return 1 / 0 if design == LAST else tiny().build(design)

@@ -82,9 +82,14 @@ class TestOnClusters:
 
                 def lose() -> bool:
                     there = {n: p for n, p in running(opened).items() if p != os.getpid() and raylet in ancestors(p)}
-                    if there:
-                        lost.update(there)
+                    for number, process in there.items():
+                        os.kill(process, signal.SIGSTOP)  # else a fast trial ends while its machine goes down
+                        if running(opened).get(number) != process:  # it ended just before
+                            os.kill(process, signal.SIGCONT)
+                            return False
+                        lost[number] = process
                         cluster.remove_node(second, allow_graceful=False)
+                        os.kill(process, signal.SIGKILL)
                     return bool(there)
 
                 assert run_on_ray(partial(work_at, place), 2, once(lose), cluster.address)

@@ -6,9 +6,9 @@ from tests.study.cases import Stepping, begin, kinds, new_log, run, toy_study
 from formwright.core.errors import EvaluationFailed
 from formwright.core.records import Budget, History, Request
 from formwright.core.rng import derive
-from formwright.study.ledger import Ledger
 from formwright.study.replay import Replay, asked_data, history_as_of, read_asked
-from formwright.testing.spaces import small
+from formwright.study.stop import Ledger
+from formwright.testing.toy_problem import small
 
 SPACE = small()
 

@@ -25,8 +25,8 @@ from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Observation, Request
 from formwright.study.stop import Stop
 from formwright.study.store import Log, StoreError
-from formwright.study.worker import DiskFull, Heartbeat, Interrupted, LeaseLost, Worker
-from formwright.testing.spaces import tiny
+from formwright.study.worker import DiskFull, Heartbeat, LeaseLost, TrialInterrupted, Worker
+from formwright.testing.toy_problem import tiny
 
 
 def crash(_: Request) -> None:
@@ -56,11 +56,11 @@ def test_a_new_run_gives_a_trial_new_attempts(tmp_path: Path) -> None:
 
 def test_a_trial_that_workers_left_is_not_suspect_and_free_at_once(log: Log, tmp_path: Path) -> None:
     def leave(_: Request) -> None:
-        raise Interrupted
+        raise TrialInterrupted
 
     begin(log)
     for _ in range(5):
-        with pytest.raises(Interrupted):
+        with pytest.raises(TrialInterrupted):
             Worker(toy_study(log, tmp_path, stop=1, evaluator=Stepping(before=leave)), name=ELSEWHERE).run()
     study = toy_study(log, tmp_path, stop=1)
     Worker(study).run()

@@ -23,9 +23,9 @@ from formwright.core.rng import derive
 from formwright.search import make_searcher
 from formwright.study.replay import history_as_of, read_asked
 from formwright.study.store import Event, Log
-from formwright.study.study import Study
-from formwright.study.worker import Interrupted
-from formwright.testing.spaces import small
+from formwright.study.study import StudySetup
+from formwright.study.worker import TrialInterrupted
+from formwright.testing.toy_problem import small
 
 TRIALS = 18
 
@@ -43,7 +43,7 @@ class Sometimes:
             raise self._error
 
 
-def go_on(log: Log, folder: Path, searcher: str, error: type[BaseException], trials: int = TRIALS) -> Study:
+def go_on(log: Log, folder: Path, searcher: str, error: type[BaseException], trials: int = TRIALS) -> StudySetup:
     """Run a study to its end with a new worker after each interruption."""
     sometimes = Sometimes(error, seed=len(searcher))
     while True:
@@ -51,13 +51,13 @@ def go_on(log: Log, folder: Path, searcher: str, error: type[BaseException], tri
         study = toy_study(log, folder, searcher, stop=trials, evaluator=Stepping(3))
         try:
             run(study, name=a_dead_name(), between_steps=sometimes)
-        except (Interrupted, Crash):
+        except (TrialInterrupted, Crash):
             continue
         assert sometimes.times > 3
         return study
 
 
-@pytest.mark.parametrize("error", [Interrupted, Crash])
+@pytest.mark.parametrize("error", [TrialInterrupted, Crash])
 @pytest.mark.parametrize("searcher", SEARCHERS)
 def test_an_interrupted_study_repeats_the_one_that_was_not(
     searcher: str, error: type[BaseException], tmp_path: Path
@@ -72,7 +72,7 @@ def test_an_interrupted_study_repeats_itself_on_both_databases(log: Log, tmp_pat
 @pytest.mark.parametrize("searcher", SEARCHERS)
 def test_the_log_replays(searcher: str, tmp_path: Path) -> None:
     log, space = new_log(tmp_path), small()
-    study = go_on(log, tmp_path, searcher, Interrupted)
+    study = go_on(log, tmp_path, searcher, TrialInterrupted)
     events = log.read()
     asked = [event for event in events if event.kind == "asked"]
     assert len(asked) == TRIALS

@@ -12,10 +12,9 @@ from formwright.study import worker as worker_module
 from formwright.study.identity import own_name
 from formwright.study.replay import asked_data, history_as_of, read_asked
 from formwright.study.store import Log, Store
-from formwright.study.study import Study
+from formwright.study.study import StudySetup
 from formwright.study.worker import Worker
-from formwright.testing.objective import Toy
-from formwright.testing.spaces import small
+from formwright.testing.toy_problem import Toy, small
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +22,7 @@ def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_module, "_WAIT", 0.01)
 
 
-def together(studies: list[Study]) -> list[str]:
+def together(studies: list[StudySetup]) -> list[str]:
     """Let a worker for each study work at the same time."""
     with ThreadPoolExecutor(len(studies)) as pool:
         workers = [Worker(study, name=f"another-machine/{number}/1") for number, study in enumerate(studies)]
@@ -55,7 +54,7 @@ def test_several_workers_leave_a_log_that_replays(tmp_path: Path) -> None:
         assert again == read_asked(event.data, space).request
 
 
-def ask_as(log: Log, study: Study, name: str, seconds: float) -> None:
+def ask_as(log: Log, study: StudySetup, name: str, seconds: float) -> None:
     """Ask for trial 0 as another worker, which then says nothing more."""
     request = study.searcher.ask(study.history(), derive(study.seed, "ask", 0))
     assert log.ask(0, name, seconds, asked_data(request, study.space, 0))

@@ -1,5 +1,7 @@
 """Designs of two or three tiny layers, attentions or convolutions, for the tests of weights shared in two branches."""
 
+from collections.abc import Mapping
+
 from torch import Tensor
 
 from formwright.arch.card import Card
@@ -8,7 +10,7 @@ from formwright.arch.ops import LightweightConvolution, OpGraph
 from formwright.arch.primitives import Term
 from formwright.core.rng import derive
 from formwright.space.zoo.autobert_zero import STANDARD_ATTENTION, autobert_zero
-from formwright.supernet.branches import Branches, BranchStore, fresh
+from formwright.supernet.branches import Branches, BranchStore, folded, fresh, written
 
 SPACE = autobert_zero("tiny-zero", 2, 2, 8, largest=5, kernels=(3, 5, 7), vocabulary=32)
 QKV = STANDARD_ATTENTION
@@ -40,3 +42,8 @@ def same(one: BranchStore, other: BranchStore) -> bool:
     if one.tensors.keys() != other.tensors.keys() or one.version != other.version:
         return False
     return all(tensor.equal(other.tensors[name]) for name, tensor in one.tensors.items())
+
+
+def returned(store: BranchStore, card: Card, weights: Mapping[str, Tensor]) -> BranchStore:
+    """Give the store after a design has written back its weights."""
+    return folded(store, [written(card, weights)])

@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.supernet.branched import QK, QKV, QP, card, changed, random_cards, same, store
+from tests.supernet.branched import QK, QKV, QP, card, changed, random_cards, returned, same, store
 from tests.supernet.small import VIT, sentences
 from torch import Tensor
 
@@ -15,7 +15,7 @@ from formwright.arch.primitives import INPUTS
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.nn.build import build
-from formwright.nn.inherit import Inherited, extract
+from formwright.nn.inherit import InheritedWeights, extract
 from formwright.nn.settings import Settings
 from formwright.space.zoo import load_card, load_space
 from formwright.space.zoo.autobert_zero import LAYER_2, LAYER_12
@@ -26,7 +26,6 @@ from formwright.supernet.branches import (
     BranchStore,
     folded,
     fresh,
-    returned,
     seen_through,
     shared_names,
     taken,
@@ -129,7 +128,7 @@ def weights(change: float = 0.0) -> dict[str, Tensor]:
 def answer(given: dict[str, Tensor], plain: bool) -> Tensor:
     tokens, mask = sentences()
     if plain:
-        model = extract(Inherited(without_matrices(given), ()), DESIGN, STILL, HEAD)
+        model = extract(InheritedWeights(without_matrices(given), ()), DESIGN, STILL, HEAD)
     else:
         model = to_train(DESIGN, given, HEAD, STILL)
     scores: Tensor = model.eval()(tokens, mask)

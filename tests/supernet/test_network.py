@@ -9,11 +9,10 @@ from formwright.core.rng import derive
 from formwright.space.zoo.elastic import elastic
 from formwright.supernet.automatic import sub_network
 from formwright.supernet.groups import stream_groups
-from formwright.supernet.hull import Hull
 from formwright.supernet.importance import uniform
 from formwright.supernet.lessons import Distil, Labels
 from formwright.supernet.network import Following, SuperNetwork, begun_with
-from formwright.supernet.rules import Draw, Sandwich
+from formwright.supernet.rules import Draw, Hull, Sandwich
 from formwright.train.distil import Answers, Mix, distilled
 from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.loop import Saving, scores_of, train

@@ -2,16 +2,39 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+import torch
 
 from formwright.arch.card import Card
+from formwright.core.codec import range_faults
 from formwright.core.errors import IllegalInput, UnknownName
-from formwright.core.options import Reader, Writer
+from formwright.core.options import PartReader, PartWriter
 from formwright.core.rng import derive
+from formwright.nn.build import build
+from formwright.nn.inherit import extract, inherit
+from formwright.nn.task_model import HeadSpec
+from formwright.space.combinators import Choice, Record
+from formwright.space.narrow import narrowed
+from formwright.space.repeat import Row
+from formwright.space.space import Space
 from formwright.space.zoo import load_space
-from formwright.supernet.hull import Hull, hull
-from formwright.supernet.rules import RULES, Largest, ProgressiveShrinking, Rule, Sandwich, Uniform
+from formwright.space.zoo.bert import TINY
+from formwright.space.zoo.elastic import ElasticChoices
+from formwright.supernet.rules import (
+    RULES,
+    Hull,
+    Largest,
+    ProgressiveShrinking,
+    Rule,
+    Sandwich,
+    Uniform,
+    check_readable,
+    choices_of,
+    hull,
+    opened,
+)
 
-NANO = hull(load_space("autoformer-nano"))
+SPACE = load_space("autoformer-nano")
+NANO = hull(SPACE)
 STEPS = 100
 ALL: list[Rule] = [Largest(), Uniform(), Uniform(3, "design"), Sandwich(2), ProgressiveShrinking()]
 
@@ -36,8 +59,8 @@ def test_rules_are_parts_whose_cards_follow_from_seed_and_step(rule: Rule) -> No
         assert drawn(rule, step) == drawn(rule, step)  # bound twice, and asked in another order
     if rule != Largest():
         assert [drawn(rule, step) for step in range(90, 99)] != [drawn(rule, step, seed=1) for step in range(90, 99)]
-    data = Writer().value(rule)
-    reader = Reader()
+    data = PartWriter().value(rule)
+    reader = PartReader()
     assert reader.finished(reader.read(Rule, data), "rule") == rule
     assert RULES.get(rule.NAME) is type(rule)
 
@@ -97,19 +120,18 @@ def test_shrinking_may_begin_at_once_and_its_last_phase_is_longer() -> None:
 
 
 @pytest.mark.parametrize(
-    "make",
+    "rule",
     [
-        lambda: Sandwich(-1),
-        lambda: Uniform(0),
-        lambda: ProgressiveShrinking(designs=0),
-        lambda: ProgressiveShrinking(largest=1.0),
-        lambda: ProgressiveShrinking(largest=-0.1),
-        lambda: ProgressiveShrinking(last=0.0),
+        Sandwich(-1),
+        Uniform(0),
+        ProgressiveShrinking(designs=0),
+        ProgressiveShrinking(largest=1.1),
+        ProgressiveShrinking(largest=-0.1),
+        ProgressiveShrinking(last=0.0),
     ],
 )
-def test_what_cannot_be_is_refused(make: Any) -> None:
-    with pytest.raises(IllegalInput):
-        make()
+def test_options_out_of_range_are_found(rule: Rule) -> None:
+    assert range_faults(rule, "rule")
 
 
 def test_constraints_and_names_of_choices() -> None:
@@ -121,3 +143,95 @@ def test_constraints_and_names_of_choices() -> None:
     assert all(card.stacks[0].layers[0].width < 32 for step in range(95, 100) for card in drawn(rule, step, ends=ends))
     with pytest.raises(UnknownName, match="head"):
         ProgressiveShrinking(order=("head",)).bind(NANO, STEPS)
+
+
+HEAD = HeadSpec("sequence-classification", 10)
+
+
+@pytest.mark.parametrize(
+    "name", ["autoformer-nano", "autoformer-tiny", "lighthubert-small", "lighthubert-base", "autotinybert", "elastic"]
+)
+def test_the_largest_design_holds_all_others(name: str) -> None:
+    space = load_space(name)
+    ends = hull(space)
+    check_readable(space, ends.largest, samples=5)
+    assert ends.largest != ends.smallest
+    with pytest.raises(IllegalInput, match="share the weights"):
+        check_readable(space, ends.smallest, samples=5)
+
+
+@pytest.mark.parametrize("name", ["hat", "supershaper"])
+def test_spaces_whose_designs_are_no_slices_are_refused(name: str) -> None:
+    space = load_space(name)
+    with pytest.raises(IllegalInput, match="cannot share"):
+        check_readable(space, hull(space).largest)
+
+
+@pytest.mark.parametrize("name", ["flexibert-nano", "nas-bert", "autobert-zero-nano", "evolved-transformer-nano"])
+def test_spaces_that_choose_between_kinds_have_no_largest_design(name: str) -> None:
+    with pytest.raises(IllegalInput, match=r"largest") as error:
+        hull(load_space(name))
+    assert name in str(error.value)
+
+
+def test_members_of_one_group_have_one_value_at_both_ends() -> None:
+    row = Row((Choice((2, 1)), Choice((30, 40))), (4, 3), tied=2)
+    ends = hull(Space("tied", row, list))
+    assert (ends.largest.to_json(), ends.smallest.to_json()) == ([2, 2, 40, 40], [1, 1, 30])
+
+
+def test_elastic_and_narrower_spaces_have_ends_too() -> None:
+    choices = ElasticChoices(TINY, ((0, 1, 2), (2, 1)), ((16, 512), (0, 32)), (64, 128))
+    ends = hull(choices.space)
+    assert (ends.largest, ends.smallest) == (choices.largest, choices.smallest)
+    designs = [SPACE.sample(derive(0, turn)) for turn in range(3)]
+    ends = hull(narrowed(SPACE, "some", {}, designs))
+    assert len(ends.largest.stacks[0].layers) == max(len(design.layers) for design in designs)
+
+
+@pytest.mark.parametrize(
+    ("options", "largest"), [(((1, 2), (2, 1)), None), (((1, 2), (2, 2)), (2, 2)), ((None,), None)]
+)
+def test_tuples_have_an_end_where_one_is_largest_everywhere(options: tuple, largest: tuple | None) -> None:
+    seen = []
+    space = Space("own", Record.of(sizes=Choice(options)), lambda design: seen.append(design.sizes) or TINY)
+    if largest is None and len(options) > 1:
+        with pytest.raises(IllegalInput, match="sizes"):
+            hull(space)
+    else:
+        hull(space)
+        assert seen[0] == (largest or options[0])
+
+
+def test_choices_are_named_by_field_and_open_from_the_largest() -> None:
+    assert list(choices_of(SPACE.root)) == [("width", 3), ("length", 4), ("heads", 3), ("ratio", 3)]
+    assert opened(SPACE.root, {}).count() == 1
+    assert opened(SPACE.root, {"length": 2}).count() == 2
+    assert opened(SPACE.root, dict(choices_of(SPACE.root))).count() == SPACE.count()
+
+
+def cards() -> list[Card]:
+    return [hull(SPACE).smallest, *(SPACE.card(SPACE.sample(derive(1, turn), "gene")) for turn in range(6))]
+
+
+def test_a_sub_network_equals_a_model_of_its_own_with_the_sliced_weights() -> None:
+    whole_card = hull(SPACE).largest
+    whole = build(whole_card, head=HEAD, seed=3)
+    generator = torch.Generator().manual_seed(0)
+    for weight in whole.parameters():  # fresh biases, and what starts at one, would hide a wrong slice
+        weight.data.add_(0.1 * torch.randn(weight.shape, generator=generator))
+    pictures = torch.rand(4, 1, 8, 8, generator=generator)
+    weights = dict(whole.named_parameters())
+    for card in cards():
+        views = inherit(weights, whole_card, card, head=HEAD)
+        model = build(card, head=HEAD, seed=9)
+        for name, weight in model.named_parameters():
+            # heads are packed one after another, and all tables have the same rows: every slice is a leading one
+            weight.data.copy_(weights[name][tuple(map(slice, weight.shape))])
+        assert torch.equal(model.eval()(pictures), extract(views, card, head=HEAD).eval()(pictures))
+        first, wide = card.stacks[0].layers[0], whole_card.stacks[0].layers[0]
+        mixer = "transformer.encoder.layers.0.mixer"
+        kept = {name: tuple(weight.shape) for name, weight in views.weights.items() if name.startswith(mixer)}
+        assert any(shape[0] == 3 * 8 * first.mixer.heads for shape in kept.values())  # queries, keys and values
+        assert any(shape == (2, 10, 8) for shape in kept.values())  # positions, which the heads share
+        assert wide.mixer.relative == first.mixer.relative

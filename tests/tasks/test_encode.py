@@ -8,7 +8,7 @@ from tokenizers import Tokenizer
 
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
-from formwright.tasks.encode import Encoded, Ragged, encode_rows, frame, padded_batch, padding_share, plan_batches
+from formwright.tasks.encode import Ragged, encode_rows, frame, padding_share, plan_batches
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.rows import ImageRows, PlainText, TextRows, TranslationRows
 from formwright.tasks.tokeniser import CLASS, SEPARATOR, train_wordpiece
@@ -97,11 +97,6 @@ def test_rows_are_cut_as_the_library_cuts_them_by_default(framing: str, tmp_path
 LENGTHS = derive(0, "lengths").integers(5, 40, size=1000)
 
 
-def encoded(lengths) -> Encoded:
-    tokens = Ragged.of([[row + 1] * int(length) for row, length in enumerate(lengths)])
-    return Encoded(tokens, Ragged(tokens.values * 0, tokens.offsets), np.arange(len(lengths)))
-
-
 @given(st.lists(st.integers(1, 30), max_size=70), st.integers(1, 20), st.booleans(), st.booleans())
 def test_every_row_comes_exactly_once(lengths, size, random, bucketed) -> None:
     plan = plan_batches(np.array(lengths, np.int64), size, derive(1) if random else None, bucketed)
@@ -114,10 +109,10 @@ def test_padding_is_that_of_the_masks_and_bucketing_saves_most() -> None:
     bucketed = padding_share(LENGTHS, plan_batches(LENGTHS, 32, derive(0)))
     assert plain > 0.35
     assert bucketed < 0.1
-    rows = encoded(LENGTHS)
-    found = [padded_batch(rows, places) for places in plan_batches(LENGTHS, 32, derive(3))]
-    real, computed = sum(batch.mask.sum() for batch in found), sum(batch.mask.size for batch in found)
-    assert padding_share(LENGTHS, [batch.rows for batch in found]) == pytest.approx(1 - real / computed)
+    ragged, plan = Ragged.of([[7] * length for length in LENGTHS]), plan_batches(LENGTHS, 32, derive(3))
+    masks = [ragged.padded(rows)[1] for rows in plan]
+    real, computed = sum(mask.sum() for mask in masks), sum(mask.size for mask in masks)
+    assert padding_share(LENGTHS, plan) == pytest.approx(1 - real / computed)
 
 
 def test_batches_come_in_random_order_by_the_generator_alone() -> None:
@@ -126,20 +121,6 @@ def test_batches_come_in_random_order_by_the_generator_alone() -> None:
     assert any(len(a) != len(b) or (a != b).any() for a, b in zip(first, other, strict=True))
     longest = [int(LENGTHS[rows].max()) for rows in plan_batches(LENGTHS, 32, derive(0))]
     assert longest != sorted(longest)
-
-
-def test_batches_hold_their_rows_padded_by_the_right_token() -> None:
-    batch = padded_batch(encoded([2, 1, 3]), np.array([2, 0]))
-    assert batch.tokens.tolist() == [[3, 3, 3], [1, 1, 0]]
-    assert batch.mask.tolist() == [[True] * 3, [True, True, False]]
-    assert batch.labels.tolist() == [2, 0]
-    rows = TranslationRows(("a", "b a"), ("b a b", "a"))
-    batch = padded_batch(encode_rows(rows, train_wordpiece(rows), 8), np.arange(2))
-    assert batch.targets.shape == batch.targets_mask.shape == (2, 5)
-    ragged = Ragged.of([[7, 8], [9]])
-    batch = padded_batch(Encoded(ragged, ragged, targets=ragged, pad=4), np.array([0, 1]))
-    assert (batch.tokens.tolist(), batch.targets.tolist()) == ([[7, 8], [9, 4]], [[7, 8], [9, 4]])
-    assert batch.types.tolist() == [[7, 8], [9, 0]]
 
 
 def test_plans_without_rows() -> None:

@@ -1,11 +1,10 @@
 import pickle
-import sys
 from typing import Any
 
 import pytest
 from tests.tasks.fake_datasets import Classes, Feature, Give, Lists, Split, fake_library  # noqa: F401  a fixture
 
-from formwright.core.errors import IllegalInput, MissingExtra
+from formwright.core.errors import IllegalInput
 from formwright.tasks.glue import glue_task
 from formwright.tasks.hub import hub_task
 from formwright.tasks.test_split import open_test
@@ -94,13 +93,6 @@ def test_a_failed_download_says_what_else_can_be_done(give: Give) -> None:
     assert "name that folder as the task" in str(error.value)
     with pytest.raises(IllegalInput, match="give the folder of SST-2 with --data DIR"):
         glue_task("sst2").search_view()
-
-
-def test_without_the_library_the_install_line_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    for make in (lambda: hub_task("owner/name"), lambda: glue_task("sst2")):
-        with pytest.raises(MissingExtra, match=r'pip install "formwright\[hub\]"'):
-            make()
 
 
 def test_glue_comes_from_the_hub_where_no_folder_is_given(give: Give) -> None:

@@ -108,22 +108,24 @@ def test_several_labels_become_ones_among_noughts() -> None:
         learn_labels(table('["b"]', "[]"), "regression", ("b", "a"))
 
 
-def test_columns_that_are_no_labels_are_refused() -> None:
-    with pytest.raises(IllegalInput, match="line 3: an empty label"):
-        learn_labels(table("a", " ", "b"))
-    with pytest.raises(IllegalInput, match=r"all rows of file\.csv have the label 'a'"):
-        learn_labels(table("a", "a"))
-    with pytest.raises(IllegalInput, match="30 labels for 30 rows; name another column"):
-        learn_labels(table(*(str(row) for row in range(30))))
-    with pytest.raises(IllegalInput, match=r"all rows of file\.csv have the score 0\.5; expected different ones"):
-        learn_labels(table("0.5", "0.50"))
-    with pytest.raises(IllegalInput, match="at least two"):
-        learn_labels(table("a", ""), "multi-label-classification")
-    with pytest.raises(IllegalInput, match="30 labels"):
-        learn_labels(table(*map(str, range(30))), "multi-label-classification")
-    with pytest.raises(IllegalInput, match="--task-kind regression"):
-        learn_labels(table(*map(str, range(40))))
-    assert learn_labels(table(*map(str, range(40))), "regression").kind == "regression"
+MULTI, MANY = "multi-label-classification", tuple(map(str, range(30)))
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "told"),
+    [
+        (("a", " ", "b"), None, "line 3: an empty label"),
+        (("a", "a"), None, r"all rows of file\.csv have the label 'a'"),
+        (MANY, None, "30 labels for 30 rows; name another column.*--task-kind regression"),
+        (("0.5", "0.50"), None, r"all rows of file\.csv have the score 0\.5; expected different ones"),
+        (("a", ""), MULTI, "at least two"),
+        (MANY, MULTI, "30 labels"),
+    ],
+)
+def test_columns_that_are_no_labels_are_refused(labels, kind, told: str) -> None:
+    with pytest.raises(IllegalInput, match=told):
+        learn_labels(table(*labels), kind)
+    assert learn_labels(table(*MANY), "regression").kind == "regression"
 
 
 def test_kinds_are_named_and_override_the_guess() -> None:

@@ -1,4 +1,5 @@
 import string
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -7,29 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics as oracle
-from sklearn.metrics import accuracy_score, f1_score
-from tests.tasks.fake_bleu import without_sacrebleu
 
 from formwright.core.errors import IllegalInput, MissingExtra, UnknownName
-from formwright.tasks.metrics import (
-    METRICS,
-    accuracy,
-    best_constant,
-    bleu,
-    check_bleu,
-    exact_match,
-    f1,
-    matthews,
-    metric,
-    micro_f1,
-    pearson,
-    perplexity,
-    same_text,
-    span_f1,
-    spearman,
-    subset_hits,
-    without_writing,
-)
+from formwright.tasks.metrics import METRICS, best_constant, check_bleu, metric, without_writing
+
+
+def score(name: str, predictions: object, truth: object) -> float:
+    return metric(name).compute(predictions, truth)
 
 
 def rows(element: st.SearchStrategy) -> st.SearchStrategy:
@@ -44,53 +29,49 @@ BINARY, LABELS = rows(st.integers(0, 1)), rows(st.integers(0, 3))
 SCORES = rows(st.integers(-20, 20).map(lambda value: value / 4))
 
 
-@given(LABELS)
-def test_accuracy(pair) -> None:
-    assert accuracy(*pair) == pytest.approx(oracle.accuracy_score(pair[1], pair[0]))
-
-
-@given(BINARY)
-def test_f1(pair) -> None:
-    assert f1(*pair) == pytest.approx(oracle.f1_score(pair[1], pair[0], zero_division=0.0))
+@given(LABELS, BINARY)
+def test_accuracy_and_f1(labels, binary) -> None:
+    assert score("accuracy", *labels) == pytest.approx(oracle.accuracy_score(*labels))
+    assert score("f1", *binary) == pytest.approx(oracle.f1_score(binary[1], binary[0], zero_division=0.0))
 
 
 @given(LABELS)
 def test_matthews_of_any_number_of_labels(pair) -> None:
     if len(set(pair[0]) | set(pair[1])) == 1:  # the oracle warns, and then gives 0
-        assert matthews(*pair) == 0.0
+        assert score("matthews", *pair) == 0.0
     else:
-        assert matthews(*pair) == pytest.approx(oracle.matthews_corrcoef(pair[1], pair[0]), abs=1e-12)
+        assert score("matthews", *pair) == pytest.approx(oracle.matthews_corrcoef(pair[1], pair[0]), abs=1e-12)
 
 
 @given(SCORES)
 def test_pearson_and_spearman_with_ties(pair) -> None:
     if len(set(pair[0])) == 1 or len(set(pair[1])) == 1:
-        assert pearson(*pair) == spearman(*pair) == 0.0
+        assert score("pearson", *pair) == score("spearman", *pair) == 0.0
     else:
-        assert pearson(*pair) == pytest.approx(stats.pearsonr(*pair).statistic, abs=1e-9)
-        assert spearman(*pair) == pytest.approx(stats.spearmanr(*pair).statistic, abs=1e-9)
+        assert score("pearson", *pair) == pytest.approx(stats.pearsonr(*pair).statistic, abs=1e-9)
+        assert score("spearman", *pair) == pytest.approx(stats.spearmanr(*pair).statistic, abs=1e-9)
 
 
 def test_correlation_and_perplexity_by_hand() -> None:
-    assert pearson([1e-9, 2e-9, 3e-9], [1, 2, 3]) == pytest.approx(1.0)
-    assert pearson([0.1] * 7, range(7)) == 0.0
+    assert score("pearson", [1e-9, 2e-9, 3e-9], [1, 2, 3]) == pytest.approx(1.0)
+    assert score("pearson", [0.1] * 7, range(7)) == 0.0
     probabilities = np.array([0.5, 0.25, 0.125, 0.1])
     losses = -np.log(probabilities)
-    assert perplexity([losses[:3].mean(), losses[3]], [3, 1]) == pytest.approx(np.prod(probabilities) ** (-1 / 4))
+    assert score("perplexity", [losses[:3].mean(), losses[3]], [3, 1]) == pytest.approx(
+        np.prod(probabilities) ** (-1 / 4)
+    )
     assert [name for name, found in METRICS.items() if found.direction == "min"] == ["perplexity"]
 
 
 @pytest.mark.parametrize(("predictions", "truth"), [([], []), ([1, 2], [1]), ([[1]], [[1]])])
 def test_values_that_do_not_pair_are_refused(predictions, truth) -> None:
     with pytest.raises(IllegalInput, match="equally many"):
-        accuracy(predictions, truth)
+        score("accuracy", predictions, truth)
 
 
 def test_metrics_are_found_by_name() -> None:
-    assert metric("exact").compute(["the cat", "dog"], [("Cat!",), ("a dog house",)]) == 0.5
-    assert metric("span-f1").compute(["the cat", "dog"], [("Cat!",), ("a dog house",)]) == pytest.approx(
-        (1 + 2 / 3) / 2
-    )
+    assert score("exact", ["the cat", "dog"], [("Cat!",), ("a dog house",)]) == 0.5
+    assert score("span-f1", ["the cat", "dog"], [("Cat!",), ("a dog house",)]) == pytest.approx((1 + 2 / 3) / 2)
     with pytest.raises(UnknownName, match="Nearest: 'matthews'"):
         metric("mathews")
     names = ("perplexity", "bleu", "same-text")
@@ -106,30 +87,30 @@ TRUE[:, 5] = GUESSED[:, 5] = False  # a label that never occurs
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("micro-f1", f1_score(TRUE, GUESSED, average="micro")),
-        ("macro-f1", f1_score(TRUE, GUESSED, average="macro", zero_division=0)),
-        ("subset-accuracy", accuracy_score(TRUE, GUESSED)),
+        ("micro-f1", oracle.f1_score(TRUE, GUESSED, average="micro")),
+        ("macro-f1", oracle.f1_score(TRUE, GUESSED, average="macro", zero_division=0)),
+        ("subset-accuracy", oracle.accuracy_score(TRUE, GUESSED)),
     ],
 )
 def test_metrics_are_those_of_scikit_learn(name: str, expected: float) -> None:
-    assert metric(name).compute(GUESSED, TRUE.astype(np.float32)) == pytest.approx(expected)
-    assert metric(name).compute(TRUE, TRUE) == (5 / 6 if name == "macro-f1" else 1.0)
+    assert score(name, GUESSED, TRUE.astype(np.float32)) == pytest.approx(expected)
+    assert score(name, TRUE, TRUE) == (5 / 6 if name == "macro-f1" else 1.0)
     assert metric(name).direction == "max"
 
 
 def test_several_labels_by_hand() -> None:
-    assert micro_f1([[0, 0]], [[0, 0]]) == 0.0
-    assert subset_hits([[1, 0], [1, 1], [0, 0]], [[1, 0], [1, 0], [0, 0]]).tolist() == [1.0, 0.0, 1.0]
-    best = micro_f1([best_constant(TRUE)] * len(TRUE), TRUE)
+    assert score("micro-f1", [[0, 0]], [[0, 0]]) == 0.0
+    assert score("subset-accuracy", [[1, 0], [1, 1], [0, 0]], [[1, 0], [1, 0], [0, 0]]) == 2 / 3
+    best = score("micro-f1", [best_constant(TRUE)] * len(TRUE), TRUE)
     answers = [[(number >> place) & 1 for place in range(6)] for number in range(64)]
-    assert best == max(micro_f1([answer] * len(TRUE), TRUE) for answer in answers)
+    assert best == max(score("micro-f1", [answer] * len(TRUE), TRUE) for answer in answers)
     assert best_constant([[1, 0, 1], [1, 0, 0], [1, 0, 0]]) == (1, 0, 0)
 
 
 @pytest.mark.parametrize("pair", [([[1]], [[1, 0]]), ([1, 0], [1, 0]), ([], [])])
 def test_tables_must_be_equal(pair: tuple[object, object]) -> None:
     with pytest.raises(IllegalInput, match="equal tables"):
-        micro_f1(*pair)
+        score("micro-f1", *pair)
 
 
 WORDS = st.sampled_from(
@@ -178,12 +159,12 @@ def similarity(predicted: list[str], golden: list[str]) -> float:
 def test_both_follow_the_definition(rows) -> None:
     predictions, answers = [row[0] for row in rows], [row[1] for row in rows]
     expected = [reference(*row) for row in rows]
-    assert exact_match(predictions, answers) == pytest.approx(sum(exact for exact, _ in expected) / len(rows))
-    assert span_f1(predictions, answers) == pytest.approx(sum(score for _, score in expected) / len(rows))
+    assert score("exact", predictions, answers) == pytest.approx(sum(exact for exact, _ in expected) / len(rows))
+    assert score("span-f1", predictions, answers) == pytest.approx(sum(score for _, score in expected) / len(rows))
 
 
 @pytest.mark.parametrize(
-    ("prediction", "answers", "exact", "score"),
+    ("prediction", "answers", "exact", "overlap"),
     [
         ("The Eiffel-Tower!", ("eiffeltower",), 1, 1),
         ("Eiffel Tower", ("eiffel tower in Paris",), 0, 2 * 2 / 6),
@@ -198,16 +179,16 @@ def test_both_follow_the_definition(rows) -> None:
         ("", ("the",), 1, 1),
     ],
 )
-def test_cases_by_hand(prediction: str, answers: tuple[str, ...], exact: float, score: float) -> None:
-    assert exact_match([prediction], [answers]) == exact
-    assert span_f1([prediction], [answers]) == pytest.approx(score)
+def test_cases_by_hand(prediction: str, answers: tuple[str, ...], exact: float, overlap: float) -> None:
+    assert score("exact", [prediction], [answers]) == exact
+    assert score("span-f1", [prediction], [answers]) == pytest.approx(overlap)
 
 
-@pytest.mark.parametrize("metric", [exact_match, span_f1])
+@pytest.mark.parametrize("name", ["exact", "span-f1"])
 @pytest.mark.parametrize(("predictions", "answers"), [([], []), (["a"], []), (["a"], [("a",), ("b",)])])
-def test_rows_that_do_not_pair_are_refused(metric, predictions, answers) -> None:
+def test_rows_that_do_not_pair_are_refused(name, predictions, answers) -> None:
     with pytest.raises(IllegalInput, match="equally many"):
-        metric(predictions, answers)
+        score(name, predictions, answers)
 
 
 BLEU_WORDS = ("Ein", "ein", "Hund", "läuft", ".", ",", "T-Shirt", "120")
@@ -220,28 +201,74 @@ def test_it_is_sacrebleus_own_score(rows: list[tuple[str, str]]) -> None:
     from sacrebleu.metrics import BLEU
 
     found, wanted = [one for one, _ in rows], [other for _, other in rows]
-    assert bleu(found, wanted) == BLEU().corpus_score(found, [wanted]).score
+    assert score("bleu", found, wanted) == BLEU().corpus_score(found, [wanted]).score
 
 
 def test_bleu_and_equal_texts_by_hand() -> None:
     texts = ["Ein Hund läuft durch das Gras.", "Zwei Frauen stehen am Ufer."]
-    assert bleu(texts, texts) == pytest.approx(100)
-    assert bleu(["x y z", "q"], texts) < 5
-    assert bleu([text.lower() for text in texts], texts) < 99
+    assert score("bleu", texts, texts) == pytest.approx(100)
+    assert score("bleu", ["x y z", "q"], texts) < 5
+    assert score("bleu", [text.lower() for text in texts], texts) < 99
     # of 6, 5, 4 and 3 pieces 5, 3, 2 and 1 are right, and the lengths are the same
     precision = (5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** 0.25
-    assert bleu(["the cat sat on a mat"], ["the cat sat on the mat"]) == pytest.approx(100 * precision)
-    assert same_text(["a b", "c"], ["a b", "C"]) == 0.5
+    assert score("bleu", ["the cat sat on a mat"], ["the cat sat on the mat"]) == pytest.approx(100 * precision)
+    assert score("same-text", ["a b", "c"], ["a b", "C"]) == 0.5
 
 
-@pytest.mark.parametrize("score", [bleu, same_text])
-def test_lists_that_do_not_belong_together_are_refused(score: object) -> None:
+@pytest.mark.parametrize("name", ["bleu", "same-text"])
+def test_lists_that_do_not_belong_together_are_refused(name: str) -> None:
     for found, wanted in (([], []), (["a"], ["a", "b"])):
         with pytest.raises(IllegalInput, match="as many translations as references"):
-            score(found, wanted)  # type: ignore[operator]
+            score(name, found, wanted)
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_sacrebleu(monkeypatch)
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
     with pytest.raises(MissingExtra, match=r"formwright\[translation\]"):
         check_bleu()
+
+
+# --- resampled rows --------------------------------------------------------------------------------------------------
+
+
+ANSWERS = ("a cat", "the cat sat here", "cat", "a dog sat on the mat", "")
+
+
+@st.composite
+def answered(draw: st.DrawFn) -> tuple[str, list, list]:
+    """Draw a metric, and answers and truth of the kind that it judges."""
+    name = draw(st.sampled_from(sorted(METRICS)))
+    size = draw(st.integers(2, 30))
+
+    def some(element: st.SearchStrategy) -> list:
+        return draw(st.lists(element, min_size=size, max_size=size))
+
+    if name in ("exact", "span-f1"):
+        return name, some(st.sampled_from(ANSWERS)), some(st.lists(st.sampled_from(ANSWERS), max_size=2))
+    if name in ("bleu", "same-text"):
+        return name, some(st.sampled_from(ANSWERS)), some(st.sampled_from(ANSWERS[:-1]))
+    if name in ("micro-f1", "macro-f1", "subset-accuracy"):
+        flags = st.lists(st.integers(0, 1), min_size=3, max_size=3)
+        return name, some(flags), some(flags)
+    if name == "perplexity":
+        return name, some(st.floats(0, 5)), some(st.integers(1, 9))
+    element = st.integers(-20, 20) if name in ("pearson", "spearman") else st.integers(0, 3)
+    return name, some(element), some(element)
+
+
+@given(answered())
+def test_every_row_once_is_the_metric_itself(given) -> None:
+    name, predictions, truth = given
+    rows = METRICS[name]
+    found = rows.scores(rows.table(predictions, truth), np.ones((1, len(truth))))
+    assert found == pytest.approx([METRICS[name].compute(predictions, truth)], abs=1e-9)
+
+
+@given(answered(), st.integers(0, 2**32))
+def test_a_draw_is_the_metric_of_the_rows_that_were_drawn(given, seed: int) -> None:
+    name, predictions, truth = given
+    drawn = np.random.default_rng(seed).integers(len(truth), size=(3, len(truth)))
+    counts = np.stack([np.bincount(rows, minlength=len(truth)) for rows in drawn]).astype(float)
+    by_row = METRICS[name]
+    wanted = [METRICS[name].compute([predictions[i] for i in rows], [truth[i] for i in rows]) for rows in drawn]
+    assert by_row.scores(by_row.table(predictions, truth), counts) == pytest.approx(wanted, abs=1e-9)

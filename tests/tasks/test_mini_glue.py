@@ -8,9 +8,9 @@ from tests.tasks.mini_glue_solvers import affirmed, plain
 
 from formwright.core.rng import derive
 from formwright.tasks import MINI_GLUE, load_task
-from formwright.tasks.draw import Draw
+from formwright.tasks.draw import Draw, RowMaker
 from formwright.tasks.encode import encode_rows
-from formwright.tasks.mini_glue_rows import RowMaker, aside, claim
+from formwright.tasks.mini_glue import aside, claim
 from formwright.tasks.rows import TextRows
 from formwright.tasks.task import Task
 from formwright.tasks.test_split import open_test

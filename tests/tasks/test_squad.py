@@ -2,7 +2,6 @@ import gzip
 import importlib.resources
 import json
 import pickle
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from tests.tasks.fake_datasets import Feature, Give, Split, fake_library  # noqa: F401  a fixture
 from tests.tasks.span_cases import decode_spans, pointing
 
-from formwright.core.errors import IllegalInput, MissingExtra, UnknownName
+from formwright.core.errors import IllegalInput
 from formwright.tasks import load_task
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.rows import SpanRows
@@ -41,11 +40,12 @@ def test_articles_are_read(tmp_path: Path, name: str) -> None:
     several = [{"text": "Ann", "answer_start": 0}, {"text": "1066", "answer_start": 16}]
     plausible = {"is_impossible": True, "answers": [], "plausible_answers": [{"text": "?", "answer_start": 99}]}
     data = squad(question(answers=several), question("q2", is_impossible=False), question("q3", **plausible))
-    (article,) = read_squad(written(tmp_path, data, name))
-    assert article.title == "Ann"
-    rows = rows_of((article, article), "mine")
-    assert (rows.questions, set(rows.contexts)) == (("Who?",) * 6, {CONTEXT})
-    assert rows.answers == ((("Ann", 0), ("1066", 16)), (("Ann", 0),), ()) * 2
+    questions = read_squad(written(tmp_path, data, name))
+    assert {question.article for question in questions} == {"Ann"}
+    rows = rows_of(questions, "mine")
+    assert (rows.questions, set(rows.contexts)) == (("Who?",) * 3, {CONTEXT})
+    assert rows.answers == ((("Ann", 0), ("1066", 16)), (("Ann", 0),), ())
+    assert rows.numbers == (0, 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_several_faults_are_told_at_once_but_not_all(tmp_path: Path) -> None:
     [
         ("dev.json", b"", "not JSON"),
         ("dev.json", b'{"data": [', "not JSON"),
-        ("dev.json", b'{"data": "\xff"}', "not JSON in UTF-8"),
+        ("dev.json", b'{"data": "\xff"}', "not UTF-8"),
         ("dev.json", b"[" * 200_000, "nested too deeply"),
         ("dev.json.gz", b"plain text", "cannot unpack"),
         ("dev.json.gz", gzip.compress(json.dumps(squad(question())).encode(), mtime=0)[:-20], "cut short"),
@@ -109,7 +109,7 @@ def test_articles_without_titles_or_questions(tmp_path: Path) -> None:
     data = squad(question())
     del data["data"][0]["title"]
     (tmp_path / "dev.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(data).encode())
-    assert [article.title for article in read_squad(tmp_path / "dev.json")] == ["data[0]"]
+    assert [question.article for question in read_squad(tmp_path / "dev.json")] == ["data[0]"]
     data = squad(question())
     data["data"].append({"title": "Bob", "paragraphs": []})
     assert len(read_squad(written(tmp_path, data))) == 1
@@ -130,7 +130,7 @@ def test_articles_without_titles_or_questions(tmp_path: Path) -> None:
 def test_published_files(data_dir: Path, name: str, articles: int, paragraphs: int, questions: int, impossible: int):
     found = read_squad(data_dir / "squad" / f"{name}.json.gz")
     rows = rows_of(found, "mine")
-    assert (len(found), len(set(rows.contexts))) == (articles, paragraphs)
+    assert (len({one.article for one in found}), len(set(rows.contexts))) == (articles, paragraphs)
     assert (len(rows), rows.answers.count(())) == (questions, impossible)
 
 
@@ -209,12 +209,6 @@ def test_what_the_hub_lacks_is_named(give: Give) -> None:
         load_task("squad").search_view()
 
 
-def test_without_the_library_the_install_line_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtra, match=r'pip install "formwright\[hub\]"'):
-        load_task("squad")
-
-
 def write(folder: Path, name: str, titles: str, each: int = 3) -> None:
     """Write articles of a title each; every third question has no answer where the version is 2.0."""
     data = []
@@ -234,12 +228,7 @@ def test_version_1_comes_from_its_own_files(tmp_path: Path) -> None:
         write(tmp_path, name, "ABC")
     write(tmp_path, "dev-v1.1.json", "DEFG")
     task = squad_task("1.1", tmp_path)
-    assert (task.name, task.kind, task.metric, task.metrics) == (
-        "squad",
-        "span-extraction",
-        "span-f1",
-        ("span-f1", "exact"),
-    )
+    assert (task.name, task.kind, task.metrics) == ("squad", "span-extraction", ("span-f1", "exact"))
     assert "train-v1.1.json" in task.about
     view = task.search_view()
     assert (len(view.train), len(view.validation), len(open_test(task))) == (9, 6, 6)
@@ -277,7 +266,6 @@ def test_halves_share_no_article_and_never_move(tmp_path: Path) -> None:
     assert not set(validation.contexts) & set(test.contexts)
     assert len(validation) + len(test) == 30
     assert abs(len(validation) - len(test)) <= 6
-    write(tmp_path, "train-v1.1.json", "Z")
     write(tmp_path, "dev-v1.1.json", "ABCDEFGH")
     task = squad_task("1.1", tmp_path)
     again = pickle.loads(pickle.dumps(task))
@@ -291,17 +279,11 @@ def test_halves_share_no_article_and_never_move(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(IllegalInput, match="not there"):
-        squad_task("1.1", tmp_path / "nowhere")
-    with pytest.raises(IllegalInput, match=r"none of train-v2\.0\.json, train-v2\.0\.json\.gz"):
+    with pytest.raises(IllegalInput, match=r"one of train-v2\.0\.json, train-v2\.0\.json\.gz"):
         squad_task("2.0", tmp_path)
     write(tmp_path, "train-v1.1.json", "Z")
-    with pytest.raises(IllegalInput, match="is a file"):
-        squad_task("1.1", tmp_path / "train-v1.1.json")
-    with pytest.raises(IllegalInput, match=r"none of dev-v1\.1\.json"):
+    with pytest.raises(IllegalInput, match=r"one of dev-v1\.1\.json"):
         squad_task("1.1", tmp_path)
-    with pytest.raises(UnknownName, match="version of SQuAD"):
-        squad_task("3.0", tmp_path)  # type: ignore[arg-type]
 
 
 def test_files_that_cannot_serve_are_refused(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formwright.core.errors import IllegalInput
-from formwright.tasks import lines
 from formwright.tasks.tables import column_names, format_of, missing, read_table, read_whole_table
 
 Write = Callable[[str, str], Path]
@@ -64,9 +63,7 @@ ARRAY = [{"text": 'a "b] },\n', "label": True}, {"text": "é😀", "label": 0.5,
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-@pytest.mark.parametrize("block", [1, 7, 1 << 20])
-def test_a_json_array_is_a_table(write: Write, monkeypatch: pytest.MonkeyPatch, indent: int | None, block: int) -> None:
-    monkeypatch.setattr(lines, "_BLOCK", block)  # whatever the blocks cut in two
+def test_a_json_array_is_a_table(write: Write, indent: int | None) -> None:
     path = write("a.json", "\n " + json.dumps(ARRAY, indent=indent, ensure_ascii=False) + "\n")
     table = read_table(path, ("text", "label"))
     assert table.rows == (('a "b] },\n', "true"), ("é😀", "0.5"))
@@ -96,12 +93,6 @@ def test_bad_json_arrays_are_told_with_their_line(write: Write, content: str, li
     message = refusal(write("a.json", content))
     assert expected in message
     assert line is None or f"line {line}: " in message
-
-
-def test_an_endless_object_does_not_fill_the_memory(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "_LONGEST_OBJECT", 100)
-    monkeypatch.setattr(lines, "_BLOCK", 50)
-    assert "longer than 100" in refusal(write("a.json", '[{"text": "' + "a" * 1000))
 
 
 def test_a_json_array_that_is_not_utf8_is_told(tmp_path: Path) -> None:

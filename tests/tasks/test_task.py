@@ -1,13 +1,17 @@
 """What looks wrong with rows is counted, once for each kind of thing."""
 
+import ast
 import gc
 import pickle
 from dataclasses import replace
+from pathlib import Path
 from types import FunctionType, ModuleType
 
 import numpy as np
 import pytest
 
+import formwright
+from formwright.core.errors import IllegalInput
 from formwright.tasks.rows import ImageRows, Label, PlainText, Splits, TextRows, View
 from formwright.tasks.task import (
     DataWarning,
@@ -187,3 +191,29 @@ def test_shortened_tasks_are_equal_and_travel() -> None:
     assert (rows.pixels.shape, rows.labels.tolist()) == ((2, 1, 2, 2), [0, 1])
     (found,) = changes(contents(task()), contents(task(held=TextRows((("d",),), (0,)))))
     assert "2 before, 1 now" in found
+
+
+# --- test rows -------------------------------------------------------------------------------------------------------
+
+
+def without_test() -> Splits[PlainText]:
+    return Splits(PlainText(("a",)), PlainText(("b",)), None, division="the dev set of 1 rows, whole")
+
+
+def test_a_task_without_test_rows_says_why() -> None:
+    with pytest.raises(IllegalInput, match=r"toy has no test rows: validation is the dev set of 1 rows, whole\. Load"):
+        open_test(Task("toy", "masked-lm", "perplexity", without_test))
+
+
+def test_nothing_but_tasks_makes_the_rows_of_a_task() -> None:
+    root = Path(formwright.__file__).parent
+    users = set()
+    sources = {path: path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
+    for path, source in sources.items():
+        if "formwright.tasks" not in source:  # spaces split as well, but know no tasks
+            continue
+        for node in ast.walk(ast.parse(source)):
+            named = isinstance(node, ast.Attribute) and node.attr in ("splits", "_made")
+            if named or (isinstance(node, ast.keyword) and node.arg == "splits"):
+                users.add(path.relative_to(root).parts[0])
+    assert users == {"tasks"}

@@ -58,15 +58,13 @@ def test_every_split_knows_its_rows_in_the_file(tmp_path: Path) -> None:
     parts = {"train": task.search_view().train, "validation": task.search_view().validation, "test": open_test(task)}
     for name, rows in parts.items():
         assert rows.texts == tuple((ROWS[number][0],) for number in origins[name].rows)
-
-
-def test_halves_of_a_validation_file_know_their_rows_in_it(tmp_path: Path) -> None:
-    write(tmp_path / "train.csv")
-    write(tmp_path / "validation.csv", ROWS[10:])
-    origins = own_task(tmp_path).origins
+    (tmp_path / "folder").mkdir()
+    write(tmp_path / "folder" / "train.csv")
+    held = write(tmp_path / "folder" / "validation.csv", ROWS[10:])
+    origins = own_task(tmp_path / "folder").origins
     assert origins["train"].rows == tuple(range(20))
-    held = [*origins["validation"].rows, *origins["test"].rows]
-    assert (sorted(held), origins["test"].source) == (list(range(10)), str(tmp_path / "validation.csv"))
+    assert sorted((*origins["validation"].rows, *origins["test"].rows)) == list(range(10))
+    assert origins["test"].source == str(held)
 
 
 def test_semicolons_and_json_arrays_hold_the_same_task(tmp_path: Path) -> None:
@@ -196,54 +194,49 @@ def test_files_are_read_once_and_nothing_is_left(tmp_path: Path) -> None:
     task = own_task(path)
     path.unlink()
     assert len(task.search_view().train) == 16
-    own_task(write(tmp_path / "a.csv")).search_view()
-    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+    assert not list(tmp_path.iterdir())
+
+
+ODD = "one or two columns of text and another of labels"
 
 
 @pytest.mark.parametrize(
-    ("text", "label"), [((), "label"), (("a", "b", "c"), "label"), (("a",), "a"), (("a", "a"), "b")]
+    ("text", "label", "told"),
+    [
+        ((), "label", ODD),
+        (("a", "b", "c"), "label", ODD),
+        (("a",), "a", ODD),
+        (("a", "a"), "b", ODD),
+        (("sentense",), "label", r"a\.csv, line 1: no column called 'sentense'. Nearest: 'sentence'"),
+    ],
 )
-def test_columns_must_make_sense(tmp_path: Path, text: tuple[str, ...], label: str) -> None:
-    with pytest.raises(IllegalInput, match="one or two columns of text and another of labels"):
-        own_task(tmp_path / "a.csv", text, label)
+def test_columns_must_make_sense(tmp_path: Path, text: tuple[str, ...], label: str, told: str) -> None:
+    with pytest.raises(IllegalInput, match=told):
+        own_task(write(tmp_path / "a.csv"), text, label)
 
 
-def test_folders_and_files_that_cannot_be_used_are_told(tmp_path: Path) -> None:
-    with pytest.raises(IllegalInput, match=r"no training rows in .*: looked for a file called train .*\.csv"):
-        own_task(tmp_path)
-    with pytest.raises(IllegalInput, match=r"cannot read .*a\.csv: No such file"):
-        own_task(tmp_path / "a.csv")
-    with pytest.raises(IllegalInput, match=r"a\.txt is no folder, and no file whose name ends in \.csv"):
-        own_task(tmp_path / "a.txt")
-    with pytest.raises(IllegalInput, match=r"cannot read .*: File name too long"):
-        own_task(tmp_path / ("a" * 300 + ".csv"))
-
-
-def test_two_files_for_one_split_are_refused(tmp_path: Path) -> None:
-    write(tmp_path / "train.csv")
-    write(tmp_path / "dev.csv")
-    write(tmp_path / "valid.tsv")
-    with pytest.raises(IllegalInput, match=r"has dev\.csv, valid\.tsv; expected one of them"):
-        own_task(tmp_path)
-
-
-def test_a_folder_in_place_of_a_file_is_told(tmp_path: Path) -> None:
-    (tmp_path / "train.csv").mkdir()
-    with pytest.raises(IllegalInput, match=r"cannot read .*train\.csv: Is a directory"):
-        own_task(tmp_path)
-
-
-def test_a_missing_column_is_told_with_the_nearest(tmp_path: Path) -> None:
-    with pytest.raises(IllegalInput, match=r"a\.csv, line 1: no column called 'sentense'. Nearest: 'sentence'"):
-        own_task(write(tmp_path / "a.csv"), ("sentense",))
-
-
-def test_an_empty_test_file_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "train.csv")
-    write(tmp_path / "validation.csv", ROWS[:6])
-    (tmp_path / "test.csv").touch()
-    with pytest.raises(IllegalInput, match=r"test\.csv is empty; expected a table with the columns sentence, label"):
-        own_task(tmp_path)
+@pytest.mark.parametrize(
+    ("files", "path", "told"),
+    [
+        ({}, "", r"no training rows in .*: looked for a file called train .*\.csv"),
+        ({}, "a.csv", r"cannot read .*a\.csv: No such file"),
+        ({}, "a.txt", r"a\.txt is no folder, and no file whose name ends in \.csv"),
+        ({}, "a" * 300 + ".csv", "cannot read .*: File name too long"),
+        (
+            {"train.csv": ROWS, "dev.csv": ROWS, "valid.tsv": ROWS},
+            "",
+            r"has dev\.csv, valid\.tsv; expected one of them",
+        ),
+        ({"train.csv/inner.csv": ROWS}, "", r"cannot read .*train\.csv: it is a folder"),
+        ({"train.csv": ROWS, "test.csv": None}, "", r"test\.csv is empty; .* columns sentence, label"),
+    ],
+)
+def test_folders_and_files_that_cannot_be_used_are_told(tmp_path: Path, files, path: str, told: str) -> None:
+    for name, rows in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch() if rows is None else write(tmp_path / name, rows)
+    with pytest.raises(IllegalInput, match=told):
+        own_task(tmp_path / path)
 
 
 TRAIN = [("good film", "pos"), ("bad film", "neg"), ("fine film", "pos")] * 10

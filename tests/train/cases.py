@@ -11,10 +11,14 @@ from torch import Tensor, nn
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, CrossAttention
+from formwright.core.rng import derive
+from formwright.nn.build import build
+from formwright.nn.task_model import HeadSpec, TaskModel
 from formwright.tasks import TASKS
 from formwright.tasks.encode import Encoded, Ragged
 from formwright.tasks.rows import AnyRows, SpanRows, Splits, TextRows
 from formwright.tasks.task import Kind, Task, first_rows
+from formwright.train.streams import Batch
 
 VOCABULARY, LENGTH = 320, 32
 TABLE = TokenEmbedding(VOCABULARY, 16, length=LENGTH, types=2)
@@ -131,3 +135,18 @@ class Stub(nn.Module):
     ) -> Tensor:
         scores = self.answer(inputs if targets is None else targets)
         return scores if positions is None else scores[positions]
+
+
+TOY_CARD = Card(encoder=Stack(TokenEmbedding(12, 16, length=8), (Block(16, Attention(2, 8), (32,)),)))
+
+
+class Toy:
+    """A task that is learned in a second: sentences of six tokens, and whether token 1 is among them."""
+
+    def batch(self, step: int) -> Batch:
+        ids = torch.from_numpy(derive(0, "toy", step).integers(1, 10, (16, 6)))
+        return Batch(ids, (ids == 1).any(1).long())
+
+
+def toy_model(seed: int = 0) -> TaskModel:
+    return build(TOY_CARD, head=HeadSpec("sequence-classification", 2), seed=seed)

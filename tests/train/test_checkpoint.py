@@ -104,14 +104,6 @@ def test_facts_that_were_changed_are_damage(tmp_path: Path, change: dict[str, ob
     assert newest(tmp_path).step == 1
 
 
-def test_a_checkpoint_without_a_checksum_of_its_facts_is_read(tmp_path: Path) -> None:
-    path = write(tmp_path, checkpoint(2)) / "facts.json"
-    told = json.loads(path.read_bytes())
-    del told["sha256 of the rest"]
-    path.write_text(json.dumps(told))
-    assert newest(tmp_path) is not None
-
-
 def test_damaged_checkpoints_of_later_steps_do_not_push_out_a_new_one(tmp_path: Path) -> None:
     for step in (8, 9):
         (write(tmp_path, checkpoint(step)) / "tensors.safetensors").write_bytes(b"")

@@ -6,12 +6,10 @@ from tests.train.cases import DECODER, ENCODER, LENGTH, SPANS, few
 from formwright.nn.build import build
 from formwright.tasks.rows import Label, Splits, TextRows
 from formwright.tasks.task import Kind, Task
-from formwright.train.constant_baseline import ConstantBaseline, constant_baseline
 from formwright.train.fit import head_of
-from formwright.train.judge import judged, words_maker
-from formwright.train.masking import Masking
+from formwright.train.judge import Judged, _words_maker, constant_baseline, judged
 from formwright.train.prepare import PreparedRows, prepare
-from formwright.train.streams import IGNORED, in_order
+from formwright.train.streams import IGNORED, Masking, in_order
 
 
 def task_of(
@@ -24,7 +22,7 @@ def task_of(
     return Task("mine", kind, metrics[0], lambda: splits, metrics, labels)
 
 
-def found(task: Task) -> ConstantBaseline | None:
+def found(task: Task) -> Judged | None:
     prepared = prepare(task, ENCODER, LENGTH)
     return constant_baseline(prepared, prepared.validation)
 
@@ -79,7 +77,7 @@ def test_hidden_words_are_guessed_by_frequency_where_a_model_is_judged() -> None
     one, examples = constant_baseline(prepared, prepared.validation), prepared.validation.examples
     counts = 1 + np.bincount(prepared.train.examples.tokens.values, minlength=prepared.text_tokeniser.size)
     counts[list(Masking.of(prepared.text_tokeniser).spared)] = 1
-    batches = [words_maker(prepared)(examples, rows) for rows in in_order(examples, 64)]
+    batches = [_words_maker(prepared)(examples, rows) for rows in in_order(examples, 64)]
     hidden = np.concatenate([batch.labels.flatten().numpy() for batch in batches])
     shares = counts / counts.sum()
     assert one.metrics["perplexity"] == pytest.approx(np.exp(-np.log(shares)[hidden[hidden != IGNORED]].mean()))

@@ -5,7 +5,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.train.toy import Toy, model
+from tests.train.cases import Toy
+from tests.train.cases import toy_model as model
 from torch import nn
 
 from formwright.core.errors import IllegalInput

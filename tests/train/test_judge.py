@@ -15,7 +15,6 @@ from formwright.nn.generate import generate
 from formwright.nn.task_model import HeadSpec, TaskModel
 from formwright.tasks.rows import ImageRows, PlainText, SpanRows, TextRows, TranslationRows
 from formwright.tasks.tokeniser import Special, Tokeniser, WordPiece, train_wordpiece
-from formwright.train import judge as judge_module
 from formwright.train import judge as module
 from formwright.train.fit import Training, fresh_model
 from formwright.train.hyperparameters import Hyperparameters
@@ -311,7 +310,7 @@ def test_texts_are_written_with_as_many_beams_as_wished(prepared: Prepared, mode
 def test_texts_are_judged_where_the_task_asks_for_it(prepared, model, monkeypatch) -> None:
     rows = prepared.validation.rows
     half = [text if row % 2 else "" for row, text in enumerate(rows.targets)]
-    monkeypatch.setattr(judge_module, "generated_texts", lambda *_: half)
+    monkeypatch.setattr(module, "generated_texts", lambda *_: half)
     found = judge(model, prepared, prepared.validation)
     assert (list(found), found["same-text"]) == (["perplexity", "same-text"], 0.5)
     assert found["perplexity"] > 1
@@ -319,7 +318,7 @@ def test_texts_are_judged_where_the_task_asks_for_it(prepared, model, monkeypatc
 
 def test_texts_come_back_and_beams_are_refused_where_nothing_is_written(prepared: Prepared) -> None:
     found = prepare(few("mini-glue/sst2", 40), ENCODER, LENGTH)
-    with pytest.raises(IllegalInput, match=r"judged by accuracy.*--beams"):
+    with pytest.raises(IllegalInput, match=r"generated text.*--beams"):
         with_beams(found, 2)
     rows, encoded = prepared.validation.rows, prepared.validation.examples
     targets = encoded.targets  # type: ignore[union-attr]

@@ -4,12 +4,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 import torch
-from tests.train.toy import CARD, Toy, model
+from tests.train.cases import TOY_CARD as CARD
+from tests.train.cases import Toy
+from tests.train.cases import toy_model as model
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
@@ -66,29 +69,38 @@ class Stopped(Exception):
     pass
 
 
-@pytest.mark.parametrize("stop", [1, 5, 6, 17, 23])
-def test_an_interrupted_run_goes_on_bit_for_bit(tmp_path: Path, stop: int) -> None:
-    whole = model()
+def stops(after: int, error: type[Exception]) -> Callable[[int, float], None]:
+    """Raise an error after a number of steps."""
+
+    def call(step: int, _: float) -> None:
+        if step == after - 1:
+            raise error
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("after", "error", "every", "saved"),
+    [(2, Stopped, 5, 0), (6, Stopped, 5, 5), (18, Stopped, 5, 15), (24, Stopped, 5, 20)]
+    + [(after, Paused, 0, after) for after in (1, 6, 24)],  # a pause is saved where it was left
+)
+def test_an_interrupted_run_goes_on_bit_for_bit(tmp_path, after, error, every, saved) -> None:
+    whole, saving = model(), Saving(tmp_path, every)
     expected = train(whole, Toy(), LOSS, RECIPE)
-
-    def interrupt(step: int, _: float) -> None:
-        if step == stop:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        train(model(), Toy(), LOSS, RECIPE, Saving(tmp_path, every=5), interrupt)
-    resumed = model(seed=9)  # other weights, which the checkpoint replaces, if there is one
-    if stop < 5:
-        resumed = model()
-    assert train(resumed, Toy(), LOSS, RECIPE, Saving(tmp_path, every=5)) == expected
+    with pytest.raises(error):
+        train(model(), Toy(), LOSS, RECIPE, saving, stops(after, error))
+    assert checkpoint.newest_step(tmp_path) == saved
+    resumed = model(seed=9 if saved else 0)  # other weights, which the checkpoint replaces
+    assert train(resumed, Toy(), LOSS, RECIPE, saving) == expected
     assert same(whole, resumed)
-
-
-def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
-    first = train(model(), Toy(), LOSS, RECIPE, Saving(tmp_path, every=10))
     steps: list[int] = []
-    again = train(model(), Toy(), LOSS, RECIPE, Saving(tmp_path, every=10), lambda step, _: steps.append(step))
-    assert (again, steps) == (first, [])
+    again = train(model(), Toy(), LOSS, RECIPE, saving, lambda step, _: steps.append(step))
+    assert (again, steps) == (expected, [])  # a finished run is not trained again
+
+
+def test_a_pause_needs_no_folder() -> None:
+    with pytest.raises(Paused):
+        train(model(), Toy(), LOSS, RECIPE, None, stops(1, Paused))
 
 
 @pytest.mark.parametrize(("every", "until", "expected"), [(5, 10, [5, 10]), (5, 12, [5, 10, 12]), (0, 10, [10])])
@@ -111,11 +123,8 @@ def test_the_seconds_of_a_run_in_parts_add_up(tmp_path: Path, monkeypatch: pytes
 
 
 def test_divergence_names_the_step() -> None:
-    def broken(scores: Tensor, batch: Batch) -> Tensor:
-        return LOSS(scores, batch) * float("nan")
-
     with pytest.raises(Diverged, match="at step 0; lower the learning rate"):
-        train(model(), Toy(), broken, RECIPE)
+        train(model(), Toy(), lambda scores, batch: LOSS(scores, batch) * float("nan"), RECIPE)
 
     def broken(scores: Tensor, batch: Batch) -> Tensor:
         # the root of 0 is a number, its slope is not
@@ -154,9 +163,11 @@ def test_a_lack_of_memory_names_the_step_and_a_way_out(error: Exception) -> None
     assert isinstance(caught.value, EvaluationFailed)
 
 
-def test_other_errors_pass() -> None:
+def test_other_errors_pass_and_savings_are_checked() -> None:
     with pytest.raises(RuntimeError, match="shapes differ"):
         train(model(), Failing(RuntimeError("shapes differ")), LOSS, RECIPE)
+    with pytest.raises(IllegalInput, match="not -1"):
+        Saving(Path(), -1)
 
 
 @pytest.mark.parametrize("stops", [[0], [1], [7], [4, 4, 12], [24], [99]])
@@ -173,24 +184,6 @@ def test_a_run_in_parts_is_the_run_in_one(tmp_path: Path, stops: list[int]) -> N
     assert same(whole, last)
 
 
-@pytest.mark.parametrize("pause", [1, 6, 24])
-def test_a_paused_run_is_saved_where_it_was_left(tmp_path: Path, pause: int) -> None:
-    whole, resumed = model(), model(seed=9)
-    expected = train(whole, Toy(), LOSS, RECIPE)
-
-    def stop(step: int, _: float) -> None:
-        if step == pause - 1:
-            raise Paused
-
-    with pytest.raises(Paused):
-        train(model(), Toy(), LOSS, RECIPE, Saving(tmp_path), stop)
-    assert checkpoint.newest(tmp_path).step == pause
-    assert train(resumed, Toy(), LOSS, RECIPE, Saving(tmp_path)) == expected
-    assert same(whole, resumed)
-    with pytest.raises(Paused):
-        train(model(), Toy(), LOSS, RECIPE, None, stop)
-
-
 @pytest.mark.parametrize("file", ["tensors.safetensors", "facts.json"])
 def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one(tmp_path: Path, file: str) -> None:
     whole, resumed = model(), model(seed=9)
@@ -202,17 +195,6 @@ def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one(tmp_path: Path, 
     losses = train(resumed, Toy(), LOSS, RECIPE, Saving(tmp_path), lambda step, _: steps.append(step))
     assert (steps[0], losses) == (8, expected)
     assert same(whole, resumed)
-
-
-def test_checkpoints_of_another_run_are_refused(tmp_path: Path) -> None:
-    train(model(), Toy(), LOSS, RECIPE, Saving(tmp_path), until=2)
-    with pytest.raises(IllegalInput, match="was trained with steps 24;"):
-        train(model(), Toy(), LOSS, replace(RECIPE, steps=30), Saving(tmp_path))
-    other = build(CARD, head=HeadSpec("sequence-classification", 3))
-    with pytest.raises(IllegalInput, match="is of another model"):
-        train(other, Toy(), LOSS, RECIPE, Saving(tmp_path))
-    with pytest.raises(IllegalInput, match="not -1"):
-        Saving(Path(), -1)
 
 
 def test_two_batches_accumulated_are_one_twice_as_large() -> None:
@@ -255,7 +237,8 @@ def test_weights_decay_and_biases_and_norms_do_not() -> None:
 
 PROGRAM = """
 import sys, pathlib, time
-from tests.train.toy import Toy, model
+from tests.train.cases import Toy
+from tests.train.cases import toy_model as model
 from formwright.train.loop import Saving, train
 from formwright.train.losses import loss_of
 from formwright.train.hyperparameters import Hyperparameters
@@ -293,16 +276,12 @@ def test_a_killed_process_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert losses(tmp_path / "killed") == expected
 
 
-FEW_STEPS = Hyperparameters(steps=6, batch=16)
-STATE_LOSS = loss_of("sequence-classification")
-
-
-def state(net: nn.Module, recipe: Hyperparameters = FEW_STEPS) -> State:
+def state(net: nn.Module, recipe: Hyperparameters = RECIPE) -> State:
     return State(net, torch.optim.AdamW(net.parameters(), fused=True), recipe)
 
 
 def trained(folder: Path, net: nn.Module | None = None) -> Checkpoint:
-    train(net or model(), Toy(), STATE_LOSS, FEW_STEPS, Saving(folder), until=3)
+    train(net or model(), Toy(), LOSS, RECIPE, Saving(folder), until=3)
     return checkpoint.newest(folder)
 
 
@@ -335,22 +314,16 @@ def test_what_a_checkpoint_holds_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"learning_rate": 0.5}, "learning_rate 0.001"),
-        ({"seed": 4}, "seed 0"),
-        ({"batch": 8, "steps": 60}, "steps 6, batch 16"),
+        ({"learning_rate": 0.5}, "learning_rate 0.5"),
+        ({"batch": 8, "steps": 60}, "steps 60, batch 8"),
+        ({"beta2": None, "momentum": 0.9}, r"no beta2, momentum 0\.9"),
     ],
 )
-def test_another_recipe_is_refused(tmp_path: Path, change: dict[str, float], told: str) -> None:
-    with pytest.raises(IllegalInput, match=f"step 3 was trained with {told};"):
-        state(model(), replace(FEW_STEPS, **change)).restore(trained(tmp_path))  # type: ignore[arg-type]
-
-
-def test_a_recipe_of_other_settings_is_refused(tmp_path: Path) -> None:
+def test_another_recipe_is_refused(tmp_path: Path, change: dict[str, float | None], told: str) -> None:
     found = trained(tmp_path)
-    recipe = asdict(FEW_STEPS)
-    del recipe["beta2"]
-    with pytest.raises(IllegalInput, match=r"trained with no beta2, momentum 0\.9"):
-        state(model()).restore(replace(found, facts={**found.facts, "recipe": recipe | {"momentum": 0.9}}))
+    recipe = {key: value for key, value in (asdict(RECIPE) | change).items() if value is not None}
+    with pytest.raises(IllegalInput, match=f"step 3 was trained with {told};"):
+        state(model()).restore(replace(found, facts={**found.facts, "recipe": recipe}))
 
 
 @pytest.mark.parametrize(("saved", "resumed"), [(1, 2), (2, 1)])

@@ -15,10 +15,9 @@ from formwright.train.fit import Run, Training, fresh_model, with_weights
 from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.loop import Saving, scores_of, train
 from formwright.train.losses import loss_of
-from formwright.train.masking import Masked, Masking
 from formwright.train.prepare import encode_for, prepare
 from formwright.train.pretrain import WithNextSentence, plain_text, pretrain, sentence_pairs, words_and_order
-from formwright.train.streams import Batch, Shuffled
+from formwright.train.streams import Batch, Masked, Masking, Shuffled
 
 TEXTS = tuple(" ".join(f"Text {text} has line {line}." for line in range(12)) for text in range(60))
 

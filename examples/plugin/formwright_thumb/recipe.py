@@ -2,9 +2,10 @@
 
 from formwright.pipeline.deliver import Deliver
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.search import Search, searcher
+from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.recipes import recipe
+from formwright.search import searcher
 from formwright.study.stop import Stop
 from formwright_thumb.evaluator import RuleOfThumb
 from formwright_thumb.stage import Tally

@@ -6,10 +6,9 @@ from typing import Any, ClassVar, Literal
 
 from formwright.arch.check import stack_faults
 from formwright.arch.layers import PatchEmbedding, Stack, TokenEmbedding
-from formwright.core.codec import Natural, loads, read, text, write
+from formwright.core.codec import Natural, json_schema, loads, read, text, write
 from formwright.core.errors import Fault, IllegalDesign
 from formwright.core.remember import remember, remembers
-from formwright.core.schema import json_schema
 
 Family = Literal["encoder", "decoder", "encoder-decoder", "vision"]
 
@@ -42,9 +41,8 @@ class Card:
     def from_json(cls, data: Any) -> "Card":
         """Read a card from JSON data; raise `IllegalDesign` with every fault and where it is."""
         if not isinstance(data, dict):
-            raise IllegalDesign(
-                [Fault("the whole", "must be a JSON object with a schema version and an encoder or a decoder")]
-            )
+            what = "must be a JSON object with a schema version and an encoder or a decoder"
+            raise IllegalDesign([Fault("the whole", what)])
         version = data.get("schema")
         if type(version) is not int or version < 1:
             raise IllegalDesign([Fault("schema", f"must be the version of the card schema, {cls.VERSION} today")])
@@ -106,20 +104,15 @@ def _faults(card: Card) -> list[Fault]:
     if card.encoder is None and card.decoder is None:
         return [Fault("the whole", "needs an encoder, a decoder, or both")]
     faults = []
-    if card.encoder is not None:
-        faults += [Fault(f"encoder.{fault.where}", fault.what) for fault in stack_faults(card.encoder, None)]
-    if card.decoder is not None:
-        faults += [Fault(f"decoder.{fault.where}", fault.what) for fault in stack_faults(card.decoder, card.encoder)]
-        if not card.decoder.causal:
-            faults.append(Fault("decoder.causal", "must be true: a decoder may not look ahead"))
+    for name, stack, memory in (("encoder", card.encoder, None), ("decoder", card.decoder, card.encoder)):
+        if stack is not None:
+            faults += [Fault(f"{name}.{fault.where}", fault.what) for fault in stack_faults(stack, memory)]
+    if card.decoder is not None and not card.decoder.causal:
+        faults.append(Fault("decoder.causal", "must be true: a decoder may not look ahead"))
     if card.pooler and card.family != "encoder":
         faults.append(Fault("pooler", f"belongs to encoders; the family of this design is {card.family}"))
-    if card.share_embedding and not _shareable(card):
+    tables = [stack.embedding for stack in card.stacks if isinstance(stack.embedding, TokenEmbedding)]
+    equal = len({(table.vocabulary, table.table_width) for table in tables}) == 1
+    if card.share_embedding and not (len(tables) == 2 and equal):
         faults.append(Fault("share_embedding", "needs an encoder and a decoder with token tables of equal size"))
     return faults
-
-
-def _shareable(card: Card) -> bool:
-    tables = [stack.embedding for stack in card.stacks]
-    sizes = {(table.vocabulary, table.table_width) for table in tables if isinstance(table, TokenEmbedding)}
-    return len(tables) == 2 and len(sizes) == 1 and all(isinstance(table, TokenEmbedding) for table in tables)

@@ -45,7 +45,9 @@ def stack_faults(stack: Stack, memory: Stack | None) -> list[Fault]:
             for place, kind in fact.sees_all if stack.causal else ():
                 found.append(Fault(place, f"is {kind}, which reads the whole sequence and cannot be causal"))
             found += _memory_faults(fact, memory)
-            found += _empty_faults(stack, index) if fact.empty else []
+            below = stack.layers[index - 1].output_width if index else stack.embedding.width
+            if fact.empty and (width := stack.layers[index].width) != below:
+                found.append(Fault("width", f"is {width}, but a layer without parts keeps the width {below} below it"))
             faults += [Fault(f"layers[{index}].{fault.where}", fault.what) for fault in found]
     return faults
 
@@ -59,7 +61,11 @@ def _facts(layer: Layer) -> _Facts:
     return _Facts(
         faults=tuple(faults),
         relative=any(has_relative(operation) for _, operation in found),
-        grid=any(_has_grid(operation) for _, operation in found),
+        grid=any(
+            operation.relative is not None and operation.relative.axes == 2
+            for _, operation in found
+            if isinstance(operation, Attention | DynamicConvolution)
+        ),
         sees_all=tuple((place, operation.TYPE) for place, operation in found if isinstance(operation, NEVER_CAUSAL)),
         reads=tuple((place, operation.layers) for place, operation in found if isinstance(operation, CrossAttention)),
         empty=isinstance(layer, Block) and layer.empty,
@@ -87,11 +93,6 @@ def has_relative(operation: Operation) -> bool:
     return isinstance(operation, Attention | Transform | DynamicConvolution) and operation.relative is not None
 
 
-def _has_grid(operation: Operation) -> bool:
-    relative = operation.relative if isinstance(operation, Attention | DynamicConvolution) else None
-    return relative is not None and relative.axes == 2
-
-
 @remember
 def _sizes(embedding: Embedding) -> tuple[Fault, ...]:
     return tuple(range_faults(embedding))
@@ -107,13 +108,11 @@ def _embedding_faults(stack: Stack, facts: list[_Facts]) -> list[Fault]:
     if embedding.width != first.width:
         faults.append(Fault("embedding.width", f"is {embedding.width}, but the first layer is {first.width} wide"))
     if isinstance(embedding, PatchEmbedding) and embedding.image % embedding.patch:
-        faults.append(
-            Fault("embedding.patch", f"is {embedding.patch}, which does not divide the image of {embedding.image}")
-        )
+        what = f"is {embedding.patch}, which does not divide the image of {embedding.image}"
+        faults.append(Fault("embedding.patch", what))
     if grid and not isinstance(embedding, PatchEmbedding):
-        faults.append(
-            Fault("embedding", "has one axis, but a layer has relative positions in two axes, which need patches")
-        )
+        what = "has one axis, but a layer has relative positions in two axes, which need patches"
+        faults.append(Fault("embedding", what))
     if embedding.positions == "relative" and not relative:
         faults.append(Fault("embedding.positions", "is 'relative', but no layer has relative positions; write 'none'"))
     if embedding.positions == "none" and relative:
@@ -128,9 +127,8 @@ def _block_faults(block: Block) -> Iterator[Fault]:
     if isinstance(mixer, Transform) and mixer.relative is not None:
         inner = mixer.relative.heads * mixer.relative.head_width
         if inner != block.width:
-            yield Fault(
-                "mixer.relative", f"is {inner} wide (heads x head width) and is added to a width of {block.width}"
-            )
+            what = f"is {inner} wide (heads x head width) and is added to a width of {block.width}"
+            yield Fault("mixer.relative", what)
     relative = mixer.relative if isinstance(mixer, DynamicConvolution) else None
     if relative is not None and (relative.axes != 1 or relative.values):
         yield Fault("mixer.relative", "must have one axis and no values in a convolution")
@@ -146,41 +144,28 @@ def _cell_faults(cell: Cell) -> Iterator[Fault]:
     if states > _MOST_PARTS:
         yield Fault("junctions", f"has {states} junctions; at most {_MOST_PARTS} are allowed")
         return
-    for place, branch in branches(cell):
-        yield from _branch_faults(place, branch, cell)
+    for index, junction in enumerate(cell.junctions):
+        for side, branch in zip(("left", "right"), junction.branches, strict=False):
+            for fault in _branch_faults(index, branch, cell):
+                yield Fault(f"junctions[{index}].{side}.{fault.where}", fault.what)
     used = {branch.input for _, branch in branches(cell)}
     for index in range(1, states):
         if index not in used:
             yield Fault(f"junctions[{index - 1}]", "is never used; leave it out")
 
 
-def _branch_faults(place: str, branch: Branch, cell: Cell) -> Iterator[Fault]:
-    index = int(place[len("junctions[") : place.index("]")])
+def _branch_faults(index: int, branch: Branch, cell: Cell) -> Iterator[Fault]:
     if branch.input > index:
-        yield Fault(f"{place}.input", f"is {branch.input}; only states 0 to {index} exist before this junction")
+        yield Fault("input", f"is {branch.input}; only states 0 to {index} exist before this junction")
         return
-    entry = cell.state_widths[branch.input]
-    if isinstance(branch.operation, Identity) and branch.width != entry:
-        yield Fault(
-            f"{place}.width", f"is {branch.width}, but identity keeps the width {entry} of state {branch.input}"
-        )
-    if isinstance(branch.operation, LightweightConvolution):
-        if branch.width % branch.operation.heads:
-            yield Fault(
-                f"{place}.operation.heads", f"is {branch.operation.heads}, which does not divide {branch.width}"
-            )
-        if not branch.operation.gated and branch.width != entry:
-            yield Fault(
-                f"{place}.width", f"is {branch.width}, but without a gate the convolution keeps the width {entry}"
-            )
-
-
-def _empty_faults(stack: Stack, index: int) -> Iterator[Fault]:
-    below = stack.layers[index - 1].output_width if index else stack.embedding.width
-    if stack.layers[index].width != below:
-        yield Fault(
-            "width", f"is {stack.layers[index].width}, but a layer without parts keeps the width {below} below it"
-        )
+    entry, operation = cell.state_widths[branch.input], branch.operation
+    if isinstance(operation, Identity) and branch.width != entry:
+        yield Fault("width", f"is {branch.width}, but identity keeps the width {entry} of state {branch.input}")
+    if isinstance(operation, LightweightConvolution):
+        if branch.width % operation.heads:
+            yield Fault("operation.heads", f"is {operation.heads}, which does not divide {branch.width}")
+        if not operation.gated and branch.width != entry:
+            yield Fault("width", f"is {branch.width}, but without a gate the convolution keeps the width {entry}")
 
 
 def _memory_faults(facts: _Facts, memory: Stack | None) -> Iterator[Fault]:

@@ -1,23 +1,171 @@
-"""Distances between designs: edit distance of their graphs, alignment of their layers, and shared leading layers."""
+"""Distances between designs: edit distance of their graphs, alignment of their layers, and shared leading layers.
+
+A block costs its rank to insert or delete and the difference of ranks to exchange; an edge costs 0.1. The cheapest way
+to turn one collection of blocks into another then pairs them in sorted order, and costs the sum, over all ranks r > 0,
+of the difference between the numbers of blocks of rank r or more. So layers are vectors of counts, and the differences
+between them are weighted Manhattan distances.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from formwright.arch.card import Card
-from formwright.arch.compute_blocks import BlockOrder
-from formwright.arch.layer_counts import UNIT, Floats, Integers, LayerCounts, LayerLists, manhattan, manhattan_pairs
-from formwright.arch.layers import Layer
+from formwright.arch.compute_blocks import BlockKind, ComputeBlock
+from formwright.arch.graph import segment
+from formwright.arch.layers import Layer, Stack
 
-_PAIRS = 1 << 16  # pairs at a time
-Cost = Callable[[Integers, Integers], Floats]
+Floats = NDArray[np.float32]
+Integers = NDArray[np.intp]
+UNIT = 10  # costs are in tenths, so that all of them are whole numbers and all sums exact
+_STEP, _EDGE = 10, 1
+_ENTRY, _MEMORY = -1, -2  # in place of a rank: the edge comes from below the layer, or from the encoder
+# how much is done at a time, to bound the memory of intermediate results
+_ROWS = 512
+_PAIRS = 1 << 16
 _PAGE = 1 << 12  # layers on either side of a table of costs
 _STRIP = 32  # designs of a page that are aligned at a time, so that all data stays in the processor's cache
-_ALIGNED_PAIRS = 1 << 12  # pairs at a time
+_ALIGNED_PAIRS = 1 << 12
+
+
+@dataclass(frozen=True)
+class BlockOrder:
+    """Hold the different compute blocks of a space, sorted by complexity; a block's rank is its index.
+
+    For FlexiBERT these are input, output, add & norm, 2 feed-forward layers and 4 heads each of transforms,
+    self-attention and convolution: 17 blocks, as in the paper. The authors' code also leaves
+    gaps in rank between the kinds, which the paper does not mention; there are none here.
+    """
+
+    blocks: tuple[ComputeBlock, ...]
+
+    @classmethod
+    def of(cls, cards: Iterable[Card]) -> BlockOrder:
+        """Sort the blocks of all cards of a space, or of a sample of them."""
+        layers = {layer for card in cards for stack in card.stacks for layer in stack.layers}
+        ends = {ComputeBlock(BlockKind.INPUT), ComputeBlock(BlockKind.OUTPUT)}
+        return cls(tuple(sorted(ends.union(*(segment(layer).blocks for layer in layers)))))
+
+    def rank(self, block: ComputeBlock) -> int:
+        """Return the index of a block; an unknown block counts as the next less complex known one."""
+        return bisect_right(self.blocks, block) - 1
+
+
+def manhattan(rows: Floats, columns: Floats, weights: Floats) -> Floats:
+    """Return sum(weights * |row - column|) for each row against each column.
+
+    Counts and weights are whole and not negative; the result is exact where the sums stay below 2**24.
+    """
+    result = np.zeros((len(rows), len(columns)), np.float32)
+    if result.size == 0:
+        return result
+    # |a - b| = a + b - 2 min(a, b), and min(a, b) counts the levels that both reach: a product of zeros and ones
+    low: Floats = np.minimum(rows.min(axis=0), columns.min(axis=0))  # the counts that all vectors reach
+    steps = (np.minimum(rows.max(axis=0), columns.max(axis=0)) - low).astype(np.intp)
+    place = np.repeat(np.arange(len(steps)), steps)  # the column of each level above that both may reach
+    level = low[place] + (np.arange(len(place)) - (np.cumsum(steps) - steps)[place] + 1).astype(np.float32)
+    reached = (columns[:, place] >= level).astype(np.float32)
+    for start in range(0, len(rows), _ROWS):
+        strip, part = rows[start : start + _ROWS], result[start : start + _ROWS]
+        np.matmul((strip[:, place] >= level) * (-2 * weights[place]), reached.T, out=part)
+        part += ((strip - low) @ weights)[:, None]
+        part += (columns - low) @ weights
+    return result
+
+
+def manhattan_pairs(left: Floats, right: Floats, weights: Floats) -> Floats:
+    """Return sum(weights * |left - right|) for each row of both."""
+    difference = left - right
+    distances: Floats = np.abs(difference, out=difference) @ weights
+    return distances
+
+
+@dataclass(frozen=True, eq=False)
+class LayerLists:
+    """Hold different layers and, for encoders and decoders, an array (designs, depth) of numbers.
+
+    The number n stands for `layers[n - 1]`, and 0, at the end of a list, for no layer: lists of unequal length, or of
+    designs without such a stack, are filled up with it.
+    """
+
+    layers: tuple[Layer, ...]
+    encoders: Integers
+    decoders: Integers
+
+    @classmethod
+    def of(cls, cards: Sequence[Card]) -> LayerLists:
+        numbers: dict[Layer, int] = {}
+
+        def numbered(stacks: Iterable[Stack | None]) -> Integers:
+            layers = [stack.layers if stack is not None else () for stack in stacks]
+            table = np.zeros((len(layers), max(map(len, layers), default=0)), np.intp)
+            for row, own in zip(table, layers, strict=True):
+                row[: len(own)] = [numbers.setdefault(layer, len(numbers) + 1) for layer in own]
+            return table
+
+        encoders, decoders = numbered(card.encoder for card in cards), numbered(card.decoder for card in cards)
+        return cls(tuple(numbers), encoders, decoders)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerCounts:
+    """Hold one row of counts for each layer, below a row of zeros for no layer, and the weight of each column.
+
+    The sum of weights times the difference of counts is the cost, in tenths, of turning one layer into another.
+    """
+
+    counts: Floats
+    weights: Floats
+
+    @classmethod
+    def by_number(cls, layers: Sequence[Layer], order: BlockOrder) -> LayerCounts:
+        """Count blocks by their ranks, and all edges together."""
+        graphs = [segment(layer) for layer in layers]
+        numbers = [len(graph.edges) + sum(last for _, last in graph.reads) for graph in graphs]
+        return cls._joined(layers, order, np.array([0, *numbers], np.float32)[:, None])
+
+    @classmethod
+    def by_ends(cls, layers: Sequence[Layer], order: BlockOrder) -> LayerCounts:
+        """Count blocks by their ranks, and edges by the ranks of the blocks that they connect."""
+        found = [_edge_ends(layer, order) for layer in layers]
+        columns = {ends: column for column, ends in enumerate(sorted(set().union(*found)))}
+        edges = np.zeros((len(layers) + 1, len(columns)), np.float32)
+        for row, counted in zip(edges[1:], found, strict=True):
+            for ends, number in counted.items():
+                row[columns[ends]] = number
+        return cls._joined(layers, order, edges)
+
+    @classmethod
+    def _joined(cls, layers: Sequence[Layer], order: BlockOrder, edges: Floats) -> LayerCounts:
+        ranks = np.zeros((len(layers) + 1, len(order.blocks)), np.float32)
+        for row, layer in zip(ranks[1:], layers, strict=True):
+            for block in segment(layer).blocks:
+                row[order.rank(block)] += 1
+        blocks = ranks[:, ::-1].cumsum(axis=1)[:, -2::-1]  # of rank 1 or more, 2 or more, and so on
+        weights = np.repeat(np.array([_STEP, _EDGE], np.float32), (blocks.shape[1], edges.shape[1]))
+        return cls(np.hstack((blocks, edges)), weights)
+
+    @property
+    def sizes(self) -> Floats:
+        """Return the cost of adding or removing each layer."""
+        sizes: Floats = self.counts @ self.weights
+        return sizes
+
+
+def _edge_ends(layer: Layer, order: BlockOrder) -> Counter[tuple[int, int]]:
+    graph = segment(layer)
+    ranks = [_ENTRY, *map(order.rank, graph.blocks)]
+    ends = Counter((ranks[source], ranks[target]) for source, target, _ in graph.edges)
+    for node, last in graph.reads:
+        ends[_MEMORY, ranks[node]] += last
+    return ends
 
 
 class Distance(Protocol):
@@ -39,19 +187,21 @@ class Distance(Protocol):
 
 
 @dataclass(frozen=True)
-class EditDistance:
+class _ByRank:
+    order: BlockOrder
+
+    @classmethod
+    def of(cls, cards: Sequence[Card]) -> Self:
+        return cls(BlockOrder.of(cards))
+
+
+class EditDistance(_ByRank):
     """The cost of turning one design's graph into another's.
 
     A block costs its rank to insert or delete and the difference of ranks to exchange; an edge costs 0.1. The blocks'
     part is exact. Of the edges only the difference in number counts, so that the distance is never above that of the
     cheapest series of edits, and does not see in which order the layers stand; `Alignment` does.
     """
-
-    order: BlockOrder
-
-    @classmethod
-    def of(cls, cards: Sequence[Card]) -> Self:
-        return cls(BlockOrder.of(cards))
 
     def between(self, rows: Sequence[Card], columns: Sequence[Card]) -> Floats:
         points, weights = self._points([*rows, *columns])
@@ -78,8 +228,7 @@ class EditDistance:
         return points, layers.weights
 
 
-@dataclass(frozen=True)
-class Alignment:
+class Alignment(_ByRank):
     """The cost of turning one design's list of layers into another's, in order.
 
     A layer is turned into another, removed or added. Turning costs, as in `EditDistance`, the difference in rank of
@@ -87,18 +236,16 @@ class Alignment:
     compared with encoders and decoders with decoders. The distance is never below `EditDistance`.
     """
 
-    order: BlockOrder
-
-    @classmethod
-    def of(cls, cards: Sequence[Card]) -> Self:
-        return cls(BlockOrder.of(cards))
-
     def between(self, rows: Sequence[Card], columns: Sequence[Card]) -> Floats:
         lists = LayerLists.of([*rows, *columns])
         layers = LayerCounts.by_ends(lists.layers, self.order)
         distances = np.zeros((len(rows), len(columns)), np.float32)
         for stack in (lists.encoders, lists.decoders):
-            _add_all(distances, layers, stack[: len(rows)], stack[len(rows) :])
+            page = max(1, _PAGE // max(1, stack.shape[1]))
+            for top in range(0, len(rows), page):
+                for start in range(0, len(columns), page):
+                    here = slice(top, top + page), slice(start, start + page)
+                    _add_page(distances[here], layers, stack[: len(rows)][here[0]], stack[len(rows) :][here[1]])
         distances /= UNIT
         return distances
 
@@ -115,6 +262,9 @@ class Alignment:
         return distances
 
 
+Cost = Callable[[Integers, Integers], Floats]
+
+
 def _pair_cost(layers: LayerCounts) -> Cost:
     """Return the cost function of exchanging layers, from a table unless that would be too large."""
     counts, weights = layers.counts, layers.weights
@@ -126,14 +276,6 @@ def _pair_cost(layers: LayerCounts) -> Cost:
 
 def _aligned_pairs(sizes: Floats, cost: Cost, left: Integers, right: Integers) -> Floats:
     return _aligned(sizes[left], sizes[right], lambda i, j: cost(left[i], right[j]))
-
-
-def _add_all(distances: Floats, layers: LayerCounts, rows: Integers, columns: Integers) -> None:
-    page = max(1, _PAGE // max(1, rows.shape[1]))
-    for top in range(0, len(rows), page):
-        for start in range(0, len(columns), page):
-            part = distances[top : top + page, start : start + page]
-            _add_page(part, layers, rows[top : top + page], columns[start : start + page])
 
 
 def _add_page(distances: Floats, layers: LayerCounts, rows: Integers, columns: Integers) -> None:
@@ -180,18 +322,17 @@ def biased_overlap(query: Card, neighbour: Card) -> int:
     Layers of an encoder come before those of a decoder, which count only when the whole encoder is shared.
     """
     shared = 0
-    for own, other in zip(_stacks(query), _stacks(neighbour), strict=False):
+    for own, other in zip(_stacks(query), _stacks(neighbour), strict=True):
         for mine, theirs in zip(own, other, strict=False):
             if mine != theirs:
                 return shared
             shared += 1
         if len(own) != len(other):
-            return shared
+            break
     return shared
 
 
 def overlap_fraction(query: Card, neighbour: Card) -> float:
-    """Return the biased overlap as a share of the query's layers."""
     return biased_overlap(query, neighbour) / sum(len(layers) for layers in _stacks(query))
 
 

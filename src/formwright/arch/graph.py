@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
-from formwright.arch.canonical import Edge, certificate
 from formwright.arch.card import Card
+from formwright.arch.compute_blocks import BlockKind, ComputeBlock, operation_block
 from formwright.arch.layers import Block, Branch, Cell, Embedding, Layer, Stack
 from formwright.arch.ops import Attention, CrossAttention, DynamicConvolution, Identity, Operation, OpGraph, Transform
-from formwright.arch.primitives import COMMUTATIVE, Term
+from formwright.arch.primitives import BINARY, COMMUTATIVE, UNARY, Term
 from formwright.arch.simplify import representative
 from formwright.core import codec
-from formwright.core.codec import text
 from formwright.core.remember import remember
 
+Edge = tuple[int, int, int]  # from, to, and the operand's place at the target (0 where order does not matter)
 ENTRY = 0
+_PRIMITIVES = (*UNARY, *BINARY)
+_JOINTS = {"add": BlockKind.ADD, "multiply": BlockKind.MULTIPLY, "concatenate": BlockKind.CONCATENATE}
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Labelled nodes and edges; node 0 is the output of the layer below and the last node is the output.
+    """The graph of a layer; node 0 is the output of the layer below and the last node is the output.
 
-    `reads` lists the nodes that also read the encoder, with the number of its last layers that they see.
+    Every node has a label, and every one but node 0 a compute block. `reads` lists the nodes that also read the
+    encoder, with the number of its last layers that they see.
     """
 
     labels: tuple[str, ...]
     edges: tuple[Edge, ...]
-    reads: tuple[tuple[int, int], ...] = ()
+    reads: tuple[tuple[int, int], ...]
+    blocks: tuple[ComputeBlock, ...]
 
 
 class _Drawing:
@@ -39,18 +45,17 @@ class _Drawing:
 
     def __init__(self) -> None:
         self.labels = [""]
+        self.blocks: list[ComputeBlock] = []
         self.edges: list[Edge] = []
         self.reads: list[tuple[int, int]] = []
 
-    def node(self, label: str, *sources: int, ordered: bool = False) -> int:
+    def node(self, label: str, block: ComputeBlock, *sources: int, ordered: bool = False) -> int:
         """Add a node that reads `sources`; if `ordered`, the order of the sources matters."""
+        here = len(self.labels)
         self.labels.append(label)
-        here = len(self.labels) - 1
+        self.blocks.append(block)
         self.edges += [(source, here, place if ordered else 0) for place, source in enumerate(sources)]
         return here
-
-    def segment(self) -> Segment:
-        return Segment(tuple(self.labels), tuple(self.edges), tuple(self.reads))
 
 
 @remember
@@ -60,74 +65,42 @@ def segment(layer: Layer) -> Segment:
         _draw_block(layer, drawing)
     else:
         _draw_cell(layer, drawing)
-    return drawing.segment()
-
-
-@remember
-def pieces(layer: Layer) -> tuple[bytes, ...]:
-    """Cut a layer's graph wherever every path passes one node, and give the certificate of each piece.
-
-    The cuts depend on the graph alone, so two stacks are isomorphic just when their pieces agree one by one, however
-    their nodes are divided into layers.
-    """
-    whole = segment(layer)
-    jumps = [0] * len(whole.labels)
-    for source, target, _ in whole.edges:
-        for node in range(source + 1, target):
-            jumps[node] += 1
-    cuts = [node for node, over in enumerate(jumps) if over == 0]
-    return tuple(_piece(whole, start, end) for start, end in pairwise(cuts))
-
-
-def _piece(whole: Segment, start: int, end: int) -> bytes:
-    labels = ["", *whole.labels[start + 1 : end + 1]]
-    edges = [(source - start, target - start, place) for source, target, place in whole.edges if start < target <= end]
-    return certificate(labels, edges)
+    return Segment(tuple(drawing.labels), tuple(drawing.edges), tuple(drawing.reads), tuple(drawing.blocks))
 
 
 def _draw_block(block: Block, drawing: _Drawing) -> None:
-    state = ENTRY
-    if not isinstance(block.mixer, Identity):
-        state = _residual(block, drawing, state, lambda entry: _mix(block.mixer, block.width, drawing, entry))
-    if block.cross is not None:
-        cross = block.cross
-        state = _residual(block, drawing, state, lambda entry: _mix(cross, block.width, drawing, entry))
+    mixers = [part for part in (block.mixer, block.cross) if part is not None and not isinstance(part, Identity)]
+    parts = [partial(_mix, part, block.width, drawing) for part in mixers]
     if block.feed_forward:
-        _residual(block, drawing, state, lambda entry: [_feed_forward(block, drawing, entry)])
+        parts.append(partial(_feed_forward, block, drawing))
+    state, pre = ENTRY, block.norm == "pre"
+    joint = ComputeBlock(BlockKind.ADD if pre else BlockKind.ADD_NORM)
+    for draw in parts:
+        entry = drawing.node(f"norm {block.width}", ComputeBlock(BlockKind.NORM), state) if pre else state
+        state = drawing.node(f"{'add' if pre else 'add norm'} {block.width}", joint, state, *draw(entry))
 
 
-def _residual(block: Block, drawing: _Drawing, entry: int, part: Callable[[int], list[int]]) -> int:
-    if block.norm == "post":
-        return drawing.node(f"add norm {block.width}", entry, *part(entry))
-    return drawing.node(f"add {block.width}", entry, *part(drawing.node(f"norm {block.width}", entry)))
-
-
-def _feed_forward(block: Block, drawing: _Drawing, entry: int) -> int:
-    width = block.width
-    for hidden in block.feed_forward:
-        entry = drawing.node(f"feed-forward {width}>{hidden} {block.activation}", entry)
-        width = hidden
-    return entry
+def _feed_forward(block: Block, drawing: _Drawing, entry: int) -> list[int]:
+    for width, hidden in pairwise((block.width, *block.feed_forward)):
+        compute = ComputeBlock(BlockKind.FEED_FORWARD, (hidden,), block.activation)
+        entry = drawing.node(f"feed-forward {width}>{hidden} {block.activation}", compute, entry)
+    return [entry]
 
 
 def _mix(operation: Operation, width: int, drawing: _Drawing, entry: int) -> list[int]:
     """Add an operation, one node for each of its parallel heads, and return its last nodes."""
     if isinstance(operation, OpGraph):
         return [_draw_term(operation, width, drawing, entry)]
-    heads, one = _split_heads(operation)
-    nodes = [drawing.node(_label(one, width, width), entry) for _ in range(heads)]
+    data, heads = codec.write(operation), 1
+    if isinstance(operation, Attention | CrossAttention | DynamicConvolution):
+        heads = data.pop("heads")
+    elif isinstance(operation, Transform) and operation.relative is not None:
+        heads = data["relative"].pop("heads")
+    label, compute = _label(data, width, width), operation_block(operation, width, width)
+    nodes = [drawing.node(label, compute, entry) for _ in range(heads)]
     if isinstance(operation, CrossAttention):
         drawing.reads += [(node, operation.layers) for node in nodes]
     return nodes
-
-
-def _split_heads(operation: Operation) -> tuple[int, dict[str, Any]]:
-    data = codec.write(operation)
-    if isinstance(operation, Attention | CrossAttention | DynamicConvolution):
-        return data.pop("heads"), data
-    if isinstance(operation, Transform) and operation.relative is not None:
-        return data["relative"].pop("heads"), data
-    return 1, data
 
 
 def _label(data: dict[str, Any], width: int, output: int) -> str:
@@ -138,42 +111,44 @@ def _label(data: dict[str, Any], width: int, output: int) -> str:
 def _draw_term(operation: OpGraph, width: int, drawing: _Drawing, entry: int) -> int:
     # Q, K, V and P are all linear maps of the same input, so their letters are names and not labels; formulas that are
     # equal by algebra are one graph
-    inner = f"{operation.heads}x{operation.head_width}"
+    inner, shape = operation.heads * operation.head_width, f"{operation.heads}x{operation.head_width}"
+    projection = ComputeBlock(BlockKind.PROJECTION, (width, inner))
     done: dict[Term, int] = {}
 
     def draw(term: Term) -> int:
         if term not in done:
             if isinstance(term, str):
-                done[term] = drawing.node(f"project {width}>{inner}", entry)
+                done[term] = drawing.node(f"project {width}>{shape}", projection, entry)
             else:
                 name = str(term[0])
                 operands = [draw(operand) for operand in term[1:]]
-                done[term] = drawing.node(f"{name} {inner}", *operands, ordered=name not in COMMUTATIVE)
+                compute = ComputeBlock(BlockKind.PRIMITIVE, (_PRIMITIVES.index(name), inner), name)
+                done[term] = drawing.node(f"{name} {shape}", compute, *operands, ordered=name not in COMMUTATIVE)
         return done[term]
 
-    return drawing.node(f"project {inner}>{width}", draw(representative(operation.term)))
+    result = draw(representative(operation.term))
+    return drawing.node(f"project {shape}>{width}", ComputeBlock(BlockKind.PROJECTION, (inner, width)), result)
 
 
 def _draw_cell(cell: Cell, drawing: _Drawing) -> None:
     states = [ENTRY]
     for junction in cell.junctions:
         ends = [_draw_branch(cell, branch, drawing, states) for branch in junction.branches]
-        if len(ends) == 1:
-            states.append(ends[0])
-        else:
-            ordered = junction.combine == "concatenate"
-            states.append(drawing.node(f"{junction.combine} {junction.width}", *ends, ordered=ordered))
+        if len(ends) > 1:
+            label, ordered = f"{junction.combine} {junction.width}", junction.combine == "concatenate"
+            ends = [drawing.node(label, ComputeBlock(_JOINTS[junction.combine]), *ends, ordered=ordered)]
+        states += ends
 
 
 def _draw_branch(cell: Cell, branch: Branch, drawing: _Drawing, states: list[int]) -> int:
-    plain = isinstance(branch.operation, Identity) and not branch.norm and branch.activation is None
-    if plain:
+    operation, width = branch.operation, cell.state_widths[branch.input]
+    if isinstance(operation, Identity) and not branch.norm and branch.activation is None:
         return states[branch.input]
-    label = _label(codec.write(branch.operation), cell.state_widths[branch.input], branch.width)
     details = f"{'norm' if branch.norm else 'no norm'} {branch.activation or 'no activation'}"
-    node = drawing.node(f"{label} {details}", states[branch.input])
-    if isinstance(branch.operation, CrossAttention):
-        drawing.reads.append((node, branch.operation.layers))
+    label = f"{_label(codec.write(operation), width, branch.width)} {details}"
+    node = drawing.node(label, operation_block(operation, width, branch.width, details), states[branch.input])
+    if isinstance(operation, CrossAttention):
+        drawing.reads.append((node, operation.layers))
     return node
 
 
@@ -195,26 +170,9 @@ def graph_of(card: Card) -> Graph:
     memory: list[int] = []
     for stack in card.stacks:
         memory = _add_stack(stack, stack is card.decoder, memory, labels, edges)
-    labels.append(_output_label(card.pooler, card.classes, card.share_embedding))
+    labels.append(_output_label(card))
     edges.append((memory[-1], len(labels) - 1, 0))
     return Graph(tuple(labels), tuple(edges))
-
-
-def graph_digest(card: Card) -> str:
-    """Return a hexadecimal digest that only designs with isomorphic computation graphs share."""
-    parts = []
-    for stack in card.stacks:
-        parts.append(_input_label(stack is card.decoder, stack.embedding, stack.causal, stack.final_norm).encode())
-        parts += [_trace(layer) for layer in stack.layers]
-    if card.encoder is not None and card.decoder is not None:
-        parts.append(repr(_memory_joints(card.encoder, card.decoder)).encode())
-    parts.append(_output_label(card.pooler, card.classes, card.share_embedding).encode())
-    return hashlib.sha256(b"".join(parts)).hexdigest()
-
-
-@remember
-def _trace(layer: Layer) -> bytes:
-    return b"".join(pieces(layer))
 
 
 def _add_stack(stack: Stack, decoder: bool, memory: list[int], labels: list[str], edges: list[Edge]) -> list[int]:
@@ -241,24 +199,25 @@ def _placed(layer: Layer, below: int, shift: int) -> list[Edge]:
     return [(source + shift if source else below, target + shift, place) for source, target, place in edges]
 
 
-def _memory_joints(encoder: Stack, decoder: Stack) -> list[int]:
-    """Return, for each of the last encoder layers that the decoder reads, the number of pieces above it."""
-    last = max((count for layer in decoder.layers for _, count in segment(layer).reads), default=0)
-    above, joints = 0, []
-    for layer in encoder.layers[: -last - 1 : -1]:
-        joints.append(above)
-        above += len(pieces(layer))
-    return joints
-
-
 @lru_cache(maxsize=1 << 10)
 def _input_label(decoder: bool, embedding: Embedding, causal: bool, final_norm: bool) -> str:
-    return f"{'decoder' if decoder else 'encoder'} {text(embedding)} causal={causal} final_norm={final_norm}"
+    return f"{'decoder' if decoder else 'encoder'} {codec.text(embedding)} causal={causal} final_norm={final_norm}"
 
 
-@lru_cache(maxsize=1 << 10)
-def _output_label(pooler: bool, classes: int, share_embedding: bool) -> str:
-    return f"output pooler={pooler} classes={classes} share_embedding={share_embedding}"
+def _output_label(card: Card) -> str:
+    return f"output pooler={card.pooler} classes={card.classes} share_embedding={card.share_embedding}"
+
+
+def graph_digest(card: Card) -> str:
+    """Return a hexadecimal digest that only designs with isomorphic computation graphs share."""
+    parts = []
+    for stack in card.stacks:
+        parts.append(_input_label(stack is card.decoder, stack.embedding, stack.causal, stack.final_norm).encode())
+        parts += [piece for layer in stack.layers for piece in pieces(layer)]
+    if card.encoder is not None and card.decoder is not None:
+        parts.append(repr(_memory_joints(card.encoder, card.decoder)).encode())
+    parts.append(_output_label(card).encode())
+    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 @remember
@@ -274,3 +233,110 @@ def plain_digest(card: Card) -> str:
 def has_formulas(card: Card) -> bool:
     blocks = (layer for stack in card.stacks for layer in stack.layers if isinstance(layer, Block))
     return any(isinstance(block.mixer, OpGraph) for block in blocks)
+
+
+def _memory_joints(encoder: Stack, decoder: Stack) -> list[int]:
+    """Return, for each of the last encoder layers that the decoder reads, the number of pieces above it."""
+    last = max((count for layer in decoder.layers for _, count in segment(layer).reads), default=0)
+    above, joints = 0, []
+    for layer in encoder.layers[: -last - 1 : -1]:
+        joints.append(above)
+        above += len(pieces(layer))
+    return joints
+
+
+@remember
+def pieces(layer: Layer) -> tuple[bytes, ...]:
+    """Cut a layer's graph wherever every path passes one node, and give the certificate of each piece.
+
+    The cuts depend on the graph alone, so two stacks are isomorphic just when their pieces agree one by one, however
+    their nodes are divided into layers.
+    """
+    whole = segment(layer)
+    jumps = [0] * len(whole.labels)
+    for source, target, _ in whole.edges:
+        for node in range(source + 1, target):
+            jumps[node] += 1
+    certificates = []
+    for start, end in pairwise(node for node, over in enumerate(jumps) if over == 0):
+        inside = [edge for edge in whole.edges if start < edge[1] <= end]
+        edges = [(source - start, target - start, place) for source, target, place in inside]
+        certificates.append(certificate(["", *whole.labels[start + 1 : end + 1]], edges))
+    return tuple(certificates)
+
+
+_Neighbours = list[tuple[list[tuple[int, int]], list[tuple[int, int]]]]  # for each node: the places of its edges and
+# the nodes at their other ends, those that it reads and those that read it
+
+
+def certificate(labels: Sequence[str], edges: Sequence[Edge]) -> bytes:
+    """Return a digest of a directed multigraph: equal for isomorphic graphs and for no others.
+
+    Colours are refined from labels and neighbours until stable. Where equal colours remain, one node at a time is
+    singled out and the smallest order wins, so the result is exact and not merely a good hash.
+    """
+    neighbours: _Neighbours = [([], []) for _ in labels]
+    for source, target, place in edges:
+        neighbours[target][0].append((place, source))
+        neighbours[source][1].append((place, target))
+    for inward, outward in neighbours:
+        inward.sort()
+        outward.sort()
+    names = sorted(set(labels))
+    order = _smallest([bisect_left(names, label) for label in labels], neighbours, edges)
+    text = repr(([labels[node] for node in order], _numbered(order, edges)))
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _numbered(order: list[int], edges: Sequence[Edge]) -> tuple[Edge, ...]:
+    rank = {node: position for position, node in enumerate(order)}
+    return tuple(sorted((rank[source], rank[target], place) for source, target, place in edges))
+
+
+def _smallest(colours: list[int], neighbours: _Neighbours, edges: Sequence[Edge]) -> list[int]:
+    """Order the nodes so that their renumbered edges are smallest among all orders that the colours allow."""
+    colours = _refined(colours, neighbours)
+    tied = _first_tie(colours)
+    if not tied:
+        return _by_colour(colours)
+    if all(neighbours[node] == neighbours[tied[0]] for node in tied):
+        # interchangeable nodes give the same certificate in whichever order they come
+        apart = [len(tied) * colour for colour in colours]
+        for position, node in enumerate(tied):
+            apart[node] += position
+        return _smallest(apart, neighbours, edges)
+    starts: dict[tuple[Edge, ...], list[int]] = {}
+    for node in tied:
+        # two starts that meet in one graph are mirror images of each other, and so is all that follows from them
+        start = any_order = _singled_out(colours, node)
+        while equals := _first_tie(any_order := _refined(any_order, neighbours)):
+            any_order = _singled_out(any_order, equals[0])
+        starts.setdefault(_numbered(_by_colour(any_order), edges), start)
+    orders = [_smallest(start, neighbours, edges) for start in starts.values()]
+    return min(orders, key=lambda order: _numbered(order, edges))
+
+
+def _by_colour(colours: list[int]) -> list[int]:
+    return sorted(range(len(colours)), key=colours.__getitem__)
+
+
+def _refined(colours: list[int], neighbours: _Neighbours) -> list[int]:
+    while True:
+        signatures = [
+            (colour, *(sorted((place, colours[other]) for place, other in side) for side in sides))
+            for colour, sides in zip(colours, neighbours, strict=True)
+        ]
+        ranked = sorted(signatures)
+        finer = [bisect_left(ranked, signature) for signature in signatures]
+        if len(set(finer)) == len(set(colours)):
+            return finer
+        colours = finer
+
+
+def _first_tie(colours: list[int]) -> list[int]:
+    first = min((colour for colour, nodes in Counter(colours).items() if nodes > 1), default=None)
+    return [] if first is None else [node for node, colour in enumerate(colours) if colour == first]
+
+
+def _singled_out(colours: list[int], node: int) -> list[int]:
+    return [2 * colour + (other != node) for other, colour in enumerate(colours)]

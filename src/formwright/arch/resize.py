@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Layer, Stack
@@ -17,7 +17,6 @@ from formwright.arch.ops import (
     CrossAttention,
     DynamicConvolution,
     LightweightConvolution,
-    Mixer,
     OpGraph,
     RelativeAttention,
     Transform,
@@ -25,7 +24,6 @@ from formwright.arch.ops import (
 from formwright.core.errors import IllegalInput
 
 _Headed = Attention | CrossAttention | DynamicConvolution | LightweightConvolution | OpGraph | RelativeAttention
-H = TypeVar("H", bound=_Headed)
 
 
 def extended(card: Card, times: int, block: int = 2) -> Card:
@@ -35,7 +33,15 @@ def extended(card: Card, times: int, block: int = 2) -> Card:
     """
     if times < 1 or block < 1:
         raise IllegalInput(f"times and block must be at least 1, not {times=} {block=}")
-    return _each_stack(card, lambda stack: replace(stack, layers=_repeated(stack.layers, times, block)))
+
+    def repeated(stack: Stack) -> Stack:
+        layers, depth = stack.layers, len(stack.layers)
+        if depth % block:
+            raise IllegalInput(f"{depth} layers cannot be divided into blocks of {block}; choose another block size")
+        blocks = [layers[start : start + block] for start in range(0, depth, block)]
+        return replace(stack, layers=tuple(layer for one in blocks for layer in one * times))
+
+    return _each_stack(card, repeated)
 
 
 def widened(card: Card, width: int) -> Card:
@@ -43,7 +49,12 @@ def widened(card: Card, width: int) -> Card:
 
     Raise `IllegalInput` if layers have unequal widths, are cells, or would need a fraction of a head.
     """
-    return _each_stack(card, lambda stack: _widened_stack(stack, width))
+
+    def resized(stack: Stack) -> Stack:
+        layers = tuple(_widened_layer(layer, stack.embedding.width, width) for layer in stack.layers)
+        return replace(stack, embedding=replace(stack.embedding, width=width), layers=layers)
+
+    return _each_stack(card, resized)
 
 
 def _each_stack(card: Card, change: Callable[[Stack], Stack]) -> Card:
@@ -51,44 +62,22 @@ def _each_stack(card: Card, change: Callable[[Stack], Stack]) -> Card:
     return replace(card, encoder=encoder, decoder=decoder)
 
 
-def _repeated(layers: tuple[Layer, ...], times: int, block: int) -> tuple[Layer, ...]:
-    if len(layers) % block:
-        raise IllegalInput(f"{len(layers)} layers cannot be divided into blocks of {block}; choose another block size")
-    blocks = [layers[start : start + block] for start in range(0, len(layers), block)]
-    return tuple(layer for one in blocks for layer in one * times)
-
-
-def _widened_stack(stack: Stack, width: int) -> Stack:
-    before = stack.embedding.width
-    layers = tuple(_widened_layer(layer, before, width) for layer in stack.layers)
-    return replace(stack, embedding=replace(stack.embedding, width=width), layers=layers)
-
-
 def _widened_layer(layer: Layer, before: int, width: int) -> Layer:
     if not isinstance(layer, Block) or layer.width != before:
         raise IllegalInput(
             f"only blocks that are all {before} wide can be widened; one layer is a cell or has another width"
         )
-    return replace(
-        layer,
-        width=width,
-        mixer=_widened_mixer(layer.mixer, before, width),
-        feed_forward=tuple(_share(hidden, before, width, "feed-forward width") for hidden in layer.feed_forward),
-        cross=None if layer.cross is None else _more_heads(layer.cross, before, width),
-    )
 
+    def scaled(size: int, what: str) -> int:
+        if size * width % before or not size * width // before:
+            raise IllegalInput(f"a {what} of {size} at width {before} is not a whole number at width {width}")
+        return size * width // before
 
-def _widened_mixer(mixer: Mixer, before: int, width: int) -> Mixer:
-    if isinstance(mixer, Transform) and mixer.relative is not None:
-        return replace(mixer, relative=_more_heads(mixer.relative, before, width))
-    return _more_heads(mixer, before, width) if isinstance(mixer, _Headed) else mixer
+    def more_heads(part: Any) -> Any:
+        if isinstance(part, Transform):
+            return replace(part, relative=more_heads(part.relative))
+        return replace(part, heads=scaled(part.heads, "number of heads")) if isinstance(part, _Headed) else part
 
-
-def _more_heads(operation: H, before: int, width: int) -> H:
-    return replace(operation, heads=_share(operation.heads, before, width, "number of heads"))
-
-
-def _share(size: int, before: int, width: int, what: str) -> int:
-    if size * width % before or not size * width // before:
-        raise IllegalInput(f"a {what} of {size} at width {before} is not a whole number at width {width}")
-    return size * width // before
+    hidden = tuple(scaled(size, "feed-forward width") for size in layer.feed_forward)
+    mixer, cross = more_heads(layer.mixer), more_heads(layer.cross)
+    return replace(layer, width=width, mixer=mixer, feed_forward=hidden, cross=cross)

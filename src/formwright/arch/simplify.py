@@ -57,12 +57,6 @@ def wrapped(phase: int, form: TermForm) -> TermForm:
     return TermForm.of("neg", form) if phase & NEGATED else form
 
 
-def scaled(forms: Forms, times: int) -> Forms:
-    for _ in range(times):
-        forms = tuple(TermForm.of("scale", form) for form in forms)
-    return forms
-
-
 def odd(operation: str, operands: Sequence[Forms], turned: Sequence[Forms]) -> Forms:
     """Return the phases of an operation that is odd in each operand; on `turned` operands the result is transposed."""
     return _in_front([_signed(operation, taken, sign) for taken in (operands, turned) for sign in (0, NEGATED)])
@@ -242,4 +236,7 @@ def _whole(summands: tuple[_Summand, ...]) -> _Summand:
 
 
 def _argument(summand: _Summand) -> Forms:
-    return scaled(summand.forms, summand.scales)
+    forms = summand.forms
+    for _ in range(summand.scales):
+        forms = tuple(TermForm.of("scale", form) for form in forms)
+    return forms

@@ -25,8 +25,8 @@ from formwright.cli import (
     train,
     worker,
 )
+from formwright.cli.options import WithRay
 from formwright.cli.output import echo, note
-from formwright.cli.with_ray import WithRay
 from formwright.core.errors import FormwrightError, Unsuccessful
 
 UNSUCCESSFUL = 1

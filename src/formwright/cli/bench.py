@@ -1,82 +1,57 @@
 """`formwright bench`: which method of search is better, on designs that were all trained before."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from formwright.cli import panels
-from formwright.cli.bench_view import print_standings
-from formwright.cli.options import AsJson
-from formwright.cli.output import note, print_json
+from formwright.cli.options import DATA, OUTPUT, RUNNING, SEARCH, STOP, AsJson, argument, flag
+from formwright.cli.output import echo, note, print_json, print_table
 from formwright.core.errors import IllegalInput
 from formwright.core.text import clock
 
 if TYPE_CHECKING:
     from formwright.evaluate.benchmark import Benchmark
-    from formwright.study.contest import Contest, Method, Replay
+    from formwright.study.contest import Contest, Method, SearchRun
 
 _SECONDS_BETWEEN_LINES = 10.0
+_BARS = "▁▂▃▄▅▆▇█"
+_POINTS = 10  # of a drawn curve
 
 
-class Name(StrEnum):
-    """The benchmarks."""
-
-    flexi = "flexi"
+Benchmarks = StrEnum("Benchmarks", ["flexi"])
+_RESULTS = "File that keeps finished searches, so that a later call can resume."
 
 
 def bench(
-    name: Annotated[Name, typer.Argument(help="The benchmark: flexi, small FlexiBERT encoders on a builtin task.")],
-    methods: Annotated[
-        str, typer.Option(help="Methods, separated by commas; all: every quick one.", rich_help_panel=panels.SEARCH)
-    ] = "all",
-    runs: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Searches of each method, with the seeds 0, 1, 2 and so on.", rich_help_panel=panels.SEARCH
-        ),
-    ] = 50,
-    evaluations: Annotated[
-        int,
-        typer.Option(min=1, help="Maximum number of designs that a search may evaluate.", rich_help_panel=panels.STOP),
-    ] = 100,
-    workers: Annotated[int, typer.Option(min=1, help="Worker processes.", rich_help_panel=panels.RUNNING)] = 2,
-    table: Annotated[
-        Path | None, typer.Option(help="A table of your own instead of the built-in one.", rich_help_panel=panels.DATA)
-    ] = None,
-    results: Annotated[
-        Path | None,
-        typer.Option(
-            help="File that keeps finished searches, so that a later call can resume.", rich_help_panel=panels.OUTPUT
-        ),
-    ] = None,
+    name: Annotated[Benchmarks, argument("The benchmark: flexi, small FlexiBERT encoders on a builtin task.")],
+    methods: Annotated[str, flag("Methods, separated by commas; all: every quick one.", SEARCH)] = "all",
+    runs: Annotated[int, flag("Searches of each method, with the seeds 0, 1, 2 and so on.", SEARCH, min=1)] = 50,
+    evaluations: Annotated[int, flag("Maximum number of designs that a search may evaluate.", STOP, min=1)] = 100,
+    workers: Annotated[int, flag("Worker processes.", RUNNING, min=1)] = 2,
+    table: Annotated[Path | None, flag("A table of your own instead of the built-in one.", DATA)] = None,
+    results: Annotated[Path | None, flag(_RESULTS, OUTPUT)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare methods of search: replay searches on a table of trained designs."""
     from functools import partial
 
     from formwright.evaluate.benchmark import load_flexibench
-    from formwright.study.contest import Contest
-    from formwright.study.standing import standings
+    from formwright.study.contest import Contest, standings
 
     load = partial(load_flexibench, table)
     benchmark = load()
-    _refuse_more_than_there_are(evaluations, len(benchmark.table))
+    if evaluations > len(benchmark.table):
+        most = f"{len(benchmark.table):,}"
+        raise IllegalInput(f"--evaluations {evaluations:,}: the table has {most} designs, which is the maximum")
     contest = Contest(load, _chosen(methods, benchmark), runs, evaluations)
     found = standings(benchmark, list(_replays(contest, benchmark, workers, results)))
     facts = {"benchmark": str(name), **_facts(benchmark), "runs": runs, "evaluations": evaluations}
     if as_json:
         print_json({**facts, "methods": found})
     else:
-        print_standings(facts, found)
-
-
-def _refuse_more_than_there_are(evaluations: int, designs: int) -> None:
-    if evaluations > designs:
-        raise IllegalInput(f"--evaluations {evaluations:,}: the table has {designs:,} designs, which is the maximum")
+        _print_standings(facts, found)
 
 
 def _chosen(names: str, benchmark: "Benchmark") -> list["Method"]:
@@ -91,7 +66,7 @@ def _chosen(names: str, benchmark: "Benchmark") -> list["Method"]:
     return found
 
 
-def _replays(contest: "Contest", benchmark: "Benchmark", workers: int, results: Path | None) -> Iterator["Replay"]:
+def _replays(contest: "Contest", benchmark: "Benchmark", workers: int, results: Path | None) -> Iterator["SearchRun"]:
     from formwright.study.contest import ContestFile
 
     if results is None:
@@ -102,7 +77,7 @@ def _replays(contest: "Contest", benchmark: "Benchmark", workers: int, results: 
     return iter([*known, *_told(made, len(known), len(contest.methods) * contest.runs)])
 
 
-def _told(replays: Iterator["Replay"], known: int, total: int) -> Iterator["Replay"]:
+def _told(replays: Iterator["SearchRun"], known: int, total: int) -> Iterator["SearchRun"]:
     """Pass searches on, and say now and then how far it is."""
     began = last = time.monotonic()
     for number, found in enumerate(replays, start=1):
@@ -125,3 +100,45 @@ def _facts(benchmark: "Benchmark") -> dict[str, Any]:
     noise = asdict(benchmark.noise()) if len(benchmark.table.noise_rows) > 1 else None
     size = {"tabulated": len(scores), "designs": benchmark.space.count()}
     return {**facts, **size, "steps": benchmark.steps, "best": best, "noise": noise}
+
+
+def _print_standings(facts: dict[str, Any], found: dict[str, dict[str, Any]]) -> None:
+    """Print a line on the benchmark and a table of methods, best first."""
+    every = [score for standing in found.values() for score in standing["curve"]]
+    rows = [
+        [
+            name,
+            f"{one['final']:.4f}",
+            f"±{(one['interval'][1] - one['interval'][0]) / 2:.4f}",
+            f"{one['test']:.4f}",
+            f"{one['rank']:.0f}",
+            _found(one["top"]),
+            _found(one["good"]),
+            f"{one['seconds']:.1f}",
+            _drawn(one["curve"], min(every), max(every)),
+        ]
+        for name, one in found.items()
+    ]
+    echo(_headline(facts))
+    print_table(["method", ">found", ">90 %", ">test", ">rank", ">top 0.1 %", ">top 1 %", ">s", ">curve"], rows)
+
+
+def _headline(facts: dict[str, Any]) -> str:
+    some = f"{facts['tabulated']:,} of the" if facts["tabulated"] < facts["designs"] else "all"
+    designs = f"{some} {facts['designs']:,} designs of {facts['space']}"
+    problem = f"{facts['task']}, {facts['objective']} after {facts['steps']} steps"
+    searches = f"for each method {facts['runs']} x {facts['evaluations']} evaluations"
+    return f"{problem}: {designs}, the best {facts['best']:.4f}; {searches}.\n"
+
+
+def _found(best: dict[str, Any]) -> str:
+    """Say after how many evaluations one of the best was found, and by which share of the searches."""
+    after = "" if best["evaluations"] is None else f"{best['evaluations']:.0f}, "
+    return f"{after}{best['share']:.0%}"
+
+
+def _drawn(curve: Sequence[float], low: float, high: float) -> str:
+    """Draw a curve with blocks of different heights."""
+    points = [curve[round(index * (len(curve) - 1) / (_POINTS - 1))] for index in range(_POINTS)]
+    height = (len(_BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(_BARS[round((point - low) * height)] for point in points)

@@ -4,49 +4,27 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from formwright.cli import panels
-from formwright.cli.options import AsJson, Data, ModelFolder
+from formwright.cli.options import DATA, AsJson, Data, ModelFolder, TaskKind, columns_of, flag
 from formwright.cli.output import echo, note, print_json, print_table
-from formwright.cli.task_options import TaskKindOption, columns_of
 from formwright.core.errors import IllegalInput
 
 if TYPE_CHECKING:
     from formwright.evaluate.repeat_score import RepeatedScore
 
 _SPLITS = ("validation", "test")
+_TASK = "A task (`formwright list tasks`), or a CSV, TSV or JSON file (default: the recorded task)."
+_SPLIT = "validation or test. Opening the test rows is recorded in the folder."
 
 
 def evaluate(
     folder: ModelFolder,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            help="A task (`formwright list tasks`), or a CSV, TSV or JSON file (default: the recorded task).",
-            rich_help_panel=panels.DATA,
-        ),
-    ] = None,
+    task: Annotated[str | None, flag(_TASK, DATA)] = None,
     data: Data = None,
-    text: Annotated[
-        str,
-        typer.Option(help="Text columns of your own file (default: the recorded ones).", rich_help_panel=panels.DATA),
-    ] = "",
-    label: Annotated[
-        str,
-        typer.Option(help="Label column of your own file (default: the recorded one).", rich_help_panel=panels.DATA),
-    ] = "",
-    task_kind: TaskKindOption = "",
-    official_dev: Annotated[
-        bool,
-        typer.Option("--official-dev", help="Validate on the whole official dev set.", rich_help_panel=panels.DATA),
-    ] = False,
-    split: Annotated[
-        str,
-        typer.Option(
-            help="validation or test. Opening the test rows is recorded in the folder.", rich_help_panel=panels.DATA
-        ),
-    ] = "validation",
+    text: Annotated[str, flag("Text columns of your own file (default: the recorded ones).", DATA)] = "",
+    label: Annotated[str, flag("Label column of your own file (default: the recorded one).", DATA)] = "",
+    task_kind: TaskKind = "",
+    official_dev: Annotated[bool, flag("Validate on the whole official dev set.", DATA, "--official-dev")] = False,
+    split: Annotated[str, flag(_SPLIT, DATA)] = "validation",
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a delivered model on its task, and compare with the scores that its folder records."""

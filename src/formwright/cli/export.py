@@ -1,26 +1,25 @@
 """`formwright export`: a model as a folder that others load, or a study as one of Optuna's."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast, get_args
 
-import typer
-
-from formwright.cli import panels
-from formwright.cli.options import AsJson
+from formwright.cli.options import DELIVERY, LARGEST_SEED, OUTPUT, AsJson, TrustSpaceFile, argument, flag
 from formwright.cli.output import echo, note, print_json
-from formwright.cli.trust import TrustSpaceFile, confirm_space
+from formwright.cli.run_view import confirm_space
 from formwright.core.errors import IllegalInput
 from formwright.core.text import without_password
 
 if TYPE_CHECKING:
     from formwright.nn.task_model import HeadSpec
-    from formwright.pipeline.named_model import NamedModel
+    from formwright.pipeline.named_model import ModelByName
     from formwright.pipeline.run_folder import Opened
     from formwright.space.space import Space
 
 
 _DIGITS = 6  # of the largest number of labels
+_NUMBER = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
 
 
 class Form(StrEnum):
@@ -33,53 +32,23 @@ class Form(StrEnum):
     OPTUNA = "optuna"
 
 
+_SOURCE = "A model's folder, a published card, a card's JSON file, or, for Optuna, a study's folder or URL."
+_TO = "Form: a Hugging Face folder, a plain BERT folder, a file for a runtime, or an Optuna storage."
+_OUT = "Folder to write; for Optuna, a file or URL such as sqlite:///optuna.db."
+_LABELS = "Number of labels of the --task head (default 2), or their names separated by commas."
+_FORCE = "Overwrite a model that was exported to the same folder."
+
+
 def export(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="FOLDER_OR_CARD",
-            help="A model's folder, a published card, a card's JSON file, or, for Optuna, a study's folder or URL.",
-        ),
-    ],
-    to: Annotated[
-        Form,
-        typer.Option(
-            help="Form: a Hugging Face folder, a plain BERT folder, a file for a runtime, or an Optuna storage.",
-            rich_help_panel=panels.DELIVERY,
-        ),
-    ],
-    target: Annotated[
-        str | None, typer.Argument(metavar="[OUT]", help="The same as --out.", show_default=False)
-    ] = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            help="Folder to write; for Optuna, a file or URL such as sqlite:///optuna.db.",
-            rich_help_panel=panels.OUTPUT,
-        ),
-    ] = None,
-    int8: Annotated[
-        bool, typer.Option("--int8", help="Quantise to 8 bits (onnx and openvino).", rich_help_panel=panels.DELIVERY)
-    ] = False,
-    task: Annotated[
-        str | None, typer.Option(help="Give the model a head for this task.", rich_help_panel=panels.DELIVERY)
-    ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            help="Number of labels of the --task head (default 2), or their names separated by commas.",
-            rich_help_panel=panels.DELIVERY,
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="Random seed of fresh weights.", rich_help_panel=panels.DELIVERY)
-    ] = 0,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Overwrite a model that was exported to the same folder.", rich_help_panel=panels.OUTPUT
-        ),
-    ] = False,
+    source: Annotated[str, argument(_SOURCE, "FOLDER_OR_CARD")],
+    to: Annotated[Form, flag(_TO, DELIVERY)],
+    target: Annotated[str | None, argument("The same as --out.", "[OUT]", show_default=False)] = None,
+    out: Annotated[str | None, flag(_OUT, OUTPUT)] = None,
+    int8: Annotated[bool, flag("Quantise to 8 bits (onnx and openvino).", DELIVERY, "--int8")] = False,
+    task: Annotated[str | None, flag("Give the model a head for this task.", DELIVERY)] = None,
+    labels: Annotated[str | None, flag(_LABELS, DELIVERY)] = None,
+    seed: Annotated[int, flag("Random seed of fresh weights.", DELIVERY, min=0, max=LARGEST_SEED)] = 0,
+    force: Annotated[bool, flag(_FORCE, OUTPUT, "--force")] = False,
     trust_space_file: TrustSpaceFile = False,
     as_json: AsJson = False,
 ) -> None:
@@ -156,20 +125,12 @@ def _wanted(task: str | None, labels: str | None) -> tuple["HeadSpec | None", tu
     if labels.isdecimal() and len(labels) <= _DIGITS:
         return HeadSpec(cast(Task, task), int(labels)), ()
     names = tuple(name.strip() for name in labels.split(","))
-    if not all(names) or _is_a_number(labels):
+    if not all(names) or re.fullmatch(_NUMBER, labels):
         raise IllegalInput(f"--labels {labels!r} is neither a number below 1,000,000 nor names separated by commas")
     return HeadSpec(cast(Task, task), len(names)), names
 
 
-def _is_a_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _report(found: "NamedModel", to: Form, out: Path, difference: float | None, as_json: bool) -> None:
+def _report(found: "ModelByName", to: Form, out: Path, difference: float | None, as_json: bool) -> None:
     parameters = sum(parameter.numel() for parameter in found.model.parameters())
     facts = {"folder": str(out), "to": to.value, "parameters": parameters, "fresh": found.fresh}
     if as_json:

@@ -9,37 +9,21 @@ from functools import partial
 from importlib import import_module
 from typing import Annotated, Any
 
-import typer
-
+from formwright.cli.options import argument, flag
 from formwright.cli.output import echo, large, print_entries, print_json
 from formwright.core.errors import IllegalInput
-from formwright.core.options import Option, Part, nested_options, type_words
+from formwright.core.options import OptionHelp, Part, options_of, type_words
 
-
-class Kind(StrEnum):
-    """What can be listed."""
-
-    spaces = "spaces"
-    cards = "cards"
-    ops = "ops"
-    costs = "costs"
-    tasks = "tasks"
-    searchers = "searchers"
-    evaluators = "evaluators"
-    proxies = "proxies"
-    stages = "stages"
-    rules = "rules"
-    lessons = "lessons"
-    recipes = "recipes"
-    observers = "observers"
+Kind = StrEnum(
+    "Kind", "spaces cards ops costs tasks searchers evaluators proxies stages rules lessons recipes observers"
+)
+_OPTIONS = "Show the options of each part, with types and defaults."
 
 
 def list_names(
-    kind: Annotated[Kind, typer.Argument(help="What to list.", show_choices=True)],
-    options: Annotated[
-        bool, typer.Option("--options", help="Show the options of each part, with types and defaults.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    kind: Annotated[Kind, argument("What to list.", show_choices=True)],
+    options: Annotated[bool, flag(_OPTIONS, None, "--options")] = False,
+    as_json: Annotated[bool, flag("Print one JSON object.", None, "--json")] = False,
 ) -> None:
     """List what can be named: search spaces, designs (cards), methods (recipes), tasks, and the parts of a pipeline.
 
@@ -57,14 +41,15 @@ def list_names(
         entries = [{**entry, "about": entry["about"].partition(" (")[0]} for entry in entries]
     columns = [name for name in entries[0] if name != "name"]
     headings = [">" + name if isinstance(entries[0][name], int) else name for name in columns]
-    rows = [[entry["name"], *(_cell(entry[name]) for name in columns)] for entry in entries]
+    shown = [{name: large(one) if isinstance(one, int) else str(one) for name, one in row.items()} for row in entries]
+    rows = [[row["name"], *(row[name] for name in columns)] for row in shown]
     print_entries(["name", *headings], rows)
 
 
 def _list_options(kind: Kind, as_json: bool) -> None:
     if kind not in _REGISTRIES:
         raise IllegalInput(f"{kind} have no options; --options is for {', '.join(_REGISTRIES)}")
-    found = _parts(kind)
+    found = _parts(_REGISTRIES[kind])
     if as_json:
         entries = [
             {"name": name, "about": _first_line(part), "options": [asdict(one) for one in _options(part)]}
@@ -81,23 +66,19 @@ def _list_options(kind: Kind, as_json: bool) -> None:
             echo("no options\n")
 
 
-def _options(part: Any) -> list[Option]:
+def _options(part: Any) -> list[OptionHelp]:
     """List the options of a part: the fields of a dataclass, or the parameters of a function."""
-    from formwright.search.make import GIVEN
+    from formwright.search.searchers import GIVEN
 
     made = _class_of(part)
     if isinstance(made, type) and dataclasses.is_dataclass(made):
-        return nested_options(made, () if issubclass(made, Part) else GIVEN)
+        return options_of(made, () if issubclass(made, Part) else GIVEN)
     found = []
     for name, one in inspect.signature(getattr(part, "compose", made)).parameters.items():
         kind = "" if one.annotation is one.empty else type_words(one.annotation)
         default = "required" if one.default is one.empty else "null" if one.default is None else str(one.default)
-        found.append(Option(name, kind, default))
+        found.append(OptionHelp(name, kind, default))
     return found
-
-
-def _cell(item: Any) -> str:
-    return large(item) if isinstance(item, int) else str(item)
 
 
 def _spaces() -> list[dict[str, Any]]:
@@ -130,49 +111,36 @@ def _operations() -> list[dict[str, Any]]:
     return layers + primitives
 
 
-def _costs() -> list[dict[str, Any]]:
-    from formwright.cost import COSTS
-
-    conventions = [COSTS.get(name) for name in COSTS.names()]
-    return [{"name": cost.name, "unit": cost.unit, "about": cost.about} for cost in conventions]
-
-
 def _tasks() -> list[dict[str, Any]]:
     from formwright.tasks import catalogue
 
     return [asdict(entry) for entry in catalogue()]
 
 
-def _recipes() -> list[dict[str, Any]]:
-    from formwright.recipes import RECIPES
-
-    names = ("name", "command", "paper", "needs", "takes", "about")
-    return [{name: getattr(one, name) for name in names} for one in map(RECIPES.get, RECIPES.names())]
-
-
-def _parts(kind: Kind) -> dict[str, Any]:
-    """Give the parts of a kind by name."""
-    module, _, attribute = _REGISTRIES[kind].partition(":")
+def _parts(source: str) -> dict[str, Any]:
+    """Give the entries of a registry, which is named by its module and name."""
+    module, _, attribute = source.partition(":")
     registry = getattr(import_module(module), attribute)
     return {name: registry.get(name) for name in registry.names() if ":" not in name}  # `optuna:tpe` is `tpe`
 
 
-def _described(kind: Kind) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "options": ", ".join(_names(part)), "about": _first_line(part)}
-        for name, part in _parts(kind).items()
-    ]
+def _columns(source: str, *names: str) -> list[dict[str, Any]]:
+    """List the entries of a registry by some of their attributes."""
+    return [{name: getattr(one, name) for name in names} for one in _parts(source).values()]
 
 
-def _names(part: Any) -> list[str]:
-    """List the options of a part without those within them."""
-    return list(dict.fromkeys(one.name.partition(".")[0] for one in _options(part)))
+def _described(source: str) -> list[dict[str, Any]]:
+    """List the parts of a registry with their options, without those within them."""
+    found = []
+    for name, part in _parts(source).items():
+        names = dict.fromkeys(one.name.partition(".")[0] for one in _options(part))
+        found.append({"name": name, "options": ", ".join(names), "about": _first_line(part)})
+    return found
 
 
 def _proxies() -> list[dict[str, Any]]:
-    from formwright.evaluate.proxies import PROXIES
-
-    return [{"name": name, "about": _first_line(PROXIES.get(name))} for name in PROXIES.names()]
+    found = _parts("formwright.evaluate.proxies:PROXIES")
+    return [{"name": name, "about": _first_line(proxy)} for name, proxy in found.items()]
 
 
 def _class_of(maker: Any) -> Any:
@@ -190,19 +158,19 @@ def _first_line(part: Any) -> str:
 _REGISTRIES = {
     Kind.searchers: "formwright.search:SEARCHERS",
     Kind.evaluators: "formwright.pipeline.evaluators:EVALUATORS",
-    Kind.stages: "formwright.core.registries:STAGES",
+    Kind.stages: "formwright.core.options:STAGES",
     Kind.rules: "formwright.supernet.rules:RULES",
     Kind.lessons: "formwright.supernet.lessons:LESSONS",
     Kind.recipes: "formwright.recipes:RECIPES",
     Kind.observers: "formwright.pipeline.observers:OBSERVERS",
 }
 _LISTS: dict[Kind, Callable[[], list[dict[str, Any]]]] = {
-    **{kind: partial(_described, kind) for kind in _REGISTRIES},
+    **{kind: partial(_described, source) for kind, source in _REGISTRIES.items()},
     Kind.spaces: _spaces,
     Kind.cards: _cards,
     Kind.ops: _operations,
-    Kind.costs: _costs,
+    Kind.costs: partial(_columns, "formwright.cost:COSTS", "name", "unit", "about"),
     Kind.tasks: _tasks,
     Kind.proxies: _proxies,
-    Kind.recipes: _recipes,
+    Kind.recipes: partial(_columns, _REGISTRIES[Kind.recipes], "name", "command", "paper", "needs", "takes", "about"),
 }

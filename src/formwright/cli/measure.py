@@ -3,50 +3,30 @@
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from formwright.cli import panels
-from formwright.cli.options import AsJson, CardOrFolder
+from formwright.cli.options import MEASUREMENT, RUNNING, AsJson, CardOrFolder, flag
 from formwright.cli.output import echo, print_json, print_table
 
 if TYPE_CHECKING:
     from formwright.arch.card import Card
 
 
-class RuntimeName(StrEnum):
-    """What can run a model."""
-
-    TORCH = "torch"
-    ONNXRUNTIME = "onnxruntime"
-    OPENVINO = "openvino"
+RuntimeName = StrEnum("RuntimeName", ["torch", "onnxruntime", "openvino"])
+_LENGTH = "Tokens in a row (default: the length that a delivered model was trained with, else 128)."
+_RUNTIME = "Runtime: torch, or the one that an exported folder is for."
 
 
 def measure(
     source: CardOrFolder,
-    batch: Annotated[int, typer.Option(min=1, help="Rows in a batch.", rich_help_panel=panels.MEASUREMENT)] = 1,
-    length: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Tokens in a row (default: the length that a delivered model was trained with, else 128).",
-            rich_help_panel=panels.MEASUREMENT,
-        ),
-    ] = None,
-    threads: Annotated[
-        int, typer.Option(min=1, help="Threads used for computing.", rich_help_panel=panels.RUNNING)
-    ] = 1,
-    runtime: Annotated[
-        RuntimeName | None,
-        typer.Option(help="Runtime: torch, or the one that an exported folder is for.", rich_help_panel=panels.RUNNING),
-    ] = None,
-    device: Annotated[
-        str, typer.Option(help="Device of torch: cpu, cuda, mps or auto.", rich_help_panel=panels.RUNNING)
-    ] = "cpu",
-    runs: Annotated[int, typer.Option(min=2, help="Number of timed runs.", rich_help_panel=panels.MEASUREMENT)] = 50,
+    batch: Annotated[int, flag("Rows in a batch.", MEASUREMENT, min=1)] = 1,
+    length: Annotated[int | None, flag(_LENGTH, MEASUREMENT, min=1)] = None,
+    threads: Annotated[int, flag("Threads used for computing.", RUNNING, min=1)] = 1,
+    runtime: Annotated[RuntimeName | None, flag(_RUNTIME, RUNNING)] = None,
+    device: Annotated[str, flag("Device of torch: cpu, cuda, mps or auto.", RUNNING)] = "cpu",
+    runs: Annotated[int, flag("Number of timed runs.", MEASUREMENT, min=2)] = 50,
     as_json: AsJson = False,
 ) -> None:
     """Measure a model on this machine: latency with its 90 % interval, peak memory, parameters and MACs."""
-    from formwright.nn.measure import TimingSettings
+    from formwright.nn.measurement import TimingSettings
     from formwright.pipeline.named_model import USUAL_LENGTH, measure_model, trained_length
     from formwright.train.device import choose_device
 

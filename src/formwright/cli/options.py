@@ -1,66 +1,88 @@
-"""Options that several commands share: each is declared once, with its help and its topic."""
+"""Options that several commands share, each declared once, and the topics by which `--help` groups options."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from formwright.cli import panels
+DATA = "Task and data"
+GOALS = "Goals and limits"
+SEARCH = "Search method"
+EVALUATION = "How designs are evaluated"
+STOP = "When to stop"
+TRAINING = "Training"
+DISTILLATION = "Pretraining and distillation"
+DELIVERY = "Delivered models"
+MEASUREMENT = "Measurement"
+SAMPLES = "Samples and counts"
+RUNNING = "Hardware and workers"
+OUTPUT = "Output"
 
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel=panels.OUTPUT)
-]
+RAY, RAY_DEFAULT = "--ray", "local"
+LARGEST_SEED = 2**63 - 1
+
+
+def flag(about: str, topic: str | None, *names: str, **settings: Any) -> Any:
+    """Declare an option by its help and topic; `names` where its parameter is called otherwise, `settings` of typer."""
+    return typer.Option(*names, help=about, rich_help_panel=topic, **settings)
+
+
+def argument(about: str, metavar: str | None = None, **settings: Any) -> Any:
+    """Declare an argument by its help."""
+    return typer.Argument(help=about, metavar=metavar, **settings)
+
+
 CardOrFolder = Annotated[
-    str, typer.Argument(metavar="CARD_OR_FOLDER", help="A published card, a card's JSON file, or a model's folder.")
+    str, argument("A published card, a card's JSON file, or a model's folder.", metavar="CARD_OR_FOLDER")
 ]
-Data = Annotated[
-    Path | None, typer.Option(help="Folder with the files of a task that is not built in.", rich_help_panel=panels.DATA)
-]
-Device = Annotated[str, typer.Option(help="Where models run: auto, cpu, cuda or mps.", rich_help_panel=panels.RUNNING)]
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Print stages, time, costs and disk; do nothing.", rich_help_panel=panels.RUNNING),
-]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing run.", rich_help_panel=panels.OUTPUT)]
-ModelFolder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of a delivered or exported model.")]
-Observe = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--observe",
-        metavar="NAME[:OPTION=VALUE,...]",
-        help="Also report to tensorboard, mlflow or wandb (`formwright list observers`); may be repeated.",
-        rich_help_panel=panels.OUTPUT,
-    ),
-]
+ModelFolder = Annotated[Path, argument("Folder of a delivered or exported model.", metavar="FOLDER")]
+StudySource = Annotated[str, argument("The folder of a study, or DATABASE_URL#NAME.", metavar="DIR_OR_URL")]
+
+Task = Annotated[str, flag("A task (`formwright list tasks`), or a CSV, TSV or JSON file.", DATA)]
+Data = Annotated[Path | None, flag("Folder with the files of a task that is not built in.", DATA)]
+Text = Annotated[str, flag("Text columns of your own file, separated by commas.", DATA)]
+_LABEL = "Label column of your own file, or several columns of 0 and 1 (multi-label)."
+Label = Annotated[str, flag(_LABEL, DATA, metavar="COLUMN[,COLUMN...]")]
+_KIND = "What the labels of your own file are: classification, regression or multi-label (default: guessed)."
+TaskKind = Annotated[str, flag(_KIND, DATA, metavar="KIND")]
 OfficialDev = Annotated[
-    bool,
-    typer.Option(
-        "--official-dev",
-        help="Validate on the whole official dev set; no test rows are kept.",
-        rich_help_panel=panels.DATA,
-    ),
+    bool, flag("Validate on the whole official dev set; no test rows are kept.", DATA, "--official-dev")
 ]
-Patience = Annotated[
-    int | None, typer.Option(min=1, help="Stop after N trials without an improvement.", rich_help_panel=panels.STOP)
-]
-Rows = Annotated[int | None, typer.Option(min=1, help="Train on the first N rows only.", rich_help_panel=panels.DATA)]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="PART.OPTION=VALUE",
-        help="Set any option of a part, such as searcher.population=40; may be repeated (`formwright list`).",
-        rich_help_panel=panels.SEARCH,
-    ),
-]
-SpendSteps = Annotated[
-    int | None,
-    typer.Option(min=1, help="Maximum number of training steps of all trials together.", rich_help_panel=panels.STOP),
-]
-StudySource = Annotated[str, typer.Argument(metavar="DIR_OR_URL", help="The folder of a study, or DATABASE_URL#NAME.")]
-Task = Annotated[
-    str, typer.Option(help="A task (`formwright list tasks`), or a CSV, TSV or JSON file.", rich_help_panel=panels.DATA)
-]
-Text = Annotated[
-    str, typer.Option(help="Text columns of your own file, separated by commas.", rich_help_panel=panels.DATA)
-]
+Rows = Annotated[int | None, flag("Train on the first N rows only.", DATA, min=1)]
+
+_SET = "Set any option of a part, such as searcher.population=40; may be repeated (`formwright list`)."
+SetOption = Annotated[list[str] | None, flag(_SET, SEARCH, "--set", metavar="PART.OPTION=VALUE")]
+SpendSteps = Annotated[int | None, flag("Maximum number of training steps of all trials together.", STOP, min=1)]
+Patience = Annotated[int | None, flag("Stop after N trials without an improvement.", STOP, min=1)]
+
+RayCpus = Annotated[float | None, flag("CPUs reserved for each worker on Ray.", RUNNING, min=0)]
+RayGpus = Annotated[float | None, flag("GPUs reserved for each worker on Ray.", RUNNING, min=0)]
+Device = Annotated[str, flag("Where models run: auto, cpu, cuda or mps.", RUNNING)]
+DryRun = Annotated[bool, flag("Print stages, time, costs and disk; do nothing.", RUNNING, "--dry-run")]
+_TRUST = "Run the Python file of the study's space, even if you have not run it before."
+TrustSpaceFile = Annotated[bool, flag(_TRUST, RUNNING, "--trust-space-file")]
+_OBSERVE = "Also report to tensorboard, mlflow or wandb (`formwright list observers`); may be repeated."
+Observe = Annotated[list[str] | None, flag(_OBSERVE, OUTPUT, "--observe", metavar="NAME[:OPTION=VALUE,...]")]
+Force = Annotated[bool, flag("Overwrite an existing run.", OUTPUT, "--force")]
+AsJson = Annotated[bool, flag("Print the result as one JSON object.", OUTPUT, "--json")]
+
+
+def columns_of(text: str | None) -> tuple[str, ...]:
+    """List the columns that an option such as `--text first,second` names."""
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+class WithRay(TyperCommand):
+    """Read `--ray` without an address as a cluster on this machine; typer knows no optional values."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, with_value(args))
+
+
+def with_value(arguments: list[str]) -> list[str]:
+    """Give `--ray` its default where no value follows it."""
+    words = []
+    for one, after in zip(arguments, [*arguments[1:], "--"], strict=False):
+        words += [one, RAY_DEFAULT] if one == RAY and after.startswith("-") else [one]
+    return words

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from formwright.arch.card import Card
-    from formwright.tasks.row_length import Cut
 
 _MOST = 10_000  # columns that a row with a folder may have
 _BETWEEN = 2  # columns of the terminal that a table leaves free between two of its own
@@ -55,7 +54,6 @@ def print_drawing(card: "Card") -> None:
 
 
 def print_json(data: Any) -> None:
-    """Print one JSON value."""
     typer.echo(_json_text(data))
 
 
@@ -146,12 +144,6 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], widths: S
     echo()
 
 
-def report_cut(cut: "Cut | None", *, is_default: bool) -> None:
-    """Say on standard error how many training rows are cut."""
-    if cut is not None and (told := cut.report(is_default=is_default)):
-        note(told)
-
-
 def write_file(path: Path, content: str) -> None:
     """Write a file that the user named, all of it or nothing."""
     try:
@@ -162,9 +154,5 @@ def write_file(path: Path, content: str) -> None:
 
 def large(number: int) -> str:
     """Write a count so that a person can read it: digits in groups, and a power of ten beyond twelve of them."""
-    return f"{number:,}" if number < 10**12 else _scientific(number)
-
-
-def _scientific(number: int) -> str:
     # a decimal, because counts beyond the largest float are common
-    return f"{Decimal(number):.2e}".replace("+", "")
+    return f"{number:,}" if number < 10**12 else f"{Decimal(number):.2e}".replace("+", "")

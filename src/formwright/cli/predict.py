@@ -8,38 +8,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from formwright.cli import panels
-from formwright.cli.options import ModelFolder
+from formwright.cli.options import DATA, OUTPUT, ModelFolder, argument, columns_of, flag
 from formwright.cli.output import echo, note, print_json, write_file
-from formwright.cli.task_options import columns_of
 from formwright.core.errors import IllegalInput
 
 _STDIN = "-"
+_OUT = "CSV, TSV or JSON Lines file to write (default: standard output)."
+_TEXT = "Text columns, separated by commas (default: those the model was trained on)."
 
 
 def predict(
     folder: ModelFolder,
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A CSV, TSV or JSON file with the rows; - reads standard input.")
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="CSV, TSV or JSON Lines file to write (default: standard output).", rich_help_panel=panels.OUTPUT
-        ),
-    ] = None,
-    text: Annotated[
-        str,
-        typer.Option(
-            help="Text columns, separated by commas (default: those the model was trained on).",
-            rich_help_panel=panels.DATA,
-        ),
-    ] = "",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the rows as one JSON object.", rich_help_panel=panels.OUTPUT)
-    ] = False,
+    file: Annotated[str, argument("A CSV, TSV or JSON file with the rows; - reads standard input.", "FILE")],
+    out: Annotated[Path | None, flag(_OUT, OUTPUT)] = None,
+    text: Annotated[str, flag(_TEXT, DATA)] = "",
+    as_json: Annotated[bool, flag("Print the rows as one JSON object.", OUTPUT, "--json")] = False,
 ) -> None:
     """Predict the label, number or answer of every row of a table: adds columns `prediction` and `probability`.
 

@@ -1,46 +1,50 @@
-"""How long work shows how far it is: a live line on a terminal, a line now and then elsewhere."""
+"""How long work shows how far it is: live lines on a terminal, a line now and then elsewhere."""
 
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from formwright.cli.output import cell, note
 from formwright.core.text import clock
+from formwright.pipeline.units import read_steps
 
 if TYPE_CHECKING:
     from rich.columns import Columns
+    from rich.console import Group
 
-_SECONDS_BETWEEN_LINES = 10.0
-_MEMORY = 0.95  # of the running mean of the losses
+SECONDS_BETWEEN_LINES = 10.0
 
 
 @dataclass
-class Meter:
-    """Follow the steps of a training run, starting at step `done` of `total`."""
+class StepProgress:
+    """Follow the steps of a training run, from step `first` on; the shown loss is a running mean with a `memory`."""
 
     what: str
     total: int
+    memory: float = 0.95
     done: int = 0
     loss: float | None = None
-    _began: float = field(default_factory=time.monotonic)
-    _first: int | None = None
+    first: int | None = None
+    began: float = field(default_factory=time.monotonic)
 
     def step(self, step: int, loss: float | None) -> None:
         """Take note of a step and its loss, where it has one."""
-        if self._first is None:
-            self._first = step
+        if self.first is None:
+            self.first = step
         self.done = step + 1
         if loss is not None:
-            self.loss = loss if self.loss is None else _MEMORY * self.loss + (1 - _MEMORY) * loss
+            self.loss = loss if self.loss is None else self.memory * self.loss + (1 - self.memory) * loss
 
     @property
     def seconds_left(self) -> float | None:
         """Estimate the seconds that the other steps take; None before the first step."""
-        made = 0 if self._first is None else self.done - self._first
-        return (time.monotonic() - self._began) / made * (self.total - self.done) if made else None
+        made = 0 if self.first is None else self.done - self.first
+        return (time.monotonic() - self.began) / made * (self.total - self.done) if made else None
 
     @property
     def line(self) -> str:
@@ -49,59 +53,90 @@ class Meter:
         left = "" if self.seconds_left is None else f", {clock(self.seconds_left)} left"
         return f"{self.what}: step {self.done:,} of {self.total:,}{loss}{left}"
 
-
-class _Live:
-    """Show a meter on a terminal."""
-
-    def __init__(self, meter: Meter) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
-        self._meter = meter
-        self._live = Live(console=Console(stderr=True), get_renderable=self._bar, refresh_per_second=4, transient=True)
-
-    def _bar(self) -> "Columns":
+    def bar(self) -> "Columns":
         from rich.columns import Columns
         from rich.progress_bar import ProgressBar
 
-        return Columns([ProgressBar(self._meter.total, self._meter.done, width=30), cell(self._meter.line)])
-
-    def __enter__(self) -> "_Live":
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
-
-    def __call__(self, step: int, loss: float | None) -> None:
-        self._meter.step(step, loss)
+        return Columns([ProgressBar(self.total, self.done, width=30), cell(self.line)])
 
 
-class _Lines:
-    """Print a meter every few seconds."""
+def _live(shown: Callable[[], Any]) -> Any:
+    """Draw what a function gives again and again on standard error while a block runs."""
+    from rich.console import Console
+    from rich.live import Live
 
-    def __init__(self, meter: Meter) -> None:
-        self._meter, self._told = meter, 0
-        self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
-
-    def __enter__(self) -> "_Lines":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._meter.done > self._told:
-            note(self._meter.line)
-
-    def __call__(self, step: int, loss: float | None) -> None:
-        self._meter.step(step, loss)
-        if time.monotonic() >= self._next:
-            note(self._meter.line)
-            self._told = self._meter.done
-            self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
+    return Live(console=Console(stderr=True), get_renderable=shown, refresh_per_second=4, transient=True)
 
 
 @contextmanager
-def showing(what: str, total: int) -> Iterator[_Live | _Lines]:
+def showing(what: str, total: int) -> Iterator[Callable[[int, float | None], None]]:
     """Show the progress of `total` steps on standard error; give the function that is called after each step."""
-    meter = Meter(what, total)
-    with _Live(meter) if sys.stderr.isatty() else _Lines(meter) as shown:
-        yield shown
+    progress = StepProgress(what, total)
+    if sys.stderr.isatty():
+        with _live(progress.bar):
+            yield progress.step
+        return
+    printed, due = 0, time.monotonic() + SECONDS_BETWEEN_LINES
+
+    def after_step(step: int, loss: float | None) -> None:
+        nonlocal printed, due
+        progress.step(step, loss)
+        if time.monotonic() >= due:
+            note(progress.line)
+            printed, due = progress.done, time.monotonic() + SECONDS_BETWEEN_LINES
+
+    try:
+        yield after_step
+    finally:
+        if progress.done > printed:
+            note(progress.line)
+
+
+class DeliveryView:
+    """Follow the final trainings that other processes do in a folder; what was there before is not news."""
+
+    def __init__(self, folder: Path, total: int) -> None:
+        self._folder, self._total = folder, total
+        self._seen = read_steps(folder)
+        self._trainings: dict[str, StepProgress] = {}
+
+    def look(self) -> list[StepProgress]:
+        """Read how far the trainings are; give those that made a step since the last look."""
+        moved = []
+        for name, (step, loss) in read_steps(self._folder).items():
+            if self._seen.get(name) != (step, loss):
+                new = StepProgress(name, self._total, memory=0.0, first=step + 1)
+                training = self._trainings.setdefault(name, new)
+                training.step(step, loss)
+                moved.append(training)
+                self._seen[name] = step, loss
+        return moved
+
+    def bars(self) -> "Group":
+        from rich.console import Group
+
+        self.look()
+        return Group(*(training.bar() for training in self._trainings.values()))
+
+
+@contextmanager
+def showing_delivery(folder: Path, total: int) -> Iterator[None]:
+    """Show on standard error how far the trainings in a folder are."""
+    view, over = DeliveryView(folder, total), threading.Event()
+    if sys.stderr.isatty():
+        with _live(view.bars):
+            yield
+        return
+
+    def print_lines() -> None:
+        while not over.wait(SECONDS_BETWEEN_LINES):
+            for training in view.look():
+                note(training.line)
+
+    thread = threading.Thread(target=print_lines, daemon=True, name="delivery")
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

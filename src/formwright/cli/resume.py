@@ -5,72 +5,48 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from formwright.cli import panels
-from formwright.cli.options import AsJson, Observe, Patience, SpendSteps, StudySource
+from formwright.cli.options import (
+    DELIVERY,
+    OUTPUT,
+    RUNNING,
+    STOP,
+    AsJson,
+    Observe,
+    Patience,
+    RayCpus,
+    RayGpus,
+    SpendSteps,
+    StudySource,
+    TrustSpaceFile,
+    flag,
+)
 from formwright.cli.program import command_line
-from formwright.cli.run_view import Terminal, print_result, resumable
-from formwright.cli.trust import TrustSpaceFile, confirm_space
+from formwright.cli.run_view import Terminal, confirm_space, print_result, resumable
+
+_FAILURES = "Stop when more than N trials have failed from now on."
+_WORKERS = "Worker processes, one thread each (default: as in the last run)."
+_RAY = (
+    "Run the workers on the Ray cluster at this address; without an address, start one here; `none` for processes on "
+    "this machine (default: as in the last run)."
+)
+_DEVICE = "Where models are trained, evaluated and measured: cpu, cuda, mps or auto (default: as in the last run)."
+_BASELINE = "Also train a plain baseline design of at least the same size (default: as in the last run)."
 
 
 def resume(
     source: StudySource,
-    trials: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of trials in all.", rich_help_panel=panels.STOP)
-    ] = None,
-    seconds: Annotated[
-        float | None, typer.Option(min=0.001, help="Maximum number of seconds in all.", rich_help_panel=panels.STOP)
-    ] = None,
+    trials: Annotated[int | None, flag("Maximum number of trials in all.", STOP, min=1)] = None,
+    seconds: Annotated[float | None, flag("Maximum number of seconds in all.", STOP, min=0.001)] = None,
     spend_steps: SpendSteps = None,
     patience: Patience = None,
-    max_failures: Annotated[
-        int | None,
-        typer.Option(min=0, help="Stop when more than N trials have failed from now on.", rich_help_panel=panels.STOP),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=1000,
-            help="Worker processes, one thread each (default: as in the last run).",
-            rich_help_panel=panels.RUNNING,
-        ),
-    ] = None,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            help="Run the workers on the Ray cluster at this address; without an address, start one here; `none` for "
-            "processes on this machine (default: as in the last run).",
-            rich_help_panel=panels.RUNNING,
-        ),
-    ] = None,
-    ray_cpus: Annotated[
-        float | None, typer.Option(min=0, help="CPUs reserved for each worker on Ray.", rich_help_panel=panels.RUNNING)
-    ] = None,
-    ray_gpus: Annotated[
-        float | None, typer.Option(min=0, help="GPUs reserved for each worker on Ray.", rich_help_panel=panels.RUNNING)
-    ] = None,
-    device: Annotated[
-        str,
-        typer.Option(
-            help="Where models are trained, evaluated and measured: cpu, cuda, mps or auto (default: as in the last "
-            "run).",
-            rich_help_panel=panels.RUNNING,
-        ),
-    ] = "",
-    baseline: Annotated[
-        bool | None,
-        typer.Option(
-            "--baseline/--no-baseline",
-            help="Also train a plain baseline design of at least the same size (default: as in the last run).",
-            rich_help_panel=panels.DELIVERY,
-        ),
-    ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option(help="Folder for weights, where the study is named by a URL.", rich_help_panel=panels.OUTPUT),
-    ] = None,
+    max_failures: Annotated[int | None, flag(_FAILURES, STOP, min=0)] = None,
+    workers: Annotated[int | None, flag(_WORKERS, RUNNING, min=1, max=1000)] = None,
+    ray: Annotated[str | None, flag(_RAY, RUNNING)] = None,
+    ray_cpus: RayCpus = None,
+    ray_gpus: RayGpus = None,
+    device: Annotated[str, flag(_DEVICE, RUNNING)] = "",
+    baseline: Annotated[bool | None, flag(_BASELINE, DELIVERY, "--baseline/--no-baseline")] = None,
+    folder: Annotated[Path | None, flag("Folder for weights, where the study is named by a URL.", OUTPUT)] = None,
     trust_space_file: TrustSpaceFile = False,
     observe: Observe = None,
     as_json: AsJson = False,

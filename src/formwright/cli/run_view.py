@@ -1,17 +1,18 @@
 """How commands run a pipeline: shown on the terminal while it works, and printed when it is over."""
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from formwright.cli.cost_columns import cost_columns, size_line
+import typer
+
 from formwright.cli.output import echo, note, print_drawing, print_json, print_table
 from formwright.cli.program import call
-from formwright.cli.target_view import print_targets, remarks_json
-from formwright.core.errors import Unsuccessful
-from formwright.core.text import without_password
+from formwright.core.errors import IllegalInput, Unsuccessful
+from formwright.core.text import printable, without_password
 
 if TYPE_CHECKING:
     from formwright.pipeline.conclusion import Summary
@@ -27,26 +28,22 @@ class Terminal:
     """Show a run on standard error."""
 
     def tell(self, line: str) -> None:
-        """Show a line."""
         note(line)
 
     def progress(self, what: str, total: int) -> "AbstractContextManager[Progress]":
-        """Show how far some work is."""
         from formwright.cli.progress import showing
 
         return showing(what, total)
 
     @contextmanager
     def study(self, opened: "Opened") -> Iterator[Callable[[], None]]:
-        """Show a search."""
         from formwright.cli.study_view import StudyView
 
         with StudyView(opened) as view:
             yield view.look
 
     def trainings(self, folder: Path, total: int) -> AbstractContextManager[None]:
-        """Show the trainings that other processes do in a folder."""
-        from formwright.cli.delivery_view import showing_delivery
+        from formwright.cli.progress import showing_delivery
 
         return showing_delivery(folder, total)
 
@@ -68,6 +65,22 @@ def resumable(*source: object) -> Iterator[None]:
         raise
 
 
+def confirm_space(opened: "Opened", trusted: bool) -> None:
+    """Ask whether the file of a study's space may run, unless this user ran it before; refuse where nobody answers."""
+    from formwright.pipeline.designs import is_trusted, own_file, trust
+
+    file = own_file(opened.search.space)
+    if file is None or is_trusted(file):
+        return
+    told = f"the space of {opened.place.name} is the Python file {file}"
+    if not file.is_file():
+        raise IllegalInput(f"{told}, and there is no such file")
+    told += ", which you have not run before, or which has changed since"
+    if not trusted and not (sys.stdin.isatty() and typer.confirm(printable(f"{told}. Run it?"), err=True)):
+        raise IllegalInput(f"{told}. Read it; if you trust it, add --trust-space-file")
+    trust(file)
+
+
 def print_result(result: "Result", as_json: bool) -> None:
     """Print what a run came to; raise `Unsuccessful` where its search delivered no model."""
     from formwright.pipeline.deliver import Deliver
@@ -82,15 +95,14 @@ def print_result(result: "Result", as_json: bool) -> None:
     with result.opened() as opened:
         found = [model for model in models if model.role in ("best", "front")]
         reason = None if found or not delivers else why_no_model(opened)
-        ordered = _ordered(result, models)
         if as_json:
-            print_json(_facts(opened, ordered) | ({} if reason is None else {"no_model": asdict(reason)}))
+            print_json(_facts(opened, models) | ({} if reason is None else {"no_model": asdict(reason)}))
         elif not delivers:
             _print_trials(result)
         elif opened.deliver.targets and models:
-            print_targets(opened, ordered)
+            _print_targets(opened, models)
         elif reason is None:
-            _print(opened, ordered)
+            _print(opened, models)
         if reason is not None:
             raise Unsuccessful(f"{reason}\nthe page: {result.page}")
 
@@ -122,19 +134,6 @@ def _summaries(run: "PipelineRun") -> "list[Summary]":
     return [found for stage in run.pipeline if (found := stage.summary(run.stage(stage))) is not None]
 
 
-def _ordered(result: "Result", models: "list[Delivered]") -> "list[Delivered]":
-    """Put what the study delivers now first, the best one before all; leave out what it delivered before."""
-    from formwright.pipeline.candidates import candidates
-
-    with result.opened() as opened:
-        if opened.deliver.targets:  # those of a teacher first, and then by target
-            names = list(opened.deliver.targets)
-            return sorted(models, key=lambda model: names.index(model.name) if model.name in names else -1)
-        wanted = [one.card.digest for one in candidates(opened.study(), opened.deliver.keep, baseline=False)]
-    kept = [model for model in models if model.digest in wanted or model.role not in ("best", "front")]
-    return sorted(kept, key=lambda model: wanted.index(model.digest) if model.digest in wanted else len(wanted))
-
-
 def _print_trials(result: "Result") -> None:
     best = result.best_trial
     metrics = {} if best is None or best.observation is None else best.observation.metrics
@@ -155,25 +154,21 @@ def source_words(place: "Place") -> list[str]:
     return [f"{without_password(place.storage)}#{place.name}", "--folder", str(place.folder)]
 
 
-def sitting_json(opened: "Opened") -> dict[str, Any] | None:
-    """Give what the milliseconds of the models were measured on; None where none were."""
-    from formwright.pipeline.delivered import last_sitting
-
-    sitting = last_sitting(opened.log.read())
-    names = ("length", "device", "threads", "busy")
-    return None if sitting is None else {"batch": 1, **{name: getattr(sitting, name) for name in names}}
-
-
 def _facts(opened: "Opened", models: "list[Delivered]") -> dict[str, Any]:
+    from formwright.pipeline.chosen_designs import remarks
     from formwright.pipeline.compare import comparisons, conclusion
+    from formwright.pipeline.delivered import last_sitting
     from formwright.pipeline.study_facts import study_json
 
+    events = opened.log.read()
+    sitting, known = last_sitting(events), ("length", "device", "threads", "busy")
+    measured = None if sitting is None else {"batch": 1, **{name: getattr(sitting, name) for name in known}}
     return study_json(opened) | {
         "models": [asdict(model) for model in models],
-        "comparisons": [asdict(found) for found in comparisons(opened.log.read()).values()],
+        "comparisons": [asdict(found) for found in comparisons(events).values()],
         "conclusion": conclusion(opened, models),
-        "measured": sitting_json(opened),
-        **remarks_json(opened),
+        "measured": measured,  # what the milliseconds of the models were measured on
+        **({"remarks": remarks(opened)} if opened.deliver.targets else {}),
         "report": str(opened.place.folder / REPORT),
     }
 
@@ -186,8 +181,8 @@ def _print(opened: "Opened", models: "list[Delivered]") -> None:
     first, *others = conclusion(opened, models)
     echo(f"\n{first}\n\n{models[0].name}, the best design found:\n")
     print_drawing(card_of_model(models[0]))
-    print_models(models, _metric(opened))
-    echo(f"{size_line(opened, models[0])}\n")
+    print_models(models, opened.search.objectives[0].partition(":")[0])
+    echo(f"{_size_line(opened, models[0])}\n")
     for line in others:
         echo(f"{line}\n")
     echo(f"the page:  {page}\nthe model: {models[0].path}\n\ntry next:")
@@ -209,21 +204,15 @@ def print_models(models: "list[Delivered]", metric: str) -> None:
         scores = [f"{reported(model, split)[name]:.4f}" for name in names]
         told = "" if interval is None else between(interval)
         counted = [f"{model.params:,}", *(cells[row] for _, cells in costs), f"{model.steps:,}"]
-        rows.append((_named(model), scores[0], told, *scores[1:], *counted))
+        name = "baseline, made by hand" if model.role == "baseline" else model.name
+        rows.append((name, scores[0], told, *scores[1:], *counted))
     known = models[0].evidence.get(split)
     if known is not None and known.majority is not None:
-        scores = [_figure(known.majority.scores.get(name)) for name in names]
+        found = known.majority.scores
+        scores = [f"{found[name]:.4f}" if name in found else "" for name in names]
         rows.append((known.majority.answer, scores[0], "", *scores[1:], "", *("" for _ in costs), ""))
     heads = [f"model ({split})", f">{names[0]}", ">95 % interval", *(f">{name}" for name in names[1:])]
     print_table([*heads, ">parameters", *(head for head, _ in costs), ">steps"], rows)
-
-
-def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
-
-
-def _metric(opened: "Opened") -> str:
-    return opened.search.objectives[0].partition(":")[0]
 
 
 def _next(opened: "Opened", model: str) -> list[str]:
@@ -244,3 +233,57 @@ def _further(opened: "Opened") -> list[str]:
 
 def _named(model: "Delivered") -> str:
     return "baseline, made by hand" if model.role == "baseline" else model.name
+
+
+def _print_targets(opened: "Opened", models: "list[Delivered]") -> None:
+    """Print models that were delivered for targets: next to their teacher, with what is to be said of them."""
+    from formwright.pipeline.chosen_designs import remarks
+    from formwright.pipeline.compare import conclusion
+    from formwright.pipeline.conclusion import between
+    from formwright.pipeline.delivered import reported, reported_split
+
+    metric, split = opened.search.objectives[0].partition(":")[0], reported_split(models[0])
+    full = next((model.costs["macs"] for model in models if model.role == "teacher" and "macs" in model.costs), None)
+    measured, rows = cost_columns(models, measured=True), []
+    for place, model in enumerate(models):
+        known = model.evidence.get(split)
+        interval = "" if known is None else between(known.intervals[metric])
+        share = f"{model.costs['macs'] / full:.0%}" if full else ""
+        cells = (f"{model.params:,}", share, *(column[place] for _, column in measured), model.path)
+        rows.append((model.name, f"{reported(model, split)[metric]:.4f}", interval, *cells))
+    majority = models[0].evidence[split].majority if split in models[0].evidence else None
+    if majority is not None:
+        rows.append((majority.answer, f"{majority.scores[metric]:.4f}", *[""] * (len(rows[0]) - 2)))
+    heads = ["model", f">{split} {metric}", ">95 % interval", ">parameters", ">MACs", *(head for head, _ in measured)]
+    print_table([*heads, "folder"], rows)
+    echo(f"the page: {opened.place.folder / REPORT}")
+    for line in (_size_line(opened, models[0]), *conclusion(opened, models), *remarks(opened)):
+        echo(line)
+
+
+def cost_columns(models: "Sequence[Delivered]", *, measured: bool = False) -> list[tuple[str, list[str]]]:
+    """Give a heading and a cell for each model, for every cost, or measured one, that is known of one of them."""
+    from formwright.cost import counted_costs
+
+    counted = counted_costs()
+    names = dict.fromkeys(name for model in models for name in model.costs if name not in counted or not measured)
+    shown: dict[str, list[str]] = {}
+    for name in sorted(names, key=lambda name: name not in counted):
+        digits = ",.0f" if name in counted else ".2f"
+        costs = [model.costs.get(name) for model in models]
+        shown[name] = ["" if value is None else f"{value:{digits}}" for value in costs]
+    return [(">MACs" if name == "macs" else f">{name.replace('_', ' ')}", cells) for name, cells in shown.items()]
+
+
+def _size_line(opened: "Opened", model: "Delivered") -> str:
+    """Say what costs are counted and measured on, and whether the machine was busy meanwhile."""
+    from formwright.cost import input_size
+    from formwright.pipeline.delivered import card_of_model, last_sitting
+
+    size = input_size(card_of_model(model), opened.search.length)
+    sitting = last_sitting(opened.log.read())
+    if sitting is None:
+        return f"MACs are those of one row of {size}"
+    where = "on one thread" if sitting.device == "cpu" else f"on {sitting.device}"
+    busy = "; the machine was busy with other work, measure again when it is idle" if sitting.busy else ""
+    return f"MACs and milliseconds are those of one row of {size}, measured in turns {where}{busy}"

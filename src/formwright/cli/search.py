@@ -1,211 +1,102 @@
 """`formwright search`: find a design for a task."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
-import typer
-
-from formwright.cli import panels
 from formwright.cli.options import (
+    DELIVERY,
+    EVALUATION,
+    GOALS,
+    LARGEST_SEED,
+    OUTPUT,
+    RUNNING,
+    SEARCH,
+    STOP,
+    TRAINING,
     AsJson,
     Data,
     DryRun,
     Force,
+    Label,
     Observe,
     OfficialDev,
     Patience,
+    RayCpus,
+    RayGpus,
     Rows,
     SetOption,
     SpendSteps,
     Task,
+    TaskKind,
     Text,
+    argument,
+    flag,
 )
-from formwright.cli.run import run_and_print, with_settings
-from formwright.cli.task_options import LabelOption, TaskKindOption, columns_of
-from formwright.core.errors import IllegalInput
+from formwright.cli.run import run_and_print, settings_of
 
-if TYPE_CHECKING:
-    from formwright.pipeline.pipeline import Pipeline
-    from formwright.pipeline.task_choice import TaskChoice
+_SPACE = "A space (`formwright list spaces`), or FILE.py:NAME for one of your own; a recipe names its own."
+_RECIPE = "A published method (`formwright list recipes`); explicit options override its settings."
+_MAXIMISE = "A metric to maximise (default: the task's metric, or the first proxy); may be repeated."
+_LIMIT = 'A hard limit, such as "params<=5M" or "latency_ms<=5"; may be repeated.'
+_SEARCHER = "Search method (`formwright list searchers`); options with --set searcher.NAME=VALUE."
+_EVALUATOR = "How a design is scored (`formwright list evaluators`); options with --set evaluator.NAME=VALUE."
+_TRIALS = "Maximum number of trials (default 30, unless another limit is given)."
+_HOURS = "Plan the run to take at most about N hours; the search leaves time for the delivered models."
+_STEPS = "Training steps of each trial (default 300; fewer rows: 10 epochs, at least 100)."
+_LENGTH = "Maximum number of tokens in a row (default: covers 95 % of the training rows, at most 128)."
+_KEEP = "Number of models to deliver: the best, or those of the Pareto front."
+_FINAL = "Maximum training steps of each delivered model (default: three times --steps, or an epoch)."
+_WEIGHTS = "Initial weights of the delivered models: fresh or shared (default: as the evaluator leaves them)."
+_BASELINE = "Also train a plain baseline design of at least the same size."
+_DEVICE = "Where models are trained, evaluated and measured: auto, cpu, cuda or mps."
+_STORAGE = "Keep the log in this database: postgresql+psycopg://USER@HOST/DATABASE."
+_RAY = "Run the workers on the Ray cluster at this address; without an address, start one here."
 
 
 def search(
-    space: Annotated[
-        str,
-        typer.Argument(
-            help="A space (`formwright list spaces`), or FILE.py:NAME for one of your own; a recipe names its own.",
-            show_default=False,
-        ),
-    ] = "",
+    space: Annotated[str, argument(_SPACE, show_default=False)] = "",
     *,
     task: Task,
-    recipe: Annotated[
-        str,
-        typer.Option(
-            help="A published method (`formwright list recipes`); explicit options override its settings.",
-            rich_help_panel=panels.SEARCH,
-        ),
-    ] = "",
+    recipe: Annotated[str, flag(_RECIPE, SEARCH)] = "",
     data: Data = None,
     text: Text = "",
-    label: LabelOption = "",
-    task_kind: TaskKindOption = "",
+    label: Label = "",
+    task_kind: TaskKind = "",
     official_dev: OfficialDev = False,
     rows: Rows = None,
-    maximise: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A metric to maximise (default: the task's metric, or the first proxy); may be repeated.",
-            rich_help_panel=panels.GOALS,
-        ),
-    ] = None,
-    minimise: Annotated[
-        list[str] | None,
-        typer.Option(help="A metric or cost to minimise; may be repeated.", rich_help_panel=panels.GOALS),
-    ] = None,
-    limit: Annotated[
-        list[str] | None,
-        typer.Option(
-            help='A hard limit, such as "params<=5M" or "latency_ms<=5"; may be repeated.',
-            rich_help_panel=panels.GOALS,
-        ),
-    ] = None,
-    searcher: Annotated[
-        str, typer.Option(help="Search method (`formwright list searchers`).", rich_help_panel=panels.SEARCH)
-    ] = "",
-    option: Annotated[
-        list[str] | None,
-        typer.Option(help="A setting of the searcher, as NAME=VALUE; may be repeated.", rich_help_panel=panels.SEARCH),
-    ] = None,
-    evaluator: Annotated[
-        str,
-        typer.Option(
-            help="How a design is scored (`formwright list evaluators`); options with --set evaluator.NAME=VALUE.",
-            rich_help_panel=panels.EVALUATION,
-        ),
-    ] = "",
+    maximise: Annotated[list[str] | None, flag(_MAXIMISE, GOALS)] = None,
+    minimise: Annotated[list[str] | None, flag("A metric or cost to minimise; may be repeated.", GOALS)] = None,
+    limit: Annotated[list[str] | None, flag(_LIMIT, GOALS)] = None,
+    searcher: Annotated[str, flag(_SEARCHER, SEARCH)] = "",
+    evaluator: Annotated[str, flag(_EVALUATOR, EVALUATION)] = "",
     settings: SetOption = None,
-    trials: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Maximum number of trials (default 30, unless another limit is given).",
-            rich_help_panel=panels.STOP,
-        ),
-    ] = None,
-    seconds: Annotated[
-        float | None, typer.Option(min=0.001, help="Maximum number of seconds.", rich_help_panel=panels.STOP)
-    ] = None,
+    trials: Annotated[int | None, flag(_TRIALS, STOP, min=1)] = None,
+    seconds: Annotated[float | None, flag("Maximum number of seconds.", STOP, min=0.001)] = None,
+    hours: Annotated[float | None, flag(_HOURS, STOP, min=0.001)] = None,
     spend_steps: SpendSteps = None,
     patience: Patience = None,
-    tolerance: Annotated[
-        float, typer.Option(min=0, help="Minimum improvement that resets --patience.", rich_help_panel=panels.STOP)
-    ] = 0.0,
-    max_failures: Annotated[
-        int, typer.Option(min=0, help="Stop when more than N trials of a run have failed.", rich_help_panel=panels.STOP)
-    ] = 20,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Training steps of each trial (default 300; fewer rows: 10 epochs, at least 100).",
-            rich_help_panel=panels.TRAINING,
-        ),
-    ] = None,
-    batch: Annotated[
-        int | None, typer.Option(min=1, help="Rows in a batch (default 64).", rich_help_panel=panels.TRAINING)
-    ] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option(help="Peak learning rate (default 0.002).", rich_help_panel=panels.TRAINING)
-    ] = None,
-    length: Annotated[
-        int | None,
-        typer.Option(
-            min=8,
-            help="Maximum number of tokens in a row (default: covers 95 % of the training rows, at most 128).",
-            rich_help_panel=panels.TRAINING,
-        ),
-    ] = None,
+    tolerance: Annotated[float, flag("Minimum improvement that resets --patience.", STOP, min=0)] = 0.0,
+    max_failures: Annotated[int, flag("Stop when more than N trials of a run have failed.", STOP, min=0)] = 20,
+    steps: Annotated[int | None, flag(_STEPS, TRAINING, min=1)] = None,
+    batch: Annotated[int | None, flag("Rows in a batch (default 64).", TRAINING, min=1)] = None,
+    learning_rate: Annotated[float | None, flag("Peak learning rate (default 0.002).", TRAINING)] = None,
+    length: Annotated[int | None, flag(_LENGTH, TRAINING, min=8)] = None,
     dropout: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Dropout rate of trials and delivered models (default 0).",
-            rich_help_panel=panels.TRAINING,
-        ),
+        float | None, flag("Dropout rate of trials and delivered models (default 0).", TRAINING, min=0, max=1)
     ] = None,
-    keep: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            help="Number of models to deliver: the best, or those of the Pareto front.",
-            rich_help_panel=panels.DELIVERY,
-        ),
-    ] = 1,
-    final_steps: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Maximum training steps of each delivered model (default: three times --steps, or an epoch).",
-            rich_help_panel=panels.DELIVERY,
-        ),
-    ] = None,
-    final_weights: Annotated[
-        str,
-        typer.Option(
-            help="Initial weights of the delivered models: fresh or shared (default: as the evaluator leaves them).",
-            rich_help_panel=panels.DELIVERY,
-        ),
-    ] = "",
-    baseline: Annotated[
-        bool,
-        typer.Option(
-            "--baseline/--no-baseline",
-            help="Also train a plain baseline design of at least the same size.",
-            rich_help_panel=panels.DELIVERY,
-        ),
-    ] = True,
-    workers: Annotated[
-        int,
-        typer.Option(
-            min=1, max=1000, help="Worker processes on this machine, one thread each.", rich_help_panel=panels.RUNNING
-        ),
-    ] = 2,
-    device: Annotated[
-        str,
-        typer.Option(
-            help="Where models are trained, evaluated and measured: auto, cpu, cuda or mps.",
-            rich_help_panel=panels.RUNNING,
-        ),
-    ] = "auto",
-    storage: Annotated[
-        str | None,
-        typer.Option(
-            help="Keep the log in this database: postgresql+psycopg://USER@HOST/DATABASE.",
-            rich_help_panel=panels.RUNNING,
-        ),
-    ] = None,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            help="Run the workers on the Ray cluster at this address; without an address, start one here.",
-            rich_help_panel=panels.RUNNING,
-        ),
-    ] = None,
-    ray_cpus: Annotated[
-        float, typer.Option(min=0, help="CPUs reserved for each worker on Ray.", rich_help_panel=panels.RUNNING)
-    ] = 1.0,
-    ray_gpus: Annotated[
-        float, typer.Option(min=0, help="GPUs reserved for each worker on Ray.", rich_help_panel=panels.RUNNING)
-    ] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Random seed.", rich_help_panel=panels.SEARCH)] = 0,
+    keep: Annotated[int, flag(_KEEP, DELIVERY, min=1)] = 1,
+    final_steps: Annotated[int | None, flag(_FINAL, DELIVERY, min=1)] = None,
+    final_weights: Annotated[str, flag(_WEIGHTS, DELIVERY)] = "",
+    baseline: Annotated[bool, flag(_BASELINE, DELIVERY, "--baseline/--no-baseline")] = True,
+    workers: Annotated[int, flag("Worker processes on this machine, one thread each.", RUNNING, min=1, max=1000)] = 2,
+    device: Annotated[str, flag(_DEVICE, RUNNING)] = "auto",
+    storage: Annotated[str | None, flag(_STORAGE, RUNNING)] = None,
+    ray: Annotated[str | None, flag(_RAY, RUNNING)] = None,
+    ray_cpus: RayCpus = 1.0,
+    ray_gpus: RayGpus = 0.0,
+    seed: Annotated[int, flag("Random seed.", SEARCH, min=0, max=LARGEST_SEED)] = 0,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of the study (default: studies/SPACE-TASK, or studies/RECIPE-TASK).",
-            rich_help_panel=panels.OUTPUT,
-        ),
+        Path | None, flag("Folder of the study (default: studies/SPACE-TASK, or studies/RECIPE-TASK).", OUTPUT)
     ] = None,
     observe: Observe = None,
     force: Force = False,
@@ -217,90 +108,50 @@ def search(
     A recipe sets the parts of a published method: space, searcher and its options, how designs are evaluated. The same
     command resumes a search that was interrupted.
     """
-    from formwright.api import default_name
-    from formwright.pipeline.run import RunOptions
-    from formwright.pipeline.task_choice import TaskChoice
+    from formwright.compose import choose_task, compose_search, default_folder
 
-    chosen = TaskChoice(
-        task, None if data is None else str(data), official_dev, columns_of(text), label, rows, task_kind
+    chosen = choose_task(
+        task, data=data, text=text, label=label, rows=rows, task_kind=task_kind, official_dev=official_dev
     )
-    if tolerance and patience is None:
-        raise IllegalInput("--tolerance is the minimum improvement that resets --patience; give a --patience too")
-    pipeline = _composed(recipe, space, chosen, seed)
-    stop = {"trials": trials, "seconds": seconds, "steps": spend_steps, "patience": patience}
-    given: dict[str, Any] = {
-        "search.objectives": _objectives(pipeline, chosen, evaluator, maximise or [], minimise or []),
-        "search.limits": limit,
-        "search.searcher": searcher or None,
-        "search.evaluator": evaluator or None,
-        "search.training.steps": steps,
-        "search.training.batch": batch,
-        "search.training.learning_rate": learning_rate,
-        "search.training.length": length,
-        "search.training.dropout": dropout,
-        "search.training.device": device,
-        "deliver.keep": keep,
-        "deliver.steps": final_steps,
-        "deliver.weights": final_weights or None,
-        "deliver.baseline": baseline,
-    }
-    if any(value is not None for value in stop.values()):
-        given["search.stop"] = stop | {"failures": max_failures, "tolerance": tolerance}
-    else:
-        given["search.stop.failures"] = max_failures
-    given |= {f"search.searcher.{name}": value for name, value in _options(option or []).items()}
+    pipeline = compose_search(
+        space,
+        chosen,
+        recipe=recipe,
+        seed=seed,
+        settings=settings_of(settings),
+        maximise=maximise,
+        minimise=minimise,
+        limits=limit,
+        searcher=searcher,
+        evaluator=evaluator,
+        trials=trials,
+        seconds=seconds,
+        spend_steps=spend_steps,
+        patience=patience,
+        tolerance=tolerance,
+        max_failures=max_failures,
+        steps=steps,
+        batch=batch,
+        learning_rate=learning_rate,
+        length=length,
+        dropout=dropout,
+        device=device,
+        keep=keep,
+        final_steps=final_steps,
+        final_weights=final_weights,
+        baseline=baseline,
+    )
     run_and_print(
-        with_settings(pipeline, given, settings),
-        out or Path("studies") / default_name(recipe or space, task),
-        RunOptions(workers, ray, ray_cpus, ray_gpus),
-        storage,
-        observe=observe,
+        pipeline,
+        out or default_folder("studies", recipe or space, task),
         as_json=as_json,
         dry_run=dry_run,
+        observers=observe,
         force=force,
+        storage=storage,
+        workers=workers,
+        hours=hours,
+        ray=ray,
+        ray_cpus=ray_cpus,
+        ray_gpus=ray_gpus,
     )
-
-
-def _composed(recipe: str, space: str, task: "TaskChoice", seed: int) -> "Pipeline":
-    """Compose the pipeline of a recipe, or of a plain search; name the other command for those that compress."""
-    from formwright.recipes import RECIPES
-
-    if not space and not recipe:
-        raise IllegalInput("name a space (`formwright list spaces`), or a --recipe (`formwright list recipes`)")
-    found = RECIPES.get(recipe or "plain")
-    if found.command != "search":
-        raise IllegalInput(f"{recipe} is run by another command: `formwright {found.command} --recipe {recipe}`")
-    return found(task, **({"space": space} if space else {}), seed=seed)
-
-
-def _objectives(
-    pipeline: "Pipeline", task: "TaskChoice", evaluator: str, maximise: list[str], minimise: list[str]
-) -> list[str] | None:
-    """List the goals; the task's own comes first where nothing else is to be raised."""
-    from formwright.pipeline.evaluators import EVALUATORS, TrainFully
-    from formwright.pipeline.search import Search, own_goal
-
-    twice = {name for name in (*maximise, *minimise) if (*maximise, *minimise).count(name) > 1}
-    if twice:
-        raise IllegalInput(f"{twice.pop()!r} is named as an objective twice")
-    if not maximise and not minimise:
-        return None
-    goals = [f"{name}:max" for name in maximise] + [f"{name}:min" for name in minimise]
-    part = EVALUATORS.get(evaluator)() if evaluator else pipeline.of_kind(Search)[0].evaluator or TrainFully()
-    own = own_goal(part, task.load())
-    if not maximise and own.partition(":")[0] not in minimise:
-        goals.insert(0, own)
-    return goals
-
-
-def _options(texts: list[str]) -> dict[str, Any]:
-    """Read the settings of the searcher."""
-    from formwright.pipeline.files import value_of
-
-    options = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise IllegalInput(f"--option is NAME=VALUE, not {text!r}")
-        options[name.strip().replace("-", "_")] = value_of(value)
-    return options

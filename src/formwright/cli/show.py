@@ -5,14 +5,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from formwright.cli import panels
-from formwright.cli.options import AsJson, Data, OfficialDev
+from formwright.cli.options import (
+    OUTPUT,
+    SAMPLES,
+    AsJson,
+    Data,
+    Label,
+    OfficialDev,
+    TaskKind,
+    Text,
+    argument,
+    flag,
+)
 from formwright.cli.output import echo, large, print_drawing, print_json, print_json_with, print_table, write_file
-from formwright.cli.show_study import is_run, show_study
+from formwright.cli.show_run import is_run, run_without_study, show_run, show_study
 from formwright.cli.show_task import PREFIX, show_task
-from formwright.cli.task_options import LabelOption, TaskKindOption, columns_of
 from formwright.core.errors import IllegalInput
 from formwright.pipeline.designs import NamedCard, find
 
@@ -32,51 +39,31 @@ class _ShowOptions:
     as_json: bool
 
 
+_NAME = "A space, a card or its JSON file, task:NAME_OR_FILE, a run's folder, or a study's DATABASE_URL#NAME."
+
+
 def show(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME_OR_FILE",
-            help="A space, a card or its JSON file, task:NAME_OR_FILE, a run's folder, or a study's DATABASE_URL#NAME.",
-        ),
-    ],
-    sample: Annotated[
-        int, typer.Option(min=0, max=1_000_000, help="Draw N designs of a space.", rich_help_panel=panels.SAMPLES)
-    ] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the samples.", rich_help_panel=panels.SAMPLES)] = 0,
-    length: Annotated[
-        int,
-        typer.Option(
-            min=1, max=10**12, help="Tokens in a row, for counting operations.", rich_help_panel=panels.SAMPLES
-        ),
-    ] = 128,
-    svg: Annotated[
-        Path | None, typer.Option(help="Also write the drawing to this SVG file.", rich_help_panel=panels.OUTPUT)
-    ] = None,
+    name: Annotated[str, argument(_NAME, "NAME_OR_FILE")],
+    sample: Annotated[int, flag("Draw N designs of a space.", SAMPLES, min=0, max=1_000_000)] = 0,
+    seed: Annotated[int, flag("Random seed of the samples.", SAMPLES, min=0)] = 0,
+    length: Annotated[int, flag("Tokens in a row, for counting operations.", SAMPLES, min=1, max=10**12)] = 128,
+    svg: Annotated[Path | None, flag("Also write the drawing to this SVG file.", OUTPUT)] = None,
     data: Data = None,
     official_dev: OfficialDev = False,
-    text: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN[,COLUMN]",
-            help="Text columns of your own file, separated by commas.",
-            rich_help_panel=panels.DATA,
-        ),
-    ] = None,
-    label: LabelOption = "",
-    task_kind: TaskKindOption = "",
+    text: Text = "",
+    label: Label = "",
+    task_kind: TaskKind = "",
     as_json: AsJson = False,
 ) -> None:
     """Show a space (size, genes, samples), a design (drawing, costs), a task (sizes, examples) or a run (trials)."""
-    from formwright.cli.show_run import run_without_study, show_run
-    from formwright.pipeline.task_choice import TaskChoice
+    from formwright.compose import choose_task
 
     of_task = {"--data": data, "--official-dev": official_dev, "--text": text, "--label": label}
     of_task["--task-kind"] = task_kind
     if name.startswith(PREFIX):
         _refuse(name, {"--sample": sample, "--svg": svg})
-        folder = None if data is None else str(data)
-        choice = TaskChoice(name.removeprefix(PREFIX), folder, official_dev, columns_of(text), label, kind=task_kind)
+        task = name.removeprefix(PREFIX)
+        choice = choose_task(task, data=data, text=text, label=label, task_kind=task_kind, official_dev=official_dev)
         return show_task(choice, as_json)
     _refuse(name, of_task)
     if is_run(name):

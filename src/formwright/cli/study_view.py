@@ -1,7 +1,6 @@
 """A study while it runs: a live table on a terminal, a line for each event elsewhere."""
 
 import sys
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from formwright.cli.output import cell, note
@@ -17,8 +16,8 @@ class StudyView:
     """Follow the log of a study and show it on standard error; `look` reads what is new."""
 
     def __init__(self, opened: "Opened") -> None:
-        from formwright.study.ledger import Clock
         from formwright.study.replay import Replay
+        from formwright.study.stop import Clock
 
         self._opened = opened
         self._goals = [Objective.parse(text) for text in opened.search.objectives]
@@ -38,9 +37,7 @@ class StudyView:
             self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._live is not None:
             self._live.stop()
 
@@ -62,15 +59,12 @@ class StudyView:
         told = trial.reason if event.kind == "failed" else self._scores(trial)
         total, history = self._opened.search.stop.trials, self._replay.history
         count = f"{len(history.trials) - len(history.pending)}" + (f" of {total}" if total else "")
-        note(f"trial {event.number} ({count} done): {told}{self._left()}")
+        left = self.seconds_left()
+        note(f"trial {event.number} ({count} done): {told}" + ("" if left is None else f"; {clock(left)} left"))
 
     def _scores(self, trial: Trial) -> str:
         metrics = trial.observation.metrics if trial.observation else {}
         return ", ".join(f"{goal.name} {metrics[goal.name]:.6g}" for goal in self._goals if goal.name in metrics)
-
-    def _left(self) -> str:
-        seconds = self.seconds_left()
-        return "" if seconds is None else f"; {clock(seconds)} left"
 
     def seconds_left(self) -> float | None:
         """Estimate how long the study will go on; None where nothing tells."""
@@ -93,22 +87,19 @@ class StudyView:
         finished, pending = history.finished, history.pending
         best = front(history, [*self._goals, *self._limits]) if finished else ()
         failed = len(history.trials) - len(finished) - len(pending)
-        left = self.seconds_left()
+        left, elapsed = self.seconds_left(), clock(self._clock.elapsed(self._opened.log.now()))
+        shown = "; ".join(f"trial {trial.number}: {self._scores(trial)}" for trial in best[:3]) or "none yet"
+        shown += " ..." if len(best) > 3 else ""
         rows = [
             ("trials", f"{len(finished)} done, {len(pending)} running, {failed} failed"),
-            ("time", f"{clock(self._clock.elapsed(self._opened.log.now()))}" + self._left_words(left)),
-            ("best so far" if len(self._goals) == 1 else f"front of {len(best)}", self._best(best)),
+            ("time", elapsed + ("" if left is None else f", {clock(left)} left")),
+            (
+                "best so far" if len(self._goals) == 1 else f"front of {len(best)}",
+                shown,
+            ),
             ("latest", self._scores(finished[-1]) if finished else "none yet"),
         ]
         table = Table.grid(padding=(0, 2))
         for name, value in rows:
             table.add_row(cell(name, style="bold"), cell(value))
         return table
-
-    @staticmethod
-    def _left_words(left: float | None) -> str:
-        return "" if left is None else f", {clock(left)} left"
-
-    def _best(self, best: tuple[Trial, ...]) -> str:
-        shown = [f"trial {trial.number}: {self._scores(trial)}" for trial in best[:3]]
-        return "; ".join(shown) + (" ..." if len(best) > 3 else "") if shown else "none yet"

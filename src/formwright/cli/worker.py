@@ -4,16 +4,14 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from formwright.cli.options import StudySource
+from formwright.cli.options import StudySource, TrustSpaceFile, flag
 from formwright.cli.output import echo, note
-from formwright.cli.trust import TrustSpaceFile, confirm_space
+from formwright.cli.run_view import confirm_space
 
 
 def worker(
     source: StudySource,
-    folder: Annotated[Path | None, typer.Option(help="Folder for weights, where the study is named by a URL.")] = None,
+    folder: Annotated[Path | None, flag("Folder for weights, where the study is named by a URL.", None)] = None,
     trust_space_file: TrustSpaceFile = False,
 ) -> None:
     """Work on a study in this process until it is over; Ctrl-C leaves the trial to others."""

@@ -34,12 +34,17 @@ _LISTED = {
 }  # fmt: skip
 
 
-def nearest(name: str, known: Iterable[str], limit: int = 1) -> list[str]:
-    """Return up to `limit` known names that look most like `name`, best first; none when nothing is close."""
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known name that looks most like `name`, in a list; an empty one when nothing is close."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
     # 0.4 rather than difflib's 0.6: people abbreviate ('regevo' means 'regularized_evolution')
-    matches = difflib.get_close_matches(name.casefold(), list(by_folded), n=limit, cutoff=0.4)
+    matches = difflib.get_close_matches(name.casefold(), list(by_folded), n=1, cutoff=0.4)
     return [by_folded[match] for match in matches]
+
+
+def nearest_hint(name: str, known: Iterable[str]) -> str:
+    """Return a sentence, after a blank, that gives the nearest known name; nothing when none is close."""
+    return "".join(f" Nearest: {close!r}." for close in nearest(name, known))
 
 
 class UnknownName(FormwrightError, LookupError):
@@ -52,16 +57,10 @@ class UnknownName(FormwrightError, LookupError):
         super().__init__(kind, name, self.known)
 
     def __str__(self) -> str:
-        close = nearest(str(self.name), self.known)
-        hint = f" Nearest: {close[0]!r}." if close else ""
-        return f"no {self.kind} called {self.name!r}.{hint} {self._all()}."
-
-    def _all(self) -> str:
-        """Say how all names are listed, or list them where no command does."""
-        listed = _LISTED.get(self.kind)
-        if listed is None:
-            return f"There are: {', '.join(self.known) or 'none'}"
-        return f"All {len(self.known)}: `formwright list {listed}`"
+        listed, every = _LISTED.get(self.kind), f"There are: {', '.join(self.known) or 'none'}"
+        if listed is not None:
+            every = f"All {len(self.known)}: `formwright list {listed}`"
+        return f"no {self.kind} called {self.name!r}.{nearest_hint(str(self.name), self.known)} {every}."
 
 
 class IllegalDesign(FormwrightError, ValueError):

@@ -8,22 +8,17 @@ stage holds another stage, and is written as the name of that stage.
 
 import dataclasses
 import hashlib
-import math
-import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin
 
-from formwright.core.errors import Fault, IllegalDesign, IllegalInput, nearest
-from formwright.core.protocols import Space
+from formwright.core.codec import UNIONS, Json, JsonReader, JsonWriter, Range, at, hints_of, show
+from formwright.core.errors import IllegalInput, UnknownName, nearest_hint
+from formwright.core.protocols import SpaceLike
 from formwright.core.registry import Registry
 
 T = TypeVar("T")
-Json = Any
-_BAD = object()
-_WORDS = {int: "a whole number", bool: "true or false", str: "text", float: "a number"}
 
 
 class Part:
@@ -41,11 +36,11 @@ class Part:
         raise TypeError(f"{cls.__name__} belongs to no kind of part")
 
     @classmethod
-    def read_options(cls, data: Mapping[str, Json], reader: "Reader", where: str) -> Any:
+    def read_options(cls, data: Mapping[str, Json], reader: "PartReader", where: str) -> Any:
         """Build this part from its options."""
         return reader.record(cls, data, where)
 
-    def write_options(self, writer: "Writer") -> dict[str, Json]:
+    def write_options(self, writer: "PartWriter") -> dict[str, Json]:
         """Give the options that differ from their defaults."""
         return writer.record(self)
 
@@ -64,14 +59,15 @@ def option(
     An `extent` only says how far a run goes (trials, hours): a run may be resumed with another value of it. What may
     hold mappings is not `hashed`.
     """
-    metadata = {"about": about, "extent": extent, "least": least, "most": most}
+    bounds = None if least is None and most is None else Range(least, most)
+    metadata = {"about": about, "extent": extent, "range": bounds}
     if isinstance(default, dict | list):
         return field(default_factory=lambda: type(default)(default), metadata=metadata, hash=False)
     return field(default=default, metadata=metadata, hash=None if hashed else False)
 
 
 @dataclass(frozen=True)
-class Option:
+class OptionHelp:
     """Describe one option of a part, as lists and help texts show it."""
 
     name: str
@@ -80,40 +76,26 @@ class Option:
     about: str = ""
 
 
-def options_of(kind: type[Any], without: Sequence[str] = ()) -> list[Option]:
-    """List the options of a part with their types and defaults."""
-    hints = hints_of(kind)
-    return [
-        Option(one.name, type_words(hints[one.name]), _default_words(one), one.metadata.get("about", ""))
-        for one in dataclasses.fields(kind)
-        if one.init and one.name not in without
-    ]
-
-
-def nested_options(kind: type[Any], without: Sequence[str] = ()) -> list[Option]:
+def options_of(kind: type[Any], without: Sequence[str] = ()) -> list[OptionHelp]:
     """List the options of a part by their paths, such as `training.steps`; other parts in its fields stay closed."""
     found, hints = [], hints_of(kind)
-    known = {one.name: one for one in dataclasses.fields(kind)}
-    for one in options_of(kind, without):
-        inner = [hint for hint in (hints[one.name], *get_args(hints[one.name])) if _is_group(hint)]
-        if not inner:
-            found.append(one)
+    for one in dataclasses.fields(kind):
+        if not one.init or one.name in without:
             continue
-        default = known[one.name].default
-        for option_within in nested_options(inner[0]):
-            value = option_within.default
-            if isinstance(default, inner[0]) and "." not in option_within.name:
-                value = _value_words(getattr(default, option_within.name))
-            found.append(dataclasses.replace(option_within, name=f"{one.name}.{option_within.name}", default=value))
+        hint, default = hints[one.name], _default_of(one)
+        group = next(filter(_is_group, get_args(hint) if get_origin(hint) in UNIONS else (hint,)), None)
+        if group is None:
+            found.append(OptionHelp(one.name, type_words(hint), _value_words(default), one.metadata.get("about", "")))
+            continue
+        for inner in options_of(group):
+            own = isinstance(default, group) and "." not in inner.name
+            words = _value_words(getattr(default, inner.name)) if own else inner.default
+            found.append(dataclasses.replace(inner, name=f"{one.name}.{inner.name}", default=words))
     return found
 
 
 def _is_group(kind: Any) -> bool:
     return isinstance(kind, type) and dataclasses.is_dataclass(kind) and not issubclass(kind, Part)
-
-
-# the types of a dataclass' fields
-hints_of: Callable[[Any], dict[str, Any]] = lru_cache(maxsize=512)(partial(get_type_hints, include_extras=True))
 
 
 def type_words(kind: Any) -> str:
@@ -123,7 +105,7 @@ def type_words(kind: Any) -> str:
         return type_words(members[0])
     if origin is Literal:
         return " | ".join(map(str, members))
-    if origin in (Union, types.UnionType):
+    if origin in UNIONS:
         return " | ".join(type_words(member) for member in members)
     if origin is tuple or origin in (list, Sequence):
         return f"list of {type_words(members[0])}"
@@ -134,71 +116,46 @@ def type_words(kind: Any) -> str:
     return getattr(kind, "__name__", str(kind)) if origin is None else "mapping"
 
 
-def _default_words(one: "dataclasses.Field[Any]") -> str:
-    if one.default is not dataclasses.MISSING:
-        value = one.default
-    elif one.default_factory is not dataclasses.MISSING:
-        value = one.default_factory()
-    else:
-        return "required"
-    return _value_words(value)
+def _default_of(one: "dataclasses.Field[Any]") -> Any:
+    return one.default if one.default_factory is dataclasses.MISSING else one.default_factory()
 
 
 def _value_words(value: Any) -> str:
+    if value is dataclasses.MISSING:
+        return "required"
     if isinstance(value, Part):
         return value.NAME
     if isinstance(value, tuple | list):
-        return "none" if not value else ", ".join(map(str, value))
-    return "null" if value is None else str(value) if not dataclasses.is_dataclass(value) else type(value).__name__
+        return ", ".join(map(str, value)) or "none"
+    return "null" if value is None else type(value).__name__ if dataclasses.is_dataclass(value) else str(value)
 
 
-class Writer:
+class PartWriter(JsonWriter):
     """Write parts as JSON; `names` are those of stages, by identity, and extents are left out on request."""
 
     def __init__(self, names: Mapping[int, str] | None = None, *, extents: bool = True, whole: bool = False) -> None:
         self._names, self._extents, self._whole = names or {}, extents, whole
 
-    def value(self, value: Any) -> Json:
-        if id(value) in self._names:
-            return self._names[id(value)]
-        if isinstance(value, PythonObject):
-            return {"python": value.source}
-        if isinstance(value, Part):
-            return {"name": value.NAME, **value.write_options(self)}
-        if isinstance(value, Space):
-            return {"python": describe(value)}
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return self.record(value)
-        if isinstance(value, Mapping):
-            return {str(name): self.value(item) for name, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.value(item) for item in value]
-        if value is None or isinstance(value, bool | int | float | str):
-            return value
-        return {"python": describe(value)}
+    def value(self, item: Any) -> Json:
+        if id(item) in self._names:
+            return self._names[id(item)]
+        if isinstance(item, PythonObject):
+            return {"python": item.source}
+        if isinstance(item, Part) and item.NAME:  # one without a name is a class of the user's own
+            return {"name": item.NAME, **item.write_options(self)}
+        plain = item is None or isinstance(item, bool | int | float | str | Mapping | list | tuple)
+        group = dataclasses.is_dataclass(item) and not isinstance(item, type | SpaceLike | Part)
+        return super().value(item) if plain or group else {"python": describe(item)}
 
-    def record(self, value: Any) -> dict[str, Json]:
-        """Write the fields of a dataclass, leaving out those that equal their default unless all are wanted."""
-        found: dict[str, Json] = {}
-        for one in dataclasses.fields(value):
-            if not one.init or (one.metadata.get("extent") and not self._extents):
-                continue
-            item = getattr(value, one.name)
-            if self._whole or not _is_default(one, item):
-                found[one.name] = self.value(item)
-        return found
-
-
-def _is_default(one: "dataclasses.Field[Any]", item: Any) -> bool:
-    if one.default is not dataclasses.MISSING:
-        return type(item) is type(one.default) and bool(item == one.default)
-    return one.default_factory is not dataclasses.MISSING and bool(item == one.default_factory())
+    def wants(self, field: "dataclasses.Field[Any]", item: Any) -> bool:
+        left_out = not field.init or (field.metadata.get("extent") and not self._extents)
+        return not left_out and (self._whole or super().wants(field, item))
 
 
 def describe(value: Any) -> str:
     """Name an object of Python that JSON cannot hold, such as a function or a space of the user's own."""
     name = getattr(value, "__qualname__", None) or getattr(value, "name", None) or type(value).__qualname__
-    if isinstance(value, Space):  # told apart by content: two spaces of one name are not the same run
+    if isinstance(value, SpaceLike):  # told apart by content: two spaces of one name are not the same run
         return f"{value.name}#{hashlib.sha256(repr(getattr(value, 'root', value.name)).encode()).hexdigest()[:12]}"
     module = getattr(value, "__module__", None) or type(value).__module__
     return f"{module}:{name}"
@@ -225,121 +182,65 @@ class PythonObject:
         )
 
 
-class Reader:
+class PartReader(JsonReader):
     """Read parts from JSON, collecting every fault; `stages` are those that fields may name."""
 
+    NOUN = "an option"
+
     def __init__(self, stages: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
         self.stages: dict[str, Any] = dict(stages or {})
-        self.faults: list[Fault] = []
 
     def read(self, kind: Any, data: Json, where: str = "") -> Any:
-        """Read a value of a type; what cannot be read becomes a fault."""
-        origin, members = get_origin(kind), get_args(kind)
         if isinstance(data, Mapping) and data.keys() == {"python"}:
             return PythonObject(str(data["python"]))
-        if kind is Any:
-            return data
-        if origin is Annotated:
-            return self.read(members[0], data, where)
-        if origin in (Union, types.UnionType):
-            return self._union(members, data, where)
-        if origin is Literal:
-            return data if data in members else self.fault(where, f"is {data!r}; allowed: {_list(members)}")
-        if origin in (tuple, list, Sequence):
-            return self._list(members[0] if members else Any, data, where)
-        if origin is not None and issubclass(origin, Mapping):
-            return self._mapping(members[1] if members else Any, data, where)
+        if isinstance(data, str) and data in self.stages and any(map(_is_stage, get_args(kind) or (kind,))):
+            return self.stages[data]
+        if _is_stage(kind):
+            known, hint = ", ".join(self.stages) or "none", nearest_hint(str(data), self.stages)
+            return self.fault(where, f"must name an earlier stage ({known}), not {show(data)}.{hint}")
         if isinstance(kind, type) and issubclass(kind, Part):
             return self._part(kind, data, where)
-        if dataclasses.is_dataclass(kind):
-            return self.record(kind, data, where)
-        return self._plain(kind, data, where)
-
-    def record(self, kind: Any, data: Json, where: str) -> Any:
-        if not isinstance(data, Mapping):
-            return self.fault(where, f"must be an object, not {data!r}")
-        hints, known = hints_of(kind), {one.name: one for one in dataclasses.fields(kind) if one.init}
-        for name in [name for name in data if name not in known]:
-            close = nearest(str(name), known)
-            hint = f"; nearest: {close[0]!r}" if close else f"; there are {_list(known) or 'none'}"
-            self.fault(_at(where, str(name)), f"is no option{hint}")
-        values = {}
-        for name, one in known.items():
-            if name in data:
-                values[name] = self.read(hints[name], data[name], _at(where, name))
-            elif one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING:
-                values[name] = self.fault(_at(where, name), "is missing")
-        if any(value is _BAD for value in values.values()):
-            return _BAD
-        try:
-            return kind(**values)
-        except (IllegalInput, IllegalDesign) as error:
-            return self.fault(where, str(error))
-
-    def fault(self, where: str, what: str) -> Any:
-        """Record what is wrong, and where."""
-        self.faults.append(Fault(where or "the whole", what))
-        return _BAD
-
-    def finished(self, value: T, what: str) -> T:
-        """Give what was read; raise `IllegalDesign` that lists every fault."""
-        if self.faults:
-            raise IllegalDesign(self.faults, what=what)
-        return value
-
-    def _union(self, kinds: Sequence[Any], data: Json, where: str) -> Any:
-        if data is None and type(None) in kinds:
-            return None
-        members = [kind for kind in kinds if kind is not type(None)]
-        if isinstance(data, str) and data in self.stages and any(map(_is_stage, members)):
-            return self.stages[data]
-        for plain in (bool, int, float, str):
-            if plain in members and (type(data) is plain or (plain is float and type(data) is int)):
-                return self.read(plain, data, where)
-        others = [kind for kind in members if kind not in _WORDS] or members
-        return self.read(others[0] if not isinstance(data, str) else others[-1], data, where)
+        return super().read(kind, data, where)
 
     def _part(self, kind: type[Part], data: Json, where: str) -> Any:
-        if _is_stage(kind):
-            return self._stage(data, where)
-        name, options = (data, {}) if isinstance(data, str) else _named(data)
-        if name is None:
-            return self.fault(where, f"must be a name, or an object with a name, not {data!r}")
+        if isinstance(data, kind):
+            return data
+        options = {"name": data} if isinstance(data, str) else data
+        name = options.get("name") if isinstance(options, Mapping) else None
+        if not isinstance(name, str):
+            return self.fault(where, f"must be a name, or an object with a name, not {show(data)}")
         try:
             found = kind.registry().get(name)
         except LookupError as error:
             return self.fault(where, str(error))
-        reading = getattr(found, "read_options", None)
-        if reading is None:
-            return kind.read_options({"name": name, **options}, self, where)
-        return reading(options, self, where)
+        if not hasattr(found, "read_options"):
+            return kind.read_options(options, self, where)
+        return found.read_options({key: value for key, value in options.items() if key != "name"}, self, where)
 
-    def _stage(self, data: Json, where: str) -> Any:
-        if isinstance(data, str) and data in self.stages:
-            return self.stages[data]
-        close = nearest(str(data), self.stages)
-        hint = f" Nearest: {close[0]!r}." if close else ""
-        return self.fault(where, f"must name an earlier stage ({_list(self.stages) or 'none'}), not {data!r}.{hint}")
 
-    def _list(self, kind: Any, data: Json, where: str) -> Any:
-        if not isinstance(data, list | tuple):
-            return self.fault(where, f"must be a list, not {data!r}")
-        items = [self.read(kind, item, f"{where}[{index}]") for index, item in enumerate(data)]
-        return _BAD if any(item is _BAD for item in items) else tuple(items)
+_STAGES = "formwright.pipeline"
 
-    def _mapping(self, kind: Any, data: Json, where: str) -> Any:
-        if not isinstance(data, Mapping):
-            return self.fault(where, f"must be an object, not {data!r}")
-        items = {str(name): self.read(kind, item, _at(where, str(name))) for name, item in data.items()}
-        return _BAD if any(item is _BAD for item in items.values()) else items
-
-    def _plain(self, kind: Any, data: Json, where: str) -> Any:
-        if kind is float and type(data) is int:
-            return float(data)
-        if kind not in _WORDS:
-            return self.fault(where, "cannot be read from a file")
-        # bool is an int to isinstance, and must not pass for one
-        return data if type(data) is kind else self.fault(where, f"must be {_WORDS[kind]}, not {data!r}")
+STAGES: Registry[Any] = Registry(
+    "stage",
+    {
+        "super-network": f"{_STAGES}.train_shared:TrainShared",
+        "teacher": f"{_STAGES}.fine_tune:FineTune",
+        "scores": f"{_STAGES}.score_parts:ScoreParts",
+        "latency": f"{_STAGES}.score_parts:MeasureParts",
+        "space": f"{_STAGES}.draw_space:DrawSpace",
+        "search": f"{_STAGES}.search:Search",
+        "deliver": f"{_STAGES}.deliver:Deliver",
+        "source": f"{_STAGES}.blocks_source:LoadTeacher",
+        "operation-times": f"{_STAGES}.blocks_source:MeasureOperations",
+        "bases": f"{_STAGES}.blocks_train:FitBases",
+        "blocks": f"{_STAGES}.blocks_train:TrainBlocks",
+        "choices": f"{_STAGES}.blocks_choose:ChooseChains",
+        "students": f"{_STAGES}.blocks_students:TeachStudents",
+        "train": f"{_STAGES}.train_model:TrainModel",
+    },
+    "formwright.stages",
+)
 
 
 class Stage(Part):
@@ -352,9 +253,6 @@ class Stage(Part):
 
     @classmethod
     def registry(cls) -> Registry[Any]:
-        """Give the registry of stages."""
-        from formwright.core.registries import STAGES  # noqa: PLC0415
-
         return STAGES
 
     def resolved(self, run: Any) -> Self:
@@ -409,31 +307,6 @@ def inputs_of(part: Any) -> tuple[Stage, ...]:
     return tuple(found.values())
 
 
-def range_faults(part: Any, where: str) -> list[Fault]:
-    """List the numbers of a part, and of the parts and values in its fields, that are not finite or out of range."""
-    found: list[Fault] = []
-    for one in dataclasses.fields(part):
-        value, at, hint = getattr(part, one.name), _at(where, one.name), hints_of(type(part))[one.name]
-        # groups of options are declared as such; other dataclasses, such as a space, are values of the user's own
-        groups = tuple(kind for kind in (hint, *get_args(hint)) if _is_group(kind))
-        if isinstance(value, (Part, *groups)) and not isinstance(value, Stage) and dataclasses.is_dataclass(value):
-            found += range_faults(value, at)
-        least, most = one.metadata.get("least"), one.metadata.get("most")
-        if _is_number(hint) and not isinstance(value, Real | PythonObject | None):
-            found.append(Fault(at, f"must be a number, not {value!r}"))
-        if isinstance(value, bool) or not isinstance(value, int | float) or (least is None and most is None):
-            continue
-        low, high = -math.inf if least is None else least, math.inf if most is None else most
-        if not (math.isfinite(value) and low <= value <= high):
-            limits = [f"at {word} {limit:g}" for word, limit in (("least", least), ("most", most)) if limit is not None]
-            found.append(Fault(at, f"is {value:g}; it must be {' and '.join(limits)}"))
-    return found
-
-
-def _is_number(hint: Any) -> bool:
-    return all(kind in (int, float, type(None)) for kind in get_args(hint) or (hint,))
-
-
 def with_inputs(part: T, known: Mapping[int, Stage]) -> T:
     """Give a part whose stages are replaced by those known under their identity."""
     changes: dict[str, Any] = {}
@@ -459,6 +332,25 @@ def set_option(data: dict[str, Json], path: Sequence[str], value: Json) -> None:
     set_option(data[name], rest, value)
 
 
+def with_options(
+    part: Any, settings: Sequence[tuple[Sequence[str], Json]], reader: PartReader, writer: PartWriter, where: str
+) -> Any:
+    """Give a part with options set by their paths; every setting that is wrong becomes a fault of the reader.
+
+    Options that are not set stay as they are, also where they hold objects of Python.
+    """
+    hints, data = hints_of(type(part)), dict[str, Json]()
+    known = [one.name for one in dataclasses.fields(part) if one.init]
+    for path, value in settings:
+        if path[0] in known:
+            data.setdefault(path[0], writer.value(getattr(part, path[0])))
+            set_option(data, path, value)
+        else:
+            reader.fault(at(where, path[0]), str(UnknownName("option", path[0], known)))
+    values = {name: reader.read(hints[name], value, at(where, name)) for name, value in data.items()}
+    return reader.build(partial(dataclasses.replace, part), values, where)
+
+
 def read_set(text: str, parse: Callable[[str], Json]) -> tuple[list[str], Json]:
     """Read `part.option=value` into the path and the value."""
     path, equals, value = text.partition("=")
@@ -470,17 +362,3 @@ def read_set(text: str, parse: Callable[[str], Json]) -> tuple[list[str], Json]:
 
 def _is_stage(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Stage)
-
-
-def _named(data: Json) -> tuple[str | None, dict[str, Json]]:
-    if not isinstance(data, Mapping) or not isinstance(data.get("name"), str):
-        return None, {}
-    return data["name"], {key: value for key, value in data.items() if key != "name"}
-
-
-def _list(names: Any) -> str:
-    return ", ".join(map(str, names))
-
-
-def _at(where: str, name: str) -> str:
-    return f"{where}.{name}" if where else name

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from numpy import float64
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-    from formwright.core.records import History, Measure, Observation, Request
+    from formwright.core.records import History, Observation, Request
 
 Design = Any  # a nested, hashable value that only its own space can read
 
@@ -27,11 +27,8 @@ class CardLike(Protocol):
     def to_json(self) -> Any: ...
 
 
-CardT_contra = TypeVar("CardT_contra", bound=CardLike, contravariant=True)
-
-
 @runtime_checkable
-class Space(Protocol):
+class SpaceLike(Protocol):
     """Say what may be built: draw, count and list designs, and move between them.
 
     Every design it returns is legal; every random draw takes an explicit generator.
@@ -68,38 +65,3 @@ class Evaluator(Protocol):
     """
 
     def evaluate(self, request: Request, context: Any) -> Observation: ...
-
-
-@runtime_checkable
-class Cost(Protocol[CardT_contra]):
-    """Measure one cost of a card.
-
-    Cheap costs are checked before any training, as hard limits.
-    """
-
-    def __call__(self, card: CardT_contra, /) -> Measure: ...
-
-
-@runtime_checkable
-class SearchView(Protocol):
-    """Show a search the data it may learn from and choose by.
-
-    There is no test split here, so that no search can reach one.
-    """
-
-    @property
-    def train(self) -> Any: ...
-    @property
-    def validation(self) -> Any: ...
-
-
-@runtime_checkable
-class Task(Protocol):
-    """Name a problem and hand out its data.
-
-    A search receives `search_view()` alone; the final evaluation alone opens the test split.
-    """
-
-    @property
-    def name(self) -> str: ...
-    def search_view(self) -> SearchView: ...

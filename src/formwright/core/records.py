@@ -98,9 +98,7 @@ class Measure:
         if self.interval is not None:
             low, high = (finite("the interval of a measure", end) for end in self.interval)
             if low > high:
-                raise IllegalInput(
-                    f"the interval of a measure runs from {low} down to {high}; give the lower end first."
-                )
+                raise IllegalInput(f"the interval of a measure is ({low}, {high}); give the lower end first.")
             put(self, interval=(low, high))
 
 
@@ -126,8 +124,11 @@ class Observation:
     artifacts: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        put(self, metrics={name: _metric(name, value) for name, value in self.metrics.items()})
-        put(self, artifacts=dict(self.artifacts))
+        try:
+            metrics = {name: finite(f"the metric {name!r}", value) for name, value in self.metrics.items()}
+        except IllegalInput as error:
+            raise IllegalInput(f"{error} Record the trial as failed, with the reason.") from None
+        put(self, metrics=metrics, artifacts=dict(self.artifacts))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -199,9 +200,7 @@ class Trial:
     def __post_init__(self) -> None:
         put(self, number=natural("the number of a trial", self.number))
         if self.state not in get_args(State):
-            raise IllegalInput(
-                f"trial {self.number} has the state {self.state!r}; known: {', '.join(get_args(State))}."
-            )
+            raise IllegalInput(f"trial {self.number} is {self.state!r}; known states: {', '.join(get_args(State))}.")
         if (self.state == "finished") != (self.observation is not None):
             raise IllegalInput(f"trial {self.number} is {self.state}; exactly the finished trials have an observation.")
         if (self.state == "failed") != bool(self.reason):
@@ -210,22 +209,14 @@ class Trial:
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data, without the design of the request."""
         outcome = None if self.observation is None else self.observation.to_json()
-        request = self.request.to_json()
-        return {
-            "number": self.number,
-            "request": request,
-            "state": self.state,
-            "observation": outcome,
-            "reason": self.reason,
-        }
+        return {**vars(self), "request": self.request.to_json(), "observation": outcome}
 
     @classmethod
     def from_json(cls, data: Any, read_card: Callable[[Any], CardLike]) -> Trial:
         """Read what `to_json` wrote; `read_card` reads the card."""
         values = stored_fields(cls, data)
         outcome = None if values["observation"] is None else Observation.from_json(values["observation"])
-        request = Request.from_json(values["request"], read_card)
-        return cls(values["number"], request, values["state"], outcome, values["reason"])
+        return cls(**values | {"request": Request.from_json(values["request"], read_card), "observation": outcome})
 
 
 @dataclass(frozen=True)
@@ -247,10 +238,3 @@ class History:
     def digests(self) -> frozenset[str]:
         """Return the digests of all cards asked for, whatever became of them, so that none is asked for twice."""
         return frozenset(trial.request.card.digest for trial in self.trials)
-
-
-def _metric(name: str, value: object) -> float:
-    try:
-        return finite(f"the metric {name!r}", value)
-    except IllegalInput as error:
-        raise IllegalInput(f"{error} Record the trial as failed, with the reason.") from None

@@ -36,7 +36,9 @@ class Registry(Generic[T]):
             raise UnknownName(self.kind, name, sorted(entries))
         found = self._load(entries[name])
         if self.of is not None and not isinstance(found, self.of):
-            reason = f"it is of type {type(found).__name__} and not {_names(self.of)}"
+            kinds = self.of if isinstance(self.of, tuple) else (self.of,)
+            names = " or ".join(kind.__name__ for kind in kinds)
+            reason = f"it is of type {type(found).__name__} and not {names}"
             raise IllegalInput(self._blame(entries[name], reason))
         return found
 
@@ -45,15 +47,13 @@ class Registry(Generic[T]):
         entries = {name: EntryPoint(name, target, self.group) for name, target in self.table.items()}
         for entry in entry_points(group=self.group):
             if entry.name in entries:
-                raise IllegalInput(self._clash(entries[entry.name], entry))
+                first, second = (f"{one.value} of {_owner(one)}" for one in (entries[entry.name], entry))
+                raise IllegalInput(
+                    f"two {self.kind}s are called {entry.name!r}: {first} and {second}. Uninstall one of the packages, "
+                    f"or rename its entry point in {self.group!r}."
+                )
             entries[entry.name] = entry
         return entries
-
-    def _clash(self, first: EntryPoint, second: EntryPoint) -> str:
-        return (
-            f"two {self.kind}s are called {first.name!r}: {first.value} of {_owner(first)} and {second.value} of "
-            f"{_owner(second)}. Uninstall one of the packages, or rename its entry point in {self.group!r}."
-        )
 
     def _load(self, entry: EntryPoint) -> T:
         try:
@@ -70,10 +70,6 @@ class Registry(Generic[T]):
             f"the {self.kind} {entry.name!r} of the installed package {_owner(entry)} cannot be loaded from "
             f"{entry.value}: {reason}. Repair or uninstall that package."
         )
-
-
-def _names(kinds: "type[Any] | tuple[type[Any], ...]") -> str:
-    return " or ".join(kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
 
 
 def _owner(entry: EntryPoint) -> str:

@@ -2,18 +2,27 @@
 
 from formwright.cost.conventions import (
     COSTS,
+    LATENCY,
     Convention,
+    MeasuredCost,
+    Meter,
     all_costs,
     cost,
     counted_costs,
-    electra_flops,
     is_measured,
     limit,
 )
-from formwright.cost.macs import input_size, macs
-from formwright.cost.params import params, params_attention, params_body, params_with_mlm_head
+from formwright.cost.counts import (
+    electra_flops,
+    input_size,
+    macs,
+    params,
+    params_attention,
+    params_body,
+    params_with_mlm_head,
+)
 
 __all__ = [
-    "COSTS", "Convention", "all_costs", "cost", "counted_costs", "electra_flops", "input_size", "is_measured",
-    "limit", "macs", "params", "params_attention", "params_body", "params_with_mlm_head",
+    "COSTS", "LATENCY", "Convention", "MeasuredCost", "Meter", "all_costs", "cost", "counted_costs", "electra_flops",
+    "input_size", "is_measured", "limit", "macs", "params", "params_attention", "params_body", "params_with_mlm_head",
 ]  # fmt: skip

@@ -1,68 +1,20 @@
-"""Counting conventions by name: published numbers differ because people count differently, so each way has a name."""
+"""Costs by name: published numbers differ because people count differently, so each way has a name.
+
+Costs that are measured on a device are in the same registry.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Layer, TokenEmbedding
-from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Measure, Objective
 from formwright.core.registry import Registry
-from formwright.cost.macs import macs
-from formwright.cost.measured import MeasuredCost
-from formwright.cost.params import params, params_attention, params_body, params_with_mlm_head
+from formwright.cost.counts import electra_flops, macs, params, params_attention, params_body, params_with_mlm_head
 
-_DROPOUT = 4
-_NORM = 5
-_ACTIVATION = 8
-_SOFTMAX = 5
-
-
-def electra_flops(card: Card, length: int = 128) -> int:
-    """Count the FLOPs of inference on a classification task the way ELECTRA's authors do.
-
-    The counter knows encoders made of self-attention and one feed-forward layer; any other design is refused.
-    """
-    if card.family != "encoder" or card.encoder is None or not isinstance(card.encoder.embedding, TokenEmbedding):
-        raise IllegalInput(
-            f"ELECTRA's counter supports text encoders only; this is a {card.family} design. Use macs or flops."
-        )
-    if card.encoder.projections:
-        raise IllegalInput(
-            "ELECTRA's counter supports layers of one width only; this design has several. Use macs or flops."
-        )
-    width = card.output_width
-    blocks = sum(_electra_block(layer, length) for layer in card.encoder.layers)
-    classifier = 2 * width**2 + width + _ACTIVATION * width + 2 * width
-    return length * (blocks + _electra_embedding(card.encoder.embedding, length) + classifier)
-
-
-def _electra_block(layer: Layer, length: int) -> int:
-    if not isinstance(layer, Block) or not isinstance(layer.mixer, Attention) or len(layer.feed_forward) != 1:
-        raise IllegalInput(
-            "ELECTRA's counter supports self-attention with one feed-forward layer only. Use macs or flops."
-        )
-    if layer.mixer.score != "sdp" or layer.mixer.relative is not None:
-        raise IllegalInput(
-            "ELECTRA's counter supports scaled dot products without relative positions only. Use macs or flops."
-        )
-    width, heads, inner, hidden = (
-        layer.width,
-        layer.mixer.heads,
-        layer.mixer.heads * layer.mixer.head_width,
-        layer.feed_forward[0],
-    )
-    attention = 3 * (2 * width * inner + inner) + 2 * inner * length + (_SOFTMAX + _DROPOUT + 1) * length * heads
-    attention += 2 * width * length + 2 * width**2 + width + (_DROPOUT + 1) * width + _NORM
-    feed_forward = 4 * width * hidden + (_ACTIVATION + 1) * hidden + width + (_DROPOUT + 1 + _NORM) * width
-    return attention + feed_forward
-
-
-def _electra_embedding(embedding: TokenEmbedding, length: int) -> int:
-    table = embedding.table_width
-    lookup = 2 * table * embedding.vocabulary + 2 * table * (length + 2) + 2 * table + (_NORM + _DROPOUT) * table
-    return lookup + (2 * embedding.width * table + embedding.width if embedding.factorised else 0)
+LATENCY = "latency_ms"
 
 
 @dataclass(frozen=True)
@@ -78,6 +30,30 @@ class Convention:
         """Return the cost of a card; raise `IllegalInput` if the convention does not apply to the design."""
         _check_length(length)
         return Measure(self.count(card, length), self.unit)
+
+
+class Meter(Protocol):
+    """Tell one measured cost of cards: `decided` measures again before a card is rejected."""
+
+    busy: bool
+
+    def __call__(self, card: Card) -> float: ...
+    def decided(self, card: Card, keeps: Callable[[float], bool]) -> float: ...
+
+
+@dataclass(frozen=True)
+class MeasuredCost:
+    """A cost that is measured on a device. `maker`, a `module:function`, gives the meter for a length and a device."""
+
+    name: str
+    unit: str
+    about: str
+    maker: str
+
+    def meter(self, length: int, device: str = "cpu") -> Meter:
+        module, _, function = self.maker.partition(":")
+        found: Any = getattr(import_module(module), function)(length, device)
+        return found  # type: ignore[no-any-return]
 
 
 PARAMS = Convention(
@@ -124,6 +100,13 @@ ELECTRA = Convention(
     electra_flops,
 )
 
+LATENCY_MS = MeasuredCost(
+    LATENCY,
+    "milliseconds",
+    "median time of one forward pass over one row, measured on one thread of the device of the run",
+    "formwright.nn.latency:meter",
+)
+
 _HERE = "formwright.cost.conventions"
 
 COSTS: Registry[Convention | MeasuredCost] = Registry(
@@ -136,7 +119,7 @@ COSTS: Registry[Convention | MeasuredCost] = Registry(
         "macs": f"{_HERE}:MACS",
         "flops": f"{_HERE}:FLOPS",
         "electra": f"{_HERE}:ELECTRA",
-        "latency_ms": "formwright.cost.measured:LATENCY_MS",
+        LATENCY: f"{_HERE}:LATENCY_MS",
     },
     "formwright.costs",
     (Convention, MeasuredCost),

@@ -1,8 +1,8 @@
 """Latency tables: milliseconds of a design, added up from the measured times of its parts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from formwright.arch.layers import Block
 from formwright.arch.ops import Attention
 from formwright.core.checks import finite, stored_fields
 from formwright.core.errors import IllegalInput
+from formwright.cost.conventions import LATENCY
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class PartTimes:
 class LatencyTable:
     """The milliseconds of sub-networks, without running them; equal cards have equal latency."""
 
+    COST: ClassVar[str] = LATENCY  # what it adds up
     by_hidden: Mapping[int, PartTimes] = field(hash=False)
 
     def __call__(self, card: Card) -> float:
@@ -42,18 +44,17 @@ class LatencyTable:
         if card.encoder is None or times is None:
             known = ", ".join(map(str, self.by_hidden))
             raise IllegalInput(f"the latency table covers encoders of hidden size {known}, not {card.output_width}")
-        parts = [_part_widths(layer) for layer in card.encoder.layers]
-        return times.rest + sum(times.of_heads(heads) + times.of_channels(channels) for heads, channels in parts)
+        parts = []
+        for layer in card.encoder.layers:
+            if not isinstance(layer, Block):
+                raise IllegalInput("a latency table supports ordinary layers, not cells")
+            heads = layer.mixer.heads if isinstance(layer.mixer, Attention) else 0
+            channels = layer.feed_forward[0] if layer.feed_forward else 0
+            parts.append(times.of_heads(heads) + times.of_channels(channels))
+        return times.rest + sum(parts)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            str(hidden): {
-                "rest": times.rest,
-                "heads": {str(width): value for width, value in times.heads.items()},
-                "channels": {str(width): value for width, value in times.channels.items()},
-            }
-            for hidden, times in self.by_hidden.items()
-        }
+        return {str(hidden): asdict(times) for hidden, times in self.by_hidden.items()}
 
     @classmethod
     def from_json(cls, data: Any) -> "LatencyTable":
@@ -80,13 +81,6 @@ def _between(times: Mapping[int, float], width: int) -> float:
     if not known[0] <= width <= known[-1]:
         raise IllegalInput(f"the latency table covers widths from {known[0]} to {known[-1]}, not {width}")
     return float(np.interp(width, known, [times[one] for one in known]))
-
-
-def _part_widths(layer: object) -> tuple[int, int]:
-    if not isinstance(layer, Block):
-        raise IllegalInput("a latency table supports ordinary layers, not cells")
-    heads = layer.mixer.heads if isinstance(layer.mixer, Attention) else 0
-    return heads, layer.feed_forward[0] if layer.feed_forward else 0
 
 
 @dataclass(frozen=True)

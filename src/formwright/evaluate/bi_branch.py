@@ -72,8 +72,8 @@ def is_whole(trial: Trial, folder: Path) -> bool:
     """Return whether the file that a trial left exists and is unchanged."""
     path = _path(trial, folder)
     try:
-        told = path.stat()
-        return _has_its_content(path, told.st_size, told.st_mtime_ns)
+        stat = path.stat()
+        return _has_its_content(path, stat.st_size, stat.st_mtime_ns)
     except OSError:
         return False
 
@@ -87,7 +87,10 @@ def keep(writes: Weights, folder: Path) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not (path.is_file() and path.read_bytes() == content):
             write_whole(path, content)
-            _reach_the_disk(path)
+            for one in (path, path.parent):  # both reach the disk before the log mentions the file
+                handle = os.open(one, os.O_RDONLY)
+                os.fsync(handle)
+                os.close(handle)
     except OSError as error:
         raise IllegalInput(f"cannot write {path}: {error.strerror or error}") from error
     return name
@@ -102,16 +105,13 @@ def put_back(trial: Trial, writes: Weights, folder: Path) -> None:
 
 def _read(trial: Trial, folder: Path) -> "_File":
     path = _path(trial, folder)
-    if not is_whole(trial, folder):
-        raise EvaluationFailed(_lost(trial, f"{path} is damaged" if path.exists() else f"there is no {path}"))
+    why = f"{path} is damaged" if path.exists() else f"there is no {path}"
     try:
-        return _File(path)
+        if is_whole(trial, folder):
+            return _File(path)
     except (OSError, SafetensorError) as error:
-        raise EvaluationFailed(_lost(trial, f"cannot read {path}: {error}")) from None
-
-
-def _lost(trial: Trial, why: str) -> str:
-    return (
+        why = f"cannot read {path}: {error}"
+    raise EvaluationFailed(
         f"cannot start from the weights that trial {trial.number} left: {why}. Later trials need them: put the file "
         "back from a copy of the study, then resume it, or start the study again in another folder"
     )
@@ -128,15 +128,6 @@ def _content(writes: Weights) -> bytes:
 
 def _name(content: bytes) -> str:
     return f"{BRANCHES}/{_digest(content)}.safetensors"
-
-
-def _reach_the_disk(path: Path) -> None:
-    for one in (path, path.parent):
-        handle = os.open(one, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -208,7 +199,10 @@ class BiBranch:
             learnt = self._learnt(store, card, prepared, context)
 
         def start(card: Card, prepared: Prepared, training: Training) -> TaskModel:
-            return with_weights(fresh_model(card, prepared, training), _of_transformer(learnt))
+            below = "transformer."  # the head is new
+            plain = {name: tensor for name, tensor in without_matrices(learnt).items() if name.startswith(below)}
+            weights = {name.removeprefix(below): tensor for name, tensor in plain.items()}
+            return with_weights(fresh_model(card, prepared, training), weights)
 
         found = self.trainer.observe(request, replace(context, folder=None), start)
         more = self.pretraining.spent(card, prepared, seed_of_words(store, context))
@@ -255,12 +249,6 @@ def _folder(context: Context) -> Path:
 def seed_of_words(store: BranchStore, context: Context) -> int:
     """Return the seed of the masked words of a pretraining; it differs for every version of the store."""
     return int(derive(context.seed, "shared weights", store.version).integers(1 << 62))
-
-
-def _of_transformer(weights: Weights) -> Weights:
-    """Return the weights below the head, as a plain model has them."""
-    plain, above = without_matrices(weights), "transformer."
-    return {name.removeprefix(above): tensor for name, tensor in plain.items() if name.startswith(above)}
 
 
 @dataclass(frozen=True)

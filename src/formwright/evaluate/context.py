@@ -1,12 +1,13 @@
-"""Context of an evaluation, and the card that it is about; without torch."""
+"""Context of an evaluation, the card that it is about, and evaluators combined; without torch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
-from formwright.core.records import History, Request
+from formwright.core.protocols import Evaluator
+from formwright.core.records import History, Measure, Observation, Request, Spent
 
 
 @dataclass(frozen=True)
@@ -27,3 +28,33 @@ def card_of(request: Request) -> Card:
     if not isinstance(request.card, Card):
         raise IllegalInput(f"only a formwright card can be trained, not a {type(request.card).__name__}")
     return request.card
+
+
+Cost = Callable[[Card], "Measure | int | float"]
+
+
+@dataclass(frozen=True)
+class Combine:
+    """Score a card by all given evaluators, one after the other, and by all given costs, by name."""
+
+    evaluators: tuple[Evaluator, ...]
+    costs: Mapping[str, Cost] = field(default_factory=dict, hash=False)
+
+    def evaluate(self, request: Request, context: Context) -> Observation:
+        metrics: dict[str, float] = {}
+        artifacts: dict[str, str] = {}
+        spent = Spent()
+        if self.costs:
+            card = card_of(request)
+            measured = {name: cost(card) for name, cost in self.costs.items()}
+            metrics = {name: float(one.value if isinstance(one, Measure) else one) for name, one in measured.items()}
+        for evaluator in self.evaluators:
+            found = evaluator.evaluate(request, context)
+            for what, one, other in (("metric", metrics, found.metrics), ("artifact", artifacts, found.artifacts)):
+                if both := sorted(one.keys() & other.keys()):
+                    raise IllegalInput(f"two of the combined evaluators give the {what} {both[0]!r}; leave one out")
+            metrics |= found.metrics
+            artifacts |= found.artifacts
+            more = found.spent
+            spent = Spent(spent.seconds + more.seconds, spent.steps + more.steps, spent.macs + more.macs)
+        return Observation(metrics, spent, artifacts)

@@ -17,7 +17,7 @@ from formwright.core.errors import IllegalInput
 from formwright.core.files import write_whole
 from formwright.core.records import Observation, Request, Spent
 from formwright.evaluate.context import Context, card_of
-from formwright.evaluate.row_tables import evidence_of, keep_tables
+from formwright.evaluate.evaluation_file import evidence_of, keep_tables
 from formwright.evaluate.training import (
     OUTSIDE,
     Start,

@@ -89,23 +89,16 @@ class Inherited:
             if trial.observation is not None and WEIGHTS in trial.observation.artifacts
         ]
         shares = [(overlap_fraction(card, other), trial, other) for trial, other in kept]
+        away = self.distance or (lambda *_: 0.0)
         near = [
-            (
-                share,
-                -(self.distance(card, other) if self.distance else 0.0),
-                trial.number == parent,
-                trial.number,
-                trial,
-            )
+            (share, -away(card, other), trial.number == parent, trial.number, trial)
             for share, trial, other in shares
-            if share >= self.least and (share or self._gives_without_layers(card, other))
+            # one that shares no layer, possible with a `least` of 0, may have an embedding to give
+            if share >= self.least
+            and (share or self.rule == "slice" or other.stacks[0].embedding == card.stacks[0].embedding)
         ]
         related = [entry for entry in near if entry[1] > -math.inf]
         return max(related, key=lambda entry: entry[:4])[4] if related else None
-
-    def _gives_without_layers(self, card: Card, other: Card) -> bool:
-        """Return whether a card that shares no layer, possible with a `least` of 0, has weights to transfer."""
-        return self.rule == "slice" or other.stacks[0].embedding == card.stacks[0].embedding
 
 
 def _weights(trial: Trial, folder: Path) -> Mapping[str, Tensor]:
@@ -160,8 +153,11 @@ class Pretraining:
         text, training = self._text(prepared), self._seeded(seed)
         saving = None
         if self.folder is not None:
+            # named by everything that determines the pretraining: only its own checkpoint is resumed
+            facts = json.dumps((card.digest, prepared.digests, text.digest, asdict(training)), sort_keys=True)
             begun = b"" if model is None else weights_of(model)
-            saving = Saving(self.folder / _key(card, prepared, text, training, begun), _SAVE_EVERY)
+            key = hashlib.sha256(facts.encode() + begun).hexdigest()[:32]
+            saving = Saving(self.folder / key, _SAVE_EVERY)
         run = Run(saving, after_step=after_step)
         return pretrain(card, text, prepared.text_tokeniser, training, run, model=model)[0]
 
@@ -176,12 +172,6 @@ class Pretraining:
 
     def _seeded(self, seed: int) -> Training:
         return replace(self.training, recipe=replace(self.training.recipe, seed=seed))
-
-
-def _key(card: Card, prepared: Prepared, text: PlainText, training: Training, begun: bytes) -> str:
-    """Return the key of a pretraining, from everything that determines it: only its own checkpoint is resumed."""
-    facts = json.dumps((card.digest, prepared.digests, text.digest, asdict(training)), sort_keys=True)
-    return hashlib.sha256(facts.encode() + begun).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -199,11 +189,7 @@ class Pretrained:
     pretraining: Pretraining
 
     def __post_init__(self) -> None:
-        require_text_task(self._trainer.task)
-
-    @property
-    def _trainer(self) -> Trainer:
-        return self.inherited.trainer
+        require_text_task(self.inherited.trainer.task)
 
     def evaluate(self, request: Request, context: Context) -> Observation:
         lost: dict[str, str] = {}
@@ -211,7 +197,7 @@ class Pretrained:
             found = self.inherited.transferred(request, context)
         except WeightsLost as error:  # a damaged file costs a pretraining, not the trial
             found, lost = None, {LOST: str(error.number)}
-        found = found or after_pretraining(self._trainer, self.pretraining, request, context)
+        found = found or after_pretraining(self.inherited.trainer, self.pretraining, request, context)
         return replace(found, artifacts={**found.artifacts, **lost})
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import nn
 
 from formwright.arch.card import Card
@@ -73,7 +72,12 @@ class LoadedModel:
 
 def load_model(folder: Path) -> LoadedModel:
     """Read a model from its folder; refuse one without a head, and folders that hold models in folders of their own."""
-    _refuse_outer(folder)
+    if not folder.is_dir():
+        raise IllegalInput(f"there is no folder {folder}; name the folder of a delivered model")
+    inner = [folder / "model", *sorted((folder / "models").glob("*"))]
+    models = [str(path) for path in inner if (path / CARD).is_file()]
+    if models and not (folder / CARD).is_file():
+        raise IllegalInput(f"{folder} is the folder of a run; its models are {', '.join(models)}")
     file = next((folder / name for name in _FILES if (folder / name).is_file()), None)
     imported = from_hf(folder) if file is None else _described(folder)
     if imported.head is None:
@@ -83,15 +87,6 @@ def load_model(folder: Path) -> LoadedModel:
     tokeniser = None if images else read_tokeniser(folder)
     length = 0 if images else _length(folder, imported.card)
     return LoadedModel(folder, model.eval(), imported, tokeniser, length, read_evaluation(folder))
-
-
-def _refuse_outer(folder: Path) -> None:
-    if not folder.is_dir():
-        raise IllegalInput(f"there is no folder {folder}; name the folder of a delivered model")
-    inner = [folder / "model", *sorted((folder / "models").glob("*"))]
-    models = [str(path) for path in inner if (path / CARD).is_file()]
-    if models and not (folder / CARD).is_file():
-        raise IllegalInput(f"{folder} is the folder of a run; its models are {', '.join(models)}")
 
 
 def _described(folder: Path) -> Imported:
@@ -139,7 +134,11 @@ class Prediction:
 def predict(loaded: LoadedModel, texts: Sequence[tuple[str, ...]]) -> list[Prediction]:
     """Answer each row: a text, a pair of texts, or a question and the text that may answer it."""
     if loaded.kind not in _METRICS:
-        raise IllegalInput(f"the model in {loaded.folder} is for {loaded.kind}; {_INSTEAD.get(loaded.kind, _GENERATE)}")
+        instead = "predict answers with labels, numbers and parts of texts; load it with transformers to generate text"
+        if loaded.kind == "image-classification":
+            call = f'pipeline("{loaded.kind}", FOLDER, trust_remote_code=True)'
+            instead = f"predict reads text; for pictures use transformers: `{call}`"
+        raise IllegalInput(f"the model in {loaded.folder} is for {loaded.kind}; {instead}")
     prepared = _prepared(loaded, texts)
     if loaded.kind == "span-extraction":
         unanswerable = bool((loaded.evaluation or {}).get("unanswerable"))
@@ -149,7 +148,8 @@ def predict(loaded: LoadedModel, texts: Sequence[tuple[str, ...]]) -> list[Predi
         return [Prediction(float(row[0]), None) for row in scores]
     names = loaded.imported.labels or tuple(f"LABEL_{number}" for number in range(loaded.head.labels))
     if loaded.kind == "multi-label-classification":
-        return [_several(names, row) for row in 1 / (1 + np.exp(-np.clip(scores, -500, 500)))]
+        each = [dict(zip(names, row, strict=True)) for row in (1 / (1 + np.exp(-np.clip(scores, -500, 500)))).tolist()]
+        return [Prediction([name for name, share in found.items() if share > 0.5], found) for found in each]
     shares = np.exp(scores - scores.max(-1, keepdims=True))
     shares /= shares.sum(-1, keepdims=True)
     return [Prediction(names[int(row.argmax())], float(row.max())) for row in shares]
@@ -177,19 +177,6 @@ def predict_table(loaded: LoadedModel, table: WholeTable) -> tuple[list[dict[str
     values = [dict(zip(added, (one.value, one.probability), strict=False)) for one in found]
     rows = [{**row, **more} for row, more in zip(table.rows, values, strict=True)]
     return rows, [*table.names, *added]
-
-
-def _several(names: Sequence[str], shares: NDArray[np.float64]) -> Prediction:
-    found = dict(zip(names, shares.tolist(), strict=True))
-    return Prediction([name for name, share in found.items() if share > 0.5], found)
-
-
-_GENERATE = "predict answers with labels, numbers and parts of texts; load it with transformers to generate text"
-
-_INSTEAD = {
-    "image-classification": "predict reads text; for pictures use transformers: "
-    '`pipeline("image-classification", FOLDER, trust_remote_code=True)`'
-}
 
 
 def _prepared(loaded: LoadedModel, texts: Sequence[tuple[str, ...]]) -> Prepared:

@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from formwright.core.errors import IllegalInput
+from formwright.evaluate.evaluation_file import evidence_of
 from formwright.evaluate.final import openings, test_again
 from formwright.evaluate.loaded_model import LoadedModel
-from formwright.evaluate.row_tables import evidence_of
 from formwright.nn.deploy.runtimes import FileModel
 from formwright.tasks import is_a_path, load_task
 from formwright.tasks.bootstrap import Evidence
 from formwright.tasks.task import Task, changes, contents, shortened
-from formwright.train.fit import head_of
+from formwright.train.fit import head_fits, head_of
 from formwright.train.judge import ONE_ANSWER, judged
 from formwright.train.prepare import Prepared, prepare
-from formwright.train.task_head import head_fits
 
 Split = Literal["validation", "test"]
 _IN_FILES = (

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
-from formwright.core.files import write_whole
+from formwright.core.files import write_file
 from formwright.core.records import Observation, Request, Spent, Trial
 from formwright.core.rng import derive
 from formwright.cost import macs
@@ -142,11 +142,9 @@ class SharedWeights:
 
     @property
     def card(self) -> Card:
-        """Return the design of the largest sub-network."""
         return self.model.transformer.card
 
     def extracted(self, card: Card) -> TaskModel:
-        """Return a sub-network as a model of its own."""
         views = inherit(dict(self.model.named_parameters()), self.card, card, head=self.model.spec)
         if views.missing:
             raise IllegalInput(f"the super-network lacks {views.missing[0]} of this design")
@@ -260,12 +258,7 @@ def _kept(found: Answers, card: Card, context: Context) -> dict[str, str]:
         return {}
     name, file = f"{ANSWERS}/{card.digest[:32]}.npy", io.BytesIO()
     np.save(file, found, allow_pickle=False)
-    path = context.folder / name
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, file.getvalue())
-    except OSError as error:
-        raise IllegalInput(f"cannot write {path}: {error.strerror or error}") from error
+    write_file(context.folder / name, file.getvalue())
     return {ANSWERS: name}
 
 

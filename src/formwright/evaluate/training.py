@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +14,8 @@ from torch import nn
 
 from formwright.arch.card import Card
 from formwright.core.errors import EvaluationFailed, IllegalInput
-from formwright.core.files import write_whole
-from formwright.core.records import Observation, Request, Spent
+from formwright.core.files import write_file
+from formwright.core.records import Budget, Observation, Request, Spent
 from formwright.cost import macs
 from formwright.evaluate.context import Context, card_of
 from formwright.nn.task_model import TaskModel
@@ -43,6 +42,10 @@ class Trainer:
     training: Training
     tokeniser: Tokeniser | None = None
 
+    def evaluate(self, request: Request, context: Context) -> Observation:
+        """Score a card by training it to the end of the recipe, whatever the budget."""
+        return self.observe(Request(request.card, Budget.full()), context)
+
     def observe(
         self, request: Request, context: Context, start: Start = fresh_model, *, resumable: bool = False
     ) -> Observation:
@@ -68,7 +71,6 @@ class Trainer:
         return Observation(trained.metrics, spent, _kept(key, trained, context))
 
     def seeded(self, context: Context) -> Training:
-        """Return the training with the seed of a context."""
         return replace(self.training, recipe=replace(self.training.recipe, seed=context.seed))
 
     def key(self, card: Card, prepared: Prepared, training: Training) -> str:
@@ -77,23 +79,33 @@ class Trainer:
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
+@dataclass(frozen=True)
+class Staged:
+    """Score a card after as many steps as its budget says; a later request resumes from the stored checkpoint.
+
+    The learning rate follows the whole recipe, so that training in stages is, bit for bit, training in one go. The
+    steps spent are those since the previous stage.
+    """
+
+    trainer: Trainer
+
+    def evaluate(self, request: Request, context: Context) -> Observation:
+        steps, most = request.budget.steps, self.trainer.training.recipe.steps
+        if steps is not None and not 1 <= steps <= most:
+            raise IllegalInput(f"the recipe trains 1 to {most} steps; a budget of {steps} is outside")
+        if context.folder is None:
+            raise IllegalInput("training in stages needs a folder for its checkpoints; give the context one")
+        return self.trainer.observe(request, context, resumable=True)
+
+
 def _kept(key: str, trained: Trained, context: Context) -> dict[str, str]:
     if context.folder is None:
         return {}
     # named by the steps too, so that a later stage does not overwrite the weights of an earlier observation
     path = context.folder / "weights" / f"{key}-{len(trained.losses)}.safetensors"
     content = weights_of(trained.model)
-    write_weights(content, path)
+    write_file(path, content)
     return {WEIGHTS: str(path.relative_to(context.folder)), SHA256: hashlib.sha256(content).hexdigest()}
-
-
-def write_weights(content: bytes, path: Path) -> None:
-    """Write what `weights_of` gave to a file, atomically."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content)
-    except OSError as error:  # a full disk, among others
-        raise IllegalInput(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def weights_of(model: nn.Module) -> bytes:

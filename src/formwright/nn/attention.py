@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from formwright.arch.ops import Attention, CrossAttention, Relative, RelativeAttention
-from formwright.nn.context import StackContext, barred
-from formwright.nn.dropout import dropout
 from formwright.nn.settings import Settings
+from formwright.nn.stack_context import StackContext, barred
 
 
 def distances(tokens: int, rows: int, context: StackContext, device: torch.device) -> Tensor:
@@ -22,30 +21,50 @@ def distances(tokens: int, rows: int, context: StackContext, device: torch.devic
     return context.once(("distances", rows), lambda: (place[None, :] - place[:, None] + rows // 2).clamp(0, rows - 1))
 
 
-def grid_distances(tokens: int, rows: int, context: StackContext, device: torch.device) -> Tensor:
+def grid_distances(rows: int, context: StackContext, device: torch.device) -> Tensor:
     """Return the table rows of the distances between patches: (2 axes, tokens, tokens); row 0 is for class tokens."""
-    assert context.grid is not None, "two-dimensional positions stand in image stacks only"
+    assert context.grid is not None, "two-dimensional positions occur in image stacks only"
     side, class_tokens = context.grid
-    return context.once(("grid", rows), lambda: _grid(rows, side, class_tokens, device))
-
-
-def _grid(rows: int, side: int, class_tokens: int, device: torch.device) -> Tensor:
     reach = rows // 2 - 1
-    patch = torch.arange(side * side, device=device)
-    place = torch.stack((patch // side, patch % side))  # (2, patches)
-    apart = (place[:, None, :] - place[:, :, None]).clamp(-reach, reach) + reach + 1
-    return F.pad(apart, (class_tokens, 0, class_tokens, 0))
+
+    def compute() -> Tensor:
+        patch = torch.arange(side * side, device=device)
+        place = torch.stack((patch // side, patch % side))  # (2, patches)
+        apart = (place[:, None, :] - place[:, :, None]).clamp(-reach, reach) + reach + 1
+        return F.pad(apart, (class_tokens, 0, class_tokens, 0))
+
+    return context.once(("grid", rows), compute)
 
 
-_LANES = 16  # floats in a vector register; torch does not vectorise shorter rows
+_LANES = 4  # one draw of 64 bits decides about four numbers, 16 bits each
+_LEVELS = 1 << 16
+
+
+def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
+    """Zero each number with the given probability, to 16 bits, and scale the others up; in training only.
+
+    On a CPU torch's own takes a tenth of a training step, for drawing random numbers.
+    """
+    if not training or probability == 0.0:
+        return x
+    dropped = round(probability * _LEVELS)
+    if x.device.type != "cpu" or not 0 < dropped < _LEVELS:
+        return F.dropout(x, probability)
+    draws = torch.empty(-(-x.numel() // _LANES), dtype=torch.int64).random_(-(1 << 63), None)
+    lanes = draws.view(torch.int16)[: x.numel()].view(x.shape)  # uniform over all 16-bit numbers
+    kept = lanes >= dropped - _LEVELS // 2
+    return x * kept.to(x.dtype).mul_(_LEVELS / (_LEVELS - dropped))
+
+
+_ROW_LANES = 16  # floats in a vector register; torch does not vectorise shorter rows
 
 
 def softmax(scores: Tensor) -> Tensor:
     """Apply softmax over the last dimension, also fast for short rows on a CPU."""
     # an exported model must accept rows of any length, not only the traced one
-    if torch.compiler.is_compiling() or scores.device.type != "cpu" or (columns := scores.shape[-1]) >= _LANES:
+    if torch.compiler.is_compiling() or scores.device.type != "cpu" or (columns := scores.shape[-1]) >= _ROW_LANES:
         return scores.softmax(-1)
-    return F.pad(scores, (0, _LANES - columns), value=float("-inf")).softmax(-1)[..., :columns]
+    return F.pad(scores, (0, _ROW_LANES - columns), value=float("-inf")).softmax(-1)[..., :columns]
 
 
 class RelativePositions(nn.Module):
@@ -65,7 +84,7 @@ class RelativePositions(nn.Module):
         if self.axes == 1:
             apart = distances(tokens + context.past, table.shape[1], context, table.device)
             return table[0][apart[context.past :] if context.past else apart]
-        vertical, horizontal = grid_distances(tokens, table.shape[1], context, table.device)
+        vertical, horizontal = grid_distances(table.shape[1], context, table.device)
         return table[0][vertical] + table[1][horizontal]
 
     def scores(self, query: Tensor, context: StackContext) -> Tensor:
@@ -117,12 +136,9 @@ class SelfAttention(nn.Module):
         inner = operation.heads * operation.head_width
         self.query_key_value = nn.Linear(width, 3 * inner, bias=operation.bias)
         self.output = nn.Linear(inner, output, bias=operation.bias)
-        self.bilinear = (
-            nn.Parameter(torch.empty(operation.head_width, operation.head_width)) if operation.score == "wma" else None
-        )
-        self.relative = (
-            RelativePositions(operation.relative, operation.head_width) if operation.relative is not None else None
-        )
+        square, relative = (operation.head_width, operation.head_width), operation.relative
+        self.bilinear = nn.Parameter(torch.empty(square)) if operation.score == "wma" else None
+        self.relative = RelativePositions(relative, operation.head_width) if relative is not None else None
         self.dropout, self.eager = settings.dropout, settings.eager
 
     def forward(self, x: Tensor, context: StackContext) -> Tensor:
@@ -144,9 +160,7 @@ class SelfAttention(nn.Module):
         probability, tokens = self.dropout if self.training else 0.0, query.shape[2]
         values = None if self.relative is None else self.relative.values
         if values is None and not self.eager and _has_kernel(query, bias, probability):
-            if (
-                bias is None and context.mask is None and not context.past
-            ):  # the kernel's own causal mask is the fastest
+            if bias is None and context.mask is None and not context.past:  # the kernel's own causal mask is fastest
                 return F.scaled_dot_product_attention(query, key, value, None, probability, context.causal, scale=scale)
             seen = context.visible(tokens, query.device) if bias is None else _sum(bias, context.hidden(tokens, query))
             return F.scaled_dot_product_attention(query, key, value, seen, probability, scale=scale)

@@ -15,7 +15,7 @@ from formwright.arch.ops import (
     SeparableConvolution,
 )
 from formwright.nn.attention import PositionTerm, join_heads, softmax, split_heads
-from formwright.nn.context import StackContext
+from formwright.nn.stack_context import StackContext
 
 
 def pad_tokens(x: Tensor, kernel: int, context: StackContext) -> Tensor:
@@ -141,22 +141,18 @@ class SpanDynamicConvolution(nn.Module):
         self.output = nn.Linear(inner, output)
 
     def forward(self, x: Tensor, context: StackContext) -> Tensor:
-        if context.reads_on:  # the kernels of all tokens are one matrix, which is made anew
+        if context.reads_on:  # the kernels of all tokens are one matrix, which is computed again
             return self._mixed(context.joined(x, 1), context.whole())[:, -x.shape[1] :]
         return self._mixed(x, context)
 
     def _mixed(self, x: Tensor, context: StackContext) -> Tensor:
         query, value = self.query(x), split_heads(context.real(self.value(x)), self.heads)
         kernels = split_heads(self.generator(self.span(x, context) * query), self.heads)
-        weights = self._spread(kernels, context)  # (batch, heads, queries, keys)
+        # the kernel of each token, softmax-normalised, is laid over the tokens that it weighs, as a matrix over tokens:
+        # one product with it is faster than many with windows as narrow as a kernel
+        apart = F.pad(kernels, (0, kernels.shape[-2]), value=float("-inf"))  # weight 0 between the kernels of two rows
+        start = self.kernel_size - 1 if context.causal else (self.kernel_size - 1) // 2
+        weights = slanted(softmax(apart), start)  # (batch, heads, queries, keys)
         if self.term is not None:
             weights = weights + self.term.weights(split_heads(query, self.heads), context)
         return self.output(join_heads(weights @ value))
-
-    def _spread(self, kernels: Tensor, context: StackContext) -> Tensor:
-        """Lay the kernel of each token, softmax-normalised, over the tokens that it weighs.
-
-        As a matrix over tokens, for one product with it is faster than many with windows as narrow as a kernel.
-        """
-        apart = F.pad(kernels, (0, kernels.shape[-2]), value=float("-inf"))  # weight 0 between the kernels of two rows
-        return slanted(softmax(apart), self.kernel_size - 1 if context.causal else (self.kernel_size - 1) // 2)

@@ -8,9 +8,9 @@ from torch.nn import functional as F
 
 from formwright.arch.layers import Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
 from formwright.core.errors import IllegalInput
-from formwright.nn.context import StackContext
-from formwright.nn.dropout import dropout
+from formwright.nn.attention import dropout
 from formwright.nn.settings import Settings
+from formwright.nn.stack_context import StackContext
 
 
 def sinusoidal(positions: Tensor, width: int, dtype: torch.dtype) -> Tensor:
@@ -40,7 +40,7 @@ class Positions(nn.Module):
 
 
 class ScaledTable(nn.Embedding):
-    """Return vectors times the root of their width, as the Transformer does: beside waves of size 1 they would drown.
+    """Scale vectors by the root of their width, as the Transformer does: next to waves of size 1 they would not count.
 
     The table itself, by which heads predict tokens, is not scaled.
     """
@@ -109,7 +109,6 @@ class Frames(nn.Module):
 
 
 def embedding_module(embedding: Embedding, settings: Settings) -> nn.Module:
-    """Build the module of an embedding."""
     if isinstance(embedding, TokenEmbedding):
         return Tokens(embedding, settings)
     return Patches(embedding, settings) if isinstance(embedding, PatchEmbedding) else Frames(embedding, settings)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from formwright.core.errors import IllegalInput
-from formwright.nn.context import Cache
+from formwright.nn.stack_context import Cache
 from formwright.nn.task_model import TaskModel
 
 
@@ -32,7 +32,7 @@ class GenerationSettings:
             raise IllegalInput(f"the penalty of length is a number, at least 0, not {self.penalty}")
 
 
-class Reader:
+class TokenReader:
     """Read tokens step by step, and score the next token; a cache makes it faster with the same result."""
 
     def __init__(
@@ -80,16 +80,16 @@ def generate(
         raise IllegalInput(f"a model for {model.spec.task} writes no text; seq2seq-lm and causal-lm do")
     model.eval()
     if model.transformer.encoder is not None:
-        reader, first = Reader(model, inputs, mask, cached=cached), torch.full_like(inputs[:, :1], writing.begin)
+        reader, first = TokenReader(model, inputs, mask, cached=cached), torch.full_like(inputs[:, :1], writing.begin)
     else:
         if mask is not None and not mask[:, -1].all():
             raise IllegalInput("prompts must be padded on the left, not on the right")
-        reader, first = Reader(model, mask=mask, cached=cached), inputs
+        reader, first = TokenReader(model, mask=mask, cached=cached), inputs
     found = _greedy(reader, first, writing) if writing.beams == 1 else beam_search(reader, first, writing)
     return [row[: row.index(writing.end)] if writing.end in row else row for row in found.tolist()]
 
 
-def _greedy(reader: Reader, first: Tensor, writing: GenerationSettings) -> Tensor:
+def _greedy(reader: TokenReader, first: Tensor, writing: GenerationSettings) -> Tensor:
     scores, ended, found = reader.read(first), torch.zeros_like(first[:, 0], dtype=torch.bool), []
     for left in reversed(range(writing.length)):
         best = scores.argmax(-1).masked_fill(ended, writing.pad)
@@ -101,7 +101,7 @@ def _greedy(reader: Reader, first: Tensor, writing: GenerationSettings) -> Tenso
     return torch.stack(found, 1)
 
 
-def beam_search(reader: Reader, first: Tensor, writing: GenerationSettings) -> Tensor:
+def beam_search(reader: TokenReader, first: Tensor, writing: GenerationSettings) -> Tensor:
     """Return the best of `beams` texts for each row of first tokens: (batch, tokens), filled up behind its end.
 
     A finished text keeps its beam until better ones replace it, so one beam is greedy decoding, and as many beams as

@@ -72,7 +72,7 @@ _Cut = tuple[slice, ...]
 
 
 @dataclass(frozen=True)
-class Inherited:
+class InheritedWeights:
     """Views of another design's weights by name, and the names of the tensors that it could not give."""
 
     weights: Mapping[str, Tensor]
@@ -81,20 +81,19 @@ class Inherited:
 
 def inherit(
     weights: Mapping[str, Tensor], from_card: Card, to_card: Card, rule: Rule = "slice", head: HeadSpec | None = None
-) -> Inherited:
+) -> InheritedWeights:
     """Read the weights of `to_card` out of those of `from_card`, as views through which gradients flow.
 
     `rule="identical"` takes the embedding and the leading layers that both designs share exactly, and nothing else,
     which is FlexiBERT's weight transfer. `head` is the task head that both models carry, if any.
     """
-    plan = _plan(from_card, to_card, rule, head)
-    views = {name: weights[name][cut] for name, cut in plan.cuts.items() if name in weights}
-    absent = [name for name in plan.cuts if name not in weights]
-    return Inherited(views, tuple(sorted((*plan.missing, *absent))))
+    cuts, missing = _plan(from_card, to_card, rule, head)
+    views = {name: weights[name][cut] for name, cut in cuts.items() if name in weights}
+    return InheritedWeights(views, tuple(sorted((*missing, *(cuts.keys() - views.keys())))))
 
 
 def extract(
-    inherited: Inherited,
+    inherited: InheritedWeights,
     card: Card,
     settings: Settings | None = None,
     head: HeadSpec | None = None,
@@ -113,7 +112,7 @@ def extract(
     return model
 
 
-def run(model: nn.Module, inherited: Inherited, *inputs: Any, **named: Any) -> Any:
+def run(model: nn.Module, inherited: InheritedWeights, *inputs: Any, **named: Any) -> Any:
     """Run a skeleton with inherited weights, without copying them; the skeleton stays as it was."""
     if inherited.missing:
         raise IllegalInput(
@@ -128,30 +127,21 @@ def _slots(model: nn.Module) -> Slots:
     return Slots(model)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    cuts: dict[str, _Cut]
-    missing: tuple[str, ...]
-
-
 @lru_cache(maxsize=1 << 10)
-def _plan(source: Card, target: Card, rule: Rule, head: HeadSpec | None) -> _Plan:
-    """Work out, once for each pair of designs, where every tensor of the target lies in the source."""
+def _plan(source: Card, target: Card, rule: Rule, head: HeadSpec | None) -> tuple[dict[str, _Cut], tuple[str, ...]]:
+    """Work out, once for each pair of designs, where the tensors of the target lie in the source, and which do not."""
     wholes = dict(skeleton(source, head=head).named_parameters())
     model = skeleton(target, head=head)
     shared = biased_overlap(target, source)
-    cuts, missing = {}, []
+    found: dict[str, _Cut | None] = {}
     for name, parameter in model.named_parameters():
-        whole = wholes.get(name)
-        fits = (
+        found[name] = None
+        if name in wholes and (
             _shared_exactly(name, source, target, shared) if rule == "identical" else _compatible(name, source, target)
-        )
-        cut = _cut(model, name, tuple(whole.shape), tuple(parameter.shape)) if whole is not None and fits else None
-        if cut is None:
-            missing.append(name)
-        else:
-            cuts[name] = cut
-    return _Plan(cuts, tuple(missing))
+        ):
+            found[name] = _cut(model, name, tuple(wholes[name].shape), tuple(parameter.shape))
+    cuts = {name: cut for name, cut in found.items() if cut is not None}
+    return cuts, tuple(name for name in found if name not in cuts)
 
 
 def _cut(model: nn.Module, name: str, whole: tuple[int, ...], part: tuple[int, ...]) -> _Cut | None:
@@ -170,58 +160,41 @@ def _cut(model: nn.Module, name: str, whole: tuple[int, ...], part: tuple[int, .
 
 
 def _shared_exactly(name: str, source: Card, target: Card, shared: int) -> bool:
-    place = _place(name)
-    if place is None:
-        return (
-            "embedding" in name.split(".")
-            and _stack_named(source, name).embedding == _stack_named(target, name).embedding
-        )
-    stack, index = place
-    before = len(target.encoder.layers) if stack == "decoder" and target.encoder is not None else 0
-    return before + index < shared
+    words = name.split(".")
+    for part in ("layers", "projections"):  # a projection belongs to the layer above it
+        if part in words:
+            before = len(target.encoder.layers) if "decoder" in words and target.encoder is not None else 0
+            return before + int(words[words.index(part) + 1]) < shared
+    return "embedding" in words and _stack(source, words).embedding == _stack(target, words).embedding
 
 
 def _compatible(name: str, source: Card, target: Card) -> bool:
-    if "embedding" in name.split("."):
-        return _embeddings_agree(_stack_named(source, name).embedding, _stack_named(target, name).embedding, name)
+    words = name.split(".")
+    if "embedding" in words:
+        return _embeddings_agree(_stack(source, words).embedding, _stack(target, words).embedding, name)
     if name == "head.bias":  # of a language model: one number for each word of the vocabulary
         return _embeddings_agree(source.stacks[-1].embedding, target.stacks[-1].embedding, name)
-    if "classes" in name.split("."):
+    if "classes" in words:
         return source.classes == target.classes
-    place = _place(name)
-    if place is None or "projections" in name.split("."):
+    if "layers" not in words:
         return True
-    stack, index = place
-    layers = [getattr(card, stack).layers for card in (source, target)]
-    return index < len(layers[0]) and _layers_agree(layers[0][index], layers[1][index], name)
+    index = int(words[words.index("layers") + 1])
+    above, own = (_stack(card, words).layers for card in (source, target))
+    return index < len(above) and _layers_agree(above[index], own[index], name)
 
 
-def _place(name: str) -> tuple[str, int] | None:
-    """Find the stack and the layer that a tensor belongs to; a projection belongs to the layer above it."""
-    words = name.split(".")
-    for stack in ("encoder", "decoder"):
-        for part in ("layers", "projections"):
-            if stack in words and part in words:
-                return stack, int(words[words.index(part) + 1])
-    return None
-
-
-def _stack_named(card: Card, name: str) -> Any:
-    return card.encoder if "encoder" in name.split(".") else card.decoder
+def _stack(card: Card, words: list[str]) -> Any:
+    return card.encoder if "encoder" in words else card.decoder
 
 
 def _embeddings_agree(source: Embedding, target: Embedding, name: str) -> bool:
-    """Return whether a tensor means the same in two embeddings."""
     if isinstance(source, TokenEmbedding) and isinstance(target, TokenEmbedding):
         return source.vocabulary == target.vocabulary
-    if isinstance(source, PatchEmbedding) and isinstance(target, PatchEmbedding):
+    if isinstance(source, PatchEmbedding) and isinstance(target, PatchEmbedding) and name.endswith("positions.table"):
         # a row of positions is a place on the grid, which moves with the grid and with the tokens before it
-        return not name.endswith("positions.table") or _layout(source) == _layout(target)
+        layouts = {(each.class_tokens, each.image // each.patch) for each in (source, target)}
+        return len(layouts) == 1
     return type(source) is type(target)
-
-
-def _layout(embedding: PatchEmbedding) -> tuple[int, int]:
-    return embedding.class_tokens, embedding.image // embedding.patch
 
 
 def _layers_agree(source: Layer, target: Layer, name: str) -> bool:
@@ -233,19 +206,13 @@ def _layers_agree(source: Layer, target: Layer, name: str) -> bool:
         if part == "feed_forward":
             return (len(source.feed_forward), source.activation) == (len(target.feed_forward), target.activation)
         return _operations_agree(getattr(source, part), getattr(target, part), source.width, target.width)
-    if isinstance(source, Cell) and isinstance(target, Cell):
-        index = int(name.split(".")[name.split(".").index("junctions") + 1])
-        return _junctions_agree(source, target, index)
-    return False
-
-
-def _junctions_agree(source: Cell, target: Cell, index: int) -> bool:
+    if not isinstance(source, Cell) or not isinstance(target, Cell):
+        return False
+    index = int(name.split(".")[name.split(".").index("junctions") + 1])
     if index >= len(source.junctions):
         return False
     ours, theirs = source.junctions[index].branches, target.junctions[index].branches
-    if len(ours) != len(theirs):
-        return False
-    return all(
+    return len(ours) == len(theirs) and all(
         (own.input, own.norm, own.activation) == (other.input, other.norm, other.activation)
         and _operations_agree(own.operation, other.operation, own.width, other.width)
         for own, other in zip(ours, theirs, strict=True)

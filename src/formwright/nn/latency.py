@@ -1,31 +1,40 @@
-"""The latency of designs on this machine: measured once, and again before a design is rejected for it."""
+"""The latency of designs on this machine: measured once, and again before a design is rejected for it.
+
+The parts of an encoder are measured too, so that the latency of a design can be added up.
+"""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import combinations
+
+import numpy as np
 
 from formwright.arch.card import Card
-from formwright.cost.latency_tables import LatencyTable
+from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.ops import Attention
+from formwright.core.errors import IllegalInput
+from formwright.cost.latency_tables import LatencyTable, OperationTimes, PartTimes
 from formwright.nn.build import build
-from formwright.nn.measure import Latency, TimingSettings, measure
+from formwright.nn.measurement import Latency, TimingSettings, measure
+from formwright.space.zoo.chains import REAL, Menu, candidate
+from formwright.space.zoo.elastic import elastic
 
 REPEATED = 2  # measurements that follow before a design is rejected
 _PAUSE = 0.1  # seconds before each of them: a busy moment may be over by then
 _REMEMBERED = 256  # designs whose latency is known
 
-Measure = Callable[[Card], Latency]
-
 
 class LeastLatency:
     """Give the milliseconds of a card: the least of all measurements, because other work only makes runs slower."""
 
-    def __init__(self, measured: Measure, pause: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, measured: Callable[[Card], Latency], pause: Callable[[float], None] = time.sleep) -> None:
         self._measured, self._pause = measured, pause
         self._known: dict[str, float] = {}
         self.busy = False  # whether the machine was, at the last measurement
 
     def __call__(self, card: Card) -> float:
-        """Give what is known of a card, or else measure it."""
         return self._known[card.digest] if card.digest in self._known else self._measure(card)
 
     def decided(self, card: Card, keeps: Callable[[float], bool]) -> float:
@@ -56,11 +65,9 @@ class TabledLatency:
         self._table = table
 
     def __call__(self, card: Card) -> float:
-        """Add up the parts of a card."""
         return self._table(card)
 
     def decided(self, card: Card, keeps: Callable[[float], bool]) -> float:
-        """Add up the parts of a card."""
         return self._table(card)
 
 
@@ -69,6 +76,126 @@ def meter(length: int, device: str = "cpu") -> LeastLatency:
     return LeastLatency(partial(measured_latency, length=length, device=device))
 
 
-def measured_latency(card: Card, length: int, device: str = "cpu") -> Latency:
-    """Measure one row of `length` tokens through a model of a card, on a device of this machine, with one thread."""
-    return measure(build(card), TimingSettings(1, length, 1, 20, 3, device), memory=False)
+def measured_latency(card: Card, length: int, device: str = "cpu", threads: int = 1) -> Latency:
+    """Measure one row of `length` tokens through a model of a card, on a device of this machine."""
+    return measure(build(card), TimingSettings(1, length, threads, 20, 3, device), memory=False)
+
+
+Measured = Callable[[Card], float]
+_POINTS = 7  # widths of a part that are measured, both ends among them
+_ROUNDS = 3  # every model is measured in every round, so that a busy moment does not affect one of them alone
+
+
+def measured_table(
+    card: Card, hidden: Sequence[int] = (), *, measured: Measured, after: Callable[[], None] | None = None
+) -> LatencyTable:
+    """Measure an encoder with fewer heads or channels in all layers; `after` is called after each model.
+
+    This is done at its own hidden size and at those given. The time of a part is the difference between the model with
+    and without it, divided by the number of layers. It is made non-decreasing in the width, since a decrease is noise.
+    """
+    sizes = sorted({*hidden, card.output_width})
+    return LatencyTable({size: _times(card, size, measured, after) for size in sizes})
+
+
+def quick(length: int, threads: int = 1) -> Measured:
+    return lambda card: measured_latency(card, length, threads=threads).median_ms
+
+
+def _times(card: Card, hidden: int, measured: Measured, after: Callable[[], None] | None) -> PartTimes:
+    most_heads, most_channels, layers = _full(card)
+    uniform = {(heads, most_channels) for heads in _points(most_heads)}
+    uniform |= {(most_heads, channels) for channels in _points(most_channels)}
+    times = dict.fromkeys(sorted(uniform), np.inf)
+    for _ in range(_ROUNDS):
+        for widths in times:
+            space = elastic(card, widths[:1], widths[1:], hidden=[] if hidden == card.output_width else [hidden])
+            times[widths] = min(times[widths], measured(space.card(next(iter(space.enumerate())))))
+            if after is not None:
+                after()
+    heads = _rising({one: times[one, most_channels] for one in _points(most_heads)}, layers)
+    channels = _rising({one: times[most_heads, one] for one in _points(most_channels)}, layers)
+    rest = times[most_heads, most_channels] - layers * (heads[most_heads] + channels[most_channels])
+    return PartTimes(max(rest, 0.0), heads, channels)
+
+
+def _points(most: int) -> list[int]:
+    return sorted({round(share * most) for share in np.linspace(0, 1, _POINTS)})
+
+
+def _rising(times: Mapping[int, float], layers: int) -> dict[int, float]:
+    """Return what one layer takes more than without the part."""
+    more = [(time - times[0]) / layers for time in times.values()]
+    return dict(zip(times, np.maximum.accumulate(more).tolist(), strict=True))
+
+
+def _full(card: Card) -> tuple[int, int, int]:
+    assert card.encoder is not None
+    found = {
+        (layer.mixer.heads, layer.feed_forward[0])
+        if isinstance(layer, Block) and isinstance(layer.mixer, Attention) and len(layer.feed_forward) == 1
+        else None
+        for layer in card.encoder.layers
+    }
+    widths = found.pop()
+    if found or widths is None:
+        raise IllegalInput(
+            "the latency of parts is measured where all layers of a model have as many heads and channels; this one's "
+            "differ. Give targets in MACs"
+        )
+    return *widths, len(card.encoder.layers)
+
+
+_COPIES = 6  # of an operation in the model that is measured: one alone is lost in the noise
+_FILLER = "separable-3"  # the layer between joints: layers that do nothing cannot change the width
+_WORDS = 1_000  # looking up a token takes as long in any table
+
+
+def measured_operations(
+    menu: Menu, *, measured: Measured, after: Callable[[int], None] | None = None
+) -> OperationTimes:
+    """Measure every operation at every width, every width of the token table, and every joint of two widths.
+
+    `after` receives the number of each measurement, from 0 to below `measurements`. A time is the difference between a
+    model with and without the part, at least 0.
+    """
+    cards = _operation_cards(menu)
+    times = dict.fromkeys(cards, np.inf)
+    for turn in range(_ROUNDS):
+        for number, (key, card) in enumerate(cards.items()):
+            times[key] = min(times[key], measured(card))
+            if after is not None:
+                after(turn * len(cards) + number)
+    bare = {width: float(times["bare", width, 0]) for width in menu.sizes}
+    each = {
+        (name, width): max(float(times[name, width, 0]) - bare[width], 0.0) / _COPIES
+        for name, width, _ in cards
+        if name in REAL
+    }
+    turns, joints = _COPIES // 2, {}
+    for low, high in combinations(menu.sizes, 2):  # widths alternate, the lower one at both ends
+        layers = (turns + 1) * each[_FILLER, low] + turns * each[_FILLER, high]
+        joints[low, high] = max(float(times["joint", low, high]) - bare[low] - layers, 0.0) / _COPIES
+    operations = {(name, width): time for (name, width), time in each.items() if width in menu.widths}
+    return OperationTimes({width: bare[width] for width in menu.embeddings}, operations, joints)
+
+
+def measurements(menu: Menu) -> int:
+    return _ROUNDS * len(_operation_cards(menu))
+
+
+def _operation_cards(menu: Menu) -> dict[tuple[str, int, int], Card]:
+    cards = {("bare", width, 0): _operation_card(menu, [candidate("identity", width)]) for width in menu.sizes}
+    for width in menu.sizes:
+        for name in REAL if width in menu.widths else (_FILLER,):
+            cards[name, width, 0] = _operation_card(menu, [candidate(name, width, menu.head)] * _COPIES)
+    for low, high in combinations(menu.sizes, 2):
+        turns = [candidate(_FILLER, high if number % 2 else low) for number in range(_COPIES + 1)]
+        cards["joint", low, high] = _operation_card(menu, turns)
+    return cards
+
+
+def _operation_card(menu: Menu, layers: list[Block]) -> Card:
+    words = min(_WORDS, menu.tokens.vocabulary)
+    table: TokenEmbedding = replace(menu.tokens, vocabulary=words, width=layers[0].width, factorised=None)
+    return Card(encoder=Stack(table, tuple(layers)))

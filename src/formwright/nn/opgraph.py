@@ -12,7 +12,7 @@ from formwright.arch.ops import OpGraph
 from formwright.arch.primitives import INPUT_SHAPE, Shape, Term, inputs_of, shape_of
 from formwright.arch.simplify import simplified
 from formwright.nn.attention import join_heads, split_heads
-from formwright.nn.context import StackContext
+from formwright.nn.stack_context import StackContext
 
 ATTEND = "attend"  # softmax(queries · keysᵀ / √d ...) · values in one step, by torch's fused kernel
 _PRODUCTS = ("matmul", "cosine", "euclidean")
@@ -49,7 +49,8 @@ def compiled(term: Term, *, fused: bool = True) -> OpGraphProgram:
     A fused program computes the simplified term, unless that takes more products, and recognises attention in it.
     Otherwise the steps are the operations as they are written.
     """
-    chosen = min((simplified(term), term), key=_products) if fused else term
+    terms = (simplified(term), term) if fused else (term,)
+    chosen = min(terms, key=lambda one: sum(part[0] in _PRODUCTS for part in _distinct(one)))
     return _Compiler(chosen, inputs_of(term), fused).program()
 
 
@@ -98,7 +99,6 @@ def _tame(term: Term) -> bool:
 
 
 def _distinct(term: Term) -> set[Term]:
-    """List the distinct applications within a term."""
     found: set[Term] = set()
 
     def visit(part: Term) -> None:
@@ -111,10 +111,6 @@ def _distinct(term: Term) -> set[Term]:
     return found
 
 
-def _products(term: Term) -> int:
-    return sum(1 for part in _distinct(term) if part[0] in _PRODUCTS)
-
-
 _SMALLEST = 1e-12  # keeps the gradient of a root finite
 
 # Powers of the largest number of a precision, so that the product of any two values and any gradient times any value is
@@ -123,17 +119,8 @@ _INPUT, _VALUE, _GRADIENT = 0.13, 0.39, 0.31
 _LEAST = 1e4  # in half precision the powers would be too small to compute with
 
 
-def bounded_input(value: Tensor) -> Tensor:
-    """Keep an input of a graph, and its gradient, within what its operations can stand."""
-    return _bounded(value, _INPUT)
-
-
-def bounded(value: Tensor) -> Tensor:
-    """Keep the result of an operation that can grow without end, and its gradient, finite."""
-    return _bounded(value, _VALUE)
-
-
-def _bounded(value: Tensor, power: float) -> Tensor:
+def bounded(value: Tensor, power: float = _VALUE) -> Tensor:
+    """Clamp a value that can grow without end, or an input, and its gradient to a range that operations can handle."""
     most, steepest = (max(_LEAST, torch.finfo(value.dtype).max ** one) for one in (power, _GRADIENT))
     value = value.clamp(-most, most)
     if value.requires_grad:
@@ -153,7 +140,7 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, scale: float, context:
 
 
 def _real(value: Tensor, shape: Shape, axis: int, context: StackContext) -> Tensor:
-    """Zero what stands at padding along one axis, if that axis is tokens."""
+    """Zero the values at padding along one axis, if that axis is tokens."""
     if shape[axis] != "n" or context.mask is None:
         return value
     mask = context.mask[:, None, :, None] if axis == 0 else context.mask[:, None, None, :]
@@ -166,10 +153,6 @@ def _softmax(values: list[Tensor], shapes: tuple[Shape, ...], context: StackCont
         # not minus infinity, of which a sentence of nothing but padding would make no numbers
         value = value.masked_fill(~context.mask[:, None, None, :], torch.finfo(value.dtype).min)
     return value.softmax(-1)
-
-
-def _matmul(values: list[Tensor], shapes: tuple[Shape, ...], context: StackContext) -> Tensor:
-    return values[0] @ _real(values[1], shapes[1], 0, context)
 
 
 def _cosine(values: list[Tensor], shapes: tuple[Shape, ...], context: StackContext) -> Tensor:
@@ -192,7 +175,7 @@ APPLY: dict[str, Callable[[list[Tensor], tuple[Shape, ...], StackContext], Tenso
     "logsigmoid": lambda values, *_: F.logsigmoid(values[0]),
     "softsign": lambda values, *_: F.softsign(values[0]),
     "add": lambda values, *_: values[0] + values[1],
-    "matmul": _matmul,
+    "matmul": lambda values, shapes, context: values[0] @ _real(values[1], shapes[1], 0, context),
     "cosine": _cosine,
     "euclidean": _euclidean,
 }
@@ -217,16 +200,15 @@ class OpGraphAttention(nn.Module):
     def forward(self, x: Tensor, context: StackContext) -> Tensor:
         guarded = self.program.grows
         letters = (project(x) for project in self.inputs.values())
-        values = [split_heads(bounded_input(letter) if guarded else letter, self.heads) for letter in letters]
+        values = [split_heads(bounded(letter, _INPUT) if guarded else letter, self.heads) for letter in letters]
         for step in self.program.steps:
-            value = self._applied(step, [values[place] for place in step.operands], context)
+            operands = [values[place] for place in step.operands]
+            if step.operation == ATTEND:
+                queries, keys, others = operands
+                value = attend(queries, keys, others, self.head_width ** (-0.5 * step.scales), context)
+            elif step.operation == "scale":
+                value = operands[0] * self.head_width**-0.5
+            else:
+                value = APPLY[step.operation](operands, step.shapes, context)
             values.append(bounded(value) if guarded and step.operation in GROWING else value)
         return self.output(join_heads(values[self.program.result]))
-
-    def _applied(self, step: Step, values: list[Tensor], context: StackContext) -> Tensor:
-        if step.operation == ATTEND:
-            queries, keys, others = values
-            return attend(queries, keys, others, self.head_width ** (-0.5 * step.scales), context)
-        if step.operation == "scale":
-            return values[0] * self.head_width**-0.5
-        return APPLY[step.operation](values, step.shapes, context)

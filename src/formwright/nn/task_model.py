@@ -1,7 +1,7 @@
 """A transformer with a task head, in plain torch: what is trained, evaluated and exported."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from formwright.arch.card import Card
 from formwright.arch.layers import TokenEmbedding
 from formwright.core.errors import IllegalInput
-from formwright.nn.layers import ACTIVATIONS
+from formwright.nn.layer_modules import ACTIVATIONS
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Output, Transformer, first_tokens
 
@@ -41,16 +41,16 @@ class SequenceHead(nn.Module):
 
     def forward(self, output: Output, mask: Tensor | None) -> Tensor:
         """Return (batch, labels)."""
-        pooled = output.pooled if output.pooled is not None else self._pool(output.hidden, mask)
+        hidden, pooled = output.hidden, output.pooled
+        if pooled is None:
+            if self.settings.pooling == "first":
+                pooled = first_tokens(hidden, mask)
+            elif mask is None:
+                pooled = hidden.mean(1)
+            else:
+                weights = mask[:, :, None].to(hidden.dtype)
+                pooled = (hidden * weights).sum(1) / weights.sum(1).clamp(min=1)
         return self.output(F.dropout(pooled, self.settings.dropout, self.training))
-
-    def _pool(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
-        if self.settings.pooling == "first":
-            return first_tokens(hidden, mask)
-        if mask is None:
-            return hidden.mean(1)
-        weights = mask[:, :, None].to(hidden.dtype)
-        return (hidden * weights).sum(1) / weights.sum(1).clamp(min=1)
 
 
 class TokenHead(nn.Module):
@@ -103,20 +103,21 @@ def _table(card: Card) -> TokenEmbedding:
     return table
 
 
-_FAMILIES: dict[str, tuple[str, ...]] = {
-    "sequence-classification": ("encoder", "vision"),
-    "token-classification": ("encoder",),
-    "span-extraction": ("encoder",),
-    "masked-lm": ("encoder",),
-    "causal-lm": ("decoder",),
-    "seq2seq-lm": ("encoder-decoder",),
-}
+_HEADS: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
+    "sequence-classification": (SequenceHead, ("encoder", "vision")),
+    "token-classification": (TokenHead, ("encoder",)),
+    "span-extraction": (TokenHead, ("encoder",)),
+    "masked-lm": (MaskedHead, ("encoder",)),
+    "causal-lm": (NextTokenHead, ("decoder",)),
+    "seq2seq-lm": (NextTokenHead, ("encoder-decoder",)),
+}  # the module of each head, and the families that can have it
 
 
-def refuse_head(card: Card, spec: HeadSpec) -> None:
+def check_head(card: Card, spec: HeadSpec) -> None:
     """Raise if the design cannot have this head."""
-    if card.family not in _FAMILIES[spec.task]:
-        fits = " or ".join(_FAMILIES[spec.task])
+    families = _HEADS[spec.task][1]
+    if card.family not in families:
+        fits = " or ".join(families)
         raise IllegalInput(f"{spec.task} needs a design of family {fits}; this card is of family {card.family}")
     if spec.labels < 1:
         raise IllegalInput(f"a head needs at least one label, not {spec.labels}")
@@ -124,14 +125,8 @@ def refuse_head(card: Card, spec: HeadSpec) -> None:
 
 def head_module(card: Card, spec: HeadSpec, settings: Settings) -> nn.Module:
     """Build the head of a task; raise if the design cannot have it."""
-    refuse_head(card, spec)
-    kinds = {
-        "sequence-classification": SequenceHead,
-        "masked-lm": MaskedHead,
-        "causal-lm": NextTokenHead,
-        "seq2seq-lm": NextTokenHead,
-    }
-    return kinds.get(spec.task, TokenHead)(card, spec, settings)
+    check_head(card, spec)
+    return _HEADS[spec.task][0](card, spec, settings)
 
 
 class TaskModel(nn.Module):
@@ -140,7 +135,7 @@ class TaskModel(nn.Module):
     def __init__(self, card: Card, spec: HeadSpec, settings: Settings | None = None) -> None:
         super().__init__()
         settings = settings or Settings()
-        self.spec = spec
+        self.card, self.settings, self.spec = card, settings, spec
         self.transformer = Transformer(card, settings)
         self.head = head_module(card, spec, settings)
 
@@ -162,7 +157,6 @@ class TaskModel(nn.Module):
         return self.answer(output, mask, positions)
 
     def answer(self, output: Output, mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
-        """Apply the head to the transformer's output."""
         if not isinstance(self.head, MaskedHead | NextTokenHead):
             return self.head(output, mask)
         hidden = output.hidden if positions is None else output.hidden[positions.bool()]
@@ -171,5 +165,4 @@ class TaskModel(nn.Module):
     @property
     def token_table(self) -> Tensor:
         """Return the token table that language-model heads share: (vocabulary, table width)."""
-        stack: Any = self.transformer.decoder if self.transformer.decoder is not None else self.transformer.encoder
-        return stack.embedding.tokens.weight
+        return self.transformer.last_stack.embedding.tokens.weight

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 WINDOW = 5  # runs in a row
-_PAUSE = 0.01  # seconds between windows: whoever else waits for the processor gets it then, and not within a window
+_PAUSE = 0.01  # seconds between windows: other processes that wait for the processor get it then, not within a window
 _COARSE = 1e-4  # seconds: a processor clock that ticks more slowly says nothing about runs of milliseconds
 _WAITED, _SPREAD = 0.1, 0.15  # beyond these the machine counts as busy
 
@@ -56,10 +56,14 @@ class Timing:
 
     @property
     def busy(self) -> bool:
-        """Return whether the machine had other work meanwhile."""
         if self.spread > _SPREAD:
             return True
-        return overloaded() if self.waited is None else self.waited > _WAITED
+        if self.waited is not None:
+            return self.waited > _WAITED
+        try:  # whether more processes want to compute than there are processors
+            return os.getloadavg()[0] > (os.cpu_count() or 1)
+        except (AttributeError, OSError):  # the system does not say
+            return False
 
 
 @dataclass(frozen=True)
@@ -93,14 +97,6 @@ def timed_in_turns(
                     run()
                 found.append(_window(run, each, clock))
     return [_summary(found, clock) for found in windows]
-
-
-def overloaded() -> bool:
-    """Return whether more processes want to compute than there are processors; False where the system does not say."""
-    try:
-        return os.getloadavg()[0] > (os.cpu_count() or 1)
-    except (AttributeError, OSError):
-        return False
 
 
 def _window(run: Run, number: int, clock: TimingClock) -> _Window:

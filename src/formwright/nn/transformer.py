@@ -1,6 +1,7 @@
 """The whole transformer of a card: stacks, pooler, and what comes out of them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -8,10 +9,10 @@ from torch import Tensor, nn
 from formwright.arch.card import Card
 from formwright.arch.layers import PatchEmbedding, Stack
 from formwright.core.errors import IllegalInput
-from formwright.nn.context import Cache, StackContext
 from formwright.nn.embedding import embedding_module
-from formwright.nn.layers import ACTIVATIONS, layer_module
+from formwright.nn.layer_modules import ACTIVATIONS, layer_module
 from formwright.nn.settings import Settings
+from formwright.nn.stack_context import Cache, StackContext
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class StackModule(nn.Module):
 class Transformer(nn.Module):
     """The model of a card, without a task head."""
 
+    spec: None = None  # of the head
+
     def __init__(self, card: Card, settings: Settings | None = None) -> None:
         super().__init__()
         settings = settings or Settings()
@@ -92,18 +95,26 @@ class Transformer(nn.Module):
             return Output(layers[-1], layers)
         memory = self.encode(inputs, mask, types)
         if self.decoder is None:
-            return Output(memory[-1], memory, pooled=self._pool(memory[-1], _real(mask)))
+            pooled = None
+            if self.pooler is not None:
+                first = self.pooler(first_tokens(memory[-1], _real(mask)))
+                pooled = ACTIVATIONS[self.settings.pooler_activation](first)
+            return Output(memory[-1], memory, pooled=pooled)
         if targets is None:
             raise IllegalInput("an encoder-decoder reads `targets` as well as `inputs`; none were given")
         layers = self.decode(targets, targets_mask, memory, mask)
         return Output(layers[-1], layers, memory)
 
+    @property
+    def last_stack(self) -> Any:
+        """Return the stack whose vectors a head reads."""
+        return self.encoder if self.decoder is None else self.decoder
+
     def encode(self, inputs: Tensor, mask: Tensor | None = None, types: Tensor | None = None) -> tuple[Tensor, ...]:
         """Run the encoder alone, and return the output of every layer."""
         assert self.encoder is not None
-        return self.encoder(
-            inputs, StackContext(_real(mask), causal=self.encoder.causal, grid=self.encoder.grid), types
-        )
+        context = StackContext(_real(mask), causal=self.encoder.causal, grid=self.encoder.grid)
+        return self.encoder(inputs, context, types)
 
     def decode(
         self,
@@ -128,11 +139,6 @@ class Transformer(nn.Module):
         if cache is not None:
             cache.length += targets.shape[1]
         return layers
-
-    def _pool(self, hidden: Tensor, mask: Tensor | None) -> Tensor | None:
-        if self.pooler is None:
-            return None
-        return ACTIVATIONS[self.settings.pooler_activation](self.pooler(first_tokens(hidden, mask)))
 
 
 def _real(mask: Tensor | None) -> Tensor | None:

@@ -1,25 +1,30 @@
-"""The stage that block-wise stages share: a pretrained teacher, and the text that students learn from it on."""
+"""What block-wise stages share: a pretrained teacher with the text that students learn from it on, and times."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from formwright.core.files import write_json
+from formwright.core.errors import FormwrightError, IllegalInput
+from formwright.core.files import read_json, unreadable, write_json
 from formwright.core.options import Stage, option
 from formwright.core.rng import derive
 from formwright.pipeline.run import StageRun
+from formwright.search.chain_costs import untimed
 
 if TYPE_CHECKING:
     from formwright.arch.card import Card
+    from formwright.cost.latency_tables import OperationTimes
+    from formwright.nn.latency import Measured
     from formwright.nn.transformer import Transformer
     from formwright.space.zoo.chains import Menu
     from formwright.tasks.encode import Encoded
     from formwright.tasks.tokeniser import Tokeniser
-    from formwright.train.streams import Batch, Plain
+    from formwright.train.streams import Batch, ShuffledStream
 
-TEACHER = "teacher.json"
+TEACHER, TIMES = "teacher.json", "times.json"
 DEMO = "MiniLM"  # the model where none is named
 
 
@@ -67,11 +72,11 @@ class LoadTeacher(Stage):
         from formwright.nn.hf.checkpoint_files import find_folder
         from formwright.nn.hf.load import from_hf
         from formwright.nn.transformer import Transformer
-        from formwright.pipeline.pretrained import demo_folder, refuse_broken, refuse_tokeniser
+        from formwright.pipeline.start_model import demo_folder, refuse_broken
         from formwright.space.zoo.chains import scaled
+        from formwright.tasks.corpora import text_pieces
         from formwright.tasks.pretrained_tokeniser import read_tokeniser
         from formwright.tasks.rows import PlainText
-        from formwright.tasks.text_pieces import read_text
         from formwright.train.checkpoint import weights_digest
         from formwright.train.device import choose_device
         from formwright.train.prepare import encode_for
@@ -80,19 +85,18 @@ class LoadTeacher(Stage):
         folder = find_folder(self.model) if self.model else demo_folder()
         imported = from_hf(folder, head=False)
         menu = scaled(imported.card)
-        refuse_broken(imported, folder)
         tokeniser = read_tokeniser(folder)
-        refuse_tokeniser(tokeniser, imported.card, folder)
-        text = read_text(self.text, None if self.data is None else Path(self.data), self.length)
-        rows = PlainText(text.learned.texts[: self.rows])
-        learned, held = (encode_for(imported.card, one, tokeniser, self.length) for one in (rows, text.held))
+        refuse_broken(imported, tokeniser, folder)
+        text = text_pieces(self.text, None if self.data is None else Path(self.data), self.length)
+        rows = PlainText(text.train.texts[: self.rows])
+        learned, held = (encode_for(imported.card, one, tokeniser, self.length) for one in (rows, text.validation))
         teacher = imported.model()
         assert isinstance(teacher, Transformer)
         digests = {
             "card": imported.card.digest,
             "weights": weights_digest(imported.weights),
             "text": rows.digest,
-            "held text": text.held.digest,
+            "held text": text.validation.digest,
             "tokeniser": tokeniser.digest,
         }
         name = folder.name if self.model else DEMO
@@ -131,14 +135,21 @@ class Source:
         """Count the tokens of the longest held-out piece, which is what is measured."""
         return int(self.held.tokens.lengths.max())
 
+    @property
+    def timer(self) -> "Measured":
+        """Give the function that measures a design on the longest held-out piece of text."""
+        from formwright.nn.latency import quick
+
+        return quick(self.longest)
+
     def seed(self, *purpose: Any) -> int:
         return int(derive(self.stage.seed, *purpose).integers(1 << 31))
 
-    def stream(self, seed: int) -> "Plain":
+    def stream(self, seed: int) -> "ShuffledStream":
         """Give the batches to learn from, in an order of their own for each seed."""
-        from formwright.train.streams import Plain, Shuffled
+        from formwright.train.streams import Shuffled, ShuffledStream, plain
 
-        return Plain(self.learned, Shuffled(self.learned.tokens.lengths, self.stage.batch, seed))
+        return ShuffledStream(self.learned, Shuffled(self.learned.tokens.lengths, self.stage.batch, seed), plain)
 
     def held_batches(self, number: int) -> "Sequence[Batch]":
         """Give a number of held-out batches: the middle one of each of as many equal parts, the shortest first."""
@@ -154,3 +165,50 @@ class Source:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_held"}
+
+
+@dataclass(frozen=True)
+class MeasureOperations(Stage):
+    """Measure how long each operation takes on this machine, at each width."""
+
+    NAME = "operation-times"
+
+    source: LoadTeacher
+
+    def make(self, run: StageRun) -> None:
+        write_json(run.folder / TIMES, self.measured(run).to_json())
+
+    def load(self, run: StageRun) -> "OperationTimes":
+        """Read the times; measure them where a check asks before they are written."""
+        if not run.run.force:  # what is to be overwritten is not read
+            with suppress(IllegalInput):
+                return read_times(run.folder / TIMES, run.artifact(self.source).menu)
+        return self.measured(run)
+
+    def measured(self, run: StageRun) -> "OperationTimes":
+        from formwright.nn.latency import measured_operations, measurements
+
+        source: Source = run.artifact(self.source)
+
+        def measure() -> "OperationTimes":
+            run.tell("measuring operations on this machine")
+            with run.progress("operations", measurements(source.menu)) as tell:
+                return measured_operations(source.menu, measured=source.timer, after=lambda number: tell(number, None))
+
+        found: OperationTimes = run.run.once(self, measure)
+        return found
+
+
+def read_times(path: Path, menu: "Menu") -> "OperationTimes":
+    """Read the times of operations; refuse a file that lacks one of a menu."""
+    from formwright.cost.latency_tables import OperationTimes
+
+    try:
+        times = OperationTimes.from_json(read_json(path))
+    except FormwrightError as error:
+        raise unreadable(path, error) from None
+    needed = untimed(menu).times
+    for name in ("embeddings", "operations", "joints"):
+        if getattr(needed, name).keys() - getattr(times, name).keys():
+            raise unreadable(path, f"it lacks times of {name}")
+    return times

@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING, Any
 from formwright.core.errors import IllegalInput
 from formwright.core.files import read_json, write_json
 from formwright.core.options import Stage, option
-from formwright.pipeline.blocks_bases import timer
-from formwright.pipeline.blocks_choose import Choice, ChooseChains, least_of
+from formwright.pipeline.blocks_choose import (
+    BlockFacts,
+    ChooseChains,
+    ChosenChain,
+    StudentFacts,
+    block_facts,
+    least_of,
+)
 from formwright.pipeline.blocks_source import LoadTeacher, Source
 from formwright.pipeline.conclusion import Summary
-from formwright.pipeline.plan import Amount, Planned
+from formwright.pipeline.plan import Planned, WorkAmount
 from formwright.pipeline.run import PipelineRun, StageRun
 from formwright.pipeline.units import Unit, steps_amount, train_units, turns
-from formwright.search.model_sizes import LATENCY, PARAMS, Size, exceeded
+from formwright.search.chain_costs import LATENCY, PARAMS, Size, exceeded
 from formwright.space.zoo.chains import chain_card
 
 if TYPE_CHECKING:
-    from formwright.pipeline.block_facts import BlockFacts
     from formwright.pipeline.delivered import Delivered
     from formwright.supernet.blockwise import DistilledStudent
     from formwright.train.fit import Run
@@ -45,7 +50,7 @@ class TeachStudents(Stage, Planned):
 
     def make(self, run: StageRun) -> None:
         """Train the students that are not delivered yet; then measure all of them, with nothing else under way."""
-        chosen: Mapping[str, Choice] = run.artifact(self.choices)
+        chosen: Mapping[str, ChosenChain] = run.artifact(self.choices)
         left = [name for name in chosen if not self._is_delivered(run, name)]
         units = [Unit(f"{name}@{self.steps}", self.steps, partial(self._training, run, name)) for name in left]
         train_units(run, "students", units)
@@ -71,14 +76,25 @@ class TeachStudents(Stage, Planned):
             found.append(Delivered(role="best", validation=scores, test=None, trial=None, costs=costs, **own))
         return found
 
-    def page_facts(self, run: StageRun) -> "BlockFacts | None":
+    def page_facts(self, run: StageRun) -> BlockFacts | None:
         """Give what the page shows of the blocks and models; None before the blocks are trained."""
-        from formwright.pipeline.block_facts import page_facts
-
         try:
-            return page_facts(run.run, self)
+            found = block_facts(self.choices, run.run)
         except IllegalInput:
             return None
+        models = [
+            StudentFacts(
+                one["name"],
+                one[PARAMS],
+                one[LATENCY],
+                one["chosen"]["costs"][LATENCY],
+                before=one["chosen"]["distance"],
+                after=one["distance"],
+            )
+            for one in delivered(run)
+            if LATENCY in one
+        ]
+        return replace(found, models=tuple(models))
 
     def summary(self, run: StageRun) -> Summary | None:
         found = {facts["name"]: facts for facts in delivered(run) if LATENCY in facts}
@@ -95,17 +111,28 @@ class TeachStudents(Stage, Planned):
             if model.get("exceeded")
         ]
         lines.append("next: formwright train FOLDER --task TASK --distil-from TEACHER")
-        return Summary(heads, [_row(model) for model in models], lines, {"models": models})
+        rows = [
+            (
+                model["name"],
+                f"{model[PARAMS]:,}",
+                f"{model[LATENCY]:.2f}",
+                f"{model['chosen']['distance']:.4f}",
+                f"{model['distance']:.4f}",
+                model["path"],
+            )
+            for model in models
+        ]
+        return Summary(heads, rows, lines, {"models": models})
 
     def _training(self, run: StageRun, name: str) -> "StudentTraining":
         from formwright.train.hyperparameters import Hyperparameters
 
         source: Source = run.artifact(self.source)
-        choice: Choice = run.artifact(self.choices)[name]
+        choice: ChosenChain = run.artifact(self.choices)[name]
         recipe = Hyperparameters(
             self.steps, source.stage.batch, self.learning_rate, decay="cosine", seed=source.seed("student", name)
         )
-        student = self.choices.parts(run.run.stage(self.choices)).student(choice.table, choice.blocks)
+        student = run.artifact(self.choices.blocks).student(choice.table, choice.blocks)
         return StudentTraining(source, student, recipe, name, choice, _model(run.run, name), _facts(run, name))
 
     def _is_delivered(self, run: StageRun, name: str) -> bool:
@@ -119,8 +146,8 @@ class TeachStudents(Stage, Planned):
         """Measure the models that were not measured yet, in turns, and note the limits that they exceed."""
         source: Source = run.artifact(self.source)
         new = [facts for facts in delivered(run) if LATENCY not in facts]
-        chosen = [Choice.from_json(facts["chosen"]) for facts in new]
-        times = least_of(timer(source), [chain_card(source.menu, one.table, one.blocks) for one in chosen])
+        chosen = [ChosenChain.from_json(facts["chosen"]) for facts in new]
+        times = least_of(source.timer, [chain_card(source.menu, one.table, one.blocks) for one in chosen])
         for facts, time in zip(new, times, strict=True):
             plain = {name: value for name, value in facts.items() if name != "path"} | {LATENCY: time}
             over = exceeded(Size.parse(facts["name"]), plain)
@@ -128,11 +155,11 @@ class TeachStudents(Stage, Planned):
 
     # --- the plan of time --------------------------------------------------------------------------------------------
 
-    def amounts(self, run: StageRun) -> dict[str, Amount]:
+    def amounts(self, run: StageRun) -> dict[str, WorkAmount]:
         return {"steps": steps_amount(self.steps, "steps of each student")}
 
     def speeds(self, run: StageRun) -> dict[str, float]:
-        from formwright.pipeline.blocks_times import student_seconds
+        from formwright.pipeline.model_times import student_seconds
 
         return {"step": student_seconds(run.artifact(self.source))}
 
@@ -154,28 +181,25 @@ class StudentTraining:
     student: "DistilledStudent"
     recipe: Any
     name: str
-    choice: Choice
+    choice: ChosenChain
     folder: Path
     facts: Path
 
     def __call__(self, run: "Run") -> None:
         """Train the student and write it; resume where an earlier run was stopped."""
+        from formwright.cost import input_size, macs, params
+        from formwright.nn.hf.save import save_pretrained_folder
         from formwright.supernet.blockwise import given
         from formwright.train.device import threads
         from formwright.train.loop import train
 
+        source, length = self.source, self.source.longest
         with threads(1):
-            train(self.student, self.source.stream(self.recipe.seed), given, self.recipe, run.saving, run.after_step)
-            distance = self.student.distance(self.source.held_batches(_HELD))
-        self._write(distance)
-
-    def _write(self, distance: float) -> None:
-        from formwright.cost import input_size, macs, params
-        from formwright.nn.hf.save import save_pretrained_folder
-
-        source, model, length = self.source, self.student.model.cpu().eval(), self.source.longest
-        costs = {PARAMS: params(model.card), "macs": macs(model.card, length), "length": length}
+            train(self.student, source.stream(self.recipe.seed), given, self.recipe, run.saving, run.after_step)
+            distance = self.student.distance(source.held_batches(_HELD))
+        model = self.student.model.cpu().eval()
         size = input_size(model.card, length)
+        costs = {PARAMS: params(model.card), "macs": macs(model.card, length), "length": length}
         save_pretrained_folder(
             model,
             self.folder,
@@ -190,11 +214,6 @@ class StudentTraining:
         write_json(self.facts, facts | chosen)
 
 
-def _row(model: Facts) -> tuple[str, ...]:
-    numbers = (f"{model[PARAMS]:,}", f"{model[LATENCY]:.2f}", f"{model['chosen']['distance']:.4f}")
-    return model["name"], *numbers, f"{model['distance']:.4f}", model["path"]
-
-
 def delivered(run: StageRun) -> list[Facts]:
     """Read what is known of all models that were delivered, the smallest first."""
     names = [path.stem for path in run.folder.glob("*.json") if path.name != "done.json"]
@@ -206,7 +225,7 @@ def read_facts(run: StageRun, name: str) -> Facts | None:
     """Read what is known of a delivered model; None where that is missing or damaged."""
     try:
         facts = read_json(_facts(run, name))
-        Choice.from_json(facts["chosen"])
+        ChosenChain.from_json(facts["chosen"])
         if not {"name", PARAMS, "macs", "distance", "steps"} <= facts.keys():
             return None
     except (IllegalInput, AttributeError, KeyError, TypeError):

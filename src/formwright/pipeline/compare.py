@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from formwright.core.rng import derive
-from formwright.evaluate.row_tables import kept_tables
+from formwright.evaluate.evaluation_file import kept_tables
 from formwright.nn.hf.readme import put_section
 from formwright.pipeline.conclusion import COMPARED, Comparison, comparison_line, score_line
 from formwright.pipeline.delivered import Delivered, delivered, reported, reported_split

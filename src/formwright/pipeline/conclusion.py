@@ -102,7 +102,7 @@ def score_facts(name: str, split: str, metrics: Mapping[str, float], evidence: E
 
 
 def training_summary(facts: Mapping[str, Any]) -> Summary:
-    """Put the facts of a training (`TrainingOutcome.facts`) into a table: scores, steps, size and time."""
+    """Put the facts of a training (`TrainModel`) into a table: scores, steps, size and time."""
     rows: list[tuple[str, str]] = []
     for split, scores in (("validation", facts["metrics"]), ("test", facts["test"] or {})):
         rows += _scores(split, scores, facts["evidence"].get(split))

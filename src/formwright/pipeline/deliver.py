@@ -11,7 +11,7 @@ from formwright.core.errors import IllegalInput
 from formwright.core.options import Stage, option
 from formwright.cost import params
 from formwright.pipeline.forecast import BYTES, Forecast
-from formwright.pipeline.plan import LOOKS, SLOWED, WRITING, Amount, Planned
+from formwright.pipeline.plan import LOOKS, SLOWED, WRITING, Planned, WorkAmount
 from formwright.pipeline.run import Interrupted, StageRun
 from formwright.pipeline.search import START, Search
 
@@ -81,11 +81,11 @@ class Deliver(Stage, Planned):
 
     # --- the plan of time --------------------------------------------------------------------------------------------
 
-    def amounts(self, run: StageRun) -> dict[str, Amount] | None:
+    def amounts(self, run: StageRun) -> dict[str, WorkAmount] | None:
         if self.search.amounts(run) is None:
             return None
         steps = self.steps or 0
-        return {"steps": Amount(steps, 1, steps, "fine-tuning steps of each model")} if steps else {}
+        return {"steps": WorkAmount(steps, 1, steps, "fine-tuning steps of each model")} if steps else {}
 
     def speeds(self, run: StageRun) -> dict[str, float]:
         return self.search.speeds(run)
@@ -140,6 +140,7 @@ class Deliver(Stage, Planned):
         return Teaching(getattr(found, "model", found), mix)
 
     def make(self, run: StageRun) -> None:
+        from formwright.pipeline.chosen_designs import unmet_targets
         from formwright.pipeline.compare import note_comparisons
         from formwright.pipeline.measure_models import measure_delivered
 
@@ -152,7 +153,9 @@ class Deliver(Stage, Planned):
             except KeyboardInterrupt:
                 raise Interrupted("the delivery") from None
             models = measure_delivered(opened, models)
-            _tell_unmet(run, opened)
+            if opened.deliver.targets:
+                for name, why in unmet_targets(opened.study(), opened.deliver.targets).items():
+                    run.tell(f"nothing is delivered for {name}: {why}")
             note_comparisons(opened, models)
             for observer in run.run.observers:
                 for model in models:
@@ -164,14 +167,28 @@ class Deliver(Stage, Planned):
         return found
 
     def load(self, run: StageRun) -> "list[Delivered]":
-        from formwright.pipeline.delivered import measured_models
-
         with self.search.place(run.run.stage(self.search)).open(run=run.run) as opened:
-            return list(measured_models(opened).values())
+            return _delivered_now(opened)
+
+
+def _delivered_now(opened: "Opened") -> "list[Delivered]":
+    """List what the study delivers now, the best first or by target; leave out what it delivered before."""
+    from formwright.pipeline.delivered import measured_models, undelivered
+    from formwright.search.scores import best_of
+
+    models = list(measured_models(opened).values())
+    if opened.deliver.targets:  # those of a teacher first, and then by target
+        names = list(opened.deliver.targets)
+        return sorted(models, key=lambda model: names.index(model.name) if model.name in names else -1)
+    failed = undelivered(opened.log)
+    best = [trial.request.card.digest for trial in best_of(opened.history(), opened.search.all_objectives)]
+    wanted = [digest for digest in best if digest not in failed][: opened.deliver.keep]
+    kept = [model for model in models if model.digest in wanted or model.role not in ("best", "front")]
+    return sorted(kept, key=lambda model: wanted.index(model.digest) if model.digest in wanted else len(wanted))
 
 
 def _deliver(stage: Deliver, run: StageRun, opened: "Opened") -> "list[Delivered]":
-    from formwright.pipeline.candidates import candidates, within_targets
+    from formwright.pipeline.chosen_designs import candidates, within_targets
     from formwright.pipeline.delivery import deliver_all, made_before
     from formwright.pipeline.run_folder import FINAL
 
@@ -192,17 +209,3 @@ def _deliver(stage: Deliver, run: StageRun, opened: "Opened") -> "list[Delivered
     final: Path = opened.place.folder / FINAL
     with run.run.display.trainings(final, steps):
         return deliver_all(opened, chosen, workers, run.wish)
-
-
-def _tell_unmet(run: StageRun, opened: "Opened") -> None:
-    from formwright.pipeline.candidates import failed_targets, unmet_targets
-
-    targets = opened.deliver.targets
-    if not targets:
-        return
-    study = opened.study()
-    failed = failed_targets(study, targets)
-    for name in unmet_targets(study, targets):
-        limit = targets[name]
-        why = f"all designs within {limit} failed" if name in failed else f"no design that was judged has {limit}"
-        run.tell(f"nothing is delivered for {name}: {why}")

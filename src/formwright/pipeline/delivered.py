@@ -1,12 +1,13 @@
-"""Models that a study delivered, as its log notes them, and their costs that were measured in one sitting."""
+"""What the log of a study notes of its delivered models: scores, measured costs, failures and missed targets."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from formwright.arch.card import Card
 from formwright.core.checks import folder_name
+from formwright.core.records import Objective
 from formwright.cost import params
 from formwright.nn.hf.model_folder import CARD
 from formwright.pipeline.run_folder import Opened
@@ -17,13 +18,19 @@ from formwright.tasks.bootstrap import Evidence
 if TYPE_CHECKING:
     from formwright.evaluate.final import Verdict
 
-MEASURED = "measured"  # the notes of sittings
-RUNTIMES = {"latency_ms": "torch", "onnx_ms": "ONNX Runtime", "int8_ms": "ONNX Runtime in 8 bits"}
+MODELS = "models"
+# the notes of sittings, of final trainings that failed, and of designs that miss a target
+MEASURED, UNDELIVERED, TOO_SLOW = "measured", "undelivered", "too slow"
+Role = Literal["best", "front", "baseline", "teacher"]
+
+
+def _notes(events: Iterable[Event], kind: str) -> list[Any]:
+    return [event.data[kind] for event in events if event.kind == "note" and kind in event.data]
 
 
 @dataclass(frozen=True)
 class Sitting:
-    """Milliseconds of models, by name and digest, of one row of `length` tokens; `busy`: so was the machine.
+    """Measured costs of models, by name and digest, of one row of `length` tokens; `busy`: so was the machine.
 
     All models were measured in turns, so that a busy time fell on all of them.
     """
@@ -35,22 +42,38 @@ class Sitting:
     costs: Mapping[str, Mapping[str, float]] = field(hash=False)
     digests: Mapping[str, str] = field(hash=False)
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
     def of(self, name: str, digest: str) -> Mapping[str, float]:
         """Give what was measured of a model; nothing where it was not there, or is another one by now."""
         return self.costs.get(name, {}) if self.digests.get(name) == digest else {}
 
 
 def last_sitting(events: Iterable[Event]) -> Sitting | None:
-    notes = [event.data[MEASURED] for event in events if event.kind == "note" and MEASURED in event.data]
+    notes = _notes(events, MEASURED)
     return Sitting(**notes[-1]) if notes else None
 
 
-Role = Literal["best", "front", "baseline", "teacher"]
-MODELS = "models"
-UNDELIVERED = "undelivered"  # the notes of final trainings that failed
+@dataclass(frozen=True)
+class Miss:
+    """A design that was measured beyond a target, and what was measured."""
+
+    target: str
+    digest: str
+    trial: int | None
+    measured: float
+
+
+def misses(events: Iterable[Event]) -> dict[str, dict[str, Miss]]:
+    """Read from a log which designs missed which targets: by the name of the target, and by digest."""
+    found: dict[str, dict[str, Miss]] = {}
+    for miss in (Miss(**entry) for note in _notes(events, TOO_SLOW) for entry in note):
+        found.setdefault(miss.target, {})[miss.digest] = miss
+    return found
+
+
+def exceeds(costs: Mapping[str, float], limit: str) -> bool:
+    """Tell whether what was measured of a model lies beyond a limit, which the sum of its parts may have kept."""
+    wanted = Objective.parse(limit)
+    return wanted.name in costs and not wanted.meets(costs[wanted.name])
 
 
 @dataclass(frozen=True)
@@ -98,14 +121,13 @@ class Undelivered:
 
 def delivered(opened: Opened) -> dict[str, Delivered]:
     """Read from the log which models have been delivered, by name."""
-    notes = [event.data["model"] for event in opened.log.read() if event.kind == "note" and "model" in event.data]
-    models = opened.place.folder / MODELS  # which may have moved, or be named from elsewhere, since the note was made
-    return {note["name"]: _model(note, models) for note in notes}
-
-
-def _model(note: Mapping[str, Any], models: Path) -> Delivered:
-    evidence = {split: Evidence.from_json(told) for split, told in note.get("evidence", {}).items()}
-    return Delivered(**{**note, "path": str(models / folder_name("a model", note["name"])), "evidence": evidence})
+    found = {}
+    for note in _notes(opened.log.read(), "model"):
+        # the folder may have moved, or be named from elsewhere, since the note was made
+        path = opened.place.folder / MODELS / folder_name("a model", note["name"])
+        evidence = {split: Evidence.from_json(told) for split, told in note.get("evidence", {}).items()}
+        found[note["name"]] = Delivered(**{**note, "path": str(path), "evidence": evidence})
+    return found
 
 
 def reported(model: Delivered, split: str) -> Mapping[str, float]:
@@ -131,8 +153,7 @@ def with_costs(model: Delivered, sitting: Sitting) -> Delivered:
 
 def undelivered(log: Log) -> dict[str, Undelivered]:
     """Read from the log which designs could not be delivered, by digest."""
-    notes = [event.data.get(UNDELIVERED) for event in log.read() if event.kind == "note"]
-    return {note["digest"]: Undelivered(**note) for note in notes if note is not None}
+    return {note["digest"]: Undelivered(**note) for note in _notes(log.read(), UNDELIVERED)}
 
 
 def card_of_model(model: Delivered) -> Card:

@@ -14,28 +14,26 @@ import torch
 
 from formwright.arch.card import Card
 from formwright.core.errors import EvaluationFailed
-from formwright.core.records import Objective, Request
+from formwright.core.records import Request
 from formwright.core.text import printable
-from formwright.cost.measured import LATENCY
 from formwright.evaluate.context import Context
-from formwright.evaluate.evaluation_file import evaluation_of
 from formwright.evaluate.final import Final, Verdict, score_without_training
 from formwright.evaluate.shared import SharedWeights
 from formwright.evaluate.training import Trainer
 from formwright.nn.build import skeleton
 from formwright.nn.hf.checkpoint_files import is_whole
-from formwright.nn.hf.save import load_folder, save_pretrained_folder
+from formwright.nn.hf.save import load_folder
 from formwright.nn.inherit import inherit, run
 from formwright.nn.task_model import TaskModel
-from formwright.pipeline.candidates import Candidate, Miss, TooSlow, candidates, exceeds, note_of, within_targets
-from formwright.pipeline.conclusion import score_facts
+from formwright.pipeline.chosen_designs import Candidate, candidates, within_targets
 from formwright.pipeline.delivered import MODELS, UNDELIVERED, Delivered, Undelivered, delivered, undelivered
 from formwright.pipeline.evaluators import Weights
-from formwright.pipeline.measure_models import cost_facts, counted_costs, torch_ms
+from formwright.pipeline.measure_models import TargetMissed, check_targets, cost_facts, counted_costs, measured_before
 from formwright.pipeline.run import PipelineRun
 from formwright.pipeline.run_folder import FINAL, Opened, Place
+from formwright.pipeline.task_models import name_without_folder, write_task_model
 from formwright.pipeline.units import step_writer
-from formwright.study.alone import alone_in
+from formwright.study.folder_lock import alone_in
 from formwright.study.identity import own_name
 from formwright.study.processes import Link, Supervisor
 from formwright.train.device import choose_device
@@ -55,7 +53,7 @@ def deliver(opened: Opened, candidate: Candidate, after_step: Callable[[int, flo
     """
     folder = opened.place.folder / FINAL / candidate.name
     if (earlier := made_before(opened, candidate)) is not None:
-        refuse_slow(opened, candidate, earlier.costs)
+        check_targets(opened, candidate, earlier.costs)
         return earlier
     with alone_in(folder):
         context = Context(opened.search.seed, folder, after_step=after_step)
@@ -80,26 +78,26 @@ def made_before(opened: Opened, candidate: Candidate) -> Delivered | None:
 
 
 def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> Delivered:
-    began, trainer = time.perf_counter(), _trainer(opened)
-    latency_ms = measured_in_time(opened, candidate)  # before it is trained and tested in vain
+    began, trainer = time.perf_counter(), trainer_of(opened)
+    measured = measured_before(opened, candidate)
+
+    def note(facts: dict[str, Any]) -> None:
+        opened.log.append("note", own_name(), {**facts, "spent": {"seconds": time.perf_counter() - began}})
+
     try:
         verdict = _verdict(opened, candidate, trainer, context)
-        verdict.model.cpu().eval()
-        costs = counted_costs(opened, candidate.card)
-        costs |= {} if latency_ms is None else {LATENCY: latency_ms}
+        costs = counted_costs(opened, candidate.card) | measured
         folder = _write(opened, candidate, trainer, verdict, costs)
-        if not opened.deliver.steps:
-            _prove(folder, opened, candidate)
     except EvaluationFailed as error:
         failed = Undelivered(candidate.name, candidate.role, candidate.card.digest, str(error), candidate.trial)
-        _note(opened, {UNDELIVERED: asdict(failed)}, began)
+        note({UNDELIVERED: asdict(failed)})
         raise
     found = Delivered.of(verdict, candidate.name, candidate.role, folder, costs, candidate.trial)
-    _note(opened, {"model": asdict(found)}, began)
+    note({"model": asdict(found)})
     return found
 
 
-def _trainer(opened: Opened) -> Trainer:
+def trainer_of(opened: Opened) -> Trainer:
     """Give what trains a delivered design: longer, judged in between, and the best weights are kept."""
     steps = opened.deliver.steps
     setting = opened.search.setting(opened.here, quickly=not steps)
@@ -121,108 +119,45 @@ def _begins_shared(opened: Opened, candidate: Candidate) -> bool:
     return opened.deliver.weights == "shared" and candidate.role != "baseline"
 
 
-def _space_name(opened: Opened) -> str:
-    source = opened.search.space
-    return without_folder(source) if isinstance(source, str) else str(getattr(source, "name", None) or source.NAME)
-
-
 def _verdict(opened: Opened, candidate: Candidate, trainer: Trainer, context: Context) -> Verdict:
-    if opened.deliver.steps:
-        assert context.folder is not None
-        weights: Weights = "fresh" if not _begins_shared(opened, candidate) else "shared"
-        assert opened.search.evaluator is not None
-        start = opened.search.evaluator.start(
-            opened.search.setting(opened.here, quickly=False),
-            opened.deliver.steps,
-            weights,
-            context.folder,
-            opened.study().history(),
-        )
-        final = Final(trainer, start, opened.deliver.teaching(opened.here))
-        return final.verdict(Request(candidate.card), context, test=trainer.task.has_test)
-    network = _network(opened)
-    model = network.extracted(candidate.card).to(choose_device(opened.search.training.device))
-    return score_without_training(model, network.prepared, context)
-
-
-def _prove(folder: Path, opened: Opened, candidate: Candidate) -> None:
-    """Leave nothing of a model that is not the sub-network that was judged."""
-    try:
-        refuse_another(folder, _network(opened), candidate.card)
-    except EvaluationFailed:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def _note(opened: Opened, facts: dict[str, Any], began: float) -> None:
-    opened.log.append("note", own_name(), {**facts, "spent": {"seconds": time.perf_counter() - began}})
+    stage, search = opened.deliver, opened.search
+    if not stage.steps:
+        network = _network(opened)
+        model = network.extracted(candidate.card).to(choose_device(search.training.device))
+        return score_without_training(model, network.prepared, context)
+    assert context.folder is not None
+    assert search.evaluator is not None
+    setting, history = search.setting(opened.here, quickly=False), opened.study().history()
+    weights: Weights = "shared" if _begins_shared(opened, candidate) else "fresh"
+    start = search.evaluator.start(setting, stage.steps, weights, context.folder, history)
+    final = Final(trainer, start, stage.teaching(opened.here))
+    return final.verdict(Request(candidate.card), context, test=trainer.task.has_test)
 
 
 def _write(
     opened: Opened, candidate: Candidate, trainer: Trainer, verdict: Verdict, measured: Mapping[str, float]
 ) -> Path:
-    task, known = without_folder(trainer.task.name), verdict.evidence
-    scores = score_facts(task, "validation", verdict.validation, known.get("validation"))
-    scores |= score_facts(task, "test", verdict.test or {}, known.get("test"))
+    """Write a model; leave nothing of one that was not trained and is not the sub-network that was judged."""
+    search, folder = opened.search, opened.place.folder / MODELS / candidate.name
+    space = search.space if isinstance(search.space, str) else getattr(search.space, "name", None) or search.space.NAME
+    lineage = {
+        "space": name_without_folder(str(space)),
+        "searcher": "" if search.searcher is None else search.searcher.name,
+        "trial": candidate.trial,
+    }
+    if _begins_shared(opened, candidate):
+        lineage["began with"] = "the weights that the trials shared"
     prepared = prepare(trainer.task, candidate.card, trainer.training.length, trainer.tokeniser)
-    tokeniser = prepared.tokeniser
-    return save_pretrained_folder(
-        verdict.model,
-        opened.place.folder / MODELS / candidate.name,
-        tokenizer=None if tokeniser is None else tokeniser.tokenizer,
-        labels=trainer.task.labels if verdict.model.spec.labels > 1 else (),
-        scores=scores,
-        costs=cost_facts(opened, candidate.name, candidate.card, measured),
-        lineage={
-            "space": _space_name(opened),
-            "searcher": "" if opened.search.searcher is None else opened.search.searcher.name,
-            "trial": candidate.trial,
-            "task": task,
-            **_began(opened, candidate),
-        },
-        evaluation=evaluation_of(prepared, verdict.validation, verdict.test, known),
-        force=True,
-    )
-
-
-def _began(opened: Opened, candidate: Candidate) -> dict[str, str]:
-    """Tell where a model that was not begun with fresh weights has them from."""
-    return {"began with": "the weights that the trials shared"} if _begins_shared(opened, candidate) else {}
-
-
-def without_folder(name: str) -> str:
-    """Give a name as a model that goes out may show it: not where on this machine a file of the user's own lies."""
-    return Path(name).name if Path(name).is_absolute() else name
-
-
-def measured_in_time(opened: Opened, candidate: Candidate) -> float | None:
-    """Give the milliseconds of a design that has to keep targets in them; None where it has to keep no such target.
-
-    One that misses a target is measured once more: a busy moment is no fault of the design. Then it is refused.
-    """
-    limits = [opened.deliver.targets[name] for name in candidate.keeps]
-    timed = [limit for limit in limits if Objective.parse(limit).name == LATENCY]
-    if not timed:
-        return None
-    model, length = _network(opened).extracted(candidate.card), opened.search.length
-    found = torch_ms(model, length)
-    if any(exceeds({LATENCY: found}, limit) for limit in timed):
-        found = min(found, torch_ms(model, length))
-    refuse_slow(opened, candidate, {LATENCY: found})
-    return found
-
-
-def refuse_slow(opened: Opened, candidate: Candidate, costs: Mapping[str, float]) -> None:
-    """Raise `TooSlow`, and note it, where what was measured of a design lies beyond a target that it has to keep."""
-    targets = opened.deliver.targets
-    beyond = [name for name in candidate.keeps if exceeds(costs, targets[name])]
-    if not beyond:
-        return
-    found = {name: costs[Objective.parse(targets[name]).name] for name in beyond}
-    missed = [Miss(name, candidate.card.digest, candidate.trial, measured) for name, measured in found.items()]
-    opened.log.append("note", own_name(), note_of(missed))
-    told = ", ".join(f"{measured:.4g} is beyond {targets[name]}" for name, measured in found.items())
-    raise TooSlow(f"trial {candidate.trial} was measured, and {told}")
+    scores = {"validation": verdict.validation} | ({} if verdict.test is None else {"test": verdict.test})
+    costs = cost_facts(opened, candidate.name, candidate.card, measured)
+    write_task_model(verdict.model, prepared, folder, lineage, scores, verdict.evidence, costs)
+    if not opened.deliver.steps:
+        try:
+            refuse_another(folder, _network(opened), candidate.card)
+        except EvaluationFailed:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    return folder
 
 
 def refuse_another(folder: Path, network: SharedWeights, card: Card) -> float:
@@ -264,8 +199,9 @@ def deliver_all(
         tried += chosen
         lost = [each for each, model in zip(chosen, found, strict=True) if model is None and each.role != "baseline"]
         chosen = [*(_next_best(opened, tried, len(lost)) if lost else []), *_overwritten(done)]
-    models = {model.name: model for model in done.values()}
-    return sorted(models.values(), key=lambda model: _place(opened, model))
+    targets = list(opened.deliver.targets)
+    models = {model.name: model for model in done.values()}.values()
+    return sorted(models, key=lambda one: (one.role == "baseline", one.name in targets and targets.index(one.name)))
 
 
 def _overwritten(done: Mapping[Candidate, Delivered]) -> list[Candidate]:
@@ -278,18 +214,13 @@ def _overwritten(done: Mapping[Candidate, Delivered]) -> list[Candidate]:
 def _next_best(opened: Opened, tried: Sequence[Candidate], number: int) -> list[Candidate]:
     study = opened.study()
     if opened.deliver.targets:
-        # what was too slow for one target may do for others
+        # what misses one target may do for others
         before = {(candidate.card.digest, candidate.keeps) for candidate in tried}
         within = within_targets(study, opened.deliver.targets)
         return [each for each in within if (each.card.digest, each.keeps) not in before]
     names = {candidate.name for candidate in tried}
     ranked = candidates(study, len(tried) + number, baseline=False)
     return [candidate for candidate in ranked if candidate.name not in names][:number]
-
-
-def _place(opened: Opened, model: Delivered) -> tuple[bool, int]:
-    targets = list(opened.deliver.targets)
-    return model.role == "baseline", targets.index(model.name) if model.name in targets else 0
 
 
 def _side_by_side(
@@ -299,6 +230,12 @@ def _side_by_side(
         if wish.asked:
             raise KeyboardInterrupt
 
+    def here(candidate: Candidate) -> Delivered | None:
+        look()
+        return deliver_or_say(opened, candidate)
+
+    if not opened.deliver.steps:  # nothing is trained: all are cut out of the super-network that this process has read
+        return [here(candidate) for candidate in chosen]
     run = opened.run.for_process()
     payloads = [partial(_deliver_at, opened.place, run, candidate) for candidate in chosen]
     found = dict(Supervisor(workers, look=look).results(payloads))
@@ -307,11 +244,16 @@ def _side_by_side(
 
 def _deliver_at(place: Place, run: PipelineRun, candidate: Candidate, _: Link) -> Delivered | None:
     with place.open(wait=True, run=run) as opened:
-        try:
-            return deliver(opened, candidate, step_writer(place.folder / FINAL / candidate.name))
-        except TooSlow as error:
-            print(printable(f"{candidate.name}: {error}; another design is tried"), file=sys.stderr, flush=True)
-            return None
-        except EvaluationFailed as error:
-            print(printable(f"{candidate.name} cannot be delivered: {error}"), file=sys.stderr, flush=True)
-            return None
+        return deliver_or_say(opened, candidate)
+
+
+def deliver_or_say(opened: Opened, candidate: Candidate) -> Delivered | None:
+    """Deliver a design; where that fails, say why on standard error."""
+    try:
+        return deliver(opened, candidate, step_writer(opened.place.folder / FINAL / candidate.name))
+    except EvaluationFailed as error:
+        told = f"{candidate.name} cannot be delivered: {error}"
+        if isinstance(error, TargetMissed):
+            told = f"{candidate.name}: {error}; another design is tried"
+        print(printable(told), file=sys.stderr, flush=True)
+        return None

@@ -66,7 +66,7 @@ def _record() -> Path:
 def find_space(name: Any) -> "Space":
     """Find a space by its name, or `FILE.py:NAME` in a file of the user's own, which runs; or take it as it is."""
     from formwright.core.options import PythonObject
-    from formwright.core.protocols import Space as SpaceLike
+    from formwright.core.protocols import SpaceLike
     from formwright.space.space import Space
     from formwright.space.zoo import load_space
 
@@ -153,15 +153,12 @@ def read_card(path: Path) -> NamedCard:
     if len(text) > LARGEST:
         raise IllegalInput(f"cannot read {path}: it holds more than {LARGEST:,} bytes, and no card does")
     try:
-        return NamedCard(path.stem, Card.from_json(_card_within(Card.parse(text))))
+        data = Card.parse(text)
+        if isinstance(data, dict) and data.get("kind") == "card" and "card" in data:
+            data = data["card"]  # of what `formwright show CARD --json` printed
+        return NamedCard(path.stem, Card.from_json(data))
     except IllegalDesign as error:
         raise IllegalDesign(error.faults, what=f"card in {path}") from None
-
-
-def _card_within(data: Any) -> Any:
-    """Take the card out of what `formwright show CARD --json` printed, or the data as it is."""
-    shown = isinstance(data, dict) and data.get("kind") == "card" and "card" in data
-    return data["card"] if shown else data
 
 
 def _is_a_path(name: str) -> bool:
@@ -190,7 +187,7 @@ def card_facts(named: NamedCard, length: int) -> dict[str, Any]:
 
 def space_facts(space: "Space") -> dict[str, Any]:
     """Give the size of a space, and its genes with their options."""
-    from formwright.space.outline import outline
+    from formwright.space.narrow import outline
 
     genes = [
         {"where": line.where, "options": list(line.options), "remark": line.remark} for line in outline(space.root)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from formwright.arch.card import Card
@@ -20,7 +21,7 @@ from formwright.space.zoo.elastic import ElasticChoices
 
 if TYPE_CHECKING:
     from formwright.pipeline.run_folder import Opened
-
+    from formwright.supernet.automatic import BudgetMatch
 
 USUAL = ("macs=75%", "macs=50%", "macs=35%", "macs=25%")
 
@@ -54,46 +55,36 @@ class Target:
         """Give the amount, where the given model costs so much: never more than that, which no sub-network exceeds."""
         return self.amount / 100 * full if self.is_share else min(self.amount, full)
 
-    def lies_above(self, full: float) -> bool:
-        """Tell whether every sub-network of a model that costs so much meets it."""
-        return not self.is_share and self.amount > full
+
+Ranges = Mapping[str, tuple[float, float]]  # by cost: what the least that is still a model costs, and the given model
 
 
-@dataclass(frozen=True)
-class Range:
-    """What sub-networks cost: from the least that is still a model to the given model, by one cost."""
-
-    least: float
-    full: float
-
-
-def limits(targets: Sequence[Target], ranges: Mapping[str, Range]) -> dict[str, str]:
+def limits(targets: Sequence[Target], ranges: Ranges) -> dict[str, str]:
     """Give the targets as limits by name; refuse one that no sub-network can meet, and tell the range that can.
 
     One above the given model's own cost is met by all of them, and limits to that cost; `redundant_targets` says so.
     """
     found: dict[str, str] = {}
     for target in targets:
-        reach = ranges[target.cost]
-        amount = target.of(reach.full)
-        if amount < reach.least:
-            share = f" ({amount / reach.full:.1%} of the model's)"
-            least = math.ceil(1000 * reach.least / reach.full) / 10  # what is reported can be asked for
+        least, full = ranges[target.cost]
+        amount = target.of(full)
+        if amount < least:
+            share = math.ceil(1000 * least / full) / 10  # what is reported can be asked for
             raise IllegalInput(
-                f"the target {target.cost} {amount:.4g}{share} cannot be met: sub-networks of this model reach from "
-                f"{reach.least:.4g} ({least:g}%) to {reach.full:.4g}"
+                f"the target {target.cost} {amount:.4g} ({amount / full:.1%} of the model's) cannot be met: "
+                f"sub-networks of this model reach from {least:.4g} ({share:g}%) to {full:.4g}"
             )
         found[target.name] = f"{target.cost}<={amount!r}"
     return found
 
 
-def redundant_targets(targets: Sequence[Target], ranges: Mapping[str, Range]) -> list[str]:
+def redundant_targets(targets: Sequence[Target], ranges: Ranges) -> list[str]:
     """Say of each target above the given model's own cost that it asks for nothing."""
     return [
-        f"the target {target.cost} {target.amount:.4g} lies above the model's own {ranges[target.cost].full:.4g}: "
+        f"the target {target.cost} {target.amount:.4g} lies above the model's own {ranges[target.cost][1]:.4g}: "
         "every sub-network meets it, so that the best of all is delivered for it"
         for target in targets
-        if target.lies_above(ranges[target.cost].full)
+        if not target.is_share and target.amount > ranges[target.cost][1]
     ]
 
 
@@ -114,21 +105,11 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class CostMatch:
-    """A wanted cost, and what the nearest sub-network costs; `measure` is the name of the cost."""
-
-    target: float
-    cost: float
-    widths: tuple[tuple[int, int], ...]
-    measure: str
-
-
-@dataclass(frozen=True)
 class DrawnSpace:
     """The sub-networks that may be searched, those that decided that, and the targets as limits by name."""
 
     choices: ElasticChoices
-    met: tuple[CostMatch, ...]
+    met: "tuple[BudgetMatch, ...]"
     limits: Mapping[str, str]
 
     @property
@@ -166,7 +147,7 @@ class DrawSpace(Stage):
         found = self.parsed
         if not found or self.configurations < 2:
             raise IllegalInput(f"a space needs a target and 2 configurations, not {self.configurations}")
-        if self.latency is None and any(is_measured(target.cost) for target in found):
+        if self.latency is None and any(target.cost == MeasureParts.COST for target in found):
             raise IllegalInput("a target in milliseconds needs the stage that measures the model's parts (latency)")
         if self.hidden and not self.teacher.hidden:
             raise IllegalInput("hidden sizes can be chosen where the teacher scores them (hidden=true)")
@@ -192,31 +173,36 @@ class DrawSpace(Stage):
 
     def costs(self, run: StageRun) -> Costs:
         """Give the costs that the targets name, the first of them first."""
-        table = None if self.latency is None else run.artifact(self.latency)
-
-        def counted(name: str) -> Callable[[Card], float]:
-            return lambda card: cost(card, name, self.length)
-
-        return {name: table if table is not None and is_measured(name) else counted(name) for name in self.lowers}
+        found: dict[str, Callable[[Card], float]] = {}
+        for name in self.lowers:
+            if self.latency is not None and name == self.latency.COST:
+                found[name] = run.artifact(self.latency)
+            elif is_measured(name):
+                known: Any = COSTS.get(name)
+                found[name] = run.run.once((name, self.length), partial(known.meter, self.length))
+            else:
+                found[name] = partial(cost, name=name, length=self.length)
+        return found
 
     def ends(self, run: StageRun) -> ElasticChoices:
         """List the least that is still a model and the model itself; the drawn space lies between them."""
         from formwright.supernet.automatic import MULTIPLE
         from formwright.supernet.groups import groups
 
-        parts = groups(self.card(run))
-        heads = tuple(_least_and_all(1, group.members) for group in parts if group.kind == "heads")
-        channels = tuple(_least_and_all(MULTIPLE, group.members) for group in parts if group.kind == "channels")
-        return ElasticChoices(self.card(run), heads, channels, self.hidden)
+        ends: dict[str, list[tuple[int, ...]]] = {"heads": [], "channels": []}
+        for group in groups(self.card(run)):
+            least = 1 if group.kind == "heads" else MULTIPLE
+            ends[group.kind].append(tuple(sorted({min(least, group.members), group.members})))
+        return ElasticChoices(self.card(run), tuple(ends["heads"]), tuple(ends["channels"]), self.hidden)
 
     def example(self, run: StageRun) -> Space:
         """Give a space like the one that is drawn up, for checks before it is."""
         return self.ends(run).space
 
-    def ranges(self, run: StageRun) -> dict[str, Range]:
+    def ranges(self, run: StageRun) -> Ranges:
         """Say what sub-networks cost, from the least to the model."""
         least, card = self.ends(run).smallest, self.card(run)
-        return {name: Range(one(least), one(card)) for name, one in self.costs(run).items()}
+        return {name: (one(least), one(card)) for name, one in self.costs(run).items()}
 
     def cost_ranges(self, run: StageRun) -> list[Reach]:
         """Say from where to where the space is drawn up, by each cost that a target names, the first one first."""
@@ -251,23 +237,19 @@ class DrawSpace(Stage):
         further = [thresholds.nearest(one.low) for thresholds, one in others]
         goals = targets_between(first[1].low, first[1].high, self.configurations)
         choices, met = automatic(first[0], goals, whole=self.whole, hidden=self.hidden, further=further)
-        facts = {
-            "choices": choices.to_json(),
-            "met": [asdict(one) for one in met],
-            "limits": limits(self.parsed, self.ranges(run)),
-        }
-        write_json(run.folder / _SPACE, facts)
-        run.tell(f"the search space has {choices.count:.3g} sub-networks")
-        for line in closeness(self.load(run).met):
+        found = {"choices": choices.to_json(), "met": [asdict(one) for one in met]}
+        write_json(run.folder / _SPACE, found | {"limits": limits(self.parsed, self.ranges(run))})
+        for line in (f"the search space has {choices.count:.3g} sub-networks", *closeness(met)):
             run.tell(line)
 
     def load(self, run: StageRun) -> DrawnSpace:
+        from formwright.supernet.automatic import BudgetMatch
+
         path = run.folder / _SPACE
         try:
             data = read_json(path)
-            met = [{**one, "widths": tuple(map(tuple, one["widths"]))} for one in data["met"]]
-            matches = tuple(CostMatch(**one) for one in met)
-            return DrawnSpace(ElasticChoices.from_json(data["choices"]), matches, dict(data["limits"]))
+            met = [BudgetMatch(**{**one, "widths": tuple(map(tuple, one["widths"]))}) for one in data["met"]]
+            return DrawnSpace(ElasticChoices.from_json(data["choices"]), tuple(met), dict(data["limits"]))
         except (ValueError, TypeError, KeyError, FormwrightError) as error:
             raise unreadable(path, error) from None
 
@@ -278,6 +260,7 @@ class DrawSpace(Stage):
         """
         from formwright.pipeline.delivered import delivered
         from formwright.study.identity import own_name
+        from formwright.supernet.automatic import full_widths
 
         if any(NOTE in event.data for event in opened.log.read() if event.kind == "note"):
             return
@@ -286,7 +269,12 @@ class DrawSpace(Stage):
             "model": self.teacher.pretrained(run).name,
             "task": run.task(self.teacher.task).name,
             "cost": name,
-            "space": _facts(drawn.choices),
+            "space": {
+                "full": [list(one) for one in full_widths(drawn.choices.card)],
+                "heads": [list(one) for one in drawn.choices.heads],
+                "channels": [list(one) for one in drawn.choices.feed_forward],
+                "hidden": list(drawn.choices.hidden) or [drawn.choices.card.output_width],
+            },
             "targets": [{"target": one.target, "cost": one.cost} for one in drawn.met if one.measure == name],
             "further": [asdict(one) for one in drawn.met if one.measure != name],
         }
@@ -304,28 +292,9 @@ def low_end(least: float, lowest: float) -> float:
     return least + MARGIN * (lowest - least) if lowest > least else MARGIN * lowest
 
 
-def closeness(met: Sequence[CostMatch]) -> list[str]:
+def closeness(met: "Sequence[BudgetMatch]") -> list[str]:
     """Say at which costs the space was drawn up, and how close sub-networks came to them."""
     by_cost: dict[str, list[str]] = {}
     for one in met:
-        by_cost.setdefault(one.measure, []).append(f"{one.target:.4g} ({100 * (one.cost / one.target - 1):+.1f} %)")
+        by_cost.setdefault(one.measure, []).append(f"{one.target:.4g} ({100 * one.off:+.1f} %)")
     return [f"drawn up at {name} {', '.join(said)}" for name, said in by_cost.items()]
-
-
-def _facts(choices: ElasticChoices) -> dict[str, Any]:
-    card = choices.card
-    assert card.encoder is not None
-    return {
-        "full": [_widths(layer) for layer in card.encoder.layers],
-        "heads": [list(one) for one in choices.heads],
-        "channels": [list(one) for one in choices.feed_forward],
-        "hidden": list(choices.hidden) or [card.output_width],
-    }
-
-
-def _widths(layer: Any) -> list[int]:
-    return [getattr(layer.mixer, "heads", 0), layer.feed_forward[0] if layer.feed_forward else 0]
-
-
-def _least_and_all(least: int, members: int) -> tuple[int, ...]:
-    return tuple(sorted({min(least, members), members}))

@@ -4,7 +4,10 @@ A part binds to a setting (task, training, space) and gives the evaluator that s
 last training of a delivered design begins with, because only it knows which weights its trials leave.
 """
 
+import hashlib
+import inspect
 import math
+import textwrap
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -13,18 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from formwright.core.errors import EvaluationFailed, IllegalInput
-from formwright.core.options import Part, PythonObject, Reader, Stage, Writer, describe, option
+from formwright.core.options import Part, PartReader, PartWriter, PythonObject, Stage, describe, option
 from formwright.core.protocols import Evaluator
 from formwright.core.records import History, Observation, Request, Spent
 from formwright.core.registry import Registry
 from formwright.core.rng import derive
-from formwright.pipeline.plan import SLOWED, Amount
+from formwright.evaluate.context import Context, card_of
+from formwright.evaluate.proxies import PROXIES
+from formwright.pipeline.plan import SLOWED, WorkAmount
 from formwright.space.space import Space
 
 if TYPE_CHECKING:
     from formwright.arch.card import Card
     from formwright.evaluate.bi_branch import BiBranch
-    from formwright.evaluate.context import Context
     from formwright.evaluate.inherited import Pretraining
     from formwright.evaluate.shared import SharedWeights
     from formwright.evaluate.training import Start, Trainer
@@ -101,7 +105,6 @@ class EvaluatorPart(Part):
 
     @classmethod
     def registry(cls) -> Registry[Any]:
-        """Give the registry of evaluators."""
         return EVALUATORS
 
     def bind(self, setting: Setting) -> Evaluator:
@@ -112,17 +115,25 @@ class EvaluatorPart(Part):
         """List the names of the scores that it gives; None where only an evaluation tells."""
         return None if task is None else task.metrics
 
+    def contents(self) -> Mapping[str, Any]:
+        """Give digests of what it reads from outside, by name; a study is not resumed where they changed."""
+        return {}
+
     def least_length(self) -> int:
         """Give the least number of tokens that a row has where the data decide it."""
         from formwright.tasks.row_length import LEAST
 
         return LEAST
 
+    def tokeniser(self, run: "StageRun") -> Any:
+        """Give the tokeniser by which designs read text; None where the task's own does."""
+        return None
+
     def trial_steps(self, steps: int) -> int:
         """Count the training steps of a trial, at most, where the training of the search has `steps`."""
         return steps
 
-    def amounts(self, trials: int, run: "StageRun") -> dict[str, Amount] | None:
+    def amounts(self, trials: int, run: "StageRun") -> dict[str, WorkAmount] | None:
         """Say how much a search of `trials` trials does, where the time of a trial is known before."""
         return None
 
@@ -154,11 +165,6 @@ class EvaluatorPart(Part):
         return fresh_model
 
 
-def _check_share(least_overlap: float) -> None:
-    if not 0 <= least_overlap <= 1:
-        raise IllegalInput(f"least_overlap is a share from 0 to 1, not {least_overlap}")
-
-
 @dataclass(frozen=True)
 class TrainFully(EvaluatorPart):
     """Train every design from fresh weights to the end, whatever budget is asked for."""
@@ -166,9 +172,7 @@ class TrainFully(EvaluatorPart):
     NAME: ClassVar[str] = "full"
 
     def bind(self, setting: Setting) -> Evaluator:
-        from formwright.evaluate.basic import Full
-
-        return Full(setting.trainer)
+        return setting.trainer
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,7 @@ class TrainInStages(EvaluatorPart):
     COPIES: ClassVar[int] = 4  # weights, and a checkpoint with both moments of Adam
 
     def bind(self, setting: Setting) -> Evaluator:
-        from formwright.evaluate.basic import Staged
+        from formwright.evaluate.training import Staged
 
         return Staged(setting.trainer)
 
@@ -191,10 +195,9 @@ class InheritWeights(EvaluatorPart):
 
     NAME: ClassVar[str] = "inherited"
     READS_TRIALS: ClassVar[bool] = True
-    least_overlap: float = option(0.8, "share of layers that a trained design must have in common with a new one")
-
-    def __post_init__(self) -> None:
-        _check_share(self.least_overlap)
+    least_overlap: float = option(
+        0.8, "share of layers that a trained design must have in common with a new one", least=0, most=1
+    )
 
     def bind(self, setting: Setting) -> Evaluator:
         from formwright.evaluate.inherited import Inherited
@@ -207,16 +210,17 @@ class _Pretrains(EvaluatorPart):
     """Have options of pretraining: filling in hidden words before a task is learned."""
 
     READS_TRIALS: ClassVar[bool] = True
-    steps: int = option(300, "pretraining steps of a trial; delivered models get more, as their training is longer")
+    steps: int = option(
+        300, "pretraining steps of a trial; delivered models get more, as their training is longer", least=1
+    )
     text: Literal["task", "pydoc"] = option("task", "text to pretrain on: the task's training rows, or Python's prose")
 
-    def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise IllegalInput(f"pretraining takes at least 1 step, not {self.steps}")
-
     def trial_steps(self, steps: int) -> int:
-        """Count the steps of pretraining too."""
         return steps + self.steps
+
+    def contents(self) -> Mapping[str, Any]:
+        """Give digests of what it reads from outside, by name; a study is not resumed where they changed."""
+        return {}
 
     def least_length(self) -> int:
         """Give the least number of tokens of a row: text of another source is read in pieces of the usual size."""
@@ -243,11 +247,9 @@ class PretrainFirst(_Pretrains):
     """Pretrain every design before it is trained, unless a related trial can give its weights (FlexiBERT)."""
 
     NAME: ClassVar[str] = "pretrained"
-    least_overlap: float = option(0.8, "share of layers that a trained design must have in common to skip pretraining")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_share(self.least_overlap)
+    least_overlap: float = option(
+        0.8, "share of layers that a trained design must have in common to skip pretraining", least=0, most=1
+    )
 
     def bind(self, setting: Setting) -> Evaluator:
         from formwright.evaluate.inherited import Inherited, Pretrained
@@ -295,7 +297,6 @@ class ShareBranches(_Pretrains):
         because other trials have pretrained its weights before.
         """
         from formwright.evaluate.bi_branch import FromStore, seed_of_words
-        from formwright.evaluate.context import Context
 
         own = setting.trainer.training.recipe.steps
         pretraining = self.pretraining(setting, steps, own, folder / PRETRAINING)
@@ -319,13 +320,23 @@ class UntrainedScores(EvaluatorPart):
     TRAINS: ClassVar[bool] = False
     proxies: tuple[str, ...] = option(("synflow",), "proxies (`formwright list proxies`); the first is the goal")
 
-    def bind(self, setting: Setting) -> Evaluator:
-        from formwright.evaluate.basic import ByProxy
-
-        return ByProxy(self.proxies)
+    def __post_init__(self) -> None:
+        if not self.proxies:
+            raise IllegalInput(f"name at least one proxy: {', '.join(PROXIES.names())}")
 
     def metrics(self, task: "Task | None") -> tuple[str, ...]:
         return self.proxies
+
+    def bind(self, setting: Setting) -> "UntrainedScores":
+        for name in self.proxies:
+            PROXIES.get(name)  # an unknown one is refused
+        return self
+
+    def evaluate(self, request: Request, context: Context) -> Observation:
+        """Score a card without training; the metrics are named after the proxies."""
+        began, card = time.perf_counter(), card_of(request)
+        scores = {name: PROXIES.get(name)(card, context.seed) for name in self.proxies}
+        return Observation(scores, Spent(time.perf_counter() - began))
 
 
 @dataclass(frozen=True)
@@ -338,43 +349,41 @@ class SharedSubnetworks(EvaluatorPart):
     weights: Stage = option(about="the stage that trains the shared weights")
     rows: int | None = option(None, "validation rows, drawn at random, that designs are judged by; null: all", least=1)
 
-    def __post_init__(self) -> None:
-        if self.rows is not None and self.rows < 1:
-            raise IllegalInput(f"rows is a number of rows, at least 1, not {self.rows}")
+    @property
+    def _stage(self) -> Any:
+        return self.weights
+
+    def tokeniser(self, run: "StageRun") -> Any:
+        return run.artifact(self.weights).prepared.tokeniser
 
     def trial_steps(self, steps: int) -> int:
-        """Count none: designs are only judged."""
         return 0
 
-    def amounts(self, trials: int, run: "StageRun") -> dict[str, Amount] | None:
+    def amounts(self, trials: int, run: "StageRun") -> dict[str, WorkAmount] | None:
         """Say how many designs are judged, and by how many rows; tasks with several answers a row need them all."""
         from formwright.train.judge import ONE_ANSWER
 
-        stage: Any = self.weights
-        if not hasattr(stage, "amounts") or stage.amounts(run) is None:
+        if not hasattr(self._stage, "amounts") or self._stage.amounts(run) is None:
             return None
-        rows = min(stage.held_out(run), self.rows or stage.held_out(run))
-        least = min(rows, _LEAST_ROWS) if run.task(stage.task).kind in ONE_ANSWER else rows
+        rows = min(self._stage.held_out(run), self.rows or self._stage.held_out(run))
+        least = min(rows, _LEAST_ROWS) if run.task(self._stage.task).kind in ONE_ANSWER else rows
         return {
-            "trials": Amount(trials, _LEAST_TRIALS, max(trials, _MOST_TRIALS), "evaluations"),
-            "rows": Amount(rows, least, rows, "rows of an evaluation"),
+            "trials": WorkAmount(trials, _LEAST_TRIALS, max(trials, _MOST_TRIALS), "evaluations"),
+            "rows": WorkAmount(rows, least, rows, "rows of an evaluation"),
         }
 
     def speeds(self, run: "StageRun") -> dict[str, float]:
-        stage: Any = self.weights
-        times, (middle, _) = stage.times(run), stage.shares(run)
+        times, (middle, _) = self._stage.times(run), self._stage.shares(run)
         trained = times.alone * middle + times.asked
         return {"validation": middle * times.judging, "step": trained, SLOWED: times.slowed}
 
     def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: "StageRun") -> float:
-        stage: Any = self.weights
-        share = min(1.0, amounts["rows"] / int(stage.held_out(run)))
+        share = min(1.0, amounts["rows"] / int(self._stage.held_out(run)))
         return amounts["trials"] * share * speeds["validation"]
 
     def planned(self, amounts: Mapping[str, int], run: "StageRun") -> "EvaluatorPart":
         """Give the evaluator with the rows that are planned; all of them are the default."""
-        stage: Any = self.weights
-        rows = amounts["rows"] if amounts["rows"] < stage.held_out(run) else None
+        rows = amounts["rows"] if amounts["rows"] < self._stage.held_out(run) else None
         return self if rows == self.rows else replace(self, rows=rows)
 
     def network(self, setting: Setting) -> "SharedWeights":
@@ -398,6 +407,21 @@ class SharedSubnetworks(EvaluatorPart):
         return fresh_model if weights == "fresh" else lambda card, _, __: network.extracted(card)
 
 
+def source_digest(function: Any) -> str:
+    """Give a digest of what a function does: of its source, or of its bytecode where it has none of its own."""
+    inner = getattr(function, "func", function)  # below `functools.partial`
+    own = inner if inspect.isroutine(inner) else type(inner)
+    try:
+        text = "" if getattr(own, "__name__", "") == "<lambda>" else textwrap.dedent(inspect.getsource(own))
+    except (OSError, TypeError):  # typed into a shell
+        text = ""
+    code = getattr(own, "__code__", None)
+    if not text and code is not None:
+        consts = [one for one in code.co_consts if isinstance(one, int | float | str | None)]
+        text = f"{code.co_code.hex()} {code.co_names} {consts}"
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 @dataclass(frozen=True)
 class FunctionEvaluator(EvaluatorPart):
     """Score designs by a function of Python: `function(card, budget)` gives a number or a mapping of numbers.
@@ -412,44 +436,37 @@ class FunctionEvaluator(EvaluatorPart):
     names: tuple[str, ...] = option((), "scores that the function must give, because objectives and limits name them")
 
     @classmethod
-    def read_options(cls, data: Mapping[str, Any], reader: Reader, where: str) -> Any:
+    def read_options(cls, data: Mapping[str, Any], reader: PartReader, where: str) -> Any:
         function = reader.read(Any, data.get("function"), f"{where}.function")
         return cls(function, str(data.get("goal", "score")), tuple(data.get("names", ())))
 
-    def write_options(self, writer: Writer) -> dict[str, Any]:
+    def write_options(self, writer: PartWriter) -> dict[str, Any]:
         source = self.function.source if isinstance(self.function, PythonObject) else describe(self.function)
         return {"function": {"python": source}, "goal": self.goal, "names": list(self.names)}
 
+    def contents(self) -> Mapping[str, Any]:
+        return {} if isinstance(self.function, PythonObject) else {"function evaluate": source_digest(self.function)}
+
     def metrics(self, task: "Task | None") -> None:
-        """Tell nothing: only an evaluation tells."""
         return
 
-    def bind(self, setting: Setting) -> Evaluator:
+    def bind(self, setting: Setting) -> "FunctionEvaluator":
         if isinstance(self.function, PythonObject):
             self.function()  # refuses: only the program that began the study has it
-        return _Called(self.function, self.goal, self.names)
+        return self
 
-
-@dataclass(frozen=True)
-class _Called:
-    """Call a function for every request."""
-
-    function: Callable[..., Any]
-    goal: str
-    names: tuple[str, ...] = ()
-
-    def evaluate(self, request: Request, context: "Context") -> Observation:
+    def evaluate(self, request: Request, context: Context) -> Observation:
         """Score a request; raise `EvaluationFailed` where the function gives something else than numbers."""
         began = time.perf_counter()
         found = self.function(request.card, request.budget)
         if isinstance(found, Observation):
             return found
         metrics = found if isinstance(found, Mapping) else {self.goal: found}
-        wrong = {name: value for name, value in metrics.items() if not _is_number(value)}
-        for name, value in wrong.items():
-            raise EvaluationFailed(
-                f"the function gave {value!r} for {name}: return a finite number, or a mapping of numbers by name"
-            )
+        for name, value in metrics.items():
+            if not _is_number(value):
+                raise EvaluationFailed(
+                    f"the function gave {value!r} for {name}: return a finite number, or a mapping of numbers by name"
+                )
         missing = [name for name in self.names if name not in metrics]
         if missing:
             told = ", ".join(map(str, metrics)) or "nothing"

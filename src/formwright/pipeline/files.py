@@ -9,7 +9,7 @@ import yaml
 
 from formwright.core.errors import Fault, IllegalDesign, IllegalInput
 from formwright.core.files import read_regular
-from formwright.core.options import Reader
+from formwright.core.options import PartReader
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.task_choice import TaskChoice
 
@@ -35,7 +35,7 @@ def task_choice(given: Any) -> TaskChoice:
         return given
     if isinstance(given, str):
         return TaskChoice(given)
-    reader = Reader()
+    reader = PartReader()
     found: TaskChoice = reader.read(TaskChoice, given, "task")
     return reader.finished(found, "task")
 

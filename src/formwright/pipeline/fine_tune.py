@@ -2,17 +2,19 @@
 
 import math
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
-from formwright.core.errors import IllegalInput, Unsuccessful
+from formwright.arch.layers import TokenEmbedding
+from formwright.core.errors import FormwrightError, IllegalInput, Unsuccessful
 from formwright.core.options import Stage, option
 from formwright.cost import params
 from formwright.pipeline.forecast import BYTES, Forecast
-from formwright.pipeline.plan import LOOKS, SLOWED, WRITING, Amount, PacedTraining, Planned
+from formwright.pipeline.plan import LOOKS, SLOWED, WRITING, PacedTraining, Planned, WorkAmount
 from formwright.pipeline.run import StageRun
 from formwright.pipeline.run_folder import kept_stage
 from formwright.pipeline.task_choice import USUAL_LENGTH, TaskChoice, TrainingChoice
@@ -20,8 +22,8 @@ from formwright.pipeline.task_choice import USUAL_LENGTH, TaskChoice, TrainingCh
 if TYPE_CHECKING:
     from formwright.nn.task_model import TaskModel
     from formwright.pipeline.model_times import ModelTimes
-    from formwright.pipeline.pretrained import Pretrained
     from formwright.pipeline.run_folder import Opened
+    from formwright.pipeline.start_model import PretrainedForTask
     from formwright.pipeline.task_models import Weakness
     from formwright.train.fit import Training
     from formwright.train.hyperparameters import Hyperparameters
@@ -51,14 +53,30 @@ class FineTuned:
 
     @cached_property
     def model(self) -> "TaskModel":
-        from formwright.pipeline.pretrained import read_model
-
-        return read_model(self.run.folder / MODEL)
+        return read_teacher_model(self.run.folder / MODEL)
 
     @property
     def prepared(self) -> "Prepared":
         """Give the task in the arrays that the model reads."""
         return self.stage.pretrained(self.run).prepared
+
+
+def read_teacher_model(folder: Path) -> "TaskModel":
+    """Read a model that `save_task_model` wrote; refuse one that is damaged."""
+    from formwright.nn.hf.load import from_hf
+    from formwright.nn.task_model import TaskModel
+    from formwright.tasks.pretrained_tokeniser import read_tokeniser
+
+    try:
+        model = from_hf(folder).model()
+        if not isinstance(model, TaskModel):
+            raise IllegalInput("it has no task head")
+        if isinstance(model.transformer.card.stacks[0].embedding, TokenEmbedding):
+            read_tokeniser(folder)  # which the search will need
+    except FormwrightError as error:
+        told = str(error).rstrip(".")
+        raise IllegalInput(f"cannot read {folder}: {told}; remove the folder, and its stage runs again") from None
+    return model
 
 
 @dataclass(frozen=True)
@@ -91,14 +109,14 @@ class FineTune(Stage, Planned):
 
     # --- what follows from the options -------------------------------------------------------------------------------
 
-    def pretrained(self, run: StageRun) -> "Pretrained":
+    def pretrained(self, run: StageRun) -> "PretrainedForTask":
         """Give the model and the task, read once."""
-        from formwright.pipeline.pretrained import read_pretrained
+        from formwright.pipeline.start_model import read_pretrained
 
-        def read() -> "Pretrained":
+        def read() -> "PretrainedForTask":
             return read_pretrained(self.model, run.task(self.task), self.training.length)
 
-        return cast("Pretrained", run.run.once(self._source, read))
+        return cast("PretrainedForTask", run.run.once(self._source, read))
 
     @property
     def _source(self) -> tuple[Any, ...]:
@@ -116,10 +134,7 @@ class FineTune(Stage, Planned):
 
     def steps_of(self, epochs: float, run: StageRun) -> int:
         """Count the steps of some epochs."""
-        from formwright.train.streams import Shuffled, lengths_of
-
-        lengths = lengths_of(self.pretrained(run).prepared.train.examples)
-        return max(1, round(epochs * Shuffled(lengths, self.training.batch, self.seed).batches_per_epoch))
+        return self.training.epoch_steps(epochs, len(self.pretrained(run).prepared.train.examples))
 
     def rate(self, steps: int, run: StageRun) -> float:
         """Give the peak learning rate: by the square root higher where hours leave fewer steps than usual."""
@@ -133,7 +148,7 @@ class FineTune(Stage, Planned):
     def times(self, run: StageRun) -> "ModelTimes":
         """Time the model on this machine; other stages are planned by it too."""
         from formwright.pipeline.model_times import measured_times
-        from formwright.train.task_head import task_model
+        from formwright.train.fit import task_model
 
         read, training = self.pretrained(run), self.training_of(run)
 
@@ -142,9 +157,9 @@ class FineTune(Stage, Planned):
 
         return cast("ModelTimes", run.timed(self._source, lambda: measured_times(make, read.prepared, training)))
 
-    def amounts(self, run: StageRun) -> dict[str, Amount]:
+    def amounts(self, run: StageRun) -> dict[str, WorkAmount]:
         steps = self.steps_of(self.epochs, run) if self.is_trained(run) else 0
-        return {"steps": Amount(steps, min(steps, _LEAST_STEPS), steps, "teacher steps")}
+        return {"steps": WorkAmount(steps, min(steps, _LEAST_STEPS), steps, "teacher steps")}
 
     def speeds(self, run: StageRun) -> dict[str, float]:
         times = self.times(run)
@@ -167,8 +182,12 @@ class FineTune(Stage, Planned):
     # --- the stage ---------------------------------------------------------------------------------------------------
 
     def resolved(self, run: StageRun) -> "FineTune":
-        """Settle paths, length, device and threads; a run that is resumed keeps the device and the threads it had."""
+        """Settle paths, length, device and threads; a run that is resumed keeps the device and the threads it had.
+
+        Report how many rows are cut at the length.
+        """
         from formwright.train.device import choose_device
+        from formwright.train.prepare import cut_rows
 
         model = str(Path(self.model).resolve()) if self.model and os.path.isdir(self.model) else self.model
         kept, given = getattr(kept_stage(run), "training", None), self.training
@@ -183,6 +202,9 @@ class FineTune(Stage, Planned):
             ),
         )
         read = found.pretrained(run)
+        cut = cut_rows(read.prepared, read.card)
+        if cut is not None and (report := cut.report(is_default=given.length is None)):
+            run.tell(report)
         length = read.prepared.length or given.length or USUAL_LENGTH  # images have no length
         found = replace(found, training=replace(found.training, length=length))
         run.run.once(found._source, lambda: read)
@@ -205,38 +227,38 @@ class FineTune(Stage, Planned):
 
     def make(self, run: StageRun) -> None:
         """Fine-tune the model and write it; refuse one that is hardly better than a constant answer."""
-        from formwright.pipeline.task_models import save_task_model
+        from formwright.pipeline.task_models import find_weakness, save_task_model
 
         read = self.pretrained(run)
-        model = self._best(run)
+        trained = self._trained(run) if self.is_trained(run) else None
+        # of a model that answers the task already, only the movement is asked for
+        model = self._initial(run) if trained is None or read.is_finetuned else trained
         with run.progress("judging the teacher", 1) as tell:
-            save_task_model(model, read.prepared, run.folder / MODEL, {"fine-tuned from": read.name})
+            scores = save_task_model(model, read.prepared, run.folder / MODEL, {"fine-tuned from": read.name})
             tell(0, None)
-        self._check_skill(model, run)
+        weakness = find_weakness(read.prepared, *scores)
+        if weakness is not None and self.accept_weak:
+            run.tell(f"{weakness}; it is used all the same, because accept_weak is set")
+        elif weakness is not None:
+            raise self._too_weak(weakness, run)
 
-    def _best(self, run: StageRun) -> "TaskModel":
+    def _initial(self, run: StageRun) -> "TaskModel":
         from formwright.train.device import choose_device
-        from formwright.train.task_head import task_model
+        from formwright.train.fit import task_model
 
         read, training = self.pretrained(run), self.training_of(run)
-        if self.is_trained(run):
-            moved = self._trained(run)
-            if not read.is_finetuned:
-                return moved
         return task_model(read.imported, read.prepared, training).to(choose_device(training.device))
 
     def _trained(self, run: StageRun) -> "TaskModel":
-        from formwright.pipeline.paced import train_paced
+        from formwright.pipeline.pacing import train_paced
         from formwright.pipeline.score_parts import write_importance
         from formwright.supernet.importance import ImportanceTracker
-        from formwright.train.device import choose_device, threads
+        from formwright.train.device import threads
         from formwright.train.fit import task_stream
         from formwright.train.losses import loss_of
-        from formwright.train.task_head import task_model
 
         read, training = self.pretrained(run), self.training_of(run)
-        model = task_model(read.imported, read.prepared, training).to(choose_device(training.device))
-        watched = ImportanceTracker(model, hidden=self.hidden)
+        watched = ImportanceTracker(self._initial(run), hidden=self.hidden)
 
         def recipe(steps: int) -> "Hyperparameters":
             return replace(training.recipe, steps=steps, learning_rate=self.rate(steps, run))
@@ -248,19 +270,9 @@ class FineTune(Stage, Planned):
             write_importance(run.folder / MOVEMENT, watched.importance())
         return watched.model
 
-    def _check_skill(self, model: "TaskModel", run: StageRun) -> None:
-        from formwright.pipeline.task_models import find_weakness
-        from formwright.train.device import threads
-
-        with threads(self.training.threads or 1):
-            weakness = find_weakness(model, self.pretrained(run).prepared)
-        if weakness is None:
-            return
-        if self.accept_weak:
-            run.tell(f"{weakness}; it is used all the same, because accept_weak is set")
-            return
+    def _too_weak(self, weakness: "Weakness", run: StageRun) -> WeakTeacher:
         hours = "" if run.options.hours is None else f" or more hours (now {run.options.hours:g})"
-        raise WeakTeacher(
+        return WeakTeacher(
             f"{weakness}. What it teaches is worth no more. Fine-tune it longer, with more epochs (now "
             f"{self.epochs:g}){hours}, or at a higher learning rate (now {self.training.learning_rate:g}), in another "
             "folder or overwriting this one; or accept it with accept_weak",
@@ -272,29 +284,23 @@ class FineTune(Stage, Planned):
 
     def note(self, run: StageRun, opened: "Opened") -> None:
         """Test the model, and note it once among the models of a study; it is measured in turns with the others."""
-        from formwright.pipeline.delivered import delivered
+        from formwright.cost import macs
+        from formwright.evaluate.context import Context
+        from formwright.evaluate.evaluation_file import evaluation_of
+        from formwright.evaluate.final import score_without_training
+        from formwright.nn.hf.side_files import write_evaluation
+        from formwright.pipeline.delivered import MODELS, Delivered, delivered
+        from formwright.pipeline.run_folder import FINAL
         from formwright.study.identity import own_name
 
-        if TEACHER not in delivered(opened):
-            run.tell("testing the teacher")
-            opened.log.append("note", own_name(), {"model": asdict(_tested(self, run, opened.place.folder))})
-
-
-def _tested(stage: FineTune, run: StageRun, out: Path) -> Any:
-    import shutil
-
-    from formwright.cost import macs
-    from formwright.evaluate.context import Context
-    from formwright.evaluate.evaluation_file import evaluation_of
-    from formwright.evaluate.final import score_without_training
-    from formwright.nn.hf.side_files import write_evaluation
-    from formwright.pipeline.delivered import MODELS, Delivered
-    from formwright.pipeline.run_folder import FINAL
-
-    found = run.artifact(stage)
-    verdict = score_without_training(found.model, found.prepared, Context(folder=out / FINAL / TEACHER))
-    card, folder = found.model.transformer.card, out / MODELS / TEACHER
-    shutil.copytree(run.folder / MODEL, folder, dirs_exist_ok=True)
-    write_evaluation(folder, evaluation_of(found.prepared, verdict.validation, verdict.test, verdict.evidence))
-    costs = {"macs": float(macs(card, stage.training.length or USUAL_LENGTH))}
-    return Delivered.of(verdict, TEACHER, TEACHER, folder, costs, None)
+        if TEACHER in delivered(opened):
+            return
+        run.tell("testing the teacher")
+        found, out = run.artifact(self), opened.place.folder
+        verdict = score_without_training(found.model, found.prepared, Context(folder=out / FINAL / TEACHER))
+        folder = out / MODELS / TEACHER
+        shutil.copytree(run.folder / MODEL, folder, dirs_exist_ok=True)
+        write_evaluation(folder, evaluation_of(found.prepared, verdict.validation, verdict.test, verdict.evidence))
+        costs = {"macs": float(macs(found.model.transformer.card, self.training.length or USUAL_LENGTH))}
+        noted = Delivered.of(verdict, TEACHER, TEACHER, folder, costs, None)
+        opened.log.append("note", own_name(), {"model": asdict(noted)})

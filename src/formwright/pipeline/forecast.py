@@ -1,7 +1,8 @@
 """What a run would take, estimated before it begins: time, disk, and what the designs of its searches cost."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from formwright.core.options import inputs_of
 from formwright.pipeline.pacing import begin_pacing, describe_plan
@@ -30,6 +31,14 @@ class StageForecast:
     what: str
     reads: tuple[str, ...]
     expected: Forecast
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What a run would do: its pipeline with every option settled, as JSON data, and its stages."""
+
+    pipeline: Mapping[str, Any]
+    stages: Sequence[StageForecast]
 
 
 def forecast_run(run: PipelineRun) -> list[StageForecast]:

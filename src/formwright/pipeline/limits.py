@@ -13,8 +13,7 @@ from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Objective
 from formwright.core.rng import derive
-from formwright.cost import COSTS, cost, counted_costs, is_measured
-from formwright.cost.measured import Meter
+from formwright.cost import COSTS, Meter, cost, counted_costs, is_measured
 from formwright.search.proposals import listable
 from formwright.search.scores import violation
 from formwright.space.space import Space
@@ -186,7 +185,7 @@ def refuse_impossible_bounds(limits: Iterable[Objective]) -> None:
         _refuse_out_of_range(limit)
     for name, low in least.items():
         high = most.get(name)
-        if high is not None and _bound(low) > _bound(high):
+        if high is not None and (low.bound or 0.0) > (high.bound or 0.0):
             raise IllegalInput(f"the limits {low} and {high} contradict each other: no {name} keeps both; drop one")
 
 
@@ -196,8 +195,3 @@ def _refuse_out_of_range(limit: Objective) -> None:
     if not (limit.meets(low) or limit.meets(high)):
         top = f"from {low:g} to {high:g}" if high < math.inf else f"at least {low:g}"
         raise IllegalInput(f"the limit {limit} can never be kept: {limit.name} is {top}; give a value in that range")
-
-
-def _bound(limit: Objective) -> float:
-    assert limit.bound is not None
-    return limit.bound

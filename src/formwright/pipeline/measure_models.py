@@ -1,98 +1,119 @@
 """What delivered models cost: counted at the length of their study, and measured in turns in one sitting."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from formwright.arch.card import Card
-from formwright.core.errors import MissingExtra
+from formwright.core.errors import EvaluationFailed, MissingExtra
 from formwright.core.records import Objective
-from formwright.cost import cost, input_size, is_measured, params
+from formwright.cost import COSTS, LATENCY, Meter, cost, input_size, is_measured, params
 from formwright.cost import counted_costs as every_counted
-from formwright.cost.measured import LATENCY
 from formwright.nn.deploy import export
 from formwright.nn.deploy.exporters import quantise_onnx
 from formwright.nn.hf.checkpoint_files import is_whole
 from formwright.nn.hf.imported import load_folder
 from formwright.nn.hf.readme import Facts, replace_table
-from formwright.nn.measure import ExportedFile, Measurable, ModelFolder, TimingSettings, measure, measure_in_turns
-from formwright.nn.task_model import TaskModel
-from formwright.pipeline.candidates import exceeds, misses
+from formwright.nn.measurement import ExportedFile, Measurable, ModelFolder, TimingSettings, measure_in_turns
+from formwright.pipeline.chosen_designs import Candidate
 from formwright.pipeline.delivered import (
     MEASURED,
-    RUNTIMES,
+    TOO_SLOW,
     Delivered,
+    Miss,
     Sitting,
     card_of_model,
     delivered,
+    exceeds,
     last_sitting,
+    misses,
     with_costs,
 )
 from formwright.pipeline.run_folder import Opened
 from formwright.study.identity import own_name
 from formwright.train.device import choose_device
 
+# what a sitting times in turns, by the name of the cost; other measured costs have meters of their own
+RUNTIMES = {LATENCY: "torch", "onnx_ms": "ONNX Runtime", "int8_ms": "ONNX Runtime in 8 bits"}
 _RUNS = 20  # of each model in each runtime
 _SITTINGS = 2  # the second where a model was measured beyond its target
 
 
+class TargetMissed(EvaluationFailed):
+    """Say that a design was measured beyond a target, so that the next best one is to be tried."""
+
+
+def measured_before(opened: Opened, candidate: Candidate) -> dict[str, float]:
+    """Measure what a design has to keep targets in, before it is trained and tested in vain; raise `TargetMissed`.
+
+    One that misses a target is measured again before that is believed: a busy moment is no fault of the design.
+    """
+    by_cost: dict[str, list[Objective]] = {}
+    for limit in (Objective.parse(opened.deliver.targets[name]) for name in candidate.keeps):
+        if is_measured(limit.name):
+            by_cost.setdefault(limit.name, []).append(limit)
+    found = {name: _decided(opened, candidate.card, limits) for name, limits in by_cost.items()}
+    check_targets(opened, candidate, found)
+    return found
+
+
+def _decided(opened: Opened, card: Card, limits: Sequence[Objective]) -> float:
+    meter = _meter(limits[0].name, opened.search.length)
+    return meter.decided(card, lambda value: all(limit.meets(value) for limit in limits))
+
+
+def _meter(name: str, length: int, device: str = "cpu") -> Meter:
+    known: Any = COSTS.get(name)
+    found: Meter = known.meter(length, device)
+    return found
+
+
+def check_targets(opened: Opened, candidate: Candidate, costs: Mapping[str, float]) -> None:
+    """Raise `TargetMissed`, and note it, where what was measured of a design lies beyond a target it has to keep."""
+    targets = opened.deliver.targets
+    beyond = [name for name in candidate.keeps if exceeds(costs, targets[name])]
+    found = {name: costs[Objective.parse(targets[name]).name] for name in beyond}
+    if found:
+        missed = [asdict(Miss(name, candidate.card.digest, candidate.trial, value)) for name, value in found.items()]
+        opened.log.append("note", own_name(), {TOO_SLOW: missed})
+        told = ", ".join(f"{value:.4g} is beyond {targets[name]}" for name, value in found.items())
+        raise TargetMissed(f"trial {candidate.trial} was measured, and {told}")
+
+
 def counted_costs(opened: Opened, card: Card) -> dict[str, float]:
     """Count the MACs of a design, and whatever else of it is a goal, a limit or a target of the study."""
-    search, targets = opened.search, opened.deliver.targets
     known = every_counted()
-    named = (Objective.parse(text).name for text in (*search.objectives, *search.limits, *targets.values()))
-    names = [name for name in dict.fromkeys(("macs", *named)) if name in known and name != "params"]
-    return {name: cost(card, name, search.length) for name in names}
+    names = [name for name in dict.fromkeys(("macs", *_named(opened))) if name in known and name != "params"]
+    return {name: cost(card, name, opened.search.length) for name in names}
+
+
+def _named(opened: Opened) -> list[str]:
+    """List the names of goals, limits and targets."""
+    search, targets = opened.search, opened.deliver.targets
+    return [Objective.parse(text).name for text in (*search.objectives, *search.limits, *targets.values())]
 
 
 def measure_delivered(opened: Opened, models: Sequence[Delivered]) -> list[Delivered]:
     """Measure all models of a study in one sitting, note it, and write it into their model cards.
 
-    That is done where latency is a goal or a limit, or the models are compressed ones; a sitting of the same models is
-    not repeated. Models that are gone from their folders are left out.
+    That is done where a measured cost is a goal or a limit, or the models are compressed ones; a sitting of the same
+    models is not repeated. Models that are gone from their folders are left out.
     """
     known = {**delivered(opened), **{model.name: model for model in models}}
     there = [model for model in known.values() if is_whole(Path(model.path))]
-    if not _is_timed(opened) or not there:
+    if not there or not (opened.deliver.targets or any(map(is_measured, _named(opened)))):
         return list(models)
     sitting = last_sitting(opened.log.read())
     if sitting is None or not all(sitting.of(model.name, model.digest) for model in there):
         sitting = _sit(opened, there)
-        opened.log.append("note", own_name(), {MEASURED: sitting.to_json()})
+        opened.log.append("note", own_name(), {MEASURED: asdict(sitting)})
     found = {model.name: with_costs(model, sitting) for model in there}
     for model in found.values():
         replace_table(Path(model.path), "Costs", cost_facts(opened, model.name, card_of_model(model), model.costs))
     return [found.get(model.name, model) for model in models]
-
-
-def cost_facts(opened: Opened, name: str, card: Card, costs: Facts) -> Facts:
-    """Name the costs of a model as a reader of its model card understands them; the length stands beside each."""
-    size = input_size(card, opened.search.length)
-    facts: dict[str, object] = {"parameters": params(card)}
-    for cost_name, value in costs.items():
-        if cost_name in RUNTIMES:
-            where = "one thread" if _device(opened) == "cpu" else _device(opened)
-            facts[f"milliseconds of one row at {size} in {RUNTIMES[cost_name]}, {where}"] = f"{value:.2f}"
-        else:
-            shown = "multiply-accumulates" if cost_name == "macs" else cost_name
-            facts[f"{shown} at {size}"] = int(float(str(value)))
-    return facts | _target(opened, name, costs, size)
-
-
-def torch_ms(model: TaskModel, length: int) -> float:
-    """Measure one row of a model in torch, on one thread."""
-    return measure(model, TimingSettings(length=length, runs=_RUNS), memory=False).median_ms
-
-
-def _is_compressed(opened: Opened) -> bool:
-    """Tell whether the models are smaller versions of a model, which people compare in several runtimes."""
-    return bool(opened.deliver.targets)
-
-
-def _is_timed(opened: Opened) -> bool:
-    named = [Objective.parse(text).name for text in (*opened.search.objectives, *opened.search.limits)]
-    return _is_compressed(opened) or any(map(is_measured, named))
 
 
 def _sit(opened: Opened, models: Sequence[Delivered]) -> Sitting:
@@ -102,10 +123,12 @@ def _sit(opened: Opened, models: Sequence[Delivered]) -> Sitting:
     the least of both counts.
     """
     trial = TimingSettings(length=opened.search.length, runs=_RUNS, device=_device(opened))
-    least: dict[str, dict[str, float]] = {model.name: {} for model in models}
-    busy = False
+    others = [name for name in dict.fromkeys(_named(opened)) if is_measured(name) and name not in RUNTIMES]
+    meters = {name: _meter(name, trial.length, trial.device) for name in others}
+    least = {model.name: {name: meters[name](card_of_model(model)) for name in others} for model in models}
+    busy = any(meter.busy for meter in meters.values())
     with tempfile.TemporaryDirectory() as folder:
-        subjects = _subjects(models, Path(folder), runtimes=_is_compressed(opened))
+        subjects = _subjects(models, Path(folder), runtimes=bool(opened.deliver.targets))
         for _ in range(_SITTINGS):
             found = measure_in_turns([subject for _, _, subject in subjects], trial)
             for (name, way, _), latency in zip(subjects, found, strict=True):
@@ -119,11 +142,11 @@ def _sit(opened: Opened, models: Sequence[Delivered]) -> Sitting:
 
 def _device(opened: Opened) -> str:
     """Name the device that models are measured on: that of the study, but compressed ones on the processor."""
-    return "cpu" if _is_compressed(opened) else choose_device(opened.search.training.device).type
+    return "cpu" if opened.deliver.targets else choose_device(opened.search.training.device).type
 
 
 def _subjects(models: Sequence[Delivered], folder: Path, runtimes: bool) -> list[tuple[str, str, Measurable]]:
-    """List what is measured of each model: its name, the name of the cost, and what is run."""
+    """List what is timed of each model: its name, the name of the cost, and what is run."""
     found: list[tuple[str, str, Measurable]] = []
     for model in models:
         found.append((model.name, LATENCY, ModelFolder(Path(model.path))))
@@ -138,16 +161,33 @@ def _subjects(models: Sequence[Delivered], folder: Path, runtimes: bool) -> list
     return found
 
 
-def _target(opened: Opened, name: str, costs: Facts, size: str) -> dict[str, str]:
+def cost_facts(opened: Opened, name: str, card: Card, costs: Mapping[str, float]) -> Facts:
+    """Name the costs of a model as a reader of its model card understands them; the length stands beside each."""
+    size, device = input_size(card, opened.search.length), _device(opened)
+    facts: dict[str, object] = {"parameters": params(card)}
+    for cost_name, value in costs.items():
+        if cost_name in RUNTIMES:
+            where = "one thread" if device == "cpu" else device
+            facts[f"milliseconds of one row at {size} in {RUNTIMES[cost_name]}, {where}"] = f"{value:.2f}"
+        elif is_measured(cost_name):
+            facts[f"{cost_name} at {size}"] = f"{value:.4g}"
+        else:
+            shown = "multiply-accumulates" if cost_name == "macs" else cost_name
+            facts[f"{shown} at {size}"] = int(value)
+    limit = opened.deliver.targets.get(name)
+    if limit is not None:
+        tried = len(misses(opened.log.read()).get(name, ()))
+        facts["target"] = _kept_or_not(limit, size, tried, missed=exceeds(costs, limit))
+    return facts
+
+
+def _kept_or_not(limit: str, size: str, tried: int, *, missed: bool) -> str:
     """Say what a model was made for, whether it keeps it, and how many designs were measured beyond it."""
-    limit, tried = opened.deliver.targets.get(name), len(misses(opened.log.read()).get(name, ()))
-    if limit is None:
-        return {}
-    wanted, measured = Objective.parse(limit), {key: float(str(value)) for key, value in costs.items()}
+    wanted = Objective.parse(limit)
     assert wanted.bound is not None
     amount = f"{wanted.bound:,.0f}" if wanted.bound >= 1000 else f"{wanted.bound:g}"
     asked = f"{wanted.name} at most {amount}" + ("" if wanted.name.startswith("params") else f" at {size}")
-    fastest = f", the fastest of {tried} designs that were tried" if tried > 1 else ""
-    if exceeds(measured, limit):
-        return {"target": f"{asked}; exceeded when it was measured{fastest}"}
-    return {"target": f"{asked}; kept when it was measured, after {tried} that were not" if tried else asked}
+    if missed:
+        best = f", the best of {tried} designs that were tried" if tried > 1 else ""
+        return f"{asked}; exceeded when it was measured{best}"
+    return f"{asked}; kept when it was measured, after {tried} that were not" if tried else asked

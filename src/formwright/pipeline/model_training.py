@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from formwright.train.fit import Training
     from formwright.train.prepare import Prepared
 
-_MOST_EPOCHS, _MOST_THREADS = 1e9, 1024
+_MOST_EPOCHS = 1e9
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class ModelTraining(TrainingChoice):
     """Say how one model is trained; None stands for what the data, or the weights that it starts from, decide."""
 
     steps: int | None = option(None, "training steps (default 300; many rows: one epoch, at most 3,000)", least=1)
-    batch: int = option(32, "rows in a batch")
+    batch: int = option(32, "rows in a batch", least=1)
     learning_rate: float | None = option(
         None, "peak learning rate (default 0.001 from scratch, 0.0003 with pretraining, 0.00005 for a folder)"
     )
@@ -30,15 +30,10 @@ class ModelTraining(TrainingChoice):
         None, "dropout rate (default 0 from scratch, 0.1 for a model's folder)", least=0, most=1
     )
     epochs: float | None = option(None, "passes over the training rows, instead of steps")
-    accumulate: int = option(1, "batches whose gradients are averaged for one step")
-    threads: int = option(1, "threads used for training")
+    accumulate: int = option(1, "batches whose gradients are averaged for one step", least=1)
+    threads: int = option(1, "threads used for training", least=1, most=1024)
 
     def __post_init__(self) -> None:
-        for name in ("batch", "accumulate", "threads"):
-            if getattr(self, name) < 1:
-                raise IllegalInput(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.threads > _MOST_THREADS:
-            raise IllegalInput(f"threads must be at most {_MOST_THREADS:,}, not {self.threads}")
         if self.steps is not None and self.epochs is not None:
             raise IllegalInput("give steps or epochs, not both")
         if self.epochs is not None and not 0 < self.epochs <= _MOST_EPOCHS:
@@ -85,12 +80,14 @@ class Judging:
     """
 
     judge_every: int | None = option(
-        None, "evaluate on the validation set every N steps (default: 20 times in all, or fewer; 0: at the end only)"
+        None,
+        "evaluate on the validation set every N steps (default: 20 times in all, or fewer; 0: at the end only)",
+        least=0,
     )
     patience: int | None = option(
-        None, "stop after N evaluations without an improvement (default 5, and not before half of the steps)"
+        None, "stop after N evaluations without an improvement (default 5, and not before half of the steps)", least=1
     )
-    beams: int = option(1, "beams used to evaluate a model that generates text", extent=True)
+    beams: int = option(1, "beams used to evaluate a model that generates text", extent=True, least=1)
     test: bool = option(False, "at the end, evaluate on the test rows once; this is recorded", extent=True)
 
     def __post_init__(self) -> None:
@@ -98,10 +95,6 @@ class Judging:
             raise IllegalInput(
                 "patience counts evaluations during training, and judge_every 0 (--judge-every) asks for none"
             )
-        least = {"judge_every": (self.judge_every, 0), "patience": (self.patience, 1), "beams": (self.beams, 1)}
-        for name, (value, bound) in least.items():
-            if value is not None and value < bound:
-                raise IllegalInput(f"{name} must be at least {bound}, not {value}")
 
     def settled(self, training: "Training", rows: int) -> "Judging":
         """Give how often a training is judged by `rows` validation rows, where the user left that open."""
@@ -124,11 +117,11 @@ class Judging:
 
 
 @dataclass(frozen=True)
-class Pretraining:
+class WordPretraining:
     """Let a design without weights first learn to fill in masked words."""
 
     text: str = option("self", "the task whose text is learned from; `self` is that of the task")
-    steps: int = option(1000, "pretraining steps")
+    steps: int = option(1000, "pretraining steps", least=1)
     next_sentence: bool = option(False, "also predict which sentence follows which")
 
 
@@ -137,11 +130,5 @@ class Distillation:
     """Let a model also learn from a teacher, the folder of a model that was fine-tuned on the task."""
 
     teacher: str = option(about="folder of the teacher")
-    labels: float = option(0.5, "weight of the labels; the teacher's scores get the rest")
-    hidden: float = option(1.0, "weight of the distance to the teacher's last hidden states")
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.labels <= 1:
-            raise IllegalInput(f"the weight of the labels must be from 0 to 1, not {self.labels}")
-        if not 0 <= self.hidden < math.inf:
-            raise IllegalInput(f"the weight of the hidden states must be a number from 0, not {self.hidden}")
+    labels: float = option(0.5, "weight of the labels; the teacher's scores get the rest", least=0, most=1)
+    hidden: float = option(1.0, "weight of the distance to the teacher's last hidden states", least=0)

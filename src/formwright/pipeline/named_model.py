@@ -10,17 +10,14 @@ from formwright.core.errors import IllegalInput
 from formwright.cost import macs, params
 from formwright.nn import deploy
 from formwright.nn.build import build
-from formwright.nn.deploy.interface import card_of
 from formwright.nn.deploy.runtimes import Runtime
 from formwright.nn.hf.checkpoint_files import CONFIG, write_json
-from formwright.nn.hf.imported import Imported
 from formwright.nn.hf.load import from_hf
 from formwright.nn.hf.model_folder import CARD, whole_folder
-from formwright.nn.hf.save import config_of, parts_of, save_pretrained_folder
-from formwright.nn.hf.side_files import length_fields, read_evaluation, write_side_files
+from formwright.nn.hf.save import config_of, save_pretrained_folder
+from formwright.nn.hf.side_files import length_fields, read_evaluation, write_side_files, write_tokenizer
 from formwright.nn.hf.stock import export_stock
-from formwright.nn.hf.tokenizer_files import write_tokenizer
-from formwright.nn.measure import Latency, TimingSettings, measure, measure_file
+from formwright.nn.measurement import Latency, TimingSettings, measure, measure_file
 from formwright.nn.task_model import HeadSpec, TaskModel
 from formwright.nn.transformer import Transformer
 from formwright.pipeline.designs import NamedCard, find, read_card
@@ -29,7 +26,7 @@ from formwright.train.loop import enough_memory
 
 
 @dataclass(frozen=True, eq=False)
-class NamedModel:
+class ModelByName:
     """A model, the names of its labels, the files of its tokenizer, and which of its weights are `fresh`.
 
     `evaluation` is what its folder says of how it was evaluated.
@@ -43,40 +40,35 @@ class NamedModel:
     evaluation: dict[str, Any] | None = None
 
 
-def read_model(source: str, head: HeadSpec | None = None, labels: tuple[str, ...] = (), seed: int = 0) -> NamedModel:
+def read_model(source: str, head: HeadSpec | None = None, labels: tuple[str, ...] = (), seed: int = 0) -> ModelByName:
     """Read a model from its folder, or build a card with fresh weights; one without a head gets the `head`."""
     if os.path.isdir(source):  # says no to a name that is too long
         return _from_folder(Path(source), head, labels, seed)
     found = find(source)
     if not isinstance(found, NamedCard):
         raise IllegalInput(f"{source} is a search space; name one of its designs, or a published card")
-    return NamedModel(build(found.card, head=head, seed=seed), found.name, labels, fresh="all weights")
+    return ModelByName(build(found.card, head=head, seed=seed), found.name, labels, fresh="all weights")
 
 
-def _from_folder(folder: Path, head: HeadSpec | None, labels: tuple[str, ...], seed: int) -> NamedModel:
+def _from_folder(folder: Path, head: HeadSpec | None, labels: tuple[str, ...], seed: int) -> ModelByName:
     refuse_run_folder(folder)
     imported = from_hf(folder)
     if head is None or head == imported.head:
         known, evaluation = labels or imported.labels, read_evaluation(folder)
-        return NamedModel(imported.model(), folder.name, known, imported.tokenizer_files, evaluation=evaluation)
+        return ModelByName(imported.model(), folder.name, known, imported.tokenizer_files, evaluation=evaluation)
     if imported.head is not None:
         raise IllegalInput(f"{folder} has a head for {imported.head.task} with {imported.head.labels} labels already")
-    model = _with_head(imported, head, seed)
-    return NamedModel(model, folder.name, labels, imported.tokenizer_files, "the head's weights")
-
-
-def _with_head(imported: Imported, head: HeadSpec, seed: int) -> TaskModel | Transformer:
     model = build(imported.card, imported.settings, head, seed)
     names = {f"transformer.{name}": tensor for name, tensor in imported.weights.items()}
     model.load_state_dict(names, strict=False)  # all but the head
-    return model.eval()
+    return ModelByName(model.eval(), folder.name, labels, imported.tokenizer_files, "the head's weights")
 
 
 ModelForm = Literal["hf", "stock", "onnx", "openvino"]
 
 
 def export_model(
-    found: NamedModel, form: ModelForm, out: Path, *, int8: bool = False, force: bool = False
+    found: ModelByName, form: ModelForm, out: Path, *, int8: bool = False, force: bool = False
 ) -> float | None:
     """Write a model; for a runtime, return the largest difference between its outputs and torch's."""
     if form in ("onnx", "openvino"):
@@ -96,8 +88,8 @@ def export_model(
     return None
 
 
-def _for_runtime(found: NamedModel, form: str, out: Path, int8: bool, force: bool) -> float:
-    card, spec = parts_of(found.model)
+def _for_runtime(found: ModelByName, form: str, out: Path, int8: bool, force: bool) -> float:
+    card, spec = found.model.card, found.model.spec
     with whole_folder(out, force=force) as part:
         exported = deploy.export(found.model.eval(), "onnx" if form == "onnx" else "openvino", part, int8)
         if found.tokenizer_files:
@@ -132,7 +124,12 @@ def measure_model(source: str, trial: TimingSettings, runtime: str | None = None
             f"the device {trial.device} is for models that run in torch; other runtimes use the processor"
         )
     with enough_memory(f"by a row of {trial.length:,} tokens; measure a shorter one with --length"):
-        name, card, latency = _in_torch(source, trial, runtime) if file is None else _of_file(file, trial, runtime)
+        if file is None:
+            found = read_model(source)
+            name, card = found.name, found.model.card
+            latency = measure(found.model, trial, cast(Runtime, runtime or "torch"))
+        else:
+            name, card, latency = _of_file(file, trial, runtime)
     return card, {
         "name": name,
         "family": card.family,
@@ -151,8 +148,3 @@ def _of_file(file: Path, trial: TimingSettings, runtime: str | None) -> tuple[st
         raise IllegalInput(f"{file} runs in {own}, not in {runtime}; measure the folder it was exported from")
     card = read_card(file.parent / CARD).card
     return file.parent.name, card, measure_file(file, card, trial)
-
-
-def _in_torch(source: str, trial: TimingSettings, runtime: str | None) -> tuple[str, Card, Latency]:
-    found = read_model(source)
-    return found.name, card_of(found.model), measure(found.model, trial, cast(Runtime, runtime or "torch"))

@@ -1,22 +1,31 @@
 """A plan that follows the machine: revised from measured speed before each stage, and while a training runs.
 
 Every revision is written to the plan file before it takes effect. A run that was killed reads it there, and resumes as
-if it had never been interrupted.
+if it had never been interrupted. `train_paced` trains for as many steps as the plan says.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from formwright.core.checks import stored_fields
 from formwright.core.codec import loads
 from formwright.core.errors import IllegalInput
 from formwright.core.files import read_regular, write_json
 from formwright.core.text import clock
-from formwright.pipeline.plan import SLOWED, Budget, Done, PacedTraining, Plan, Planned, Speeds, left, within
+from formwright.pipeline.plan import SLOWED, Done, PacedTraining, Plan, Planned, Speeds, TimeBudget, left, within
 from formwright.pipeline.run import PipelineRun, StageRun
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from formwright.train.fit import Run
+    from formwright.train.hyperparameters import Hyperparameters
+    from formwright.train.loop import State
+    from formwright.train.losses import Loss
+    from formwright.train.streams import Stream
 
 T = TypeVar("T")
 _FIRST_LOOK = 10  # steps after which a training is first looked at; then after twice as many, and so on
@@ -80,7 +89,7 @@ class Pacing:
     def __init__(
         self,
         schedule: Schedule,
-        budget: Budget,
+        budget: TimeBudget,
         path: Path | None = None,
         measured: Callable[[], Speeds] | None = None,
         tell: Callable[[str], None] = lambda _: None,
@@ -119,7 +128,7 @@ class Pacing:
     def steps(self, stage: str) -> list[Revision]:
         """Give the revisions of a training in their order, the first being its beginning, which is written once."""
         if not self._of(stage):
-            began = Revision(stage, 0, self.plan[stage][self._training(stage).amount])
+            began = Revision(stage, 0, self.plan[stage][self.budget.trainings[stage].amount])
             self.schedule = replace(self.schedule, revisions=(*self.schedule.revisions, began))
             self.write()
         return self._of(stage)
@@ -141,7 +150,7 @@ class Pacing:
 
     def look(self, stage: str, step: int, step_seconds: float) -> int | None:
         """Plan again by how long the last steps took; give the training's new number of steps where that changes."""
-        training = self._training(stage)
+        training = self.budget.trainings[stage]
         speeds = as_fast(self.schedule.speeds, stage, training, step_seconds)
         self.schedule = replace(self.schedule, speeds=speeds)
         stages = self.budget.stages
@@ -161,9 +170,6 @@ class Pacing:
         self.schedule = replace(self.schedule, spent=self._elapsed(now))
         self._began, self._before = now, 0.0
         self.write()
-
-    def _training(self, stage: str) -> PacedTraining:
-        return self.budget.trainings[stage]
 
     def _of(self, stage: str) -> list[Revision]:
         return [one for one in self.schedule.revisions if one.stage == stage]
@@ -197,48 +203,112 @@ def as_fast(speeds: Speeds, stage: str, training: PacedTraining, step_seconds: f
     return found
 
 
-@dataclass(frozen=True)
-class Unplanned:
+Recipes = Sequence[tuple[int, "Hyperparameters"]]  # each with the step from which on it holds
+
+
+def train_paced(
+    run: StageRun,
+    what: str,
+    model: "nn.Module",
+    stream: "Stream",
+    loss: "Loss",
+    recipe: "Callable[[int], Hyperparameters]",
+    steps: int,
+) -> None:
+    """Train a model in place for `steps` steps, or for as many as the plan of the run says, and resume exactly.
+
+    `recipe` gives the recipe of a training with a total number of steps: the schedule of the learning rate follows a
+    plan that changes on the way.
+    """
+    name, state = run.name, None
+    pacing = run.run.pacing or _unplanned(name, steps)
+    while state is None or len(state.losses) < pacing.steps(name)[-1].steps:
+        recipes = _recipes(pacing.steps(name), recipe)
+        with run.training(what, recipes[-1][1].steps) as training:
+            if state is None:
+                state = _state(model, recipes, training)
+                if len(state.losses) == recipes[-1][1].steps:
+                    return  # and its time was noted when it ended
+                pacing.resumed(len(state.losses), state.seconds)
+            _until_revised(name, state, recipes, stream, loss, training, pacing)
+    pacing.trained()
+
+
+def _unplanned(stage: str, steps: int) -> Pacing:
     """Pace a training in a run without a plan: it has the steps that its stage says."""
+    budget = TimeBudget(None, {}, lambda *_: {}, {stage: PacedTraining()})
+    return Pacing(Schedule({stage: {PacedTraining.amount: steps}}), budget)
 
-    number: int
 
-    def steps(self, stage: str) -> list[Revision]:
-        return [Revision(stage, 0, self.number)]
+def _until_revised(
+    name: str,
+    state: "State",
+    recipes: Recipes,
+    stream: "Stream",
+    loss: "Loss",
+    training: "Run",
+    pacing: Pacing,
+) -> None:
+    """Train on to the next step at which the number of steps changes, or to the end."""
+    from formwright.train.loop import go_on
 
-    def next_look(self, stage: str, step: int) -> None:
+    done = len(state.losses)
+    state.recipe = [one for since, one in recipes if since <= done][-1]
+    later = next((since for since, _ in recipes if since > done), None)
+    if later is not None:  # a change that was made before the run was interrupted
+        go_on(state, stream, loss, training.saving, training.after_step, until=later)
         return
+    while len(state.losses) < state.recipe.steps:
+        done, before = len(state.losses), state.seconds
+        go_on(state, stream, loss, training.saving, training.after_step, until=pacing.next_look(name, done))
+        step = len(state.losses)
+        if step < state.recipe.steps and pacing.look(name, step, (state.seconds - before) / (step - done)) is not None:
+            return
 
-    def resumed(self, step: int, seconds: float) -> None:
-        """Need nothing."""
 
-    def look(self, stage: str, step: int, step_seconds: float) -> None:
-        return
+def _recipes(
+    revisions: Sequence[Revision], recipe: "Callable[[int], Hyperparameters]"
+) -> "list[tuple[int, Hyperparameters]]":
+    """Give the recipes of a training, each with the step from which on it holds."""
+    from formwright.train.hyperparameters import replanned
 
-    def trained(self) -> None:
-        """Need nothing."""
+    found = [(0, recipe(revisions[0].steps))]
+    for one in revisions[1:]:
+        rate = recipe(one.steps).learning_rate
+        found.append((one.since, replanned(found[-1][1], one.since, one.steps, rate)))
+    return found
+
+
+def _state(model: "nn.Module", recipes: Recipes, training: "Run") -> "State":
+    """Begin, or restore the newest checkpoint: it was written under the recipe of the step before it."""
+    from formwright.train import checkpoint
+    from formwright.train.loop import begin
+
+    found = None if training.saving is None else checkpoint.newest(training.saving.folder)
+    done = 0 if found is None else found.step
+    return begin(model, [one for since, one in recipes if since < max(done, 1)][-1], training.saving)
 
 
 def begin_pacing(run: PipelineRun) -> Pacing | None:
     """Give the plan of a run: the one in its folder, or one that is made and told now; None without planned stages."""
     budget, path = budget_of(run), run.out / PLAN
     if not budget.amounts:
-        if run.options.hours is not None:
-            raise IllegalInput("hours cannot be planned for this run: none of its stages says how long it takes")
         return None
-    if path.is_file() and not run.force:
+    is_kept = path.is_file() and not run.force
+    if is_kept:
         schedule = _resumed(Schedule.read(path), budget)
     else:
         run.display.tell("timing a few steps on this machine")
         speeds = measured_speeds(run)
         plan = budget.usual if budget.hours is None else within(budget, speeds)
         schedule = Schedule(plan, speeds, hours=budget.hours)
-        for line in _table(run, budget, schedule):
-            run.display.tell(line)
-    return Pacing(schedule, budget, path, lambda: measured_speeds(run), run.display.tell)
+    pacing = Pacing(schedule, budget, path, lambda: measured_speeds(run), run.display.tell)
+    for line in [] if is_kept else _table(run, pacing):
+        run.display.tell(line)
+    return pacing
 
 
-def _resumed(schedule: Schedule, budget: Budget) -> Schedule:
+def _resumed(schedule: Schedule, budget: TimeBudget) -> Schedule:
     """Give a stored schedule for what the run is asked for now, which may be other hours than before."""
     names = {stage: sorted(some) for stage, some in schedule.plan.items()}
     if names != {stage: sorted(some) for stage, some in budget.amounts.items()}:
@@ -261,7 +331,7 @@ def _planned(run: PipelineRun) -> dict[str, tuple[Planned, StageRun]]:
     return found
 
 
-def budget_of(run: PipelineRun) -> Budget:
+def budget_of(run: PipelineRun) -> TimeBudget:
     """Gather what the stages of a run say of the time that they take."""
     stages = _planned(run)
 
@@ -270,7 +340,7 @@ def budget_of(run: PipelineRun) -> Budget:
 
     amounts = {name: stage.amounts(here) or {} for name, (stage, here) in stages.items()}
     trainings = {name: stage.TRAINING for name, (stage, _) in stages.items() if stage.TRAINING is not None}
-    return Budget(run.options.hours, amounts, estimate, trainings)
+    return TimeBudget(run.options.hours, amounts, estimate, trainings)
 
 
 def measured_speeds(run: PipelineRun) -> Speeds:
@@ -290,27 +360,25 @@ class PlanRow:
 
 def describe_plan(run: PipelineRun, pacing: Pacing | None) -> list[PlanRow]:
     """List the stages of a run with what they do and how long that takes."""
-    planned = {} if pacing is None else {row.stage: row for row in _rows(run, pacing.budget, pacing.schedule)}
-    return [planned.get(name, PlanRow(name)) for name in run.pipeline.named]
+    if pacing is None:
+        return [PlanRow(name) for name in run.pipeline.named]
+    seconds, rows = pacing.budget.estimate(pacing.plan, pacing.schedule.speeds), dict[str, PlanRow]()
+    for name, (stage, here) in _planned(run).items():
+        rows[name] = PlanRow(name, stage.describe(pacing.plan[name], here), seconds[name])
+    return [rows.get(name, PlanRow(name)) for name in run.pipeline.named]
 
 
-def _rows(run: PipelineRun, budget: Budget, schedule: Schedule) -> list[PlanRow]:
-    seconds, plan = budget.estimate(schedule.plan, schedule.speeds), schedule.plan
-    stages = _planned(run).items()
-    return [PlanRow(name, stage.describe(plan[name], here), seconds[name]) for name, (stage, here) in stages]
-
-
-def _table(run: PipelineRun, budget: Budget, schedule: Schedule) -> list[str]:
+def _table(run: PipelineRun, pacing: Pacing) -> list[str]:
     """Write a plan as lines of text, with what there is to say of too little time and of a busy machine."""
-    rows = _rows(run, budget, schedule)
-    total, hours = sum(row.seconds or 0.0 for row in rows), budget.hours
+    rows = [row for row in describe_plan(run, pacing) if row.seconds is not None]
+    total, hours = sum(row.seconds or 0.0 for row in rows), pacing.budget.hours
     rows.append(PlanRow("in all", "", total))
     names, width = max(len(row.stage) for row in rows), max(len(row.what) for row in rows)
     lines = [f"  {row.stage:<{names}}  {row.what:<{width}}  about {clock(row.seconds or 0.0)}" for row in rows]
     if hours is not None and total > 3600 * hours:
         short = f"{hours:g} hours are too few at this speed: the minimum is planned, which takes about"
         lines.append(f"{short} {total / 3600:.2g} hours; more is done where the machine turns out to be faster")
-    slowed = max((one.get(SLOWED, 1.0) for one in schedule.speeds.values()), default=1.0)
+    slowed = max((one.get(SLOWED, 1.0) for one in pacing.schedule.speeds.values()), default=1.0)
     if slowed > _BUSY:
         lines.append(f"the machine is busy: alone on it, all that takes about {clock(total / slowed)}")
     return lines

@@ -2,23 +2,22 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeVar
 
 from formwright.core.checks import folder_name
-from formwright.core.codec import canonical
+from formwright.core.codec import Json, canonical
 from formwright.core.errors import Fault, IllegalDesign, IllegalInput, UnknownName
 from formwright.core.options import (
-    Json,
+    PartReader,
+    PartWriter,
     PythonObject,
-    Reader,
     Stage,
-    Writer,
-    hints_of,
     inputs_of,
-    set_option,
     with_inputs,
+    with_options,
 )
 
 VERSION = 2
@@ -60,7 +59,6 @@ class Pipeline:
         return found
 
     def name_of(self, stage: Stage) -> str:
-        """Give the name of one of the stages."""
         return next(name for name, one in self.named.items() if one is stage)
 
     def of_kind(self, kind: type[S]) -> list[S]:
@@ -83,7 +81,7 @@ class Pipeline:
 
     def to_json(self, *, extents: bool = True, whole: bool = False) -> dict[str, Json]:
         """Give plain JSON data; without `extents`, what only says how far a run goes is left out."""
-        writer = Writer({id(stage): name for name, stage in self.named.items()}, extents=extents, whole=whole)
+        writer = PartWriter({id(stage): name for name, stage in self.named.items()}, extents=extents, whole=whole)
         stages = {name: {"stage": stage.NAME, **stage.write_options(writer)} for name, stage in self.named.items()}
         return {"version": VERSION, "recipe": self.recipe, "stages": stages}
 
@@ -93,11 +91,16 @@ class Pipeline:
         if not isinstance(data, Mapping) or not isinstance(data.get("stages"), Mapping) or not data["stages"]:
             raise IllegalDesign([Fault("stages", "must be an object with at least one stage")], what="pipeline")
         check_version(data)
-        reader = Reader()
+        given = {str(name): stage for name, stage in data["stages"].items()}
+        reader = _read_stages(given, list(given))
+        if reader.faults and (order := _right_order(given)) != list(given):
+            again = _read_stages(given, order)
+            if len(again.faults) < len(reader.faults):  # the order is to blame for what is gone
+                reader = again
+                right = ", ".join(order)
+                reader.fault("stages", f"a stage reads from those before it; write them in the order {right}")
         for key in data.keys() - {"version", "recipe", "stages"}:
             reader.fault(str(key), "is not an option of a pipeline; there are version, recipe, stages")
-        for name, given in data["stages"].items():
-            reader.stages[str(name)] = _read_stage(reader, str(name), given)
         stages = reader.finished(reader.stages, "pipeline")
         made = cls(*stages.values(), recipe=str(data.get("recipe", "")))
         made.__dict__["named"] = dict(stages)  # the names that the file gives them
@@ -106,33 +109,24 @@ class Pipeline:
     def with_options(self, settings: Sequence[tuple[Sequence[str], Json]]) -> "Pipeline":
         """Set options by paths such as `search.searcher.population` or, where it is unique, `searcher.population`.
 
-        Objects of Python that JSON cannot hold stay as they are unless they are replaced.
+        Objects of Python that JSON cannot hold stay as they are unless they are replaced. Raise `IllegalDesign` that
+        lists every setting that is wrong.
         """
-        if not settings:
-            return self
-        found = self
+        reader, by_stage = PartReader(), dict[str, list[tuple[Sequence[str], Json]]]()
         for path, value in settings:
-            found = found._with_option(path, value)
-        return found
-
-    def _with_option(self, path: Sequence[str], value: Json) -> "Pipeline":
-        name, rest = self._stage_of(path)
-        reader = Reader()
-        for before, stage in self.named.items():
-            if before == name:
-                break
-            reader.stages[before] = stage
-        stage = self.named[name]
-        top = rest[0]
-        known = {one.name: one for one in fields(stage)}  # type: ignore[arg-type]
-        if top not in known:
-            raise UnknownName(f"option of the stage {name}", top, list(known))
-        writer = Writer({id(one): label for label, one in self.named.items()})
-        data = {top: writer.value(getattr(stage, top))}
-        set_option(data, rest, value)
-        new = reader.read(hints_of(type(stage))[top], data[top], f"{name}.{top}")
-        new = reader.finished(new, "option")
-        return self.changed({name: replace(stage, **{top: new})})  # type: ignore[type-var]
+            try:
+                name, rest = self._stage_of(path)
+            except (UnknownName, IllegalInput) as error:
+                reader.fault(".".join(path), str(error))
+            else:
+                by_stage.setdefault(name, []).append((rest, value))
+        writer = PartWriter({id(stage): name for name, stage in self.named.items()})
+        changes: dict[str, Stage] = {}
+        for name, stage in self.named.items():
+            if name in by_stage:
+                changes[name] = with_options(stage, by_stage[name], reader, writer, name)
+            reader.stages[name] = stage
+        return self.changed(reader.finished(changes, "settings")) if settings else self
 
     def _stage_of(self, path: Sequence[str]) -> tuple[str, Sequence[str]]:
         """Find the stage that a path of an option begins with, or that alone has such an option."""
@@ -171,7 +165,35 @@ def check_version(data: Mapping[str, Any]) -> None:
         )
 
 
-def _read_stage(reader: Reader, name: str, given: Any) -> Any:
+def _read_stages(given: Mapping[str, Any], order: Sequence[str]) -> PartReader:
+    reader = PartReader()
+    for name in order:
+        reader.stages[name] = _read_stage(reader, name, given[name])
+    return reader
+
+
+def _right_order(given: Mapping[str, Any]) -> list[str]:
+    """Order stages such that each stands behind those that its options may name; as given where that cannot be."""
+
+    def named(value: Any) -> set[str]:
+        if isinstance(value, Mapping | list):
+            inner = value.values() if isinstance(value, Mapping) else value
+            return {name for one in inner for name in named(one)}
+        return {value} if isinstance(value, str) and value in given else set()
+
+    reads = {
+        name: named({key: value for key, value in stage.items() if key != "stage"})
+        if isinstance(stage, Mapping)
+        else set()
+        for name, stage in given.items()
+    }
+    try:
+        return [*TopologicalSorter(reads).static_order()]
+    except CycleError:
+        return list(given)
+
+
+def _read_stage(reader: PartReader, name: str, given: Any) -> Any:
     if isinstance(given, Mapping) and given.keys() == {"python"}:
         return PythonObject(str(given["python"]))
     if not isinstance(given, Mapping) or not isinstance(given.get("stage"), str):

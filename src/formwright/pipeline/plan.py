@@ -5,7 +5,7 @@ of its work were timed on this machine; and how many seconds that makes. The pla
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 Plan = Mapping[str, Mapping[str, int]]  # how much is done, by stage and by the name of an amount
@@ -18,7 +18,7 @@ _HALVINGS = 50  # of the interval in which the scale of a plan is looked for
 
 
 @dataclass(frozen=True)
-class Amount:
+class WorkAmount:
     """How much a stage usually does of something, and the least and the most that is worth doing."""
 
     usual: int
@@ -47,7 +47,7 @@ class Planned:
     TRAINING: ClassVar[PacedTraining | None] = None
     TIMED_ANEW: ClassVar[bool] = False  # whether everything is timed again before this stage begins
 
-    def amounts(self, run: Any) -> dict[str, Amount] | None:
+    def amounts(self, run: Any) -> dict[str, WorkAmount] | None:
         """Say how much is done; None where the time that it takes is not known before."""
         return None
 
@@ -69,14 +69,14 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Budget:
+class TimeBudget:
     """Hours for everything, the amounts that are scaled to them, and how long the stages take by plan and speeds.
 
     `amounts` and the estimate have every planned stage in its order.
     """
 
     hours: float | None
-    amounts: Mapping[str, Mapping[str, Amount]]
+    amounts: Mapping[str, Mapping[str, WorkAmount]]
     estimate: Callable[[Plan, Speeds], dict[str, float]]
     trainings: Mapping[str, PacedTraining] = field(default_factory=dict)
 
@@ -110,7 +110,7 @@ class Done:
 NOTHING = Done()
 
 
-def left(plan: Plan, speeds: Speeds, budget: Budget, done: Done = NOTHING) -> dict[str, float]:
+def left(plan: Plan, speeds: Speeds, budget: TimeBudget, done: Done = NOTHING) -> dict[str, float]:
     """Estimate the seconds that are left of each stage."""
     found = budget.estimate(plan, speeds) | dict.fromkeys(done.stages, 0.0)
     current = _current(budget, done)
@@ -120,7 +120,7 @@ def left(plan: Plan, speeds: Speeds, budget: Budget, done: Done = NOTHING) -> di
     return found
 
 
-def within(budget: Budget, speeds: Speeds, plan: Plan | None = None, done: Done = NOTHING) -> Plan:
+def within(budget: TimeBudget, speeds: Speeds, plan: Plan | None = None, done: Done = NOTHING) -> Plan:
     """Scale the usual amounts to a budget: all stages alike, within their bounds.
 
     What `plan` says of stages that are done stays. Where not even the least of everything fits, the least is planned.
@@ -137,48 +137,35 @@ def within(budget: Budget, speeds: Speeds, plan: Plan | None = None, done: Done 
         middle = (low + high) / 2
         low, high = (middle, high) if taken(_scaled(amounts, middle)) <= seconds else (low, middle)
     found = _scaled(amounts, low)
-    return _with_rest(found, amounts, seconds - taken(found), budget, speeds, done)
-
-
-def _with_rest(
-    plan: dict[str, dict[str, int]],
-    amounts: Mapping[str, Mapping[str, Amount]],
-    rest: float,
-    budget: Budget,
-    speeds: Speeds,
-    done: Done,
-) -> Plan:
-    """Give what is left of the time to the training that takes it."""
+    rest = seconds - taken(found)  # goes to the training that takes it
     for stage, training in budget.trainings.items():
         if training.takes_rest and stage not in done.stages:
-            own = speeds[stage]
-            more = int(rest / (own[training.speed] + sum(own.get(name, 0.0) for name in training.included)))
-            before = plan[stage][training.amount]
-            steps = min(amounts[stage][training.amount].most, before + max(more, 0))
-            plan[stage][training.amount] = max(before, steps)
-    return plan
+            own, before = speeds[stage], found[stage][training.amount]
+            step = own[training.speed] + sum(own.get(name, 0.0) for name in training.included)
+            most = amounts[stage][training.amount].most
+            found[stage][training.amount] = max(before, min(most, before + max(int(rest / step), 0)))
+    return found
 
 
-def _after(budget: Budget, plan: Plan, done: Done) -> dict[str, dict[str, Amount]]:
+def _after(budget: TimeBudget, plan: Plan, done: Done) -> dict[str, dict[str, WorkAmount]]:
     """Keep what a plan says of stages that are done, and the steps that the training under way has done."""
     found = {stage: dict(some) for stage, some in budget.amounts.items()}
     for stage in (stage for stage in done.stages if stage in found):
         for name, one in found[stage].items():
-            number = plan[stage][name]
-            found[stage][name] = Amount(one.usual, number, number, one.what)
+            found[stage][name] = replace(one, least=plan[stage][name], most=plan[stage][name])
     current = _current(budget, done)
     if (training := budget.trainings.get(current)) is not None:
         one = found[current][training.amount]
         least = max(one.least, done.steps)
-        found[current][training.amount] = Amount(one.usual, least, max(least, one.most), one.what)
+        found[current][training.amount] = replace(one, least=least, most=max(least, one.most))
     return found
 
 
-def _current(budget: Budget, done: Done) -> str:
+def _current(budget: TimeBudget, done: Done) -> str:
     return next((stage for stage in budget.stages if stage not in done.stages), "")
 
 
-def _scaled(amounts: Mapping[str, Mapping[str, Amount]], scale: float) -> dict[str, dict[str, int]]:
+def _scaled(amounts: Mapping[str, Mapping[str, WorkAmount]], scale: float) -> dict[str, dict[str, int]]:
     return {
         stage: {name: max(one.least, min(one.most, round(scale * one.usual))) for name, one in some.items()}
         for stage, some in amounts.items()

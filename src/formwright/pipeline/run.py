@@ -37,7 +37,6 @@ class RunOptions:
     hours: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse numbers that nothing can be run with."""
         if natural("workers", self.workers) < 1:
             raise IllegalInput(f"workers must be at least 1, not {self.workers}")
         natural("save_every", self.save_every)
@@ -120,7 +119,6 @@ class PipelineRun:
         )
 
     def stage(self, stage: Stage) -> "StageRun":
-        """Give what a stage of this run is given."""
         return StageRun(self, stage, self.pipeline.name_of(stage))
 
     def artifact(self, stage: Stage) -> Any:
@@ -187,11 +185,9 @@ class StageRun:
         return self.run.task(choice)
 
     def tell(self, line: str) -> None:
-        """Show a line."""
         self.run.display.tell(line)
 
     def progress(self, what: str, total: int) -> AbstractContextManager[Progress]:
-        """Show how far some work is."""
         return self.run.display.progress(what, total)
 
     def amount(self, name: str) -> int:

@@ -12,11 +12,10 @@ from formwright.pipeline.run_folder import Opened
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.study.events import DATA_WARNINGS
 from formwright.study.identity import own_name
-from formwright.study.ledger import Clock, Ledger
 from formwright.study.log import Log
 from formwright.study.processes import STOPPED, exit_code, run_workers
 from formwright.study.replay import Replay
-from formwright.study.stop import Stop
+from formwright.study.stop import Clock, Ledger, Stop
 from formwright.tasks.task import changes, contents
 from formwright.train.interrupt import gentle_interruption
 
@@ -51,7 +50,7 @@ def refuse_changed_data(log: Log, choice: TaskChoice, task: "Task") -> None:
         where = choice.name if choice.data is None else f"{choice.name} in {choice.data}"
         raise IllegalInput(
             f"the data of {where} changed since the study {log.name} began: {', '.join(found)}. Scores on different "
-            "rows cannot be compared: restore the data to resume this study, or start a new search with another --out"
+            "rows cannot be compared: restore the data to resume this study, or search in another output folder"
         )
 
 
@@ -107,16 +106,16 @@ class StudyWork:
 
 def work_at(place: "Place", asked: Callable[[], bool], run: PipelineRun | None = None) -> int:
     """Work on a study in this process until it is over or `asked` to stop; return an exit code."""
-    from formwright.study.worker import Interrupted, Worker
+    from formwright.study.worker import TrialInterrupted, Worker
 
     def between_steps() -> None:
         if asked():
-            raise Interrupted
+            raise TrialInterrupted
 
     try:
         with place.open(wait=True, run=run) as opened:
             Worker(opened.study(), between_steps=between_steps).run()
-    except Interrupted:
+    except TrialInterrupted:
         return STOPPED
     return 0
 

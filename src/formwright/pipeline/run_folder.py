@@ -20,11 +20,11 @@ from formwright.pipeline.designs import own_file, readable_space, trust
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun, RunOptions, StageRun
 from formwright.space.space import Space
-from formwright.study.alone import LOCK
+from formwright.study.folder_lock import LOCK
 from formwright.study.log import Log
 from formwright.study.replay import Replay
 from formwright.study.store import Store, StoreError
-from formwright.study.study import Study
+from formwright.study.study import StudySetup
 
 if TYPE_CHECKING:
     from formwright.pipeline.deliver import Deliver
@@ -35,7 +35,12 @@ DATABASE = "study.db"
 REPORT = "report.html"
 DONE = "done.json"  # in the folder of a stage that is done
 CHANGED = "changed input: "
+_ELSEWHERE = "Choose another output folder, or force to overwrite this one"
 FINAL = "final"  # the folder of the last trainings, and of the record that test rows were opened
+
+
+class FolderTaken(IllegalInput):
+    """Say that a run cannot be made in a folder because of what is in it."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +106,9 @@ class Opened:
 
     @cached_property
     def here(self) -> StageRun:
-        """Give what the stage of the study is given."""
         return StageRun(self.run, self.search, self.stage_name)
 
-    def study(self) -> Study:
+    def study(self) -> StudySetup:
         return self.search.study(self.here, self.log, self.place.folder)
 
     def history(self) -> History:
@@ -160,12 +164,12 @@ class Opened:
         if needed := self._needed():
             raise IllegalInput(
                 f"there is no folder {folder}, and {self.place.name} needs {needed} of the folder that it was begun "
-                "with: name that with --folder, as seen from this machine"
+                "with: name that folder, as seen from this machine"
             )
         try:
             folder.mkdir(parents=True)
         except OSError as error:
-            raise IllegalInput(f"cannot make {folder}: {error.strerror or error}; name another --folder") from None
+            raise IllegalInput(f"cannot make {folder}: {error.strerror or error}; name another folder") from None
 
     def _needed(self) -> str:
         """Say what earlier work has left in the folder that later work needs; empty where that is nothing."""
@@ -179,25 +183,28 @@ class Opened:
 
 
 def study_place(run: StageRun) -> Place:
-    """Say where the study of a stage is; the only search of a run keeps its files in the run's own folder."""
     from formwright.pipeline.search import Search
 
     out, pipeline = run.run.out, run.run.pipeline
-    alone = len(pipeline.of_kind(Search)) == 1
-    base = run.run.study_name or folder_name("a study", out.resolve().name)
-    storage = run.run.storage or str(out / DATABASE)
-    return Place(out if alone else run.folder, storage, base if alone else f"{base}.{run.name}")
+    name = run.run.study_name or folder_name("a study", out.resolve().name)
+    return _place(out, run.run.storage, name, run.name, len(pipeline.of_kind(Search)) == 1)
 
 
-def _first_study(folder: Path, record: "Record") -> Place:
-    stages: Mapping[str, Any] = record.pipeline["stages"]
-    searches = [name for name, stage in stages.items() if stage.get("stage") == "search"]
+def _first_study(folder: Path, record: "RunRecord") -> Place:
+    from formwright.pipeline.search import Search
+
+    known = Stage.registry()
+    kinds = {name: str(stage.get("stage")) for name, stage in record.pipeline["stages"].items()}
+    searches = [name for name, kind in kinds.items() if kind in known.names() and issubclass(known.get(kind), Search)]
     if not searches:
         raise IllegalInput(f"{folder} holds a run that searches nothing, so that it has no study")
-    name = record.name or folder.resolve().name
-    alone = len(searches) == 1
-    where = folder if alone else folder / searches[0]
-    return Place(where, record.storage or str(folder / DATABASE), name if alone else f"{name}.{searches[0]}")
+    return _place(folder, record.storage, record.name or folder.resolve().name, searches[0], len(searches) == 1)
+
+
+def _place(out: Path, storage: str | None, name: str, stage: str, alone: bool) -> Place:
+    """Say where the study of a stage is; the only search of a run keeps its files in the run's own folder."""
+    where = (out, name) if alone else (out / stage, f"{name}.{stage}")
+    return Place(where[0], storage or str(out / DATABASE), where[1])
 
 
 def absolute_storage(storage: str | None) -> str | None:
@@ -219,7 +226,7 @@ def find(source: str, folder: Path | None = None, *, wait: bool = False, update:
     # others may read a study, but not its record, which may hold a password
     if not _is_readable(Path(source) / RUN) and (Path(source) / DATABASE).is_file():
         return Place(Path(source), database := str(Path(source) / DATABASE), _only_name(database, wait, update))
-    record = Record.read(Path(source))
+    record = RunRecord.read(Path(source))
     place = _first_study(Path(source), record)
     if not record.storage and not (Path(source) / DATABASE).is_file():
         raise IllegalInput(f"{source} holds a run without a study yet: {resume_line(Path(source))}")
@@ -227,7 +234,6 @@ def find(source: str, folder: Path | None = None, *, wait: bool = False, update:
 
 
 def resume_line(folder: Path) -> str:
-    """Say how a run is resumed."""
     return f"resume it with `formwright resume {folder}`"
 
 
@@ -259,7 +265,7 @@ def _only_name(url: str, wait: bool, update: bool) -> str:
 
 
 @dataclass(frozen=True)
-class Record:
+class RunRecord:
     """What the folder of a run says of it, so that another run never uses its files.
 
     `storage` is the database of its searches where that is not a file in the folder, `name` their name there.
@@ -276,13 +282,13 @@ class Record:
     command: str = ""
 
     @classmethod
-    def of(cls, run: PipelineRun, contents: Mapping[str, Mapping[str, Any]]) -> "Record":
+    def of(cls, run: PipelineRun, contents: Mapping[str, Mapping[str, Any]]) -> "RunRecord":
         """Describe a run whose options are settled."""
         stages = run.pipeline.to_json(extents=False)["stages"]
         return cls(run.pipeline.to_json(), stages, contents, run.options, run.storage, run.study_name, run.command)
 
     @classmethod
-    def read(cls, folder: Path) -> "Record":
+    def read(cls, folder: Path) -> "RunRecord":
         path = folder / RUN
         if not path.is_file():
             if _is_model(folder):
@@ -317,7 +323,7 @@ class Record:
         draft.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
         draft.replace(path)
 
-    def changes(self, other: "Record") -> list[str]:
+    def changes(self, other: "RunRecord") -> list[str]:
         """List what another record has otherwise: options by stage, and inputs whose content changed."""
         from formwright.tasks.task import changes
 
@@ -367,12 +373,12 @@ def kept_stage(run: StageRun) -> Stage | None:
     What a stage settles by the machine stays as it was when a run is resumed on another one.
     """
     try:
-        return None if run.run.force else Pipeline.from_json(Record.read(run.run.out).pipeline).named[run.name]
+        return None if run.run.force else Pipeline.from_json(RunRecord.read(run.run.out).pipeline).named[run.name]
     except (FormwrightError, KeyError):  # nothing began here, or what did is refused later
         return None
 
 
-def check_folder(folder: Path, record: Record, *, force: bool, resumes: bool = False) -> None:
+def check_folder(folder: Path, record: RunRecord, *, force: bool, resumes: bool = False) -> None:
     """Refuse a folder of another run, unless with `force`, and in any case files that are no run of ours.
 
     Who `resumes` has found the study in it, though its record is gone.
@@ -381,32 +387,40 @@ def check_folder(folder: Path, record: Record, *, force: bool, resumes: bool = F
         if force:
             return
         try:
-            changed = Record.read(folder).changes(record)
+            changed = RunRecord.read(folder).changes(record)
         except IllegalInput as error:
-            raise IllegalInput(f"{error}. Name another folder with --out, or use --force to overwrite it") from None
+            raise FolderTaken(f"{error}. {_ELSEWHERE}") from None
         if changed and all(line.startswith(CHANGED) for line in changed):
             told = ", ".join(line.removeprefix(CHANGED) for line in changed)
-            raise IllegalInput(
-                f"what the run in {folder} reads has changed since it began: {told}. Results of both "
-                "cannot be compared: restore the data to resume it, name another folder with --out, or use --force"
+            raise FolderTaken(
+                f"what the run in {folder} reads has changed since it began: {told}. Results of both cannot be "
+                f"compared: restore the data to resume it. {_ELSEWHERE}"
             )
         if changed:
             shown = "; ".join(changed[:6]) + (f"; and {len(changed) - 6} more" if len(changed) > 6 else "")
-            raise IllegalInput(
-                f"{folder} holds another run: {shown}. Name another folder with --out, use --force to overwrite it, or "
-                f"{resume_line(folder)}"
-            )
+            raise FolderTaken(f"{folder} holds another run: {shown}. {_ELSEWHERE}, or {resume_line(folder)}")
     elif resumes and record.storage is None and holds_study(folder):
         return
     elif os.path.lexists(folder) and not _is_free(folder):
-        raise IllegalInput(f"{folder} holds files that are no run: name another folder with --out")
+        raise FolderTaken(f"{folder} holds files that are no run: choose another output folder")
+    else:
+        _check_writable(folder)
 
 
-def claim_folder(folder: Path, record: Record, *, force: bool, resumes: bool = False) -> None:
+def _check_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be made, or that cannot be written to."""
+    nearest = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
+    if not nearest.is_dir():
+        raise IllegalInput(f"cannot write {folder}: {nearest} is not a folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise IllegalInput(f"cannot write {folder}: {nearest} does not allow it")
+
+
+def claim_folder(folder: Path, record: RunRecord, *, force: bool, resumes: bool = False) -> None:
     """Take a folder for a run; with `force` what stands there is removed, but not the record of opened test rows."""
     check_folder(folder, record, force=force, resumes=resumes)
     if (folder / RUN).is_file() and not force:
-        known = Record.read(folder)
+        known = RunRecord.read(folder)
         if known.pipeline != record.pipeline:  # what only says how far may have changed
             replace(known, pipeline=record.pipeline).write(folder)
         return

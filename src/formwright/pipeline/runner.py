@@ -2,18 +2,22 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 
 from formwright.core.checks import folder_name
+from formwright.core.codec import range_faults
 from formwright.core.errors import IllegalDesign, IllegalInput
-from formwright.core.options import Stage, range_faults
+from formwright.core.options import Stage
+from formwright.core.text import clock
+from formwright.pipeline.forecast import RunPlan, forecast_run
 from formwright.pipeline.observers import observing
-from formwright.pipeline.pacing import begin_pacing
-from formwright.pipeline.plan import Planned
+from formwright.pipeline.pacing import begin_pacing, budget_of
+from formwright.pipeline.plan import KEPT_BACK, Planned
 from formwright.pipeline.run import Interrupted, PipelineRun
 from formwright.pipeline.run_folder import (
     DONE,
     RUN,
-    Record,
+    RunRecord,
     absolute_storage,
     check_folder,
     claim_folder,
@@ -21,13 +25,14 @@ from formwright.pipeline.run_folder import (
     is_done,
     mark_done,
 )
-from formwright.study.alone import alone_in
+from formwright.pipeline.search import Search
+from formwright.study.folder_lock import alone_in
 from formwright.train.interrupt import gentle_interruption
 
 
-def prepare(run: PipelineRun) -> Record:
+def prepare(run: PipelineRun) -> RunRecord:
     """Settle every option, refuse what cannot be done, and give the record; nothing is written."""
-    faults = [fault for name, stage in run.pipeline.named.items() for fault in range_faults(stage, name)]
+    faults = [fault for name, stage in run.pipeline.named.items() for fault in range_faults(stage, name, Stage)]
     if faults:
         raise IllegalDesign(faults, what="pipeline")
     run.storage = absolute_storage(run.storage)
@@ -35,11 +40,29 @@ def prepare(run: PipelineRun) -> Record:
     for name in list(run.pipeline.named):
         stage = run.pipeline.named[name]
         run.pipeline = run.pipeline.changed({name: stage.resolved(run.stage(stage))})
+    _limit_search(run)
     if not run.resumes:  # what a run was begun with was checked then
         for stage in run.pipeline:
             stage.check(run.stage(stage))
     contents = {name: dict(stage.contents(run.stage(stage))) for name, stage in run.pipeline.named.items()}
-    return Record.of(run, contents)
+    return RunRecord.of(run, contents)
+
+
+def _limit_search(run: PipelineRun) -> None:
+    """Where hours are given and no stage can be planned, end the search early enough for the stages after it."""
+    hours = run.options.hours
+    if hours is None or run.resumes or budget_of(run).amounts:
+        return
+    if len(searches := run.pipeline.of_kind(Search)) != 1:
+        raise IllegalInput("hours cannot be planned for this run: none of its stages says how long it takes")
+    search = searches[0]
+    others = [stage.forecast(run.stage(stage)) for stage in run.pipeline if stage is not search]
+    kept = sum(one.seconds or 0.0 for one in others if one is not None)
+    seconds = max(1.0, 3600 * hours * (1 - KEPT_BACK) - kept)
+    stop = replace(search.stop, seconds=min(seconds, search.stop.seconds or seconds))
+    run.pipeline = run.pipeline.changed({run.pipeline.name_of(search): replace(search, stop=stop)})
+    rest = f", and about {clock(kept)} are kept for the other stages" if kept else ""
+    run.display.tell(f"plan: the search ends after {clock(seconds)} at the latest{rest}")
 
 
 def _recorded_name(run: PipelineRun) -> str:
@@ -47,7 +70,7 @@ def _recorded_name(run: PipelineRun) -> str:
     known = None
     if (run.out / RUN).is_file() and not run.force:
         with suppress(IllegalInput):  # a record that cannot be read is refused later
-            known = Record.read(run.out).name
+            known = RunRecord.read(run.out).name
     return known or folder_name("a run", run.out.resolve().name)
 
 
@@ -70,6 +93,13 @@ def run_pipeline(run: PipelineRun) -> PipelineRun:
                         raise Interrupted(f"the end of the stage {name}")
             run.write_page()
     return run
+
+
+def plan_run(run: PipelineRun) -> RunPlan:
+    """Settle and check a run, with its folder and database, and estimate what it takes; nothing is written."""
+    record = prepare(run)
+    check_folder(run.out, record, force=run.force)
+    return RunPlan(record.pipeline, forecast_run(run))
 
 
 def _as_planned(run: PipelineRun, name: str) -> Stage:

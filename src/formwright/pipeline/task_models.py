@@ -8,41 +8,39 @@ from typing import TYPE_CHECKING
 from formwright.tasks.metrics import metric
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from formwright.nn.task_model import TaskModel
     from formwright.tasks.bootstrap import Evidence
     from formwright.train.prepare import Prepared
 
 
-Scores = Mapping[str, Mapping[str, float]]  # by split
-
-
-def save_task_model(model: "TaskModel", prepared: "Prepared", folder: Path, lineage: Mapping[str, str]) -> None:
-    """Judge a model on validation, and write it as a folder that is whole or not there at all."""
-    from formwright.evaluate.row_tables import evidence_of
+def save_task_model(
+    model: "TaskModel", prepared: "Prepared", folder: Path, lineage: Mapping[str, str]
+) -> "tuple[Mapping[str, float], Evidence]":
+    """Judge a model on validation, and write it as a folder that is whole or not there at all; give its scores."""
+    from formwright.evaluate.evaluation_file import evidence_of
     from formwright.train.judge import judged
 
     found = judged(model, prepared, prepared.validation)
     evidence = evidence_of(found.metrics, found.tables, prepared, prepared.validation)
     write_task_model(model, prepared, folder, lineage, {"validation": found.metrics}, {"validation": evidence})
+    return found.metrics, evidence
 
 
 def write_task_model(
     model: "TaskModel",
     prepared: "Prepared",
     folder: Path,
-    lineage: Mapping[str, str],
-    scores: Scores,
+    lineage: Mapping[str, object],
+    scores: Mapping[str, Mapping[str, float]],
     evidence: "Mapping[str, Evidence]",
+    costs: Mapping[str, object] | None = None,
 ) -> None:
-    """Write a model with its scores, as a folder that is whole or not there at all."""
+    """Write a model with its scores by split, as a folder that is whole or not there at all."""
     from formwright.evaluate.evaluation_file import evaluation_of
     from formwright.nn.hf.save import save_pretrained_folder
     from formwright.pipeline.conclusion import score_facts
 
-    task, tokeniser = prepared.task, prepared.tokeniser
-    name = Path(task.name).name if Path(task.name).is_absolute() else task.name
+    task, tokeniser, name = prepared.task, prepared.tokeniser, name_without_folder(prepared.task.name)
     lines: dict[str, str] = {}
     for split, found in scores.items():
         lines |= score_facts(name, split, found, evidence[split])
@@ -53,10 +51,16 @@ def write_task_model(
         tokenizer=None if tokeniser is None else tokeniser.tokenizer,
         labels=task.labels if named else (),
         scores=lines,
+        costs=costs,
         lineage={**lineage, "task": name},
         evaluation=evaluation_of(prepared, scores["validation"], scores.get("test"), evidence),
         force=True,
     )
+
+
+def name_without_folder(name: str) -> str:
+    """Give a name as a model that goes out may show it: not where on this machine a file of the user's own lies."""
+    return Path(name).name if Path(name).is_absolute() else name
 
 
 _LEAST_SKILL = 0.2  # of the way from an answer that ignores the input to the best possible score
@@ -81,21 +85,17 @@ class Weakness:
         )
 
 
-def find_weakness(model: "nn.Module", prepared: "Prepared") -> Weakness | None:
-    """Compare a teacher with an answer that ignores the input, on the validation rows, by the task's metric.
+def find_weakness(prepared: "Prepared", scores: Mapping[str, float], evidence: "Evidence") -> Weakness | None:
+    """Compare the scores of a teacher on validation with an answer that ignores the input, by the task's metric.
 
     It is weak where the difference may be chance, and where it is less than a fifth of what is possible. A task without
     such an answer, as of spans that are always there, has no weak teachers.
     """
-    from formwright.evaluate.row_tables import evidence_of
-    from formwright.train.judge import judged
-
-    found, deciding = judged(model, prepared, prepared.validation), metric(prepared.task.metric)
-    evidence = evidence_of(found.metrics, found.tables, prepared, prepared.validation)
+    deciding = metric(prepared.task.metric)
     apart, majority = evidence.beats_majority(deciding.name), evidence.majority
     if apart is None or majority is None:
         return None
-    score, constant = found.metrics[deciding.name], majority.scores[deciding.name]
+    score, constant = scores[deciding.name], majority.scores[deciding.name]
     if apart and score - constant >= _LEAST_SKILL * (deciding.range[1] - constant):
         return None
     return Weakness(deciding.name, evidence.rows, score, majority.answer, constant, apart)

@@ -18,7 +18,7 @@ from formwright.pipeline.run_folder import Opened
 from formwright.pipeline.study_facts import study_json
 from formwright.search.categorical import decompose
 from formwright.search.scores import goals_of, violation
-from formwright.space import Choice, Part, Record, Repeat, Space, Switch
+from formwright.space import Choice, Combinator, Record, Repeat, Space, Switch
 from formwright.study.events import Event
 from formwright.study.replay import Replay
 from formwright.study.schema import VERSION_TABLE
@@ -109,7 +109,7 @@ def _parameters(optuna: Any, trial: Trial, space: Space | None) -> dict[str, Any
     }
 
 
-def _options(part: Part[Any], name: str = "") -> Iterator[tuple[str, tuple[Any, ...]]]:
+def _options(part: Combinator[Any], name: str = "") -> Iterator[tuple[str, tuple[Any, ...]]]:
     """List what can be taken in each slot, by the name that `search.slots` gives it."""
     match part:
         case Choice(options):

@@ -4,89 +4,31 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formwright.core.codec import canonical
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.files import read_json, write_file, write_json
-from formwright.core.options import Stage, Writer, option
+from formwright.core.options import PartWriter, Stage, option
 from formwright.cost import params
 from formwright.pipeline.conclusion import Summary, score_line, training_summary
 from formwright.pipeline.designs import absolute
 from formwright.pipeline.forecast import BYTES, Forecast
-from formwright.pipeline.model_training import Distillation, Judging, ModelTraining, Pretraining
+from formwright.pipeline.model_training import Distillation, Judging, ModelTraining, WordPretraining
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import StageRun
 from formwright.pipeline.run_folder import FINAL
 from formwright.pipeline.task_choice import TaskChoice
-from formwright.tasks.bootstrap import Evidence
 
 if TYPE_CHECKING:
     from formwright.arch.card import Card
     from formwright.evaluate.final import Tested
     from formwright.pipeline.delivered import Delivered
     from formwright.pipeline.start_model import StartModel
+    from formwright.tasks.bootstrap import Evidence
     from formwright.train.fit import Trained, Training
-    from formwright.train.hyperparameters import Hyperparameters
     from formwright.train.prepare import Prepared
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingOutcome:
-    """A trained model with its scores on validation and, where it was tested, on the test rows."""
-
-    start: "StartModel"
-    prepared: "Prepared"
-    recipe: "Hyperparameters"
-    trained: "Trained"
-    tested: "Tested | None"
-
-    @cached_property
-    def evidence(self) -> dict[str, Evidence]:
-        """Say for each split how sure the scores are."""
-        from formwright.evaluate.row_tables import evidence_of
-
-        validation = self.prepared.validation
-        found = {"validation": evidence_of(self.trained.metrics, self.trained.tables, self.prepared, validation)}
-        return found | ({} if self.tested is None else {"test": self.tested.evidence})
-
-    def facts(self) -> dict[str, Any]:
-        from formwright.train.prepare import cut_rows
-        from formwright.train.streams import Shuffled, lengths_of
-
-        start, trained, tested = self.start, self.trained, self.tested
-        metric, cut = start.task.metric, cut_rows(self.prepared, start.card)
-        split, scores = ("validation", trained.metrics) if tested is None else ("test", tested.metrics)
-        return {
-            "name": start.name,
-            "digest": start.card.digest,
-            "params": params(start.card),
-            "card": start.card.to_json(),
-            "task": start.task.name,
-            "steps": len(trained.losses),
-            "best_step": trained.best_step,
-            "losses": trained.losses,
-            "metrics": dict(trained.metrics),
-            "test": None if tested is None else dict(tested.metrics),
-            "evidence": {name: asdict(known) for name, known in self.evidence.items()},
-            "conclusion": [f"{start.name}: {score_line(metric, split, scores[metric], self.evidence[split])}"],
-            "beams": self.prepared.beams,
-            "padding": Shuffled(lengths_of(self.prepared.train.examples), self.recipe.batch, self.recipe.seed).padding,
-            "length": self.prepared.length,
-            "cut": 0.0 if cut is None else cut.share,
-            "recipe": asdict(self.recipe),
-            "seconds": trained.seconds,
-        }
-
-    def save(self, folder: Path) -> None:
-        """Write the model as a folder that loads, with its scores."""
-        from formwright.pipeline.task_models import write_task_model
-
-        scores = {"validation": self.trained.metrics} | ({} if self.tested is None else {"test": self.tested.metrics})
-        lineage = {"trained from": self.start.name}
-        write_task_model(self.trained.model, self.prepared, folder, lineage, scores, self.evidence)
 
 
 MODEL = "model"  # the folder of the model in that of the run
@@ -111,12 +53,13 @@ class TrainModel(Stage):
     """
 
     NAME = "train"
+    PANELS = ("training",)
 
     source: str | Mapping[str, Any] = option(about="a published card, a card's JSON file, or a model's folder")
     task: TaskChoice = option(about="the task to train on")
     training: ModelTraining = option(ModelTraining(), "how the model is trained")
     judging: Judging = option(Judging(), "how the model is evaluated")
-    pretraining: Pretraining | None = option(None, "pretrain first with masked words")
+    pretraining: WordPretraining | None = option(None, "pretrain first with masked words")
     distillation: Distillation | None = option(None, "learn from a teacher as well")
     seed: int = option(0, "random seed of weights, order of rows and dropout", least=0, most=2**63 - 1)
 
@@ -150,7 +93,11 @@ class TrainModel(Stage):
         from formwright.train.device import choose_device
 
         for name in (self.source, self.task.name, str(run.run.out)):
-            _require_utf8(name)
+            try:  # neither the model card nor the files of a tokenizer can hold another name
+                str(name).encode()
+            except UnicodeEncodeError:
+                told = f"the name {name!r} is not text in UTF-8; give the file or folder another name"
+                raise IllegalInput(told) from None
         found = replace(
             self._absolute(), training=replace(self.training, device=choose_device(self.training.device).type)
         )
@@ -228,17 +175,59 @@ class TrainModel(Stage):
         return known["beams"] == self.judging.beams and tested and (run.run.out / MODEL / "config.json").is_file()
 
     def make(self, run: StageRun) -> None:
-        from formwright.train.judge import with_beams
+        from formwright.evaluate.evaluation_file import evidence_of
+        from formwright.pipeline.task_models import write_task_model
+        from formwright.train.device import threads
+        from formwright.train.judge import judged, with_beams
 
         trained = self._learned(run) or self._trained(run)
         prepared = with_beams(self.prepared(run), self.judging.beams)
         if not trained.metrics or self.judging.beams > 1:
-            trained = _judged(trained, prepared, self.training.threads)
-        tested = self._tested(run, trained, prepared) if self.judging.test else None
-        recipe = self.full_training(run).recipe
-        outcome = TrainingOutcome(self.start(run), prepared, recipe, trained, tested)
-        outcome.save(run.run.out / MODEL)
-        write_json(run.folder / _RESULT, outcome.facts())
+            with threads(self.training.threads):
+                found = judged(trained.model, prepared, prepared.validation)
+            trained = replace(trained, metrics=found.metrics, tables=found.tables)
+        scores = {"validation": trained.metrics}
+        evidence = {"validation": evidence_of(trained.metrics, trained.tables, prepared, prepared.validation)}
+        if self.judging.test:
+            tested = self._tested(run, trained, prepared)
+            scores["test"], evidence["test"] = tested.metrics, tested.evidence
+        lineage = {"trained from": self.start(run).name}
+        write_task_model(trained.model, prepared, run.run.out / MODEL, lineage, scores, evidence)
+        write_json(run.folder / _RESULT, self._facts(run, trained, prepared, scores, evidence))
+
+    def _facts(
+        self,
+        run: StageRun,
+        trained: "Trained",
+        prepared: "Prepared",
+        scores: Mapping[str, Mapping[str, float]],
+        evidence: "Mapping[str, Evidence]",
+    ) -> dict[str, Any]:
+        from formwright.train.prepare import cut_rows
+        from formwright.train.streams import Shuffled, lengths_of
+
+        start, recipe, split = self.start(run), self.full_training(run).recipe, list(scores)[-1]
+        metric, cut = start.task.metric, cut_rows(prepared, start.card)
+        return {
+            "name": start.name,
+            "digest": start.card.digest,
+            "params": params(start.card),
+            "card": start.card.to_json(),
+            "task": start.task.name,
+            "steps": len(trained.losses),
+            "best_step": trained.best_step,
+            "losses": trained.losses,
+            "metrics": dict(trained.metrics),
+            "test": dict(scores["test"]) if "test" in scores else None,
+            "evidence": {name: asdict(known) for name, known in evidence.items()},
+            "conclusion": [f"{start.name}: {score_line(metric, split, scores[split][metric], evidence[split])}"],
+            "beams": prepared.beams,
+            "padding": Shuffled(lengths_of(prepared.train.examples), recipe.batch, recipe.seed).padding,
+            "length": prepared.length,
+            "cut": 0.0 if cut is None else cut.share,
+            "recipe": asdict(recipe),
+            "seconds": trained.seconds,
+        }
 
     def summary(self, run: StageRun) -> Summary:
         return training_summary(run.artifact(self).facts)
@@ -256,16 +245,23 @@ class TrainModel(Stage):
         folder = run.run.out / MODEL
         return TrainedModel(folder, read_json(run.folder / _RESULT) | {"model": str(folder)})
 
+    def page_facts(self, run: StageRun) -> dict[str, Any] | None:
+        return self.load(run).facts if (run.folder / _RESULT).is_file() else None
+
     # --- the work ----------------------------------------------------------------------------------------------------
 
     def _trained(self, run: StageRun) -> "Trained":
         from formwright.evaluate.training import weights_of
+        from formwright.train.distil import Mix, Teaching
         from formwright.train.fit import fit
 
         start, prepared, training = self.start(run), self.prepared(run), self.full_training(run)
-        model = start.model(prepared, training, self._pretrained(run))
+        model, teaching = start.model(prepared, training, self._pretrained(run)), None
+        if start.teacher is not None and self.distillation is not None:
+            labels = self.distillation.labels
+            teaching = Teaching(start.teacher.model(), Mix(labels, 1 - labels, self.distillation.hidden))
         with run.training("training", training.recipe.steps, run.checkpoints / "training") as conducted:
-            trained = fit(model, prepared, training, conducted, self._teaching(start))
+            trained = fit(model, prepared, training, conducted, teaching)
         weights = weights_of(trained.model)
         names = ("losses", "seconds", "best_step")
         facts = {name: getattr(trained, name) for name in names} | {"weights": hashlib.sha256(weights).hexdigest()}
@@ -308,20 +304,12 @@ class TrainModel(Stage):
         run.stop_if_asked("the end of pretraining")
         return found
 
-    def _teaching(self, start: "StartModel") -> Any:
-        from formwright.train.distil import Mix, Teaching
-
-        if start.teacher is None or self.distillation is None:
-            return None
-        labels = self.distillation.labels
-        return Teaching(start.teacher.model(), Mix(labels, 1 - labels, self.distillation.hidden))
-
     def _tested(self, run: StageRun, trained: "Trained", prepared: "Prepared") -> "Tested":
         """Evaluate on the test rows, under a name that stands for everything that the model depends on."""
         from formwright.evaluate.final import test_once
         from formwright.train.device import threads
 
-        decides = {"options": Writer(extents=False).record(self), "contents": dict(self.contents(run))}
+        decides = {"options": PartWriter(extents=False).record(self), "contents": dict(self.contents(run))}
         digest, beams = hashlib.sha256(canonical(decides).encode()).hexdigest(), self.judging.beams
         name = f"{self.start(run).name}-{digest[:16]}" + (f"-{beams}-beams" if beams > 1 else "")
         with threads(self.training.threads):
@@ -332,7 +320,7 @@ def train_pipeline(
     source: "str | Card",
     task: "str | TaskChoice",
     *,
-    pretraining: Pretraining | None = None,
+    pretraining: WordPretraining | None = None,
     distillation: Distillation | None = None,
     seed: int = 0,
     **options: Any,
@@ -353,20 +341,3 @@ def train_pipeline(
     given = source if isinstance(source, str) else source.to_json()
     training, judging = ModelTraining(**found[ModelTraining]), Judging(**found[Judging])
     return Pipeline(TrainModel(given, choice, training, judging, pretraining, distillation, seed))
-
-
-def _judged(trained: "Trained", prepared: "Prepared", number: int) -> "Trained":
-    from formwright.train.device import threads
-    from formwright.train.judge import judged
-
-    with threads(number):
-        found = judged(trained.model, prepared, prepared.validation)
-    return replace(trained, metrics=found.metrics, tables=found.tables)
-
-
-def _require_utf8(name: Any) -> None:
-    """Refuse, before any work, a name that neither the model card nor the files of a tokenizer can hold."""
-    try:
-        str(name).encode()
-    except UnicodeEncodeError:
-        raise IllegalInput(f"the name {name!r} is not text in UTF-8; give the file or folder another name") from None

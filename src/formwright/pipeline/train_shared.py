@@ -9,13 +9,12 @@ from formwright.core.options import Stage, describe, option
 from formwright.cost import params
 from formwright.pipeline.designs import find_space
 from formwright.pipeline.forecast import BYTES, Forecast
-from formwright.pipeline.plan import SLOWED, Amount, PacedTraining, Planned
+from formwright.pipeline.plan import SLOWED, PacedTraining, Planned, WorkAmount
 from formwright.pipeline.run import StageRun
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.space.space import Space
-from formwright.supernet.hull import Hull, check_readable, hull
 from formwright.supernet.lessons import Labels, Lesson
-from formwright.supernet.rules import Rule, Uniform
+from formwright.supernet.rules import Hull, Rule, Uniform, check_readable, hull
 
 if TYPE_CHECKING:
     from torch import nn
@@ -99,7 +98,7 @@ class TrainShared(Stage, Planned):
         return found  # what it reads, only its teacher knows
 
     def check(self, run: StageRun) -> None:
-        from formwright.nn.task_model import refuse_head
+        from formwright.nn.task_model import check_head
         from formwright.train.fit import head_of
 
         self._training(1)
@@ -109,7 +108,7 @@ class TrainShared(Stage, Planned):
         ends = hull(space)
         self.rule.bind(ends, 1)
         check_readable(space, ends.largest)
-        refuse_head(ends.largest, head_of(run.task(self.task)))
+        check_head(ends.largest, head_of(run.task(self.task)))
 
     def contents(self, run: StageRun) -> Mapping[str, Any]:
         from formwright.tasks.task import contents
@@ -121,8 +120,12 @@ class TrainShared(Stage, Planned):
 
         prepared = self._prepared(run)
         model = self._trained(run, prepared)
+        if self.teacher is None:
+            origin = self.found_space(run).name
+        else:
+            origin = str(getattr(run.artifact(self.teacher), "name", self.teacher.NAME))
         with run.progress("judging the super-network", 1) as tell:
-            save_task_model(model, prepared, run.folder, {"super-network of": self._origin(run)})
+            save_task_model(model, prepared, run.folder, {"super-network of": origin})
             tell(0, None)
 
     def load(self, run: StageRun) -> "SharedWeights":
@@ -170,30 +173,24 @@ class TrainShared(Stage, Planned):
         source: Any = self.teacher
         if source is None:
             return self._prepared_alone(run)
-        return cast(
-            "Prepared", source._read(run) if isinstance(source, TrainShared) else source.pretrained(run).prepared
-        )
+        found: Prepared = source._read(run) if isinstance(source, TrainShared) else source.pretrained(run).prepared
+        return found
 
-    def amounts(self, run: StageRun) -> dict[str, Amount] | None:
+    def amounts(self, run: StageRun) -> dict[str, WorkAmount] | None:
         """Say how many steps there are; nothing where the time of the teacher is not known before."""
         if self.teacher is not None and not hasattr(self.teacher, "times"):
             return None
-        usual, epoch = (one._steps(self._read(run)) for one in (self, replace(self, steps=None, epochs=1.0)))
+        read = self._read(run)
+        usual, epoch = self._steps(read), self.training.epoch_steps(1.0, len(read.train.examples))
         most = max(usual, _MOST_EPOCHS * epoch)
-        return {"steps": Amount(usual, min(_LEAST_STEPS, most), most, "super-network steps")}
+        return {"steps": WorkAmount(usual, min(_LEAST_STEPS, most), most, "super-network steps")}
 
     def speeds(self, run: StageRun) -> dict[str, float]:
         times, (middle, smallest) = self.times(run), self.shares(run)
         answer = times.answer if self.lesson.NEEDS_TEACHER else 0.0
         batches = len(self._read(run).train.examples) / self.training.batch
-        step = times.step * self.rule.work(middle, smallest)
-        return {
-            "step": step,
-            "answer": answer,
-            "answers": answer * batches,
-            "judging": times.judging,
-            SLOWED: times.slowed,
-        }
+        step, answers = times.step * self.rule.work(middle, smallest), answer * batches
+        return {"step": step, "answer": answer, "answers": answers, "judging": times.judging, SLOWED: times.slowed}
 
     def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: StageRun) -> float:
         asked = min(amounts["steps"] * speeds["answer"], speeds["answers"])
@@ -211,11 +208,6 @@ class TrainShared(Stage, Planned):
 
     # --- the training ------------------------------------------------------------------------------------------------
 
-    def _origin(self, run: StageRun) -> str:
-        if self.teacher is None:
-            return self.found_space(run).name
-        return str(getattr(run.artifact(self.teacher), "name", self.teacher.NAME))
-
     def _prepared(self, run: StageRun) -> "Prepared":
         if self.teacher is None:
             return self._prepared_alone(run)
@@ -231,12 +223,9 @@ class TrainShared(Stage, Planned):
         return cast("Prepared", run.run.once(("prepared", self.task, self.training.length, describe(self.space)), read))
 
     def _steps(self, prepared: "Prepared") -> int:
-        from formwright.train.streams import Shuffled, lengths_of
-
         if self.steps is not None or self.epochs is None:
             return self.steps or _STEPS
-        lengths = lengths_of(prepared.train.examples)
-        return max(1, round(self.epochs * Shuffled(lengths, self.training.batch, self.seed).batches_per_epoch))
+        return self.training.epoch_steps(self.epochs, len(prepared.train.examples))
 
     def _training(self, steps: int) -> "Training":
         made = self.training.make(steps)
@@ -244,17 +233,15 @@ class TrainShared(Stage, Planned):
         return replace(made, recipe=replace(made.recipe, learning_rate=rate, seed=self.seed))
 
     def _trained(self, run: StageRun, prepared: "Prepared") -> "TaskModel":
-        from formwright.pipeline.paced import train_paced
+        from formwright.pipeline.pacing import train_paced
         from formwright.supernet.network import Following
         from formwright.train.device import choose_device, threads
         from formwright.train.fit import task_stream
 
         steps = run.first_steps(self._steps(prepared))
         training = self._training(steps)
-        network = self._network(run, prepared, training)
-        network.to(choose_device(training.device))
-        stream = Following(task_stream(prepared, training.recipe), network)
-        loss = self.lesson.bind(prepared.task.kind)
+        network = self._network(run, prepared, training).to(choose_device(training.device))
+        stream, loss = Following(task_stream(prepared, training.recipe), network), self.lesson.bind(prepared.task.kind)
         with threads(training.threads):
             train_paced(run, run.name, network, stream, loss, lambda many: self._training(many).recipe, steps)
         return network.model
@@ -280,7 +267,7 @@ class TrainShared(Stage, Planned):
         That is decided by the steps with which the training began, so that a run that is resumed hears the same.
         """
         from formwright.train.device import choose_device, threads
-        from formwright.train.teacher_cache import cached_teacher
+        from formwright.train.distil import cached_teacher
 
         rows = len(prepared.train.examples)
         if training.recipe.steps * training.recipe.batch <= rows:

@@ -2,16 +2,16 @@
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from formwright.core.files import write_whole
-from formwright.pipeline.plan import Amount
-from formwright.pipeline.run import Interrupted, Progress, StageRun
-from formwright.study.processes import Link, Payload, Stopped, Supervisor
+from formwright.pipeline.plan import WorkAmount
+from formwright.pipeline.run import Interrupted, StageRun
+from formwright.study.processes import Link, Stopped, Supervisor
 
 if TYPE_CHECKING:
     from formwright.train.fit import Run
@@ -38,23 +38,31 @@ def train_units(run: StageRun, what: str, units: Sequence[Unit]) -> None:
     """Do all units, each resumed where it was stopped; leave the stage where the user asked to stop."""
     if not units:
         return
-    total = sum(unit.steps for unit in units)
+    total, seen = sum(unit.steps for unit in units), dict[int, tuple[int, float]]()
     with run.progress(what, total) as tell:
-        board = _Board(run, units, tell)
+
+        def show(number: int, step: int, loss: float) -> None:
+            """Show the steps of all units, and the mean of their losses."""
+            seen[number] = step + 1, loss
+            tell(sum(done for done, _ in seen.values()) - 1, sum(one for _, one in seen.values()) / len(seen))
+            for observer in run.run.observers:
+                observer.step(f"{run.name}/{units[number].name}", step, loss)
+
         supervisor = Supervisor(
-            run.options.workers,
-            asked=lambda: run.wish.asked,
-            step=board.step,
-            replacements=_REPLACEMENTS,
-            tell=run.tell,
+            run.options.workers, asked=lambda: run.wish.asked, step=show, replacements=_REPLACEMENTS, tell=run.tell
         )
         # one worker is this process itself
         conduct = supervisor.results if run.options.workers > 1 else supervisor.results_here
+        saved = [run.checkpoints / unit.name for unit in units]
+        payloads = (
+            partial(_train, unit.begin(), folder, run.options.save_every, unit.steps)
+            for unit, folder in zip(units, saved, strict=True)
+        )
         try:
-            for number, _ in conduct(_payloads(run, units)):
-                shutil.rmtree(_saved(run, units[number]), ignore_errors=True)
+            for number, _ in conduct(payloads):
+                shutil.rmtree(saved[number], ignore_errors=True)
         except Stopped:
-            raise Interrupted(f"step {board.done:,} of {total:,} of {what}") from None
+            raise Interrupted(f"step {sum(done for done, _ in seen.values()):,} of {total:,} of {what}") from None
 
 
 def turns(units: int, workers: int) -> int:
@@ -62,18 +70,9 @@ def turns(units: int, workers: int) -> int:
     return -(-units // workers)
 
 
-def steps_amount(usual: int, what: str) -> Amount:
+def steps_amount(usual: int, what: str) -> WorkAmount:
     """Say how many steps a unit usually has, and the least and the most that a plan of time gives it."""
-    return Amount(usual, _LEAST_STEPS, _MOST * usual, what)
-
-
-def _saved(run: StageRun, unit: Unit) -> Path:
-    return run.checkpoints / unit.name
-
-
-def _payloads(run: StageRun, units: Sequence[Unit]) -> Iterator[Payload]:
-    for unit in units:
-        yield partial(_train, unit.begin(), _saved(run, unit), run.options.save_every, unit.steps)
+    return WorkAmount(usual, _LEAST_STEPS, _MOST * usual, what)
 
 
 def _train(training: Training, saved: Path, every: int, steps: int, link: Link) -> None:
@@ -89,26 +88,6 @@ def _train(training: Training, saved: Path, every: int, steps: int, link: Link) 
         training(Run(Saving(saved, every), after_step=after_step))
     except Paused:
         raise Stopped from None
-
-
-class _Board:
-    """The steps that each unit has done, and its last loss."""
-
-    def __init__(self, run: StageRun, units: Sequence[Unit], tell: Progress) -> None:
-        self._run, self._units, self._tell = run, units, tell
-        self._steps: dict[int, tuple[int, float]] = {}
-
-    @property
-    def done(self) -> int:
-        """Count the steps of all units."""
-        return sum(steps for steps, _ in self._steps.values())
-
-    def step(self, number: int, step: int, loss: float) -> None:
-        """Show the steps of all units, and the mean of their losses."""
-        self._steps[number] = step + 1, loss
-        self._tell(self.done - 1, sum(loss for _, loss in self._steps.values()) / len(self._steps))
-        for observer in self._run.run.observers:
-            observer.step(f"{self._run.name}/{self._units[number].name}", step, loss)
 
 
 STEP = "step"

@@ -27,9 +27,10 @@ from typing import Any
 from formwright.pipeline.deliver import Deliver
 from formwright.pipeline.evaluators import ShareBranches
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.search import Search, searcher
+from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.recipes.recipe import recipe
+from formwright.search import searcher
 from formwright.study.stop import Stop
 
 

@@ -28,10 +28,11 @@ from formwright.pipeline.evaluators import SharedSubnetworks
 from formwright.pipeline.fine_tune import FineTune
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.score_parts import MeasureParts, Order, ScoreParts
-from formwright.pipeline.search import Search, searcher
+from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.pipeline.train_shared import TrainShared
 from formwright.recipes.recipe import recipe
+from formwright.search import searcher
 from formwright.study.stop import Stop
 from formwright.supernet.lessons import Distil
 from formwright.supernet.rules import Sandwich

@@ -22,9 +22,10 @@ from typing import Any
 from formwright.pipeline.deliver import Deliver
 from formwright.pipeline.evaluators import TrainInStages
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.search import Search, searcher
+from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.recipes.recipe import recipe
+from formwright.search import searcher
 from formwright.space.zoo.evolved_transformer import NANO, PUBLISHED, SMALL, SPACE, transformer
 from formwright.study.stop import Stop
 

@@ -24,9 +24,10 @@ from typing import Any
 from formwright.pipeline.deliver import Deliver
 from formwright.pipeline.evaluators import PretrainFirst
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.search import Search, searcher
+from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.recipes.recipe import recipe
+from formwright.search import searcher
 from formwright.study.stop import Stop
 
 
@@ -39,9 +40,8 @@ from formwright.study.stop import Stop
 )
 def flexibert(task: TaskChoice, *, space: Any = "flexibert-nano-s1star", trials: int = 60, seed: int = 0) -> Pipeline:
     """Search coarse spaces first and finer ones around the best, each design pretrained before it is fine-tuned."""
-    levels = searcher(
-        "coarse-to-fine", searcher="boshnas", options={"acquire": "gobi-nearest"}, patience=5, tolerance=1e-4
-    )
+    inner = searcher("boshnas", acquire="gobi-nearest")
+    levels = searcher("coarse-to-fine", searcher=inner, patience=5, tolerance=1e-4)
     evaluator = PretrainFirst(steps=300, text="task", least_overlap=0.8)
     search = Search(space, task, searcher=levels, evaluator=evaluator, stop=Stop(trials=trials), seed=seed)
     return Pipeline(search, Deliver(search))

@@ -24,11 +24,10 @@ numbers of bins and rounds are known second-hand. Differences from the paper, wi
 
 from collections.abc import Sequence
 
-from formwright.pipeline.blocks_bases import FitBases, MeasureOperations
 from formwright.pipeline.blocks_choose import ChooseChains
-from formwright.pipeline.blocks_source import LoadTeacher
+from formwright.pipeline.blocks_source import LoadTeacher, MeasureOperations
 from formwright.pipeline.blocks_students import TeachStudents
-from formwright.pipeline.blocks_train import TrainBlocks
+from formwright.pipeline.blocks_train import FitBases, TrainBlocks
 from formwright.pipeline.pipeline import Pipeline
 from formwright.recipes.recipe import recipe
 

@@ -17,10 +17,11 @@ from typing import Any
 from formwright.pipeline.deliver import Deliver
 from formwright.pipeline.evaluators import SharedSubnetworks
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.search import Search, searcher
+from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.pipeline.train_shared import TrainShared
 from formwright.recipes.recipe import recipe
+from formwright.search import searcher
 from formwright.study.stop import Stop
 from formwright.supernet.lessons import Distil
 from formwright.supernet.rules import Largest, ProgressiveShrinking

@@ -28,11 +28,11 @@ class Recipe:
     def __call__(self, *arguments: Any, **options: Any) -> Pipeline:
         """Compose the pipeline; refuse an option that the recipe does not have."""
         known = self.options
-        for name in options:
-            if name not in known:
-                close = nearest(name, known)
-                hint = f" Nearest: {close[0]!r}." if close else ""
-                raise IllegalInput(f"the recipe {self.name} has no option {name!r}.{hint} It has: {', '.join(known)}.")
+        if unknown := [name for name in options if name not in known]:
+            close = nearest(unknown[0], known)
+            hint = f" Nearest: {close[0]!r}." if close else ""
+            wrong, right = ", ".join(unknown), ", ".join(known)
+            raise IllegalInput(f"the recipe {self.name} has no option {wrong}.{hint} It has: {right}.")
         parameters = list(inspect.signature(self.compose).parameters.values())[len(arguments) :]
         missing = [one.name for one in parameters if one.default is one.empty and one.name not in options]
         if missing:

@@ -6,7 +6,8 @@ from math import prod
 from typing import Any
 
 from formwright.core.records import History, Objective, Trial
-from formwright.pipeline.candidates import best_within, misses
+from formwright.pipeline.chosen_designs import best_within
+from formwright.pipeline.delivered import misses
 from formwright.report.final_models import FinalModel, number_in, numbers_in, undeliverable
 from formwright.study.events import Event
 
@@ -61,6 +62,7 @@ def compression(events: Iterable[Event]) -> CompressionFacts | None:
     full, heads, channels = (_widths(space.get(name)) for name in ("full", "heads", "channels"))
     if not full or not len(full) == len(heads) == len(channels) or any(len(layer) != 2 for layer in full):
         return None
+    rows = [numbers_in(row) for row in note["targets"]] if isinstance(note.get("targets"), list) else []
     return CompressionFacts(
         model=str(note.get("model", "unnamed")),
         teacher=_teacher(note),
@@ -70,7 +72,7 @@ def compression(events: Iterable[Event]) -> CompressionFacts | None:
         channels=tuple(tuple(sorted(set(layer))) for layer in channels),
         hidden=next(iter(_widths([space.get("hidden")])), ()),
         cost=str(note.get("cost", "macs")),
-        targets=_targets(note.get("targets")),
+        targets=tuple(SpaceTarget(row["target"], row["cost"]) for row in rows if row.get("target") and "cost" in row),
     )
 
 
@@ -101,19 +103,11 @@ def _teacher(note: Mapping[str, Any]) -> FinalModel:
     )
 
 
-def _targets(given: Any) -> tuple[SpaceTarget, ...]:
-    rows = [numbers_in(row) for row in given] if isinstance(given, list) else []
-    return tuple(SpaceTarget(row["target"], row["cost"]) for row in rows if row.get("target") and "cost" in row)
-
-
 def _widths(given: Any) -> Widths:
     """Read lists of whole numbers; empty if any of them is empty or holds anything else."""
     rows = given if isinstance(given, list) else []
-    return tuple(map(tuple, rows)) if all(map(_are_widths, rows)) else ()
-
-
-def _are_widths(row: Any) -> bool:
-    return isinstance(row, list) and bool(row) and all(type(one) is int and one >= 0 for one in row)
+    known = all(isinstance(row, list) and row and all(type(one) is int and one >= 0 for one in row) for row in rows)
+    return tuple(map(tuple, rows)) if known else ()
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

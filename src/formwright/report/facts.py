@@ -1,13 +1,19 @@
 """Everything that the page of a study tells, read from its log."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from formwright.core.records import History, Objective, Trial
+from formwright.arch.card import Card
+from formwright.core.protocols import CardLike
+from formwright.core.records import History, Objective, State, Trial
+from formwright.cost import macs, params
 from formwright.pipeline.conclusion import Comparison
 from formwright.pipeline.delivered import Sitting, last_sitting
+from formwright.pipeline.run_folder import DONE
+from formwright.report.choice_importance import ChoiceImportance, importance
 from formwright.report.compression import (
     AskedTarget,
     CompressionFacts,
@@ -26,26 +32,124 @@ from formwright.report.final_models import (
     undeliverable,
 )
 from formwright.report.formula_statistics import FormulaStatistics, formula_statistics
-from formwright.report.importance import ChoiceImportance, importance
-from formwright.report.panels import Contributions, UsedPart, contributions, parts_in
+from formwright.report.panels import Contributions, RunFacts, UsedPart, contributions, parts_in, stage_facts
 from formwright.report.predictions import Predictions, predictions
-from formwright.report.run_facts import DONE, RunFacts, stage_facts
 from formwright.report.space_map import SpaceMap, space_map
-from formwright.report.trial_rows import Progress, TrialRow, progress, trial_rows
 from formwright.search.scores import best_of, front, goals_of, longest
 from formwright.space.space import Space
 from formwright.study.events import Event, noted_warnings
-from formwright.study.ledger import Clock, Ledger
 from formwright.study.replay import Replay
+from formwright.study.stop import Clock, Ledger
 from formwright.study.store import Log
 from formwright.study.study import searched
+
+Corner = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One trial. `started` and `finished` are seconds since 1970; `elapsed` is how long the study had run by its end.
+
+    `budget` is the number of training steps that was asked for, None for a whole training; `steps` those that it took.
+    """
+
+    number: int
+    state: State
+    card: Card | CardLike
+    digest: str
+    metrics: Mapping[str, float] = field(hash=False)
+    costs: Mapping[str, int] = field(hash=False)
+    feasible: bool
+    seconds: float | None
+    parent: int | None
+    budget: int | None
+    steps: int | None
+    reason: str
+    worker: str = ""
+    started: float | None = None
+    finished: float | None = None
+    elapsed: float | None = None
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Return every number that can be plotted; a metric overrides a cost of the same name."""
+        return {**self.costs, **self.metrics}
+
+
+def trial_rows(
+    history: History, events: Sequence[Event], limits: Sequence[Objective], length: int
+) -> tuple[TrialRow, ...]:
+    """Make one row for each trial; MACs are counted for `length` tokens."""
+    times, clock = defaultdict[int | None, dict[str, Any]](dict), Clock()
+    for event in events:
+        clock.feed([event])
+        if event.kind in ("asked", "claimed"):
+            times[event.number] |= {"worker": event.worker, "started": event.at}
+        elif event.kind in ("told", "failed"):
+            ended = {"finished": event.at, "elapsed": clock.elapsed(event.at)}
+            times[event.number] |= {"worker": event.worker, **ended}
+    return tuple(_row(trial, times[trial.number], limits, length) for trial in history.trials)
+
+
+def _row(trial: Trial, times: Mapping[str, Any], limits: Sequence[Objective], length: int) -> TrialRow:
+    card, found = trial.request.card, trial.observation
+    metrics = {} if found is None else dict(found.metrics)
+    took = times["finished"] - times["started"] if {"started", "finished"} <= times.keys() else None
+    return TrialRow(
+        number=trial.number,
+        state=trial.state,
+        card=card,
+        digest=card.digest,
+        metrics=metrics,
+        costs={"params": params(card), "macs": macs(card, length)} if isinstance(card, Card) else {},
+        feasible=found is not None and all(limit.meets(metrics.get(limit.name, limit.bound or 0)) for limit in limits),
+        seconds=took if found is None else found.spent.seconds,
+        parent=trial.request.parent,
+        budget=trial.request.budget.steps,
+        steps=None if found is None else found.spent.steps,
+        reason=trial.reason,
+        **times,
+    )
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The best score so far, over trials and over seconds: the points where it changes, and the end."""
+
+    by_number: tuple[Corner, ...] = ()
+    by_seconds: tuple[Corner, ...] = ()
+
+
+def progress(rows: Sequence[TrialRow], goal: Objective) -> Progress:
+    """Compute the best score so far of feasible trials; all of them must have the same budget."""
+    scored = [row for row in rows if row.feasible and goal.name in row.metrics]
+    timed = sorted((row for row in scored if row.elapsed is not None), key=lambda row: row.elapsed or 0.0)
+    return Progress(
+        _corners(((row.number, row.metrics[goal.name]) for row in scored), goal),
+        _corners(((row.elapsed or 0.0, row.metrics[goal.name]) for row in timed), goal),
+    )
+
+
+def _corners(points: Iterable[Corner], goal: Objective) -> tuple[Corner, ...]:
+    sign = 1.0 if goal.direction == "max" else -1.0
+    corners: list[Corner] = []
+    last = 0.0
+    for place, value in points:
+        if not corners or sign * value > sign * corners[-1][1]:
+            corners.append((place, value))
+        last = place
+    return (*corners, (last, corners[-1][1])) if corners and last > corners[-1][0] else tuple(corners)
 
 
 @dataclass(frozen=True)
 class StudyFacts:
-    """A study as of its last event. `best` and `front` are trial numbers; `over` says why it stopped, if it did."""
+    """A study as of its last event; `search` is the name of its stage.
+
+    `best` and `front` are trial numbers; `over` says why it stopped, if it did.
+    """
 
     name: str
+    search: str
     run: RunFacts
     config: Mapping[str, Any] = field(hash=False)
     contributed: Contributions
@@ -82,7 +186,6 @@ class StudyFacts:
 
     @property
     def limits(self) -> tuple[Objective, ...]:
-        """Return the objectives that are constraints."""
         return tuple(objective for objective in self.objectives if objective.bound is not None)
 
     @property
@@ -122,8 +225,9 @@ def study_facts(
 
     `folder` is that of the run, where stages record that they are done; `at_hand` are classes that a program gave.
     """
-    events, replay = log.read(), Replay(space)
+    events, replay, clock = log.read(), Replay(space), Clock()
     replay.feed(events)
+    clock.feed(events)
     config, used = searched(log.config), parts_in(log.config, at_hand)
     objectives = tuple(map(Objective.parse, [*config["objectives"], *config.get("limits", [])]))
     goal, limits = goals_of(objectives)[0], [objective for objective in objectives if objective.bound is not None]
@@ -133,21 +237,29 @@ def study_facts(
     models = final_models(events)
     compressed = with_measured_teacher(compression(events), models)
     targets = asked_targets(config, replay.history, events, models)
-    ordered = _chosen_first(ordered, targets)
-    wanted = _wanted(ordered, objectives, config) | {one.digest for one in targets if one.digest is not None}
-    leading, steps = front(replay.history, objectives), progress(_comparable(rows, replay.history), goal)
+    chosen = list(dict.fromkeys(one.digest for one in targets if one.digest is not None))
+    digest_of = {trial.number: trial.request.card.digest for trial in ordered}
+    ordered = sorted(ordered, key=lambda trial: [*chosen, digest_of[trial.number]].index(digest_of[trial.number]))
+    # what the study would deliver now: the best ones, or any of the front
+    most = len(ordered) if len(goals_of(objectives)) > 1 else int(config.get("keep", 1))
+    wanted = {digest_of[trial.number] for trial in ordered[:most]} | set(chosen)
+    comparable = {trial.number for trial in longest(replay.history.finished)}  # fewer steps, other scores
+    leading = front(replay.history, objectives)
+    steps = progress([row for row in rows if row.number in comparable], goal)
     marked = {trial.number for trial in (*ordered[:1], *leading)} | {int(number) for number, _ in steps.by_number}
     finished = replay.history.finished
+    stops = [event.data["stop"] for event in events if event.kind == "started" and "stop" in event.data]
     return StudyFacts(
         name=log.name,
+        search=str(log.config.get("stage", "search")),
         run=_run(log, events, used, folder),
-        config=_extended(config, events),
+        config={**config, "stop": {**config.get("stop", {}), **stops[-1]}} if stops else config,
         contributed=contributions(used),
         objectives=objectives,
         trials=rows,
         best=ordered[0].number if ordered else None,
         front=tuple(trial.number for trial in leading),
-        ledger=replay.ledger(_elapsed(events)),
+        ledger=replay.ledger(clock.elapsed(clock.last)),
         progress=steps,
         importance=importance(space, finished, goal) if space else ChoiceImportance(hidden=SPACE_NOT_LOADED),
         space_map=space_map(space, replay.history.trials, marked) if space else SpaceMap(hidden=SPACE_NOT_LOADED),
@@ -180,45 +292,10 @@ def _run(log: Log, events: Sequence[Event], used: Sequence[UsedPart], folder: Pa
     return RunFacts(log.name, log.config, stages, command_lines(events), events[-1].at if events else None, over)
 
 
-def _chosen_first(ordered: Sequence[Trial], targets: Sequence[AskedTarget]) -> list[Trial]:
-    """Put the designs chosen for targets first, in the order of the targets."""
-    digests = [one.digest for one in targets if one.digest is not None]
-    places = {digest: place for place, digest in reversed(list(enumerate(digests)))}
-    return sorted(ordered, key=lambda trial: places.get(trial.request.card.digest, len(places)))
-
-
-def _comparable(rows: Sequence[TrialRow], history: History) -> list[TrialRow]:
-    """Keep the trials with the largest budget: scores after fewer steps are not comparable."""
-    numbers = {trial.number for trial in longest(history.finished)}
-    return [row for row in rows if row.number in numbers]
-
-
-def _wanted(ordered: Sequence[Trial], objectives: Sequence[Objective], config: Mapping[str, Any]) -> set[str]:
-    """Return the digests of the designs that the study would deliver now: the best ones, or any of the front."""
-    most = len(ordered) if len(goals_of(objectives)) > 1 else int(config.get("keep", 1))
-    return {trial.request.card.digest for trial in ordered[:most]}
-
-
-def _extended(config: Mapping[str, Any], events: Sequence[Event]) -> Mapping[str, Any]:
-    """Return the configuration with the stopping rule of the last run."""
-    wishes = [event.data["stop"] for event in events if event.kind == "started" and "stop" in event.data]
-    return {**config, "stop": {**config.get("stop", {}), **wishes[-1]}} if wishes else config
-
-
-def _elapsed(events: Sequence[Event]) -> float:
-    clock = Clock()
-    clock.feed(events)
-    return clock.elapsed(clock.last)
-
-
 def _over(events: Sequence[Event]) -> str:
     """Return why the study stopped; empty while it runs or after it was resumed."""
-    for event in reversed(events):
-        if event.kind == "stopped":
-            return str(event.data.get("reason") or "stopped")
-        if event.kind in ("started", "asked", "claimed"):
-            return ""
-    return ""
+    last = [event for event in events if event.kind in ("stopped", "started", "asked", "claimed")][-1:]
+    return "".join(str(event.data.get("reason") or "stopped") for event in last if event.kind == "stopped")
 
 
 def _length(config: Mapping[str, Any]) -> int:

@@ -7,8 +7,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from formwright.cost import counted_costs
+
 Kind = Literal["count", "milliseconds", "seconds", "score"]
-_COUNTS = ("params", "macs", "flops", "electra", "steps")
 _SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _TIMES = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
@@ -19,7 +20,7 @@ def kind_of(name: str) -> Kind:
         return "milliseconds"
     if name.endswith("seconds"):
         return "seconds"
-    return "count" if name.partition("-")[0] in _COUNTS else "score"
+    return "count" if name == "steps" or name in counted_costs() else "score"
 
 
 def figure(value: float | None, name: str) -> str:

@@ -19,7 +19,7 @@ class FinalModel:
     """A fully trained model: a found design, a hand-made `baseline`, or the `teacher`.
 
     A model with the role `earlier` was delivered before the study was extended and found better designs. `costs` are
-    measured or counted, by names such as `latency_ms`. `evidence` has the confidence intervals of each split.
+    counted, or measured on a device, by their names. `evidence` has the confidence intervals of each split.
     """
 
     name: str
@@ -45,23 +45,20 @@ class FinalModel:
 def final_models(events: Iterable[Event]) -> tuple[FinalModel, ...]:
     """Read the delivered models, the last note of each name, ordered by role, teacher first."""
     known = list(events)
-    noted = [event for event in known if event.kind == "note" and "model" in event.data]
-    models = {model.name: model for model in map(_model, noted)}
+    noted = [event.data["model"] for event in known if event.kind == "note" and "model" in event.data]
+    models = {model.name: model for model in map(_model, noted)}.values()
     sitting = last_sitting(known)
-    if sitting is not None:
-        models = {
-            name: replace(model, costs={**model.costs, **numbers_in(sitting.of(name, model.digest))})
-            for name, model in models.items()
-        }
-    return _ordered(models.values())
+    if sitting is None:
+        return _ordered(models)
+    measured = [numbers_in(sitting.of(model.name, model.digest)) for model in models]
+    return _ordered(replace(one, costs={**one.costs, **more}) for one, more in zip(models, measured, strict=True))
 
 
 def mark_earlier(models: Iterable[FinalModel], wanted: Collection[str]) -> tuple[FinalModel, ...]:
     """Give the role `earlier` to found models whose digest is no longer among the `wanted` ones."""
-    found = ("best", "front")
     return _ordered(
-        replace(model, role="earlier") if model.role in found and model.digest not in wanted else model
-        for model in models
+        replace(one, role="earlier") if one.role in ("best", "front") and one.digest not in wanted else one
+        for one in models
     )
 
 
@@ -91,8 +88,7 @@ def _ordered(models: Iterable[FinalModel]) -> tuple[FinalModel, ...]:
     return tuple(sorted(models, key=lambda model: places.get(model.role, 2)))
 
 
-def _model(event: Event) -> FinalModel:
-    note = event.data["model"]
+def _model(note: Mapping[str, Any]) -> FinalModel:
     return FinalModel(
         name=str(note.get("name", "unnamed")),
         role=str(note.get("role", "")),

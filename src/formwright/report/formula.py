@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from formwright.arch.primitives import Term
 from formwright.arch.simplify import simplified
-from formwright.report.svg_canvas import LETTER, element, inline, number, path, point, text
+from formwright.report.markup import Markup, join, number, tag
+from formwright.report.svg_canvas import LETTER, inline, path, point, text
 
 # How tightly each notation binds; an operand that binds more loosely than its place allows gets parentheses.
 _SUM, _QUOTIENT, _PRODUCT, _POSTFIX, _ATOM = range(5)
@@ -39,7 +40,10 @@ def _show(term: Term) -> _Shown:
     operation, *operands = term
     match operation:
         case "neg":
-            return _negated(operands[0])
+            positive = softplus_operand(term)
+            if positive is not None:
+                return _Shown(f"softplus({_show(positive).text})", _ATOM)
+            return _Shown(f"-{_wrapped(operands[0], _PRODUCT)}", _QUOTIENT)
         case "transpose":
             return _Shown(f"{_wrapped(operands[0], _ATOM)}ᵀ", _POSTFIX)
         case "scale":
@@ -55,13 +59,6 @@ def _show(term: Term) -> _Shown:
 def softplus_operand(term: Term) -> Term | None:
     """Return x if a term is softplus(x), written -logsigmoid(-x); None otherwise."""
     return _positive(term[1][1]) if term[0] == "neg" and term[1][0] == "logsigmoid" else None
-
-
-def _negated(operand: Term) -> _Shown:
-    positive = softplus_operand(("neg", operand))
-    if positive is not None:
-        return _Shown(f"softplus({_show(positive).text})", _ATOM)
-    return _Shown(f"-{_wrapped(operand, _PRODUCT)}", _QUOTIENT)
 
 
 def _positive(term: Term) -> Term | None:
@@ -111,21 +108,16 @@ class _Node:
     row: float
 
 
-def _plan(term: Term) -> tuple[_Node, ...]:
-    """Lay out the simplified term; operands precede their operation, and the result is the last node.
+@dataclass
+class _Plan:
+    """The nodes of a term; operands precede their operation, and the result is the last node.
 
     A shared operation appears once. Inputs are repeated next to each operation that reads them, so no lines cross.
     """
-    planner = _Planner()
-    planner.place(simplified(term))
-    return tuple(planner.nodes)
 
-
-class _Planner:
-    def __init__(self) -> None:
-        self.nodes: list[_Node] = []
-        self.places: dict[Term, int] = {}
-        self.inputs = 0
+    nodes: list[_Node] = field(default_factory=list)
+    places: dict[Term, int] = field(default_factory=dict)
+    inputs: int = 0
 
     def place(self, term: Term, column: int = 0) -> int:
         """Return the index of a term's node; an input goes into the column that its reader chooses."""
@@ -136,7 +128,8 @@ class _Planner:
             before = max(_depth(operand) for operand in operands)
             taken = tuple(self.place(operand, before) for operand in operands)
             level = sum(self.nodes[one].row for one in taken) / len(taken)
-            self.places[term] = self._add(_label(term), taken, before + 1, level)
+            words = _WORDS.get(str(term[0]), str(term[0])) if softplus_operand(term) is None else "softplus"
+            self.places[term] = self._add(words, taken, before + 1, level)
         return self.places[term]
 
     def _add(self, words: str, operands: tuple[int, ...], column: int, row: float) -> int:
@@ -156,28 +149,26 @@ def _operands(term: Term) -> tuple[Term, ...]:
     return term[1:] if inner is None else (inner,)
 
 
-def _label(term: Term) -> str:
-    return _WORDS.get(str(term[0]), str(term[0])) if softplus_operand(term) is None else "softplus"
-
-
 def _depth(term: Term) -> int:
     """Return the number of operations on the longest path from an input."""
     return 1 + max(map(_depth, _operands(term)), default=-1)
 
 
-def draw_formula(term: Term) -> str:
+def draw_formula(term: Term) -> Markup:
     """Draw a formula from its inputs on the left to the result on the right."""
-    nodes = _plan(term)
+    plan = _Plan()
+    plan.place(simplified(term))
+    nodes = plan.nodes
     widths = [16 + LETTER * max(1, len(node.words)) for node in nodes]
     columns = range(max(node.column for node in nodes) + 1)
     most = [max(wide for wide, node in zip(widths, nodes, strict=True) if node.column == column) for column in columns]
     lefts = [_MARGIN + sum(most[:column]) + column * _GAP for column in columns]
     middles = [(lefts[node.column] + most[node.column] / 2, _MARGIN + _HIGH / 2 + _ROW * node.row) for node in nodes]
-    wires = [
-        _wire((middles[operand][0] + widths[operand] / 2, middles[operand][1]), (x - wide / 2, y + _port(node, turn)))
-        for node, (x, y), wide in zip(nodes, middles, widths, strict=True)
-        for turn, operand in enumerate(node.operands)
-    ]
+    wires = []
+    for node, (x, y), wide in zip(nodes, middles, widths, strict=True):
+        for turn, operand in enumerate(node.operands):
+            port = y + (0.0 if len(node.operands) == 1 else (turn - 0.5) * 10)  # the left one of two enters above
+            wires.append(_wire((middles[operand][0] + widths[operand] / 2, middles[operand][1]), (x - wide / 2, port)))
     boxes = [_box(node, middle, wide) for node, middle, wide in zip(nodes, middles, widths, strict=True)]
     out = middles[-1][0] + widths[-1] / 2
     wires.append(_wire((out, middles[-1][1]), (out + _GAP / 2, middles[-1][1])))
@@ -185,34 +176,29 @@ def draw_formula(term: Term) -> str:
     return inline(out + _GAP / 2 + _MARGIN, height, f"The graph of {formula(term)}", [*wires, *boxes], grows=False)
 
 
-def draw_kernel(kernel: int, largest: int) -> str:
+def draw_kernel(kernel: int, largest: int) -> Markup:
     """Draw a kernel as the tokens it covers, on a track as long as the largest kernel."""
     width = 2 * _MARGIN + _TAP * largest
     start = (width - _TAP * kernel) / 2
-    track = element("rect", x=_MARGIN, y=_MARGIN + 8, width=_TAP * largest, height=_TALL - 16, class_="full", rx=3)
+    track = tag("rect", x=_MARGIN, y=_MARGIN + 8, width=_TAP * largest, height=_TALL - 16, class_="full", rx=3)
     kinds = ["tap middle" if index == kernel // 2 else "tap" for index in range(kernel)]
     taps = [
-        element("rect", x=start + _TAP * index + 1, y=_MARGIN, width=_TAP - 2, height=_TALL, class_=kind)
+        tag("rect", x=start + _TAP * index + 1, y=_MARGIN, width=_TAP - 2, height=_TALL, class_=kind)
         for index, kind in enumerate(kinds)
     ]
     return inline(width, _TALL + 2 * _MARGIN, f"A kernel of {kernel} tokens", [track, *taps], grows=False)
 
 
-def _port(node: _Node, turn: int) -> float:
-    """Return the vertical offset at which an operand enters: the left one of two above."""
-    return 0.0 if len(node.operands) == 1 else (turn - 0.5) * 10
-
-
-def _wire(start: tuple[float, float], end: tuple[float, float]) -> str:
+def _wire(start: tuple[float, float], end: tuple[float, float]) -> Markup:
     half = (start[0] + end[0]) / 2
     curve = f"M{point(*start)}C{number(half)},{number(start[1])} {number(half)},{number(end[1])} {point(*end)}"
     return path(curve, "none", class_="wire")
 
 
-def _box(node: _Node, middle: tuple[float, float], wide: float) -> str:
+def _box(node: _Node, middle: tuple[float, float], wide: float) -> Markup:
     x, y = middle
     kind = "operation" if node.operands else "input"
-    shape = element(
+    shape = tag(
         "rect", x=x - wide / 2, y=y - _HIGH / 2, width=wide, height=_HIGH, rx=6 if node.operands else 12, class_=kind
     )
-    return shape + text(x, y + 4, node.words, text_anchor="middle", class_=f"{kind}-name")
+    return join(shape, text(x, y + 4, node.words, text_anchor="middle", class_=f"{kind}-name"))

@@ -10,7 +10,6 @@ from formwright.arch.graph import has_formulas
 from formwright.core.records import Objective, Trial
 from formwright.report.panels import UsedPart
 from formwright.search.op_nas import ALPHA, OperationTable, OpNas, operation_scores
-from formwright.search.options import at_least, not_negative
 from formwright.search.scores import best_first, goals_of, longest, score
 from formwright.space.space import Space
 
@@ -107,14 +106,9 @@ def own_words(config: Mapping[str, Any], used: Sequence[UsedPart]) -> OwnWords:
     usual = OpNas.for_budget(trials, None)["parents"]
     if not getattr(kind, "RATES_OPERATIONS", False):
         return OwnWords(usual)
-    parents: Any = options.get("parents", usual)
+    parents: int = options.get("parents") or usual
     alpha: Any = options.get("alpha", ALPHA)
-    return OwnWords(
-        usual if at_least(1, parents=parents) else parents,
-        rates=True,
-        guided=options.get("guided", True) is True,
-        alpha=ALPHA if not_negative(alpha=alpha) else alpha,
-    )
+    return OwnWords(parents, rates=True, guided=bool(options.get("guided", True)), alpha=alpha)
 
 
 def formula_statistics(

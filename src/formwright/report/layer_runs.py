@@ -1,11 +1,13 @@
 """Layers as they are drawn: equal layers and repeated patterns folded into one, and one scale for all widths."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Layer, Stack
+from formwright.arch.layers import Block, Layer
 
+MANY = 24  # from this many boxes on, a drawing gives a layer one row instead of a box
 _LONGEST = 256  # runs in a repeated pattern; nobody sees longer ones, and looking for them takes forever
 
 
@@ -54,7 +56,10 @@ class RepeatedPattern:
 
 def fold_layers(layers: Sequence[Layer]) -> tuple[RepeatedPattern, ...]:
     """Fold consecutive equal layers into runs, and consecutive equal patterns of runs into repeated patterns."""
-    runs = list(_runs(layers))
+    runs: list[LayerRun] = []
+    for layer, same in groupby(layers):
+        first = runs[-1].last + 1 if runs else 1
+        runs.append(LayerRun(layer, first, len(list(same))))
     numbers: dict[tuple[Layer, int], int] = {}
     keys = [numbers.setdefault((run.layer, run.times), len(numbers)) for run in runs]
     repeats = []
@@ -66,22 +71,10 @@ def fold_layers(layers: Sequence[Layer]) -> tuple[RepeatedPattern, ...]:
     return tuple(repeats)
 
 
-def projection_between(before: int, after: int) -> Projection | None:
-    """Return the projection between two widths; None if they are equal."""
-    return Projection(before, after) if before != after else None
-
-
 def inner_projection(runs: Sequence[LayerRun]) -> Projection | None:
     """Return the projection between two occurrences of a repeated pattern, if any."""
-    return projection_between(runs[-1].layer.output_width, runs[0].layer.width)
-
-
-def _runs(layers: Sequence[Layer]) -> Iterator[LayerRun]:
-    start = 0
-    for index in range(1, len(layers) + 1):
-        if index == len(layers) or layers[index] != layers[start]:
-            yield LayerRun(layers[start], start + 1, index - start)
-            start = index
+    before, after = runs[-1].layer.output_width, runs[0].layer.width
+    return Projection(before, after) if before != after else None
 
 
 def _best_period(keys: Sequence[int], start: int) -> tuple[int, int]:
@@ -100,7 +93,9 @@ def _best_period(keys: Sequence[int], start: int) -> tuple[int, int]:
 
 def widest(card: Card) -> int:
     """Return the greatest width that a drawing must show."""
-    return max(width for stack in card.stacks for width in _widths(stack))
+    found = {width for stack in card.stacks for layer in stack.layers for width in (layer.width, layer.output_width)}
+    tables = [(stack.embedding.width, getattr(stack.embedding, "table_width", 0)) for stack in card.stacks]
+    return max(*found, *(width for both in tables for width in both))
 
 
 def bar_scale(card: Card, inside: Callable[[int], float]) -> float:
@@ -110,8 +105,3 @@ def bar_scale(card: Card, inside: Callable[[int], float]) -> float:
     """
     blocks = {layer for stack in card.stacks for layer in stack.layers if isinstance(layer, Block)}
     return min((inside(block.width) / max(block.feed_forward) for block in blocks if block.feed_forward), default=0.0)
-
-
-def _widths(stack: Stack) -> set[int]:
-    layers = {width for layer in stack.layers for width in (layer.width, layer.output_width)}
-    return layers | {stack.embedding.width, getattr(stack.embedding, "table_width", 0)}

@@ -1,4 +1,4 @@
-"""HTML building: text is escaped unless it is markup already; also the assets and the script hashes of a page."""
+"""HTML and SVG elements as text, which is escaped unless it is markup already; assets and script hashes of a page."""
 
 import base64
 import hashlib
@@ -9,7 +9,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # no place in HTML
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in HTML and XML
+_EMPTY = ("circle", "input", "path", "polygon", "rect")  # elements that close themselves
 
 
 class Markup(str):
@@ -19,9 +20,17 @@ class Markup(str):
 
 
 def tag(name: str, /, *content: str, **attributes: str | float) -> Markup:
-    """Write an element; underscores in attribute names become hyphens, a trailing one is dropped."""
-    pairs = "".join(f' {key.rstrip("_").replace("_", "-")}="{_plain(str(it))}"' for key, it in attributes.items())
-    return Markup(f"<{name}{pairs}>{join(*content)}</{name}>")
+    """Write an element; underscores in attribute names become hyphens, a trailing one and empty values are dropped."""
+    texts = {key: it if isinstance(it, str) else number(it) for key, it in attributes.items()}
+    pairs = "".join(f' {key.rstrip("_").replace("_", "-")}="{_plain(it)}"' for key, it in texts.items() if it)
+    return Markup(
+        f"<{name}{pairs}/>" if name in _EMPTY and not content else f"<{name}{pairs}>{join(*content)}</{name}>"
+    )
+
+
+def number(value: float) -> str:
+    """Format a length to a tenth of a pixel."""
+    return f"{value:.1f}".removesuffix(".0")
 
 
 def join(*content: str) -> Markup:
@@ -32,15 +41,14 @@ def join(*content: str) -> Markup:
 def table(heads: Iterable[str | tuple[str, str]], rows: Iterable[Markup], **attributes: str) -> Markup:
     """Write a table that scrolls where it is too wide; a head is its words, or words and class."""
     pairs = [(head, "") if isinstance(head, str) else head for head in heads]
-    top = tag("tr", *(tag("th", words, **({"class_": kind} if kind else {})) for words, kind in pairs))
+    top = tag("tr", *(tag("th", words, class_=kind) for words, kind in pairs))
     made = tag("table", tag("thead", top), tag("tbody", *rows), **attributes)
     return tag("div", made, class_="scroll", tabindex=0)
 
 
 def row(name: str | Markup, cells: Iterable[str], kind: str = "number") -> Markup:
     """Write the row of a table with its name at the head."""
-    named = {"class_": kind} if kind else {}
-    return tag("tr", tag("th", name, scope="row"), *(tag("td", cell, **named) for cell in cells))
+    return tag("tr", tag("th", name, scope="row"), *(tag("td", cell, class_=kind) for cell in cells))
 
 
 def note(words: str) -> Markup:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from formwright.pipeline.block_facts import BlockCandidate, BlockFacts, Option
+from formwright.pipeline.blocks_choose import BlockFacts, ChainFacts, SizeFacts
 from formwright.report.markup import Markup, asset, join, note, row, table, tag
 from formwright.report.palette import luminance
 from formwright.report.panels import Panel
@@ -25,42 +25,37 @@ _ABOUT = (
 class Grid:
     """The candidates of one block in cells: a row for each width, a column for each range of sizes."""
 
-    entries: tuple[BlockCandidate, ...]
+    entries: tuple[ChainFacts, ...]
     widths: tuple[int, ...]
     least: int
     most: int
 
     @classmethod
-    def of(cls, entries: Sequence[BlockCandidate]) -> "Grid":
+    def of(cls, entries: Sequence[ChainFacts]) -> "Grid":
         sizes = [entry.params for entry in entries]
         return cls(tuple(entries), tuple(sorted({entry.width for entry in entries})), min(sizes), max(sizes))
 
-    def cell(self, entry: BlockCandidate) -> tuple[int, int]:
+    def cell(self, entry: ChainFacts) -> tuple[int, int]:
         """Return the row and the column of a candidate."""
         share = (entry.params - self.least) / max(self.most - self.least, 1)
         return self.widths.index(entry.width), min(int(share * COLUMNS), COLUMNS - 1)
 
     @property
-    def best(self) -> dict[tuple[int, int], BlockCandidate]:
+    def best(self) -> dict[tuple[int, int], ChainFacts]:
         """Return the candidate of least loss in each cell that is not empty."""
-        found: dict[tuple[int, int], BlockCandidate] = {}
+        found: dict[tuple[int, int], ChainFacts] = {}
         for entry in sorted(self.entries, key=lambda entry: -entry.loss):
             found[self.cell(entry)] = entry
         return found
 
 
-def grids_of(facts: BlockFacts) -> tuple[Grid, ...]:
-    """Return the grid of each block."""
-    return tuple(map(Grid.of, facts.blocks))
-
-
 def block_data(facts: BlockFacts) -> dict[str, Any]:
     """Return the data for the script of the page."""
-    grids = grids_of(facts)
+    grids = list(map(Grid.of, facts.blocks))
     return {"options": [_option(option, grids) for option in facts.options]}
 
 
-def _option(option: Option, grids: Sequence[Grid]) -> dict[str, Any]:
+def _option(option: SizeFacts, grids: Sequence[Grid]) -> dict[str, Any]:
     blocks = []
     for grid, place in zip(grids, option.chosen, strict=True):
         entry = grid.entries[place]
@@ -80,11 +75,19 @@ def _option(option: Option, grids: Sequence[Grid]) -> dict[str, Any]:
 def draw_grid(grid: Grid, block: int, scale: tuple[float, float]) -> Markup:
     """Draw the grid of a block, counted from 0; `scale` is the least and the greatest loss of the colour scale."""
     height = _CELL_HEIGHT * len(grid.widths)
-    words = [_width_label(grid, row) for row in range(len(grid.widths))] + list(_size_labels(grid, height))
+    words = [
+        tag("text", str(width), x=_LEFT - 8, y=row * _CELL_HEIGHT + 20, text_anchor="end", class_="axis")
+        for row, width in enumerate(grid.widths)
+    ]
+    for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
+        size = grid.least + share * (grid.most - grid.least)
+        shown = f"{size / 1e6:.3g}M" if size >= _LARGE else f"{size:,.0f}"
+        x = _LEFT + share * COLUMNS * _CELL_WIDTH
+        words.append(tag("text", shown, x=x, y=height + 16, text_anchor=anchor, class_="axis"))
     cells = [_cell(grid, block, place, scale) for place in sorted(grid.best)]
-    size = f"0 0 {_LEFT + COLUMNS * _CELL_WIDTH + 8} {height + _BELOW}"
+    box = f"0 0 {_LEFT + COLUMNS * _CELL_WIDTH + 8} {height + _BELOW}"
     label = f"Block {block + 1}: least loss by width and size"
-    return tag("svg", *words, *cells, viewBox=size, role="img", aria_label=label, class_="heat")
+    return tag("svg", *words, *cells, viewBox=box, role="img", aria_label=label, class_="heat")
 
 
 def loss_scale(grids: Iterable[Grid]) -> tuple[float, float]:
@@ -113,19 +116,6 @@ def _colour(loss: float, scale: tuple[float, float]) -> str:
     return "#" + "".join(f"{channel:02X}" for channel in mixed)
 
 
-def _width_label(grid: Grid, row: int) -> Markup:
-    y = row * _CELL_HEIGHT + 20
-    return tag("text", str(grid.widths[row]), x=_LEFT - 8, y=y, text_anchor="end", class_="axis")
-
-
-def _size_labels(grid: Grid, height: int) -> Iterable[Markup]:
-    for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
-        size = grid.least + share * (grid.most - grid.least)
-        x = _LEFT + share * COLUMNS * _CELL_WIDTH
-        shown = f"{size / 1e6:.3g}M" if size >= _LARGE else f"{size:,.0f}"
-        yield tag("text", shown, x=x, y=height + 16, text_anchor=anchor, class_="axis")
-
-
 def _legend(scale: tuple[float, float]) -> Markup:
     inks = ("#FFFFFF", "#000000")
     least, most = (
@@ -146,17 +136,14 @@ def sizes_section(facts: BlockFacts) -> Markup:
     size = tag("label", "At most ", tag("output", id="limit"), " parameters", slider, class_="size")
     outcome = tag("p", id="outcome", class_="finding", aria_live="polite")
     chain = tag("ol", id="chain", class_="chain", aria_label="Chosen chain")
-    return join(note(words), size, outcome, chain, _tables(facts))
-
-
-def _tables(facts: BlockFacts) -> Markup:
-    grids = grids_of(facts)
+    grids = list(map(Grid.of, facts.blocks))
     scale = loss_scale(grids)
     drawn = [
         tag("div", tag("h3", f"Block {number + 1}"), tag("figure", draw_grid(grid, number, scale), tabindex=0))
         for number, grid in enumerate(grids)
     ]
-    return join(note(join(_ABOUT, " ", _legend(scale))), tag("div", *drawn, class_="blocks"))
+    about = note(join(_ABOUT, " ", _legend(scale)))
+    return join(note(words), size, outcome, chain, about, tag("div", *drawn, class_="blocks"))
 
 
 def models_section(facts: BlockFacts) -> Markup:

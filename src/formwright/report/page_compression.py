@@ -1,27 +1,36 @@
-"""Panels of a compressed model: targets and models, the search space, and the widths of delivered models."""
+"""Panels of a compressed model: targets and models, the search space, and the widths of delivered models, drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block
 from formwright.arch.ops import Attention
+from formwright.cost import is_measured
 from formwright.pipeline.conclusion import comparison_line
-from formwright.report.compression import AskedTarget, CompressionFacts, SpaceTarget
-from formwright.report.facts import StudyFacts
+from formwright.report.compression import AskedTarget, CompressionFacts, Widths
+from formwright.report.facts import StudyFacts, TrialRow
 from formwright.report.figures import evenly_spaced, figure, long_count
 from formwright.report.final_models import FinalModel
 from formwright.report.markup import Markup, join, note, row, table, tag
 from formwright.report.page_head import score_cell
 from formwright.report.panels import Panel
-from formwright.report.svg_widths import draw_space, draw_widths, listed
-from formwright.report.trial_rows import TrialRow
+from formwright.report.svg_canvas import inline, path, point, text
 
+Part = Literal["heads", "channels"]
+_BARS_WIDTH, _BARS_COLUMN = 440.0, 36.0  # width of the drawing, and of a column at least
+_WIDEST_BAR = 38.0
+_BARS_TOP, _BARS_HEIGHT = 17.0, 46.0  # of the bars; the words above and below them take a line each
+_LEFT, _RIGHT = 66.0, 16.0  # room of the axis, and of the numbers behind the last column
+_LEAST, _COLUMN = 1160.0, 56.0  # width of the whole drawing and of a column at least
+_HEAD, _OUT = 30.0, 22.0  # room above the full width, and below no width at all, where parts are left out
+_APART = 11.0  # from one number to the next above it, at least
+_BAR, _DOT = 16.0, 4.5
+_NAMES = {"heads": "Attention heads", "channels": "Feed-forward channels"}
 _MOST_DRAWN = 6  # models drawn below the teacher
-_ABOUT_TARGETS = (
-    "For each target the best design within it is delivered. Milliseconds were measured on the delivered model; during "
-    "the search they were added up from its parts."
-)
+_ABOUT_TARGETS = "For each target the best design within it is delivered."
+_ABOUT_MEASURED = " What is measured was measured on the delivered model; during the search it was added up from parts."
 _MOST_NAMES = 12
 _ABOUT_CHOSEN = (
     "What each layer of a delivered model keeps: a bar shows its share of the full width, and the number above it "
@@ -61,20 +70,20 @@ def chosen_of(facts: StudyFacts, found: CompressionFacts) -> ChosenModels:
     rows = {row.digest: row for row in facts.trials}
     models = [model for model in facts.models if model.role in ("best", "front")]
     read = {model.name: _chosen(model, rows.get(model.digest), found) for model in models}
-    known = sorted((one for one in read.values() if one is not None), key=_costly)
+    known = [one for one in read.values() if one is not None]
+    known.sort(key=lambda one: float("inf") if one.cost is None else -one.cost)
     places = evenly_spaced(len(known), _MOST_DRAWN)
     further = [one.model.name for place, one in enumerate(known) if place not in places]
     unknown = [name for name, one in read.items() if one is None]
     return ChosenModels(tuple(known[place] for place in places), tuple(further), tuple(unknown))
 
 
-def _costly(one: Chosen) -> float:
-    return float("inf") if one.cost is None else -one.cost
-
-
 def _chosen(model: FinalModel, trial: TrialRow | None, found: CompressionFacts) -> Chosen | None:
-    layers = None if trial is None or not isinstance(trial.card, Card) else _blocks(trial.card)
-    if trial is None or layers is None or len(layers) > found.layers:
+    if trial is None or not isinstance(trial.card, Card) or trial.card.decoder is not None:
+        return None
+    stack = trial.card.stacks[0].layers
+    layers = [layer for layer in stack if isinstance(layer, Block)]
+    if len(layers) != len(stack) or len(layers) > found.layers:
         return None
     gone = (0,) * (found.layers - len(layers))  # what a shallower design lacks, it lacks at the end
     heads = tuple(block.mixer.heads if isinstance(block.mixer, Attention) else 0 for block in layers)
@@ -83,26 +92,17 @@ def _chosen(model: FinalModel, trial: TrialRow | None, found: CompressionFacts) 
     return Chosen(model, cost, heads + gone, channels + gone, layers[0].width if layers else None)
 
 
-def _blocks(card: Card) -> Sequence[Block] | None:
-    layers = () if card.encoder is None else card.encoder.layers
-    blocks = [layer for layer in layers if isinstance(layer, Block)]
-    return blocks if len(blocks) == len(layers) and card.decoder is None else None
-
-
 def targets_section(facts: StudyFacts) -> Markup:
     """List the targets with the models chosen for them; empty for studies without targets."""
     if not facts.targets:
         return join()
     goal = facts.goals[0].name
-    heads: list[str | tuple[str, str]] = [
-        "Target",
-        ("Asked for", "number"),
-        "Model",
-        ("Its cost", "number"),
-        (f"validation {goal}", "number"),
-        "",
-    ]
-    return join(note(_ABOUT_TARGETS), table(heads, [_target_row(facts, one) for one in facts.targets], class_="asked"))
+    heads = ("Target", ("Asked for", "number"), "Model", ("Its cost", "number"), (f"validation {goal}", "number"), "")
+    measured = any(is_measured(one.limit.name) for one in facts.targets)
+    return join(
+        note(_ABOUT_TARGETS + _ABOUT_MEASURED * measured),
+        table(heads, [_target_row(facts, one) for one in facts.targets], class_="asked"),
+    )
 
 
 def _target_row(facts: StudyFacts, one: AskedTarget) -> Markup:
@@ -121,16 +121,16 @@ def _target_row(facts: StudyFacts, one: AskedTarget) -> Markup:
 
 def _told_apart(facts: StudyFacts, one: AskedTarget) -> list[str]:
     """Compare a model with the teacher."""
-    found = None if one.model is None else facts.comparisons.get(one.model.name)
-    other = facts.teacher
-    if found is None or other is None or one.model is None:
+    model, other = one.model, facts.teacher
+    found = None if model is None else facts.comparisons.get(model.name)
+    if found is None or other is None or model is None:
         return []
-    scores = [each.scores(found.split).get(found.metric) for each in (one.model, other)]
-    evidence = one.model.evidence.get(found.split)
+    score, other_score = (each.scores(found.split).get(found.metric) for each in (model, other))
+    if score is None or other_score is None:
+        return []
+    evidence = model.evidence.get(found.split)
     beats = None if evidence is None else evidence.beats_majority(found.metric)
-    if scores[0] is None or scores[1] is None:
-        return []
-    return [comparison_line(found, scores[0], scores[1], beats=beats, other="the teacher")]
+    return [comparison_line(found, score, other_score, beats=beats, other="the teacher")]
 
 
 def _share_of_teacher(facts: StudyFacts, name: str, cost: float | None) -> str:
@@ -147,17 +147,8 @@ def _small(words: str) -> Markup:
 def _verdict(one: AskedTarget) -> list[Markup]:
     """Say whether a target is met, and why."""
     if one.model is None:
-        return [_badge("not delivered") if one.digest else _badge("no design keeps it", "failed")]
-    badge = _badge("exceeded", "failed") if one.exceeded else _badge("kept", "running")
-    return [badge, *(tag("small", line) for line in _remarks(one))]
-
-
-def _badge(word: str, kind: str = "") -> Markup:
-    return tag("span", word, class_=f"badge {kind}".strip())
-
-
-def _remarks(one: AskedTarget) -> list[str]:
-    assert one.model is not None
+        words, kind = ("not delivered", "badge") if one.digest else ("no design keeps it", "badge failed")
+        return [tag("span", words, class_=kind)]
     designs = "1 other design was" if one.tried == 1 else f"{one.tried} other designs were"
     lines = [f"the best within this target and {one.model.name}" if one.shared else ""]
     if one.exceeded:
@@ -165,7 +156,8 @@ def _remarks(one: AskedTarget) -> list[str]:
         lines.append(f"the fastest of {one.tried} designs that were measured" if one.tried > 1 else "")
     elif one.tried:
         lines.append(f"{designs} measured beyond it")
-    return [line for line in lines if line]
+    words, kind = ("exceeded", "failed") if one.exceeded else ("kept", "running")
+    return [tag("span", words, class_=f"badge {kind}"), *(tag("small", line) for line in lines if line)]
 
 
 def space_section(facts: StudyFacts) -> Markup:
@@ -173,8 +165,12 @@ def space_section(facts: StudyFacts) -> Markup:
     found = facts.compression
     if found is None:
         return join()
-    drawing = tag("figure", Markup(draw_space(found)), tabindex=0)
-    return join(note(_about_space(found)), drawing, _as_numbers(found), _targets(found))
+    drawing = tag("figure", draw_space(found), tabindex=0)
+    # widths as text, for screen readers and where the drawing has no room for numbers
+    widths = enumerate(zip(found.heads, found.channels, strict=True), 1)
+    rows = [row(str(index), map(listed, both), "") for index, both in widths]
+    numbers = tag("details", tag("summary", "All widths as numbers"), table(("Layer", *_NAMES.values()), rows))
+    return join(note(_about_space(found)), drawing, numbers, _targets(found))
 
 
 def chosen_section(facts: StudyFacts) -> Markup:
@@ -189,7 +185,7 @@ def chosen_section(facts: StudyFacts) -> Markup:
         _named("Also delivered, not drawn", models.further),
         _named("Not drawn, because no trial has its design", models.unknown),
     ]
-    models_drawn = table(("Model", "Attention heads", "Feed-forward channels"), rows, class_="chosen")
+    models_drawn = table(("Model", *_NAMES.values()), rows, class_="chosen")
     return join(note(_ABOUT_CHOSEN), models_drawn, *(note(line) for line in lines if line))
 
 
@@ -204,27 +200,17 @@ def _about_space(found: CompressionFacts) -> str:
     )
 
 
-def _as_numbers(found: CompressionFacts) -> Markup:
-    """List the widths as text, for screen readers and where the drawing has no room for numbers."""
-    widths = enumerate(zip(found.heads, found.channels, strict=True), 1)
-    rows = [row(str(index), map(listed, both), "") for index, both in widths]
-    words = tag("summary", "All widths as numbers")
-    return tag("details", words, table(("Layer", "Attention heads", "Feed-forward channels"), rows))
-
-
 def _targets(found: CompressionFacts) -> Markup:
     if not found.targets:
         return join()
     heads = (f"Aimed at, {found.cost.removesuffix('_ms')}", "Of the teacher", "Nearest sub-network", "Difference")
-    rows = [_target(found, target) for target in found.targets]
+    rows = []
+    for one in found.targets:
+        share = _share(one.wanted, found.teacher.costs.get(found.cost)) or "\N{EN DASH}"
+        cells = [figure(one.wanted, found.cost), share, figure(one.met, found.cost), f"{100 * one.off:+.1f} %"]
+        rows.append(tag("tr", *(tag("td", cell, class_="number") for cell in cells)))
     aimed_at = table([(head, "number") for head in heads], rows, class_="targets")
     return join(tag("h3", "Costs at which the space was drawn up"), aimed_at)
-
-
-def _target(found: CompressionFacts, target: SpaceTarget) -> Markup:
-    share = _share(target.wanted, found.teacher.costs.get(found.cost)) or "\N{EN DASH}"
-    cells = [figure(target.wanted, found.cost), share, figure(target.met, found.cost), f"{100 * target.off:+.1f} %"]
-    return tag("tr", *(tag("td", cell, class_="number") for cell in cells))
 
 
 def _model_row(facts: StudyFacts, found: CompressionFacts, one: Chosen, whole: float | None) -> Markup:
@@ -241,7 +227,7 @@ def _model_row(facts: StudyFacts, found: CompressionFacts, one: Chosen, whole: f
     head = tag("th", name, badge, *(tag("small", line) for line in words if line), scope="row")
     heads = draw_widths("heads", one.heads, found.full_heads)
     channels = draw_widths("channels", one.channels, found.full_channels)
-    return tag("tr", head, tag("td", Markup(heads)), tag("td", Markup(channels)))
+    return tag("tr", head, tag("td", heads), tag("td", channels))
 
 
 def _share(part: float | None, whole: float | None) -> str:
@@ -252,6 +238,116 @@ def _named(words: str, names: tuple[str, ...]) -> str:
     left = len(names) - _MOST_NAMES
     more = f" and {left:,} more" if left > 0 else ""
     return f"{words}: {', '.join(names[:_MOST_NAMES])}{more}." if names else ""
+
+
+def listed(widths: Iterable[int]) -> str:
+    """Join widths with commas."""
+    return ", ".join(str(one) if one else "left out" for one in widths)
+
+
+def draw_widths(part: Part, chosen: Sequence[int], full: Sequence[int]) -> Markup:
+    """Draw one part of every layer as a bar, with its width above and the number of the layer below."""
+    width, most = max(_BARS_WIDTH, _BARS_COLUMN * len(full)), max(*full, *chosen, 1)
+    column = width / len(full)
+    layers = [
+        _layer(part, index, column, (one, whole, most))
+        for index, (one, whole) in enumerate(zip(chosen, full, strict=True))
+    ]
+    return inline(width, _BARS_TOP + _BARS_HEIGHT + 16, f"{part} of layers 1 to {len(full)}: {listed(chosen)}", layers)
+
+
+def _layer(part: Part, index: int, column: float, widths: tuple[int, int, int]) -> Markup:
+    """Draw one layer; `widths` are its own, its full width, and the full width of the widest layer."""
+    chosen, full, most = widths
+    middle, bottom = (index + 0.5) * column, _BARS_TOP + _BARS_HEIGHT
+    tall, all_of_it = max(1.5, _BARS_HEIGHT * chosen / most), _BARS_HEIGHT * full / most
+    wide = min(_WIDEST_BAR, column - 8)
+    place: dict[str, str | float] = {"x": middle - wide / 2, "width": wide, "rx": 2}
+    bars = [tag("rect", **place, y=bottom - all_of_it, height=all_of_it, class_="full" if chosen else "full out")]
+    if chosen:
+        bars.append(tag("rect", **place, y=bottom - tall, height=tall, class_=part))
+    words = f"{chosen} of {full} {part}" if chosen else f"no {part}: left out"
+    number = text(middle, _BARS_TOP - 5, str(chosen) if chosen else "out", text_anchor="middle")
+    name = text(middle, bottom + 13, str(index + 1), class_="quiet small", text_anchor="middle")
+    return tag("g", tag("title", f"Layer {index + 1}: {words}"), *bars, number, name)
+
+
+def draw_space(found: CompressionFacts) -> Markup:
+    """Draw the allowed heads of each layer above its allowed channels."""
+    width = max(_LEAST, _LEFT + _COLUMN * found.layers + _RIGHT)
+    heads = _SpaceHalf("heads", found.heads, found.full_heads, width, top=0.0, tall=140.0)
+    channels = _SpaceHalf("channels", found.channels, found.full_channels, width, top=heads.bottom + 22, tall=170.0)
+    y = channels.bottom + 25
+    axis = [text(_LEFT - 12, y, "layer", class_="quiet", text_anchor="end")]
+    axis += [text(heads.middle(index), y, str(index + 1), text_anchor="middle") for index in range(found.layers)]
+    label = (
+        f"Widths that each of the {found.layers} layers of {found.model} may have: attention heads above, "
+        "feed-forward channels below. The table after it gives them as numbers."
+    )
+    return inline(width, y + 6, label, [*heads.draw(), *channels.draw(), *axis])
+
+
+@dataclass(frozen=True)
+class _SpaceHalf:
+    """The half of the drawing that shows one part of every layer, between `top` and `bottom`."""
+
+    part: Part
+    widths: Widths
+    full: tuple[int, ...]
+    width: float
+    top: float
+    tall: float
+
+    @property
+    def bottom(self) -> float:
+        return self.top + _HEAD + self.tall + (_OUT if self._skips else 0)
+
+    @property
+    def _skips(self) -> bool:
+        return any(0 in layer for layer in self.widths)
+
+    @property
+    def _most(self) -> int:
+        return max(1, *self.full, *(one for layer in self.widths for one in layer))
+
+    def middle(self, index: int) -> float:
+        return _LEFT + (index + 0.5) * (self.width - _LEFT - _RIGHT) / len(self.full)
+
+    def draw(self) -> list[Markup]:
+        title = text(0, self.top + 13, _NAMES[self.part], class_="strong")
+        return [title, *self._lines(), *(self._layer(index) for index in range(len(self.full)))]
+
+    def _y(self, width: int) -> float:
+        """Return the y of a width; zero is set apart so that it is not mistaken for a small width."""
+        return self.top + _HEAD + self.tall * (1 - width / self._most) if width else self.bottom
+
+    def _lines(self) -> list[Markup]:
+        ticks = {self._y(one): str(one) for one in (self._most, self._most // 2) if one}
+        ticks[self.bottom] = "left out" if self._skips else "0"
+        lines = [path(f"M{point(_LEFT, y)}H{self.width:.1f}", "none", class_="rule") for y in ticks]
+        look: dict[str, str | float] = {"class_": "quiet", "text_anchor": "end"}
+        return lines + [text(_LEFT - 12, y + 4, words, **look) for y, words in ticks.items()]
+
+    def _layer(self, index: int) -> Markup:
+        x, full, widths = self.middle(index), self.full[index], self.widths[index]
+        tall = self.tall * full / self._most
+        low = self.top + _HEAD + self.tall
+        words = listed(widths)
+        title = tag("title", f"Layer {index + 1}, {_NAMES[self.part].lower()}: {words}; full {full}")
+        bar = tag("rect", x=x - _BAR / 2, y=low - tall, width=_BAR, height=tall, class_="full", rx=3)
+        dots = [tag("circle", cx=x, cy=self._y(one), r=_DOT, class_=self.part if one else "hollow") for one in widths]
+        numbers = [
+            text(x + _BAR / 2 + 5, self._y(one) + 4, str(one), class_="over") for one in self._numbered(widths) if one
+        ]
+        return tag("g", title, bar, *dots, *numbers)
+
+    def _numbered(self, widths: Sequence[int]) -> list[int]:
+        """Choose the widths with room for a label: the largest, then from below all that are far enough apart."""
+        kept: list[int] = []
+        for one in (widths[-1], *widths[:-1]):
+            if all(abs(self._y(one) - self._y(other)) >= _APART for other in kept):
+                kept.append(one)
+        return kept
 
 
 TARGETS = Panel(targets_section, "Targets, asked and met", rank=20)

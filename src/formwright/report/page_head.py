@@ -1,10 +1,9 @@
 """The panels at the top of a study's page: task and space, main result, best design and final models."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from formwright.arch.card import Card
-from formwright.core.records import Objective
 from formwright.cost import input_size
 from formwright.pipeline.conclusion import between, comparison_line, score_line
 from formwright.report.facts import StudyFacts
@@ -15,7 +14,6 @@ from formwright.report.page_pipeline import command_box
 from formwright.report.page_trials import design_text, value_names
 from formwright.report.panels import Panel
 from formwright.report.svg import draw_svg
-from formwright.report.trial_rows import TrialRow
 
 _SPLITS = ("validation", "test")
 
@@ -23,8 +21,10 @@ _SPLITS = ("validation", "test")
 def main_result(facts: StudyFacts) -> str:
     """Summarise the result: score and size of the best design, compared with the teacher or the baseline."""
     best, goal, model = facts.best_row, facts.goals[0].name, facts.found
+    if best is None and facts.ledger.finished:
+        return f"No trial {'' if facts.over else 'so far '}satisfies all limits."
     if best is None:
-        return _no_result(facts)
+        return "No trial has finished." if facts.over else "No trial has finished yet."
     split = "validation" if model is None else model.split
     if model is None or goal not in model.scores(split):
         found = f"{goal} {figure(best.values.get(goal), goal)}{_size(best.costs.get('params'))}"
@@ -32,12 +32,6 @@ def main_result(facts: StudyFacts) -> str:
     size = _size(model.params or best.costs.get("params"))
     score = score_line(goal, split, model.scores(split)[goal], model.evidence.get(split))
     return f"The best design, trial {best.number:,}{size and ','}{size}: {score}{_compared(facts, model, split, goal)}."
-
-
-def _no_result(facts: StudyFacts) -> str:
-    if facts.ledger.finished:
-        return f"No trial {'' if facts.over else 'so far '}satisfies all limits."
-    return "No trial has finished yet." if not facts.over else "No trial has finished."
 
 
 def _compared(facts: StudyFacts, model: FinalModel, split: str, goal: str) -> str:
@@ -81,11 +75,14 @@ def best_design(facts: StudyFacts) -> Markup:
         return tag("p", main_result(facts))
     numbers = {name: figure(row.values.get(name), name) for name in value_names([row], facts.goals)}
     if isinstance(row.card, Card):
-        design = tag("figure", Markup(draw_svg(row.card, f"Trial {row.number:,}")), tabindex=0)
+        design = tag("figure", draw_svg(row.card, f"Trial {row.number:,}"), tabindex=0)
     else:
         design = tag("pre", design_text(row.card), class_="design", tabindex=0)
-    numbers_list = tag("div", tag("h3", "In the search"), _pairs(numbers | _search_facts(row)))
-    return join(tag("div", design, numbers_list, class_="split"), models_table(facts))
+    if row.steps:
+        numbers["training steps"] = figure(row.steps, "steps")
+    numbers |= {"time": figure(row.seconds, "seconds"), "digest": row.digest[:12]}
+    listed = tag("div", tag("h3", "In the search"), _pairs(numbers.items(), "pairs"))
+    return join(tag("div", design, listed, class_="split"), models_table(facts))
 
 
 def models_table(facts: StudyFacts) -> Markup:
@@ -125,9 +122,13 @@ def _model_row(model: FinalModel, names: list[str], costs: list[str], trained: b
     cells = [*scores, figure(model.params, "params"), *counted]
     cells += [figure(model.steps, "steps")] if trained else []
     place = tag("small", model.path) if model.path else ""
-    name = tag("td", tag("b", model.name), place, class_="name")
-    role = tag("td", tag("span", model.role, class_=f"badge {'best' if model.role == 'best' else ''}"))
-    return tag("tr", name, role, *(tag("td", cell, class_="number") for cell in cells))
+    return _table_row(join(tag("b", model.name), place), model.role, cells)
+
+
+def _table_row(name: Markup, role: str, cells: Iterable[str]) -> Markup:
+    badge = tag("span", role, class_=f"badge {'best' if role == 'best' else ''}")
+    numbers = (tag("td", cell, class_="number") for cell in cells)
+    return tag("tr", tag("td", name, class_="name"), tag("td", badge), *numbers)
 
 
 def score_cell(model: FinalModel, split: str, name: str) -> Markup:
@@ -145,21 +146,9 @@ def _majority_row(facts: StudyFacts, names: list[str], columns: int) -> list[Mar
     answer = next((one.answer for one in known.values() if one is not None), None)
     if answer is None:
         return []
-    found = [known.get(split) for _ in names for split in _SPLITS]
-    cells = [
-        "" if one is None else figure(one.scores.get(name), name)
-        for one, name in zip(found, [name for name in names for _ in _SPLITS], strict=True)
-    ]
-    cells += [""] * (columns - len(cells))
-    ignoring = tag("td", tag("span", "ignores the input", class_="badge"))
-    return [
-        tag(
-            "tr",
-            tag("td", tag("b", answer), class_="name"),
-            ignoring,
-            *(tag("td", cell, class_="number") for cell in cells),
-        )
-    ]
+    found = [(known.get(split), name) for name in names for split in _SPLITS]
+    cells = ["" if one is None else figure(one.scores.get(name), name) for one, name in found]
+    return [_table_row(tag("b", answer), "ignores the input", [*cells, *[""] * (columns - len(cells))])]
 
 
 def _space(facts: StudyFacts) -> str:
@@ -170,16 +159,12 @@ def _space(facts: StudyFacts) -> str:
     return str(space["python"]).partition("#")[0] if isinstance(space, Mapping) and "python" in space else _text(space)
 
 
-def _search_facts(row: TrialRow) -> dict[str, str]:
-    steps = {} if not row.steps else {"training steps": figure(row.steps, "steps")}
-    return steps | {"time": figure(row.seconds, "seconds"), "digest": row.digest[:12]}
-
-
 def _chips(facts: StudyFacts) -> Markup:
     goals = [f"{'maximise' if goal.direction == 'max' else 'minimise'} {goal.name}" for goal in facts.goals]
-    limits = [_limit(limit) for limit in facts.limits]
+    signs = {"min": "\N{LESS-THAN OR EQUAL TO}", "max": "\N{GREATER-THAN OR EQUAL TO}"}
+    limits = [f"{one.name} {signs[one.direction]} {figure(one.bound, one.name)}" for one in facts.limits]
     searcher = facts.config.get("searcher")
-    name = _text(searcher.get("name") if isinstance(searcher, Mapping) else searcher)
+    name = _text(searcher.get("name", searcher.get("python")) if isinstance(searcher, Mapping) else searcher)
     evaluator = facts.config.get("evaluator")
     rows = evaluator.get("rows") if isinstance(evaluator, Mapping) else None
     judged = [f"judged by {rows:,} rows"] if isinstance(rows, int) else []
@@ -188,11 +173,6 @@ def _chips(facts: StudyFacts) -> Markup:
     state = f"ended: {facts.over}" if facts.over else "still running"
     live = tag("li", state, class_="over" if facts.over else "running")
     return tag("ul", live, *(tag("li", word) for word in words), class_="chips")
-
-
-def _limit(limit: Objective) -> str:
-    sign = "\N{LESS-THAN OR EQUAL TO}" if limit.direction == "min" else "\N{GREATER-THAN OR EQUAL TO}"
-    return f"{limit.name} {sign} {figure(limit.bound, limit.name)}"
 
 
 def _tiles(facts: StudyFacts) -> Markup:
@@ -209,11 +189,11 @@ def _tiles(facts: StudyFacts) -> Markup:
         ("on the front", f"{len(facts.front):,}") if several else ("failed", f"{ledger.failed:,}"),
         ("time of the search", duration(ledger.elapsed)),
     ]
-    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in entries), class_="tiles")
+    return _pairs(entries, "tiles")
 
 
-def _pairs(pairs: Mapping[str, str]) -> Markup:
-    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs.items()), class_="pairs")
+def _pairs(pairs: Iterable[tuple[str, str]], kind: str) -> Markup:
+    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs), class_=kind)
 
 
 def _text(value: Any) -> str:

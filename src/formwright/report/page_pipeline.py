@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from formwright import __version__
 from formwright.report.markup import Markup, asset, join, tag
-from formwright.report.panels import Panel, stages_in
-from formwright.report.run_facts import RunFacts, StageFacts
-from formwright.report.svg_canvas import element, inline, path, plain, point, text
+from formwright.report.panels import Panel, RunFacts, StageFacts, stages_in
+from formwright.report.svg_canvas import inline, path, point, text
 from formwright.report.words import shortened
 
 _WIDTH, _HEIGHT, _ACROSS, _DOWN = 138.0, 44.0, 34.0, 14.0  # of a box, and the room between two
@@ -16,7 +16,7 @@ _LETTERS, _MOST_LETTERS = 17, 400  # of a name in a box, and of an option
 
 
 def run_head(facts: RunFacts) -> Markup:
-    """Write the head of a run that has no search."""
+    """Write the head of a run that has no search, or several."""
     done = sum(stage.done for stage in facts.stages)
     parts = [
         tag("p", "Formwright run ", tag("b", facts.name), class_="kicker"),
@@ -36,13 +36,10 @@ def command_box(command: str) -> Markup:
 
 
 def pipeline_figure(facts: RunFacts) -> Markup:
-    """Draw the stages and what each reads from; empty for a run of one stage."""
-    if len(facts.stages) < 2:
-        return join()
-    return tag("figure", Markup(draw_pipeline(facts.stages)), tabindex=0)
+    return tag("figure", draw_pipeline(facts.stages), tabindex=0) if facts.stages else join()
 
 
-def draw_pipeline(stages: Sequence[StageFacts]) -> str:
+def draw_pipeline(stages: Sequence[StageFacts]) -> Markup:
     """Draw stages as boxes from left to right, each behind all that it reads from.
 
     A line is left out where others lead the same way: who reads from `b`, which reads from `a`, may read from `a` too.
@@ -65,21 +62,21 @@ def draw_pipeline(stages: Sequence[StageFacts]) -> str:
     return inline(width, height, label, [*wires, *(_box(stage, *places[stage.name]) for stage in stages)], grows=False)
 
 
-def _box(stage: StageFacts, x: float, y: float) -> str:
+def _box(stage: StageFacts, x: float, y: float) -> Markup:
     state = "done" if stage.done else "not done yet"
     reads = f"; reads from {', '.join(stage.inputs)}" if stage.inputs else ""
-    return element(
+    return tag(
         "g",
-        element("title", plain(f"{stage.name}: {state}{reads}"))
-        + element("rect", x=x, y=y, width=_WIDTH, height=_HEIGHT, rx=8)
-        + text(x + 12, y + 19, shortened(stage.name, _LETTERS), class_="strong")
-        + text(x + 12, y + 35, "\N{CHECK MARK} done" if stage.done else "not done", class_="quiet"),
+        tag("title", f"{stage.name}: {state}{reads}"),
+        tag("rect", x=x, y=y, width=_WIDTH, height=_HEIGHT, rx=8),
+        text(x + 12, y + 19, shortened(stage.name, _LETTERS), class_="strong"),
+        text(x + 12, y + 35, "\N{CHECK MARK} done" if stage.done else "not done", class_="quiet"),
         class_=f"stage {'done' if stage.done else 'open'}",
         data_stage=stage.name,
     )
 
 
-def _wire(start: tuple[float, float], end: tuple[float, float]) -> str:
+def _wire(start: tuple[float, float], end: tuple[float, float]) -> Markup:
     """Draw a curve from the right edge of a box to the left edge of another."""
     x, y, to_x, to_y = start[0] + _WIDTH, start[1] + _HEIGHT / 2, end[0], end[1] + _HEIGHT / 2
     bend = _ACROSS / 2 + (to_x - x) / 6
@@ -138,7 +135,7 @@ def footer(facts: RunFacts) -> Markup:
     """Say what wrote the page, and as of when."""
     when = "" if facts.as_of is None else f", as of {datetime.fromtimestamp(facts.as_of, UTC):%Y-%m-%d %H:%M:%S} UTC"
     again = "" if facts.over else " The run was not over: run the report again to see more."
-    return tag("footer", f"Written by formwright {facts.version}{when}.{again}")
+    return tag("footer", f"Written by formwright {__version__}{when}.{again}")
 
 
 HEAD = Panel(run_head, source="run", rank=0, script=asset("copy.js"))

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from math import sqrt
 
+from formwright.report.choice_importance import Bar
 from formwright.report.facts import StudyFacts
 from formwright.report.figures import duration, score, short_count
-from formwright.report.importance import Bar
 from formwright.report.markup import Markup, join, note, row, tag
 from formwright.report.panels import Panel
 from formwright.report.predictions import FIRST, Predictions
@@ -135,15 +135,14 @@ def _bars(title: str, bars: Sequence[Bar]) -> Markup:
     if not bars:
         return tag("div", tag("h3", title), note("No choice changes the prediction."))
     longest = bars[0].lost
-    rows = [_bar(bar, longest) for bar in bars[:_MOST_BARS]]
+    rows = []
+    for bar in bars[:_MOST_BARS]:
+        line = tag("span", tag("i", style=f"width:{100 * bar.lost / longest:.1f}%"), class_="track")
+        amount = tag("span", f"{bar.lost:.3f}", class_="amount")
+        rows.append(tag("li", tag("span", bar.name, class_="label"), line, amount))
     left = len(bars) - len(rows)
     more = note(f"and {left:,} smaller ones") if left else ""
     return tag("div", tag("h3", title), tag("ol", *rows, class_="bars"), more)
-
-
-def _bar(bar: Bar, longest: float) -> Markup:
-    line = tag("span", tag("i", style=f"width:{100 * bar.lost / longest:.1f}%"), class_="track")
-    return tag("li", tag("span", bar.name, class_="label"), line, tag("span", f"{bar.lost:.3f}", class_="amount"))
 
 
 def _failure(reason: str, numbers: Sequence[int]) -> Markup:

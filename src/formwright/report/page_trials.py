@@ -6,33 +6,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Cell, Layer, Stack
+from formwright.arch.layers import Block, Cell, Layer
 from formwright.arch.ops import Attention, Identity, Operation, OpGraph
 from formwright.core.protocols import CardLike
 from formwright.core.records import Objective
-from formwright.report.facts import StudyFacts
+from formwright.report import words as wording
+from formwright.report.facts import StudyFacts, TrialRow
 from formwright.report.figures import kind_of
 from formwright.report.final_models import REFERENCE_ROLES, FinalModel
 from formwright.report.markup import Markup, asset
 from formwright.report.palette import Swatch, swatch
 from formwright.report.panels import Panel
-from formwright.report.space_map import SpaceMap
-from formwright.report.trial_rows import TrialRow
-from formwright.report.words import (
-    describe,
-    describe_branch,
-    describe_embedding,
-    describe_feed_forward,
-    describe_head,
-    describe_layer,
-    headline,
-    heads_of,
-    shortened,
-)
 
 _MOST_LETTERS = 20_000  # of a design as text
 _LETTERS = 160  # of one phrase; an op graph may be a formula without end
-PLOTS = "<!-- plots -->"  # where panels among the plots stand
 _SCRIPTS = ("study", "format", "drawing", "choose", "figure", "plots", "map", "predictions", "table", "start")
 _EXACT = 2**53  # whole numbers that a browser reads exactly are smaller
 _STATES = {"finished": 0, "pending": 1, "failed": 2}
@@ -57,18 +44,22 @@ class Sketches:
         """Return the sketch of a card."""
         if not isinstance(card, Card):
             return [self._phrase(json.dumps(card.to_json(), ensure_ascii=False, default=str)), design_text(card)]
-        stacks = [self._stack(stack, card.share_embedding and stack is card.decoder) for stack in card.stacks]
-        return [self._phrase(headline(card)), [self._phrase(words) for words in describe_head(card)], stacks]
-
-    def _stack(self, stack: Stack, shared: bool) -> list[Any]:
-        lines = describe_embedding(stack.embedding, shared=shared)
-        return [*map(self._phrase, lines), [self._layer(layer) for layer in stack.layers]]
+        stacks = []
+        for stack in card.stacks:
+            shared = card.share_embedding and stack is card.decoder
+            lines = wording.describe_embedding(stack.embedding, shared=shared)
+            stacks.append([*map(self._phrase, lines), [self._layer(layer) for layer in stack.layers]])
+        return [
+            self._phrase(wording.headline(card)),
+            [self._phrase(words) for words in wording.describe_head(card)],
+            stacks,
+        ]
 
     def _layer(self, layer: Layer) -> int:
         if layer not in self._layers:
             self._layers[layer] = len(self.layers)
             bands, bars, lines = self._cell(layer) if isinstance(layer, Cell) else self._block(layer)
-            words = self._phrase(describe_layer(layer))
+            words = self._phrase(wording.describe_layer(layer))
             numbers = [self._phrase(line) for line in lines]
             self.layers.append([words, layer.width, layer.output_width, bands, bars, numbers])
         return self._layers[layer]
@@ -76,23 +67,25 @@ class Sketches:
     def _block(self, block: Block) -> tuple[list[Any], list[int], list[str]]:
         parts: list[Operation] = [block.mixer] if block.cross is None else [block.mixer, block.cross]
         shown = [part for part in parts if not isinstance(part, Identity)]
-        lines = [*map(_named, shown), describe_feed_forward(block)]
+        kinds = [f"{swatch(one).name}, " if isinstance(one, Attention | OpGraph) else "" for one in shown]
+        named = [kind + wording.describe(one) for kind, one in zip(kinds, shown, strict=True)]
+        lines = [*named, wording.describe_feed_forward(block)]
         bars = list(block.feed_forward)
         return [[self._box(part)] for part in shown], bars, [line for line in lines if line] or ["nothing"]
 
     def _cell(self, cell: Cell) -> tuple[list[Any], list[int], list[str]]:
         bands = [[self._box(branch.operation) for branch in junction.branches] for junction in cell.junctions]
-        lines = [describe_branch(branch) for junction in cell.junctions for branch in junction.branches]
+        lines = [wording.describe_branch(branch) for junction in cell.junctions for branch in junction.branches]
         return bands, [], lines
 
     def _box(self, operation: Operation) -> list[int]:
         shown = swatch(operation)
         if shown not in self.swatches:
             self.swatches.append(shown)
-        return [self.swatches.index(shown), heads_of(operation)]
+        return [self.swatches.index(shown), wording.heads_of(operation)]
 
     def _phrase(self, words: str) -> int:
-        short = shortened(words, _LETTERS)
+        short = wording.shortened(words, _LETTERS)
         if short not in self._phrases:
             self._phrases[short] = len(self.phrases)
             self.phrases.append(short)
@@ -101,17 +94,14 @@ class Sketches:
 
 def design_text(card: CardLike) -> str:
     """Return a design as readable JSON text."""
-    return shortened(json.dumps(card.to_json(), indent=2, ensure_ascii=False, default=str), _MOST_LETTERS)
-
-
-def _named(operation: Operation) -> str:
-    kind = f"{swatch(operation).name}, " if isinstance(operation, Attention | OpGraph) else ""
-    return kind + describe(operation)
+    return wording.shortened(json.dumps(card.to_json(), indent=2, ensure_ascii=False, default=str), _MOST_LETTERS)
 
 
 def page_data(facts: StudyFacts) -> dict[str, Any]:
     """Return the trials, their designs, and the data of all figures."""
-    rows = facts.trials
+    rows, known = facts.trials, value_names(facts.trials, facts.goals)
+    of_models = dict.fromkeys(name for model in facts.models for name in model.costs)
+    spots, others = facts.space_map.spots, facts.space_map.others
     return {
         "goals": [{"name": goal.name, "direction": goal.direction} for goal in facts.goals],
         "limits": [{"name": limit.name, "bound": limit.bound} for limit in facts.limits],
@@ -119,12 +109,22 @@ def page_data(facts: StudyFacts) -> dict[str, Any]:
         "front": list(facts.front),
         "models": [_model(model) for model in facts.models if model.role != "earlier"],
         "progress": {"number": facts.progress.by_number, "seconds": facts.progress.by_seconds},
-        "values": _values(facts),
-        "model_values": _model_values(facts),
+        "values": [
+            {"name": name, "kind": kind_of(name), "of": [_short(row.values.get(name)) for row in rows]}
+            for name in known
+        ],
+        # what was measured for final models only: they can be plotted along it, trials cannot
+        "model_values": [{"name": name, "kind": kind_of(name)} for name in of_models if name not in known],
         "trials": _columns(rows),
         "reasons": {row.number: row.reason for row in rows if row.reason},
         "designs": _designs(rows),
-        "map": _map(facts.space_map),
+        "map": None
+        if facts.space_map.hidden
+        else {
+            "spots": [[spot.number, spot.x, spot.y] for spot in spots],
+            "x": [x for x, _ in others],
+            "y": [y for _, y in others],
+        },
         "predictions": [
             [one.number, _short(one.mean), _short(one.low), _short(one.high)] for one in facts.predictions.guesses
         ],
@@ -137,20 +137,6 @@ def value_names(rows: Sequence[TrialRow], goals: Sequence[Objective]) -> list[st
     costs = [name for row in rows[:1] for name in row.costs]
     named = dict.fromkeys([*(goal.name for goal in goals), *metrics, *costs])
     return sorted(named, key=lambda name: name in costs and name not in [goal.name for goal in goals])
-
-
-def _values(facts: StudyFacts) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "kind": kind_of(name), "of": [_short(row.values.get(name)) for row in facts.trials]}
-        for name in value_names(facts.trials, facts.goals)
-    ]
-
-
-def _model_values(facts: StudyFacts) -> list[dict[str, str]]:
-    """List what was measured for final models only: they can be plotted along it, trials cannot."""
-    known = value_names(facts.trials, facts.goals)
-    names = dict.fromkeys(name for model in facts.models for name in model.costs if name not in known)
-    return [{"name": name, "kind": kind_of(name)} for name in names]
 
 
 def _columns(rows: Sequence[TrialRow]) -> dict[str, list[Any]]:
@@ -174,13 +160,6 @@ def _designs(rows: Sequence[TrialRow]) -> dict[str, Any]:
     drawn = [sketches.add(row.card) for row in rows]
     swatches = [{"name": one.name, "colour": one.colour, "filled": one.filled} for one in sketches.swatches]
     return {"of": drawn, "layers": sketches.layers, "phrases": sketches.phrases, "swatches": swatches}
-
-
-def _map(found: SpaceMap) -> dict[str, Any] | None:
-    if found.hidden:
-        return None
-    spots = [[spot.number, spot.x, spot.y] for spot in found.spots]
-    return {"spots": spots, "x": [x for x, _ in found.others], "y": [y for _, y in found.others]}
 
 
 def _model(model: FinalModel) -> dict[str, Any]:

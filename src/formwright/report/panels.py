@@ -5,16 +5,18 @@ entry points in the group `formwright.panels`. A page can be written where the p
 panels are then left out, and a note says so.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
+from formwright.core.codec import hints_of
 from formwright.core.errors import FormwrightError
-from formwright.core.options import Part, Stage, hints_of
+from formwright.core.options import Part, Stage
 from formwright.core.registry import Registry
 
 _HERE = "formwright.report"
+PLOTS = "<!-- plots -->"  # where panels among the plots stand
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,8 @@ class Panel:
     leaves the panel out. With a `title` it becomes a section of the page, or else it brings its own elements. `place`
     is the page itself, or the column of plots next to the chosen design. Panels stand in the order of their `rank`.
 
-    `script` is the body of a function, in which what `data` gives is called `data`; it shares nothing with others.
+    `script` is the body of a function, in which what `data` gives is called `data`; it shares nothing with others. A
+    page may show several searches: `byId(name)` and `root` find the elements of the search that a script belongs to.
     """
 
     html: Callable[[Any], str]
@@ -46,6 +49,7 @@ PANELS: Registry[Panel] = Registry(
         "head": f"{_HERE}.page_head:HEAD",
         "run-head": f"{_HERE}.page_pipeline:HEAD",
         "pipeline": f"{_HERE}.page_pipeline:PIPELINE",
+        "training": f"{_HERE}.page_training:TRAINING",
         "targets": f"{_HERE}.page_compression:TARGETS",
         "best": f"{_HERE}.page_head:BEST",
         "space": f"{_HERE}.page_compression:SPACE",
@@ -141,23 +145,48 @@ class _Reading:
             yield UsedPart(self.stage, name, problem=str(error))
             return
         hints = hints_of(kind) if isinstance(kind, type) and issubclass(kind, Part) else {}
-        named = [value for option, value in options.items() if isinstance(value, str) and _stages(hints.get(option))]
-        yield UsedPart(self.stage, name, kind, inputs=tuple(one for one in named if one in self.stages))
+        kinds = {option: _kinds(hints.get(option)) for option in options}
+        named = [options[option] for option, found in kinds.items() if any(issubclass(one, Stage) for one in found)]
+        yield UsedPart(self.stage, name, kind, inputs=tuple(one for one in self.stages if one in named))
         for option, value in options.items():
-            inner = next(iter(_parts(hints.get(option))), None)
+            inner = next((one for one in kinds[option] if issubclass(one, Part) and not issubclass(one, Stage)), None)
             given = {"name": value} if isinstance(value, str) else value
             if inner is not None and isinstance(given, Mapping) and isinstance(given.get("name"), str):
                 yield from self.parts(inner.registry(), given["name"], given)
 
 
-def _stages(hint: Any) -> list[type[Stage]]:
-    return [kind for kind in _kinds(hint) if issubclass(kind, Stage)]
-
-
-def _parts(hint: Any) -> list[type[Part]]:
-    return [kind for kind in _kinds(hint) if issubclass(kind, Part) and not issubclass(kind, Stage)]
-
-
 def _kinds(hint: Any) -> list[type[Any]]:
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return [member for member in members if isinstance(member, type)]
+
+
+@dataclass(frozen=True)
+class StageFacts:
+    """A stage of a run: its name, the stages that it reads from, and whether it is done."""
+
+    name: str
+    inputs: tuple[str, ...] = ()
+    done: bool = False
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """A run: the JSON of its pipeline, its stages, and the command lines that started it."""
+
+    name: str
+    config: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    stages: tuple[StageFacts, ...] = ()
+    command: str = ""
+    as_of: float | None = None
+    over: bool = False
+
+    @property
+    def recipe(self) -> str:
+        """Name the published method that composed the run; empty if none did."""
+        return str(self.config.get("recipe") or "")
+
+
+def stage_facts(config: Mapping[str, Any], used: Collection[UsedPart], done: Collection[str]) -> tuple[StageFacts, ...]:
+    """List the stages of a pipeline; `done` names those that are done."""
+    read = {name: [one for part in used if part.stage == name for one in part.inputs] for name in stages_in(config)}
+    return tuple(StageFacts(name, tuple(dict.fromkeys(inputs)), name in done) for name, inputs in read.items())

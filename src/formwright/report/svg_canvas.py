@@ -1,10 +1,10 @@
-"""The alphabet of the SVG drawings: shapes as strings, text that cannot break out, and the tones they share."""
+"""What SVG drawings are made of: shapes, words, whole drawings, and the colours they share."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
-from xml.sax.saxutils import escape, quoteattr
+
+from formwright.report.markup import Markup, number, tag
 
 PAPER, SHEET, EDGE, RULE = "#FBFAF7", "#FFFFFF", "#98A1AC", "#E2DFD8"
 INK, QUIET, WIRE, FAINT = "#1F2933", "#5B6670", "#8A94A0", "#B9C1CA"
@@ -12,10 +12,7 @@ BAR, STRIP, FILL = "#7B8794", "#C3CAD3", "#E4E8ED"
 Anchor = Literal["start", "end"]
 LINE = 16  # from one line of words to the next
 LETTER = 7.0  # a generous guess of the average letter of 12 pixel sans-serif type, since no font is known here
-_FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
-_FORBIDDEN = re.compile(
-    "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
-)  # characters that XML has no place for
+_FONT = "system-ui, -apple-system, Segoe UI, DejaVu Sans, Helvetica, Arial, sans-serif"
 
 
 @dataclass(frozen=True)
@@ -33,44 +30,41 @@ class Port:
 class Drawn:
     """Finished elements, the y of their lower edge, and their ports."""
 
-    elements: tuple[str, ...]
+    elements: tuple[Markup, ...]
     bottom: float
     ports: tuple[Port, ...] = ()
 
 
-def element(name: str, content: str = "", /, **attributes: str | float) -> str:
-    """Write an element; underscores in attribute names become hyphens, `content` must be escaped already."""
-    texts = {key: value if isinstance(value, str) else number(value) for key, value in attributes.items()}
-    pairs = "".join(f" {key.rstrip('_').replace('_', '-')}={quoteattr(value)}" for key, value in texts.items())
-    return f"<{name}{pairs}>{content}</{name}>" if content else f"<{name}{pairs}/>"
+def rect(x: float, y: float, width: float, height: float, fill: str, **attributes: str | float) -> Markup:
+    return tag("rect", x=x, y=y, width=width, height=height, fill=fill, **attributes)
 
 
-def rect(x: float, y: float, width: float, height: float, fill: str, **attributes: str | float) -> str:
-    return element("rect", x=x, y=y, width=width, height=height, fill=fill, **attributes)
+def box(x: float, y: float, width: float, height: float, fill: str = SHEET, **attributes: str | float) -> Markup:
+    return rect(x, y, width, height, fill, stroke=EDGE, **attributes)
 
 
-def path(data: str, stroke: str = WIRE, **attributes: str | float) -> str:
-    return element("path", d=data, fill="none", stroke=stroke, **attributes)
+def path(data: str, stroke: str = WIRE, **attributes: str | float) -> Markup:
+    return tag("path", d=data, fill="none", stroke=stroke, **attributes)
 
 
-def text(x: float, y: float, words: str, **attributes: str | float) -> str:
+def text(x: float, y: float, words: str, **attributes: str | float) -> Markup:
     """Write words with their baseline at y."""
-    return element("text", plain(words), x=x, y=y, **attributes)
+    return tag("text", words, x=x, y=y, **attributes)
 
 
-def lines(x: float, y: float, words: list[str], **attributes: str | float) -> list[str]:
+def lines(x: float, y: float, words: list[str], **attributes: str | float) -> list[Markup]:
     """Write lines of words, the first with its baseline at y."""
     return [text(x, y + index * LINE, line, **attributes) for index, line in enumerate(words)]
 
 
-def arrow(x: float, top: float, bottom: float) -> list[str]:
+def arrow(x: float, top: float, bottom: float) -> list[Markup]:
     return [
         path(f"M{point(x, top)}V{number(bottom - 4)}", stroke_width=1.2),
-        element("path", d=f"M{point(x - 3.5, bottom - 6)}h7l-3.5,6z", fill=WIRE),
+        tag("path", d=f"M{point(x - 3.5, bottom - 6)}h7l-3.5,6z", fill=WIRE),
     ]
 
 
-def pill(x: float, y: float, times: int) -> list[str]:
+def pill(x: float, y: float, times: int) -> list[Markup]:
     """Draw a badge with a number of repetitions, centred on a point."""
     words = f"\N{MULTIPLICATION SIGN} {times}"
     width = 14 + LETTER * len(words)
@@ -78,15 +72,10 @@ def pill(x: float, y: float, times: int) -> list[str]:
     return [box, text(x, y + 4.2, words, fill=PAPER, font_weight="bold", text_anchor="middle")]
 
 
-def plain(words: str) -> str:
-    """Escape words for the inside of an element; characters that XML forbids are replaced."""
-    return escape(_FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", words))
-
-
-def page(width: float, height: float, title: str, elements: list[str]) -> str:
+def page(width: float, height: float, title: str, elements: Iterable[Markup]) -> Markup:
     """Return a complete SVG file."""
     paper = rect(0.5, 0.5, width - 1, height - 1, PAPER, stroke=RULE, rx=10)
-    body = "\n".join(["", element("title", plain(title)), paper, *elements, ""])
+    body = Markup("\n".join(["", tag("title", title), paper, *elements, ""]))
     attributes: dict[str, str | float] = {
         "xmlns": "http://www.w3.org/2000/svg",
         "width": width,
@@ -97,10 +86,10 @@ def page(width: float, height: float, title: str, elements: list[str]) -> str:
         "fill": INK,
         "role": "img",
     }
-    return element("svg", body, **attributes) + "\n"
+    return Markup(tag("svg", body, **attributes) + "\n")
 
 
-def inline(width: float, height: float, label: str, elements: Iterable[str], *, grows: bool = True) -> str:
+def inline(width: float, height: float, label: str, elements: Iterable[Markup], *, grows: bool = True) -> Markup:
     """Make a drawing for the inside of a page, which gives it its font and, by classes, colours for light and dark.
 
     It grows with its place, if it may; where that is much smaller, words stay legible and the place has to scroll.
@@ -111,15 +100,10 @@ def inline(width: float, height: float, label: str, elements: Iterable[str], *, 
         "class_": "drawn",
         "style": f"min-width:{number(0.8 * width)}px{most}",
         "role": "img",
-        "aria_label": _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", label),
+        "aria_label": label,
     }
-    return element("svg", "\n".join(["", *elements, ""]), **attributes) + "\n"
+    return Markup(tag("svg", Markup("\n".join(["", *elements, ""])), **attributes) + "\n")
 
 
 def point(x: float, y: float) -> str:
     return f"{number(x)},{number(y)}"
-
-
-def number(value: float) -> str:
-    """Format a length to a tenth of a pixel."""
-    return f"{value:.1f}".removesuffix(".0")

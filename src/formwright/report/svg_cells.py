@@ -6,23 +6,10 @@ from functools import cached_property
 from formwright.arch.check import branches
 from formwright.arch.layers import Branch, Cell, Junction
 from formwright.arch.ops import CrossAttention
+from formwright.report import svg_canvas as svg
 from formwright.report.layer_runs import LayerRun, inner_projection
-from formwright.report.svg_canvas import (
-    INK,
-    LINE,
-    QUIET,
-    SHEET,
-    STRIP,
-    WIRE,
-    Drawn,
-    Port,
-    element,
-    number,
-    path,
-    point,
-    rect,
-    text,
-)
+from formwright.report.markup import Markup, number, tag
+from formwright.report.svg_canvas import Drawn, Port
 from formwright.report.svg_layers import HEADER, Column, pile_height, sheet, tiles, title
 from formwright.report.words import describe_between, describe_branch
 
@@ -52,9 +39,8 @@ class CellPlan:
     @cached_property
     def rows(self) -> tuple[float, ...]:
         """Return the y where each junction's row starts, and the end of the last."""
-        heights = [
-            max(_LEAST_ROW, _WORDS_GAP + LINE * len(words_of(self.column, item, 1))) for item in self.cell.junctions
-        ]
+        lines = [len(words_of(self.column, junction, 1)) for junction in self.cell.junctions]
+        heights = [max(_LEAST_ROW, _WORDS_GAP + svg.LINE * count) for count in lines]
         return tuple(self.top + HEADER - 4 + sum(heights[:index]) for index in range(len(heights) + 1))
 
     def state(self, index: int) -> float:
@@ -117,11 +103,12 @@ def _skips(cell: Cell) -> list[Wire]:
 def cell_box(column: Column, run: LayerRun, cell: Cell, top: float) -> Drawn:
     plan = CellPlan(column, cell, top)
     bottom = plan.rows[-1] + 14
-    wires, shapes, words = [], _dot(plan, 0), [title(column, run, top)]
+    wires, shapes, words = [], _state(plan, 0), [title(column, run, top)]
     ports = [column.port(cell.width, bottom - 12, layer=run.last)]
     for index, junction in enumerate(cell.junctions, start=1):
         wires += _wires(plan, index, junction)
-        shapes += _branches(plan, index, junction) + _join(plan, index, junction)
+        shapes += _branches(plan, index, junction)
+        shapes += _state(plan, index, "" if junction.right is None else junction.combine)
         words += column.words((plan.rows[index - 1] + plan.rows[index]) / 2, words_of(column, junction, index))
         ports += _readers(plan, index, junction)
     between = inner_projection([run])
@@ -140,7 +127,7 @@ def _readers(plan: CellPlan, index: int, junction: Junction) -> list[Port]:
     ]
 
 
-def _branches(plan: CellPlan, index: int, junction: Junction) -> list[str]:
+def _branches(plan: CellPlan, index: int, junction: Junction) -> list[Markup]:
     widest = max(branch.width for _, branch in branches(plan.cell))
     elements = []
     for side, branch in sides(junction):
@@ -148,50 +135,38 @@ def _branches(plan: CellPlan, index: int, junction: Junction) -> list[str]:
         room = max(8.0, (2 * plan.quarter - 8) * branch.width / widest)
         elements += tiles(branch.operation, x, top, room, BRANCH)
         if branch.norm:
-            elements.append(rect(x - room / 2, top - 6, room, 3, STRIP, rx=1.5, class_="norm"))
+            elements.append(svg.rect(x - room / 2, top - 6, room, 3, svg.STRIP, rx=1.5, class_="norm"))
     return elements
 
 
-def _wires(plan: CellPlan, index: int, junction: Junction) -> list[str]:
+def _wires(plan: CellPlan, index: int, junction: Junction) -> list[Markup]:
     """Draw the wires from states into the branches of a junction, and from them into its circle."""
     middle, end = plan.column.centre, plan.state(index)
     data = []
     for side, branch in sides(junction):
         x, top = plan.branch(index, side)
-        wire = Wire(branch.input, index, side)
-        data.append(_lane_path(plan, wire, x, top) if wire in plan.lanes else _step_path(plan, index, x, top))
-        data.append(f"M{point(x, top + BRANCH)}C{point(x, end)} {point(x, end)} {point(middle, end)}")
-    return [path(item, stroke_width=1.2) for item in data]
+        data.append(_wire_path(plan, Wire(branch.input, index, side), x, top))
+        turn = svg.point(x, end)
+        data.append(f"M{svg.point(x, top + BRANCH)}C{turn} {turn} {svg.point(middle, end)}")
+    return [svg.path(item, stroke_width=1.2) for item in data]
 
 
-def _step_path(plan: CellPlan, index: int, x: float, top: float) -> str:
-    start = plan.state(index - 1)
-    return f"M{point(plan.column.centre, start)}C{point(x, start)} {point(x, start)} {point(x, top)}"
+def _wire_path(plan: CellPlan, wire: Wire, x: float, top: float) -> str:
+    """Lead a wire from its state to a branch, in its lane where it skips states."""
+    if wire not in plan.lanes:
+        level = plan.state(wire.junction - 1)
+        turn = svg.point(x, level)
+        return f"M{svg.point(plan.column.centre, level)}C{turn} {turn} {svg.point(x, top)}"
+    lane, bend = plan.lane(wire), 5 * wire.side
+    down = f"H{number(lane - bend)}q{number(bend)},0 {number(bend)},5V{number(top - 15)}"
+    back = f"q0,5 {number(-bend)},5H{number(x + bend)}q{number(-bend)},0 {number(-bend)},5V{number(top)}"
+    return f"M{svg.point(plan.column.centre, plan.state(wire.state))}{down}{back}"
 
 
-def _lane_path(plan: CellPlan, wire: Wire, x: float, top: float) -> str:
-    start, lane, turn = plan.state(wire.state), plan.lane(wire), 5 * wire.side
-    down = f"H{number(lane - turn)}q{number(turn)},0 {number(turn)},5V{number(top - 15)}"
-    back = f"q0,5 {number(-turn)},5H{number(x + turn)}q{number(-turn)},0 {number(-turn)},5V{number(top)}"
-    return f"M{point(plan.column.centre, start)}{down}{back}"
-
-
-def _join(plan: CellPlan, index: int, junction: Junction) -> list[str]:
+def _state(plan: CellPlan, index: int, combine: str = "") -> list[Markup]:
+    """Draw a state as a dot, or as a circle with the sign by which two branches are joined."""
     x, y = plan.column.centre, plan.state(index)
-    if junction.right is None:
-        return _dot(plan, index)
-    sign = text(x, y + 4.2, _SIGNS[junction.combine], text_anchor="middle", font_weight="bold")
-    return [_circle(x, y, RADIUS, SHEET), sign, _number(x + 11, y - 5, index)]
-
-
-def _dot(plan: CellPlan, index: int) -> list[str]:
-    x, y = plan.column.centre, plan.state(index)
-    return [_circle(x, y, 4, INK), _number(x + 7, y - 5, index)]
-
-
-def _number(x: float, y: float, index: int) -> str:
-    return text(x, y, str(index), font_size=10, fill=QUIET)
-
-
-def _circle(x: float, y: float, radius: float, fill: str) -> str:
-    return element("circle", cx=x, cy=y, r=radius, fill=fill, stroke=WIRE, class_="state")
+    radius, fill, right = (RADIUS, svg.SHEET, 11) if combine else (4, svg.INK, 7)
+    circle = tag("circle", cx=x, cy=y, r=radius, fill=fill, stroke=svg.WIRE, class_="state")
+    sign = [svg.text(x, y + 4.2, _SIGNS[combine], text_anchor="middle", font_weight="bold")] if combine else []
+    return [circle, *sign, svg.text(x + right, y - 5, str(index), font_size=10, fill=svg.QUIET)]

@@ -3,45 +3,17 @@
 import math
 import re
 from dataclasses import dataclass
+from itertools import product
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
 from formwright.arch.ops import CrossAttention, Identity, Operation
-from formwright.report.layer_runs import LayerRun, Projection, projection_between
-from formwright.report.palette import Swatch, swatch
-from formwright.report.svg_canvas import (
-    BAR,
-    EDGE,
-    FAINT,
-    FILL,
-    LETTER,
-    LINE,
-    QUIET,
-    SHEET,
-    STRIP,
-    WIRE,
-    Anchor,
-    Drawn,
-    Port,
-    element,
-    lines,
-    number,
-    path,
-    pill,
-    point,
-    rect,
-    text,
-)
-from formwright.report.words import (
-    describe,
-    describe_embedding,
-    describe_feed_forward,
-    describe_layer,
-    describe_projection,
-    heading,
-    heads_of,
-    wrapped,
-)
+from formwright.report import svg_canvas as svg
+from formwright.report import words as wording
+from formwright.report.layer_runs import LayerRun, Projection
+from formwright.report.markup import Markup, number, tag
+from formwright.report.palette import swatch
+from formwright.report.svg_canvas import Anchor, Drawn, Port
 
 _TIMES = re.compile(r" x (?=\d)")
 HEADER, TILE, BAR_HEIGHT, BAR_STEP, GAP = 32, 22, 9, 13, 27
@@ -76,32 +48,32 @@ class Column:
     def port(self, width: int, y: float, *, layer: int = 0, reads: int = 0) -> Port:
         return Port(self.left(width), self.left(width) + self.box(width), y, layer, reads)
 
-    def title(self, y: float, words: str) -> str:
+    def title(self, y: float, words: str) -> Markup:
         """Write the bold first line next to a shape."""
-        return text(self.words_at, y, words, font_weight="bold", text_anchor=self.anchor)
+        return svg.text(self.words_at, y, words, font_weight="bold", text_anchor=self.anchor)
 
-    def words(self, middle: float, words: list[str]) -> list[str]:
+    def words(self, middle: float, words: list[str]) -> list[Markup]:
         """Write lines of words next to a shape, vertically centred on `middle`."""
-        first = middle - (len(words) - 1) * LINE / 2 + 4
-        return lines(self.words_at, first, words, fill=QUIET, text_anchor=self.anchor)
+        first = middle - (len(words) - 1) * svg.LINE / 2 + 4
+        return svg.lines(self.words_at, first, words, fill=svg.QUIET, text_anchor=self.anchor)
 
     @property
     def letters(self) -> int:
         """Return how many letters fit on a line of words."""
-        return int(self.words_room / LETTER)
+        return int(self.words_room / svg.LETTER)
 
     def broken(self, words: str) -> list[str]:
         """Break words into at most six lines that fit next to the shapes."""
-        return [_TIMES.sub(" \N{MULTIPLICATION SIGN} ", line) for line in wrapped(words, self.letters, most=6)]
+        return [_TIMES.sub(" \N{MULTIPLICATION SIGN} ", line) for line in wording.wrapped(words, self.letters, most=6)]
 
 
-def sheet(column: Column, width: int, top: float, height: float, times: int) -> list[str]:
+def sheet(column: Column, width: int, top: float, height: float, times: int) -> list[Markup]:
     """Draw the box of a layer; several equal layers are drawn as a pile with a badge that counts them."""
     left, size = column.left(width), column.box(width)
     shifts = range(pile_height(times), 0, -4)
-    pile = [rect(left + shift, top + shift, size, height, SHEET, stroke=EDGE, rx=7) for shift in shifts]
-    badge = pill(left + size - 6, top, times) if times > 1 else []
-    return [*pile, rect(left, top, size, height, SHEET, stroke=EDGE, rx=7, class_="layer"), *badge]
+    pile = [svg.box(left + shift, top + shift, size, height, rx=7) for shift in shifts]
+    badge = svg.pill(left + size - 6, top, times) if times > 1 else []
+    return [*pile, svg.box(left, top, size, height, rx=7, class_="layer"), *badge]
 
 
 def pile_height(times: int) -> int:
@@ -109,90 +81,84 @@ def pile_height(times: int) -> int:
     return 4 * min(times - 1, 2)
 
 
-def title(column: Column, run: LayerRun, top: float) -> str:
-    return column.title(top + 14, f"{heading(run.first, run.last)}, {describe_layer(run.layer)}")
+def title(column: Column, run: LayerRun, top: float) -> Markup:
+    return column.title(top + 14, f"{wording.heading(run.first, run.last)}, {wording.describe_layer(run.layer)}")
 
 
 def block_box(column: Column, run: LayerRun, block: Block, top: float) -> Drawn:
     elements, ports = [], []
     y: float = top + HEADER
-    for operation in [block.mixer] if block.cross is None else [block.mixer, block.cross]:
-        words = column.broken(describe(operation))
-        row = max(TILE, len(words) * LINE)
-        elements += [] if isinstance(operation, Identity) else _residual(column, block, y, row)
-        elements += tiles(operation, column.centre, y + (row - TILE) / 2, column.inside(block.width))
+    bars = len(block.feed_forward) * BAR_STEP - (BAR_STEP - BAR_HEIGHT)
+    parts: list[Operation | None] = [block.mixer] if block.cross is None else [block.mixer, block.cross]
+    for part in [*parts, None] if block.feed_forward else parts:  # None stands for the feed-forward stack
+        words = column.broken(wording.describe(part) if part else wording.describe_feed_forward(block))
+        height = TILE if part else bars
+        row = max(height, len(words) * svg.LINE)
+        inner = y + (row - height) / 2
+        elements += [] if isinstance(part, Identity) else _residual(column, block, y, row)
+        if part:
+            elements += tiles(part, column.centre, inner, column.inside(block.width))
+        else:
+            steps = enumerate(block.feed_forward)
+            elements += [bar(column, width, inner + step * BAR_STEP, BAR_HEIGHT) for step, width in steps]
         elements += column.words(y + row / 2, words)
-        if isinstance(operation, CrossAttention):
-            ports.append(column.port(block.width, y + row / 2, reads=operation.layers))
+        if isinstance(part, CrossAttention):
+            ports.append(column.port(block.width, y + row / 2, reads=part.layers))
         y += row + GAP
-    if block.feed_forward:
-        drawn = _feed_forward(column, block, y)
-        elements += drawn.elements
-        y = drawn.bottom + GAP
     bottom = y - GAP + 20
     ports.append(column.port(block.width, bottom - 12, layer=run.last))
-    stem = path(f"M{point(column.centre, top)}V{number(bottom)}", FAINT)
+    stem = svg.path(f"M{svg.point(column.centre, top)}V{number(bottom)}", svg.FAINT)
     box = [*sheet(column, block.width, top, bottom - top, run.times), title(column, run, top), stem]
     return Drawn((*box, *elements), bottom + pile_height(run.times), tuple(ports))
 
 
-def tiles(operation: Operation, centre: float, top: float, room: float, height: float = TILE) -> list[str]:
+def tiles(operation: Operation, centre: float, top: float, room: float, height: float = TILE) -> list[Markup]:
     """Draw an operation as a bar in its colour, cut into its heads; heads that do not fit fade out."""
-    look, heads = swatch(operation), heads_of(operation)
+    look, heads = swatch(operation), wording.heads_of(operation)
     shown = min(heads, _MOST_TILES, max(1, int(room / _THINNEST)))
     gap = min(3.0, 0.25 * room / shown)
     each = (room - gap * (shown - 1)) / shown
     lefts = [centre - room / 2 + index * (each + gap) for index in range(shown)]
     fades = [0.35 if heads > shown and index == shown - 1 else 1.0 for index in range(shown)]
-    return [_tile(look, left, top, each, height, fade) for left, fade in zip(lefts, fades, strict=True)]
+    if not look.filled:
+        dashes: dict[str, str | float] = {"stroke": svg.WIRE, "stroke_dasharray": "4 3", "class_": "head"}
+        return [svg.rect(left, top, each, height, "none", rx=3, **dashes) for left in lefts]
+    return [
+        svg.rect(left, top, each, height, look.colour, rx=min(3, each / 3), fill_opacity=fade, class_="head")
+        for left, fade in zip(lefts, fades, strict=True)
+    ]
 
 
-def _tile(look: Swatch, left: float, top: float, width: float, height: float, fade: float) -> str:
-    if look.filled:
-        return rect(left, top, width, height, look.colour, rx=min(3, width / 3), fill_opacity=fade, class_="head")
-    return rect(left, top, width, height, "none", rx=3, stroke=WIRE, stroke_dasharray="4 3", class_="head")
-
-
-def _residual(column: Column, block: Block, y: float, row: float) -> list[str]:
+def _residual(column: Column, block: Block, y: float, row: float) -> list[Markup]:
     """Draw the norm of a part, and the residual connection around it."""
     inner, size = column.inside(block.width), column.box(block.width)
     norm = y - 7 if block.norm == "pre" else y + row + 10
     left, start, end = column.centre - (inner + size) / 4, y - 12, y + row + 6
-    line = f"M{point(column.centre, start)}H{number(left + 4)}q-4,0 -4,4V{number(end - 4)}q0,4 4,4H"
-    head = element("path", d=f"M{point(column.centre - 5, end - 3)}v6l5,-3z", fill=FAINT)
-    strip = rect(column.centre - inner / 2, norm, inner, 3, STRIP, rx=1.5, class_="norm")
-    return [path(f"{line}{number(column.centre - 4)}", FAINT, class_="residual"), head, strip]
+    line = f"M{svg.point(column.centre, start)}H{number(left + 4)}q-4,0 -4,4V{number(end - 4)}q0,4 4,4H"
+    head = tag("path", d=f"M{svg.point(column.centre - 5, end - 3)}v6l5,-3z", fill=svg.FAINT)
+    strip = svg.rect(column.centre - inner / 2, norm, inner, 3, svg.STRIP, rx=1.5, class_="norm")
+    return [svg.path(f"{line}{number(column.centre - 4)}", svg.FAINT, class_="residual"), head, strip]
 
 
-def _feed_forward(column: Column, block: Block, top: float) -> Drawn:
-    words = column.broken(describe_feed_forward(block))
-    bars = len(block.feed_forward) * BAR_STEP - (BAR_STEP - BAR_HEIGHT)
-    row = max(bars, len(words) * LINE)
-    elements = [*_residual(column, block, top, row), *column.words(top + row / 2, words)]
-    for index, width in enumerate(block.feed_forward):
-        y = top + (row - bars) / 2 + index * BAR_STEP
-        elements.append(bar(column, width, y, BAR_HEIGHT))
-    return Drawn(tuple(elements), top + row)
-
-
-def bar(column: Column, width: int, top: float, height: float) -> str:
+def bar(column: Column, width: int, top: float, height: float) -> Markup:
     length = max(4.0, width * column.bar_scale)
-    return rect(column.centre - length / 2, top, length, height, BAR, rx=2, class_="feed-forward")
+    return svg.rect(column.centre - length / 2, top, length, height, svg.BAR, rx=2, class_="feed-forward")
 
 
 def trapezoid(column: Column, funnel: Projection, top: float) -> Drawn:
     above, below = column.box(funnel.before) / 2, column.box(funnel.after) / 2
     corners = [(-above, top), (above, top), (below, top + 24), (-below, top + 24)]
-    points = " ".join(point(column.centre + x, y) for x, y in corners)
-    shape = element("polygon", points=points, fill=FILL, stroke=EDGE, stroke_linejoin="round", class_="projection")
-    words = column.words(top + 12, [describe_projection(funnel)])
+    points = " ".join(svg.point(column.centre + x, y) for x, y in corners)
+    shape = tag("polygon", points=points, fill=svg.FILL, stroke=svg.EDGE, stroke_linejoin="round", class_="projection")
+    words = column.words(top + 12, [wording.describe_projection(funnel)])
     return Drawn((shape, *words), top + 24)
 
 
 def embedding_box(column: Column, embedding: Embedding, shared: bool, top: float) -> Drawn:
     """Draw the embedding: a table of tokens, an image in patches, or frames."""
-    words = [line for sentence in describe_embedding(embedding, shared=shared) for line in column.broken(sentence)]
-    height = 24 + len(words) * LINE
+    sentences = wording.describe_embedding(embedding, shared=shared)
+    words = [line for sentence in sentences for line in column.broken(sentence)]
+    height = 24 + len(words) * svg.LINE
     match embedding:
         case TokenEmbedding():
             drawn = _table(column, embedding, top, height)
@@ -200,19 +166,19 @@ def embedding_box(column: Column, embedding: Embedding, shared: bool, top: float
             drawn = _patches(column, embedding, top)
         case FrameEmbedding():
             drawn = _frames(column, embedding, top)
-    beside = [column.title(top + 14, "Embedding"), *column.words(top + 24 + len(words) * LINE / 2, words)]
+    beside = [column.title(top + 14, "Embedding"), *column.words(top + 24 + len(words) * svg.LINE / 2, words)]
     return Drawn((*drawn.elements, *beside), max(drawn.bottom, top + height))
 
 
 def head_box(column: Column, card: Card, words: str, top: float) -> Drawn:
     width = card.output_width
-    box = rect(column.left(width), top, column.box(width), 24, FILL, stroke=EDGE, rx=7, class_="head-box")
+    box = svg.box(column.left(width), top, column.box(width), 24, fill=svg.FILL, rx=7, class_="head-box")
     return Drawn((box, *column.words(top + 12, [words])), top + 24)
 
 
 def norm_strip(column: Column, width: int, top: float) -> Drawn:
     inner = column.inside(width)
-    strip = rect(column.centre - inner / 2, top, inner, 4, STRIP, rx=2, class_="norm")
+    strip = svg.rect(column.centre - inner / 2, top, inner, 4, svg.STRIP, rx=2, class_="norm")
     return Drawn((strip, *column.words(top + 2, ["norm"])), top + 4)
 
 
@@ -220,36 +186,24 @@ def _table(column: Column, embedding: TokenEmbedding, top: float, height: float)
     width = embedding.table_width
     left, size, count = column.left(width), column.box(width), round(height / _TABLE_STEP)
     step = height / count
-    box = rect(left, top, size, height, SHEET, stroke=EDGE, rx=4, class_="embedding")
-    marked = [rect(left + 0.5, top + row * step, size - 1, step, FILL) for row in range(1, count, 3)]
-    rules = "".join(f"M{point(left, top + row * step)}h{number(size)}" for row in range(1, count))
-    table = [box, *marked, path(rules, EDGE, stroke_width=0.5)]
-    widening = projection_between(width, embedding.width)
-    if widening is None:
+    box = svg.box(left, top, size, height, rx=4, class_="embedding")
+    marked = [svg.rect(left + 0.5, top + row * step, size - 1, step, svg.FILL) for row in range(1, count, 3)]
+    rules = "".join(f"M{svg.point(left, top + row * step)}h{number(size)}" for row in range(1, count))
+    table = [box, *marked, svg.path(rules, svg.EDGE, stroke_width=0.5)]
+    if width == embedding.width:
         return Drawn(tuple(table), top + height)
-    wider = trapezoid(column, widening, top + height + 6)
+    wider = trapezoid(column, Projection(width, embedding.width), top + height + 6)
     return Drawn((*table, *wider.elements), wider.bottom)
 
 
 def _patches(column: Column, embedding: PatchEmbedding, top: float) -> Drawn:
     count = min(embedding.image // embedding.patch, _MOST_PATCHES)
-    step = _GRID / count
-    left = column.centre - _GRID / 2
-    squares = [
-        # shades in diagonal waves, so that the grid looks like a picture and not like a form
-        rect(
-            left + x * step,
-            top + y * step,
-            step - 1.5,
-            step - 1.5,
-            BAR,
-            rx=1,
-            fill_opacity=_shade(x, y),
-            class_="patch",
-        )
-        for y in range(count)
-        for x in range(count)
-    ]
+    left, step, squares = column.centre - _GRID / 2, _GRID / count, []
+    for y, x in product(range(count), repeat=2):
+        # diagonal waves, so that the grid looks like a picture and not like a form
+        shade = 0.35 + 0.25 * (1 + math.sin(0.55 * x + 0.8 * y)) / 2 + 0.3 * ((x * 3 + y * 5) % 7) / 7
+        place = (left + x * step, top + y * step, step - 1.5, step - 1.5)
+        squares.append(svg.rect(*place, svg.BAR, rx=1, fill_opacity=shade, class_="patch"))
     bar = _entry(column, embedding.width, top + _GRID + 10)
     return Drawn((*squares, bar), top + _GRID + 22)
 
@@ -260,16 +214,12 @@ def _frames(column: Column, embedding: FrameEmbedding, top: float) -> Drawn:
     left = column.centre - count * step / 2
     heights = [height * (0.25 + 0.7 * abs(math.sin(0.9 * index) * math.cos(0.23 * index))) for index in range(count)]
     columns = [
-        rect(left + index * step, top + (height - size) / 2, step * 0.6, size, BAR, rx=1.5)
+        svg.rect(left + index * step, top + (height - size) / 2, step * 0.6, size, svg.BAR, rx=1.5)
         for index, size in enumerate(heights)
     ]
     return Drawn((*columns, _entry(column, embedding.width, top + height + 10)), top + height + 22)
 
 
-def _entry(column: Column, width: int, top: float) -> str:
+def _entry(column: Column, width: int, top: float) -> Markup:
     """Draw the linear map to the width of the first layer."""
-    return rect(column.left(width), top, column.box(width), 12, FILL, stroke=EDGE, rx=4, class_="embedding")
-
-
-def _shade(x: int, y: int) -> float:
-    return 0.35 + 0.25 * (1 + math.sin(0.55 * x + 0.8 * y)) / 2 + 0.3 * ((x * 3 + y * 5) % 7) / 7
+    return svg.box(column.left(width), top, column.box(width), 12, fill=svg.FILL, rx=4, class_="embedding")

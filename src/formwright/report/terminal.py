@@ -9,9 +9,11 @@ from rich.style import Style
 
 from formwright.arch.card import Card
 from formwright.arch.check import branches
-from formwright.arch.layers import Block, Branch, Cell, Embedding, Junction, Stack, TokenEmbedding
+from formwright.arch.layers import Block, Branch, Embedding, Junction, Stack, TokenEmbedding
 from formwright.arch.ops import Operation
+from formwright.report import words as wording
 from formwright.report.layer_runs import (
+    MANY,
     LayerRun,
     Projection,
     RepeatedPattern,
@@ -21,22 +23,6 @@ from formwright.report.layer_runs import (
     widest,
 )
 from formwright.report.palette import Swatch, swatch, swatches_of
-from formwright.report.words import (
-    brief,
-    describe,
-    describe_between,
-    describe_branch,
-    describe_embedding,
-    describe_feed_forward,
-    describe_head,
-    describe_layer,
-    describe_projection,
-    heading,
-    headline,
-    heads_of,
-    shortened,
-    wrapped,
-)
 
 _WALLS = (
     "\N{BOX DRAWINGS LIGHT DIAGONAL UPPER LEFT TO LOWER RIGHT}",
@@ -46,7 +32,6 @@ _TEXTURES = {"tokens": "░", "patches": "▦", "frames": "▂▅▇▄▆▃"}
 _COMBINE = {"add": "+", "concatenate": "&", "multiply": "x"}
 _NARROWEST = 48  # a drawing is laid out for at least this many columns, and cut where there are fewer
 _MARGIN = 2
-_MANY = 24  # from this many boxes on, a layer gets one row instead of a box
 
 
 @dataclass(frozen=True)
@@ -103,7 +88,7 @@ def box(sheet: Sheet, width: int, parts: Sequence[TextPart], title: str, times: 
     """Draw a box around parts; several equal layers are drawn as two stacked boxes."""
     size, left = sheet.box(width), sheet.left(width)
     joint = sheet.area // 2 - left
-    first, *more = wrapped(title, sheet.words, 2)
+    first, *more = wording.wrapped(title, sheet.words, 2)
     rows = [TextRow(left, (Span(_edge("╭╮", size, joint, "┴")),), (Span(first, strong=True),))]
     for part in [*(TextPart((), line, strong=True) for line in more), *parts]:
         for inside, words in zip_longest(part.rows, worded(part, sheet.words)):
@@ -133,32 +118,28 @@ def padded(spans: Sequence[Span], room: int) -> tuple[Span, ...]:
     return (Span(" " * (spare // 2)), *spans, Span(" " * (spare - spare // 2)))
 
 
-def bar(sheet: Sheet, width: int, room: int) -> tuple[Span, ...]:
-    return (Span(("━" * odd(width * sheet.bar_scale, room)).center(room)),)
-
-
 def odd(length: float, most: int) -> int:
     """Round a length to an odd number of characters, so that it has a middle; at most the odd number `most`."""
     return min(most, max(1, 2 * round((length - 1) / 2) + 1))
 
 
-def funnel_row(sheet: Sheet, funnel: Projection, words: str) -> TextRow:
-    """Draw a projection as two slanted walls around the connecting line."""
+def projection_rows(sheet: Sheet, funnel: Projection) -> list[TextRow]:
+    """Draw a projection as two slanted walls around the connecting line; nothing between equal widths."""
+    if funnel.before == funnel.after:
+        return []
     outer, inner = sheet.left(max(funnel.before, funnel.after)), sheet.left(min(funnel.before, funnel.after))
     left = min((outer + inner) // 2, sheet.area // 2 - 1)
     falling, rising = _WALLS if funnel.before > funnel.after else _WALLS[::-1]
     gap = " " * (sheet.area // 2 - left - 1)
-    shape = f"{falling}{gap}│{gap}{rising}"
-    return TextRow(left, (Span(shape),), (Span(words),))
+    return [TextRow(left, (Span(f"{falling}{gap}│{gap}{rising}"),), (Span(wording.describe_projection(funnel)),))]
 
 
 def worded(part: TextPart, room: int) -> list[tuple[Span, ...]]:
     """Break the words of a part into rows that start with its glyph."""
-    sentences = part.words.split("\n")
+    left = room if part.swatch is None else room - 2
+    lines = [line for sentence in part.words.split("\n") for line in wording.wrapped(sentence, left, part.indent)]
     if part.swatch is None:
-        lines = [line for sentence in sentences for line in wrapped(sentence, room, part.indent)]
         return [(Span(line, strong=part.strong),) for line in lines]
-    lines = [line for sentence in sentences for line in wrapped(sentence, room - 2, part.indent)]
     glyphs = [Span(part.swatch.glyph, part.swatch), *[Span(" ")] * (len(lines) - 1)]
     return [(glyph, Span(f" {line}")) for glyph, line in zip(glyphs, lines, strict=True)]
 
@@ -175,27 +156,24 @@ def embedding_rows(sheet: Sheet, embedding: Embedding, shared: bool) -> list[Tex
     table = factorised or embedding.width
     room = sheet.inside(table)
     texture = (Span((_TEXTURES[embedding.TYPE] * room)[:room]),)
-    first, second = describe_embedding(embedding, shared=shared)
+    first, second = wording.describe_embedding(embedding, shared=shared)
     rows = box(sheet, table, [TextPart((texture,), first), TextPart((), second)], "Embedding")
     rows[0] = TextRow(rows[0].left, (Span(rows[0].shape[0].text.replace("┴", "─")),), rows[0].words)
     return rows + projection_rows(sheet, Projection(table, embedding.width))
 
 
-def projection_rows(sheet: Sheet, funnel: Projection) -> list[TextRow]:
-    """Draw a projection; nothing between equal widths."""
-    if funnel.before == funnel.after:
-        return []
-    return [funnel_row(sheet, funnel, describe_projection(funnel))]
-
-
 def run_rows(sheet: Sheet, run: LayerRun) -> list[TextRow]:
     """Draw the box of a run of equal layers."""
     times = f" x {run.times}" if run.times > 1 else ""
-    title = f"{heading(run.first, run.last)}{times}, {describe_layer(run.layer)}"
     layer = run.layer
-    parts = _block_parts(sheet, layer) if isinstance(layer, Block) else _cell_parts(sheet, layer)
+    title = f"{wording.heading(run.first, run.last)}{times}, {wording.describe_layer(layer)}"
+    if isinstance(layer, Block):
+        parts = _block_parts(sheet, layer)
+    else:
+        room, widest = sheet.inside(layer.width), max(branch.width for _, branch in branches(layer))
+        parts = [_junction_part(index, one, room, widest) for index, one in enumerate(layer.junctions, start=1)]
     if run.times > 1 and (between := inner_projection([run])):
-        parts.append(TextPart((), describe_between(between)))
+        parts.append(TextPart((), wording.describe_between(between)))
     return box(sheet, run.layer.width, parts, title, run.times)
 
 
@@ -203,53 +181,26 @@ def run_row(sheet: Sheet, run: LayerRun) -> TextRow:
     """Draw a layer in one row, for very deep designs."""
     layer = run.layer
     mixer = layer.mixer if isinstance(layer, Block) else layer.junctions[-1].left.operation
-    filling = tiles(swatch(mixer), heads_of(mixer), sheet.inside(layer.width))
+    filling = tiles(swatch(mixer), wording.heads_of(mixer), sheet.inside(layer.width))
     times = f" x {run.times}" if run.times > 1 else ""
     place = f"{run.first}{times}".ljust(8) + f"{layer.width:>5}  "
-    words = shortened(brief(layer), sheet.words - len(place) - 2)
+    words = wording.shortened(wording.brief(layer), sheet.words - len(place) - 2)
     shape = (Span("│ "), *filling, Span(" │"))
     glyph = Span(swatch(mixer).glyph, swatch(mixer))
     return TextRow(sheet.left(layer.width), shape, (Span(place), glyph, Span(f" {words}")))
 
 
-def run_row_title() -> TextRow:
-    """Write the column titles of one-row layers."""
-    return TextRow(0, (), (Span(f"{'layer':<8}{'width':>5}  feed-forward, mixer", strong=True),))
-
-
-def head_rows(sheet: Sheet, card: Card) -> list[TextRow]:
-    """Draw the pooler and the classifier."""
-    rows = []
-    for words in describe_head(card):
-        filling = (Span("░" * sheet.inside(card.output_width)),)
-        rows += box(sheet, card.output_width, [TextPart((filling,), words)], "Head")
-    return rows
-
-
-def norm_row(sheet: Sheet, width: int) -> TextRow:
-    half = sheet.box(width) // 4
-    return TextRow(sheet.area // 2 - half, (Span("╌" * half + "┼" + "╌" * half),), (Span("norm"),))
-
-
 def _block_parts(sheet: Sheet, block: Block) -> list[TextPart]:
-    room = sheet.inside(block.width)
-    parts = [_operation_part(block.mixer, room)]
-    if block.cross is not None:
-        parts.append(_operation_part(block.cross, room))
+    room, parts = sheet.inside(block.width), []
+    operations: list[Operation] = [block.mixer] if block.cross is None else [block.mixer, block.cross]
+    for operation in operations:
+        look = swatch(operation)
+        heads = tiles(look, wording.heads_of(operation), room)
+        parts.append(TextPart((heads,), wording.describe(operation), look))
     if block.feed_forward:
-        bars = tuple(bar(sheet, width, room) for width in block.feed_forward)
-        parts.append(TextPart(bars, describe_feed_forward(block)))
+        bars = [("━" * odd(width * sheet.bar_scale, room)).center(room) for width in block.feed_forward]
+        parts.append(TextPart(tuple((Span(bar),) for bar in bars), wording.describe_feed_forward(block)))
     return parts
-
-
-def _operation_part(operation: Operation, room: int) -> TextPart:
-    return TextPart((tiles(swatch(operation), heads_of(operation), room),), describe(operation), swatch(operation))
-
-
-def _cell_parts(sheet: Sheet, cell: Cell) -> list[TextPart]:
-    room = sheet.inside(cell.width)
-    widest = max(branch.width for _, branch in branches(cell))
-    return [_junction_part(index, junction, room, widest) for index, junction in enumerate(cell.junctions, start=1)]
 
 
 def _junction_part(index: int, junction: Junction, room: int, widest: int) -> TextPart:
@@ -257,9 +208,9 @@ def _junction_part(index: int, junction: Junction, room: int, widest: int) -> Te
     half = (room - 3) // 2
     if right is None:
         alone = padded(_branch(left, half, widest), room)
-        return TextPart((alone,), f"{index}: {describe_branch(left)}", indent=7)
+        return TextPart((alone,), f"{index}: {wording.describe_branch(left)}", indent=7)
     pair = (*_branch(left, half, widest), Span(f" {_COMBINE[junction.combine]} "), *_branch(right, half, widest))
-    words = f"{index}: {describe_branch(left)}\n   | {junction.combine} | {describe_branch(right)}"
+    words = f"{index}: {wording.describe_branch(left)}\n   | {junction.combine} | {wording.describe_branch(right)}"
     return TextPart((pair,), words, indent=7)
 
 
@@ -270,39 +221,41 @@ def _branch(branch: Branch, room: int, widest: int) -> tuple[Span, ...]:
 
 def draw_text(card: Card, *, colour: bool = False, columns: int = 80) -> str:
     """Draw a design for a terminal; `colour` uses ANSI escapes for 256 colours."""
-    sheet = _sheet(card, max(columns, _NARROWEST))
-    lines: list[tuple[Span, ...]] = [(Span(headline(card), strong=True),), ()]
+    room = max(columns, _NARROWEST) - _MARGIN
+    area = room * 2 // 5
+    area -= 1 - area % 2  # odd, so that boxes have a middle
+    sheet = Sheet(area, room - area - 3, area / widest(card), 0)
+    sheet = replace(sheet, bar_scale=bar_scale(card, sheet.inside))
+    lines: list[tuple[Span, ...]] = [(Span(wording.headline(card), strong=True),), ()]
     for stack in card.stacks:
         if len(card.stacks) > 1:
             lines += [(Span("Encoder" if stack is card.encoder else "Decoder", strong=True),), ()]
-        lines += [_line(sheet, row) for row in _stack_rows(sheet, card, stack)]
+        for row in _stack_rows(sheet, card, stack):
+            gap = Span(" " * (sheet.area + 3 - row.left - _length(row.shape)))
+            words = (gap, *row.words) if row.words else ()
+            lines.append((Span(" " * (_MARGIN + row.left)), *row.shape, *words))
         lines.append(())
     lines += _legend(card, columns)
     return "\n".join(_painted(line, colour, columns) for line in lines) + "\n"
 
 
-def _sheet(card: Card, columns: int) -> Sheet:
-    area = (columns - _MARGIN) * 2 // 5
-    area -= 1 - area % 2  # odd, so that boxes have a middle
-    sheet = Sheet(area, columns - _MARGIN - area - 3, area / widest(card), 0)
-    return replace(sheet, bar_scale=bar_scale(card, sheet.inside))
-
-
 def _stack_rows(sheet: Sheet, card: Card, stack: Stack) -> Iterator[TextRow]:
     yield from embedding_rows(sheet, stack.embedding, card.share_embedding and stack is card.decoder)
     repeats = fold_layers(stack.layers)
-    many = sum(len(repeat.runs) for repeat in repeats) >= _MANY
+    many = sum(len(repeat.runs) for repeat in repeats) >= MANY
     if many:
-        yield run_row_title()
+        yield TextRow(0, (), (Span(f"{'layer':<8}{'width':>5}  feed-forward, mixer", strong=True),))
     before = stack.embedding.width
     for repeat in repeats:
         yield from [] if many else projection_rows(sheet, Projection(before, repeat.runs[0].layer.width))
         yield from _framed(sheet, repeat, _run_rows(sheet, repeat, many))
         before = repeat.runs[-1].layer.output_width
     if stack.final_norm:
-        yield norm_row(sheet, stack.output_width)
-    if stack is card.stacks[-1]:
-        yield from head_rows(sheet, card)
+        half = sheet.box(stack.output_width) // 4
+        yield TextRow(sheet.area // 2 - half, (Span("╌" * half + "┼" + "╌" * half),), (Span("norm"),))
+    for words in wording.describe_head(card) if stack is card.stacks[-1] else ():
+        filling = (Span("░" * sheet.inside(card.output_width)),)
+        yield from box(sheet, card.output_width, [TextPart((filling,), words)], "Head")
 
 
 def _run_rows(sheet: Sheet, repeat: RepeatedPattern, many: bool) -> Iterator[TextRow]:
@@ -322,20 +275,14 @@ def _framed(sheet: Sheet, repeat: RepeatedPattern, rows: Iterator[TextRow]) -> I
         yield from rows
         return
     between = inner_projection(repeat.runs)
-    projected = f", {describe_between(between)}" if between else ""
-    words = f"{heading(repeat.first, repeat.last)}, this pattern x {repeat.times}{projected}"
+    projected = f", {wording.describe_between(between)}" if between else ""
+    words = f"{wording.heading(repeat.first, repeat.last)}, this pattern x {repeat.times}{projected}"
     dashes = "╌" * (sheet.area // 2 - 1)
-    first, *more = wrapped(words, sheet.words, 2)
+    first, *more = wording.wrapped(words, sheet.words, 2)
     yield TextRow(0, (Span(f"┌{dashes}│{dashes}┐"),), (Span(first, strong=True),))
     yield from (TextRow(sheet.area // 2, (Span("│"),), (Span(line, strong=True),)) for line in more)
     yield from rows
     yield TextRow(0, (Span(f"└{dashes}│{dashes}┘"),))
-
-
-def _line(sheet: Sheet, row: TextRow) -> tuple[Span, ...]:
-    used = row.left + _length(row.shape)
-    gap = Span(" " * (sheet.area + 3 - used))
-    return (Span(" " * (_MARGIN + row.left)), *row.shape, *((gap, *row.words) if row.words else ()))
 
 
 def _legend(card: Card, columns: int) -> Iterator[tuple[Span, ...]]:
@@ -354,16 +301,12 @@ def _length(line: tuple[Span, ...]) -> int:
 
 
 def _painted(line: tuple[Span, ...], colour: bool, columns: int) -> str:
-    room = columns
-    text = ""
+    room, text = columns, ""
     for span in line:
-        piece = shortened(span.text, room)
+        piece = wording.shortened(span.text, room)
         room -= len(piece)
-        text += _style(span).render(piece, color_system=ColorSystem.EIGHT_BIT) if colour else piece
+        look, style = span.swatch, Style(bold=span.strong)
+        if look is not None and look.filled:
+            style = Style(color=look.ink, bgcolor=look.colour)
+        text += style.render(piece, color_system=ColorSystem.EIGHT_BIT) if colour else piece
     return text.rstrip()
-
-
-def _style(span: Span) -> Style:
-    if span.swatch is None or not span.swatch.filled:
-        return Style(bold=span.strong)
-    return Style(color=span.swatch.ink, bgcolor=span.swatch.colour)

@@ -3,27 +3,13 @@
 import re
 import textwrap
 
+from formwright.arch import ops
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Branch, Cell, Embedding, FrameEmbedding, Layer, PatchEmbedding, TokenEmbedding
-from formwright.arch.ops import (
-    Attention,
-    Convolution,
-    CrossAttention,
-    DynamicConvolution,
-    GatedLinearUnit,
-    Identity,
-    LightweightConvolution,
-    Operation,
-    OpGraph,
-    Relative,
-    RelativeAttention,
-    SeparableConvolution,
-    Transform,
-)
 from formwright.report.formula import formula
 from formwright.report.layer_runs import Projection
 
-_Headed = Attention | CrossAttention | RelativeAttention | DynamicConvolution | OpGraph
+_Headed = ops.Attention | ops.CrossAttention | ops.RelativeAttention | ops.DynamicConvolution | ops.OpGraph
 _SCORES = {"sdp": "scaled dot product", "wma": "weighted multiplicative"}
 _TRANSFORMS = {"dft": "Fourier transform", "dct": "cosine transform"}
 _GLUE = "\N{NO-BREAK SPACE}"
@@ -32,43 +18,49 @@ _INSIDE = re.compile(r"(?<=[(·])")  # where a formula that is too long may be b
 _TOGETHER = re.compile(r" (?=x \d)|(?<=\d) (?=heads?\b)|(?<=\bx) (?=\d)|(?<=\bto) (?=\d)|(?<=\bkernel) (?=\d)")
 
 
-def describe(operation: Operation) -> str:
+def describe(operation: ops.Operation) -> str:
     """Describe an operation in one short phrase."""
     match operation:
-        case Attention():
+        case ops.Attention():
             words = [_heads(operation), _SCORES[operation.score], _relative(operation.relative)]
             return _listed(*words, "" if operation.bias else "no bias")
-        case CrossAttention():
+        case ops.CrossAttention():
             source = _plural(operation.layers, "encoder layer") if operation.layers > 1 else "encoder layer"
             words = [f"cross-attention to the last {source}", _heads(operation)]
             return _listed(*words, "" if operation.bias else "no bias")
-        case Transform():
+        case ops.Transform():
             relative = f" + relative attention, {_heads(operation.relative)}" if operation.relative else ""
             return _TRANSFORMS[operation.transform] + relative
-        case DynamicConvolution():
+        case ops.DynamicConvolution():
             return _listed(_kernel("dynamic", operation.kernel), _heads(operation), _relative(operation.relative))
-        case SeparableConvolution():
+        case ops.SeparableConvolution():
             times = {1: "", 2: "twice"}.get(operation.stacked, f"{operation.stacked} times")
             return _listed(_kernel("separable", operation.kernel), times)
-        case LightweightConvolution():
+        case ops.LightweightConvolution():
             words = [_kernel("lightweight", operation.kernel), _plural(operation.heads, "head")]
             return _listed(*words, "gated" if operation.gated else "")
-        case Convolution():
+        case ops.Convolution():
             return "dense" if operation.kernel == 1 else f"convolution, kernel {operation.kernel}"
-        case OpGraph():
+        case ops.OpGraph():
             return f"{_heads(operation)}, {formula(operation.term)}"
-        case GatedLinearUnit():
+        case ops.GatedLinearUnit():
             return "gated linear unit"
-        case Identity():
+        case ops.Identity():
             return "identity"
 
 
-def heads_of(operation: Operation) -> int:
+def heads_of(operation: ops.Operation) -> int:
     """Return the number of heads of an operation; 1 if it has none."""
     match operation:
-        case Transform():
+        case ops.Transform():
             return operation.relative.heads if operation.relative else 1
-        case Attention() | CrossAttention() | DynamicConvolution() | LightweightConvolution() | OpGraph():
+        case (
+            ops.Attention()
+            | ops.CrossAttention()
+            | ops.DynamicConvolution()
+            | ops.LightweightConvolution()
+            | ops.OpGraph()
+        ):
             return operation.heads
     return 1
 
@@ -90,8 +82,8 @@ def brief(layer: Layer) -> str:
 
 def describe_branch(branch: Branch) -> str:
     """Describe which state a branch reads and what it does, in order of computation."""
-    width = "" if isinstance(branch.operation, Identity) else f"to {branch.width}"
-    kind = "self-attention" if isinstance(branch.operation, Attention) else ""
+    width = "" if isinstance(branch.operation, ops.Identity) else f"to {branch.width}"
+    kind = "self-attention" if isinstance(branch.operation, ops.Attention) else ""
     words = _listed("norm" if branch.norm else "", kind, describe(branch.operation), width, branch.activation or "")
     return f"[{branch.input}] {words}"
 
@@ -169,7 +161,7 @@ def _kernel(name: str, kernel: int) -> str:
     return f"{name} convolution, kernel {kernel}"
 
 
-def _relative(relative: Relative | None) -> str:
+def _relative(relative: ops.Relative | None) -> str:
     if relative is None:
         return ""
     axes = " in 2 axes" if relative.axes == 2 else ""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 from formwright.arch.card import Card
 from formwright.arch.graph import Graph, graph_of
 from formwright.core.options import option
-from formwright.core.records import History, Objective
+from formwright.core.records import History
 from formwright.core.rng import derive
-from formwright.search.candidates import INITIAL, PredictorSearch, new_proposals, offspring, points, ranked
+from formwright.search.candidates import PredictorSearch, new_proposals, offspring, points, ranked
 from formwright.search.listing import Place, foreign, listing, one_hot
-from formwright.search.options import among, at_least, check
-from formwright.search.proposals import Legal, Proposal, anything, breeding, warming_up
-from formwright.search.scores import goals_of, targets
+from formwright.search.proposals import Proposal, breeding, warming_up
+from formwright.search.scores import targets
 from formwright.space import Space
 
 Floats = NDArray[np.float64]
@@ -204,22 +203,10 @@ class Bananas(PredictorSearch):
     cards are not Formwright's own have one-hot coordinates.
     """
 
-    space: Space
-    objectives: tuple[Objective, ...]
-    legal: Legal = anything
     coordinates: Encoding = option("path", "how designs are encoded for the predictors")
-    members: int = option(5, "networks in the ensemble")
-    candidates: int = option(100, "mutants that are scored for each proposal")
-    parents: int = option(5, "best designs that are mutated")
-    initial: int = option(INITIAL, "random designs before the first prediction")
-
-    def __post_init__(self) -> None:
-        goals_of(self.objectives)
-        check(
-            among("coordinates", self.coordinates, get_args(Encoding))
-            + at_least(2, members=self.members, initial=self.initial)
-            + at_least(1, candidates=self.candidates, parents=self.parents)
-        )
+    members: int = option(5, "networks in the ensemble", least=2)
+    candidates: int = option(100, "mutants that are scored for each proposal", least=1)
+    parents: int = option(5, "best designs that are mutated", least=1)
 
     def _promising(self, history: History, rng: Generator) -> Iterator[Proposal]:
         trials = breeding(history)

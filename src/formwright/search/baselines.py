@@ -5,38 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from formwright.arch.card import Card
-from formwright.arch.compute_blocks import BlockOrder, blocks_of
+from formwright.arch.distance import BlockOrder
+from formwright.arch.graph import segment
 from formwright.core.errors import IllegalInput
 from formwright.core.options import option
 from formwright.core.protocols import Design, Searcher
-from formwright.core.records import Budget, History, Objective, Request, Trial
+from formwright.core.records import Budget, History, Request, Trial
 from formwright.cost import params
 from formwright.search.listing import foreign, listing
-from formwright.search.options import among, check
 from formwright.search.proposals import Legal, Proposal, anything, random_unseen
-from formwright.search.scores import goals_of, ranks, score
+from formwright.search.scores import ranks, score
+from formwright.search.searchers import CheckedSearcher
 from formwright.space import Space
-from formwright.space.part import By
+from formwright.space.design import By
 
 
 @dataclass(frozen=True)
-class RandomSearch:
+class RandomSearch(CheckedSearcher):
     """Draw designs without repetition, all equally likely or `by="gene"`; objectives are ignored."""
 
-    space: Space
-    objectives: tuple[Objective, ...] = ()
-    legal: Legal = anything
+    NEEDS_GOALS = False
     by: By = option("design", "draw every design, or every gene, with equal probability")
-
-    def __post_init__(self) -> None:
-        check(among("by", self.by, get_args(By)))
 
     def ask(self, history: History, rng: Generator) -> Request:
         return random_unseen(self.space, history, rng, self.legal, self.by).request(Budget.full())
@@ -46,7 +42,7 @@ Size = Literal["params", "rank"]
 
 
 @dataclass(frozen=True)
-class LargestFirst:
+class LargestFirst(CheckedSearcher):
     """Propose designs by descending size, ties at random; scores are ignored.
 
     The size is the number of parameters or, with `by="rank"`, the sum of the ranks of all compute blocks (see
@@ -55,13 +51,8 @@ class LargestFirst:
     the cards of the space are not Formwright's own, because their size is unknown.
     """
 
-    space: Space
-    objectives: tuple[Objective, ...] = ()
-    legal: Legal = anything
+    NEEDS_GOALS = False
     by: Size = option("params", "what is the size of a design: its parameters, or the rank of its blocks")
-
-    def __post_init__(self) -> None:
-        check(among("by", self.by, get_args(Size)))
 
     def ask(self, history: History, rng: Generator) -> Request:
         listed, (sizes, order) = listing(self.space, "one-hot"), _by_size(self.space, self.by)
@@ -94,24 +85,17 @@ def total_ranks(cards: Sequence[Card]) -> list[int]:
     """Sum, for each card, the ranks of its blocks among all blocks of the cards."""
     order = BlockOrder.of(cards)
     layers = {layer for card in cards for stack in card.stacks for layer in stack.layers}
-    rank = {layer: sum(map(order.rank, blocks_of(layer))) for layer in layers}
+    rank = {layer: sum(map(order.rank, segment(layer).blocks)) for layer in layers}
     return [sum(rank[layer] for stack in card.stacks for layer in stack.layers) for card in cards]
 
 
 @dataclass(frozen=True)
-class LocalSearch:
+class LocalSearch(CheckedSearcher):
     """Move from a random design to better neighbours, and restart at random where none is better.
 
     A climb is a trial without a parent and all its descendants. It goes on from its best trials: one, or with several
     goals the whole front of the climb (Pareto local search).
     """
-
-    space: Space
-    objectives: tuple[Objective, ...]
-    legal: Legal = anything
-
-    def __post_init__(self) -> None:
-        goals_of(self.objectives)
 
     def ask(self, history: History, rng: Generator) -> Request:
         seen = history.digests

@@ -91,8 +91,10 @@ class Blocks:
         levels, most = self._levels(tuple(limits)), np.array([*limits.values()], dtype=np.float64)
         program = BlockProgram(levels, most)
         first = program.choice(program.losses)
+        if first is None:
+            raise IllegalInput(self._unmet(limits))
         # the solver keeps limits within a tolerance, the list of paths has none
-        found = [] if first is None else self._listed(Paths(levels, most, program.prices()), limits, top)
+        found = self._listed(Paths(levels, most, program.prices()), self.assembly(first).loss, limits, top)
         if not found:
             raise IllegalInput(self._unmet(limits))
         return found
@@ -107,15 +109,18 @@ class Blocks:
         if program.choice(program.losses) is None:
             raise IllegalInput(self._unmet(limits))
 
-    def _listed(self, paths: Paths, limits: Mapping[str, float], top: int) -> list[Assembly]:
-        """List all assemblies up to a loss, and raise that until there are enough of them, or no others."""
-        extent = (paths.highest - paths.lowest) / 1_000
+    def _listed(self, paths: Paths, least: float, limits: Mapping[str, float], top: int) -> list[Assembly]:
+        """List all assemblies up to the least loss, and raise that until there are enough of them, or no others.
+
+        Each step is small: lists grow with a high power of the loss, and one that is too long does not fit into memory.
+        """
+        extent, loss = max(least - paths.lowest, 0.0), least
         while True:
-            loss = paths.lowest + extent
             kept = self._kept(paths.up_to(loss), loss, limits, top)
             if len(kept) >= top or loss > paths.highest:
                 return sorted(kept, key=lambda one: one.loss)
-            extent = 2 * extent + 1e-9 * (1 + abs(loss))
+            extent = 1.25 * extent + 1e-9 * (1 + abs(loss))
+            loss = paths.lowest + extent
 
     def _kept(self, paths: Indices, loss: float, limits: Mapping[str, float], top: int) -> list[Assembly]:
         """Put the best of some choices together until `top` of them keep the limits; most are beyond the loss."""

@@ -14,10 +14,12 @@ from scipy.special import ndtr
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
+from formwright.core.options import option
 from formwright.core.records import Budget, History, Objective, Request, Trial
 from formwright.search.listing import Coordinates, Listing, Place, listing
 from formwright.search.proposals import Legal, Proposal, anything, breeding, random_unseen, warming_up
 from formwright.search.scores import best_first, score, targets
+from formwright.search.searchers import CheckedSearcher
 from formwright.space import Space
 
 Floats = NDArray[np.float64]
@@ -85,13 +87,11 @@ def first_or_random(
     return proposal.request(Budget.full())
 
 
-class PredictorSearch:
+@dataclass(frozen=True)
+class PredictorSearch(CheckedSearcher):
     """Base of searchers that begin with `initial` random designs and then rank candidates by predicted scores."""
 
-    space: Space
-    objectives: tuple[Objective, ...]
-    legal: Legal
-    initial: int
+    initial: int = option(INITIAL, "random designs before the first prediction", least=2)
 
     @staticmethod
     def for_budget(trials: int | None, steps: int | None) -> dict[str, int]:
@@ -165,10 +165,11 @@ class TrainingData:
     candidates: Candidates
 
 
+@dataclass(frozen=True)
 class SurrogateSearch(PredictorSearch):
     """Base of searchers that fit a surrogate model to points of designs and propose the design of greatest worth."""
 
-    coordinates: Coordinates
+    coordinates: Coordinates = "one-hot"
 
     def _worth(self, seen: TrainingData, rng: Generator) -> tuple[Floats, Floats]:
         """Return how much each candidate is worth, and its predicted score, by which ties are broken."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from formwright.core.errors import IllegalInput
-from formwright.space import Case, Choice, Fields, Part, Record, Repeat, Switch
+from formwright.space import Case, Choice, Combinator, Fields, Record, Repeat, Switch
 from formwright.space.narrow import Within, brought_into
 from formwright.space.repeat import Row
 
@@ -24,7 +24,7 @@ class Slot:
 Choose = Callable[[Slot], int]
 
 
-def slots(part: Part[Any], name: str = "") -> Iterator[Slot]:
+def slots(part: Combinator[Any], name: str = "") -> Iterator[Slot]:
     """List every slot that a design can have, in a fixed order; raise `IllegalInput` where a part has no such list."""
     if (head := _head(part, name)) is not None:
         yield head
@@ -52,7 +52,7 @@ def slots(part: Part[Any], name: str = "") -> Iterator[Slot]:
             )
 
 
-def compose(part: Part[Any], choose: Choose, name: str = "") -> Any:
+def compose(part: Combinator[Any], choose: Choose, name: str = "") -> Any:
     """Build a value of a part from the options that `choose` takes in its active slots."""
     head = _head(part, name)
     taken = 0 if head is None else choose(head)
@@ -76,7 +76,7 @@ def compose(part: Part[Any], choose: Choose, name: str = "") -> Any:
     raise AssertionError(f"{part} has no slots")
 
 
-def decompose(part: Part[Any], value: Any, name: str = "") -> Iterator[tuple[Slot, int]]:
+def decompose(part: Combinator[Any], value: Any, name: str = "") -> Iterator[tuple[Slot, int]]:
     """List the active slots of a value with the option taken in each."""
     head = _head(part, name)
     if head is not None:
@@ -97,7 +97,7 @@ def decompose(part: Part[Any], value: Any, name: str = "") -> Iterator[tuple[Slo
             yield from decompose(inner, brought_into(inner, value), name)
 
 
-def _head(part: Part[Any], name: str) -> Slot | None:
+def _head(part: Combinator[Any], name: str) -> Slot | None:
     """Return the slot of the part itself, if it has one with something to choose."""
     match part:
         case Choice(options):
@@ -111,7 +111,7 @@ def _head(part: Part[Any], name: str) -> Slot | None:
     return slot if slot.options > 1 else None
 
 
-def _taken(part: Part[Any], value: Any) -> int:
+def _taken(part: Combinator[Any], value: Any) -> int:
     match part:
         case Choice(options):
             return options.index(value)

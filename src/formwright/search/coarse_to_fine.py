@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, islice
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from formwright.core.errors import nearest
+from formwright.core.errors import Fault, IllegalDesign, nearest
 from formwright.core.options import option
 from formwright.core.protocols import Searcher
 from formwright.core.records import History, Objective, Request, Trial
 from formwright.search.candidates import elite, initial_for
 from formwright.search.listing import listing, neighbours
-from formwright.search.make import make_searcher, trains_in_slices
-from formwright.search.options import at_least, check, not_negative
-from formwright.search.proposals import Legal, NoLegalDesign, SpaceExhausted, anything
+from formwright.search.proposals import NoLegalDesign, SpaceExhausted
 from formwright.search.scores import goals_of, score
+from formwright.search.searchers import CheckedSearcher, SearcherPart, part_of, searcher
 from formwright.space import Space, lists_of, narrowed
 
 Level = Mapping[str, int]
-_THE_STUDYS = ("trials", "steps")  # set by the study
 
 
 def usual_levels(space: Space) -> tuple[Level, ...]:
@@ -44,31 +42,20 @@ def usual_levels(space: Space) -> tuple[Level, ...]:
     return tuple(levels) if levels else ({},)
 
 
-def faults_of(levels: object, shares: object, options: object, space: Space) -> list[str]:
-    """List what is wrong with the levels of a space, their shares of the trials or their searcher's options."""
-    if not isinstance(options, Mapping) or not options.keys().isdisjoint(_THE_STUDYS):
-        return [f"options is {options!r}; it must be an object with settings of the searcher of each level."]
-    if not (isinstance(levels, Sequence) and levels and all(map(_is_level, levels))):
-        return [f"levels is {levels!r}; it must be a list of objects that name lists, such as [{{'layers': 2}}, {{}}]."]
-    if shares is not None and not (
-        isinstance(shares, Sequence)
-        and len(shares) == len(levels)
-        and all(_is_number(share) and 0 < share < np.inf for share in shares)
-    ):
-        return [f"shares is {shares!r}; it must be a list of {len(levels)} numbers above 0, one for each level."]
-    return _strange(levels, space)
+def level_faults(levels: Sequence[Level], shares: Sequence[float] | None, space: Space) -> Iterator[Fault]:
+    """List what is wrong with the levels of a space or their shares of the trials.
 
-
-def _strange(levels: Sequence[Level], space: Space) -> list[str]:
-    """List the unknown names of all levels, so that no study fails at its last level after hours."""
+    Unknown names of all levels are listed, so that no study fails at its last level after hours.
+    """
+    if not levels or any(tied < 1 for level in levels for tied in level.values()):
+        yield Fault("levels", f"is {levels!r}; it must be a list of numbers from 1 on, such as [{{'layers': 2}}, {{}}]")
+    if shares is not None and (len(shares) != len(levels) or not all(0 < share < np.inf for share in shares)):
+        yield Fault("shares", f"is {shares!r}; it must be a list of {len(levels)} numbers above 0, one for each level")
     known = sorted(found.name for found in lists_of(space.root))
-    faults = []
     for name in dict.fromkeys(name for level in levels for name in level if name not in known):
         close = nearest(name, known)
-        hint = f" Nearest: {close[0]!r}." if close else ""
-        faults.append(f"no list of space {space.name!r} is called {name!r}.{hint}")
-    told = f"It has: {', '.join(known) or 'none'}. Leave levels out (levels=null) for the usual ones of a space."
-    return [*faults, told] if faults else []
+        hint = f"nearest: {close[0]!r}" if close else f"there are {', '.join(known) or 'none'}"
+        yield Fault("levels", f"no list of space {space.name!r} is called {name!r}; {hint}")
 
 
 def converged(
@@ -94,23 +81,12 @@ def converged(
     return None
 
 
-def _is_level(level: object) -> bool:
-    return isinstance(level, Mapping) and all(
-        _is_number(tied) and isinstance(tied, int) and tied >= 1 for tied in level.values()
-    )
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-OWN_NAME = "coarse-to-fine"
 PLANNED = 100  # trials, where nobody says how many there will be
 
 
 @dataclass(frozen=True)
-class CoarseToFine:
-    """Search a coarse space, then finer ones around the best designs, each with the same `searcher` and its `options`.
+class CoarseToFine(CheckedSearcher):
+    """Search a coarse space, then finer ones around the best designs, each with the same `searcher`.
 
     Each of the `levels` says how many neighbouring members of a list are equal, by the list's name: `{"layers": 2}`.
     Without any, the lists in the space's own tree are freed from the outer to the inner, pairs of equal members first.
@@ -123,32 +99,29 @@ class CoarseToFine:
     `tolerance`; the paper's criterion is five trials and 1e-4. The searcher sees the trials for all levels.
     """
 
-    space: Space
-    objectives: tuple[Objective, ...]
-    legal: Legal = anything
     levels: Sequence[Level] | None = option(
         None, "for each level, how many neighbouring members of a list are equal, by the list's name"
     )
-    searcher: str = option("boshnas", "the searcher of every level")
-    options: Mapping[str, Any] = option({}, "options of that searcher")
-    planned: int = option(PLANNED, "trials that the levels share")
+    searcher: SearcherPart = option(searcher("boshnas"), "the searcher of every level")
+    planned: int = option(PLANNED, "trials that the levels share", least=1)
     shares: Sequence[float] | None = option(None, "share of the trials of each level (default: equal ones)")
-    patience: int | None = option(None, "end a level after N trials without an improvement")
-    tolerance: float = option(1e-4, "minimum improvement that resets the patience")
-    parents: int = option(5, "best designs around which a finer level searches")
-    neighbours: int = option(1, "designs near each of these that count too")
+    patience: int | None = option(None, "end a level after N trials without an improvement", least=1)
+    tolerance: float = option(1e-4, "minimum improvement that resets the patience", least=0, most=1e6)
+    parents: int = option(5, "best designs around which a finer level searches", least=1)
+    neighbours: int = option(1, "designs near each of these that count too", least=0)
 
     def __post_init__(self) -> None:
-        goals_of(self.objectives)
-        given = {} if self.patience is None else {"patience": self.patience}
-        check(
-            at_least(1, planned=self.planned, parents=self.parents, **given)
-            + at_least(0, neighbours=self.neighbours)
-            + not_negative(tolerance=self.tolerance)
-            + faults_of(self._levels, self.shares, self.options, self.space)
-            + _faults_of_searcher(self.searcher)
-        )
+        super().__post_init__()
+        faults = [*level_faults(self._levels, self.shares, self.space), *self._searcher_faults()]
+        if faults:
+            raise IllegalDesign(faults, what="options of coarse-to-fine")
         self._searcher(0, self._narrowed(0, []))  # reports faults of its options at construction
+
+    def _searcher_faults(self) -> Iterator[Fault]:
+        if isinstance(self.searcher, part_of(CoarseToFine)) or self.searcher.name == "coarse-to-fine":
+            yield Fault("searcher", "is coarse-to-fine itself; it must be the one that searches each level")
+        elif self.searcher.trains_in_slices:  # each rung would count as a trial of the level
+            yield Fault("searcher", f"is {self.searcher.name}, which trains a design in rungs; take one without")
 
     @staticmethod
     def for_budget(trials: int | None, steps: int | None) -> dict[str, int]:
@@ -186,7 +159,7 @@ class CoarseToFine:
     @property
     def _initial(self) -> int:
         """Return how many random designs the first level begins with, which say nothing of convergence."""
-        given = self.options.get("initial")
+        given = getattr(self.searcher, "initial", None)
         return initial_for(self.planned) if given is None else int(given)
 
     def _finer(self, level: int, space: Space, trials: Sequence[Trial]) -> Space:
@@ -209,12 +182,11 @@ class CoarseToFine:
 
     def _searcher(self, level: int, space: Space) -> Searcher:
         """Make the searcher of a level; the last one made for it is kept, because it caches its space."""
-        known, searcher = self._made.get(level, (None, None))
-        if searcher is None or known != space:
-            planned = {"trials": self.planned}
-            searcher = make_searcher(self.searcher, space, self.objectives, self.legal, **planned, **self.options)
-            self._made[level] = (space, searcher)
-        return searcher
+        known, found = self._made.get(level, (None, None))
+        if found is None or known != space:
+            found = self.searcher.bind(space, self.objectives, self.legal, self.planned)
+            self._made[level] = (space, found)
+        return found
 
     @cached_property
     def _made(self) -> dict[int, tuple[Space, Searcher]]:
@@ -229,17 +201,6 @@ class CoarseToFine:
     @cached_property
     def _levels(self) -> Sequence[Level]:
         return self.levels if self.levels is not None else usual_levels(self.space)
-
-
-def _faults_of_searcher(name: object) -> list[str]:
-    """List what is wrong with the searcher of each level; a name that nobody knows raises `UnknownName`."""
-    if not isinstance(name, str):
-        return [f"searcher is {name!r}; it must be the name of the one that searches each level."]
-    if name == OWN_NAME:
-        return [f"searcher is {OWN_NAME!r} itself; it must be the one that searches each level."]
-    if trains_in_slices(name):  # each rung would count as a trial of the level
-        return [f"searcher is {name!r}, which trains a design in several rungs; a level needs one that trains it once."]
-    return []
 
 
 def _is_used_up(space: Space, history: History) -> bool:

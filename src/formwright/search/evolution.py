@@ -9,29 +9,21 @@ from numpy.random import Generator
 
 from formwright.core.options import option
 from formwright.core.protocols import Design
-from formwright.core.records import Budget, History, Objective, Request, Trial
-from formwright.search.options import at_least, check, share
-from formwright.search.proposals import Legal, anything, breeding, first_unseen, random_unseen, warming_up, youngest
-from formwright.search.scores import best_first, goals_of, score
-from formwright.space import Space
+from formwright.core.records import Budget, History, Request, Trial
+from formwright.search.proposals import breeding, first_unseen, random_unseen, warming_up, youngest
+from formwright.search.scores import best_first, score
+from formwright.search.searchers import CheckedSearcher
 
 
 @dataclass(frozen=True)
-class RegularizedEvolution:
+class RegularizedEvolution(CheckedSearcher):
     """Mutate the best of `tournament` designs drawn from the `population` most recently finished ones.
 
     The first `population` designs are random. With several goals the best is the least crowded one of the best front.
     """
 
-    space: Space
-    objectives: tuple[Objective, ...]
-    legal: Legal = anything
-    population: int = option(50, "designs in the population")
-    tournament: int = option(10, "members that are drawn for a tournament")
-
-    def __post_init__(self) -> None:
-        goals_of(self.objectives)
-        check(at_least(1, population=self.population, tournament=self.tournament))
+    population: int = option(50, "designs in the population", least=1)
+    tournament: int = option(10, "members that are drawn for a tournament", least=1)
 
     @staticmethod
     def for_budget(trials: int | None, steps: int | None) -> dict[str, int]:
@@ -55,22 +47,15 @@ class RegularizedEvolution:
 
 
 @dataclass(frozen=True)
-class Nsga2:
+class Nsga2(CheckedSearcher):
     """Cross and mutate winners of binary tournaments among the `population` best trials so far.
 
     The population is rebuilt from the history at each proposal, so that a child can become a parent as soon as it is
     evaluated by any worker; generations would make workers wait.
     """
 
-    space: Space
-    objectives: tuple[Objective, ...]
-    legal: Legal = anything
-    population: int = option(40, "designs in the population")
-    crossover: float = option(0.9, "probability of crossing two parents over")
-
-    def __post_init__(self) -> None:
-        goals_of(self.objectives)
-        check(at_least(2, population=self.population) + share(crossover=self.crossover))
+    population: int = option(40, "designs in the population", least=2)
+    crossover: float = option(0.9, "probability of crossing two parents over", least=0, most=1)
 
     @staticmethod
     def for_budget(trials: int | None, steps: int | None) -> dict[str, int]:

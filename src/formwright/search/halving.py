@@ -9,12 +9,12 @@ from itertools import pairwise
 
 from numpy.random import Generator
 
+from formwright.core.errors import IllegalInput
 from formwright.core.options import option
-from formwright.core.records import Budget, History, Objective, Request, Trial
-from formwright.search.options import at_least, check
-from formwright.search.proposals import Legal, anything, random_unseen
-from formwright.search.scores import best_first, goals_of, score
-from formwright.space import Space
+from formwright.core.records import Budget, History, Request, Trial
+from formwright.search.proposals import random_unseen
+from formwright.search.scores import best_first, score
+from formwright.search.searchers import CheckedSearcher
 
 
 def rungs_of(min_steps: int, max_steps: int, eta: int) -> tuple[int, ...]:
@@ -25,28 +25,30 @@ def rungs_of(min_steps: int, max_steps: int, eta: int) -> tuple[int, ...]:
     return (*steps, max_steps) if steps[-1] < max_steps else tuple(steps)
 
 
+def check_rungs(min_steps: int, max_steps: int) -> None:
+    """Refuse a last rung that is shorter than the first."""
+    if max_steps < min_steps:
+        raise IllegalInput(f"max_steps is {max_steps}; it must be at least {min_steps}, which is min_steps")
+
+
 _BELOW = 27  # the first rung is 3**3 times shorter than a full evaluation
 
 
 @dataclass(frozen=True)
-class Halving:
+class Halving(CheckedSearcher):
     """Evaluate random designs for `min_steps`, and the best 1 in `eta` of each rung for `eta` times as long.
 
     Promotions are asynchronous: one is due as soon as a trial is among the best of those finished on its rung. With
     several goals the best are the best fronts, the least crowded first. The last rung is `max_steps` long.
     """
 
-    space: Space
-    objectives: tuple[Objective, ...]
-    legal: Legal = anything
-    min_steps: int = option(10, "training steps of the first rung")
-    max_steps: int = option(270, "training steps of the last rung")
-    eta: int = option(3, "one in `eta` is promoted, and trained `eta` times as long")
+    min_steps: int = option(10, "training steps of the first rung", least=1)
+    max_steps: int = option(270, "training steps of the last rung", least=1)
+    eta: int = option(3, "one in `eta` is promoted, and trained `eta` times as long", least=2)
 
     def __post_init__(self) -> None:
-        goals_of(self.objectives)
-        check(at_least(2, eta=self.eta) + at_least(1, min_steps=self.min_steps, max_steps=self.max_steps))
-        check(at_least(self.min_steps, max_steps=self.max_steps))
+        super().__post_init__()
+        check_rungs(self.min_steps, self.max_steps)
 
     @staticmethod
     def for_budget(trials: int | None, steps: int | None) -> dict[str, int]:

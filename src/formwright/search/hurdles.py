@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from formwright.core.options import option
 from formwright.core.records import Budget, History, Objective, Request, Trial
 from formwright.core.rng import derive
-from formwright.search.halving import rungs_of
-from formwright.search.options import at_least, check
-from formwright.search.proposals import Legal, anything, first_unseen, random_unseen
-from formwright.search.scores import Scores, goals_of, score
-from formwright.space import Space
+from formwright.search.halving import check_rungs, rungs_of
+from formwright.search.proposals import first_unseen, random_unseen
+from formwright.search.scores import Scores, score
+from formwright.search.searchers import CheckedSearcher
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -214,7 +213,7 @@ _MOST = 100  # the published population
 
 
 @dataclass(frozen=True)
-class Hurdles:
+class Hurdles(CheckedSearcher):
     """Mutate winners of tournaments, and train further those strictly above the mean of the population.
 
     The first `population` designs are random. Every child is the mutant of the fittest of `tournament` members and
@@ -229,24 +228,16 @@ class Hurdles:
     alone.
     """
 
-    space: Space
-    objectives: tuple[Objective, ...]
-    legal: Legal = anything
-    population: int = option(_MOST, "designs in the population")
-    tournament: int = option(10, "members that are drawn for a tournament")
-    batch: int = option(_MOST, "designs between two hurdles")
-    min_steps: int = option(10, "training steps of every design")
-    max_steps: int = option(90, "training steps of the last rung")
-    eta: int = option(3, "how much longer each rung is than the one before")
+    population: int = option(_MOST, "designs in the population", least=1)
+    tournament: int = option(10, "members that are drawn for a tournament", least=1)
+    batch: int = option(_MOST, "designs between two hurdles", least=1)
+    min_steps: int = option(10, "training steps of every design", least=1)
+    max_steps: int = option(90, "training steps of the last rung", least=1)
+    eta: int = option(3, "how much longer each rung is than the one before", least=2)
 
     def __post_init__(self) -> None:
-        goals_of(self.objectives)
-        check(
-            at_least(1, population=self.population, tournament=self.tournament, batch=self.batch)
-            + at_least(2, eta=self.eta)
-            + at_least(1, min_steps=self.min_steps, max_steps=self.max_steps)
-        )
-        check(at_least(self.min_steps, max_steps=self.max_steps))
+        super().__post_init__()
+        check_rungs(self.min_steps, self.max_steps)
 
     @staticmethod
     def for_budget(trials: int | None, steps: int | None) -> dict[str, int]:

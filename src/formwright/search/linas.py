@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from formwright.core.options import option
 from formwright.core.protocols import Design
-from formwright.core.records import History, Objective, Trial
+from formwright.core.records import History, Trial
 from formwright.search.candidates import PredictorSearch, mutants, new_proposals
-from formwright.search.options import at_least, check, share
-from formwright.search.proposals import Legal, Proposal, anything, warming_up
-from formwright.search.scores import Scores, best_first, goals_of, hypervolume, longest, score
-from formwright.space import Space
+from formwright.search.proposals import Proposal, warming_up
+from formwright.search.scores import Scores, best_first, hypervolume, longest, score
 
 Floats = NDArray[np.float64]
 FEWEST = 3  # finished trials to learn from
@@ -32,21 +30,9 @@ class Linas(PredictorSearch):
     evaluation. With probability `explore` a random design is taken.
     """
 
-    space: Space
-    objectives: tuple[Objective, ...]
-    legal: Legal = anything
-    initial: int = option(12, "random designs before the first prediction")
-    population: int = option(40, "designs that evolve on predictions")
-    generations: int = option(12, "generations on predictions for each proposal")
-    explore: float = option(0.1, "probability of a random design")
-
-    def __post_init__(self) -> None:
-        goals_of(self.objectives)
-        check(
-            at_least(2, initial=self.initial, population=self.population)
-            + at_least(1, generations=self.generations)
-            + share(explore=self.explore)
-        )
+    population: int = option(40, "designs that evolve on predictions", least=2)
+    generations: int = option(12, "generations on predictions for each proposal", least=1)
+    explore: float = option(0.1, "probability of a random design", least=0, most=1)
 
     def _promising(self, history: History, rng: Generator) -> Iterator[Proposal]:
         trials = [trial for trial in longest(history.finished) if trial.request.design is not None]

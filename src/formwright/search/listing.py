@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from formwright.arch.card import Card
 from formwright.arch.distance import Alignment, Distance, EditDistance, biased_overlap
 from formwright.core.rng import derive
-from formwright.search.options import among, check
 from formwright.search.proposals import listable
 from formwright.search.transformer2vec import Transformer2vec
 from formwright.space import Space
@@ -59,7 +58,6 @@ def listing(space: Space, coordinates: str = "transformer2vec") -> Listing:
     average and distances keep their proportions: the first coordinates vary more than the last. Embeddings need the
     layers of Formwright's cards; for cards of another class, designs have their one-hot vectors instead.
     """
-    check(among("coordinates", coordinates, get_args(Coordinates)))
     return _listing(space, coordinates)
 
 

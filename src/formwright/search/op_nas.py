@@ -27,11 +27,11 @@ from formwright.core.options import option
 from formwright.core.protocols import Design
 from formwright.core.records import Budget, History, Objective, Request, Trial
 from formwright.search.listing import foreign
-from formwright.search.options import at_least, check, not_negative, yes_or_no
-from formwright.search.proposals import Legal, anything, breeding, first_unseen, random_unseen, warming_up
-from formwright.search.scores import best_first, goals_of, score, targets
-from formwright.space import Part, Space
-from formwright.space.part import Gene, below
+from formwright.search.proposals import breeding, first_unseen, random_unseen, warming_up
+from formwright.search.scores import best_first, score, targets
+from formwright.search.searchers import CheckedSearcher
+from formwright.space import Combinator, Space
+from formwright.space.design import Gene, below
 from formwright.space.term_edits import TermGene
 
 Floats = NDArray[np.float64]
@@ -146,7 +146,7 @@ _EDITS = ("replace", "replace", "insert", "omit")
 
 
 @dataclass(frozen=True)
-class OpNas:
+class OpNas(CheckedSearcher):
     """Return each of the best `parents` so far some `children`, mutated in structure at random and then by priority.
 
     The first `population` designs are random. A child takes a structural choice of its parent, such as that between
@@ -164,19 +164,11 @@ class OpNas:
 
     RATES_OPERATIONS: ClassVar[bool] = True  # what its page says: parents, `alpha` and `guided` are meant as here
 
-    space: Space
-    objectives: tuple[Objective, ...]
-    legal: Legal = anything
-    population: int = option(100, "random designs at the beginning")
-    parents: int = option(5, "best designs that get children")
-    children: int = option(5, "children of each parent")
-    alpha: float = option(ALPHA, "exploration weight of the upper confidence bounds")
+    population: int = option(100, "random designs at the beginning", least=1)
+    parents: int = option(5, "best designs that get children", least=1)
+    children: int = option(5, "children of each parent", least=1)
+    alpha: float = option(ALPHA, "exploration weight of the upper confidence bounds", least=0, most=1e6)
     guided: bool = option(True, "mutate by priority instead of uniformly")
-
-    def __post_init__(self) -> None:
-        goals_of(self.objectives)
-        whole = at_least(1, population=self.population, parents=self.parents, children=self.children)
-        check(whole + not_negative(alpha=self.alpha) + yes_or_no(guided=self.guided))
 
     @staticmethod
     def for_budget(trials: int | None, steps: int | None) -> dict[str, int]:
@@ -230,7 +222,7 @@ def _children(history: History) -> list[Trial]:
     return [trial for trial in history.trials if trial.request.parent is not None]
 
 
-def _at_random(root: Part[Any], design: Design, rng: Generator) -> Design:
+def _at_random(root: Combinator[Any], design: Design, rng: Generator) -> Design:
     """Redraw one structural choice at random, and everything that it makes active."""
     genes = [gene for gene in root.genes(design) if gene.structural and len(gene.options) > 1]
     if not genes:
@@ -240,7 +232,7 @@ def _at_random(root: Part[Any], design: Design, rng: Generator) -> Design:
     return root.put(design, gene.path, option, lambda part, kept: part.sample(rng, "gene"))
 
 
-def _by_merit(root: Part[Any], design: Design, priorities: Priorities, rng: Generator) -> Design:
+def _by_merit(root: Combinator[Any], design: Design, priorities: Priorities, rng: Generator) -> Design:
     """Change one formula or one option, drawn by priority."""
     genes = [
         gene

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.random import Generator
 
@@ -15,12 +15,11 @@ from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
 from formwright.core.options import option
 from formwright.core.protocols import Design
-from formwright.core.records import Budget, History, Objective, Request, Trial
+from formwright.core.records import Budget, History, Request, Trial
 from formwright.search.categorical import Slot, compose, decompose, slots
-from formwright.search.options import at_least, check
-from formwright.search.proposals import Legal, anything, breeding, first_unseen, random_unseen
+from formwright.search.proposals import breeding, first_unseen, random_unseen
 from formwright.search.scores import goals_of, violation
-from formwright.space import Space
+from formwright.search.searchers import CheckedSearcher
 
 TRIES = 3  # a sampler that repeats itself keeps doing so, and each draw is slow
 _LEAST_FOR_CMA_ES = 10  # it starts from the best tenth
@@ -65,27 +64,25 @@ def _random(seed: int, trials: list[Any]) -> Any:
 
 
 @dataclass(frozen=True)
-class OptunaSearch:
-    """Propose with one of Optuna's samplers, after `startup` random designs."""
+class OptunaSearch(CheckedSearcher):
+    """Propose with one of Optuna's samplers, named by a subclass, after `startup` random designs."""
 
-    space: Space
-    objectives: tuple[Objective, ...]
-    legal: Legal = anything
-    sampler: Sampler = Sampler("tpe", _tpe)
-    startup: int = option(10, "random designs before the sampler")
+    SAMPLER: ClassVar[Sampler]
+
+    startup: int = option(10, "random designs before the sampler", least=1)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         goals = goals_of(self.objectives)
-        check(at_least(1, startup=self.startup))
-        if len(goals) > 1 and not self.sampler.several:
+        if len(goals) > 1 and not self.SAMPLER.several:
             names = ", ".join(goal.name for goal in goals)
-            raise IllegalInput(f"{self.sampler.name} improves one goal, not {names}; take 'nsga2' or 'tpe'.")
+            raise IllegalInput(f"{self.SAMPLER.name} improves one goal, not {names}; take 'nsga2' or 'tpe'.")
         # fail at construction, not at the first proposal
         _optuna()
         tuple(slots(self.space.root))
 
     def ask(self, history: History, rng: Generator) -> Request:
-        if len(breeding(history)) < max(self.startup, self.sampler.least) or not self._distributions:
+        if len(breeding(history)) < max(self.startup, self.SAMPLER.least) or not self._distributions:
             return random_unseen(self.space, history, rng, self.legal).request(Budget.full())
         with _quiet():
             suggest = partial(self._suggest, self.study(history, seed=int(rng.integers(2**31))))
@@ -98,7 +95,7 @@ class OptunaSearch:
         pending = [_optuna().trial.create_trial(state=running, **self._parameters(trial)) for trial in known]
         directions = ["maximize" if goal.direction == "max" else "minimize" for goal in goals_of(self.objectives)]
         with _quiet():
-            study = _optuna().create_study(directions=directions, sampler=self.sampler.make(seed, finished))
+            study = _optuna().create_study(directions=directions, sampler=self.SAMPLER.make(seed, finished))
         study.add_trials([*finished, *pending])
         return study
 
@@ -116,12 +113,12 @@ class OptunaSearch:
 
     def _parameters(self, trial: Trial) -> dict[str, Any]:
         active = {slot.name: taken for slot, taken in decompose(self.space.root, trial.request.design)}
-        if self.sampler.flat:
+        if self.SAMPLER.flat:
             active = {slot.name: active.get(slot.name, slot.options // 2) for slot in self._slots}
         return {"params": active, "distributions": {name: self._distributions[name] for name in active}}
 
     def _suggest(self, study: Any) -> Design:
-        trial = study.ask(self._distributions if self.sampler.flat else None)
+        trial = study.ask(self._distributions if self.SAMPLER.flat else None)
         return compose(self.space.root, partial(self._choose, trial))
 
     def _choose(self, trial: Any, slot: Slot) -> int:
@@ -139,7 +136,7 @@ class OptunaSearch:
         return {slot.name: self._distribution(slot) for slot in self._slots}
 
     def _distribution(self, slot: Slot) -> Any:
-        if slot.ordered or self.sampler.numbers:
+        if slot.ordered or self.SAMPLER.numbers:
             return _optuna().distributions.IntDistribution(0, slot.options - 1)
         return _optuna().distributions.CategoricalDistribution(tuple(range(slot.options)))
 
@@ -162,9 +159,25 @@ def _quiet() -> Iterator[None]:
         logging.set_verbosity(before)
 
 
-TPE = partial(OptunaSearch, sampler=Sampler("tpe", _tpe))
-GP = partial(OptunaSearch, sampler=Sampler("gp", _gp, flat=True))
-CMA_ES = partial(
-    OptunaSearch, sampler=Sampler("cmaes", _cma_es, flat=True, numbers=True, several=False, least=_LEAST_FOR_CMA_ES)
-)
-RANDOM = partial(OptunaSearch, sampler=Sampler("random", _random))
+class Tpe(OptunaSearch):
+    """Propose with Optuna's tree-structured Parzen estimator, after `startup` random designs."""
+
+    SAMPLER = Sampler("tpe", _tpe)
+
+
+class GpSampler(OptunaSearch):
+    """Propose with Optuna's Gaussian process, after `startup` random designs."""
+
+    SAMPLER = Sampler("gp", _gp, flat=True)
+
+
+class CmaEs(OptunaSearch):
+    """Propose with Optuna's CMA-ES, after `startup` random designs."""
+
+    SAMPLER = Sampler("cmaes", _cma_es, flat=True, numbers=True, several=False, least=_LEAST_FOR_CMA_ES)
+
+
+class RandomSampler(OptunaSearch):
+    """Propose with Optuna's random sampler, after `startup` random designs."""
+
+    SAMPLER = Sampler("random", _random)

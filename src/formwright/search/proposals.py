@@ -13,7 +13,7 @@ from formwright.core.errors import FormwrightError, IllegalInput, NotCountable
 from formwright.core.protocols import CardLike, Design
 from formwright.core.records import Budget, History, Request, Trial
 from formwright.space import Space
-from formwright.space.part import By
+from formwright.space.design import By
 
 
 class SpaceExhausted(FormwrightError, LookupError):

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from formwright.core.errors import IllegalInput
 from formwright.core.options import option
-from formwright.core.records import Budget, History, Objective, Request, Trial
+from formwright.core.records import Budget, History, Request, Trial
 from formwright.core.rng import derive
 from formwright.search.categorical import Slot, compose, decompose, slots
-from formwright.search.options import at_least, check, share
-from formwright.search.proposals import Legal, anything, breeding, first_unseen, random_unseen
-from formwright.search.scores import goals_of, targets
-from formwright.space import Part, Space
+from formwright.search.proposals import breeding, first_unseen, random_unseen
+from formwright.search.scores import targets
+from formwright.search.searchers import CheckedSearcher
+from formwright.space import Combinator
 
 Tokens = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -28,12 +28,12 @@ Mask = NDArray[np.bool_]
 class Vocabulary:
     """Number the options of all slots of a part: each option of each slot is a token."""
 
-    part: Part[Any]
+    part: Combinator[Any]
     first: dict[str, int]
     size: int
 
     @classmethod
-    def of(cls, part: Part[Any]) -> Vocabulary:
+    def of(cls, part: Combinator[Any]) -> Vocabulary:
         first, size = {}, 0
         for slot in slots(part):
             first[slot.name] = size
@@ -209,7 +209,7 @@ class Learner:
 
 
 @dataclass(frozen=True)
-class Reinforce:
+class Reinforce(CheckedSearcher):
     """Draw designs from an LSTM controller updated by policy gradient after each finished trial, in order.
 
     The reward is the trial's target among the trials up to its own, so that in a serial study the controller that
@@ -217,20 +217,13 @@ class Reinforce:
     average of those before, of which `decay` remains after each; `entropy` weighs the entropy bonus.
     """
 
-    space: Space
-    objectives: tuple[Objective, ...]
-    legal: Legal = anything
-    learning_rate: float = option(0.02, "learning rate of the controller")
-    entropy: float = option(0.03, "weight of the entropy bonus")
-    decay: float = option(0.9, "decay of the moving average of rewards")
-    hidden: int = option(32, "hidden size of the controller")
+    learning_rate: float = option(0.02, "learning rate of the controller", least=0, most=1)
+    entropy: float = option(0.03, "weight of the entropy bonus", least=0, most=1)
+    decay: float = option(0.9, "decay of the moving average of rewards", least=0, most=1)
+    hidden: int = option(32, "hidden size of the controller", least=1)
 
     def __post_init__(self) -> None:
-        goals_of(self.objectives)
-        check(
-            share(learning_rate=self.learning_rate, entropy=self.entropy, decay=self.decay)
-            + at_least(1, hidden=self.hidden)
-        )
+        super().__post_init__()
         tuple(slots(self.space.root))  # fail at construction, not at the first proposal, where a part has no slots
 
     def ask(self, history: History, rng: Generator) -> Request:

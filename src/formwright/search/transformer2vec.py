@@ -19,7 +19,6 @@ from formwright.arch.card import Card
 from formwright.arch.distance import Distance
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
-from formwright.search.options import at_least, check
 
 Floats = NDArray[np.float64]
 Array = NDArray[np.floating[Any]]  # single or double precision, as given
@@ -128,7 +127,6 @@ class Transformer2vec:
 
         The points have at most `dimensions` dimensions, fewer where more would not bring them nearer to the distances.
         """
-        check(at_least(1, dimensions=dimensions, landmarks=landmarks))
         if not cards:
             raise IllegalInput("there is no design to make landmarks of.")
         rows = np.sort(derive(0, "landmarks").permutation(len(cards))[:landmarks])

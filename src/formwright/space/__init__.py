@@ -6,13 +6,13 @@
 """
 
 from formwright.space.combinators import Choice, Record, Switch
+from formwright.space.design import Case, Combinator, Fields, Gene, Path, show_path
 from formwright.space.expression import Expressions
 from formwright.space.narrow import Within, lists_of, narrowed
-from formwright.space.part import Case, Fields, Gene, Part, Path, show_path
 from formwright.space.repeat import Repeat, Row
 from formwright.space.space import Constraint, Estimate, Space, mutate, neighbours
 
 __all__ = [
-    "Case", "Choice", "Constraint", "Estimate", "Expressions", "Fields", "Gene", "Part", "Path", "Record", "Repeat",
-    "Row", "Space", "Switch", "Within", "lists_of", "mutate", "narrowed", "neighbours", "show_path",
+    "Case", "Choice", "Combinator", "Constraint", "Estimate", "Expressions", "Fields", "Gene", "Path", "Record",
+    "Repeat", "Row", "Space", "Switch", "Within", "lists_of", "mutate", "narrowed", "neighbours", "show_path",
 ]  # fmt: skip

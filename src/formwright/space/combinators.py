@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -11,17 +11,19 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.random import Generator
 
+from formwright.core.checks import put
 from formwright.core.errors import Fault, IllegalInput, nearest
-from formwright.space.part import (
+from formwright.space.design import (
     By,
     Case,
+    Combinator,
     Fields,
     Fill,
     Gene,
-    Part,
     Path,
     Vector,
     below,
+    blocks,
     enumerate_product,
     weighted,
     wrong,
@@ -32,14 +34,16 @@ Option: TypeAlias = Scalar | tuple[Scalar, ...]
 
 
 @dataclass(frozen=True)
-class Choice(Part[Option]):
+class Choice(Combinator[Option]):
     """Choose one of several distinct options, each a JSON scalar or a tuple of JSON scalars."""
 
     options: tuple[Option, ...]
 
     def __post_init__(self) -> None:
-        if not self.options:
-            raise IllegalInput("a choice needs at least one option")
+        given: Any = self.options
+        if not isinstance(given, Sequence) or isinstance(given, str) or not given:
+            raise IllegalInput(f"a choice needs a list of options, such as Choice((64, 128)), not {given!r}")
+        put(self, options=tuple(given))
         for option in self.options:
             if not all(map(_is_scalar, option if isinstance(option, tuple) else (option,))):
                 raise IllegalInput(f"option {option!r} is neither a JSON scalar nor a tuple of JSON scalars")
@@ -108,17 +112,27 @@ def _same(option: object, value: object) -> bool:
     return option == value and isinstance(option, bool) == isinstance(value, bool)
 
 
+def _check_named(kind: str, pairs: object) -> None:
+    for pair in pairs if isinstance(pairs, tuple) else (pairs,):
+        match pair:
+            case (str(), Combinator()):
+                continue
+        way = f"give the parts by name, such as {kind}.of(width=Choice((64, 128)), layers=Repeat(...))"
+        raise IllegalInput(f"a {kind} holds pairs of a name and a combinator, and {pair!r:.200} is none: {way}")
+
+
 @dataclass(frozen=True)
-class Record(Part[Fields]):
+class Record(Combinator[Fields]):
     """Combine named parts; `Record.of()`, without fields, has exactly one value and no gene."""
 
-    fields: tuple[tuple[str, Part[Any]], ...]
+    fields: tuple[tuple[str, Combinator[Any]], ...]
 
     @classmethod
-    def of(cls, **fields: Part[Any]) -> Record:
+    def of(cls, **fields: Combinator[Any]) -> Record:
         return cls(tuple(fields.items()))
 
     def __post_init__(self) -> None:
+        _check_named("Record", self.fields)
         names = [name for name, _ in self.fields]
         for name in names:
             if not name.isidentifier() or name.startswith("_") or hasattr(Fields.of(), name):
@@ -129,7 +143,7 @@ class Record(Part[Fields]):
             raise IllegalInput(f"field names must be distinct, these are not: {', '.join(names)}")
 
     @cached_property
-    def _parts(self) -> dict[str, Part[Any]]:
+    def _parts(self) -> dict[str, Combinator[Any]]:
         return dict(self.fields)
 
     @cached_property
@@ -172,11 +186,12 @@ class Record(Part[Fields]):
         return sum(part.width for _, part in self.fields)
 
     def write(self, value: Fields, vector: Vector) -> None:
-        for name, part, block in self._blocks(vector):
+        for (name, part), block in zip(self.fields, self._blocks(vector), strict=True):
             part.write(value[name], block)
 
     def decode(self, vector: Vector) -> Fields:
-        return Fields(tuple((name, part.decode(block)) for name, part, block in self._blocks(vector)))
+        parts = zip(self.fields, self._blocks(vector), strict=True)
+        return Fields(tuple((name, part.decode(block)) for (name, part), block in parts))
 
     def to_json(self, value: Fields) -> Any:
         return {name: part.to_json(value[name]) for name, part in self.fields}
@@ -194,32 +209,30 @@ class Record(Part[Fields]):
         present = [(name, part) for name, part in self.fields if name in data]
         return Fields(tuple((name, part.from_json(data[name], (*where, name), faults)) for name, part in present))
 
-    def _blocks(self, vector: Vector) -> Iterator[tuple[str, Part[Any], Vector]]:
-        start = 0
-        for name, part in self.fields:
-            yield name, part, vector[start : start + part.width]
-            start += part.width
+    def _blocks(self, vector: Vector) -> Iterator[Vector]:
+        return blocks([part for _, part in self.fields], vector)
 
 
 @dataclass(frozen=True)
-class Switch(Part[Case]):
+class Switch(Combinator[Case]):
     """Take one of several tagged cases; only the genes of the case taken exist.
 
     A case without genes of its own is an empty record: `Switch.of(convolution=Choice((3, 5)), identity=Record.of())`.
     """
 
-    cases: tuple[tuple[str, Part[Any]], ...]
+    cases: tuple[tuple[str, Combinator[Any]], ...]
 
     @classmethod
-    def of(cls, **cases: Part[Any]) -> Switch:
+    def of(cls, **cases: Combinator[Any]) -> Switch:
         return cls(tuple(cases.items()))
 
     def __post_init__(self) -> None:
+        _check_named("Switch", self.cases)
         if not self.cases or len(self._parts) < len(self.cases):
             raise IllegalInput(f"tags must be distinct and at least one, not {[tag for tag, _ in self.cases]}")
 
     @cached_property
-    def _parts(self) -> dict[str, Part[Any]]:
+    def _parts(self) -> dict[str, Combinator[Any]]:
         return dict(self.cases)
 
     @cached_property
@@ -285,5 +298,4 @@ class Switch(Part[Case]):
         return Case(tag, self._parts[tag].from_json(inner, (*where, tag), faults))
 
     def _block(self, vector: Vector, index: int) -> Vector:
-        start = len(self.cases) + sum(part.width for _, part in self.cases[:index])
-        return vector[start : start + self.cases[index][1].width]
+        return list(blocks([part for _, part in self.cases], vector[len(self.cases) :]))[index]

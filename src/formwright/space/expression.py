@@ -25,7 +25,7 @@ from formwright.arch.primitives import (
     size,
 )
 from formwright.core.errors import Fault, IllegalDesign, IllegalInput
-from formwright.space.part import By, Fill, Gene, Part, Path, Vector, below, weighted, wrong
+from formwright.space.design import By, Combinator, Fill, Gene, Path, Vector, below, weighted, wrong
 from formwright.space.term_edits import TermGene, graft, one_node_edits, positions
 from formwright.space.terms import ALL_INPUTS, TermKind, TermTables
 
@@ -33,7 +33,7 @@ _TOKENS = (*INPUTS, *UNARY, *BINARY)
 
 
 @dataclass(frozen=True)
-class Expressions(Part[Term]):
+class Expressions(Combinator[Term]):
     """Choose a term over primitive operations whose result has the shape of its inputs.
 
     A term has 1 to `largest` operations as written out and uses `least_inputs` to `most_inputs` distinct inputs. Values

@@ -1,4 +1,7 @@
-"""Subspaces: tie members of lists together, or keep only the choices that some designs make."""
+"""The structure of a space: its outline, its lists, and its subspaces.
+
+A subspace ties members of lists together, or keeps only the choices that some designs make.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from typing import Any
 
 from numpy.random import Generator
 
-from formwright.core.errors import Fault, IllegalInput, nearest
+from formwright.core.errors import Fault, IllegalInput, UnknownName
 from formwright.space.combinators import Choice, Record, Switch
-from formwright.space.part import By, Case, Fields, Fill, Gene, Part, Path, Vector, wrong
+from formwright.space.design import By, Case, Combinator, Fields, Fill, Gene, Path, Vector, wrong
+from formwright.space.expression import Expressions
 from formwright.space.repeat import Repeat, Row
 from formwright.space.space import Space
 
@@ -18,15 +22,15 @@ Ties = Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class Within(Part[Any]):
+class Within(Combinator[Any]):
     """The values of `whole` that `part` contains.
 
     Encodings and JSON are those of the whole, so that values of several subspaces can be compared. Moves may start from
     any value of the whole and lead to values of the part: what the part does not contain is replaced first.
     """
 
-    whole: Part[Any]
-    part: Part[Any]
+    whole: Combinator[Any]
+    part: Combinator[Any]
 
     @property
     def _total(self) -> int:
@@ -71,7 +75,7 @@ class Within(Part[Any]):
         return value
 
 
-def brought_into(part: Part[Any], value: Any) -> Any:
+def brought_into(part: Combinator[Any], value: Any) -> Any:
     """Return the nearest value of a part: what the part does not contain becomes its first option."""
     if part.contains(value):
         return value
@@ -88,7 +92,7 @@ def brought_into(part: Part[Any], value: Any) -> Any:
             return next(part.enumerate())
 
 
-def _members(parts: tuple[Part[Any], ...], length: int, tied: int, value: tuple[Any, ...]) -> tuple[Any, ...]:
+def _members(parts: tuple[Combinator[Any], ...], length: int, tied: int, value: tuple[Any, ...]) -> tuple[Any, ...]:
     """Fit each group to the first member at its place, or else to the last member."""
     heads = [
         brought_into(part, value[min(group * tied, len(value) - 1)]) if value else next(part.enumerate())
@@ -106,7 +110,7 @@ class ListOf:
     most: int
 
 
-def lists_of(part: Part[Any], name: str = "", inside: int = 0) -> Iterator[ListOf]:
+def lists_of(part: Combinator[Any], name: str = "", inside: int = 0) -> Iterator[ListOf]:
     """List the repeated parts of a space, outer ones first."""
     match part:
         case Repeat(member):
@@ -129,16 +133,14 @@ def narrowed(space: Space, name: str, ties: Ties, designs: Sequence[Any] = ()) -
     """
     known = {found.name for found in lists_of(space.root)}
     for unknown in ties.keys() - known:
-        close = nearest(unknown, sorted(known))
-        hint = f" Nearest: {close[0]!r}." if close else ""
-        raise IllegalInput(
-            f"no list of space {space.name!r} is called {unknown!r}.{hint} It has: {', '.join(sorted(known)) or 'none'}"
-        )
+        raise UnknownName(f"list of space {space.name!r}", unknown, sorted(known))
     root = Within(space.root, _narrow(space.root, ties, tuple(designs)))
     return Space(name, root, space.build, space.about, space.where)
 
 
-def _narrow(part: Part[Any], ties: Ties, values: Sequence[Any], name: str = "", inner: bool = False) -> Part[Any]:
+def _narrow(
+    part: Combinator[Any], ties: Ties, values: Sequence[Any], name: str = "", inner: bool = False
+) -> Combinator[Any]:
     """Restrict a part to the values given; an `inner` part is inside a list."""
     match part:
         case Choice(options) if values:
@@ -159,8 +161,8 @@ def _narrow(part: Part[Any], ties: Ties, values: Sequence[Any], name: str = "", 
 
 
 def _cases(
-    cases: Sequence[tuple[str, Part[Any]]], ties: Ties, values: Sequence[Case], name: str, inner: bool
-) -> Iterator[tuple[str, Part[Any]]]:
+    cases: Sequence[tuple[str, Combinator[Any]]], ties: Ties, values: Sequence[Case], name: str, inner: bool
+) -> Iterator[tuple[str, Combinator[Any]]]:
     for tag, below in cases:
         held = [value.value for value in values if value.tag == tag]
         if held or not values:
@@ -178,3 +180,37 @@ def _row(part: Repeat, ties: Ties, values: Sequence[tuple[Any, ...]], name: str,
         held = [entry for value in values for entry in (value if inner else value[start : start + tied])]
         parts.append(_narrow(part.part, ties, held, name, inner=True))
     return Row(tuple(parts), lengths, tied)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One gene: its place, and its options as JSON values, or a remark if there are too many to list."""
+
+    where: str
+    options: tuple[Any, ...]
+    remark: str = ""
+
+
+def outline(part: Combinator[Any], where: str = "") -> Iterator[Line]:
+    """List the genes of a space in order; genes of a case exist only if that case is taken."""
+    match part:
+        case Choice(options):
+            yield Line(where, options)
+        case Record(fields):
+            for name, field in fields:
+                yield from outline(field, f"{where}.{name}" if where else name)
+        case Repeat(member):
+            remark = f"in groups of {part.tied} that share a choice" if part.tied > 1 else ""
+            if len(part.lengths) > 1 or remark:
+                yield Line(f"{where}.length", part.lengths, remark)
+            groups = max(part.lengths) // part.tied
+            yield from outline(member, f"{where}[0..{groups - 1}]") if groups else ()
+        case Switch(cases):
+            yield Line(where, tuple(tag for tag, _ in cases))
+            for tag, case in cases:
+                yield from outline(case, f"{where}={tag}")
+        case Expressions(largest, least, most):
+            remark = f"{part.count():,} formulas of up to {largest} operations over {least} to {most} inputs"
+            yield Line(where, (), remark)
+        case _:
+            yield Line(where, (), f"{part.count():,} values")

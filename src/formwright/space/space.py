@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from formwright.core.errors import BuildFailed, Fault, FormwrightError, IllegalDesign, IllegalInput, NotCountable
 from formwright.core.records import as_card
-from formwright.space.part import By, Gene, Part, Vector, below
+from formwright.space.design import By, Combinator, Gene, Vector, below
 
 if TYPE_CHECKING:
     from formwright.arch.card import Card
@@ -53,7 +53,7 @@ def estimate_share(total: int, hits: int, samples: int) -> Estimate:
     return Estimate(*(round(Fraction(part) * total) for part in (share, centre - half, high)))
 
 
-def mutate(part: Part[Any], value: Any, rng: Generator) -> Any:
+def mutate(part: Combinator[Any], value: Any, rng: Generator) -> Any:
     """Change one gene: each gene that has another option is equally likely, and so is each other option.
 
     Genes that the change makes active are drawn uniformly over their designs.
@@ -69,7 +69,7 @@ def mutate(part: Part[Any], value: Any, rng: Generator) -> Any:
     raise IllegalInput("this design cannot be mutated: no gene has another option")
 
 
-def neighbours(part: Part[Any], value: Any) -> Iterator[Any]:
+def neighbours(part: Combinator[Any], value: Any) -> Iterator[Any]:
     """List every design one gene away, each once, always in the same order.
 
     Genes that a change makes active take their first option; members that a longer repetition adds copy the last one.
@@ -88,7 +88,7 @@ class Space:
     """
 
     name: str
-    root: Part[Any]
+    root: Combinator[Any]
     build: Callable[[Any], Card]
     about: str = ""
     where: tuple[Constraint, ...] = ()
@@ -125,8 +125,9 @@ class Space:
         if not self.where:
             return self.root.count()
         if self.root.count() > MOST_LISTED:
+            names = ", ".join(constraint.name for constraint in self.where)
             raise NotCountable(
-                f"space {self.name!r} is constrained ({self._names()}) and has {self.root.count():,} designs "
+                f"space {self.name!r} is constrained ({names}) and has {self.root.count():,} designs "
                 f"otherwise; at most {MOST_LISTED:,} are counted one by one. Call estimate_count(rng, samples) instead"
             )
         return sum(1 for _ in self.enumerate())
@@ -190,9 +191,6 @@ class Space:
 
     def _allowed(self, design: Any) -> bool:
         return not self._broken(design)
-
-    def _names(self) -> str:
-        return ", ".join(constraint.name for constraint in self.where)
 
     def _retry(self, action: str, draw: Callable[[], Any]) -> Any:
         failures: Counter[str] = Counter()

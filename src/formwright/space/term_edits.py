@@ -1,6 +1,6 @@
 """Edits of a term: change one node, graft a subterm of another term, or replace an operation and repair its operands.
 
-`with_operation`, `with_insertion` and `without_operation` identify an operation by its place in the order of
+The moves of a `TermGene` identify an operation by its place in the order of
 computation: operands before what they enter, left before right. Operands that no longer fit are transposed, dropped or
 joined by new ones, and so are those of the operations that follow. The cheapest ways to reach each shape are followed
 from the changed node up to the whole term, so that as little as possible changes.
@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 from numpy.random import Generator
 
 from formwright.arch.primitives import BINARY, INPUT_SHAPE, INPUTS, UNARY, Shape, Term, canonical, shape_of
-from formwright.space.part import Gene
+from formwright.space.design import Gene
 from formwright.space.terms import SHAPES, operand_shapes
 
 Position: TypeAlias = tuple[int, ...]
@@ -110,50 +110,6 @@ def operation_names(term: Term) -> tuple[str, ...]:
     return tuple(str(parts[position][0]) for position in operations_of(term))
 
 
-def with_operation(term: Term, place: int, operation: str, rng: Generator, legal: Legal) -> Term | None:
-    """Return the nearest legal term found with `operation` at a place; None if none was found."""
-    position = operations_of(term)[place]
-    drawn = _draw_new(term, rng)
-    return _mended(term, position, _applied(operation, dict(positions(term))[position][1:], drawn), drawn, rng, legal)
-
-
-def with_insertion(term: Term, place: int, operation: str, rng: Generator, legal: Legal) -> Term | None:
-    """Return the nearest legal term found in which `operation` is applied to the last operand at a place."""
-    position = operations_of(term)[place]
-    node = dict(positions(term))[position]
-    drawn = _draw_new(term, rng)
-    offers = _applied(operation, node[-1:], drawn)
-    return _mended(term, (*position, len(node) - 1), offers, drawn, rng, legal)
-
-
-def without_operation(term: Term, place: int, rng: Generator, legal: Legal) -> Term | None:
-    """Return the nearest legal term found in which an operation is replaced by one of its operands."""
-    position = operations_of(term)[place]
-    operands = dict(positions(term))[position][1:]
-    offers = (_Offer(_dropped(operands, [index]), operand) for index, operand in enumerate(operands))
-    return _mended(term, position, offers, _draw_new(term, rng), rng, legal)
-
-
-def _mended(
-    term: Term, position: Position, offers: Iterable[_Offer], drawn: _Drawn, rng: Generator, legal: Legal
-) -> Term | None:
-    """Put an offer at a position and repair what is around it; return the cheapest legal term."""
-    parts = dict(positions(term))
-    ways = _by_cost(offers, rng)
-    while position:
-        *above, index = position
-        position = tuple(above)
-        node = parts[position]
-        around = (
-            _Offer(offer.cost + way.cost, way.term)
-            for offer in _few_of_each_shape(ways)
-            for way in _applied(str(node[0]), [*node[1:index], offer.term, *node[index + 1 :]], drawn, index - 1)
-        )
-        ways = _by_cost(around, rng)
-    terms = (canonical(offer.term) for offer in ways if shape_of(offer.term) == INPUT_SHAPE)
-    return next(filter(legal, terms), None)
-
-
 def _applied(operation: str, kept: Sequence[Term], drawn: _Drawn, needed: int | None = None) -> Iterator[_Offer]:
     """List applications of an operation that use some of the `kept` operands, and the `needed` one if given."""
     for shapes in chain.from_iterable(operand_shapes(operation, result) for result in SHAPES):
@@ -241,16 +197,44 @@ class TermGene(Gene):
 
     def with_operation(self, place: int, operation: str, rng: Generator) -> Term | None:
         """Replace the operation at a place and repair its operands with as few changes as possible."""
-        return with_operation(self.value, place, operation, rng, self.legal)
+        position, node = self._at(place)
+        drawn = _draw_new(self.value, rng)
+        return self._mended(position, _applied(operation, node[1:], drawn), drawn, rng)
 
     def with_insertion(self, place: int, operation: str, rng: Generator) -> Term | None:
-        return with_insertion(self.value, place, operation, rng, self.legal)
+        """Apply an operation to the last operand at a place."""
+        position, node = self._at(place)
+        drawn = _draw_new(self.value, rng)
+        return self._mended((*position, len(node) - 1), _applied(operation, node[-1:], drawn), drawn, rng)
 
     def without_operation(self, place: int, rng: Generator) -> Term | None:
-        """Remove the operation at a place, and all but one of its operands."""
-        return without_operation(self.value, place, rng, self.legal)
+        """Replace the operation at a place by one of its operands."""
+        position, node = self._at(place)
+        offers = (_Offer(_dropped(node[1:], [index]), operand) for index, operand in enumerate(node[1:]))
+        return self._mended(position, offers, _draw_new(self.value, rng), rng)
 
     def with_input(self, place: int, letter: str) -> Term | None:
         leaves = [position for position, part in positions(self.value) if isinstance(part, str)]
         term = canonical(replaced(self.value, leaves[place], letter))
         return term if self.legal(term) else None
+
+    def _at(self, place: int) -> tuple[Position, Term]:
+        position = operations_of(self.value)[place]
+        return position, dict(positions(self.value))[position]
+
+    def _mended(self, position: Position, offers: Iterable[_Offer], drawn: _Drawn, rng: Generator) -> Term | None:
+        """Put an offer at a position and repair what is around it; return the cheapest legal term."""
+        parts = dict(positions(self.value))
+        ways = _by_cost(offers, rng)
+        while position:
+            *above, index = position
+            position = tuple(above)
+            node = parts[position]
+            around = (
+                _Offer(offer.cost + way.cost, way.term)
+                for offer in _few_of_each_shape(ways)
+                for way in _applied(str(node[0]), [*node[1:index], offer.term, *node[index + 1 :]], drawn, index - 1)
+            )
+            ways = _by_cost(around, rng)
+        terms = (canonical(offer.term) for offer in ways if shape_of(offer.term) == INPUT_SHAPE)
+        return next(filter(self.legal, terms), None)

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 from numpy.random import Generator
 
 from formwright.arch.primitives import BINARY, COMMUTATIVE, INPUT_SHAPE, INPUTS, UNARY, Shape, Term, canonical
-from formwright.space.part import below, pick
+from formwright.space.design import below, pick
 
 SHAPES: tuple[Shape, ...] = tuple((rows, columns) for rows in "nd" for columns in "nd")
 ALL_INPUTS = (1 << len(INPUTS)) - 1
@@ -45,10 +45,11 @@ class TermTables:
 
     def __init__(self, largest: int) -> None:
         self._forms = _forms()
-        self._unions = _unions()
+        every = range(1, ALL_INPUTS + 1)
+        self._unions = {one: [pair for pair in product(every, repeat=2) if pair[0] | pair[1] == one] for one in every}
         self._made: dict[TermKind, tuple[list[Production], list[int]]] = {}
         self._counts: dict[TermKind, int] = {}
-        for size, shape, inputs in product(range(largest + 1), SHAPES, range(1, ALL_INPUTS + 1)):
+        for size, shape, inputs in product(range(largest + 1), SHAPES, every):
             kind = TermKind(shape, size, inputs)
             # small sizes come first, so the counts of all operands are there when a kind needs them
             total = sum(production.terms for production in self._make(kind))
@@ -138,22 +139,8 @@ def operand_shapes(operation: str, result: Shape) -> tuple[tuple[Shape, ...], ..
 
 
 def _forms() -> Forms:
-    forms: Forms = {shape: [] for shape in SHAPES}
-    for name, rule in UNARY.items():
-        for shape in SHAPES:
-            result = rule(shape)
-            if result is not None:
-                forms[result].append((name, (shape,)))
-    for name, binary_rule in BINARY.items():
-        for left, right in product(SHAPES, repeat=2):
-            result = binary_rule(left, right)
-            if result is not None:
-                forms[result].append((name, (left, right)))
-    return forms
-
-
-def _unions() -> dict[int, list[tuple[int, int]]]:
-    unions: dict[int, list[tuple[int, int]]] = {inputs: [] for inputs in range(1, ALL_INPUTS + 1)}
-    for left, right in product(unions, repeat=2):
-        unions[left | right].append((left, right))
-    return unions
+    applied = [
+        *((name, (shape,), rule(shape)) for name, rule in UNARY.items() for shape in SHAPES),
+        *((name, pair, rule(*pair)) for name, rule in BINARY.items() for pair in product(SHAPES, repeat=2)),
+    ]
+    return {shape: [(name, operands) for name, operands, result in applied if result == shape] for shape in SHAPES}

@@ -1,4 +1,4 @@
-"""Compare methods of search on a benchmark: replay many searches in memory, and keep them in a file."""
+"""Compare methods of search on a benchmark: replay many searches in memory, keep them in a file, and sum them up."""
 
 import json
 import os
@@ -9,6 +9,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from formwright.core.checks import finite, natural, stored_fields
 from formwright.core.errors import EvaluationFailed, IllegalInput, MissingExtra, nearest
 from formwright.core.protocols import Searcher
@@ -17,7 +20,7 @@ from formwright.core.rng import derive
 from formwright.evaluate.benchmark import Benchmark
 from formwright.evaluate.context import Context
 from formwright.search import SEARCHERS, SpaceExhausted, make_searcher, option_names
-from formwright.study.alone import hold
+from formwright.study.folder_lock import hold
 from formwright.study.processes import in_processes
 
 _VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
@@ -116,7 +119,7 @@ NOTHING = -1  # the row of what a search has found before any design was scored
 
 
 @dataclass(frozen=True)
-class Replay:
+class SearchRun:
     """One search: the row of the best design so far, after each evaluation, and the seconds that asking took.
 
     Evaluations are counted by their steps, so that two trainings of half the steps are one. A design that was trained
@@ -129,7 +132,7 @@ class Replay:
     seconds: float
 
     @classmethod
-    def from_json(cls, data: Any) -> "Replay":
+    def from_json(cls, data: Any) -> "SearchRun":
         """Read plain JSON data, which `dataclasses.asdict` gives; raise `IllegalInput` where it is none."""
         stored_fields(cls, data)
         if not isinstance(data["method"], str) or not isinstance(data["best"], list | tuple):
@@ -142,7 +145,7 @@ def _row(value: object) -> int:
     return NOTHING if type(value) is int and value == NOTHING else natural("a row", value)
 
 
-def replay(benchmark: Benchmark, method: Method, seed: int, evaluations: int) -> Replay:
+def replay(benchmark: Benchmark, method: Method, seed: int, evaluations: int) -> SearchRun:
     """Search with one method and one seed, as a study does that has one worker."""
     searcher, search = method.make(benchmark, evaluations), _Search(benchmark)
     began = time.process_time()
@@ -151,7 +154,7 @@ def replay(benchmark: Benchmark, method: Method, seed: int, evaluations: int) ->
     spent = time.process_time() - began
     last = search.best[-1] if search.best else NOTHING
     best = [*search.best, *[last] * evaluations][:evaluations]  # a space that is used up has nothing better
-    return Replay(method.name, seed, tuple(best), round(spent, 3))
+    return SearchRun(method.name, seed, tuple(best), round(spent, 3))
 
 
 class _Search:
@@ -203,13 +206,13 @@ class Contest:
     runs: int = 50
     evaluations: int = 100
 
-    def known(self, replays: Iterable[Replay]) -> list[Replay]:
+    def known(self, replays: Iterable[SearchRun]) -> list[SearchRun]:
         """Choose the searches that are part of this contest, each once, of those that were made before."""
         wanted = {(method.name, seed) for method in self.methods for seed in range(self.runs)}
         found = {(one.method, one.seed): one for one in replays if len(one.best) == self.evaluations}
         return [one for key, one in found.items() if key in wanted]
 
-    def replays(self, workers: int = 1, known: Iterable[Replay] = ()) -> Iterator[Replay]:
+    def replays(self, workers: int = 1, known: Iterable[SearchRun] = ()) -> Iterator[SearchRun]:
         """Make every search that is not `known`, and give it as it ends; the methods take turns."""
         done = {(one.method, one.seed) for one in known}
         pairs = [(method, seed) for seed in range(self.runs) for method in self.methods]
@@ -217,7 +220,7 @@ class Contest:
         return in_processes(partial(_replay, self.load, self.evaluations), jobs, workers)
 
 
-def _replay(load: Callable[[], Benchmark], evaluations: int, job: tuple[Method, int]) -> Replay:
+def _replay(load: Callable[[], Benchmark], evaluations: int, job: tuple[Method, int]) -> SearchRun:
     return replay(_loaded(load), *job, evaluations)
 
 
@@ -242,7 +245,7 @@ class ContestFile:
     table: str
     rows: int | None = None
 
-    def read(self) -> list[Replay]:
+    def read(self) -> list[SearchRun]:
         """Give what is there; a last line that was cut short is not."""
         if not self.path.exists():
             return []
@@ -254,7 +257,7 @@ class ContestFile:
         searches = [self._search(line, number) for number, line in enumerate(whole, start=1)]
         return [found for found in searches if found is not None]
 
-    def keep(self, replays: Iterator[Replay]) -> Iterator[Replay]:
+    def keep(self, replays: Iterator[SearchRun]) -> Iterator[SearchRun]:
         """Pass searches on, each written down before it is; refuse a file that another process adds to."""
         try:
             with self.path.open("ab") as file:
@@ -267,7 +270,7 @@ class ContestFile:
         except OSError as error:
             raise IllegalInput(f"cannot write {self.path}: {error.strerror or error}") from None
 
-    def _search(self, line: str, number: int) -> Replay | None:
+    def _search(self, line: str, number: int) -> SearchRun | None:
         """Read a line, which may have been changed by hand; None where it is of another table."""
         try:
             data = json.loads(line)
@@ -275,7 +278,7 @@ class ContestFile:
                 raise IllegalInput("it names no table")
             if data.pop("table") != self.table:
                 return None
-            found = Replay.from_json(data)
+            found = SearchRun.from_json(data)
             if self.rows is not None and max(found.best, default=NOTHING) >= self.rows:
                 raise IllegalInput(f"the row {max(found.best)} is beyond the {self.rows:,} rows of the table")
         except (ValueError, OverflowError, RecursionError) as error:
@@ -291,3 +294,94 @@ def _refuse_anothers(rest: str) -> None:
 
 def _begin_on_a_line(path: Path) -> None:
     os.truncate(path, path.read_bytes().rfind(b"\n") + 1)  # without a line that was cut short
+
+
+Floats = NDArray[np.float64]
+
+RESAMPLES = 2_000
+TOP, GOOD = 0.001, 0.01  # the shares of designs that count as the best, and as nearly as good
+
+
+def standings(benchmark: Benchmark, replays: Iterable[SearchRun]) -> dict[str, dict[str, Any]]:
+    """Sum up the searches of each method, best method first, as plain JSON data.
+
+    `curve` is the mean, over the searches, of the validation score of the best design so far after each evaluation;
+    `final` is its end, and `interval` holds that with 90 % (bootstrap over the searches). `test` is the test score of
+    the same designs, with a curve of its own. `top` says how often, and after how many evaluations (median; None where
+    fewer than half did), a search had found one of the best 0.1 % of all designs, and `good` the same of the best 1 %.
+    A search that has found nothing yet has the worst score.
+    """
+    by_method: dict[str, list[SearchRun]] = {}
+    for found in replays:
+        by_method.setdefault(found.method, []).append(found)
+    rows = {name: np.array([one.best for one in sorted(group, key=_seed)]) for name, group in by_method.items()}
+    standing = {name: _standing(benchmark, best) for name, best in rows.items()}
+    for name, group in by_method.items():
+        standing[name]["seconds"] = float(np.mean([one.seconds for one in group]))
+    sign = -1 if benchmark.objective.direction == "max" else 1
+    return dict(sorted(standing.items(), key=lambda item: (sign * item[1]["final"], item[0])))
+
+
+def _seed(found: SearchRun) -> int:
+    return found.seed
+
+
+def _standing(benchmark: Benchmark, best: NDArray[np.int64]) -> dict[str, Any]:
+    validation, test = (_scores(benchmark, split)[best] for split in ("validation", "test"))  # (searches, evaluations)
+    low, high = _interval(validation)
+    test_low, test_high = _interval(test)
+    return {
+        "runs": len(best),
+        "final": float(validation[:, -1].mean()),
+        "interval": [low[-1], high[-1]],
+        "curve": validation.mean(axis=0).tolist(),
+        "curve_low": low,
+        "curve_high": high,
+        "test": float(test[:, -1].mean()),
+        "test_interval": [test_low[-1], test_high[-1]],
+        "test_curve": test.mean(axis=0).tolist(),
+        "test_curve_low": test_low,
+        "test_curve_high": test_high,
+        "rank": float(np.median(_ranks(benchmark)[best[:, -1]])),
+        "top": _found(benchmark, best, TOP),
+        "good": _found(benchmark, best, GOOD),
+    }
+
+
+def _scores(benchmark: Benchmark, split: Any) -> Floats:
+    scores = benchmark.scores(split)
+    worst = np.nanmin(scores) if benchmark.objective.direction == "max" else np.nanmax(scores)
+    return np.append(np.where(np.isnan(scores), worst, scores), worst)
+
+
+def _ranks(benchmark: Benchmark) -> NDArray[np.int64]:
+    assert NOTHING == -1, "nothing is looked up at the end"
+    return np.append(benchmark.ranks, len(benchmark.table))
+
+
+def _interval(curves: Floats) -> tuple[list[float], list[float]]:
+    drawn = derive(0, "bootstrap").integers(len(curves), size=(RESAMPLES, len(curves)))
+    shares = np.stack([np.bincount(draw, minlength=len(curves)) for draw in drawn]) / len(curves)
+    low, high = np.quantile(shares @ curves, (0.05, 0.95), axis=0)
+    return low.tolist(), high.tolist()
+
+
+def _found(benchmark: Benchmark, best: NDArray[np.int64], share: float) -> dict[str, Any]:
+    """Say how often and how soon searches had found one of the best designs, of which there are so large a share."""
+    most = max(1, round(share * len(benchmark.table)))
+    there = _ranks(benchmark)[best] <= most
+    reached = there.any(axis=1)
+    needed = np.where(reached, there.argmax(axis=1) + 1, np.inf)
+    median = float(np.median(needed))
+    return {
+        "designs": most,
+        "share": float(reached.mean()),
+        "evaluations": median if np.isfinite(median) else None,
+        "interval": _median_interval(needed),
+    }
+
+
+def _median_interval(needed: Floats) -> Sequence[float | None]:
+    drawn = derive(0, "bootstrap").choice(needed, (RESAMPLES, len(needed)))
+    ends = np.quantile(np.median(drawn, axis=1), (0.05, 0.95), method="nearest")
+    return [float(end) if np.isfinite(end) else None for end in ends]

@@ -50,6 +50,10 @@ class Database:
         if not current:
             self.write(0, self._upgrade)
 
+    def has_tables(self) -> bool:
+        """Tell whether all tables are there; refuse a database of another program."""
+        return self._insist(lambda _again: self._is_current(create=True, update=False), ("busy",))
+
     def read(self, action: Callable[[Connection], Result]) -> Result:
         """Return what `action` reads in one transaction."""
 

@@ -80,7 +80,7 @@ def run_on_ray(
         kind = ray.remote(
             num_cpus=cpus, num_gpus=gpus, max_concurrency=2, max_restarts=0, runtime_env={"env_vars": _ONE_THREAD}
         )(Actor)
-        team = _Team(ray, kind, cloudpickle.dumps(work), replacements)
+        team = _RayWorkers(ray, kind, cloudpickle.dumps(work), replacements)
         try:
             return team.work(workers, look)
         finally:
@@ -88,7 +88,7 @@ def run_on_ray(
             look()
 
 
-class _Team:
+class _RayWorkers:
     """The actors at work, each with the promise of how it ends."""
 
     def __init__(self, ray: Any, kind: Any, payload: bytes, replacements: int) -> None:

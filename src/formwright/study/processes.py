@@ -71,7 +71,7 @@ class Supervisor:
 
         Payloads are taken one by one, when a process is free. Whoever asks for no further result ends the processes.
         """
-        team = _Team(self, enumerate(payloads))
+        team = _RunningProcesses(self, enumerate(payloads))
         try:
             while team.at_work():
                 yield from team.ended()
@@ -104,7 +104,7 @@ def _job(work: Callable[[Job], Result], job: Job, _: Link) -> Result:
     return work(job)
 
 
-class _Team:
+class _RunningProcesses:
     """The processes of a supervisor, each with its pipe; `busy` has the payload that each works on."""
 
     def __init__(self, orders: Supervisor, payloads: Iterator[tuple[int, Payload]]) -> None:

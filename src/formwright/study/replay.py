@@ -12,7 +12,7 @@ from formwright.core.protocols import CardLike
 from formwright.core.records import Budget, DataCard, History, Observation, Request, Spent, Trial
 from formwright.space.space import Space
 from formwright.study.events import Event
-from formwright.study.ledger import Ledger
+from formwright.study.stop import Ledger
 
 
 @dataclass(frozen=True)

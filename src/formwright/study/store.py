@@ -47,6 +47,17 @@ class Store:
             raise
         return cls(database)
 
+    @classmethod
+    def names_at(cls, url: str | Path, timeout: float = 30.0) -> list[str]:
+        """List the studies of a database that may have no tables yet; refuse one that cannot be used. Write nothing."""
+        if "://" not in str(url) and not Path(url).is_file():
+            return []
+        database = Database(dialect_of(url, timeout), timeout)
+        try:
+            return cls(database).studies() if database.has_tables() else []
+        finally:
+            database.close()
+
     def create_study(self, name: str, config: Mapping[str, Any]) -> None:
         """Add a study with an empty log; IllegalInput when the name is taken."""
         folder_name("a study", name)

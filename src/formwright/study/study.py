@@ -21,7 +21,7 @@ def _no_gate(_: Card) -> str | None:
 
 
 @dataclass(frozen=True)
-class Study:
+class StudySetup:
     """Everything that a worker needs: where to write, what to search, how to judge, and when to stop.
 
     `gate` says before an evaluation why a card is beyond a limit that has to be measured, or None. The k-th proposal

@@ -16,10 +16,10 @@ from formwright.core.rng import derive
 from formwright.evaluate.context import Context
 from formwright.search.proposals import NoLegalDesign, SpaceExhausted
 from formwright.study.identity import dead, own_name
-from formwright.study.ledger import Clock, Ledger
 from formwright.study.log import Log
 from formwright.study.replay import Replay, asked_data, history_as_of
-from formwright.study.study import Study
+from formwright.study.stop import Clock, Ledger
+from formwright.study.study import StudySetup
 
 _BEATS = 4  # in the time of a lease
 
@@ -66,7 +66,7 @@ _WAIT = 0.5  # seconds between two looks at the trials of others
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
-class Interrupted(Exception):
+class TrialInterrupted(Exception):
     """Ask the loop, from `between_steps`, to leave at once; the trial under way is taken up again later."""
 
 
@@ -80,9 +80,9 @@ def _go_on() -> None:
 
 @dataclass
 class Worker:
-    """Work on a study until it is over. `between_steps` is called often, and may raise `Interrupted`."""
+    """Work on a study until it is over. `between_steps` is called often, and may raise `TrialInterrupted`."""
 
-    study: Study
+    study: StudySetup
     name: str = field(default_factory=own_name)
     between_steps: Callable[[], None] = _go_on
 
@@ -166,7 +166,7 @@ class Worker:
                 heart.check()
         except LeaseLost:
             return
-        except (Interrupted, DiskFull):
+        except (TrialInterrupted, DiskFull):
             self._leave(number)
             raise
         log.finish(number, self.name, kind, data)
@@ -180,7 +180,7 @@ class Worker:
         began = time.perf_counter()
         try:
             found = self._observe(request, history, heart)
-        except (LeaseLost, Interrupted):
+        except (LeaseLost, TrialInterrupted):
             raise
         except EvaluationFailed as error:
             return "failed", {"reason": str(error), **_spent_since(began)}

@@ -58,14 +58,11 @@ class Thresholds:
         threshold = self._sorted[kept - 1] if kept else np.inf
         left = {(group.layer, group.kind): 0 for group in groups(self.card)}
         for group, scores in zip(groups(self.card), self.importance.scores, strict=True):
-            left[group.layer, group.kind] = self._rounded(int((scores >= threshold).sum()), group.members, group.kind)
-        layers = range(len(_full(self.card)))
+            number, multiple = int((scores >= threshold).sum()), 1 if group.kind == "heads" else self.multiple
+            if number >= LEAST * group.members:
+                left[group.layer, group.kind] = min(group.members, -(-number // multiple) * multiple)
+        layers = range(len(full_widths(self.card)))
         return tuple((left[layer, "heads"], left[layer, "channels"]) for layer in layers)
-
-    def _rounded(self, number: int, full: int, kind: str) -> int:
-        if number < LEAST * full:
-            return 0
-        return number if kind == "heads" else min(full, -(-number // self.multiple) * self.multiple)
 
     def nearest(self, target: float) -> BudgetMatch:
         """Find the sub-network whose cost is nearest to a target; its `off` is the deviation."""
@@ -88,7 +85,7 @@ def sub_network(card: Card, widths: Widths, hidden: int | None = None) -> Card:
     return space.card(next(iter(space.enumerate())))
 
 
-def _full(card: Card) -> Widths:
+def full_widths(card: Card) -> Widths:
     assert card.encoder is not None
     blocks = [layer for layer in card.encoder.layers if isinstance(layer, Block)]
     return tuple(
@@ -123,7 +120,7 @@ def automatic(
     """
     card = thresholds.card
     found = [*(thresholds.nearest(target) for target in targets), *further]
-    chosen = [met.widths for met in found] + ([_full(card)] if whole else [])
+    chosen = [met.widths for met in found] + ([full_widths(card)] if whole else [])
     layers = list(zip(*chosen, strict=True))
     heads = tuple(tuple(sorted({one for one, _ in layer})) for layer in layers)
     channels = tuple(tuple(sorted({one for _, one in layer})) for layer in layers)

@@ -1,31 +1,49 @@
 """The super-network of one block: every operation at every place and width, taught by one block of a teacher.
 
 A block reads the teacher's hidden states at its start and learns to predict those at its end. So blocks are trained
-separately, the loss of a chain of operations is known block by block, and chains can be assembled to a whole student.
+separately, in rounds after each of which the worse of its chains are dropped; the loss of a chain of operations is
+known block by block, and chains can be assembled to a whole student.
 """
 
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from safetensors.torch import save
 from torch import Tensor, nn
 
+from formwright.core.files import write_file, write_json
+from formwright.core.rng import derive
 from formwright.nn.build import build, initialise
-from formwright.nn.layers import layer_module
+from formwright.nn.hf.checkpoint_files import can_be_read
+from formwright.nn.layer_modules import layer_module
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Transformer
 from formwright.space.zoo.chains import REAL, Chain, Menu, candidate, chain_card
-from formwright.supernet.bases import Affine, Basis, States, states
-from formwright.train.streams import Batch
+from formwright.supernet.bases import Basis, States, states
+from formwright.supernet.chain_rows import plain_row, read_rows, rows_or_none
+from formwright.train.device import threads
+from formwright.train.fit import Run
+from formwright.train.hyperparameters import Hyperparameters
+from formwright.train.loop import Diverged, State, begin, go_on
+from formwright.train.streams import Batch, Stream
 
+JUDGED, _RATED = 3, 6  # batches of held-out text: in a round, and for the table at the end
+TABLE, WEIGHTS = "table.json", "weights.safetensors"
 _NO_DROPOUT = Settings(dropout=0.0)
 Map = Callable[[Tensor], Tensor]
+Weights = Mapping[str, Tensor]
+Keep = Callable[[Sequence[Chain], Sequence[float]], NDArray[np.bool_]]  # which of some chains stay, by their losses
 
 
 @dataclass(frozen=True)
-class Lesson:
+class BlockTarget:
     """The training target of a block: the teacher, its layer indices at both ends of the block, and the bases there."""
 
     teacher: Transformer
@@ -41,13 +59,17 @@ class BlockNetwork(nn.Module):
     frozen, and moves between devices with the network.
     """
 
-    def __init__(self, menu: Menu, lesson: Lesson, alive: Sequence[Chain], paths: int = 1, seed: int = 0) -> None:
+    def __init__(self, menu: Menu, target: BlockTarget, alive: Sequence[Chain], paths: int = 1, seed: int = 0) -> None:
         super().__init__()
         self.alive = tuple(alive)
         self.paths = paths
-        self._lesson = (lesson,)  # in a tuple, so that torch does not train or save the teacher
-        self._variance = lesson.bases[1].variance
-        self._maps = {width: _ends(lesson.bases, width) for width in menu.widths}
+        self._target = (target,)  # in a tuple, so that torch does not train or save the teacher
+        self._variance = target.bases[1].variance
+        below, above = target.bases
+        self._maps: dict[int, tuple[Map, Map]] = {
+            width: (_same, _same) if width == below.width else (below.narrow(width), above.widen(width))
+            for width in menu.widths
+        }
         self.layers = nn.ModuleDict(
             {
                 _place(width, place, operation): layer_module(candidate(operation, width, menu.head), 0, _NO_DROPOUT)
@@ -59,11 +81,11 @@ class BlockNetwork(nn.Module):
         # small weights: every layer starts close to the identity, as a teacher's block is
         initialise(self.layers, torch.Generator().manual_seed(seed), "bert")
         for name, layer in self.layers.items():
-            fill_norms(layer, *lesson.bases[1].norm(int(name.partition("-")[0])))
+            fill_norms(layer, *target.bases[1].norm(int(name.partition("-")[0])))
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         """Move the teacher too: torch does not see it in its tuple."""
-        self._lesson[0].teacher._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._target[0].teacher._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call, no-any-return]
 
     def forward(self, inputs: Tensor, mask: Tensor | None, types: Tensor | None, *_: Any) -> Tensor:
@@ -73,7 +95,7 @@ class BlockNetwork(nn.Module):
 
     def shown(self, batch: Batch) -> States:
         """Return what the teacher says of a batch before and after the block."""
-        return states(self._lesson[0].teacher, batch, self._lesson[0].ends)
+        return states(self._target[0].teacher, batch, self._target[0].ends)
 
     def loss(self, chain: Chain, shown: States) -> Tensor:
         x = self._maps[chain.width][0](shown.hidden[0])
@@ -128,12 +150,6 @@ def chain_weights(network: BlockNetwork, chain: Chain) -> list[dict[str, Tensor]
     return [{name: tensor.detach().clone() for name, tensor in layer.state_dict().items()} for layer in layers]
 
 
-def _ends(bases: tuple[Basis, Basis], width: int) -> tuple[Map, Map]:
-    if width == bases[0].width:
-        return _same, _same
-    return bases[0].narrow(width), bases[1].widen(width)
-
-
 @torch.no_grad()
 def fill_norms(layer: nn.Module, scale: float, shift: float) -> None:
     """Initialise the norms of a layer with one scale and one shift for all features."""
@@ -151,7 +167,116 @@ def _place(width: int, place: int, operation: str) -> str:
     return f"{width}-{place}-{operation}"
 
 
-Weights = Mapping[str, Tensor]
+@dataclass(frozen=True, eq=False)
+class BlockRounds:
+    """One block that is trained in `rounds` rounds, and then once more with the chains that are left.
+
+    `network` makes the super-network of the block, with all chains that may be drawn; `held` gives a number of batches
+    of held-out text. The `folder` gets a file for each round, and in the end the weights and the table of losses.
+    """
+
+    network: Callable[[], BlockNetwork]
+    recipe: Hyperparameters
+    stream: Stream
+    held: Callable[[int], Sequence[Batch]]
+    keep: Keep
+    rounds: int
+    folder: Path
+
+    def __call__(self, run: Run) -> None:
+        """Train the block; resume where an earlier run was stopped."""
+        if is_trained(self.folder):
+            return
+        with threads(1):  # the sum of floats depends on their number
+            network, state = self._begun(run)
+            for number in range(1, self.rounds + 2):
+                until = number * self._round_steps
+                go_on(state, self.stream, given, run.saving, run.after_step, until=until)
+                if number <= self.rounds:
+                    network.alive = self._shrunk(network, number)
+            self._finish(network)
+
+    @property
+    def _round_steps(self) -> int:
+        return self.recipe.steps // (self.rounds + 1)
+
+    def _begun(self, run: Run) -> tuple[BlockNetwork, State]:
+        """Begin where an earlier run was stopped, or from the start where it is unknown which chains were left."""
+        network = self.network()
+        state = begin(network, self.recipe, run.saving)
+        past = range(1, min(self.rounds, (len(state.losses) - 1) // self._round_steps) + 1)
+        if all(rows_or_none(self._round(number)) is not None for number in past):
+            return network, state
+        for folder in [self.folder] + ([] if run.saving is None else [run.saving.folder]):
+            shutil.rmtree(folder, ignore_errors=True)
+        network = self.network()
+        return network, begin(network, self.recipe, run.saving)
+
+    def _round(self, number: int) -> Path:
+        return self.folder / f"round-{number}.json"
+
+    def _shrunk(self, network: BlockNetwork, number: int) -> tuple[Chain, ...]:
+        """Judge the chains and drop the worse ones, or read which stayed where that was done before."""
+        path = self._round(number)
+        if rows_or_none(path) is None:
+            losses = network.losses(network.alive, self.held(JUDGED))
+            finite = self._finite(losses)
+            stays = self.keep(network.alive, np.where(finite, losses, np.inf).tolist()) & finite
+            judged = zip(network.alive, losses, stays, strict=True)
+            write_json(path, [{**plain_row(chain, loss), "stays": bool(kept)} for chain, loss, kept in judged])
+        return tuple(chain for chain, row in read_rows(path) if row["stays"])
+
+    def _finite(self, losses: Sequence[float]) -> NDArray[np.bool_]:
+        """Tell which losses are finite: chains without one are of no use, however few are left."""
+        finite = np.isfinite(losses)
+        if not finite.any():
+            raise Diverged(
+                f"every chain of block {self.folder.name} gives NaN or infinity; use a learning rate below "
+                f"{self.recipe.learning_rate:g}, and --force to overwrite this run"
+            )
+        return finite
+
+    def _finish(self, network: BlockNetwork) -> None:
+        losses = network.losses(network.alive, self.held(_RATED))
+        judged = zip(network.alive, losses, self._finite(losses), strict=True)
+        left = [(chain, loss) for chain, loss, finite in judged if finite]
+        network.alive = tuple(chain for chain, _ in left)
+        used = {f"layers.{_place(one.width, *each)}." for one in network.alive for each in enumerate(one.operations)}
+        weights = {
+            name: tensor.cpu().contiguous()
+            for name, tensor in network.state_dict().items()
+            if name[: name.index(".", 7) + 1] in used
+        }
+        write_file(self.folder / WEIGHTS, save(weights))
+        write_json(self.folder / TABLE, [plain_row(*one) for one in left])
+
+
+def is_trained(folder: Path) -> bool:
+    return rows_or_none(folder / TABLE) is not None and can_be_read(folder / WEIGHTS)
+
+
+def begun_with(found: list[Chain], most: int, seed: int) -> list[Chain]:
+    """Choose the chains that a block begins with: all, or as many of each width and length as there is room for.
+
+    Drawn without regard to length, nearly all of them would be of the greatest.
+    """
+    if len(found) <= most:
+        return found
+    order = derive(seed, "candidates").permutation(len(found))
+    places: dict[tuple[int, int], int] = {}
+    ranked = []
+    for chain in (found[number] for number in order):
+        key = chain.width, len(chain.operations)
+        places[key] = places.get(key, 0) + 1
+        ranked.append((places[key], chain))
+    return sorted(chain for _, chain in sorted(ranked, key=lambda one: one[0])[:most])
+
+
+def restored(network: BlockNetwork, weights: dict[str, Tensor], alive: Sequence[Chain]) -> BlockNetwork:
+    """Give a fresh network the weights of a trained block; what no chain that is left uses stays fresh."""
+    network.load_state_dict(weights, strict=False)
+    network.alive = tuple(alive)
+    return network.eval()
 
 
 def assembled(
@@ -179,7 +304,8 @@ def assembled(
     for number, (below, above) in enumerate(pairwise(blocks), start=1):
         place += len(below.operations)
         if below.width != above.width:
-            _load(stack.projections[str(place)], bases[number].joint(below.width, above.width))
+            joint = bases[number].joint(below.width, above.width)
+            stack.projections[str(place)].load_state_dict({"weight": joint.weight, "bias": joint.bias})
     return model.eval()
 
 
@@ -227,10 +353,3 @@ class DistilledStudent(nn.Module):
         self.eval()
         found = [(float(self.losses(batch)[-1]), real_tokens(batch)) for batch in batches]
         return sum(loss * tokens for loss, tokens in found) / sum(tokens for _, tokens in found)
-
-
-@torch.no_grad()
-def _load(linear: nn.Module, joint: Affine) -> None:
-    assert isinstance(linear, nn.Linear)
-    linear.weight.copy_(joint.weight)
-    linear.bias.copy_(joint.bias)

@@ -14,7 +14,7 @@ as the identity, weight decay leads back there, and files lose nothing by roundi
 A store is a value: nothing here changes a tensor in place.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -29,7 +29,7 @@ from formwright.arch.ops import LightweightConvolution, OpGraph
 from formwright.arch.primitives import Term
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import Spread, build, skeleton
-from formwright.nn.inherit import Inherited, extract, inherit
+from formwright.nn.inherit import InheritedWeights, extract, inherit
 from formwright.nn.settings import Settings
 from formwright.nn.task_model import HeadSpec, TaskModel
 
@@ -62,7 +62,11 @@ class Branches:
         """Return the branches that samples of a space have in common; raise `IllegalInput` where one has others."""
         found = cls.of(cards[0], largest)
         for card in cards:
-            _refuse_kernels(card, largest)
+            for place, block in enumerate(_blocks(card)):
+                kernel = block.mixer.kernel if isinstance(block.mixer, LightweightConvolution) else largest
+                if kernel > largest or (largest - kernel) % 2:
+                    told = f"the kernel {kernel} of layer {place} is not in the centre of one of {largest}"
+                    raise IllegalInput(f"{told}: {_INSTEAD}; leave such kernels out, or choose another evaluator")
             if cls.of(card, largest) != found:
                 depths = sorted({len(_blocks(one)) for one in (cards[0], card)})
                 told = f"{depths[0]} and {depths[1]} layers" if len(depths) > 1 else "layers of different sizes"
@@ -96,25 +100,16 @@ def shared_names(card: Card) -> dict[str, str]:
 def _blocks(card: Card) -> list[Block]:
     if card.family != "encoder" or card.encoder is None:
         raise IllegalInput(f"weights are shared in two branches by encoders of text, not by a {card.family} design")
-    return [_block(layer, place) for place, layer in enumerate(card.encoder.layers)]
-
-
-def _block(layer: Layer, place: int) -> Block:
-    if isinstance(layer, Block) and isinstance(layer.mixer, OpGraph | LightweightConvolution):
-        return layer
-    kind = layer.mixer.TYPE if isinstance(layer, Block) else "cell"
-    raise IllegalInput(
-        f"layer {place} is of the kind {kind}; weights are shared in two branches where every layer is an op-graph "
-        "or a lightweight-convolution, as in the space autobert-zero"
-    )
-
-
-def _refuse_kernels(card: Card, largest: int) -> None:
-    for place, block in enumerate(_blocks(card)):
-        kernel = block.mixer.kernel if isinstance(block.mixer, LightweightConvolution) else largest
-        if kernel > largest or (largest - kernel) % 2:
-            told = f"the kernel {kernel} of layer {place} is not in the centre of one of {largest}"
-            raise IllegalInput(f"{told}: {_INSTEAD}; leave such kernels out, or choose another evaluator")
+    blocks = []
+    for place, layer in enumerate(card.encoder.layers):
+        if not isinstance(layer, Block) or not isinstance(layer.mixer, OpGraph | LightweightConvolution):
+            kind = layer.mixer.TYPE if isinstance(layer, Block) else "cell"
+            raise IllegalInput(
+                f"layer {place} is of the kind {kind}; weights are shared in two branches where every layer is an "
+                "op-graph or a lightweight-convolution, as in the space autobert-zero"
+            )
+        blocks.append(layer)
+    return blocks
 
 
 def _branch(block: Block) -> Branch:
@@ -163,7 +158,7 @@ class Transformation(nn.Module):
 
 def to_train(card: Card, weights: Mapping[str, Tensor], head: HeadSpec, settings: Settings) -> TaskModel:
     """Build a model with copies of the weights, in which kernels and the matrices beside them are trained together."""
-    model = extract(Inherited(weights, ()), card, settings, head)
+    model = extract(InheritedWeights(weights, ()), card, settings, head)
     assert isinstance(model, TaskModel)
     for name in [name for name in weights if name.endswith(f".{CHANGE}")]:
         mixer = model.get_submodule(name.removesuffix(f".{CHANGE}"))
@@ -221,20 +216,17 @@ def taken(store: BranchStore, card: Card) -> dict[str, Tensor]:
     """
     own = {name: store.tensors[shared] for name, shared in shared_names(card).items() if shared in store.tensors}
     given = inherit(own, store.branches.around(card), card, head=HEAD)
-    narrower = [name for name, view in given.weights.items() if not _fits(name, view, own[name])]
-    if lacking := (*given.missing, *narrower):
-        raise IllegalInput(f"the shared weights have nothing that fits {lacking[0]} of this design")
-    weights = dict(given.weights)
+    weights, lacking = dict(given.weights), list(given.missing)
     for name, view in given.weights.items():
-        if view.shape != own[name].shape:
-            size = view.shape[-1]
-            weights[_beside(name)] = store.tensors.get(_matrix(name, size), torch.zeros(size, size))
+        if view.shape == own[name].shape:
+            continue  # it is taken whole
+        if not _is_kernel(name) or view.shape[:-1] != own[name].shape[:-1]:
+            lacking.append(name)
+        size = view.shape[-1]
+        weights[_beside(name)] = store.tensors.get(_matrix(name, size), torch.zeros(size, size))
+    if lacking:
+        raise IllegalInput(f"the shared weights have nothing that fits {lacking[0]} of this design")
     return weights
-
-
-def returned(store: BranchStore, card: Card, weights: Weights) -> BranchStore:
-    """Return the store after a design has written back its trained weights."""
-    return folded(store, [written(card, weights)])
 
 
 def written(card: Card, weights: Weights) -> dict[str, Tensor]:
@@ -262,22 +254,12 @@ def folded(store: BranchStore, writes: Sequence[Weights]) -> BranchStore:
                 centres.setdefault(name, []).append(write[name])
             elif name not in whole:
                 whole[name] = write[name]
-    whole |= {name: _overwritten(store.tensors[name], reversed(parts)) for name, parts in centres.items()}
+    for name, parts in centres.items():
+        whole[name] = store.tensors[name].clone()
+        for part in reversed(parts):
+            spare = (whole[name].shape[-1] - part.shape[-1]) // 2
+            whole[name][..., spare : whole[name].shape[-1] - spare] = part
     return BranchStore(store.branches, {**store.tensors, **whole}, store.version + len(writes))
-
-
-def _overwritten(kernel: Tensor, parts: Iterable[Tensor]) -> Tensor:
-    """Put one part after the other in the centre of a kernel."""
-    whole = kernel.clone()
-    for part in parts:
-        spare = (whole.shape[-1] - part.shape[-1]) // 2
-        whole[..., spare : whole.shape[-1] - spare] = part
-    return whole
-
-
-def _fits(name: str, view: Tensor, whole: Tensor) -> bool:
-    """Return whether a tensor was taken whole, or is a kernel of fewer tokens."""
-    return view.shape == whole.shape or (_is_kernel(name) and view.shape[:-1] == whole.shape[:-1])
 
 
 def _is_kernel(name: str) -> bool:

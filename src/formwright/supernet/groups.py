@@ -59,23 +59,16 @@ def _of_layer(index: int, layer: object) -> Iterator[Group]:
     if not isinstance(layer, Block):
         raise IllegalInput(f"layer {index} is a cell; heads and channels are scored in ordinary layers")
     prefix = f"transformer.encoder.layers.{index}"
-    if isinstance(layer.mixer, Attention):
-        yield _heads(index, layer.mixer, f"{prefix}.mixer")
+    if isinstance(mixer := layer.mixer, Attention):
+        packed, size = f"{prefix}.mixer.query_key_value", mixer.head_width
+        # query, key and value rows of a head are adjacent
+        weights = (Piece(f"{packed}.weight", 0, 3 * size), Piece(f"{prefix}.mixer.output.weight", 1, size))
+        biases = (Piece(f"{packed}.bias", 0, 3 * size),) if mixer.bias else ()
+        yield Group(index, "heads", mixer.heads, weights, biases)
     if len(layer.feed_forward) == 1:
-        yield _channels(index, layer.feed_forward[0], f"{prefix}.feed_forward.maps")
-
-
-def _heads(index: int, mixer: Attention, prefix: str) -> Group:
-    packed, output = f"{prefix}.query_key_value", f"{prefix}.output"
-    # query, key and value rows of a head are adjacent
-    weights = (Piece(f"{packed}.weight", 0, 3 * mixer.head_width), Piece(f"{output}.weight", 1, mixer.head_width))
-    biases = (Piece(f"{packed}.bias", 0, 3 * mixer.head_width),) if mixer.bias else ()
-    return Group(index, "heads", mixer.heads, weights, biases)
-
-
-def _channels(index: int, width: int, prefix: str) -> Group:
-    weights = (Piece(f"{prefix}.0.weight", 0, 1), Piece(f"{prefix}.1.weight", 1, 1))
-    return Group(index, "channels", width, weights, (Piece(f"{prefix}.0.bias", 0, 1),))
+        maps = f"{prefix}.feed_forward.maps"
+        weights = (Piece(f"{maps}.0.weight", 0, 1), Piece(f"{maps}.1.weight", 1, 1))
+        yield Group(index, "channels", layer.feed_forward[0], weights, (Piece(f"{maps}.0.bias", 0, 1),))
 
 
 Axes = dict[str, tuple[int, ...]]  # by the name of a tensor: the axes that are as long as the hidden size
@@ -113,8 +106,7 @@ def pooled_group(card: Card, head: HeadSpec | None) -> Group | None:
 
 def stream_groups(card: Card, head: HeadSpec | None) -> list[Group]:
     """List what a smaller hidden size leaves out: the numbers between layers, and as many outputs of the pooler."""
-    pooled = pooled_group(card, head)
-    return [hidden_group(card, head), *([] if pooled is None else [pooled])]
+    return [group for group in (hidden_group(card, head), pooled_group(card, head)) if group is not None]
 
 
 def _checked(card: Card) -> Stack:

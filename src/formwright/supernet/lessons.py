@@ -4,14 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from formwright.core.errors import IllegalInput
 from formwright.core.options import Part, option
 from formwright.core.registry import Registry
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from formwright.train.distil import Mix
     from formwright.train.streams import Batch
 
 _HERE = "formwright.supernet.lessons"
@@ -41,7 +39,6 @@ class Lesson(Part):
 
     @classmethod
     def registry(cls) -> Registry[Any]:
-        """Give the registry of lessons."""
         return LESSONS
 
     def bind(self, kind: str) -> StepLoss:
@@ -73,16 +70,13 @@ class Distil(Lesson):
 
     NAME: ClassVar[str] = "distil"
     NEEDS_TEACHER: ClassVar[bool] = True
-    labels: float = option(0.1, "weight of the labels; the teacher has the rest")
-    temperature: float = option(2.0, "what scores are divided by before they are compared")
-
-    def __post_init__(self) -> None:
-        _check_mix(self.labels, self.temperature)
+    labels: float = option(0.1, "weight of the labels; the teacher has the rest", least=0, most=1)
+    temperature: float = option(2.0, "what scores are divided by before they are compared", least=0.01)
 
     def bind(self, kind: str) -> StepLoss:
-        from formwright.train.distil import Answers, distilled  # noqa: PLC0415  lists and help texts need no torch
+        from formwright.train.distil import Answers, Mix, distilled  # noqa: PLC0415  lists and help texts need no torch
 
-        loss = distilled(kind, _mix(self.labels, self.temperature))
+        loss = distilled(kind, Mix(self.labels, 1 - self.labels, temperature=self.temperature))
 
         def mean(said: StepAnswers, batch: "Batch") -> "Tensor":
             assert said.teacher is not None
@@ -101,17 +95,15 @@ class InPlace(Lesson):
 
     NAME: ClassVar[str] = "in-place"
     NEEDS_LARGEST: ClassVar[bool] = True
-    labels: float = option(0.0, "weight of the labels for all but the largest design")
-    temperature: float = option(1.0, "what scores are divided by before they are compared")
-
-    def __post_init__(self) -> None:
-        _check_mix(self.labels, self.temperature)
+    labels: float = option(0.0, "weight of the labels for all but the largest design", least=0, most=1)
+    temperature: float = option(1.0, "what scores are divided by before they are compared", least=0.01)
 
     def bind(self, kind: str) -> StepLoss:
-        from formwright.train.distil import Answers, distilled  # noqa: PLC0415  lists and help texts need no torch
+        from formwright.train.distil import Answers, Mix, distilled  # noqa: PLC0415  lists and help texts need no torch
         from formwright.train.losses import loss_of  # noqa: PLC0415
 
-        own, taught = loss_of(kind), distilled(kind, _mix(self.labels, self.temperature))
+        own = loss_of(kind)
+        taught = distilled(kind, Mix(self.labels, 1 - self.labels, temperature=self.temperature))
 
         def mean(said: StepAnswers, batch: "Batch") -> "Tensor":
             largest, *others = said.scores
@@ -119,19 +111,6 @@ class InPlace(Lesson):
             return _mean([own(largest, batch), *(taught(Answers(one, heard), batch) for one in others)])
 
         return mean
-
-
-def _check_mix(labels: float, temperature: float) -> None:
-    if not 0 <= labels <= 1:
-        raise IllegalInput(f"labels is a weight from 0 to 1, not {labels}")
-    if temperature <= 0:
-        raise IllegalInput(f"the temperature must be above 0, not {temperature}")
-
-
-def _mix(labels: float, temperature: float) -> "Mix":
-    from formwright.train.distil import Mix  # noqa: PLC0415  lists and help texts need no torch
-
-    return Mix(labels=labels, scores=1 - labels, temperature=temperature)
 
 
 def _mean(losses: "list[Tensor]") -> "Tensor":

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from formwright.arch.card import Card
 from formwright.core.rng import derive
 from formwright.nn.build import skeleton
-from formwright.nn.inherit import Inherited, extract, inherit, run
+from formwright.nn.inherit import InheritedWeights, extract, inherit, run
 from formwright.nn.task_model import TaskModel
 from formwright.supernet.importance import Importance, reordered
 from formwright.supernet.lessons import StepAnswers
@@ -57,7 +57,7 @@ class SuperNetwork(nn.Module):
         scores: Tensor = run(part, self.views(card), *inputs)
         return scores
 
-    def views(self, card: Card) -> Inherited:
+    def views(self, card: Card) -> InheritedWeights:
         """Give the weights of a sub-network: views, through which gradients flow."""
         whole = dict(self.model.named_parameters())
         return inherit(whole, self.model.transformer.card, card, head=self.model.spec)

@@ -1,11 +1,10 @@
-"""Rules of sampling: which designs of a super-network learn at a step.
+"""Rules of sampling: which designs of a super-network learn at a step, and the largest and smallest of them.
 
 A rule is a part whose fields are its options. Bound to the ends of a space it gives the cards of a step, from a
 generator that the seed of the training and the step alone decide.
 """
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -16,8 +15,17 @@ from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.options import Part, option
 from formwright.core.registry import Registry
+from formwright.core.rng import derive
+from formwright.space.combinators import Choice, Record, Switch
+from formwright.space.design import Case, Combinator, Fields
+from formwright.space.narrow import Within
+from formwright.space.repeat import Repeat, Row
 from formwright.space.space import Space
-from formwright.supernet.hull import LENGTH, Hull, choices_of, opened
+
+LENGTH = "length"  # what the number of entries of a list is called among the choices
+_SAMPLED = 20  # designs that are read from the largest one before a training begins
+
+Pick = Callable[[Any], Any]  # `max` or `min`
 
 Draw = Callable[[Generator, int], list[Card]]  # the cards of a step, of which there is at least one
 
@@ -34,6 +42,15 @@ RULES: Registry[Any] = Registry(
 )
 
 
+@dataclass(frozen=True)
+class Hull:
+    """A space with its largest and its smallest design."""
+
+    space: Space
+    largest: Card
+    smallest: Card
+
+
 class Rule(Part):
     """Be a rule of sampling; `LARGEST_FIRST` says that every step begins with the largest design."""
 
@@ -41,7 +58,6 @@ class Rule(Part):
 
     @classmethod
     def registry(cls) -> Registry[Any]:
-        """Give the registry of rules."""
         return RULES
 
     def bind(self, hull: Hull, steps: int) -> Draw:
@@ -73,11 +89,8 @@ class Uniform(Rule):
     """
 
     NAME: ClassVar[str] = "uniform"
-    designs: int = option(1, "designs of a step")
+    designs: int = option(1, "designs of a step", least=1)
     by: Literal["gene", "design"] = option("gene", "draw each choice uniformly, depth too, or all designs alike")
-
-    def __post_init__(self) -> None:
-        _check_designs(self.designs)
 
     def bind(self, hull: Hull, steps: int) -> Draw:
         return lambda rng, step: _sampled(hull.space, rng, self.designs, self.by)
@@ -92,11 +105,7 @@ class Sandwich(Rule):
 
     NAME: ClassVar[str] = "sandwich"
     LARGEST_FIRST: ClassVar[bool] = True
-    between: int = option(1, "random designs of a step, besides the largest and the smallest")
-
-    def __post_init__(self) -> None:
-        if self.between < 0:
-            raise IllegalInput(f"a step trains 0 or more designs between the ends, not {self.between}")
+    between: int = option(1, "random designs of a step, besides the largest and the smallest", least=0)
 
     def bind(self, hull: Hull, steps: int) -> Draw:
         return lambda rng, step: [hull.largest, *_sampled(hull.space, rng, self.between, "design"), hull.smallest]
@@ -118,17 +127,12 @@ class ProgressiveShrinking(Rule):
     """
 
     NAME: ClassVar[str] = "progressive-shrinking"
-    largest: float = option(0.25, "share of the steps that train the largest design alone")
+    largest: float = option(0.25, "share of the steps that train the largest design alone", least=0, most=1)
     order: tuple[str, ...] = option((LENGTH,), "choices in the order in which they open, by field name; length: depth")
-    designs: int = option(2, "designs of a step, once there is a choice")
-    last: float = option(4.8, "how many times longer the last phase of a choice is than the phases before it")
-
-    def __post_init__(self) -> None:
-        _check_designs(self.designs)
-        if not 0 <= self.largest < 1 or not 0 < self.last < math.inf:
-            raise IllegalInput(
-                f"largest is a share from 0 to less than 1, and last is above 0; not {self.largest} and {self.last}"
-            )
+    designs: int = option(2, "designs of a step, once there is a choice", least=1)
+    last: float = option(
+        4.8, "how many times longer the last phase of a choice is than the phases before it", least=0.01
+    )
 
     def phases(self, space: Space) -> list[tuple[float, Space]]:
         """List the share of the steps at which each phase ends, and what is open in it: in the last one, the space.
@@ -167,10 +171,117 @@ class ProgressiveShrinking(Rule):
         return self.largest + (1 - self.largest) * self.designs * (1 + middle) / 2
 
 
-def _check_designs(designs: int) -> None:
-    if designs < 1:
-        raise IllegalInput(f"a step trains at least 1 design, not {designs}")
-
-
 def _sampled(space: Space, rng: Generator, number: int, by: Literal["gene", "design"]) -> list[Card]:
     return [space.card(space.sample(rng, by)) for _ in range(number)]
+
+
+def hull(space: Space) -> Hull:
+    """Find the ends of a space by its structure: every choice takes its largest value, or its smallest.
+
+    The ends may break constraints of the space: they hold the weights of all designs, and need not be designs. Raise
+    `IllegalInput` where choices have no order, as those between kinds of operations.
+    """
+    largest, smallest = (space.card(_end(space.root, pick, space.name)) for pick in (max, min))
+    return Hull(space, largest, smallest)
+
+
+def check_readable(space: Space, whole: Card, samples: int = _SAMPLED) -> None:
+    """Refuse a space with designs whose weights cannot be read out of those of `whole`, as samples tell."""
+    import torch  # noqa: PLC0415  spaces are listed and shown without it
+
+    from formwright.nn.build import skeleton  # noqa: PLC0415
+    from formwright.nn.inherit import inherit  # noqa: PLC0415
+
+    weights: dict[str, torch.Tensor] = dict(skeleton(whole).named_parameters())
+    for turn in range(samples):
+        card = space.card(space.sample(derive(0, "hull", turn), "gene"))
+        if missing := inherit(weights, whole, card).missing:
+            raise IllegalInput(
+                f"the designs of space {space.name!r} cannot share the weights of one network: its largest design has "
+                f"no {missing[0]} that a smaller one could read ({len(missing)} such tensors in sample {turn}). Spaces "
+                "whose designs are slices of the largest can, such as autoformer-nano or autotinybert"
+            )
+
+
+def choices_of(part: Combinator[Any], name: str = "") -> Iterator[tuple[str, int]]:
+    """List the choices of a space by field name, each with its number of options; lists come as their `length`."""
+    match part:
+        case Choice(options):
+            yield name, len(options)
+        case Record(inner) | Switch(inner):
+            for key, below in inner:
+                yield from choices_of(below, key)
+        case Repeat(member):
+            yield LENGTH, len(part.lengths)
+            yield from choices_of(member, name)
+        case Row(parts, lengths):
+            yield LENGTH, len(lengths)
+            for below in parts:
+                yield from choices_of(below, name)
+        case Within(_, narrower):
+            yield from choices_of(narrower, name)
+
+
+def opened(part: Combinator[Any], counts: Mapping[str, int], name: str = "") -> Combinator[Any]:
+    """Narrow a space to the largest options of its choices: as many as `counts` says of each, or else only one."""
+    match part:
+        case Choice(options):
+            return Choice(tuple(sorted(options, key=_size, reverse=True)[: counts.get(name, 1)]))
+        case Record(inner):
+            return Record(tuple((key, opened(below, counts, key)) for key, below in inner))
+        case Switch(inner):
+            return Switch(tuple((key, opened(below, counts, key)) for key, below in inner))
+        case Repeat(member, _, tied):
+            return Repeat(opened(member, counts, name), _longest(part.lengths, counts), tied)
+        case Row(parts, lengths, tied):
+            return Row(tuple(opened(below, counts, name) for below in parts), _longest(lengths, counts), tied)
+        case Within(_, narrower):
+            return opened(narrower, counts, name)
+        case _:
+            return part
+
+
+def _longest(lengths: tuple[int, ...], counts: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(sorted(lengths, reverse=True)[: counts.get(LENGTH, 1)])
+
+
+def _end(part: Combinator[Any], pick: Pick, where: str) -> Any:
+    match part:
+        case Choice(options):
+            return _extreme(options, pick, where)
+        case Record(inner):
+            return Fields(tuple((key, _end(below, pick, f"{where}.{key}")) for key, below in inner))
+        case Switch(((tag, only),)):
+            return Case(tag, _end(only, pick, f"{where}.{tag}"))
+        case Repeat(member, _, tied):
+            return (_end(member, pick, where),) * (pick(part.lengths) // tied)
+        case Row(parts, lengths, tied):
+            heads = [_end(below, pick, where) for below in parts]
+            return tuple(heads[index // tied] for index in range(pick(lengths)))
+        case Within(_, narrower):
+            return _end(narrower, pick, where)
+        case _:
+            raise IllegalInput(
+                f"{where} chooses between kinds, of which none is the largest: its designs cannot share the weights of "
+                "one network"
+            )
+
+
+def _extreme(options: tuple[Any, ...], pick: Pick, where: str) -> Any:
+    """Give the option that is largest, or smallest, in every number that it has."""
+    if len(options) == 1:
+        return options[0]
+    rows = list(map(_size, options))
+    if len(set(map(len, rows))) == 1 and all(type(value) in (int, float) for row in rows for value in row):
+        ends = tuple(map(pick, zip(*rows, strict=True)))
+        if ends in rows:
+            return options[rows.index(ends)]
+    shown = ", ".join(map(str, options[:4]))
+    raise IllegalInput(
+        f"{where} chooses between {shown}{', ...' if len(options) > 4 else ''}, of which none is the largest: its "
+        "designs cannot share the weights of one network"
+    )
+
+
+def _size(option: Any) -> Any:
+    return option if isinstance(option, tuple) else (option,)

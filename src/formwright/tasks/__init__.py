@@ -27,8 +27,8 @@ TASKS: Registry[Task] = Registry(
     "task",
     {
         **{f"mini-glue/{name}": f"{_HERE}.mini_glue:{name.upper()}" for name in MINI_GLUE},
-        "pydoc/masked": f"{_HERE}.pydoc:MASKED",
-        "pydoc/causal": f"{_HERE}.pydoc:CAUSAL",
+        "pydoc/masked": f"{_HERE}.corpora:PYDOC_MASKED",
+        "pydoc/causal": f"{_HERE}.corpora:PYDOC_CAUSAL",
         "digits": f"{_HERE}.digits:DIGITS",
         "translation": f"{_HERE}.translation:TRANSLATION",
     },

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from formwright.core.checks import put
 from formwright.core.errors import IllegalInput
-from formwright.tasks.metrics import metric
-from formwright.tasks.resampled import Values
+from formwright.tasks.metrics import Values, metric
 
 DRAWS = 1000
 LEVEL = 0.95
@@ -23,7 +22,7 @@ _AT_ONCE = 1 << 20  # numbers held at once
 _NONE_SEEN = 3.0  # the rule of three: an event not seen in n rows has a probability of at most 3/n, at 95 %
 
 Interval = tuple[float, float]
-Tables = Mapping[str, Values]  # by metric: what each row contributes, as `Metric.by_row` makes it
+Tables = Mapping[str, Values]  # by metric: what each row contributes, as `Metric.table` makes it
 Outcome = Literal["better", "worse", "not told apart"]
 
 
@@ -91,7 +90,7 @@ def _replicates(sides: Sequence[Tables], rng: Generator) -> list[dict[str, Value
             for side, values in zip(sides, found, strict=True):
                 for name, table in side.items():
                     if len(table) == size:
-                        values[name].append(metric(name).by_row.scores(table, counts))
+                        values[name].append(metric(name).scores(table, counts))
     return [{name: np.concatenate(values) for name, values in side.items()} for side in found]
 
 

@@ -1,12 +1,16 @@
-"""Random choices for generated tasks, from an explicit generator."""
+"""Random choices for generated tasks, from an explicit generator, and how drawn rows become splits."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar
 
 import numpy as np
 from numpy.random import Generator
+
+from formwright.core.rng import derive
+from formwright.tasks.rows import Splits, TextRows
 
 T = TypeVar("T")
 
@@ -55,3 +59,59 @@ class Draw:
 def shuffled(rng: Generator, size: int) -> list[int]:
     """Put the numbers from 0 to `size` - 1 in random order, by sorting drawn integers."""
     return [int(row) for row in np.argsort(rng.integers(2**62, size=size), kind="stable")]
+
+
+# a large validation set is cheap, and reduces the noise in the ranking of designs
+SIZES = (8192, 2048, 2048)
+_TRIES = 1_000
+
+Texts = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RowMaker:
+    """How the rows of a task are drawn.
+
+    `draw` makes the texts of a row of a given class. `scores` are the values of the classes in a regression. In every
+    split, `noise` percent of each class have the label of the next class.
+    """
+
+    name: str
+    draw: Callable[[Draw, int], Texts]
+    classes: int = 2
+    noise: int = 5
+    scores: tuple[float, ...] = ()
+    seed: int = 0
+
+    def __call__(self) -> Splits[TextRows]:
+        """Make all rows: no duplicates, and balanced classes in every split.
+
+        All rows are drawn before they are divided: drawn split by split, the later splits would lack the simplest
+        sentences, of which there are few.
+        """
+        rng = derive(self.seed, "mini-glue", self.name)
+        texts = self._different(Draw(rng), sum(SIZES))
+        by_class = [texts[label :: self.classes] for label in range(self.classes)]
+        dealt = [iter([rows[place] for place in shuffled(rng, len(rows))]) for rows in by_class]
+        starts = [0, *accumulate(SIZES)]
+        return Splits(*(self._split(rng, dealt, start, size) for start, size in zip(starts, SIZES, strict=False)))
+
+    def _different(self, draw: Draw, total: int) -> list[Texts]:
+        seen: dict[Texts, None] = {}  # a set that keeps the order
+        for row in range(total):
+            for _ in range(_TRIES):
+                texts = self.draw(draw, row % self.classes)
+                if texts not in seen:
+                    break
+            assert texts not in seen, f"the maker of {self.name} has too few different rows"
+            seen[texts] = None
+        return list(seen)
+
+    def _split(self, rng: Generator, dealt: Sequence[Iterator[Texts]], start: int, size: int) -> TextRows:
+        classes = [(start + row) % self.classes for row in range(size)]
+        texts = [next(dealt[label]) for label in classes]
+        moved = size // self.classes * self.noise // 100 * self.classes
+        named: Sequence[int | float] = self.scores or range(self.classes)
+        labels = [named[(label + (row < moved)) % self.classes] for row, label in enumerate(classes)]
+        order = shuffled(rng, size)
+        return TextRows(tuple(texts[place] for place in order), tuple(labels[place] for place in order))

@@ -151,19 +151,6 @@ _POOL = 16  # batches sorted together: enough to find rows of equal length, few 
 Plan = list[NDArray[np.int64]]
 
 
-@dataclass(frozen=True, eq=False)
-class PaddedBatch:
-    """Some rows as padded matrices (rows, tokens); masks are true for real tokens, `rows` are the row numbers."""
-
-    rows: NDArray[np.int64]
-    tokens: NDArray[np.int32]
-    mask: NDArray[np.bool_]
-    types: NDArray[np.int32]
-    labels: NDArray[np.int64] | NDArray[np.float32] | None = None
-    targets: NDArray[np.int32] | None = None
-    targets_mask: NDArray[np.bool_] | None = None
-
-
 def plan_batches(lengths: NDArray[np.int64], size: int, rng: Generator | None = None, bucketed: bool = True) -> Plan:
     """Group rows into batches of `size`, the last one smaller, and return the row numbers of each batch.
 
@@ -185,13 +172,3 @@ def padding_share(lengths: NDArray[np.int64], plan: Plan) -> float:
     """Return the share of padding among all tokens that a plan of batches computes."""
     computed = sum(len(rows) * int(lengths[rows].max()) for rows in plan)
     return 1.0 - int(lengths.sum()) / computed if computed else 0.0
-
-
-def padded_batch(encoded: Encoded, rows: NDArray[np.int64]) -> PaddedBatch:
-    """Make one batch of the given rows."""
-    tokens, mask = encoded.tokens.padded(rows, encoded.pad)
-    targets = targets_mask = None
-    if encoded.targets is not None:
-        targets, targets_mask = encoded.targets.padded(rows, encoded.pad)
-    labels = None if encoded.labels is None else encoded.labels[rows]
-    return PaddedBatch(rows, tokens, mask, encoded.types.padded(rows)[0], labels, targets, targets_mask)

@@ -2,12 +2,14 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from formwright.core.errors import IllegalInput
-from formwright.core.files import write_whole
+from formwright.core.files import write_file
+from formwright.tasks.text_files import reading
 
 FILE = "data.jsonl"
 
@@ -31,39 +33,52 @@ def rows_of(given: Any) -> list[dict[str, Any]]:
     )
 
 
-def write_rows(rows: Sequence[dict[str, Any]], folder: Path, *, force: bool = False) -> Path:
-    """Write rows as JSON lines next to the folder of a run, so that it is resumed from them.
+@contextmanager
+def rows_file(rows: Sequence[dict[str, Any]], folder: Path, *, force: bool = False) -> Iterator[Path]:
+    """Write rows as JSON lines next to the folder of a run, so that the run can be resumed from them.
 
-    Those that a run began with are not replaced by others, unless with `force`.
+    The rows that an earlier run began with are not replaced by others, unless with `force`. If the run is refused
+    before it begins, which happens within the block, the file is as it was before.
     """
     if not rows:
         raise IllegalInput("the task that was given has no rows")
-    path = folder.with_name(f"{folder.name}-{FILE}")
-    text = "".join(f"{_line(row)}\n" for row in rows)
+    path, record = folder.with_name(f"{folder.name}-{FILE}"), folder / "run.json"
+    content = "".join(f"{_line(row)}\n" for row in rows).encode()
+    begun = _written_at(record)
+    with reading(path):
+        before = path.read_bytes() if path.is_file() else None
+    if before not in (None, content) and begun is not None and not force:
+        raise IllegalInput(
+            f"the rows that were given have changed since the run in {folder} began with those in {path}: give the "
+            "same rows to resume it, another folder with out=, or force=True"
+        )
+    if before != content:
+        write_file(path, content)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_file() and path.read_text(encoding="utf-8") == text:
-            return path
-        if path.is_file() and (folder / "run.json").is_file() and not force:
-            raise IllegalInput(
-                f"the rows that were given have changed since the run in {folder} began with those in {path}: give the "
-                "same rows to resume it, another folder with out=, or force=True"
-            )
-        write_whole(path, text)
-    except OSError as error:
-        raise IllegalInput(f"cannot write {path}: {error.strerror or error}") from None
-    return path
+        yield path
+    except BaseException:
+        if _written_at(record) == begun:  # the run did not begin
+            if before is not None:
+                write_file(path, before)
+            elif begun is None:
+                path.unlink()
+        raise
+
+
+def _written_at(path: Path) -> int | None:
+    return path.stat().st_mtime_ns if path.is_file() else None
 
 
 def _line(row: Mapping[str, Any]) -> str:
     """Write a row as JSON; name the column that cannot be written."""
+    cells = []
     for name, value in row.items():
         try:
-            json.dumps(_plain(value))
+            cells.append(f"{json.dumps(str(name))}: {json.dumps(_plain(value))}")
         except (TypeError, ValueError):
             told = f"the column {name!r} holds {type(value).__name__}"
             raise IllegalInput(f"{told}: a task in memory has columns of text and numbers") from None
-    return json.dumps({str(name): _plain(value) for name, value in row.items()})
+    return "{" + ", ".join(cells) + "}"
 
 
 def _named(value: Any, names: list[str] | None) -> Any:

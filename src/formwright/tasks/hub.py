@@ -1,6 +1,6 @@
 """Tasks from the Hugging Face hub, through the `datasets` library."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,10 +8,10 @@ from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
 from formwright.core.remember import remember, remembers
 from formwright.tasks.labels import LabelKind, label_columns
-from formwright.tasks.lines import Faults
 from formwright.tasks.rows import Splits, TextRows
 from formwright.tasks.tables import Table, missing, written
 from formwright.tasks.task import Task
+from formwright.tasks.text_files import Faults
 from formwright.tasks.user_tables import Found, find_rows, text_task
 
 _VALIDATION = ("validation", "validation_matched", "valid", "dev")
@@ -80,7 +80,13 @@ def hub_table(dataset: Dataset, split: str, text: Sequence[str], *label: str) ->
     # the names of the classes of a feature, or of the lists that it holds
     names = [getattr(getattr(rows.features[name], "feature", rows.features[name]), "names", None) for name in label]
     labels = [[_named(value, known) for value in rows[name]] for name, known in zip(label, names, strict=True)]
-    texts = [_texts(rows[column], column, Faults(where, "row")) for column in text]
+    faults, texts = Faults(where, "row"), []
+    for column in text:
+        for number, value in enumerate(rows[column], start=1):
+            if value is None or isinstance(value, list | dict):
+                faults.add(number, f"no text in {column!r}; expected some")
+        texts.append([written(value) for value in rows[column]])
+        faults.end()
     return Table(where, tuple(zip(*texts, *labels, strict=True)), tuple(range(1, len(labels[0]) + 1)), unit="row")
 
 
@@ -94,21 +100,6 @@ def split_of(dataset: Dataset, split: str, columns: Sequence[str]) -> tuple[Any,
         if column not in rows.features:
             raise IllegalInput(f"{where}: {missing(column, list(rows.features))}")
     return rows, where
-
-
-def _texts(values: Iterable[Any], column: str, faults: Faults) -> list[str]:
-    found = []
-    for row, value in enumerate(values, start=1):
-        if value is None or isinstance(value, list | dict):
-            faults.add(row, f"no text in {column!r}; expected some")
-        found.append(written(value))
-    faults.end()
-    return found
-
-
-def check_datasets() -> None:
-    """Raise `MissingExtra` where the `datasets` library is not installed."""
-    need("datasets", "hub")
 
 
 def _named(value: Any, names: Sequence[str] | None) -> str:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from formwright.core.errors import IllegalInput, UnknownName, nearest
-from formwright.tasks.lines import Faults
 from formwright.tasks.rows import Label, TextRows
 from formwright.tasks.tables import Table
+from formwright.tasks.text_files import Faults
 
-_SEPARATORS = ("|", ";", ",")
 _FLAGS = {"0": False, "0.0": False, "false": False, "no": False, "1": True, "1.0": True, "true": True, "yes": True}
 
 
@@ -23,7 +22,7 @@ def label_columns(label: str) -> tuple[str, ...]:
 def separator_of(cells: Sequence[str]) -> str:
     """Return the separator of the labels of a column: the first of `|`, `;` and `,` in any cell without brackets."""
     joined = "\n".join(cell for cell in cells if not is_list(cell))
-    return next((letter for letter in _SEPARATORS if letter in joined), ",")
+    return next((letter for letter in "|;," if letter in joined), ",")
 
 
 def is_list(cell: str) -> bool:
@@ -36,16 +35,14 @@ def labels_in(cell: str, separator: str) -> tuple[str, ...]:
 
     A cell in brackets is a JSON array, or a Python list as pandas writes it; others are separated by `separator`.
     """
-    names = _listed(cell) if is_list(cell) else cell.split(separator)
+    if not is_list(cell):
+        names = cell.split(separator)
+    else:
+        try:
+            names = [name if isinstance(name, str) else json.dumps(name) for name in json.loads(cell)]
+        except (ValueError, RecursionError):
+            names = [name.strip().strip("'\"") for name in cell[1:-1].split(",")]
     return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
-
-
-def _listed(cell: str) -> list[str]:
-    try:
-        found = json.loads(cell)
-    except (ValueError, RecursionError):
-        return [name.strip().strip("'\"") for name in cell[1:-1].split(",")]
-    return [name if isinstance(name, str) else json.dumps(name) for name in found]
 
 
 def gathered(table: Table, columns: Sequence[str]) -> Table:
@@ -97,9 +94,9 @@ class Labelling:
         classes = {name: index for index, name in enumerate(self.written or self.names)}
         labels: list[Label] = []
         for line, row in zip(table.lines, table.rows, strict=True):
-            label, wrong = self._label(row[-1].strip(), classes)
+            label, text = self._label(row[-1].strip(), classes)
             if label is None:
-                faults.add(line, self._expected(wrong))
+                faults.add(line, self._expected(text))
             else:
                 labels.append(label)
         faults.end()
@@ -108,21 +105,14 @@ class Labelling:
 
     def _label(self, text: str, classes: Mapping[str, int]) -> tuple[Label | None, str]:
         """Return a parsed label and its text; None and the unknown text if it cannot be parsed."""
-        if self.kind == "regression":
-            return self._score(text), text
         if self.kind == "sequence-classification":
             return classes.get(text), text
+        if self.kind == "regression":
+            number = as_number(text)  # no comparison is true of NaN
+            return number if number is not None and self.within[0] <= number <= self.within[1] else None, text
         found = labels_in(text, self.separator)
         unknown = next((name for name in found if name not in classes), None)
-        if unknown is not None:
-            return None, unknown
-        return tuple(int(name in found) for name in classes), text
-
-    def _score(self, text: str) -> float | None:
-        number = as_number(text)
-        if number is None or not math.isfinite(number):
-            return None
-        return number if self.within[0] <= number <= self.within[1] else None
+        return (tuple(int(name in found) for name in classes), text) if unknown is None else (None, unknown)
 
     def _expected(self, text: str) -> str:
         if self.kind == "regression":
@@ -159,7 +149,11 @@ def learn_labels(table: Table, kind: LabelKind | None = None, columns: Sequence[
         raise IllegalInput(f"{len(columns)} label columns ({', '.join(columns)}) are for multi-label tasks; name one")
     if (kind or guessed) == MULTI_LABEL:
         return _several_labels(table, written, columns, guess)
-    _reject_empty(table, written)
+    faults = Faults(table.where, table.unit)
+    for line, label in zip(table.lines, written, strict=True):
+        if not label:
+            faults.add(line, "an empty label")
+    faults.end()
     if (kind or guessed) == "regression":
         values = {as_number(label) for label in written}
         if len(values) == 1 and None not in values:  # what is no number is refused with its line later
@@ -178,12 +172,13 @@ def _guessed(written: Sequence[str], columns: Sequence[str]) -> tuple[LabelKind,
         return MULTI_LABEL, "several label columns are named"
     if all(is_list(label) for label in written if label) and any(written):
         return MULTI_LABEL, "all labels are lists in brackets"
-    if _are_scores(written):
-        return "regression", "all labels are numbers and some have a fraction"
     word = next((label for label in written if as_number(label) is None), None)
-    if word is None:
-        return "sequence-classification", "all labels are whole numbers"
-    return "sequence-classification", f"some labels, such as {word[:40]!r}, are not numbers"
+    if word is not None:
+        return "sequence-classification", f"some labels, such as {word[:40]!r}, are not numbers"
+    # NaN, as a missing label is written, has no fraction
+    if any(number % 1 for number in map(float, written) if math.isfinite(number)):
+        return "regression", "all labels are numbers and some have a fraction"
+    return "sequence-classification", "all labels are whole numbers"
 
 
 def _several_labels(table: Table, written: Sequence[str], columns: Sequence[str], guess: str) -> Labelling:
@@ -199,14 +194,6 @@ def _several_labels(table: Table, written: Sequence[str], columns: Sequence[str]
     return Labelling(MULTI_LABEL, names, separator=separator, guess=guess)
 
 
-def _reject_empty(table: Table, written: Sequence[str]) -> None:
-    faults = Faults(table.where, table.unit)
-    for line, label in zip(table.lines, written, strict=True):
-        if not label:
-            faults.add(line, "an empty label")
-    faults.end()
-
-
 def _reject_too_many(names: Sequence[str], labels: int, where: str) -> None:
     if len(names) > max(_FEW, labels // 2):
         numbers = all(as_number(name) is not None for name in names)
@@ -220,12 +207,6 @@ def as_number(text: str) -> float | None:
         return float(text) if "_" not in text else None
     except ValueError:
         return None
-
-
-def _are_scores(written: Sequence[str]) -> bool:
-    """Return whether all labels are numbers, and some have a fraction; NaN, as a missing label is written, has none."""
-    numbers = [number for label in written if (number := as_number(label)) is not None]
-    return len(numbers) == len(written) and any(number % 1 for number in numbers if math.isfinite(number))
 
 
 def _sorted(names: set[str]) -> tuple[str, ...]:

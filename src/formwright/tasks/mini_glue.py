@@ -1,9 +1,8 @@
 """Generated counterparts of GLUE's nine tasks, each with a rule that a small model can learn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from formwright.tasks.draw import Draw
-from formwright.tasks.mini_glue_rows import PEOPLE, PLACES, TIMES, RowMaker, Texts, aside, claim, opinion
+from formwright.tasks.draw import Draw, RowMaker, Texts
 from formwright.tasks.task import Kind, Task
 
 _ABOUT = {
@@ -17,6 +16,14 @@ _ABOUT = {
     "qnli": "does a sentence answer a question: the kind of answer, the person and the act must fit",
     "wnli": "whom does a pronoun mean: the verb and the reason decide between subject and object",
 }
+
+# few words of each kind, so that seconds of training can learn them
+_PEOPLE = ("cook", "nurse", "farmer", "pilot", "singer", "painter", "baker", "guard")
+_PLACES = ("garden", "kitchen", "market", "station", "theatre", "harbour")
+_TIMES = ("today", "yesterday", "tonight", "sometimes", "daily", "early")
+_POSITIVE = ("good", "lovely", "clever", "bright", "charming", "fresh", "moving", "honest")
+_NEGATIVE = ("bad", "ugly", "stupid", "dull", "boring", "stale", "clumsy", "cheap")
+_ASIDES = ("in the end", "as they say", "of course", "once again", "by the way", "as always")
 
 
 def _task(
@@ -32,6 +39,62 @@ def _task(
     rows = RowMaker(name, draw, classes=len(scores or labels), scores=scores)
     kind: Kind = "regression" if scores else "sequence-classification"
     return Task(f"mini-glue/{name}", kind, metric, rows, metrics, labels, chance, _ABOUT[name])
+
+
+# what several tasks share
+
+
+def aside(draw: Draw, percent: int, sentence: str) -> str:
+    """Put words without meaning before or after a sentence, with a probability of `percent`."""
+    if not draw.chance(percent):
+        return sentence
+    words = draw.one(_ASIDES)
+    return f"{words} {sentence}" if draw.chance(50) else f"{sentence} {words}"
+
+
+def claim(draw: Draw, subject: str, predicate: str, holds: bool) -> str:
+    """State that the subject did something, or did not; two denials cancel each other.
+
+    30 % of claims start with a denial, so a model that only looks for `never` is right in 70 % of rows.
+    """
+    denied = draw.chance(30)
+    near = " never " if denied == holds else " "
+    return f"{'it is false that ' if denied else ''}{subject}{near}{predicate}"
+
+
+_OPINION_THINGS = ("film", "plot", "cast", "music")
+_OPINION_VERBS = ("is", "was", "seems")
+_FILLERS = ("in the end", "for me", "on the whole", "at times")
+# words before a cue, and what they make of its weight
+_MODIFIERS = (("", 2), ("", 2), ("very", 4), ("not", -2), ("not very", -1), ("hardly", -2), ("rather", 1))
+# how clauses are joined, and how much each of them counts
+_JOINTS = (("{} and {}", 1, 1), ("{} but {}", 1, 2), ("although {} {}", 1, 2), ("{} although {}", 2, 1))
+
+
+def _opinion(draw: Draw, chances: Sequence[int]) -> tuple[str, int]:
+    """Draw a sentence and its sentiment: above 0, below 0, or 0 where its clauses balance.
+
+    `chances` are the probabilities, in percent, of a second clause, of a third, and so on.
+    """
+    text, score = _clause(draw)
+    for percent in chances:  # each further clause weighs against all before it together
+        if not draw.chance(percent):
+            break
+        second, weight = _clause(draw)
+        form, own, others = draw.one(_JOINTS)
+        text, score = form.format(text, second), own * score + others * weight
+    if draw.chance(40):
+        filler = draw.one(_FILLERS)
+        text = f"{filler} {text}" if draw.chance(50) else f"{text} {filler}"
+    return text, score
+
+
+def _clause(draw: Draw) -> tuple[str, int]:
+    sign = draw.one((-1, 1))
+    words, weight = draw.one(_MODIFIERS)
+    cue = draw.common(_POSITIVE if sign > 0 else _NEGATIVE)
+    parts = ["the", draw.one(_OPINION_THINGS), draw.one(_OPINION_VERBS), words, cue]
+    return " ".join(part for part in parts if part), sign * weight
 
 
 # CoLA: agreement of verb and subject across distractors, of determiner and noun, and word order
@@ -87,7 +150,7 @@ COLA = _task("cola", _cola_row, ("unacceptable", "acceptable"), metric="matthews
 
 def _sst2_row(draw: Draw, label: int) -> Texts:
     while True:
-        text, score = opinion(draw, (80, 40))
+        text, score = _opinion(draw, (80, 40))
         if (score > 0) == label and score:
             return (text,)
 
@@ -104,7 +167,7 @@ _RTE_VERDICTS = (("they loved it", 4), ("they liked it", 1), ("one can see it", 
 def _rte_row(draw: Draw, label: int) -> Texts:
     hypothesis, least = draw.one(_RTE_VERDICTS)
     while True:
-        premise, score = opinion(draw, (70,))
+        premise, score = _opinion(draw, (70,))
         if (score < least) == label:
             return premise, hypothesis
 
@@ -121,7 +184,7 @@ _MNLI_VERDICTS = (("they loved it", 5, 0), ("they liked it", 2, -2), ("they coul
 def _mnli_row(draw: Draw, label: int) -> Texts:
     hypothesis, enough, too_little = draw.one(_MNLI_VERDICTS)
     while True:
-        premise, score = opinion(draw, (70,))
+        premise, score = _opinion(draw, (70,))
         if (score < enough) + (score <= too_little) == label:
             return premise, hypothesis
 
@@ -131,7 +194,7 @@ MNLI = _task("mnli", _mnli_row, ("entailment", "neutral", "contradiction"), chan
 
 # MRPC: active and passive, synonyms, denials, and who did what to whom
 
-_MRPC_PEOPLE = PEOPLE[:6]
+_MRPC_PEOPLE = _PEOPLE[:6]
 _MRPC_VERBS = (("helped", "assisted"), ("found", "discovered"), ("praised", "lauded"), ("paid", "rewarded"))
 
 Event = tuple[str, int, str]
@@ -222,14 +285,8 @@ _STSB_SLOTS = (
 )
 
 
-def _stsb_tell(draw: Draw, concepts: list[int], holds: bool) -> str:
-    who, did, where = (draw.one(slot[concept]) for slot, concept in zip(_STSB_SLOTS, concepts, strict=True))
-    return claim(draw, f"the {who}", f"{did} in the {where}", holds)
-
-
-def _stsb_plain(draw: Draw, concepts: list[int]) -> str:
-    who, did, where = (draw.one(slot[concept]) for slot, concept in zip(_STSB_SLOTS, concepts, strict=True))
-    return aside(draw, 50, draw.one((f"the {who} {did} in the {where}", f"in the {where} the {who} {did}")))
+def _stsb_words(draw: Draw, concepts: list[int]) -> list[str]:
+    return [draw.one(slot[concept]) for slot, concept in zip(_STSB_SLOTS, concepts, strict=True)]
 
 
 def _stsb_row(draw: Draw, score: int) -> Texts:
@@ -240,7 +297,10 @@ def _stsb_row(draw: Draw, score: int) -> Texts:
     second = list(first)
     for slot in draw.some(range(len(_STSB_SLOTS)), len(_STSB_SLOTS) - shared):
         second[slot] = draw.common(range(3), first[slot])
-    return _stsb_plain(draw, first), _stsb_tell(draw, second, holds)
+    who, did, where = _stsb_words(draw, first)
+    plain = aside(draw, 50, draw.one((f"the {who} {did} in the {where}", f"in the {where} the {who} {did}")))
+    who, did, where = _stsb_words(draw, second)
+    return plain, claim(draw, f"the {who}", f"{did} in the {where}", holds)
 
 
 STSB = _task(
@@ -250,12 +310,12 @@ STSB = _task(
 
 # QNLI: does the sentence contain what the question asks for, about the right person
 
-_QNLI_PEOPLE = PEOPLE[:6]
+_QNLI_PEOPLE = _PEOPLE[:6]
 _QNLI_ACTS = ("sleeps", "works", "sings", "eats")
 # the kinds of answer differ in frequency, so that a part of them is known before all are
 _QNLI_ANSWERS = {
-    "where": tuple(f"in the {place}" for place in PLACES),
-    "when": TIMES,
+    "where": tuple(f"in the {place}" for place in _PLACES),
+    "when": _TIMES,
     "why": ("for money", "for fun", "for luck", "for love"),
     "how": ("slowly", "loudly", "gladly", "badly"),
 }

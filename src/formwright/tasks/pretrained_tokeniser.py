@@ -11,7 +11,8 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from formwright.core.codec import canonical, loads
 from formwright.core.errors import IllegalInput
-from formwright.tasks.tokeniser import ByLibrary, Special, Tokeniser
+from formwright.tasks.text_files import read_text
+from formwright.tasks.tokeniser import Special, Tokeniser
 
 _JSON, _WORDS = "tokenizer.json", "vocab.txt"
 _CONFIGS = ("tokenizer_config.json", "special_tokens_map.json")
@@ -26,7 +27,7 @@ _ROLES = {
 
 
 @dataclass(frozen=True)
-class PretrainedTokeniser(ByLibrary):
+class PretrainedTokeniser(Tokeniser):
     """Cut text as a pretrained model expects it; `content` describes the tokeniser in the library's own JSON."""
 
     content: str = field(repr=False)
@@ -36,12 +37,11 @@ class PretrainedTokeniser(ByLibrary):
 
     @cached_property
     def size(self) -> int:
-        """Count the tokens, numbers that none of them has included."""
+        """Count the ids, those that no token has included."""
         return 1 + max(self.tokenizer.get_vocab(with_added_tokens=True).values())
 
     @cached_property
     def digest(self) -> str:
-        """Return the SHA-256 of all that decides the result, in hexadecimal."""
         rest = canonical([asdict(self.special), self.separators, self.types])
         return hashlib.sha256(f"{self.content}{rest}".encode()).hexdigest()
 
@@ -54,7 +54,14 @@ def read_tokeniser(path: Path | str) -> Tokeniser:
     """Read a pretrained model's tokeniser from its folder, from a `tokenizer.json` or from a BERT's `vocab.txt`."""
     file = _find(Path(path))
     settings = _settings(file.parent)
-    tokenizer = _from_words(file, settings) if file.suffix == ".txt" else _from_json(file)
+    content = read_text(file)
+    if file.suffix == ".txt":
+        tokenizer = _from_words(file, content, settings)
+    else:
+        try:
+            tokenizer = Tokenizer.from_str(content)
+        except Exception as error:  # the library raises nothing more precise
+            raise IllegalInput(f"{file} does not describe a tokeniser: {error}") from None
     tokenizer.no_truncation()  # files remember how their author cut and padded; we do that ourselves
     tokenizer.no_padding()
     special = _special(file, tokenizer, settings)
@@ -79,7 +86,7 @@ def _settings(folder: Path) -> dict[str, Any]:
     for path in (folder / name for name in _CONFIGS):
         if path.is_file():
             try:
-                data = loads(_read(path))
+                data = loads(read_text(path))
             except ValueError as error:
                 raise IllegalInput(f"{path} is not JSON that can be read: {error}") from None
             if not isinstance(data, dict):
@@ -88,25 +95,8 @@ def _settings(folder: Path) -> dict[str, Any]:
     return merged
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise IllegalInput(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise IllegalInput(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from None
-
-
-def _from_json(file: Path) -> Tokenizer:
-    content = _read(file)
-    try:
-        return Tokenizer.from_str(content)
-    except Exception as error:  # the library raises nothing more precise
-        raise IllegalInput(f"{file} does not describe a tokeniser: {error}") from None
-
-
-def _from_words(file: Path, settings: Mapping[str, Any]) -> Tokenizer:
-    words = _read(file).replace("\r\n", "\n").removesuffix("\n").split("\n")
+def _from_words(file: Path, content: str, settings: Mapping[str, Any]) -> Tokenizer:
+    words = content.replace("\r\n", "\n").removesuffix("\n").split("\n")
     vocabulary = {word: index for index, word in enumerate(words)}
     special = [word for _, names in _ROLES.values() for word in names[:1]]
     absent = [word for word in special if word != "[MASK]" and word not in vocabulary]
@@ -126,22 +116,18 @@ def _from_words(file: Path, settings: Mapping[str, Any]) -> Tokenizer:
 
 
 def _special(file: Path, tokenizer: Tokenizer, settings: Mapping[str, Any]) -> Special:
-    found = {role: _role(tokenizer, settings, *where) for role, where in _ROLES.items()}
+    found: dict[str, int | None] = {}
+    for role, (keys, names) in _ROLES.items():
+        said = [settings.get(key) for key in keys]
+        # some files describe a token instead of naming it
+        named = [token.get("content") if isinstance(token, dict) else token for token in said]
+        ids = (tokenizer.token_to_id(name) for name in (*named, *names) if isinstance(name, str))
+        found[role] = next((index for index in ids if index is not None), None)
     begin, separator = found.pop("begin"), found.pop("separator")
     if begin is None or separator is None:
         absent = "begin" if begin is None else "separator"
         raise IllegalInput(f"{file} has no token for the role '{absent}', such as {' or '.join(_ROLES[absent][1])}")
     return Special(begin, separator, **found)
-
-
-def _role(
-    tokenizer: Tokenizer, settings: Mapping[str, Any], keys: tuple[str, ...], names: tuple[str, ...]
-) -> int | None:
-    said = [settings.get(key) for key in keys]
-    # some files describe a token instead of naming it
-    named = [token.get("content") if isinstance(token, dict) else token for token in said]
-    ids = (tokenizer.token_to_id(name) for name in (*named, *names) if isinstance(name, str))
-    return next((index for index in ids if index is not None), None)
 
 
 def _frame_alike(tokenizer: Tokenizer, special: Special, separators: int) -> None:

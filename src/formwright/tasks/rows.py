@@ -2,30 +2,46 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formwright.core.errors import IllegalInput
 
-
-def _digest(*parts: Any) -> str:
-    return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
-
-
-def _same_length(what: str, first: int, second: int) -> None:
-    if first != second:
-        raise IllegalInput(f"{what} must be equally many; got {first} and {second}")
-
-
 Label = int | float | tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class TextRows:
+class _Columns:
+    """Columns of equal length; `numbers`, if there are any, are positions of the rows in their source."""
+
+    KIND: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        sizes = {name: len(column) for name, column in self._columns().items()}
+        if numbers := getattr(self, "numbers", ()):
+            sizes["numbers"] = len(numbers)
+        if len(set(sizes.values())) > 1:
+            raise IllegalInput(f"{', '.join(sizes)} must be equally many; got {', '.join(map(str, sizes.values()))}")
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns().values())))
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 of the content, in hexadecimal."""
+        content = json.dumps([self.KIND, *self._columns().values()], separators=(",", ":"))
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def _columns(self) -> dict[str, tuple[Any, ...]]:
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.compare}
+
+
+@dataclass(frozen=True)
+class TextRows(_Columns):
     """Sentences, or pairs of them, each with a label: an index into the task's label names, or a score.
 
     The label of a multi-label row is a tuple with 1 for each of the task's labels that it has, and 0 for the others.
@@ -34,54 +50,28 @@ class TextRows:
     in pandas. Both are empty for generated rows, and neither is compared.
     """
 
+    KIND = "text"
     texts: tuple[tuple[str, ...], ...]
     labels: tuple[Label, ...]
     numbers: tuple[int, ...] = field(default=(), compare=False, kw_only=True)
     source: str = field(default="", compare=False, kw_only=True)
 
-    def __post_init__(self) -> None:
-        _same_length("texts and labels", len(self.texts), len(self.labels))
-        if self.numbers:
-            _same_length("texts and numbers of rows", len(self.texts), len(self.numbers))
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    @property
-    def digest(self) -> str:
-        return _digest("text", self.texts, self.labels)
-
 
 @dataclass(frozen=True)
-class PlainText:
+class PlainText(_Columns):
     """Texts without labels, for language modelling."""
 
+    KIND = "plain"
     texts: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    @property
-    def digest(self) -> str:
-        return _digest("plain", self.texts)
 
 
 @dataclass(frozen=True)
-class TranslationRows:
+class TranslationRows(_Columns):
     """Sentences and their translations."""
 
+    KIND = "translation"
     sources: tuple[str, ...]
     targets: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        _same_length("sources and targets", len(self.sources), len(self.targets))
-
-    def __len__(self) -> int:
-        return len(self.sources)
-
-    @property
-    def digest(self) -> str:
-        return _digest("translation", self.sources, self.targets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +87,8 @@ class ImageRows:
     source: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
-        _same_length("images and labels", len(self.pixels), len(self.labels))
+        if len(self.pixels) != len(self.labels):
+            raise IllegalInput(f"images and labels must be equally many; got {len(self.pixels)} and {len(self.labels)}")
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -175,13 +166,14 @@ Answer = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class SpanRows:
+class SpanRows(_Columns):
     """Questions, their contexts, and the answers: texts and the positions of their first characters.
 
     A question may have several annotators' answers; one without an answer is unanswerable. `source` is the file of the
     questions, and `numbers` are their positions among all its questions, from 0; neither is compared.
     """
 
+    KIND = "span"
     questions: tuple[str, ...]
     contexts: tuple[str, ...]
     answers: tuple[tuple[Answer, ...], ...]
@@ -189,20 +181,11 @@ class SpanRows:
     source: str = field(default="", compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        sizes = (len(self.questions), len(self.contexts), len(self.answers))
-        if len(set(sizes)) > 1:
-            raise IllegalInput(f"questions, contexts and answers must be equally many; got {sizes}")
+        super().__post_init__()
         for row, (context, answers) in enumerate(zip(self.contexts, self.answers, strict=True)):
             for text, start in answers:
                 if start < 0 or not text or not context.startswith(text, start):
                     raise IllegalInput(f"row {row}: the answer {text!r} does not stand at character {start}")
-
-    def __len__(self) -> int:
-        return len(self.questions)
-
-    @property
-    def digest(self) -> str:
-        return _digest("span", self.questions, self.contexts, self.answers)
 
     @property
     def answerable(self) -> bool:

@@ -1,105 +1,76 @@
 """SQuAD 1.1 and 2.0, from files in the official layout or from the Hugging Face hub."""
 
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from itertools import count
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from formwright.core.codec import loads
-from formwright.core.errors import IllegalInput, UnknownName
+from formwright.core.errors import IllegalInput
+from formwright.core.extras import need
 from formwright.core.rng import derive
 from formwright.tasks.draw import shuffled
-from formwright.tasks.hub import Dataset, check_datasets, hub_tables, split_of
-from formwright.tasks.lines import Faults, readable
+from formwright.tasks.hub import Dataset, hub_tables, split_of
 from formwright.tasks.rows import Answer, SpanRows, Splits
+from formwright.tasks.tables import HALF_LETTER
 from formwright.tasks.task import Task
+from formwright.tasks.text_files import Faults, data_folder, find_file, read_text
 
-_LARGEST = 1 << 30  # bytes; a larger file is none of SQuAD's
-_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can write what no text may hold
 _LAYOUT = "an object of data[] > paragraphs[] > context, qas[] > answers[]"
 _KINDS = {str: "text", int: "a whole number", list: "a list", bool: "true or false"}
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question, the paragraph it is about, and its answers: none where it cannot be answered."""
+    """A question about a paragraph of an article, and its answers: none where it cannot be answered."""
 
-    text: str
+    article: str
     context: str
+    text: str
     answers: tuple[Answer, ...]
     number: int = field(default=0, compare=False)  # its place among all questions of its file
 
 
-@dataclass(frozen=True)
-class Article:
-    """The questions about one article."""
-
-    title: str
-    questions: tuple[Question, ...]
-
-
-def read_squad(path: Path) -> tuple[Article, ...]:
-    """Read the articles of a JSON file, plain or gzip; raise with up to five of its faults."""
-    faults = Faults(str(path))
-    whole = _parse(path, faults)
+def read_squad(path: Path) -> tuple[Question, ...]:
+    """Read the questions of a JSON file, plain or gzip; raise with up to five of its faults."""
+    faults, content = Faults(str(path)), read_text(path)
+    try:
+        whole = loads(content)
+    except ValueError as error:
+        raise IllegalInput(f"{path} is not JSON: {error}; expected a file of SQuAD") from None
     if not isinstance(whole, dict):
         raise IllegalInput(f"{path} holds {_short(whole)}; expected {_LAYOUT}")
-    found = [_article(where, data, faults) for where, data in _objects(whole, "data", "", faults)]
+    found = list(_questions(whole, faults))
     faults.end()
-    kept = numbered(article for article in found if article.questions)
-    if not kept:
+    if not found:
         raise IllegalInput(f"{path} holds no questions; expected {_LAYOUT}")
-    return kept
+    return tuple(Question(*parts, number=number) for number, parts in enumerate(found))
 
 
-def numbered(articles: Iterable[Article]) -> tuple[Article, ...]:
-    """Return all questions of a file their numbers, in its order."""
-    places = count()
-    return tuple(
-        replace(article, questions=tuple(replace(found, number=next(places)) for found in article.questions))
-        for article in articles
-    )
-
-
-def rows_of(articles: tuple[Article, ...], source: str) -> SpanRows:
-    """Return the questions of some articles as rows."""
-    found = [question for article in articles for question in article.questions]
+def rows_of(questions: Sequence[Question], source: str) -> SpanRows:
+    """Return questions as rows."""
     return SpanRows(
-        tuple(question.text for question in found),
-        tuple(question.context for question in found),
-        tuple(question.answers for question in found),
-        numbers=tuple(question.number for question in found),
+        tuple(question.text for question in questions),
+        tuple(question.context for question in questions),
+        tuple(question.answers for question in questions),
+        numbers=tuple(question.number for question in questions),
         source=source,
     )
 
 
-def _parse(path: Path, faults: Faults) -> Any:
-    with readable(path, faults) as file:
-        content = file.read(_LARGEST + 1)
-    if len(content) > _LARGEST:
-        raise IllegalInput(f"{path} is larger than {_LARGEST:,} bytes; expected a file of SQuAD")
-    try:
-        return loads(content.decode("utf-8-sig"))
-    except ValueError as error:  # also what is not UTF-8
-        raise IllegalInput(f"{path} is not JSON in UTF-8: {error}; expected a file of SQuAD") from None
-
-
-def _article(where: str, data: dict[str, Any], faults: Faults) -> Article:
-    title = data.get("title")
-    paragraphs = _objects(data, "paragraphs", where, faults)
-    questions = [question for place, found in paragraphs for question in _paragraph(place, found, faults)]
-    return Article(title if isinstance(title, str) and title else where, tuple(questions))
-
-
-def _paragraph(where: str, data: dict[str, Any], faults: Faults) -> Iterator[Question]:
-    context = _get(data, "context", str, where, faults)
-    for place, entry in _objects(data, "qas", where, faults):
-        named = f"question {entry['id']!r}" if isinstance(entry.get("id"), str) else place
-        text = _get(entry, "question", str, named, faults)
-        if context is not None and text is not None:
-            yield Question(text, context, tuple(_answers(named, context, entry, faults)))
+def _questions(whole: dict[str, Any], faults: Faults) -> Iterator[tuple[str, str, str, tuple[Answer, ...]]]:
+    """Yield article, context, text and answers of each question."""
+    for article, data in _objects(whole, "data", "", faults):
+        title = data.get("title")
+        for paragraph, entries in _objects(data, "paragraphs", article, faults):
+            context = _get(entries, "context", str, paragraph, faults)
+            for place, entry in _objects(entries, "qas", paragraph, faults):
+                named = f"question {entry['id']!r}" if isinstance(entry.get("id"), str) else place
+                text = _get(entry, "question", str, named, faults)
+                if context is not None and text is not None:
+                    answers = tuple(_answers(named, context, entry, faults))
+                    yield title if isinstance(title, str) and title else article, context, text, answers
 
 
 def _answers(where: str, context: str, data: dict[str, Any], faults: Faults) -> Iterator[Answer]:
@@ -134,7 +105,7 @@ def _get(data: dict[str, Any], key: str, kind: type, where: str, faults: Faults)
         found = f"not {_short(value)}" if key in data else "which is missing"
         faults.note(where or "the whole", f"expected {key!r} to be {_KINDS[kind]}, {found}")
         return None
-    if isinstance(value, str) and _SURROGATE.search(value):
+    if isinstance(value, str) and HALF_LETTER.search(value):
         faults.note(where, f"{key!r} holds half a letter (a lone surrogate); expected text")
         return None
     return value
@@ -148,21 +119,21 @@ def _short(value: Any) -> str:
 _COLUMNS = ("title", "context", "question", "answers")
 
 
-def hub_articles(dataset: Dataset, split: str) -> tuple[Article, ...]:
-    """Group the questions of one split by article; raise for rows without a question or with misplaced answers."""
+def hub_questions(dataset: Dataset, split: str) -> tuple[Question, ...]:
+    """Return the questions of one split; raise for rows without a question or with misplaced answers."""
     rows, where = split_of(dataset, split, _COLUMNS)
-    faults, found = Faults(where, "row"), dict[str, list[Question]]()
+    faults, found = Faults(where, "row"), []
     for number, row in enumerate(zip(*(rows[column] for column in _COLUMNS), strict=True), start=1):
         title, context, question, answers = row
-        if not all(isinstance(text, str) for text in (title, context, question)):
+        if all(isinstance(text, str) for text in (title, context, question)):
+            told = tuple(_hub_answers(number, context, answers, faults))
+            found.append(Question(title, context, question, told, number - 1))
+        else:
             faults.add(number, "no text in 'title', 'context' or 'question'; expected some in each")
-            continue
-        told = tuple(_hub_answers(number, context, answers, faults))
-        found.setdefault(title, []).append(Question(question, context, told, number - 1))
     faults.end()
     if not found:
         raise IllegalInput(f"{where} holds no questions")
-    return tuple(Article(title, tuple(questions)) for title, questions in found.items())
+    return tuple(found)
 
 
 def _hub_answers(number: int, context: str, answers: Any, faults: Faults) -> Iterator[Answer]:
@@ -189,49 +160,41 @@ _DEV = {"1.1": ("dev-v1.1",), "2.0": ("dev-v2.0", "dev-v2.0-half")}
 
 
 @dataclass(frozen=True)
-class SquadFile:
-    """A file, and whether to keep only its answerable questions."""
+class SquadRows:
+    """Read a version of SQuAD from its training and dev files, or without files from the Hugging Face hub.
 
-    path: Path
-    answerable: bool
+    The dev set is divided by article into validation and test unless `official_dev` keeps it whole.
+    """
 
-    def articles(self) -> tuple[Article, ...]:
-        """Read the articles."""
-        articles = read_squad(self.path)
-        if not self.answerable:
-            return articles
-        kept = [replace(one, questions=tuple(found for found in one.questions if found.answers)) for one in articles]
-        found = tuple(article for article in kept if article.questions)
+    version: Version
+    files: tuple[Path, Path] | None
+    official_dev: bool
+
+    def __call__(self) -> Splits[SpanRows]:
+        if self.files is None:
+            found = hub_tables(
+                f"rajpurkar/{_NAMES[self.version]}", None, "give the folder of its files with --data DIR"
+            )
+            train, dev = (hub_questions(found, split) for split in ("train", "validation"))
+            sources = [f"split {split} of {found.name}" for split in ("train", "validation")]
+            name = sources[1]
+        else:
+            train, dev = (self._read(path) for path in self.files)
+            sources, name = [str(path) for path in self.files], self.files[1].name
+        learned, where = rows_of(train, sources[0]), sources[1]
+        if self.official_dev:
+            division = f"all {len(dev):,} questions of {name}, and no test"
+            return Splits(learned, rows_of(dev, where), None, division=division)
+        validation, test = (rows_of(half, where) for half in _halves(dev, where))
+        sizes = f"{len(validation):,} questions of {name}, and test the other {len(test):,}"
+        return Splits(learned, validation, test, division=f"{sizes}, divided by article with seed {_SEED}")
+
+    def _read(self, path: Path) -> tuple[Question, ...]:
+        """Read the questions of a file; version 1.1 has only those with an answer."""
+        found = tuple(question for question in read_squad(path) if question.answers or self.version != "1.1")
         if not found:
-            raise IllegalInput(f"{self.path} holds no question that has an answer")
+            raise IllegalInput(f"{path} holds no question that has an answer")
         return found
-
-
-@dataclass(frozen=True)
-class SquadFiles:
-    """Read the rows of both files; the official dev set is divided by article unless `official_dev` keeps it whole."""
-
-    train: SquadFile
-    dev: SquadFile
-    official_dev: bool
-
-    def __call__(self) -> Splits[SpanRows]:
-        sources = (str(self.train.path), str(self.dev.path))
-        return _splits(self.train.articles(), self.dev.articles(), self.dev.path.name, sources, self.official_dev)
-
-
-@dataclass(frozen=True)
-class SquadHub:
-    """Download the rows from the Hugging Face hub; its validation set is divided like the dev file."""
-
-    name: str
-    official_dev: bool
-
-    def __call__(self) -> Splits[SpanRows]:
-        found = hub_tables(f"rajpurkar/{self.name}", None, "give the folder of its files with --data DIR")
-        train, dev = (hub_articles(found, split) for split in ("train", "validation"))
-        sources = (f"split train of {found.name}", f"split validation of {found.name}")
-        return _splits(train, dev, sources[1], sources, self.official_dev)
 
 
 def squad_task(version: Version, data: Path | None = None, official_dev: bool = False) -> Task:
@@ -241,63 +204,34 @@ def squad_task(version: Version, data: Path | None = None, official_dev: bool = 
     `official_dev` all of it is the validation set, as in publications, and there is no test. If the training file of
     version 1.1 is missing, the answerable questions of version 2.0 replace it.
     """
-    if version not in _NAMES:
-        raise UnknownName("version of SQuAD", version, _NAMES)
     answerable = version == "1.1"
-    source: SquadFiles | SquadHub = SquadHub(_NAMES[version], official_dev)
+    files = None
     about = "find the part of a text that answers a question" + ("" if answerable else ", or that there is none")
     if data is None:
-        check_datasets()
+        need("datasets", "hub")  # before anything is planned
         about += "; from the Hugging Face hub"
     else:
-        folder = _folder(data)
-        train, dev = _find(folder, _TRAIN[version]), _find(folder, _DEV[version])
-        source = SquadFiles(SquadFile(train, answerable), SquadFile(dev, answerable), official_dev)
+        folder = data_folder(data, "squad")
+        train, dev = (
+            find_file(folder, f"{part} set of SQuAD {version}", *(f"{stem}.json" for stem in stems[version]))
+            for part, stems in (("train", _TRAIN), ("dev", _DEV))
+        )
+        files = (train, dev)
         borrowed = "the questions with answers in " if answerable and "-v2.0" in train.name else ""
         about += f"; trained on {borrowed}{train.name}, judged on {dev.name}"
     chance, metrics = 0.0 if answerable else None, ("span-f1", "exact")
+    source = SquadRows(version, files, official_dev)
     return Task(_NAMES[version], "span-extraction", "span-f1", source, metrics, chance=chance, about=about)
 
 
-def _folder(data: Path) -> Path:
-    folder = data.absolute()
-    if not folder.is_dir():
-        state = "a file" if folder.exists() else "not there"
-        raise IllegalInput(f"{folder} is {state}; expected the folder that holds the files of SQuAD")
-    return folder / "squad" if (folder / "squad").is_dir() else folder
-
-
-def _find(folder: Path, stems: tuple[str, ...]) -> Path:
-    names = [stem + suffix for stem in stems for suffix in (".json", ".json.gz")]
-    found = next((folder / name for name in names if (folder / name).is_file()), None)
-    if found is None:
-        raise IllegalInput(f"{folder} holds none of {', '.join(names)}; expected one of them")
-    return found
-
-
-def _splits(
-    train: tuple[Article, ...], dev: tuple[Article, ...], name: str, sources: tuple[str, str], official_dev: bool
-) -> Splits[SpanRows]:
-    """Make splits; `name` is that of the dev set, `sources` are those of training and dev set."""
-    learned, where = rows_of(train, sources[0]), sources[1]
-    if official_dev:
-        whole = rows_of(dev, where)
-        return Splits(learned, whole, None, division=f"all {len(whole):,} questions of {name}, and no test")
-    validation, test = (rows_of(half, where) for half in _halves(dev, where))
-    sizes = f"{len(validation):,} questions of {name}, and test the other {len(test):,}"
-    division = f"{sizes}, divided by article with seed {_SEED}"
-    return Splits(learned, validation, test, division=division)
-
-
-def _halves(articles: tuple[Article, ...], where: str) -> tuple[tuple[Article, ...], tuple[Article, ...]]:
-    """Divide articles so that both halves have about as many questions, and no text is in both."""
-    titles = list(dict.fromkeys(article.title for article in articles))
-    if len(titles) < 2:
+def _halves(questions: tuple[Question, ...], where: str) -> list[list[Question]]:
+    """Divide questions so that both halves have about as many, and no article is in both."""
+    sizes = Counter(question.article for question in questions)
+    if len(sizes) < 2:
         raise IllegalInput(f"{where} holds one article, which cannot be divided into validation and test")
-    sizes = {title: sum(len(one.questions) for one in articles if one.title == title) for title in titles}
+    titles = list(sizes)
     halves: tuple[set[str], set[str]] = (set(), set())
     for place in shuffled(derive(_SEED, "squad"), len(titles)):
         smaller = min(halves, key=lambda half: sum(sizes[title] for title in half))
         smaller.add(titles[place])
-    first, second = (tuple(one for one in articles if one.title in half) for half in halves)
-    return first, second
+    return [[question for question in questions if question.article in half] for half in halves]

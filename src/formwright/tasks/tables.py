@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -10,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from formwright.core.errors import IllegalInput, nearest
-from formwright.tasks.lines import Faults, json_kind, json_objects, read_lines
+from formwright.tasks.text_files import Faults, json_kind, json_objects, read_lines
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 _SEPARATORS = (",", ";", "\t", "|")  # of a CSV, the first that fits
+HALF_LETTER = re.compile("[\ud800-\udfff]")  # JSON can write what no text may hold
 _BROKEN = 0.01  # share of broken rows beyond which a file is not a known one with known flaws
 
 Row = tuple[int, list[str]]  # the line it starts on, and its fields
@@ -83,8 +85,13 @@ def _fields(
     names = header or next(rows, (1, []))[1]
     if not names:
         raise IllegalInput(f"{path} is empty; expected a table with the columns {', '.join(columns)}")
-    places = _places(columns, names, faults)
-    found, left_out = [], 0
+    for column in columns:
+        if names.count(column) > 1:
+            faults.add(1, f"{names.count(column)} columns are called {column!r}; expected one")
+        elif column not in names:
+            faults.add(1, missing(column, names))
+    faults.end()
+    places, found, left_out = [names.index(column) for column in columns], [], 0
     for line, fields in rows:
         if len(fields) == len(names):
             found.append((line, tuple(fields[place] for place in places)))
@@ -94,16 +101,6 @@ def _fields(
             count = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
             faults.add(line, f"{count}; expected {len(names)}: {', '.join(names)}")
     return found, left_out
-
-
-def _places(columns: Sequence[str], names: Sequence[str], faults: Faults) -> list[int]:
-    for column in columns:
-        if names.count(column) > 1:
-            faults.add(1, f"{names.count(column)} columns are called {column!r}; expected one")
-        elif column not in names:
-            faults.add(1, missing(column, names))
-    faults.end()
-    return [names.index(column) for column in columns]
 
 
 def missing(column: str, names: Sequence[str]) -> str:
@@ -176,7 +173,7 @@ def _fault(entry: dict[str, Any], column: str, may_be_list: bool) -> str | None:
     for value in found if may_be_list and isinstance(found, list) else [found]:
         if value is None or isinstance(value, list | dict):
             return f"{column!r} is a JSON {json_kind(value)}; expected text or a number"
-        if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+        if isinstance(value, str) and HALF_LETTER.search(value):
             return f"{column!r} holds half a letter (a lone surrogate); expected text"
     return None
 

@@ -3,23 +3,12 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeVar
 
 from formwright.core.remember import remember, remembers
-from formwright.tasks.rows import (
-    AnyRows,
-    ImageRows,
-    Label,
-    Origin,
-    PlainText,
-    SpanRows,
-    Splits,
-    TextRows,
-    TranslationRows,
-    View,
-)
+from formwright.tasks.rows import ImageRows, Label, Origin, PlainText, SpanRows, Splits, TextRows, TranslationRows, View
 
 _FEWEST = 5  # rows that a class should have
 _NAMED = 5  # classes named in a warning
@@ -37,19 +26,22 @@ class DataWarning:
 
 def data_warnings(splits: Splits[Any], labels: Sequence[str]) -> tuple[DataWarning, ...]:
     """Return one warning for each kind of problem; rows that come from no table are not checked."""
-    parts = {
-        name: rows
-        for name, rows in (("train", splits.train), ("validation", splits.validation), ("test", splits.test))
-        if isinstance(rows, TextRows) and rows.source
-    }
+    named = {"train": splits.train, "validation": splits.validation, "test": splits.test}
+    parts = {name: rows for name, rows in named.items() if isinstance(rows, TextRows) and rows.source}
     if "train" not in parts:
         return ()
-    looks = (_shared_rows(parts), _contradictions(parts), _empty_texts(parts))
-    of_classes = (_rare_classes(parts, labels), _missing_values(parts, labels)) if labels else ()
-    return tuple(warning for warning in (*looks, *of_classes) if warning is not None)
+    whole = [texts for rows in parts.values() for texts in rows.texts]
+    empty = sum(not all(text.strip() for text in texts) for texts in whole)
+    found = [
+        _shared_rows(parts),
+        _contradictions(parts.values()),
+        DataWarning("empty-texts", empty, f"{empty:,} of {len(whole):,} rows have an empty text"),
+        *_odd_classes(class_counts(parts.values(), len(labels)), labels),
+    ]
+    return tuple(warning for warning in found if warning.count)
 
 
-def _shared_rows(parts: dict[str, TextRows]) -> DataWarning | None:
+def _shared_rows(parts: dict[str, TextRows]) -> DataWarning:
     """Count held-out rows whose text is in train, and test rows whose text is in validation."""
     known, found = dict[str, set[tuple[str, ...]]](), list[tuple[int, str]]()
     for name, rows in parts.items():
@@ -58,49 +50,29 @@ def _shared_rows(parts: dict[str, TextRows]) -> DataWarning | None:
             if shared:
                 found.append((shared, f"{shared:,} of {len(rows):,} {name} rows have a text that is also in {earlier}"))
         known[name] = set(rows.texts)
-    if not found:
-        return None
-    told = "; ".join(sentence for _, sentence in found)
-    return DataWarning("shared-rows", sum(count for count, _ in found), f"{told}: scores on them are too good")
+    message = "; ".join(sentence for _, sentence in found) + ": scores on them are too good"
+    return DataWarning("shared-rows", sum(count for count, _ in found), message)
 
 
-def _contradictions(parts: dict[str, TextRows]) -> DataWarning | None:
+def _contradictions(parts: Collection[TextRows]) -> DataWarning:
     given: dict[tuple[str, ...], set[Label]] = {}
-    for rows in parts.values():
+    for rows in parts:
         for texts, label in zip(rows.texts, rows.labels, strict=True):
             given.setdefault(texts, set()).add(label)
     several = {texts for texts, labels in given.items() if len(labels) > 1}
-    if not several:
-        return None
-    count = sum(texts in several for rows in parts.values() for texts in rows.texts)
+    count = sum(texts in several for rows in parts for texts in rows.texts)
     message = f"{count:,} rows contradict each other: {len(several):,} texts occur with different labels"
     return DataWarning("contradictory-labels", count, message)
 
 
-def _empty_texts(parts: dict[str, TextRows]) -> DataWarning | None:
-    count = sum(not all(text.strip() for text in texts) for rows in parts.values() for texts in rows.texts)
-    total = sum(map(len, parts.values()))
-    return DataWarning("empty-texts", count, f"{count:,} of {total:,} rows have an empty text") if count else None
-
-
-def _rare_classes(parts: dict[str, TextRows], labels: Sequence[str]) -> DataWarning | None:
-    counts = class_counts(parts.values(), len(labels))
+def _odd_classes(counts: Counter[int], labels: Sequence[str]) -> tuple[DataWarning, DataWarning]:
+    """Count the classes with few rows, and the rows of a class that looks like a missing value."""
     rare = [f"{name!r} ({counts[place]:,})" for place, name in enumerate(labels) if counts[place] < _FEWEST]
-    if not rare:
-        return None
-    message = f"{len(rare):,} of {len(labels):,} classes have fewer than {_FEWEST} rows: {_some(rare)}"
-    return DataWarning("rare-classes", len(rare), message)
-
-
-def _missing_values(parts: dict[str, TextRows], labels: Sequence[str]) -> DataWarning | None:
-    counts = class_counts(parts.values(), len(labels))
-    odd = [place for place, name in enumerate(labels) if name.strip().lower() in _MISSING]
-    if not odd:
-        return None
-    count = sum(counts[place] for place in odd)
-    names = _some([repr(labels[place]) for place in odd])
+    few = f"{len(rare):,} of {len(labels):,} classes have fewer than {_FEWEST} rows: {_some(rare)}"
+    missing = [place for place, name in enumerate(labels) if name.strip().lower() in _MISSING]
+    count, names = sum(counts[place] for place in missing), _some([repr(labels[place]) for place in missing])
     message = f"{count:,} rows have the class {names}, which looks like a missing value: remove them or name the class"
-    return DataWarning("missing-value-class", count, message)
+    return DataWarning("rare-classes", len(rare), few), DataWarning("missing-value-class", count, message)
 
 
 def class_counts(parts: Iterable[Any], classes: int) -> Counter[int]:
@@ -169,7 +141,7 @@ class Task:
     @property
     def warnings(self) -> tuple[DataWarning, ...]:
         """Return warnings about the rows; loads them. Generated rows are not checked."""
-        return _looked_at(self)
+        return data_warnings(_made(self), self.labels)
 
     @property
     def origins(self) -> dict[str, Origin]:
@@ -191,52 +163,33 @@ def _made(task: Task) -> Splits[Any]:
 
 
 @remember
-def _looked_at(task: Task) -> tuple[DataWarning, ...]:
-    return data_warnings(_made(task), task.labels)
-
-
-_ROWS, _SHA = "rows", "sha256"
-
-
-@remember
 def contents(task: Task) -> dict[str, Any]:
     """Return the number of rows and the digest of each split, and the digest of the labels, as JSON data.
 
     Test rows are only counted and hashed; their entry is None if there are none.
     """
-    splits = _made(task)
-    labels = hashlib.sha256(json.dumps([task.kind, task.labels]).encode()).hexdigest()
-    return {
-        "training rows": _entry(splits.train),
-        "validation rows": _entry(splits.validation),
-        "test rows": None if splits.test is None else _entry(splits.test),
-        "labels": labels,
-    }
+    made = _made(task)
+    splits = {"training rows": made.train, "validation rows": made.validation, "test rows": made.test}
+    entries = {name: None if rows is None else {_ROWS: len(rows), _SHA: rows.digest} for name, rows in splits.items()}
+    return {**entries, "labels": hashlib.sha256(json.dumps([task.kind, task.labels]).encode()).hexdigest()}
+
+
+_ROWS, _SHA = "rows", "sha256"
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Describe the differences between two results of `contents`, with the numbers of rows."""
-    return [
-        _told(name, before.get(name), value) for name, value in now.items() if _sha(before.get(name)) != _sha(value)
-    ]
-
-
-def _entry(rows: AnyRows) -> dict[str, Any]:
-    return {_ROWS: len(rows), _SHA: rows.digest}
-
-
-def _sha(entry: Any) -> Any:
-    return entry.get(_SHA) if isinstance(entry, Mapping) else entry
-
-
-def _told(name: str, before: Any, now: Any) -> str:
-    counts = [entry.get(_ROWS) if isinstance(entry, Mapping) else None for entry in (before, now)]
-    if counts == [None, None]:
-        return f"the {name}"
-    if counts[0] == counts[1]:
-        return f"the {name} ({counts[0]:,} before and now, with other content)"
-    first, second = ("none" if count is None else f"{count:,}" for count in counts)
-    return f"the {name} ({first} before, {second} now)"
+    found = []
+    for name, entry in now.items():
+        both = [one if isinstance(one, Mapping) else {_SHA: one} for one in (before.get(name), entry)]
+        if both[0].get(_SHA) == both[1].get(_SHA):
+            continue
+        first, second = ("none" if (rows := one.get(_ROWS)) is None else f"{rows:,}" for one in both)
+        if first != second:
+            found.append(f"the {name} ({first} before, {second} now)")
+        else:
+            found.append(f"the {name}" + ("" if first == "none" else f" ({first} before and now, with other content)"))
+    return found
 
 
 R = TypeVar("R", bound=TextRows | PlainText | TranslationRows | ImageRows | SpanRows)

@@ -30,8 +30,8 @@ def task_facts(task: Task) -> dict[str, Any]:
         "test": "kept for the final evaluation" if task.has_test else "none",
         "division": task.division,
         "warnings": [asdict(warning) for warning in task.warnings],
-        "labels": _labels(task, view.train, view.validation),
-        "scores": _scores(view.train) if task.kind == "regression" else None,
+        "labels": _labels(task),
+        "scores": _scores(view.train.labels) if task.kind == "regression" else None,
         "words": _words(columns),
         "tokens": _tokens(task),
         "examples": [_example(task, columns, row) for row in range(min(_EXAMPLES, len(view.train)))],
@@ -39,7 +39,6 @@ def task_facts(task: Task) -> dict[str, Any]:
 
 
 def _columns(rows: Any) -> dict[str, Sequence[Any]]:
-    """Give the columns of rows of any kind."""
     match rows:
         case TextRows():
             return {"text": rows.texts, "label": rows.labels}
@@ -79,18 +78,19 @@ def _tokens(task: Task) -> dict[str, Any] | None:
     }
 
 
-def _labels(task: Task, train: Any, validation: Any) -> list[dict[str, Any]]:
+def _labels(task: Task) -> list[dict[str, Any]]:
     if not task.labels:
         return []
-    counts = [class_counts([rows], len(task.labels)) for rows in (train, validation)]
+    view = task.search_view()
+    counts = {name: class_counts([getattr(view, name)], len(task.labels)) for name in ("train", "validation")}
     return [
-        {"name": name, "train": counts[0][index], "validation": counts[1][index]}
-        for index, name in enumerate(task.labels)
+        {"name": label, **{name: found[place] for name, found in counts.items()}}
+        for place, label in enumerate(task.labels)
     ]
 
 
-def _scores(rows: Any) -> dict[str, float]:
-    return {"least": min(rows.labels), "mean": sum(rows.labels) / len(rows), "largest": max(rows.labels)}
+def _scores(labels: Sequence[float]) -> dict[str, float]:
+    return {"least": min(labels), "mean": sum(labels) / len(labels), "largest": max(labels)}
 
 
 def _example(task: Task, columns: dict[str, Sequence[Any]], row: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Tokenisers: their interface, and those that are trained on a task's own text."""
+"""Tokenisers, and those that are trained on a task's own text."""
 
 import hashlib
 import json
@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Protocol
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -42,38 +41,27 @@ class Placed:
     places: list[tuple[int, int]]
 
 
-class Tokeniser(Protocol):
-    """Turn text into tokens and back.
+class Tokeniser(ABC):
+    """Turn text into tokens and back, with the `tokenizers` library. Token ids are below `size`.
 
     `separators` stand between the two sentences of a pair. `types` counts the kinds of sentences that the model tells
     apart: 2 where the second sentence of a pair has a type of its own. `tokenizer` is the same tokeniser as an object
-    of the `tokenizers` library, for saving it with a model. Token ids are below `size`.
+    of the library, for saving it with a model. Equal tokenisers have equal digests.
     """
 
-    @property
-    def size(self) -> int: ...
-    @property
-    def digest(self) -> str: ...
-    @property
-    def special(self) -> Special: ...
-    @property
-    def separators(self) -> int: ...
-    @property
-    def types(self) -> int: ...
-    @property
-    def tokenizer(self) -> Tokenizer: ...
-    def encode(self, texts: Sequence[str]) -> list[list[int]]: ...
-    def offsets(self, texts: Sequence[str]) -> list[Placed]: ...
-    def decode(self, ids: Sequence[int]) -> str: ...
-
-
-class ByLibrary(ABC):
-    """Encode and decode with the `tokenizers` library."""
+    special: Special
+    separators: int
+    types: int
 
     @property
     @abstractmethod
-    def tokenizer(self) -> Tokenizer:
-        """Return the same tokeniser as an object of the `tokenizers` library, for saving it with a model."""
+    def size(self) -> int: ...
+    @property
+    @abstractmethod
+    def digest(self) -> str: ...
+    @property
+    @abstractmethod
+    def tokenizer(self) -> Tokenizer: ...
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Turn each text into token ids, without special tokens around them."""
@@ -91,7 +79,7 @@ class ByLibrary(ABC):
 
 
 @dataclass(frozen=True)
-class TrainedTokeniser(ByLibrary):
+class TrainedTokeniser(Tokeniser):
     """A tokeniser trained by this package; the first five tokens are `SPECIAL`."""
 
     vocabulary: tuple[str, ...]
@@ -101,8 +89,11 @@ class TrainedTokeniser(ByLibrary):
 
     @property
     def size(self) -> int:
-        """Count the tokens."""
         return len(self.vocabulary)
+
+    @property
+    def _ids(self) -> dict[str, int]:
+        return {token: index for index, token in enumerate(self.vocabulary)}
 
 
 @dataclass(frozen=True)
@@ -111,35 +102,20 @@ class WordPiece(TrainedTokeniser):
 
     @cached_property
     def digest(self) -> str:
-        """Return the SHA-256 of the vocabulary, in hexadecimal."""
         return hashlib.sha256(json.dumps(self.vocabulary).encode()).hexdigest()
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        tokenizer = _plain(models.WordPiece(numbered(self.vocabulary), unk_token=SPECIAL[UNKNOWN]))
+        tokenizer = _plain(models.WordPiece(self._ids, unk_token=SPECIAL[UNKNOWN]))
         tokenizer.decoder = decoders.WordPiece(prefix=_INSIDE)
-        return framed(tokenizer)
+        return _framed(tokenizer)
 
 
-def numbered(vocabulary: Sequence[str]) -> dict[str, int]:
-    """Return the number of each token of a vocabulary."""
-    return {token: index for index, token in enumerate(vocabulary)}
-
-
-def framed(tokenizer: Tokenizer) -> Tokenizer:
+def _framed(tokenizer: Tokenizer) -> Tokenizer:
     """Make a tokenizer of the library add the same special tokens as `frame`."""
     tokenizer.add_special_tokens(list(SPECIAL))
-    ends = ((SPECIAL[place], place) for place in (SEPARATOR, CLASS))
-    tokenizer.post_processor = processors.BertProcessing(*ends)
+    tokenizer.post_processor = processors.BertProcessing(*((SPECIAL[place], place) for place in (SEPARATOR, CLASS)))
     return tokenizer
-
-
-@dataclass(frozen=True)
-class TrainingText:
-    """Texts that count as equal when their digests are."""
-
-    digest: str
-    texts: tuple[str, ...] = field(compare=False, repr=False)
 
 
 def texts_of(rows: Rows | SpanRows) -> tuple[str, ...]:
@@ -163,13 +139,20 @@ def train_wordpiece(rows: Rows | SpanRows, size: int = 1_000) -> WordPiece:
     If not even all letters fit, the commonest are kept; the special tokens are always there. The same rows and size
     give the same tokeniser in every process; it is cached by the digest of the texts.
     """
-    return _train(corpus_of(rows), size)
+    return _train(TrainingText.of(rows), size)
 
 
-def corpus_of(rows: Rows | SpanRows) -> TrainingText:
-    """Gather all texts of some rows."""
-    texts = texts_of(rows)
-    return TrainingText(hashlib.sha256(json.dumps(texts).encode()).hexdigest(), texts)
+@dataclass(frozen=True)
+class TrainingText:
+    """All texts of some rows; they count as equal when their digests are."""
+
+    digest: str
+    texts: tuple[str, ...] = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, rows: Rows | SpanRows) -> "TrainingText":
+        texts = texts_of(rows)
+        return cls(hashlib.sha256(json.dumps(texts).encode()).hexdigest(), texts)
 
 
 @lru_cache(maxsize=32)
@@ -177,7 +160,7 @@ def _train(corpus: TrainingText, size: int) -> WordPiece:
     tokenizer = _plain(models.WordPiece(unk_token=SPECIAL[UNKNOWN]))
     size = min(size, _MOST)
     # a letter takes two tokens: one where it begins a word, and one inside
-    letters = commonest_letters(tokenizer, corpus.texts, max(size - len(SPECIAL), 0) // 2)
+    letters = _commonest_letters(tokenizer, corpus.texts, max(size - len(SPECIAL), 0) // 2)
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
         initial_alphabet=letters,
@@ -199,7 +182,7 @@ def _plain(model: models.WordPiece) -> Tokenizer:
     return tokenizer
 
 
-def commonest_letters(tokenizer: Tokenizer, texts: Iterable[str], most: int) -> list[str]:
+def _commonest_letters(tokenizer: Tokenizer, texts: Iterable[str], most: int) -> list[str]:
     """List the commonest letters of texts, as a tokenizer normalises them, in the order of their codes."""
     counts: Counter[str] = Counter()
     for text in texts:
@@ -219,13 +202,11 @@ class Subwords(TrainedTokeniser):
 
     @cached_property
     def digest(self) -> str:
-        """Return the SHA-256 of vocabulary and merges, in hexadecimal."""
         return hashlib.sha256(json.dumps([self.vocabulary, self.merges]).encode()).hexdigest()
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """Return the same tokeniser as an object of the `tokenizers` library, for saving it with a model."""
-        return framed(_plain_bpe(models.BPE(numbered(self.vocabulary), list(self.merges), unk_token=SPECIAL[UNKNOWN])))
+        return _framed(_plain_bpe(models.BPE(self._ids, list(self.merges), unk_token=SPECIAL[UNKNOWN])))
 
 
 def train_subwords(rows: Rows | SpanRows, size: int = 1_000) -> Subwords:
@@ -233,13 +214,13 @@ def train_subwords(rows: Rows | SpanRows, size: int = 1_000) -> Subwords:
 
     The same rows and size give the same tokeniser, in every process; it is kept in memory by the digest of the texts.
     """
-    return _train_bpe(corpus_of(rows), size)
+    return _train_bpe(TrainingText.of(rows), size)
 
 
 @lru_cache(maxsize=8)
 def _train_bpe(corpus: TrainingText, size: int) -> Subwords:
     tokenizer = _plain_bpe(models.BPE(unk_token=SPECIAL[UNKNOWN]))
-    letters = [_SPACE, *commonest_letters(tokenizer, corpus.texts, max(size - len(SPECIAL) - 1, 0))]
+    letters = [_SPACE, *_commonest_letters(tokenizer, corpus.texts, max(size - len(SPECIAL) - 1, 0))]
     trainer = trainers.BpeTrainer(
         vocab_size=size,
         initial_alphabet=letters,

@@ -10,11 +10,12 @@ from pathlib import Path
 from formwright.core.errors import IllegalInput
 from formwright.core.remember import remember, remembers
 from formwright.tasks.labels import LabelKind, Labelling, gathered, label_columns, learn_labels
-from formwright.tasks.metrics import best_constant, micro_f1
+from formwright.tasks.metrics import best_constant, metric
 from formwright.tasks.rows import Splits, TextRows
 from formwright.tasks.splitting import BY_CLASS, SEED, divide, divide_by_class, hold_out
 from formwright.tasks.tables import FORMATS, Table, column_names, format_of, read_table
 from formwright.tasks.task import Task
+from formwright.tasks.text_files import reading
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def _chance(found: Found) -> float:
         return 0.0
     if found.labelling.kind == "sequence-classification":
         return validation.count(Counter(train).most_common(1)[0][0]) / len(validation)
-    return micro_f1([best_constant(train)] * len(validation), validation)
+    return metric("micro-f1").compute([best_constant(train)] * len(validation), validation)
 
 
 _STEMS = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
@@ -164,10 +165,8 @@ def _files(path: Path, labels: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
 
 
 def _only(folder: Path, stems: tuple[str, ...]) -> Path | None:
-    try:
+    with reading(folder):
         files = sorted(folder.iterdir())
-    except OSError as error:
-        raise IllegalInput(f"cannot read {folder}: {error.strerror or error}") from None
     found = [file for file in files if file.name.split(".")[0].lower() in stems and format_of(file)]
     if len(found) > 1:
         raise IllegalInput(f"{folder} has {', '.join(file.name for file in found)}; expected one of them")
@@ -177,9 +176,6 @@ def _only(folder: Path, stems: tuple[str, ...]) -> Path | None:
 def _digest(files: tuple[tuple[str, Path], ...]) -> str:
     digest = hashlib.sha256()
     for _, path in files:
-        try:
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-        except OSError as error:
-            raise IllegalInput(f"cannot read {path}: {error.strerror or error}") from None
+        with reading(path), path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import pytest
 
 from formwright.core.errors import FormwrightError, IllegalInput
-from formwright.core.options import Reader, Writer, inputs_of
+from formwright.core.options import PartReader, PartWriter, inputs_of
 from formwright.core.records import DataCard, History, Observation, Request, Trial
 from formwright.core.rng import derive
 from formwright.evaluate.context import Context
@@ -49,10 +49,10 @@ class EvaluatorContract(ABC):
         part = self.part()
         stages = {f"stage-{number}": stage for number, stage in enumerate(inputs_of(part))}
         names = {id(stage): name for name, stage in stages.items()}
-        data = json.loads(json.dumps(Writer(names).value(part)))
-        reader = Reader(stages)
+        data = json.loads(json.dumps(PartWriter(names).value(part)))
+        reader = PartReader(stages)
         again = reader.finished(reader.read(EvaluatorPart, data, "evaluator"), "evaluator")
-        assert json.loads(json.dumps(Writer(names).value(again))) == data
+        assert json.loads(json.dumps(PartWriter(names).value(again))) == data
         assert type(again) is type(part)
         assert part == self.part()
 

@@ -22,9 +22,7 @@ from formwright.core.records import Budget, History, Objective, Observation, Req
 from formwright.core.rng import derive
 from formwright.search.proposals import Legal, NoLegalDesign, SpaceExhausted, anything
 from formwright.space import Space
-from formwright.testing.loop import ask, outline, run, run_out, tell
-from formwright.testing.objective import Toy
-from formwright.testing.spaces import small, tiny, twins
+from formwright.testing.toy_problem import Toy, ask, outline, run, run_out, small, tell, tiny, twins
 
 ACCURACY = Objective.parse("accuracy:max")
 PARAMS = Objective.parse("params:min")

@@ -27,7 +27,7 @@ from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun, RunOptions
 from formwright.pipeline.run_folder import DONE
 from formwright.pipeline.runner import run_pipeline
-from formwright.study.alone import alone_in
+from formwright.study.folder_lock import alone_in
 
 
 class Killed(BaseException):
@@ -38,7 +38,8 @@ class StageContract(ABC):
     """Test the last stage of a pipeline against everything that the runner and its users rely on.
 
     `changes` are options that make another artifact. Of many writes, at most `most_kills` are interrupted. Files that
-    hold times or places, and so differ from run to run, are named in `volatile`.
+    hold times or places, and so differ from run to run, are named in `volatile`. A stage that keeps its own record of
+    what is done (`CONCURRENT`) overrides `files` and `counted`.
     """
 
     changes: ClassVar[Mapping[str, Any]] = {}
@@ -76,7 +77,7 @@ class StageContract(ABC):
         run = self.run(tmp_path / "run")
         here = run.stage(run.pipeline.stages[-1])
         assert not here.checkpoints.exists()
-        assert (here.folder / DONE).is_file()
+        assert (here.folder / DONE).is_file() or self.is_concurrent()
 
     def test_other_options_are_refused_and_overwritten_on_request(self, tmp_path: Path) -> None:
         if not self.changes:
@@ -113,14 +114,16 @@ class StageContract(ABC):
     @pytest.mark.parametrize("damage", ["cut", "changed", "lost"])
     def test_an_artifact_that_is_damaged_is_made_again(self, damage: str, tmp_path: Path) -> None:
         run = self.run(tmp_path / "run")
-        whole, folder = self.files(run), run.stage(run.pipeline.stages[-1]).folder
-        for name in [*whole, DONE]:
+        whole, folder = self.files(run), self.folder(run)
+        for name in [*whole, *([] if self.is_concurrent() else [DONE])]:
             _damage(folder / name, damage)
             with self.counted() as made:
                 assert self.files(self.run(tmp_path / "run")) == whole
             assert len(made) == 1, f"{name} is {damage}, and nothing was made again"
 
     def test_two_processes_do_not_work_in_one_folder(self, tmp_path: Path) -> None:
+        if self.is_concurrent():
+            pytest.skip("several processes may do the work of this stage")
         with alone_in(tmp_path / "run"), pytest.raises(IllegalInput, match="another process"):
             self.run(tmp_path / "run")
         self.run(tmp_path / "run")
@@ -137,9 +140,16 @@ class StageContract(ABC):
         stage: Any = made.stages[-1]
         return made.changed({made.name_of(stage): replace(stage, **self.changes)})
 
+    def is_concurrent(self) -> bool:
+        return bool(getattr(self.pipeline().stages[-1], "CONCURRENT", False))
+
+    def folder(self, run: PipelineRun) -> Path:
+        """Give the folder of what the stage leaves."""
+        return run.stage(run.pipeline.stages[-1]).folder
+
     def files(self, run: PipelineRun) -> dict[str, str]:
         """Give the checksums of what the stage left."""
-        folder = run.stage(run.pipeline.stages[-1]).folder
+        folder = self.folder(run)
         names = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
         kept = [path for path in names if path.name not in (DONE, *self.volatile)]
         return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in kept}

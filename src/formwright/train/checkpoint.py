@@ -42,10 +42,14 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
     # processes of other machines may write to the same folder
     draft, final = folder / f".{name}.{os.getpid()}.{platform.node()}", folder / name
     try:
-        _clear_drafts(folder)
-        shutil.rmtree(draft, ignore_errors=True)
+        for other in folder.glob(".step-*"):
+            if other == draft or _is_left(other):
+                shutil.rmtree(other, ignore_errors=True)
         draft.mkdir(parents=True)
-        _fill(draft, checkpoint)
+        tensors = save({key: value.detach().contiguous() for key, value in checkpoint.tensors.items()})
+        facts = {"step": checkpoint.step, "sha256": _sha256(tensors), "facts": dict(checkpoint.facts)}
+        _flush(draft / "tensors.safetensors", tensors)
+        _flush(draft / "facts.json", json.dumps(facts | {"sha256 of the rest": _checksum(facts)}).encode())
         _put(draft, final)
         for later in _folders(folder):
             if _step(later) > checkpoint.step and _read(later) is None:  # damaged, but with the highest step
@@ -69,15 +73,12 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _fill(draft: Path, checkpoint: Checkpoint) -> None:
-    tensors = save({key: value.detach().contiguous() for key, value in checkpoint.tensors.items()})
-    data = {"step": checkpoint.step, "sha256": hashlib.sha256(tensors).hexdigest(), "facts": dict(checkpoint.facts)}
-    _flush(draft / "tensors.safetensors", tensors)
-    _flush(draft / "facts.json", json.dumps(data | {"sha256 of the rest": _checksum(data)}).encode())
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _checksum(data: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps([data["step"], data["sha256"], data["facts"]]).encode()).hexdigest()
+    return _sha256(json.dumps([data["step"], data["sha256"], data["facts"]]).encode())
 
 
 def _put(draft: Path, final: Path) -> None:
@@ -91,14 +92,8 @@ def _put(draft: Path, final: Path) -> None:
             raise
 
 
-def _clear_drafts(folder: Path) -> None:
-    """Remove the drafts of processes that were killed while writing."""
-    for draft in folder.glob(".step-*"):
-        if _is_left(draft):
-            shutil.rmtree(draft, ignore_errors=True)
-
-
 def _is_left(draft: Path) -> bool:
+    """Return whether a draft is that of a process that was killed while writing."""
     process, _, machine = draft.name.removeprefix(".step-").partition(".")[2].partition(".")
     try:
         if machine == platform.node() and process.isdecimal() and os.name == "posix":
@@ -134,10 +129,7 @@ def _read(folder: Path) -> Checkpoint | None:
     try:
         tensors = (folder / "tensors.safetensors").read_bytes()
         data = json.loads((folder / "facts.json").read_bytes())
-        # older checkpoints have no checksum of the rest
-        if data.get("sha256 of the rest", _checksum(data)) != _checksum(data):
-            return None
-        if data["sha256"] != hashlib.sha256(tensors).hexdigest():
+        if data["sha256 of the rest"] != _checksum(data) or data["sha256"] != _sha256(tensors):
             return None
         return Checkpoint(data["step"], load(tensors), data["facts"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -11,6 +12,8 @@ from torch import Tensor, nn
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import Spread, build
+from formwright.nn.hf.checkpoint_files import CONFIG, read_json
+from formwright.nn.hf.imported import MULTI_LABEL, Imported
 from formwright.nn.settings import Settings
 from formwright.nn.task_model import HeadSpec, SequenceHead, TaskModel
 from formwright.tasks.bootstrap import Tables
@@ -23,9 +26,11 @@ from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.judge import judge, judged
 from formwright.train.loop import PATIENCE, EarlyStopping, Saving, begin, go_on, usual_every
 from formwright.train.losses import loss_of
-from formwright.train.masking import Masked, Masking
 from formwright.train.prepare import Prepared
-from formwright.train.streams import Shuffled, Stream, lengths_of, stream_of
+from formwright.train.streams import Masked, Masking, Shuffled, ShuffledStream, Stream, lengths_of, maker_of
+
+_PRETRAINING = ("masked-lm", "causal-lm")
+_PRETRAINED = ("ForPreTraining", "ForMaskedLM", "ForMaskedImageModeling")  # the ends of class names
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,57 @@ def with_weights(model: TaskModel, weights: Mapping[str, Tensor]) -> TaskModel:
     return model
 
 
+def task_model(imported: Imported, prepared: Prepared, training: Training) -> TaskModel:
+    """Build a model for a task from imported weights; its head is kept if it fits the task."""
+    model = fresh_model(imported.card, prepared, training)
+    if imported.head is None:
+        return with_weights(model, imported.weights)
+    if head_fits(imported, prepared.task):
+        model.load_state_dict(dict(imported.weights))
+        return model
+    own = {name: tensor for name, tensor in imported.weights.items() if name.startswith("transformer.")}
+    return with_weights(model, {name.removeprefix("transformer."): tensor for name, tensor in own.items()})
+
+
+def head_fits(imported: Imported, task: Task) -> bool:
+    """Return whether the head of a model has the kind and the labels of a task."""
+    wanted, labels = head_of(task), task.labels
+    if imported.head is None or imported.head.task != wanted.task:
+        return False
+    if wanted.task != "sequence-classification":  # the other heads have no labels to differ in
+        return True
+    named = imported.labels if labels else ()  # a regression's only label has a name that means nothing
+    return imported.head == wanted and named in ((), labels)
+
+
+def replaced_head(imported: Imported, task: Task, folder: Path) -> str:
+    """Explain why the head of a model is replaced; empty if it is kept or was a pretraining head.
+
+    Raise for a multi-label model and a single-label task: its scores do not rank the labels.
+    """
+    config, wanted = read_json(folder / CONFIG), head_of(task)
+    if config.get("problem_type") == MULTI_LABEL and not wanted.multi_label:
+        raise IllegalInput(
+            f"{folder} is a multi-label model, and a row of {task.name} has one answer: give a multi-label task, or "
+            "the model that it was fine-tuned from"
+        )
+    if head_fits(imported, task) or (imported.head is not None and imported.head.task in _PRETRAINING):
+        return ""
+    if imported.head is not None and imported.head.task == wanted.task and wanted.multi_label:
+        why = f"it is not a multi-label head for {', '.join(task.labels)}"
+    elif imported.head is not None and imported.head.task == wanted.task:
+        own = ", ".join(imported.labels) or str(imported.head.labels)
+        why = f"its labels are {own}, those of the task {', '.join(task.labels) or 'numbers'}"
+    else:
+        known = config.get("architectures")
+        name = str(known[0]) if isinstance(known, list) and known else ""
+        if imported.head is None and ("For" not in name or name.endswith(_PRETRAINED)):  # it has no fine-tuned head
+            return ""
+        what = name if imported.head is None else imported.head.task
+        why = f"it is one for {what}, and the task is {task.kind}"
+    return f"the head of {folder.name} is replaced by a new one: {why}"
+
+
 def fit(
     model: TaskModel, prepared: Prepared, training: Training, run: Run | None = None, teaching: Teaching | None = None
 ) -> Trained:
@@ -146,11 +202,11 @@ def fit(
 
 def task_stream(prepared: Prepared, recipe: Hyperparameters) -> Stream:
     """Return the stream of training batches."""
-    examples = prepared.train.examples
-    if prepared.task.kind == "masked-lm":
-        masking = Masking.of(prepared.text_tokeniser)
-        return Masked(examples, Shuffled(lengths_of(examples), recipe.batch, recipe.seed), masking)  # type: ignore[arg-type]
-    return stream_of(prepared.task.kind, examples, recipe.batch, recipe.seed)
+    examples, kind = prepared.train.examples, prepared.task.kind
+    order = Shuffled(lengths_of(examples), recipe.batch, recipe.seed)
+    if kind == "masked-lm":
+        return Masked(examples, order, Masking.of(prepared.text_tokeniser))  # type: ignore[arg-type]
+    return ShuffledStream(examples, order, maker_of(kind))
 
 
 def _early_stopping(prepared: Prepared, training: Training) -> EarlyStopping | None:

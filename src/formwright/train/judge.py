@@ -1,4 +1,8 @@
-"""Score a trained model by the metrics of its task."""
+"""Score a trained model by the metrics of its task, and the baseline that ignores the input.
+
+A score means little without its baseline: the majority class, the mean, or token frequencies of the training rows,
+scored on the rows that the model is scored on.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,14 +20,24 @@ from formwright.core.rng import derive
 from formwright.nn.generate import GenerationSettings, generate
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.bootstrap import Tables
-from formwright.tasks.metrics import WRITTEN, metric
+from formwright.tasks.encode import Encoded
+from formwright.tasks.metrics import WRITTEN, best_constant, metric
 from formwright.tasks.rows import SpanRows, TranslationRows
 from formwright.tasks.span_windows import answers_with_probability
 from formwright.tasks.tokeniser import Tokeniser
 from formwright.train.loop import Diverged, enough_memory, scores_of
-from formwright.train.masking import Masking, masked
 from formwright.train.prepare import Prepared, PreparedRows
-from formwright.train.streams import IGNORED, Batch, MakeBatch, in_order, next_tokens, pictures, sentences, translations
+from formwright.train.streams import (
+    IGNORED,
+    Batch,
+    MakeBatch,
+    Masking,
+    in_order,
+    maker_of,
+    masked,
+    sentences,
+    translations,
+)
 
 _SIZE = 64  # rows of one batch
 ONE_ANSWER = ("sequence-classification", "image-classification", "regression")  # kinds of tasks
@@ -40,10 +54,7 @@ def with_beams(prepared: Prepared, beams: int) -> Prepared:
     if beams == 1:
         return prepared
     if not any(name in WRITTEN for name in prepared.task.metrics):
-        judged = " and ".join(prepared.task.metrics)
-        raise IllegalInput(
-            f"{prepared.task.name} is judged by {judged}, for which nothing is written; leave --beams out"
-        )
+        raise IllegalInput(f"no metric of {prepared.task.name} needs generated text; leave out --beams")
     return replace(prepared, beams=beams)
 
 
@@ -64,31 +75,29 @@ Answers = Mapping[str, tuple[Any, Any]]  # by metric: predictions and truth
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """The scores of a model on some rows by metric, and the contribution of each row."""
+    """Scores on some rows by metric, and the contribution of each row; `answer` describes a baseline."""
 
     metrics: dict[str, float]
     tables: Tables
+    answer: str = ""
 
 
 def judge(model: nn.Module, prepared: Prepared, part: PreparedRows) -> dict[str, float]:
     """Score a model on some rows by every metric of the task; the model is left in evaluation mode."""
-    return scored(_answered(model, prepared, part))
+    return _scored(_answered(model, prepared, part))
 
 
 def judged(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Judged:
     """Score a model as `judge` does, and keep the contribution of each row."""
-    found = _answered(model, prepared, part)
-    return Judged(scored(found), tables_of(found))
+    return _judged(_answered(model, prepared, part))
 
 
-def scored(found: Answers) -> dict[str, float]:
-    """Compute the metric of each pair of answers and truth."""
+def _scored(found: Answers) -> dict[str, float]:
     return {name: metric(name).compute(*pair) for name, pair in found.items()}
 
 
-def tables_of(found: Answers) -> Tables:
-    """Return the contribution of each row to each metric."""
-    return {name: metric(name).by_row.table(*pair) for name, pair in found.items()}
+def _judged(found: Answers, answer: str = "") -> Judged:
+    return Judged(_scored(found), {name: metric(name).table(*pair) for name, pair in found.items()}, answer)
 
 
 @contextmanager
@@ -110,7 +119,7 @@ def answers(model: nn.Module, prepared: Prepared, part: PreparedRows, rows: NDAr
     """
     found = np.empty(len(part.examples), np.float32 if prepared.task.kind == "regression" else np.int64)
     with _inference(model):
-        for some, scores, _ in _answers(model, part, _maker(prepared), rows):
+        for some, scores, _ in _answers(model, part, maker_of(prepared.task.kind), rows):
             found[some] = (scores[:, 0] if prepared.task.kind == "regression" else scores.argmax(-1)).cpu().numpy()
     return found[rows]
 
@@ -119,7 +128,7 @@ def row_scores(model: nn.Module, prepared: Prepared, part: PreparedRows) -> NDAr
     """Return the scores of each row of a task of `ONE_ANSWER`: (rows, labels), or (rows, 1) for a regression."""
     found: NDArray[Any] = np.empty(len(part.examples), object)
     with _inference(model, "run"):
-        for rows, scores, _ in _answers(model, part, _maker(prepared)):
+        for rows, scores, _ in _answers(model, part, maker_of(prepared.task.kind)):
             found[rows] = list(scores.cpu().numpy())
     return np.stack(list(found))
 
@@ -132,7 +141,7 @@ def span_answers(model: nn.Module, part: PreparedRows, unanswerable: bool) -> li
 
 def batch_of(prepared: Prepared, part: PreparedRows, rows: NDArray[np.int64]) -> Batch:
     """Make a batch of some rows of a task whose model reads sentences or images."""
-    return _maker(prepared)(part.examples, rows)
+    return maker_of(prepared.task.kind)(part.examples, rows)
 
 
 def truths(part: PreparedRows) -> NDArray[Any]:
@@ -144,7 +153,7 @@ def truths(part: PreparedRows) -> NDArray[Any]:
 
 def compared(prepared: Prepared, found: NDArray[Any], truth: NDArray[Any]) -> dict[str, float]:
     """Score predictions by every metric of the task."""
-    return scored(dict.fromkeys(prepared.task.metrics, (found, truth)))
+    return _scored(dict.fromkeys(prepared.task.metrics, (found, truth)))
 
 
 def _answers(
@@ -158,10 +167,6 @@ def _answers(
         if not scores.isfinite().all():  # argmax of NaN would look like a valid answer
             raise Diverged("the trained model's answers are no numbers (NaN or infinity); lower the learning rate")
         yield rows, scores, batch
-
-
-def _maker(prepared: Prepared) -> MakeBatch:
-    return pictures if prepared.task.kind == "image-classification" else sentences
 
 
 def _one_each(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
@@ -180,13 +185,13 @@ def _several_labels(model: nn.Module, prepared: Prepared, part: PreparedRows) ->
 
 def _words(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
     means, tokens = np.zeros(len(part.examples)), np.zeros(len(part.examples))
-    for rows, found, batch in _answers(model, part, words_maker(prepared)):
+    for rows, found, batch in _answers(model, part, _words_maker(prepared)):
         losses = F.cross_entropy(found.flatten(0, -2), batch.labels.flatten(), ignore_index=IGNORED, reduction="none")
-        means[rows], tokens[rows] = mean_by_row(batch, losses.cpu().numpy())
+        means[rows], tokens[rows] = _mean_by_row(batch, losses.cpu().numpy())
     return {name: (means, tokens) for name in prepared.task.metrics if name not in WRITTEN}
 
 
-def mean_by_row(batch: Batch, losses: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _mean_by_row(batch: Batch, losses: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean loss of each row's tokens, and how many tokens count; `losses` are in the order of the labels."""
     where = torch.nonzero(torch.ones_like(batch.labels) if batch.positions is None else batch.positions)
     row, counts = where[:, 0].cpu().numpy(), (batch.labels.flatten() != IGNORED).cpu().numpy()
@@ -195,10 +200,10 @@ def mean_by_row(batch: Batch, losses: NDArray[Any]) -> tuple[NDArray[np.float64]
     return sums / np.maximum(tokens, 1), tokens
 
 
-def words_maker(prepared: Prepared) -> MakeBatch:
+def _words_maker(prepared: Prepared) -> MakeBatch:
     """Return the function that makes the batches on which a model of words is judged."""
-    if prepared.task.kind in ("causal-lm", "seq2seq-lm"):
-        return next_tokens if prepared.task.kind == "causal-lm" else translations
+    if prepared.task.kind != "masked-lm":
+        return maker_of(prepared.task.kind)
     masking = Masking.of(prepared.text_tokeniser)
     # the same tokens are masked in every evaluation, so that scores of different models are comparable
     return lambda encoded, rows: masked(encoded, rows, masking, derive(0, "judge", int(rows[0])))
@@ -238,3 +243,58 @@ _JUDGES: dict[str, Callable[[nn.Module, Prepared, PreparedRows], Answers]] = {
     "seq2seq-lm": _translations,
     "span-extraction": _spans,
 }
+
+
+def constant_baseline(prepared: Prepared, part: PreparedRows) -> Judged | None:
+    """Score the best answer that ignores the input; None where there is none, as for SQuAD 1.1 and translation."""
+    task = prepared.task
+    if task.kind in (*ONE_ANSWER, "multi-label-classification"):
+        answer, found = _one_answer(prepared, part)
+    elif task.kind == "span-extraction":
+        if not isinstance(part.rows, SpanRows) or part.rows.answerable:
+            return None
+        answer, found = "never giving an answer", dict.fromkeys(task.metrics, ([""] * len(part.rows), part.rows.texts))
+    else:
+        answer, found = "knowing only how frequent tokens are", _frequencies(prepared, part)
+    return _judged(found, answer) if found else None
+
+
+def _one_answer(prepared: Prepared, part: PreparedRows) -> tuple[str, Answers]:
+    """Answer with the majority class, the best set of labels, or the mean of the training rows."""
+    known, wanted, task = truths(prepared.train), truths(part), prepared.task
+    if task.kind == "regression":
+        answer, guess = "always answering the mean", np.full(len(wanted), known.mean())
+    elif task.kind == "multi-label-classification":
+        best = best_constant(known)
+        names = " and ".join(repr(name) for name, has in zip(task.labels, best, strict=True) if has)
+        answer, guess = f"always answering {names}", np.tile(best, (len(wanted), 1))
+    else:
+        label = int(np.bincount(known.astype(np.int64)).argmax())
+        answer, guess = f"always answering {task.labels[label]!r}", np.full(len(wanted), label)
+    return answer, dict.fromkeys(task.metrics, (guess, wanted))
+
+
+def _frequencies(prepared: Prepared, part: PreparedRows) -> Answers:
+    """Predict every token by its frequency in the training rows; unseen tokens count as seen once."""
+    losses, make = -np.log(_shares(prepared)), _words_maker(prepared)
+    means, tokens = np.zeros(len(part.examples)), np.zeros(len(part.examples))
+    for rows in in_order(part.examples, _SIZE):
+        batch = make(part.examples, rows)
+        labels = batch.labels.flatten().numpy()
+        means[rows], tokens[rows] = _mean_by_row(batch, losses[np.where(labels == IGNORED, 0, labels)])
+    return {name: (means, tokens) for name in prepared.task.metrics if name not in WRITTEN}
+
+
+def _shares(prepared: Prepared) -> NDArray[np.float64]:
+    examples, counts = prepared.train.examples, np.ones(prepared.text_tokeniser.size)
+    assert isinstance(examples, Encoded)
+    make = _words_maker(prepared)
+    if prepared.task.kind == "masked-lm":  # any token but the special ones may be masked
+        tokens = examples.tokens.values
+        hidden = tokens[~np.isin(tokens, Masking.of(prepared.text_tokeniser).spared)]
+        counts += np.bincount(hidden, minlength=len(counts))
+    else:
+        for rows in in_order(examples, _SIZE):
+            labels = make(examples, rows).labels.flatten().numpy()
+            counts += np.bincount(labels[labels != IGNORED], minlength=len(counts))
+    return counts / counts.sum()

@@ -75,7 +75,7 @@ class State:
                 buffer.copy_(tensors[f"buffer.{name}"])
         self.losses = list(found.facts["losses"])
         self.judged = [(step, score) for step, score in found.facts["judged"]]
-        self.seconds = found.facts.get("seconds", 0.0)  # absent from older checkpoints
+        self.seconds = found.facts["seconds"]
         self.saved = found.step
         self.best = {name.removeprefix("best."): tensors[name] for name in tensors if name.startswith("best.")}
 

@@ -1,6 +1,7 @@
 """Losses by kind of task, and distillation losses."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,9 +14,10 @@ from formwright.train.streams import IGNORED, Batch
 Loss = Callable[[Any, Batch], Tensor]  # of the model's output, most often a tensor of scores
 
 
-def classes(scores: Tensor, batch: Batch) -> Tensor:
+def classes(scores: Tensor, batch: Batch, smoothing: float = 0.0) -> Tensor:
     """Return the cross-entropy of (..., labels) scores, where words are labels too; label -100 is ignored."""
-    return F.cross_entropy(scores.flatten(0, -2), batch.labels.flatten(), ignore_index=IGNORED)
+    wanted = batch.labels.flatten()
+    return F.cross_entropy(scores.flatten(0, -2), wanted, ignore_index=IGNORED, label_smoothing=smoothing)
 
 
 def numbers(scores: Tensor, batch: Batch) -> Tensor:
@@ -36,11 +38,6 @@ def spans(scores: Tensor, batch: Batch) -> Tensor:
     return (F.cross_entropy(start, batch.labels[:, 0]) + F.cross_entropy(end, batch.labels[:, 1])) / 2
 
 
-def smoothed_words(scores: Tensor, batch: Batch) -> Tensor:
-    """Return the cross-entropy of vocabulary scores with label smoothing 0.1."""
-    return F.cross_entropy(scores.flatten(0, -2), batch.labels.flatten(), ignore_index=IGNORED, label_smoothing=0.1)
-
-
 LOSSES: dict[str, Loss] = {
     "sequence-classification": classes,
     "image-classification": classes,
@@ -49,7 +46,7 @@ LOSSES: dict[str, Loss] = {
     "span-extraction": spans,
     "masked-lm": classes,
     "causal-lm": classes,
-    "seq2seq-lm": smoothed_words,
+    "seq2seq-lm": partial(classes, smoothing=0.1),
 }
 
 

@@ -1,6 +1,6 @@
 """From a task to arrays that a card can be trained on."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -71,7 +71,7 @@ def prepare(task: Task, card: Card, length: int, tokeniser: Tokeniser | None = N
     if isinstance(embedding, PatchEmbedding):
         return _images(task, embedding)
     found = tokeniser_for(task, card, tokeniser)
-    return _prepared(task, _row_digests(task), _Kept(found.digest, found), *_limits(card, found, length))
+    return _prepared(task, _row_digests(task), found, *_limits(card, found, length))
 
 
 def tokeniser_for(task: Task, card: Card, tokeniser: Tokeniser | None = None) -> Tokeniser:
@@ -139,14 +139,6 @@ def _tables(card: Card) -> list[TokenEmbedding]:
     return [stack.embedding for stack in card.stacks if isinstance(stack.embedding, TokenEmbedding)]
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """A tokeniser that is compared by its digest."""
-
-    digest: str
-    tokeniser: Tokeniser = field(compare=False)
-
-
 @remember
 def _row_digests(task: Task) -> tuple[str, str]:
     view = task.search_view()
@@ -154,11 +146,11 @@ def _row_digests(task: Task) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=16)
-def _prepared(task: Task, _: tuple[str, str], kept: _Kept, length: int, types: int) -> Prepared:
+def _prepared(task: Task, _: tuple[str, str], tokeniser: Tokeniser, length: int, types: int) -> Prepared:
     """Encode the rows; the digests are part of the cache's key because the files of equal tasks may have changed."""
     view = task.search_view()
-    train, validation = (_part(rows, kept.tokeniser, length, types) for rows in (view.train, view.validation))
-    return Prepared(task, kept.tokeniser, length, types, train, validation)
+    train, validation = (_part(rows, tokeniser, length, types) for rows in (view.train, view.validation))
+    return Prepared(task, tokeniser, length, types, train, validation)
 
 
 def _part(rows: Rows | SpanRows, tokeniser: Tokeniser | None, length: int, types: int) -> PreparedRows:

@@ -21,9 +21,8 @@ from formwright.train.device import choose_device, threads
 from formwright.train.fit import Run, Training
 from formwright.train.loop import train
 from formwright.train.losses import loss_of
-from formwright.train.masking import Masked, Masking
 from formwright.train.prepare import encode_for
-from formwright.train.streams import Batch, Shuffled
+from formwright.train.streams import Batch, Masked, Masking, Shuffled
 
 _END = re.compile(r"(?<=[.!?])\s+")
 

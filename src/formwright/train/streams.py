@@ -1,4 +1,4 @@
-"""From encoded rows to batches of tensors, one for every step of training."""
+"""From encoded rows to batches of tensors, one for every step of training; masked tokens differ at every step."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -7,17 +7,20 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
-from formwright.tasks.encode import Encoded, Plan, padded_batch, padding_share, plan_batches
+from formwright.tasks.encode import Encoded, Plan, padding_share, plan_batches
 from formwright.tasks.rows import ImageRows
+from formwright.tasks.tokeniser import Tokeniser
 
 IGNORED = -100  # the label of positions that no loss counts, as in transformers
 Examples = Encoded | ImageRows
 _LOOKED_AT = 100  # batches among which the typical ones are found
+_HIDDEN, _RANDOM = 0.8, 0.1  # of the chosen tokens; the others stay, as in BERT
 
 
 @dataclass(frozen=True)
@@ -103,11 +106,50 @@ class ShuffledStream:
         return self.make(self.examples, self.order.rows(step))
 
 
-class Plain(ShuffledStream):
-    """Texts without labels, for models that learn from another model alone."""
+@dataclass(frozen=True)
+class Masking:
+    """The mask token, the tokens that are never masked, the size of the vocabulary, and the share to mask."""
 
-    def __init__(self, encoded: Encoded, order: Shuffled) -> None:
-        super().__init__(encoded, order, plain)
+    mask: int
+    spared: tuple[int, ...]
+    vocabulary: int
+    share: float = 0.15
+
+    @classmethod
+    def of(cls, tokeniser: Tokeniser, share: float = 0.15) -> "Masking":
+        """Read the special tokens off a tokeniser."""
+        special = tokeniser.special
+        if special.mask is None:
+            raise IllegalInput("this tokeniser has no mask token, which masked language modelling needs")
+        spared = (special.pad, special.begin, special.separator, special.mask)
+        return cls(special.mask, tuple(token for token in spared if token is not None), tokeniser.size, share)
+
+    def hide(
+        self, tokens: NDArray[np.int32], mask: NDArray[np.bool_], rng: Generator
+    ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """Choose tokens, mask most of them, and return the tokens to read and the positions of the chosen ones."""
+        free = mask & ~np.isin(tokens, self.spared)
+        draws = rng.random(tokens.shape)
+        chosen = free & (draws < self.share)
+        if not chosen.any():  # a batch of very few tokens: at least one must be predicted
+            chosen = free & (draws == np.where(free, draws, 2.0).min())
+        fate = rng.random(tokens.shape)
+        read = np.where(chosen & (fate < _HIDDEN), self.mask, tokens)
+        other = chosen & (fate >= _HIDDEN) & (fate < _HIDDEN + _RANDOM)
+        return np.where(other, rng.integers(self.vocabulary, size=tokens.shape), read).astype(np.int32), chosen
+
+
+@dataclass(frozen=True)
+class Masked:
+    """Texts, or pairs of sentences for next-sentence prediction, with masked tokens."""
+
+    encoded: Encoded
+    order: Shuffled
+    masking: Masking
+
+    def batch(self, step: int) -> Batch:
+        """Return the batch of a step; another step masks other tokens of the same rows."""
+        return masked(self.encoded, self.order.rows(step), self.masking, derive(self.order.seed, "mask", step))
 
 
 @dataclass(frozen=True)
@@ -128,16 +170,15 @@ class Typical:
 
 def sentences(encoded: Encoded, rows: NDArray[np.int64]) -> Batch:
     """Make a batch of labelled sentences, pairs or spans; without a mask where there is no padding."""
-    taken = padded_batch(encoded, rows)
-    assert taken.labels is not None
-    return Batch(as_ids(taken.tokens), torch.from_numpy(taken.labels), as_mask(taken.mask), as_ids(taken.types))
+    assert encoded.labels is not None
+    return replace(plain(encoded, rows), labels=torch.from_numpy(encoded.labels[rows]))
 
 
 def plain(encoded: Encoded, rows: NDArray[np.int64]) -> Batch:
     """Make a batch of texts without labels; its labels are zeros."""
-    taken = padded_batch(encoded, rows)
-    labels = torch.zeros(len(rows), dtype=torch.long)
-    return Batch(as_ids(taken.tokens), labels, as_mask(taken.mask), as_ids(taken.types))
+    tokens, mask = encoded.tokens.padded(rows, encoded.pad)
+    types, _ = encoded.types.padded(rows)
+    return Batch(as_ids(tokens), torch.zeros(len(rows), dtype=torch.long), as_mask(mask), as_ids(types))
 
 
 def pictures(images: ImageRows, rows: NDArray[np.int64]) -> Batch:
@@ -147,29 +188,41 @@ def pictures(images: ImageRows, rows: NDArray[np.int64]) -> Batch:
 
 def next_tokens(encoded: Encoded, rows: NDArray[np.int64]) -> Batch:
     """Make a batch in which all tokens but the last are read and all but the first are predicted."""
-    taken = padded_batch(encoded, rows)
-    wanted = taken.mask[:, 1:]
-    labels = as_ids(taken.tokens[:, 1:][wanted])
-    return Batch(as_ids(taken.tokens[:, :-1]), labels, as_mask(taken.mask[:, :-1]), positions=torch.from_numpy(wanted))
+    tokens, mask = encoded.tokens.padded(rows, encoded.pad)
+    wanted = mask[:, 1:]
+    labels = as_ids(tokens[:, 1:][wanted])
+    return Batch(as_ids(tokens[:, :-1]), labels, as_mask(mask[:, :-1]), positions=torch.from_numpy(wanted))
 
 
 def translations(encoded: Encoded, rows: NDArray[np.int64]) -> Batch:
     """Make a batch in which a decoder reads the target but its last token and predicts it but its first."""
-    taken = padded_batch(encoded, rows)
-    assert taken.targets is not None
-    assert taken.targets_mask is not None
-    labels = np.where(taken.targets_mask, taken.targets, IGNORED)[:, 1:]
-    mask = as_mask(taken.targets_mask[:, :-1])
-    return Batch(as_ids(taken.tokens), as_ids(labels), as_mask(taken.mask), None, as_ids(taken.targets[:, :-1]), mask)
+    assert encoded.targets is not None
+    tokens, mask = encoded.tokens.padded(rows, encoded.pad)
+    targets, targets_mask = encoded.targets.padded(rows, encoded.pad)
+    labels = as_ids(np.where(targets_mask, targets, IGNORED)[:, 1:])
+    return Batch(as_ids(tokens), labels, as_mask(mask), None, as_ids(targets[:, :-1]), as_mask(targets_mask[:, :-1]))
 
 
-_MAKERS: dict[str, MakeBatch] = {"causal-lm": next_tokens, "seq2seq-lm": translations}
+def masked(encoded: Encoded, rows: NDArray[np.int64], masking: Masking, rng: Generator) -> Batch:
+    """Make a batch with masked tokens; labels are the original tokens, in the order of `positions`."""
+    tokens, mask = encoded.tokens.padded(rows, encoded.pad)
+    read, chosen = masking.hide(tokens, mask, rng)
+    return Batch(
+        inputs=as_ids(read),
+        labels=as_ids(tokens[chosen]),
+        mask=as_mask(mask),
+        types=as_ids(encoded.types.padded(rows)[0]),
+        positions=torch.from_numpy(chosen),
+        follows=None if encoded.labels is None else torch.from_numpy(encoded.labels[rows]),
+    )
 
 
-def stream_of(kind: str, examples: Examples, size: int, seed: int) -> Stream:
-    """Return the stream of batches of a kind of task; masked language modelling has its own module."""
-    make = pictures if isinstance(examples, ImageRows) else _MAKERS.get(kind, sentences)
-    return ShuffledStream(examples, Shuffled(lengths_of(examples), size, seed), make)
+_MAKERS: dict[str, MakeBatch] = {"image-classification": pictures, "causal-lm": next_tokens, "seq2seq-lm": translations}
+
+
+def maker_of(kind: str) -> MakeBatch:
+    """Return the function that makes the batches of a kind of task; those of masked-lm are made by `masked`."""
+    return _MAKERS.get(kind, sentences)
 
 
 def lengths_of(examples: Examples) -> NDArray[np.int64]:

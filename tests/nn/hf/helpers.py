@@ -7,20 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from formwright.arch import ops
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Branch, Cell, Junction, PatchEmbedding, Stack, TokenEmbedding
-from formwright.arch.ops import (
-    Attention,
-    Convolution,
-    CrossAttention,
-    DynamicConvolution,
-    Identity,
-    LightweightConvolution,
-    OpGraph,
-    Relative,
-    SeparableConvolution,
-    Transform,
-)
 from formwright.nn.build import build
 from formwright.nn.settings import Settings
 from formwright.nn.task_model import HeadSpec, TaskModel
@@ -72,24 +61,24 @@ def images(seed: int = 0) -> Tensor:
 
 
 def _bert(pooler: bool = True) -> Card:
-    block = Block(16, Attention(2, 8), (32,))
+    block = Block(16, ops.Attention(2, 8), (32,))
     return Card(encoder=Stack(TokenEmbedding(VOCABULARY, 16, length=20, types=2), (block,) * 2), pooler=pooler)
 
 
 def _varied() -> Card:
     layers = (
-        Block(16, Attention(2, 8, "wma", Relative(9)), (24, 32), "swish"),
-        Block(24, DynamicConvolution(3, 2, 8, Relative(7)), (32,)),
-        Block(24, Transform("dft"), (32,), "squared-relu"),
-        Block(16, LightweightConvolution(3, 4), (8,)),
-        Block(16, SeparableConvolution(3), (), norm="pre"),
+        Block(16, ops.Attention(2, 8, "wma", ops.Relative(9)), (24, 32), "swish"),
+        Block(24, ops.DynamicConvolution(3, 2, 8, ops.Relative(7)), (32,)),
+        Block(24, ops.Transform("dft"), (32,), "squared-relu"),
+        Block(16, ops.LightweightConvolution(3, 4), (8,)),
+        Block(16, ops.SeparableConvolution(3), (), norm="pre"),
     )
     return Card(encoder=Stack(TokenEmbedding(VOCABULARY, 16, 8, "relative", 20), layers))
 
 
 def _op_graph() -> Card:
     term = ("matmul", ("softmax", ("scale", ("matmul", "Q", ("transpose", "K")))), ("add", "V", "Q"))
-    block = Block(16, OpGraph(2, 8, term), (32,))
+    block = Block(16, ops.OpGraph(2, 8, term), (32,))
     return Card(encoder=Stack(TokenEmbedding(VOCABULARY, 16, length=20), (block,) * 2))
 
 
@@ -105,18 +94,20 @@ def _invented() -> Card:
         ("matmul", ("softmax", apart), ("softsign", "V")),
         ("matmul", "P", ("cosine", ("transpose", "Q"), ("transpose", "V"))),
     )
-    mixers = (*(OpGraph(2, 8, term) for term in terms), LightweightConvolution(7, 4))
+    mixers = (*(ops.OpGraph(2, 8, term) for term in terms), ops.LightweightConvolution(7, 4))
     blocks = tuple(Block(16, mixer, (32,)) for mixer in mixers)
     return Card(encoder=Stack(TokenEmbedding(VOCABULARY, 16, length=20, types=2), blocks))
 
 
 def _translator() -> Card:
-    block = Block(16, Attention(2, 8), (32,), "relu", "pre")
+    block = Block(16, ops.Attention(2, 8), (32,), "relu", "pre")
     cell = Cell(
         16,
         (
-            Junction(Branch(0, Attention(2, 8), 16, norm=True), Branch(0, Convolution(3), 24, activation="relu")),
-            Junction(Branch(1, CrossAttention(2, 8, layers=2), 16, norm=True), Branch(0, Identity(), 16)),
+            Junction(
+                Branch(0, ops.Attention(2, 8), 16, norm=True), Branch(0, ops.Convolution(3), 24, activation="relu")
+            ),
+            Junction(Branch(1, ops.CrossAttention(2, 8, layers=2), 16, norm=True), Branch(0, ops.Identity(), 16)),
         ),
     )
     tables = TokenEmbedding(VOCABULARY, 16, positions="sinusoidal", length=20, norm=False)
@@ -125,12 +116,12 @@ def _translator() -> Card:
 
 
 def _writer() -> Card:
-    layers = (Block(16, Attention(2, 8), (32,)), Block(24, Attention(3, 8), (32,)))
+    layers = (Block(16, ops.Attention(2, 8), (32,)), Block(24, ops.Attention(3, 8), (32,)))
     return Card(decoder=Stack(TokenEmbedding(VOCABULARY, 16, length=20), layers, causal=True))
 
 
 def _viewer(class_tokens: int = 1) -> Card:
-    block = Block(16, Attention(2, 8, relative=Relative(6, 2, values=True)), (32,), norm="pre")
+    block = Block(16, ops.Attention(2, 8, relative=ops.Relative(6, 2, values=True)), (32,), norm="pre")
     return Card(encoder=Stack(PatchEmbedding(SIDE, 4, 16, class_tokens=class_tokens), (block,) * 2, final_norm=True))
 
 

@@ -20,10 +20,8 @@ from formwright.search.boshnas.searcher import Acquire, Boshnas, ScaledListing
 from formwright.search.listing import Coordinates, listing
 from formwright.search.proposals import Proposal, anything, random_unseen
 from formwright.space.zoo import load_space
-from formwright.testing.loop import ask, outline, run, tell
-from formwright.testing.objective import Toy
 from formwright.testing.searcher_contract import ACCURACY
-from formwright.testing.spaces import large, small
+from formwright.testing.toy_problem import Toy, ask, large, outline, run, small, tell
 
 GOAL = (ACCURACY,)
 

@@ -9,7 +9,7 @@ from formwright.arch.ops import LightweightConvolution
 from formwright.arch.primitives import Term, canonical, inputs_of, shape_of, size
 from formwright.cost import params_attention
 from formwright.space import Case, Expressions, Fields, Repeat
-from formwright.space.part import By
+from formwright.space.design import By
 from formwright.space.zoo import load_card, load_space
 from formwright.space.zoo.autobert_zero import KERNELS, SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER
 

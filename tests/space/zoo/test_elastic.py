@@ -141,17 +141,14 @@ def test_everything_else_stays_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"heads": (0, 5)}, r"heads of layer 0 must be whole numbers between 0 and the encoder's 4, not \[0, 5\]"),
-        ({"heads": (-1,)}, r"heads of layer 0 must be whole numbers between 0 and the encoder's 4, not \[-1\]"),
-        ({"heads": ()}, r"heads of layer 0 must be whole numbers between 0 and the encoder's 4, not \[\]"),
+        ({"heads": (0, 5)}, r"heads of layer 0 .* 0 and the encoder's 4, not \[0, 5\]"),
+        ({"heads": (-1,)}, r"heads of layer 0 .* 0 and the encoder's 4, not \[-1\]"),
+        ({"heads": ()}, r"heads of layer 0 .* 0 and the encoder's 4, not \[\]"),
         ({"heads": (1, 2.5)}, r"heads of layer 0 must be whole numbers .* not \[1, 2.5\]"),
         ({"feed_forward": (8, True)}, r"feed_forward of layer 0 must be whole numbers .* not \[8, True\]"),
         ({"heads": [(4,), (4,), (), (4,)]}, r"heads of layer 2 must be .* not \[\]"),
         ({"heads": [(4,)] * 3}, r"heads has 3 lists of widths for 4 layers"),
-        (
-            {"feed_forward": (1025,)},
-            r"feed_forward of layer 0 must be whole numbers between 0 and the encoder's 1024, not \[1025\]",
-        ),
+        ({"feed_forward": (1025,)}, r"feed_forward of layer 0 .* 0 and the encoder's 1024, not \[1025\]"),
         ({"feed_forward": [(8,)] * 5}, r"feed_forward has 5 lists of widths for 4 layers"),
         ({"heads": (4, 4)}, r"options must be distinct"),
         ({"depths": (0, 4)}, r"depths must lie between 1 and the encoder's 4 layers, not \[0, 4\]"),
@@ -198,11 +195,6 @@ hidden = st.one_of(
 choices = st.builds(ElasticChoices, st.just(CARD), per_layer(HEADS), per_layer(CHANNELS), hidden)
 
 
-def parts(card: Card) -> list[tuple[int, int]]:
-    blocks = [layer for layer in card.encoder.layers if isinstance(layer, Block)]
-    return [(getattr(block.mixer, "heads", 0), sum(block.feed_forward)) for block in blocks]
-
-
 @given(choices)
 def test_choices_survive_json(one: ElasticChoices) -> None:
     again = ElasticChoices.from_json(json.loads(json.dumps(one.to_json())))
@@ -212,8 +204,8 @@ def test_choices_survive_json(one: ElasticChoices) -> None:
 
 @given(choices)
 def test_the_largest_and_the_smallest_are_the_ends_of_the_space(one: ElasticChoices) -> None:
-    assert parts(one.largest) == [(max(h), max(c)) for h, c in zip(one.heads, one.feed_forward, strict=True)]
-    assert parts(one.smallest) == [(min(h), min(c)) for h, c in zip(one.heads, one.feed_forward, strict=True)]
+    assert blocks(one.largest) == [(max(h), max(c)) for h, c in zip(one.heads, one.feed_forward, strict=True)]
+    assert blocks(one.smallest) == [(min(h), min(c)) for h, c in zip(one.heads, one.feed_forward, strict=True)]
     assert one.largest.output_width == max(one.hidden, default=WIDTH)
     assert one.smallest.output_width == min(one.hidden, default=WIDTH)
 
@@ -231,8 +223,8 @@ def test_a_design_is_found_by_its_widths(one: ElasticChoices) -> None:
     for design in space.enumerate():
         card = space.card(design)
         size = card.output_width if one.hidden else None
-        assert space.card(one.design(parts(card), size)) == card
-        assert space.from_json(json.loads(json.dumps(space.to_json(one.design(parts(card), size))))) == design
+        assert space.card(one.design(blocks(card), size)) == card
+        assert space.from_json(json.loads(json.dumps(space.to_json(one.design(blocks(card), size))))) == design
 
 
 def test_hidden_sizes() -> None:
@@ -242,8 +234,8 @@ def test_hidden_sizes() -> None:
     space = elastic(BERT, heads=[(0, 4), (2, 4), (0, 2), (4,)], feed_forward=(0, 1024), hidden=(64, 256))
     digests = [space.card(design).digest for design in space.enumerate()]
     assert len(digests) == len(set(digests)) == space.count() == 2 * 8 * 2**4
-    blocks = (Block(32, Attention(4, 8), (64,)), Block(16, Attention(4, 8), (64,)))
-    card = Card(Stack(TokenEmbedding(100, 32), blocks))
+    layers = (Block(32, Attention(4, 8), (64,)), Block(16, Attention(4, 8), (64,)))
+    card = Card(Stack(TokenEmbedding(100, 32), layers))
     assert elastic(card, (4,), (64,)).count() == 1
     with pytest.raises(IllegalInput, match="all as wide as its embedding"):
         elastic(card, (4,), (64,), hidden=(16,))
@@ -272,17 +264,18 @@ def stored(**changes: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "where"),
     [
-        ([], "must have the fields"),
-        (stored(depth=3), "must have the fields"),
-        (stored(heads=3), "heads must list, for every layer"),
-        (stored(heads=[[], [1]]), "heads must list, for every layer"),
-        (stored(feed_forward=[16, 32]), "feed_forward must list, for every layer"),
+        ([], "the whole"),
+        (stored(depth=3), "depth"),
+        (stored(heads=3), "heads"),
+        (stored(heads=[[], [1]]), "heads"),
+        (stored(feed_forward=[[16], 32]), "feed_forward[1]"),
         (stored(hidden=None), "hidden"),
         (stored(hidden=8), "hidden"),
     ],
 )
-def test_what_is_no_list_of_choices_is_refused(data: Any, told: str) -> None:
-    with pytest.raises(IllegalInput, match=told):
+def test_what_is_no_list_of_choices_is_refused(data: Any, where: str) -> None:
+    with pytest.raises(IllegalDesign) as caught:
         ElasticChoices.from_json(data)
+    assert [fault.where for fault in caught.value.faults] == [where]

@@ -120,20 +120,27 @@ def alive(left: Fields, right: Fields, combine: str = "add") -> Fields:
     return Fields.of(left=left, right=Case("alive", Fields.of(branch=right, combine=combine)))
 
 
-def nano_cell(*junctions: Fields) -> Cell:
-    """Build the encoder cell of a nano design whose decoder passes its input on."""
-    encoder = Fields.of(cells=1, **{f"junction_{index}": one for index, one in enumerate(junctions, 1)})
-    decoder = Fields.of(cells=1, **{f"junction_{index}": dead(branch(index - 1)) for index in range(1, 5)})
-    design = Fields.of(encoder=encoder, decoder=decoder)
+def half(*junctions: Fields) -> Fields:
+    return Fields.of(cells=1, **{f"junction_{index}": one for index, one in enumerate(junctions, 1)})
+
+
+def passing(junctions: int) -> Fields:
+    """Make a half that passes its input on."""
+    return half(*(dead(branch(state)) for state in range(junctions)))
+
+
+IDENTITIES = Fields.of(encoder=passing(3), decoder=passing(4))
+
+
+def nano_card(*junctions: Fields) -> Card:
+    """Build a nano design with an encoder cell; its decoder passes its input on."""
+    design = Fields.of(encoder=half(*junctions), decoder=passing(4))
     assert NANO.contains(design)
-    return NANO.card(design).stacks[0].layers[0]
+    return NANO.card(design)
 
 
-def genotype_of_identities() -> Fields:
-    def half(junctions: int) -> Fields:
-        return Fields.of(cells=1, **{f"junction_{index}": dead(branch(index - 1)) for index in range(1, junctions + 1)})
-
-    return Fields.of(encoder=half(3), decoder=half(4))
+def nano_cell(*junctions: Fields) -> Cell:
+    return nano_card(*junctions).stacks[0].layers[0]
 
 
 def test_a_junction_that_nobody_reads_is_left_out_and_states_are_numbered_anew() -> None:
@@ -152,7 +159,7 @@ def test_dead_branches_are_left_out() -> None:
     assert cell.junctions == tuple(
         Junction(Branch(state, GatedLinearUnit(), 64, activation="swish"), None) for state in range(3)
     )
-    paths = {gene.name for gene in NANO.genes(genotype_of_identities())}
+    paths = {gene.name for gene in NANO.genes(IDENTITIES)}
     assert "encoder.junction_1.right" in paths
     assert not any(".combine" in path or ".alive" in path for path in paths)
     first = dead(branch(0, "gated", scale=2))
@@ -169,7 +176,7 @@ def test_convolutions_keep_their_width_and_decoders_attend() -> None:
 
 
 def operation_tags(space: Space) -> set[tuple[str, str]]:
-    genes = space.genes(genotype_of_identities())
+    genes = space.genes(IDENTITIES)
     operations = [gene for gene in genes if gene.name.endswith(".operation")]
     return {(str(gene.path[0]), option) for gene in operations for option in gene.options}
 
@@ -191,8 +198,7 @@ def test_counts_by_hand() -> None:
 
 def test_what_is_dead_or_unread_costs_nothing() -> None:
     def costs(*junctions: Fields) -> tuple[int, float]:
-        encoder = Fields.of(cells=1, **{f"junction_{index}": one for index, one in enumerate(junctions, 1)})
-        card = NANO.card(Fields.of(encoder=encoder, decoder=genotype_of_identities().decoder))
+        card = nano_card(*junctions)
         return params(card), macs(card, 16)
 
     kept = dead(branch(0, "convolution", kernel=3, scale=2))

@@ -4,7 +4,6 @@ from formwright.space.zoo.supershaper import SUPERSHAPER
 
 
 def test_shapes_of_any_width() -> None:
-    assert SUPERSHAPER.count() == 7**12
     design = Fields.of(widths=(768,) * 12)
     assert SUPERSHAPER.contains(design)
     assert SUPERSHAPER.card(design) == load_card("bert-base")

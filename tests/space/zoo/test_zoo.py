@@ -16,73 +16,50 @@ from formwright.space import Space
 from formwright.space.zoo import CARDS, SPACES, load_card, load_space
 
 NAMED_CARDS = [
-    "autobert-zero-layer-12",
-    "autobert-zero-layer-2",
-    "autoformer-b",
-    "autoformer-s",
-    "autoformer-supernet-t",
-    "autoformer-t",
-    "bert-base",
-    "bert-large",
-    "bert-medium",
-    "bert-mini",
-    "bert-small",
-    "bert-tiny",
-    "eftnas-s1-cola",
-    "eftnas-s1-mnli",
-    "eftnas-s1-mrpc",
-    "eftnas-s1-qnli",
-    "eftnas-s1-qqp",
-    "eftnas-s1-rte",
-    "eftnas-s1-sst2",
-    "evolved-transformer-base",
-    "evolved-transformer-big",
-    "evolved-transformer-tiny",
-    "evolved-transformer-writer-tiny",
-    "flexibert-bert-2-256",
-    "flexibert-bert-4-128",
-    "flexibert-bert-mini",
-    "flexibert-bert-tiny",
-    "flexibert-convbert-2-256",
-    "flexibert-convbert-4-128",
-    "flexibert-convbert-mini",
-    "flexibert-convbert-tiny",
-    "flexibert-fnet-2-256",
-    "flexibert-fnet-4-128",
-    "flexibert-fnet-mini",
-    "flexibert-fnet-tiny",
-    "flexibert-large",
-    "flexibert-mini",
-    "flexibert-mini-without-heteroscedastic",
-    "flexibert-mini-without-second-order",
-    "transformer-base",
-    "transformer-big",
-    "transformer-tiny",
+    "autobert-zero-layer-12", "autobert-zero-layer-2", "autoformer-b", "autoformer-s", "autoformer-supernet-t",
+    "autoformer-t", "bert-base", "bert-large", "bert-medium", "bert-mini", "bert-small", "bert-tiny", "eftnas-s1-cola",
+    "eftnas-s1-mnli", "eftnas-s1-mrpc", "eftnas-s1-qnli", "eftnas-s1-qqp", "eftnas-s1-rte", "eftnas-s1-sst2",
+    "evolved-transformer-base", "evolved-transformer-big", "evolved-transformer-tiny",
+    "evolved-transformer-writer-tiny", "flexibert-bert-2-256", "flexibert-bert-4-128", "flexibert-bert-mini",
+    "flexibert-bert-tiny", "flexibert-convbert-2-256", "flexibert-convbert-4-128", "flexibert-convbert-mini",
+    "flexibert-convbert-tiny", "flexibert-fnet-2-256", "flexibert-fnet-4-128", "flexibert-fnet-mini",
+    "flexibert-fnet-tiny", "flexibert-large", "flexibert-mini", "flexibert-mini-without-heteroscedastic",
+    "flexibert-mini-without-second-order", "transformer-base", "transformer-big", "transformer-tiny",
     "transformer-writer-tiny",
-]
+]  # fmt: skip
 NAMED_SPACES = [
-    "autobert-zero",
-    "autobert-zero-nano",
-    "autoformer-base",
-    "autoformer-nano",
-    "autoformer-small",
-    "autoformer-tiny",
-    "autotinybert",
-    "elastic",
-    "evolved-transformer",
-    "evolved-transformer-nano",
-    "flexibert",
-    "flexibert-nano",
-    "flexibert-nano-s1",
-    "flexibert-nano-s1star",
-    "flexibert-s1",
-    "flexibert-s1star",
-    "hat",
-    "lighthubert-base",
-    "lighthubert-small",
-    "nas-bert",
-    "supershaper",
-]
+    "autobert-zero", "autobert-zero-nano", "autoformer-base", "autoformer-nano", "autoformer-small", "autoformer-tiny",
+    "autotinybert", "elastic", "evolved-transformer", "evolved-transformer-nano", "flexibert", "flexibert-nano",
+    "flexibert-nano-s1", "flexibert-nano-s1star", "flexibert-s1", "flexibert-s1star", "hat", "lighthubert-base",
+    "lighthubert-small", "nas-bert", "supershaper",
+]  # fmt: skip
+
+
+PUBLISHED_COUNTS = {
+    "flexibert": 9_312, "flexibert-s1": 84_943_872, "flexibert-s1star": 3_317_817_600,
+    "flexibert-nano": 9_312, "flexibert-nano-s1": 84_943_872, "flexibert-nano-s1star": 3_317_817_600,
+    "supershaper": 7**12, "autotinybert": 8 * 11 * 12 * 24,
+    "lighthubert-small": 3 * (9**10 + 9**11 + 9**12), "lighthubert-base": 3 * 6**12,
+}  # fmt: skip
+PUBLISHED_PARAMETERS = {
+    "bert-tiny": 4_385_920, "bert-mini": 11_170_560, "bert-small": 28_763_648, "bert-medium": 41_373_184,
+    "bert-base": 109_482_240, "bert-large": 335_141_888,
+    "autoformer-t": 5_867_944, "autoformer-s": 22_891_432, "autoformer-b": 53_691_688,
+    "autoformer-supernet-t": 11_669_224,
+    "flexibert-mini": 16_159_040, "flexibert-mini-without-second-order": 7_227_584,
+    "flexibert-mini-without-heteroscedastic": 20_457_408, "flexibert-bert-tiny": 7_036_288,
+    "flexibert-bert-mini": 16_438_528,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PUBLISHED_COUNTS)
+def test_published_counts(name: str) -> None:
+    assert load_space(name).count() == PUBLISHED_COUNTS[name]
+
+
+@pytest.mark.parametrize("name", PUBLISHED_PARAMETERS)
+def test_published_parameters(name: str) -> None:
+    assert params(load_card(name)) == PUBLISHED_PARAMETERS[name]
 
 
 @pytest.fixture(scope="module", params=NAMED_SPACES)

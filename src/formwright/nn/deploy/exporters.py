@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
-from formwright.nn.deploy.interface import NamedModel, axes, card_of, longest, output_names, random_inputs
+from formwright.nn.deploy.interface import NamedInputsModel, axes, longest, output_names, random_inputs
 from formwright.nn.deploy.runtimes import open_file
 from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
@@ -28,11 +28,11 @@ _QUANTISED = ["MatMul", "Gather"]  # linear maps and tables; convolutions are sm
 
 def write_onnx(model: TaskModel | Transformer, path: Path) -> None:
     """Write a model with free batch and length; torch's exporter decides on the operator set."""
-    inputs = random_inputs(card_of(model), _BATCH, _LENGTH, torch.Generator().manual_seed(0))
+    inputs = random_inputs(model.card, _BATCH, _LENGTH, torch.Generator().manual_seed(0))
     # without gradients the fused attention has one layout throughout, on which the exporter depends
     with torch.no_grad(), _quiet():
         torch.onnx.export(
-            NamedModel(model).eval(),
+            NamedInputsModel(model).eval(),
             kwargs=dict(inputs),
             f=path,
             input_names=list(inputs),
@@ -70,7 +70,7 @@ def _quiet() -> Iterator[None]:
 
 
 def write_openvino(onnx_file: Path, path: Path, int8: bool) -> None:
-    """Turn an ONNX file into OpenVINO's `path` (.xml) and the weights beside it (.bin)."""
+    """Turn an ONNX file into OpenVINO's `path` (.xml) and the weights next to it (.bin)."""
     openvino: Any = need("openvino", "openvino")
     model = openvino.convert_model(onnx_file)
     if int8:
@@ -135,7 +135,7 @@ def export(model: TaskModel | Transformer, kind: Kind, folder: Path, int8: bool 
     with tempfile.TemporaryDirectory(prefix=".export-", dir=folder) as part:
         path = _write(model, kind, Path(part), int8)
         difference = compare(model, path)
-        if not difference <= (np.finfo(np.float32).max if int8 else LARGEST_DIFFERENCE):  # also refuses NaN
+        if not difference <= (np.finfo(np.float32).max if int8 else LARGEST_DIFFERENCE):  # also true for NaN
             raise IllegalInput(
                 f"the {kind} export differs from torch by {difference:.2g}, more than {LARGEST_DIFFERENCE}; "
                 "it was not kept. Please report the card"
@@ -163,7 +163,7 @@ def _write(model: TaskModel | Transformer, kind: Kind, part: Path, int8: bool) -
 
 def compare(model: TaskModel | Transformer, path: Path) -> float:
     """Return the largest difference between the outputs of a file and of torch, with and without padding."""
-    run, named, card = open_file(path, torch.get_num_threads()), NamedModel(model), card_of(model)
+    run, named, card = open_file(path, torch.get_num_threads()), NamedInputsModel(model), model.card
     generator = torch.Generator().manual_seed(0)
     training = model.training
     named.eval()

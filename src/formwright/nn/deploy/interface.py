@@ -13,7 +13,7 @@ Inputs = dict[str, Tensor]
 BATCH, LENGTH, TARGET_LENGTH = "batch", "length", "target_length"
 
 
-class NamedModel(nn.Module):
+class NamedInputsModel(nn.Module):
     """A model with named inputs and outputs."""
 
     def __init__(self, model: TaskModel | Transformer) -> None:
@@ -34,28 +34,17 @@ class NamedModel(nn.Module):
         inputs = next(given for given in (input_ids, pixel_values, input_features) if given is not None)
         result = self.model(inputs, attention_mask, token_type_ids, decoder_input_ids, decoder_attention_mask)
         if isinstance(result, Tensor):
-            return result.unbind(-1) if _extracts_spans(self.model) else (result,)
+            return result.unbind(-1) if output_names(self.model)[0] == "start_logits" else (result,)
         return (result.hidden,) if result.pooled is None else (result.hidden, result.pooled)
 
 
 def output_names(model: TaskModel | Transformer) -> tuple[str, ...]:
-    """Name what a model gives."""
-    if isinstance(model, TaskModel):
-        return ("start_logits", "end_logits") if _extracts_spans(model) else ("logits",)
+    if model.spec is not None:
+        return ("start_logits", "end_logits") if model.spec.task == "span-extraction" else ("logits",)
     return ("last_hidden_state", "pooler_output") if model.card.pooler else ("last_hidden_state",)
 
 
-def _extracts_spans(model: nn.Module) -> bool:
-    return isinstance(model, TaskModel) and model.spec.task == "span-extraction"
-
-
-def card_of(model: TaskModel | Transformer) -> Card:
-    """Return the card of a model, with a head or without."""
-    return model.transformer.card if isinstance(model, TaskModel) else model.card
-
-
 def axes(name: str) -> dict[int, str]:
-    """Name the dimensions of an input that are free."""
     if name == "pixel_values":
         return {0: BATCH}
     return {0: BATCH, 1: TARGET_LENGTH if name.startswith("decoder_") else LENGTH}
@@ -85,7 +74,10 @@ def _inputs(stack: Stack, batch: int, length: int, generator: Generator, padded:
     if isinstance(embedding, PatchEmbedding):
         shape = (batch, embedding.channels, embedding.image, embedding.image)
         return {"pixel_values": torch.randn(shape, generator=generator)}
-    mask = _mask(batch, length, padded)
+    mask = torch.ones(batch, length, dtype=torch.long)
+    for row in range(1, batch if padded else 1):
+        missing = min(row * length // batch, length - 1)
+        mask[row, slice(missing) if row % 2 else slice(length - missing, length)] = 0
     if isinstance(embedding, FrameEmbedding):
         frames = torch.randn(batch, length, embedding.features, generator=generator)
         return {"input_features": frames, "attention_mask": mask}
@@ -95,11 +87,3 @@ def _inputs(stack: Stack, batch: int, length: int, generator: Generator, padded:
     if embedding.types:
         inputs["token_type_ids"] = torch.randint(embedding.types, (batch, length), generator=generator)
     return inputs
-
-
-def _mask(batch: int, length: int, padded: bool) -> Tensor:
-    mask = torch.ones(batch, length, dtype=torch.long)
-    for row in range(1, batch if padded else 1):
-        missing = min(row * length // batch, length - 1)
-        mask[row, slice(missing) if row % 2 else slice(length - missing, length)] = 0
-    return mask

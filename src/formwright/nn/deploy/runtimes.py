@@ -19,13 +19,10 @@ Runtime = Literal["torch", "onnxruntime", "openvino"]
 Arrays = Mapping[str, NDArray[Any]]
 Run = Callable[[Arrays], list[NDArray[Any]]]
 _ERRORS_ONLY = 3
-
-
 _LIBRARIES = {".onnx": ("onnxruntime", "onnx"), ".xml": ("openvino", "openvino")}
 
 
 def load_library(path: Path) -> Any:
-    """Import the runtime that a file was written for."""
     if path.suffix not in _LIBRARIES:
         raise IllegalInput(f"{path} is neither an ONNX (.onnx) nor an OpenVINO (.xml) model")
     return need(*_LIBRARIES[path.suffix])
@@ -74,19 +71,16 @@ class FileModel(nn.Module):
     def __init__(self, run: Run, card: Card) -> None:
         super().__init__()
         self._run, self._embedding = run, card.stacks[0].embedding
-        # whoever runs a model asks its parameters on which device they are
+        # code that runs a model reads the device from its parameters
         self.place = nn.Parameter(torch.zeros(0), requires_grad=False)
 
     def forward(self, inputs: Tensor, mask: Tensor | None = None, types: Tensor | None = None, *_: object) -> Tensor:
         """Return the scores: (batch, labels), or (batch, tokens, 2) for spans."""
-        found = [torch.from_numpy(part.copy()) for part in self._run(self._named(inputs, mask, types))]
-        return found[0] if len(found) == 1 else torch.stack(found, -1)
-
-    def _named(self, inputs: Tensor, mask: Tensor | None, types: Tensor | None) -> Arrays:
-        if isinstance(self._embedding, PatchEmbedding):
-            return {"pixel_values": inputs.numpy()}
-        real = torch.ones_like(inputs) if mask is None else mask.long()
-        named = {"input_ids": inputs.numpy(), "attention_mask": real.numpy()}
+        named = {"pixel_values": inputs.numpy()}
+        if not isinstance(self._embedding, PatchEmbedding):
+            real = torch.ones_like(inputs) if mask is None else mask.long()
+            named = {"input_ids": inputs.numpy(), "attention_mask": real.numpy()}
         if isinstance(self._embedding, TokenEmbedding) and self._embedding.types:
             named["token_type_ids"] = (torch.zeros_like(inputs) if types is None else types).numpy()
-        return named
+        found = [torch.from_numpy(part.copy()) for part in self._run(named)]
+        return found[0] if len(found) == 1 else torch.stack(found, -1)

@@ -6,5 +6,4 @@ from formwright.nn.hf.config import FormwrightConfig
 
 
 def register() -> None:
-    """Let `AutoConfig` read our configurations."""
     AutoConfig.register(FormwrightConfig.model_type, FormwrightConfig, exist_ok=True)

@@ -8,7 +8,6 @@ from formwright.nn.hf.config_fields import AUTO_CLASSES
 
 
 def register() -> None:
-    """Let the Auto classes load our models."""
     auto_config.register()
     for name, auto_class in AUTO_CLASSES.items():
         getattr(transformers, auto_class).register(FormwrightConfig, getattr(models, name), exist_ok=True)

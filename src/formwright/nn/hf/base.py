@@ -1,4 +1,4 @@
-"""What all models of this package have in common for transformers, and the model without a head.
+"""What all models of this package have in common for transformers.
 
 The modules are those of `formwright.nn`, under the same names, so a checkpoint is the same file in plain torch.
 """
@@ -11,8 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers.modeling_outputs import BaseModelOutputWithPooling, Seq2SeqModelOutput
-from transformers.utils.generic import can_return_tuple
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
@@ -23,8 +21,6 @@ from formwright.nn.transformer import Output, Transformer
 
 _ENTRIES = ("tokens", "pixels", "features")  # what an embedding calls the part that reads the input
 _SHARED = {"transformer.decoder.embedding.tokens.weight": "transformer.encoder.embedding.tokens.weight"}
-
-
 _UNSUPPORTED = ("encoder_outputs", "head_mask", "inputs_embeds", "output_attentions", "past_key_values", "position_ids")
 
 
@@ -71,10 +67,9 @@ class FormwrightPreTrainedModel(PreTrainedModel):
         super().save_pretrained(save_directory, **options)
 
     def get_input_embeddings(self) -> nn.Module:
-        """Return the token table, or what stands in its place for images and frames."""
+        """Return the token table, or the linear map that reads images or frames."""
         stack = self.transformer.encoder if self.transformer.encoder is not None else self.transformer.decoder
-        embedding = stack.embedding
-        return next(part for part in (getattr(embedding, name, None) for name in _ENTRIES) if part is not None)
+        return next(getattr(stack.embedding, name) for name in _ENTRIES if hasattr(stack.embedding, name))
 
     def get_output_embeddings(self) -> None:
         """Return None: heads that predict tokens read the token table itself."""
@@ -86,21 +81,14 @@ class FormwrightPreTrainedModel(PreTrainedModel):
     @property
     def token_table(self) -> Tensor:
         """Return the table that heads share to predict tokens: (vocabulary, table width)."""
-        stack: Any = self.transformer.decoder if self.transformer.decoder is not None else self.transformer.encoder
-        return stack.embedding.tokens.weight
+        return self.transformer.last_stack.embedding.tokens.weight
 
     def run(
-        self, inputs: Tensor, *others: Tensor | None, all_layers: bool | None, options: dict[str, Any]
-    ) -> tuple[Output, tuple[Tensor, ...] | None]:
-        """Run the transformer; where wanted, give the outputs of the embedding and of every layer as well."""
-        return self.run_with_layers(lambda: self.transformer(inputs, *others), all_layers=all_layers, options=options)
-
-    def run_with_layers(
-        self, run: Callable[[], Output], *, all_layers: bool | None, options: dict[str, Any]
+        self, run: Callable[[], Output], all_layers: bool | None, options: dict[str, Any]
     ) -> tuple[Output, tuple[Tensor, ...] | None]:
         """Let `run` run the transformer; where wanted, give the outputs of the embedding and of every layer as well.
 
-        `options` are the other arguments of a call; what would change the result elsewhere is refused, not ignored.
+        `options` are the other arguments of a call; unsupported ones raise instead of being ignored.
         """
         for name in _UNSUPPORTED:
             value = options.pop(name, None)
@@ -109,43 +97,12 @@ class FormwrightPreTrainedModel(PreTrainedModel):
         wanted = self.config.output_hidden_states if all_layers is None else all_layers
         if not wanted:
             return run(), None
-        stack = self.transformer.decoder if self.transformer.decoder is not None else self.transformer.encoder
         seen: list[Tensor] = []
-        hook = stack.embedding.register_forward_hook(lambda _module, _inputs, output: seen.append(output))
+        hook = self.transformer.last_stack.embedding.register_forward_hook(
+            lambda _module, _inputs, output: seen.append(output)
+        )
         try:
             output = run()
         finally:
             hook.remove()
         return output, (*seen, *output.layers)
-
-
-class FormwrightModel(FormwrightPreTrainedModel):
-    """The model of a card without a head."""
-
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        pixel_values: Tensor | None = None,
-        decoder_input_ids: Tensor | None = None,
-        decoder_attention_mask: Tensor | None = None,
-        output_hidden_states: bool | None = None,
-        **options: Any,
-    ) -> BaseModelOutputWithPooling | Seq2SeqModelOutput:
-        """Return the last vectors, and the pooled one where the card has a pooler."""
-        inputs = pixel_values if input_ids is None else input_ids
-        if inputs is None:
-            raise ValueError(f"this model reads {self.main_input_name}, which is missing")
-        others = (attention_mask, token_type_ids, decoder_input_ids, decoder_attention_mask)
-        output, layers = self.run(inputs, *others, all_layers=output_hidden_states, options=options)
-        if self.config.is_encoder_decoder:
-            return Seq2SeqModelOutput(
-                last_hidden_state=output.hidden,
-                decoder_hidden_states=layers,
-                encoder_last_hidden_state=output.memory[-1],
-            )
-        return BaseModelOutputWithPooling(
-            last_hidden_state=output.hidden, pooler_output=output.pooled, hidden_states=layers
-        )

@@ -1,7 +1,7 @@
 """The modelling code in a model folder, so that it loads where this package is not installed.
 
 transformers copies the files that a module imports as ``from .name import ...``, all from one folder. So every module
-that our models need becomes one file, and `formwright.nn.layers` is imported as `.formwright_nn_layers`.
+that our models need becomes one file, and `formwright.nn.layer_modules` is imported as `.formwright_nn_layers`.
 """
 
 import ast
@@ -34,22 +34,24 @@ def bundled_files() -> dict[str, str]:
         module = waiting.pop()
         if f"{_flat(module)}.py" not in files:
             source = _source(module)
-            files[f"{_flat(module)}.py"] = _rewritten(source)
-            waiting += [name for _, name in _imports(source)]
+            lines = source.splitlines(keepends=True)
+            for number, name in _imports(source):
+                flat = f"from .{_flat(name)} import"
+                lines[number - 1] = _IMPORT.sub(flat, lines[number - 1])
+                waiting.append(name)
+            files[f"{_flat(module)}.py"] = "".join(lines)
     # transformers takes a model's class from an earlier folder of the same name if the configuration's code is the same
     digest = sha256("".join(files[name] for name in sorted(files)).encode()).hexdigest()
     return {name: f"{_HEADER}# Digest of all files: {digest}\n\n{text}" for name, text in files.items()}
 
 
 def write_code(folder: Path) -> None:
-    """Write the bundled files into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in bundled_files().items():
         (folder / name).write_text(text, encoding="utf-8")
 
 
 def write_image_processor(folder: Path) -> None:
-    """Write the code that prepares pictures into a folder."""
     (folder / f"{_flat(_IMAGES)}.py").write_text(f"{_HEADER}\n{_source(_IMAGES)}", encoding="utf-8")
 
 
@@ -86,10 +88,3 @@ def _imports(source: str) -> list[tuple[int, str]]:
             if node.module.split(".")[0] == "formwright":
                 found.append((node.lineno, node.module))
     return found
-
-
-def _rewritten(source: str) -> str:
-    lines = source.splitlines(keepends=True)
-    for number, _ in _imports(source):
-        lines[number - 1] = _IMPORT.sub(lambda match: f"from .{_flat(match[1])} import", lines[number - 1])
-    return "".join(lines)

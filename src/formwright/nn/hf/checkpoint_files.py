@@ -40,16 +40,11 @@ def find_folder(path_or_name: str | Path) -> Path:
     name = str(path_or_name)
     if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1 or os.path.exists(folder):
         raise IllegalInput(f"{name} is not a folder; name the folder that holds {CONFIG} and {WEIGHTS}")
-    return _download(name)
-
-
-def _download(name: str) -> Path:
     hub = need("huggingface_hub", "hf")
-    wanted = [CONFIG, "*.safetensors", INDEX, *TOKENIZER_FILES]
     try:
-        return Path(hub.snapshot_download(name, allow_patterns=wanted))
+        return Path(hub.snapshot_download(name, allow_patterns=[CONFIG, "*.safetensors", INDEX, *TOKENIZER_FILES]))
     except (OSError, ValueError) as error:  # every error of the hub, of the network and of a malformed name
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise IllegalInput(
             f"there is no folder {name}, and no model of that name could be fetched from the Hugging Face hub "
             f"({reason}). Offline, name a folder that holds {CONFIG} and {WEIGHTS}"
@@ -57,7 +52,7 @@ def _download(name: str) -> Path:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file; refuse anything else."""
+    """Read a JSON object from a file; raise for anything else."""
     try:
         data = loads(read_regular(path))
     except OSError as error:
@@ -75,7 +70,6 @@ def as_json(data: Mapping[str, Any]) -> str:
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Write a JSON object to a file."""
     path.write_text(as_json(data), encoding="utf-8")
 
 
@@ -85,23 +79,18 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         return _read_tensors(folder / WEIGHTS)
     if not (folder / INDEX).is_file():
         raise IllegalInput(_no_weights(folder))
-    shards = _shards(folder / INDEX)
-    read = {name: _read_tensors(folder / name) for name in sorted(set(shards.values()))}
-    absent = [tensor for tensor, name in shards.items() if tensor not in read[name]]
-    if absent:
-        raise IllegalInput(f"{folder / shards[absent[0]]} lacks the tensor {absent[0]}, which {INDEX} says it holds")
-    # a tensor that a shard holds beside those of the index is a leftover, and may be stale
-    return {tensor: read[name][tensor] for tensor, name in shards.items()}
-
-
-def _shards(index: Path) -> dict[str, str]:
-    shards = read_json(index).get("weight_map")
+    shards = read_json(index := folder / INDEX).get("weight_map")
     if not isinstance(shards, dict) or not all(isinstance(name, str) for name in shards.values()):
         raise IllegalInput(f"{index} has no weight_map from tensors to files")
     foreign = [name for name in shards.values() if Path(name).name != name or not name.endswith(".safetensors")]
     if foreign:
         raise IllegalInput(f"{index} names {foreign[0]!r}; only safetensors files of the same folder are read")
-    return shards
+    read = {name: _read_tensors(folder / name) for name in sorted(set(shards.values()))}
+    absent = [tensor for tensor, name in shards.items() if tensor not in read[name]]
+    if absent:
+        raise IllegalInput(f"{folder / shards[absent[0]]} lacks the tensor {absent[0]}, which {INDEX} says it holds")
+    # a tensor in a shard that the index does not list is a leftover, and may be stale
+    return {tensor: read[name][tensor] for tensor, name in shards.items()}
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
@@ -132,7 +121,7 @@ def can_be_read(path: Path) -> bool:
 
 
 def single(name: str, tensor: Tensor) -> Tensor:
-    """Return a tensor in single precision; refuse whole and complex numbers, which no weights of ours are."""
+    """Return a tensor in single precision; raise for integers and complex numbers, which are never weights."""
     if not tensor.is_floating_point():
         raise IllegalInput(f"the tensor {name} holds {str(tensor.dtype).removeprefix('torch.')}, not floating point")
     return tensor.float()

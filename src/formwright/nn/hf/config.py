@@ -39,16 +39,14 @@ class FormwrightConfig(PretrainedConfig):
         super().__init__(**others)
 
     def __getattribute__(self, key: str) -> Any:
-        # transformers refuses to read what differs from layer to layer, but the width of the output is never in doubt
+        # transformers raises for a size that differs from layer to layer, but the width of the output is known
         return object.__getattribute__(self, key) if key == "hidden_size" else super().__getattribute__(key)
 
     @property
     def design(self) -> Card:
-        """Read the card."""
         return Card.from_json(self.card)
 
     @property
     def settings(self) -> Settings:
-        """Return what the model needs to know beside its card."""
         named = {field.name: getattr(self, field.name) for field in fields(Settings) if field.name != "eager"}
         return Settings(**named, eager=self._attn_implementation == "eager")

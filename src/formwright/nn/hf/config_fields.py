@@ -43,17 +43,25 @@ def task_of(class_name: str) -> str | None:
 def standard_fields(card: Card) -> dict[str, Any]:
     """List the fields that code outside this package may look for; layers are those of the first stack."""
     stack = card.stacks[0]
+    sizes = [_sizes(layer) for layer in stack.layers]
+    # a size that differs from layer to layer is None for the whole
+    shared = {name: size if all(size == other[name] for other in sizes) else None for name, size in sizes[0].items()}
     fields = {
+        **shared,
         "hidden_size": card.output_width,
         "num_hidden_layers": len(stack.layers),
         "is_encoder_decoder": card.family == "encoder-decoder",
         "tie_word_embeddings": True,
         **_embedding_fields(stack),
-        **_shared_sizes(stack),
     }
     if card.family == "encoder-decoder":
         fields |= {"encoder_layers": len(card.stacks[0].layers), "decoder_layers": len(card.stacks[1].layers)}
-    differing = _differing(stack, fields)
+    digits = len(str(len(sizes) - 1))  # transformers pads the keys so that they sort
+    differing = {
+        str(index).zfill(digits): {name: size for name, size in own.items() if size != fields[name]}
+        for index, own in enumerate(sizes)
+        if any(size != fields[name] for name, size in own.items())
+    }
     return fields | ({"per_layer_config": differing} if differing else {})
 
 
@@ -82,19 +90,3 @@ def _sizes(layer: Layer) -> dict[str, Any]:
             single = len(layer.feed_forward) == 1
             sizes["intermediate_size"] = layer.feed_forward[0] if single else list(layer.feed_forward)
     return sizes
-
-
-def _shared_sizes(stack: Stack) -> dict[str, Any]:
-    """Return the sizes that all layers share; None where they differ."""
-    first, *others = [_sizes(layer) for layer in stack.layers]
-    names = [name for name in first if name != "hidden_size"]
-    return {name: first[name] if all(first[name] == other[name] for other in others) else None for name in names}
-
-
-def _differing(stack: Stack, shared: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    digits = len(str(len(stack.layers) - 1))  # transformers pads the keys so that they sort
-    differing = {
-        str(index).zfill(digits): {name: size for name, size in _sizes(layer).items() if size != shared[name]}
-        for index, layer in enumerate(stack.layers)
-    }
-    return {index: sizes for index, sizes in differing.items() if sizes}

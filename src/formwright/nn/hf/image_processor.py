@@ -23,7 +23,6 @@ class FormwrightImageProcessor(BaseImageProcessor):
         self.num_channels = num_channels
 
     def __call__(self, images: Any, return_tensors: str | None = None, **_: Any) -> Any:
-        """Prepare one picture or several."""
         several = list(images) if isinstance(images, list | tuple) else [images]
         pixels = np.stack([self._pixels(image) for image in several])
         return BatchFeature({"pixel_values": pixels}, tensor_type=return_tensors)

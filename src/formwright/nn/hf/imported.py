@@ -42,7 +42,7 @@ class Imported:
         return model.eval()
 
     def checked(self, folder: Path) -> "Imported":
-        """Return itself, or refuse the checkpoint in `folder` because its tensors do not fit the card."""
+        """Return itself; raise if the tensors of the checkpoint in `folder` do not fit the card."""
         empty = skeleton(self.card, self.settings, self.head).state_dict()
         wanted = {name: tuple(tensor.shape) for name, tensor in empty.items()}
         found = {name: tuple(tensor.shape) for name, tensor in self.weights.items()}
@@ -57,7 +57,6 @@ class Imported:
 
 
 def tokenizer_files(folder: Path) -> tuple[Path, ...]:
-    """List the files of a folder that belong to a tokenizer or an image processor."""
     return tuple(folder / name for name in TOKENIZER_FILES if (folder / name).is_file())
 
 
@@ -77,7 +76,11 @@ def read_own(folder: Path, head: bool = True) -> Imported:
     config = read_json(folder / CONFIG)
     if config.get("model_type") != MODEL_TYPE:
         raise IllegalInput(f"{folder} holds a model of type {config.get('model_type')!r}, not {MODEL_TYPE!r}")
-    card, labels = _card(config, folder), label_names(config)
+    try:
+        card = Card.from_json(config.get("card"))
+    except IllegalDesign as error:
+        raise IllegalDesign(error.faults, what=f"card in {folder / CONFIG}") from None
+    labels = label_names(config)
     spec = head_spec(config, labels) if head else None
     weights = read_weights(folder)
     decoder, encoder = _TABLES
@@ -93,13 +96,6 @@ def read_own(folder: Path, head: bool = True) -> Imported:
         labels=labels if spec is not None and len(labels) == spec.labels else (),
         tokenizer_files=tokenizer_files(folder),
     ).checked(folder)
-
-
-def _card(config: Mapping[str, Any], folder: Path) -> Card:
-    try:
-        return Card.from_json(config.get("card"))
-    except IllegalDesign as error:
-        raise IllegalDesign(error.faults, what=f"card in {folder / CONFIG}") from None
 
 
 def _settings(config: Mapping[str, Any], folder: Path) -> Settings:
@@ -127,9 +123,6 @@ def head_spec(config: Mapping[str, Any], labels: tuple[str, ...]) -> HeadSpec | 
 def label_names(config: Mapping[str, Any]) -> tuple[str, ...]:
     """List the names of labels in order; none where the configuration does not number them from 0."""
     names = config.get("id2label")
-    if not isinstance(names, dict):
-        return ()
-    by_number = {str(number): str(name) for number, name in names.items()}
-    if set(by_number) != {str(number) for number in range(len(by_number))}:
-        return ()
-    return tuple(by_number[str(number)] for number in range(len(by_number)))
+    by_number = {str(number): str(name) for number, name in names.items()} if isinstance(names, dict) else {}
+    numbers = [str(number) for number in range(len(by_number))]
+    return tuple(by_number[number] for number in numbers) if set(by_number) == set(numbers) else ()

@@ -1,24 +1,197 @@
-"""Import pretrained models: a card, its settings and its weights, equal to the original in every output."""
+"""Import pretrained models: a card, its settings and its weights, equal to the original in every output.
 
-from collections.abc import Mapping
-from dataclasses import replace
+The configuration of a known model type becomes a design; what cannot be expressed exactly raises an error.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block
-from formwright.arch.ops import Attention
+from formwright.arch.layers import Activation, Block, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.ops import Attention, Identity
 from formwright.core.errors import IllegalInput
+from formwright.nn.hf import tensor_names
 from formwright.nn.hf.checkpoint_files import CONFIG, find_folder, read_json, read_weights, single
 from formwright.nn.hf.config_fields import MODEL_TYPE
 from formwright.nn.hf.imported import MULTI_LABEL, Imported, label_names, read_own, tokenizer_files
 from formwright.nn.hf.model_folder import verify_checksums
-from formwright.nn.hf.model_types import Design, ForeignConfig, model_type_of
 from formwright.nn.hf.tensor_names import PARTS, QUERY_KEY_VALUE, HeadNames, Names, packed
+from formwright.nn.settings import Settings
 from formwright.nn.task_model import HeadSpec
+
+_ACTIVATIONS: dict[str, Activation] = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "relu": "relu",
+    "silu": "swish",
+    "swish": "swish",
+    "leaky_relu": "leaky-relu",
+    "relu2": "squared-relu",
+}
+_MOST_LAYERS = 1024
+_LARGEST = 1 << 24
+# what must have one of these values, or be absent
+_REQUIRED: dict[str, tuple[Any, ...]] = {
+    "position_embedding_type": ("absolute", None),
+    "is_decoder": (False, None),
+    "add_cross_attention": (False, None),
+    "pruned_heads": ({}, None),
+    "per_layer_config": ({}, None),
+    "quantization_config": (None,),
+}
+
+
+@dataclass(frozen=True)
+class ForeignConfig:
+    """A validated view of a foreign configuration; absent fields have the defaults of the model type."""
+
+    values: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        """Raise for options that change the model and that no design can express."""
+        for name, allowed in _REQUIRED.items():
+            if self.values.get(name) not in allowed:
+                raise IllegalInput(f"{name} {self.values[name]!r} is not supported; supported is {allowed[0]!r}")
+
+    def whole(self, name: str, default: int | None = None) -> int:
+        """Read a whole number from 0, small enough that the size of a tensor can be counted."""
+        value = self.values.get(name, default)
+        if type(value) is not int or not 0 <= value <= _LARGEST:
+            raise IllegalInput(f"the configuration's {name} is {value!r}; it must be a whole number up to {_LARGEST:,}")
+        return value
+
+    def number(self, name: str, default: float) -> float:
+        value = self.values.get(name, default)
+        try:
+            if not isinstance(value, bool) and isinstance(value, int | float):
+                return float(value)
+        except OverflowError:
+            pass
+        raise IllegalInput(f"the configuration's {name} is {value!r}; it must be a number")
+
+    def activation(self, name: str) -> Activation:
+        value = self.values.get(name, "gelu")
+        if not isinstance(value, str) or value not in _ACTIVATIONS:
+            raise IllegalInput(f"{name} {value!r} is not supported; supported are {', '.join(_ACTIVATIONS)}")
+        return _ACTIVATIONS[value]
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a configuration describes; the first `skipped` rows of the position table are never read."""
+
+    embedding: TokenEmbedding | PatchEmbedding
+    layers: tuple[Block, ...]
+    settings: Settings
+    skipped: int = 0
+
+    @property
+    def stack(self) -> Stack:
+        """Return the encoder; with norms before the parts, there is one more at the end."""
+        return Stack(self.embedding, self.layers, final_norm=any(layer.norm == "pre" for layer in self.layers))
+
+
+@dataclass(frozen=True)
+class ModelType:
+    design: Callable[[ForeignConfig], Design]
+    names: Names
+
+
+def _blocks(number: int, heads: int, hidden: int, block: Block) -> tuple[Block, ...]:
+    if number > _MOST_LAYERS:
+        raise IllegalInput(f"the configuration asks for {number} layers; at most {_MOST_LAYERS} are read")
+    if not heads or block.width % heads:
+        raise IllegalInput(f"a width of {block.width} cannot be divided among {heads} heads")
+    return (replace(block, mixer=Attention(heads, block.width // heads), feed_forward=(hidden,)),) * number
+
+
+def _layers(options: ForeignConfig, norm: Literal["pre", "post"] = "post") -> tuple[Block, ...]:
+    block = Block(options.whole("hidden_size"), Identity(), activation=options.activation("hidden_act"), norm=norm)
+    heads, hidden = options.whole("num_attention_heads"), options.whole("intermediate_size")
+    return _blocks(options.whole("num_hidden_layers"), heads, hidden, block)
+
+
+def _settings(
+    options: ForeignConfig, pooler_activation: Literal["tanh", "gelu"] = "tanh", dropout: float = 0.1
+) -> Settings:
+    return Settings(
+        dropout=options.number("hidden_dropout_prob", dropout),
+        norm_epsilon=options.number("layer_norm_eps", 1e-12),
+        pooler_activation=pooler_activation,
+    )
+
+
+def _text(options: ForeignConfig, skipped: int = 0, factorised: int | None = None) -> TokenEmbedding:
+    return TokenEmbedding(
+        options.whole("vocab_size"),
+        options.whole("hidden_size"),
+        factorised=factorised,
+        length=options.whole("max_position_embeddings", 512) - skipped,
+        types=options.whole("type_vocab_size", 2),
+    )
+
+
+def _roberta(options: ForeignConfig) -> Design:
+    skipped = options.whole("pad_token_id", 1) + 1  # positions count from behind the padding token's number
+    return Design(_text(options, skipped), _layers(options), _settings(options), skipped)
+
+
+def _distilbert(options: ForeignConfig) -> Design:
+    width = options.whole("dim", 768)
+    length = options.whole("max_position_embeddings", 512)
+    sizes = (options.whole("n_layers", 6), options.whole("n_heads", 12), options.whole("hidden_dim", 3072))
+    layers = _blocks(*sizes, Block(width, Identity(), activation=options.activation("activation")))
+    settings = Settings(dropout=options.number("dropout", 0.1), norm_epsilon=1e-12, pooler_activation="relu")
+    return Design(TokenEmbedding(options.whole("vocab_size"), width, length=length), layers, settings)
+
+
+def _electra(options: ForeignConfig) -> Design:
+    width, narrow = options.whole("hidden_size"), options.whole("embedding_size", 128)
+    embedding = _text(options, factorised=None if narrow == width else narrow)
+    return Design(embedding, _layers(options), _settings(options, pooler_activation="gelu"))
+
+
+def _vit(options: ForeignConfig, class_tokens: int = 1) -> Design:
+    embedding = PatchEmbedding(
+        _side(options, "image_size", 224),
+        _side(options, "patch_size", 16),
+        options.whole("hidden_size"),
+        channels=options.whole("num_channels", 3),
+        class_tokens=class_tokens,
+    )
+    return Design(embedding, _layers(options, "pre"), _settings(options, dropout=0.0))
+
+
+def _side(options: ForeignConfig, name: str, default: int) -> int:
+    value = options.values.get(name, default)
+    if isinstance(value, list) and len(set(map(str, value))) == 1:
+        value = value[0]
+    return ForeignConfig({name: value}).whole(name)
+
+
+KINDS = {
+    "bert": ModelType(lambda options: Design(_text(options), _layers(options), _settings(options)), tensor_names.BERT),
+    "roberta": ModelType(_roberta, tensor_names.ROBERTA),
+    "distilbert": ModelType(_distilbert, tensor_names.DISTILBERT),
+    "electra": ModelType(_electra, tensor_names.ELECTRA),
+    "vit": ModelType(_vit, tensor_names.VIT),
+    "deit": ModelType(partial(_vit, class_tokens=2), tensor_names.DEIT),  # a class token and a distillation token
+}
+
+
+def model_type_of(config: Mapping[str, Any]) -> ModelType:
+    """Return the model type of a configuration; raise for an unknown one, naming those supported."""
+    name = config.get("model_type")
+    if isinstance(name, str) and name in KINDS:
+        return KINDS[name]
+    raise IllegalInput(f"model type {name!r} is not supported; supported are {', '.join(KINDS)}")
 
 
 class Tensors:
@@ -28,7 +201,9 @@ class Tensors:
     """
 
     def __init__(self, tensors: Mapping[str, Tensor], prefix: str, folder: Path) -> None:
-        self._tensors = {_modern(name): tensor for name, tensor in tensors.items()}
+        # the first BERTs came from TensorFlow
+        modern = [re.sub(r"\.gamma$", ".weight", re.sub(r"\.beta$", ".bias", name)) for name in tensors]
+        self._tensors = dict(zip(modern, tensors.values(), strict=True))
         self._prefix = prefix if any(name.startswith(prefix) for name in self._tensors) else ""
         self._folder = folder
         self._used: set[str] = set()
@@ -41,7 +216,7 @@ class Tensors:
         return self._prefix + name
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """Return a tensor in single precision; refuse the checkpoint if it is absent or not of the `shape` named."""
+        """Return a tensor in single precision; raise if it is missing or does not have the given `shape`."""
         if name not in self._tensors:
             raise IllegalInput(f"the checkpoint in {self._folder} lacks the tensor {name}")
         tensor = self._tensors[name]
@@ -56,13 +231,6 @@ class Tensors:
     def left(self) -> tuple[str, ...]:
         """List the unused tensors, except for position ids, which are not weights."""
         return tuple(sorted(name for name in self._tensors.keys() - self._used if not name.endswith("position_ids")))
-
-
-def _modern(name: str) -> str:
-    for old, new in ((".gamma", ".weight"), (".beta", ".bias")):  # the first BERTs came from TensorFlow
-        if name.endswith(old):
-            return name.removesuffix(old) + new
-    return name
 
 
 def convert_model(names: Names, design: Design, tensors: Tensors, pooler: str | None) -> dict[str, Tensor]:
@@ -113,7 +281,7 @@ def _convert_layer(in_layer: Mapping[str, str], block: Block, layer: str, tensor
 
 
 def convert_head(names: HeadNames, tensors: Tensors) -> dict[str, Tensor]:
-    """Return the weights of a task head; refuse an output table that is not the token table."""
+    """Return the weights of a task head; raise if the output table is not the token table."""
     weights = {}
     for ours, theirs in names.tensors.items():
         if theirs.endswith(".bias"):
@@ -141,9 +309,7 @@ def from_hf(path_or_name: str | Path, head: bool = True) -> Imported:
     if config.get("model_type") == MODEL_TYPE:
         return read_own(folder, head)
     kind = model_type_of(config)
-    options = ForeignConfig(config)
-    options.check_supported()
-    design = kind.design(options)
+    design = kind.design(ForeignConfig(config))
     names = _head_names(kind.names, config, design) if head else None
     tensors = Tensors(read_weights(folder), kind.names.prefix, folder)
     found = _imported(kind.names, design, names, tensors, label_names(config), folder)
@@ -155,7 +321,9 @@ def from_hf(path_or_name: str | Path, head: bool = True) -> Imported:
 def _imported(
     names: Names, design: Design, head: HeadNames | None, tensors: Tensors, labels: tuple[str, ...], folder: Path
 ) -> Imported:
-    pooler = _pooler(names, head, tensors)
+    pooler = head.pooler if head is not None else None  # the dense layer over the first token, under its full name
+    if head is None and names.pooler is not None and f"{tensors.below_head(names.pooler)}.weight" in tensors:
+        pooler = tensors.below_head(names.pooler)
     weights = convert_model(names, design, tensors, pooler)
     layers = tensors.below_head(names.layer.partition("{}")[0])
     unread = next((name for name in tensors.left() if name.startswith(layers)), None)
@@ -193,12 +361,3 @@ def _head_names(names: Names, config: Mapping[str, Any], design: Design) -> Head
     if found.follows_activation and any(layer.activation != "gelu" for layer in design.layers):
         raise IllegalInput(f"the head of {name} has another activation than gelu. Import it with head=False")
     return found
-
-
-def _pooler(names: Names, head: HeadNames | None, tensors: Tensors) -> str | None:
-    """Find the dense layer over the first token, under its full name."""
-    if head is not None:
-        return head.pooler
-    if names.pooler is None or f"{tensors.below_head(names.pooler)}.weight" not in tensors:
-        return None
-    return tensors.below_head(names.pooler)

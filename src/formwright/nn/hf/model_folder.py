@@ -8,11 +8,11 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from uuid import uuid4
 
 from formwright.arch.card import Card
 from formwright.core.errors import FormwrightError, IllegalInput
@@ -44,7 +44,7 @@ def verify_checksums(folder: Path) -> None:
         return
     for name, digest in _listed(folder / SUMS).items():
         path = folder / name
-        if path.suffix != ".md" and not (path.is_file() and _is(path, digest)):
+        if path.suffix != ".md" and not (path.is_file() and _cached_digest(path, path.stat()) == digest):
             differs = f"is not as it was written: its SHA-256 in {SUMS} is another"
             found = differs if path.exists() else f"is missing, and {SUMS} lists it"
             raise IllegalInput(
@@ -64,14 +64,13 @@ def _listed(sums: Path) -> dict[str, str]:
     return listed
 
 
-def _is(path: Path, digest: str) -> bool:
-    told = path.stat()
-    return _digest_of(path, told.st_size, told.st_mtime_ns, told.st_ino) == digest
+def _cached_digest(path: Path, status: os.stat_result) -> str:
+    """Return the digest of a file, computed once in a process as long as the file stays as it is."""
+    return _digest_of(path, status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 @lru_cache(maxsize=1 << 10)
-def _digest_of(path: Path, size: int, time: int, number: int) -> str:
-    """Return the digest of a file, computed once in a process as long as the file stays as it is."""
+def _digest_of(path: Path, *_: int) -> str:
     return _digest(path)
 
 
@@ -94,11 +93,11 @@ def whole_folder(target: Path, *, force: bool = False) -> Iterator[Path]:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # a name of its own, so that neither a second export nor what a killed one left behind is in the way
-        part = Path(tempfile.mkdtemp(prefix=".formwright-", dir=target.parent))
+        part = target.parent / f".formwright-{uuid4().hex}"
+        part.mkdir()
     except OSError as error:
         raise IllegalInput(f"cannot write {target}: {error.strerror or error}") from error
     try:
-        part.chmod(0o777 & ~_umask())
         yield part
         write_checksums(part)
         refuse_to_overwrite(target, force=force)  # another export may have finished meanwhile
@@ -117,20 +116,14 @@ def refuse_to_overwrite(target: Path, *, force: bool = False) -> None:
         raise IllegalInput(f"{target} is a file; name a folder")
     if not any(target.iterdir()):
         return
-    if not _is_ours(target):
-        raise IllegalInput(f"{target} holds files that are not an exported model; name another folder")
+    try:
+        Card.loads(read_regular(target / CARD))
+    except (OSError, FormwrightError):
+        raise IllegalInput(f"{target} holds files that are not an exported model; name another folder") from None
     if not force:
         raise IllegalInput(
             f"{target} holds an exported model already; use --force to replace it, or name another folder"
         )
-
-
-def _is_ours(folder: Path) -> bool:
-    try:
-        Card.loads(read_regular(folder / CARD))
-    except (OSError, FormwrightError):
-        return False
-    return True
 
 
 def _replace(part: Path, target: Path) -> None:
@@ -145,10 +138,3 @@ def _replace(part: Path, target: Path) -> None:
         old.rename(target)
         raise
     shutil.rmtree(old, ignore_errors=True)
-
-
-def _umask() -> int:
-    """Return the permissions that new files do not get; the system tells only when they are set."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -21,7 +21,7 @@ _PIPELINES = {
 
 @dataclass(frozen=True)
 class Provenance:
-    """What is known of a model beside its design: scores by metric, costs by name, and where it came from."""
+    """What is known of a model in addition to its design: scores by metric, costs by name, and where it came from."""
 
     scores: Facts
     costs: Facts
@@ -31,7 +31,11 @@ class Provenance:
 def readme(card: Card, task: str | None, auto_class: str, provenance: Provenance, *, stock: bool = False) -> str:
     """Write the model card of a folder; `auto_class` is what loads it."""
     title = f"{card.family.capitalize()} designed with Formwright"
-    parts = [_header(card, task), f"# {title}\n", f"Digest of the design: `{card.digest}`\n", _usage(auto_class, stock)]
+    head = ["---", "library_name: transformers", "tags:", "- formwright", f"- {card.family}"]
+    if task is not None:
+        head.append(f"pipeline_tag: {'image-classification' if card.family == 'vision' else _PIPELINES[task]}")
+    parts = ["\n".join([*head, "---", ""]), f"# {title}\n", f"Digest of the design: `{card.digest}`\n"]
+    parts.append(_usage(auto_class, stock))
     named = {"Scores": provenance.scores, "Costs": provenance.costs, "Lineage": provenance.lineage}
     return "\n".join(parts + [_table(name, facts) for name, facts in named.items() if facts])
 
@@ -57,14 +61,6 @@ def _put(path: Path, title: str, section: str) -> None:
     after = rest[following + 1 :] if following >= 0 else ""
     new = section + ("\n" + after if after else "")
     replace_file(path, before + new if heading else f"{text.rstrip()}\n\n{new}")
-
-
-def _header(card: Card, task: str | None) -> str:
-    lines = ["library_name: transformers", "tags:", "- formwright", f"- {card.family}"]
-    if task is not None:
-        pipeline = "image-classification" if card.family == "vision" else _PIPELINES[task]
-        lines.append(f"pipeline_tag: {pipeline}")
-    return "\n".join(["---", *lines, "---", ""])
 
 
 def _usage(auto_class: str, stock: bool) -> str:

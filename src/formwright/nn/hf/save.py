@@ -1,7 +1,7 @@
 """Export a model as a Hugging Face folder that loads with our package, and without it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,15 @@ from formwright.nn.hf.config_fields import AUTO_CLASSES, MODEL_TYPE, class_name,
 from formwright.nn.hf.imported import MULTI_LABEL, load_folder
 from formwright.nn.hf.model_folder import CARD, whole_folder
 from formwright.nn.hf.readme import Facts, Provenance, readme
-from formwright.nn.hf.side_files import evaluation_summary, length_fields, write_side_files
-from formwright.nn.hf.tokenizer_files import describe, leave_open, token_numbers, write_tokenizer
+from formwright.nn.hf.side_files import (
+    describe,
+    evaluation_summary,
+    leave_open,
+    length_fields,
+    token_numbers,
+    write_side_files,
+    write_tokenizer,
+)
 from formwright.nn.task_model import HeadSpec, TaskModel
 from formwright.nn.transformer import Transformer
 
@@ -28,8 +35,18 @@ __all__ = ["load_folder", "save_pretrained_folder"]
 
 _NAMED = ("sequence-classification", "token-classification")
 GENERATION = "generation_config.json"
-_WRITTEN = 64  # tokens that a model writes where nobody says how many
+_WRITTEN = 64  # default maximum of tokens that a model generates
 _LENGTH = 128  # tokens of a sentence, for counting operations where no other length is known
+
+
+@dataclass(frozen=True)
+class FolderForm:
+    """How a model is written: the class that loads it, its configuration and its tensors; `stock` needs no code."""
+
+    loads: str
+    config: Mapping[str, Any]
+    tensors: Mapping[str, Tensor]
+    stock: bool = False
 
 
 def save_pretrained_folder(  # noqa: PLR0913  all that is known of a model goes into its folder at once
@@ -43,35 +60,43 @@ def save_pretrained_folder(  # noqa: PLR0913  all that is known of a model goes 
     lineage: Facts | None = None,
     evaluation: Mapping[str, Any] | None = None,
     force: bool = False,
+    form: FolderForm | None = None,
 ) -> Path:
     """Write a model as a folder that transformers loads, with or without this package; return the folder.
 
     `tokenizer` is one of transformers, one of the tokenizers library, or the files of one. `labels` name a classifier's
     labels in order. `scores`, `costs` (by default parameters and operations) and `lineage` go into the model card.
     `evaluation` says on which rows and with which length the model was judged (`evaluate.evaluation_file`). The folder
-    is written whole or not at all; `force` replaces one that was written before.
+    is written whole or not at all; `force` replaces one that was written before. `form` is by default our own.
     """
-    card, spec = parts_of(model)
-    check_labels(spec, labels)
-    auto_class = AUTO_CLASSES[class_name(card.family, spec.task if spec else None)]
-    origin = {**(lineage or {}), **evaluation_summary(evaluation)}
-    provenance = Provenance(scores or {}, counted(card, evaluation) if costs is None else costs, origin)
+    card, spec = model.card, model.spec
+    _check_labels(spec, labels)
+    task = spec.task if spec else None
+    form = form or FolderForm(
+        AUTO_CLASSES[class_name(card.family, task)], config_of(model, labels), _tensors(model, card.share_embedding)
+    )
+    if costs is None:
+        operations = (evaluation or {}).get("length") or _LENGTH
+        costs = {"parameters": params(card)}
+        costs |= {f"multiply-accumulates at {input_size(card, operations)}": macs(card, operations)}
+    provenance = Provenance(scores or {}, costs, {**(lineage or {}), **evaluation_summary(evaluation)})
     table = card.stacks[0].embedding
     length, types = (table.length, table.types) if isinstance(table, TokenEmbedding) else (None, 0)
     with whole_folder(Path(folder), force=force) as part:
         padding = write_tokenizer(tokenizer, part, length, types) if tokenizer is not None else None
         writing = _writing(card, spec, part)
         lengths = length_fields(spec, evaluation, part)
-        config = config_of(model, labels) | {"pad_token_id": padding, **writing, **lengths}
+        config = {**form.config, **_label_fields(spec, labels), "pad_token_id": padding, **writing, **lengths}
         write_json(part / CONFIG, config)
         write_side_files(part, card, evaluation)
         if writing:
             most = {"max_new_tokens": min(_WRITTEN, (length or 2 * _WRITTEN) // 2)}
             write_json(part / GENERATION, {"pad_token_id": padding, **writing, **most})
-        save_tensors(_tensors(model), part / WEIGHTS)
-        write_code(part)
+        _save_tensors(form.tensors, part / WEIGHTS)
+        if not form.stock:
+            write_code(part)
         (part / CARD).write_bytes(card.canonical)
-        text = readme(card, spec.task if spec else None, auto_class, provenance)
+        text = readme(card, task, form.loads, provenance, stock=form.stock)
         (part / "README.md").write_text(text, encoding="utf-8")
     return Path(folder)
 
@@ -92,13 +117,7 @@ def _writing(card: Card, spec: HeadSpec | None, folder: Path) -> dict[str, int]:
     return {"bos_token_id": begin, "eos_token_id": end, **start}
 
 
-def parts_of(model: TaskModel | Transformer) -> tuple[Card, HeadSpec | None]:
-    """Return the card and the head of a model."""
-    return (model.transformer.card, model.spec) if isinstance(model, TaskModel) else (model.card, None)
-
-
-def check_labels(spec: HeadSpec | None, labels: Sequence[str]) -> None:
-    """Raise if the names do not fit the labels of a head."""
+def _check_labels(spec: HeadSpec | None, labels: Sequence[str]) -> None:
     if not labels:
         return
     if spec is None or spec.task not in _NAMED:
@@ -107,13 +126,7 @@ def check_labels(spec: HeadSpec | None, labels: Sequence[str]) -> None:
         raise IllegalInput(f"the head has {spec.labels} labels, which need as many different names, not {list(labels)}")
 
 
-def counted(card: Card, evaluation: Mapping[str, Any] | None) -> Facts:
-    """Count what every model card says: parameters and operations, at the length that the model was judged with."""
-    length = (evaluation or {}).get("length") or _LENGTH
-    return {"parameters": params(card), f"multiply-accumulates at {input_size(card, length)}": macs(card, length)}
-
-
-def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+def _save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
     """Write tensors as transformers does, each stored once and whole."""
     path.touch()
     mode = path.stat().st_mode  # what the user's umask allows; safetensors alone would let nobody else read the file
@@ -125,8 +138,7 @@ def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
     path.chmod(mode)
 
 
-def label_fields(spec: HeadSpec | None, labels: Sequence[str]) -> dict[str, Any]:
-    """Name the labels of a classifier in a configuration, and say where a row may have several of them."""
+def _label_fields(spec: HeadSpec | None, labels: Sequence[str]) -> dict[str, Any]:
     if spec is None or spec.task not in _NAMED:
         return {}
     names = labels or [f"LABEL_{number}" for number in range(spec.labels)]
@@ -139,8 +151,7 @@ def label_fields(spec: HeadSpec | None, labels: Sequence[str]) -> dict[str, Any]
 
 def config_of(model: TaskModel | Transformer, labels: Sequence[str]) -> dict[str, Any]:
     """Describe a model as `config.json` does: its design, its settings and its labels."""
-    card, spec = parts_of(model)
-    settings = asdict(model.transformer.settings if isinstance(model, TaskModel) else model.settings)
+    card, spec, settings = model.card, model.spec, asdict(model.settings)
     settings.pop("eager")
     return {
         "model_type": MODEL_TYPE,
@@ -150,14 +161,14 @@ def config_of(model: TaskModel | Transformer, labels: Sequence[str]) -> dict[str
         "dtype": str(next(model.parameters()).dtype).removeprefix("torch."),
         **settings,
         **standard_fields(card),
-        **label_fields(spec, labels),
+        **_label_fields(spec, labels),
     }
 
 
-def _tensors(model: TaskModel | Transformer) -> dict[str, Tensor]:
+def _tensors(model: TaskModel | Transformer, share_embedding: bool) -> dict[str, Tensor]:
     """Return the weights under the names of a `TaskModel`; a table that two stacks share is the encoder's."""
     prefix = "" if isinstance(model, TaskModel) else "transformer."
     tensors = {f"{prefix}{name}": tensor for name, tensor in model.state_dict().items()}
-    if parts_of(model)[0].share_embedding:
+    if share_embedding:
         del tensors["transformer.decoder.embedding.tokens.weight"]
     return tensors

@@ -1,6 +1,8 @@
-"""The files next to the weights of a model folder: image preprocessing, and how the model was evaluated."""
+"""The files next to the weights of a model folder: tokenizer, image preprocessing, and how the model was evaluated."""
 
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,28 +12,90 @@ from formwright.core.errors import IllegalInput
 from formwright.nn.hf.bundled_code import write_image_processor
 from formwright.nn.hf.checkpoint_files import as_json, read_json, write_json
 from formwright.nn.hf.model_folder import replace_file
-from formwright.nn.hf.tokenizer_files import describe
 from formwright.nn.task_model import HeadSpec
+
+_ROLES = {
+    "pad_token": ("[PAD]", "<pad>"),
+    "unk_token": ("[UNK]", "<unk>"),
+    "cls_token": ("[CLS]", "<s>"),
+    "sep_token": ("[SEP]", "</s>"),
+    "mask_token": ("[MASK]", "<mask>"),
+}
+
+
+def write_tokenizer(tokenizer: Any, folder: Path, length: int | None, types: int = 0) -> int | None:
+    """Write a tokenizer's files and return the number of its padding token, if it has one.
+
+    `tokenizer` is one of transformers, one of the tokenizers library, or the files of one. `length` is the number of
+    tokens that the model reads, `types` how many kinds of sentences it tells apart.
+    """
+    if hasattr(tokenizer, "save_pretrained"):
+        tokenizer.save_pretrained(folder)
+    elif hasattr(tokenizer, "save") and hasattr(tokenizer, "token_to_id"):
+        tokenizer.save(str(folder / "tokenizer.json"))
+        write_json(folder / "tokenizer_config.json", _tokenizer_description(tokenizer, length, types))
+    elif isinstance(tokenizer, Iterable) and not isinstance(tokenizer, str):
+        for file in map(Path, tokenizer):
+            try:
+                shutil.copyfile(file, folder / file.name)
+            except OSError as error:
+                raise IllegalInput(f"cannot copy the tokenizer's {file}: {error.strerror or error}") from None
+    else:
+        raise IllegalInput(f"a {type(tokenizer).__name__} is no tokenizer that can be saved")
+    return token_numbers(folder, ["pad_token"]).get("pad_token")
+
+
+def _tokenizer_description(tokenizer: Any, length: int | None, types: int) -> dict[str, Any]:
+    """Say which tokens have which role, and what the model reads; the tokenizers library does not record it."""
+    found = {
+        role: [name for name in names if tokenizer.token_to_id(name) is not None] for role, names in _ROLES.items()
+    }
+    roles = {role: names[0] for role, names in found.items() if names}
+    # left to itself, transformers gives no types, and a model that learnt pairs by them reads two sentences as one
+    read = ["input_ids", *(["token_type_ids"] if types > 1 else []), "attention_mask"]
+    most = {"model_max_length": length} if length else {}
+    return {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": read, **most, **roles}
+
+
+def token_numbers(folder: Path, roles: Iterable[str] = tuple(_ROLES)) -> dict[str, int]:
+    """Return the numbers of the tokens of a folder's tokenizer that have a role, such as `pad_token`."""
+    config, tokenizer = folder / "tokenizer_config.json", folder / "tokenizer.json"
+    if not (config.is_file() and tokenizer.is_file()):
+        return {}
+    said = read_json(config)
+    names = {role: said.get(role) for role in roles}
+    # older files describe a token instead of naming it
+    named = {role: name.get("content") if isinstance(name, dict) else name for role, name in names.items()}
+    added = {token.get("content"): token["id"] for token in read_json(tokenizer).get("added_tokens", [])}
+    return {role: added[name] for role, name in named.items() if name in added}
+
+
+def describe(folder: Path, **fields: Any) -> None:
+    """Set fields of the configuration of a folder's tokenizer, where it has one."""
+    path = folder / "tokenizer_config.json"
+    if path.is_file():
+        write_json(path, read_json(path) | fields)
+
+
+def leave_open(folder: Path) -> None:
+    """Make a BERT-style tokenizer add no end token, so that a model can continue the text."""
+    path = folder / "tokenizer.json"
+    content = read_json(path) if path.is_file() else {}
+    frame = content.get("post_processor")
+    if not isinstance(frame, dict) or frame.get("type") != "BertProcessing":
+        return
+    tokens = {name: {"id": name, "ids": [number], "tokens": [name]} for name, number in (frame["cls"], frame["sep"])}
+    begin, between = ({"SpecialToken": {"id": name, "type_id": 0}} for name in tokens)
+    first, second = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+    template = {"single": [begin, first], "pair": [begin, first, between, second], "special_tokens": tokens}
+    write_json(path, content | {"post_processor": {"type": "TemplateProcessing", **template}})
+
 
 PREPROCESSOR = "preprocessor_config.json"
 _COLOURS = 3  # channels that the stock processor gives
 
 
-def write_preprocessor(card: Card, folder: Path) -> None:
-    """Write the preprocessing of the images that a design reads: values from 0 to 1, as in our tasks.
-
-    A file that came with the model is kept.
-    """
-    embedding = card.stacks[0].embedding
-    if not isinstance(embedding, PatchEmbedding):
-        return
-    if embedding.channels != _COLOURS:
-        write_image_processor(folder)
-    if not (folder / PREPROCESSOR).exists():
-        write_json(folder / PREPROCESSOR, _description(embedding))
-
-
-def _description(embedding: PatchEmbedding) -> dict[str, Any]:
+def _image_description(embedding: PatchEmbedding) -> dict[str, Any]:
     size = {"height": embedding.image, "width": embedding.image}
     if embedding.channels != _COLOURS:
         return {
@@ -59,8 +123,16 @@ _IN_PIECES = ("masked-lm", "causal-lm")  # their texts are divided, never cut, s
 
 
 def write_side_files(folder: Path, card: Card, evaluation: Mapping[str, Any] | None) -> None:
-    """Write the image preprocessing and the evaluation of a model."""
-    write_preprocessor(card, folder)
+    """Write the evaluation of a model, and the preprocessing of the images that it reads: values from 0 to 1.
+
+    A preprocessing that came with the model is kept.
+    """
+    embedding = card.stacks[0].embedding
+    if isinstance(embedding, PatchEmbedding):
+        if embedding.channels != _COLOURS:
+            write_image_processor(folder)
+        if not (folder / PREPROCESSOR).exists():
+            write_json(folder / PREPROCESSOR, _image_description(embedding))
     if evaluation is not None:
         write_json(folder / EVALUATION, evaluation)
 
@@ -71,7 +143,6 @@ def write_evaluation(folder: Path, evaluation: Mapping[str, Any]) -> None:
 
 
 def read_evaluation(folder: Path) -> dict[str, Any] | None:
-    """Read the evaluation in a folder; None if there is none."""
     path = folder / EVALUATION
     if not path.is_file():
         return None
@@ -110,12 +181,6 @@ def _are_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
-def _is_task(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(
-        name in _LOADING and (given is None or _LOADING[name](given)) for name, given in value.items()
-    )
-
-
 def _is_part(value: Any) -> bool:
     """Return whether this describes rows (how many, and their digest) or labels (their digest)."""
     if isinstance(value, Mapping):
@@ -123,8 +188,8 @@ def _is_part(value: Any) -> bool:
     return value is None or isinstance(value, str)
 
 
-def _are_numbers(scores: Any) -> bool:
-    return isinstance(scores, Mapping) and all(isinstance(value, int | float) for value in scores.values())
+def _are_all(is_right: Callable[[Any], bool], value: Any) -> bool:
+    return isinstance(value, Mapping) and all(map(is_right, value.values()))
 
 
 _LOADING: dict[str, Callable[[Any], bool]] = {
@@ -134,9 +199,14 @@ _LOADING: dict[str, Callable[[Any], bool]] = {
     "rows": _is_count,
 }  # the arguments that load a task, and what each may be
 _FIELDS: dict[str, Callable[[Any], bool]] = {
-    "task": _is_task,
-    "data": lambda value: isinstance(value, Mapping) and all(map(_is_part, value.values())),
-    "scores": lambda value: isinstance(value, Mapping) and all(v is None or _are_numbers(v) for v in value.values()),
+    "task": lambda value: (
+        isinstance(value, Mapping)
+        and all(name in _LOADING and (given is None or _LOADING[name](given)) for name, given in value.items())
+    ),
+    "data": partial(_are_all, _is_part),
+    "scores": partial(
+        _are_all, lambda found: found is None or _are_all(lambda one: isinstance(one, int | float), found)
+    ),
     "beams": lambda value: value is None or (_is_count(value) and value <= _MOST_BEAMS),
     "columns": lambda value: value is None or _are_names(value),
 }  # what of an evaluation is read again, and what each may be

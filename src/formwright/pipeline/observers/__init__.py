@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.core.extras import need
 from formwright.core.files import write_whole
-from formwright.core.options import Part, Reader
+from formwright.core.options import Part, PartReader
 from formwright.core.registry import Registry
 
 if TYPE_CHECKING:
@@ -54,6 +54,30 @@ class Observer:
         """Be told that the run ended: `finished`, `stopped` by the user, or `failed`."""
 
 
+class Scalars(Observer):
+    """Follow one run by numbers with steps: losses, every few steps, trials and delivered models."""
+
+    every: int = 1
+
+    def scalars(self, values: Mapping[str, float], kind: str, step: int) -> None:
+        """Write numbers by name at a step; `kind` is loss, trial or model, each with steps of its own."""
+
+    def step(self, stage: str, step: int, loss: float) -> None:
+        if step % self.every == 0:
+            self.scalars({f"loss/{stage}": loss}, "loss", step)
+
+    def trial(self, number: int, metrics: Mapping[str, float], reason: str) -> None:
+        found = {f"trial/{name}": value for name, value in metrics.items()}
+        self.scalars(found or {"trial/failed": 1.0}, "trial", number)
+
+    def model(self, delivered: Any) -> None:
+        """Write scores on validation and test rows, and costs."""
+        found = {f"validation_{name}": value for name, value in delivered.validation.items()}
+        found |= {f"test_{name}": value for name, value in (delivered.test or {}).items()}
+        found |= {"params": float(delivered.params), **delivered.costs}
+        self.scalars({f"model/{delivered.name}/{name}": value for name, value in found.items()}, "model", 0)
+
+
 class ObserverPart(Part):
     """Be an observer that is chosen by name: `start` gives what follows the run; the extra `NAME` brings `MODULE`."""
 
@@ -61,7 +85,6 @@ class ObserverPart(Part):
 
     @classmethod
     def registry(cls) -> Registry[Any]:
-        """Give the registry of observers."""
         return OBSERVERS
 
     def start(self, run: "PipelineRun") -> Observer:
@@ -93,7 +116,7 @@ def _named(text: str) -> Any:
             raise IllegalInput(f"an observer is NAME or NAME:OPTION=VALUE,OPTION=VALUE, not {text!r}")
         options[key.strip().replace("-", "_")] = value_of(value)
     OBSERVERS.get(name)  # an unknown name is reported as such
-    reader = Reader()
+    reader = PartReader()
     return reader.finished(reader.read(ObserverPart, {"name": name, **options}, "observer"), "observer")
 
 
@@ -168,10 +191,3 @@ def folder_of(run: "PipelineRun", name: str, chosen: str = "") -> Path:
     folder = Path(chosen).absolute() if chosen else (run.out / FOLDER / name).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def scores_of(delivered: Any) -> dict[str, float]:
-    """Give what is known of a delivered model, by name: scores on validation and test rows, and costs."""
-    found = {f"validation_{name}": value for name, value in delivered.validation.items()}
-    found |= {f"test_{name}": value for name, value in (delivered.test or {}).items()}
-    return found | {"params": float(delivered.params), **delivered.costs}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from formwright.core.extras import need
 from formwright.core.options import option
-from formwright.pipeline.observers import Observer, ObserverPart, folder_of, scores_of
+from formwright.pipeline.observers import ObserverPart, Scalars, folder_of
 
 if TYPE_CHECKING:
     from formwright.pipeline.run import PipelineRun
@@ -30,12 +30,12 @@ class MLflow(ObserverPart):
     experiment: str = option("formwright", "experiment that the run belongs to")
     every: int = option(50, "training steps between two losses")
 
-    def start(self, run: "PipelineRun") -> "_Tracked":
+    def start(self, run: "PipelineRun") -> "_MLflowRun":
         folder = folder_of(run, self.NAME)
         own = f"sqlite:///{folder / 'mlflow.db'}"
         uri = self.uri or os.environ.get("MLFLOW_TRACKING_URI") or own
         client = need(self.MODULE, self.NAME).MlflowClient(tracking_uri=uri)
-        tracked = _Tracked(client, max(1, self.every))
+        tracked = _MLflowRun(client, max(1, self.every))
         known = folder / _ID
         if known.is_file():
             tracked.go_on(known.read_text(encoding="utf-8"))
@@ -52,15 +52,14 @@ class MLflow(ObserverPart):
         return tracked
 
 
-class _Tracked(Observer):
+class _MLflowRun(Scalars):
     """One run of MLflow."""
 
     def __init__(self, client: Any, every: int) -> None:
-        self._client, self._every, self.id = client, every, ""
+        self._client, self.every, self.id = client, every, ""
         self._entities = need("mlflow.entities", "mlflow")
 
     def create(self, experiment: str, run: "PipelineRun") -> None:
-        """Create the run, and log the options of the pipeline."""
         self.id = self._client.create_run(experiment, run_name=run.out.absolute().name).info.run_id
         options = {name: str(value)[:_LONGEST] for name, value in _flat(run.pipeline.to_json()["stages"])}
         options["recipe"] = run.pipeline.recipe or "none"
@@ -69,27 +68,19 @@ class _Tracked(Observer):
             self._client.log_batch(self.id, params=params[first : first + _MOST])
 
     def go_on(self, known: str) -> None:
-        """Go on with a run that was created before."""
         self.id = known
         self._client.update_run(self.id, status="RUNNING")
 
-    def _log(self, metrics: Mapping[str, float], step: int) -> None:
+    def scalars(self, values: Mapping[str, float], kind: str, step: int) -> None:
         now = time.time_ns() // 1_000_000
-        found = [self._entities.Metric(_legal(name), float(value), now, step) for name, value in metrics.items()]
+        found = [self._entities.Metric(_legal(name), float(value), now, step) for name, value in values.items()]
         self._client.log_batch(self.id, metrics=found)
 
     def stage(self, name: str) -> None:
         self._client.set_tag(self.id, "stage", name)
 
-    def step(self, stage: str, step: int, loss: float) -> None:
-        if step % self._every == 0:
-            self._log({f"loss/{stage}": loss}, step)
-
-    def trial(self, number: int, metrics: Mapping[str, float], reason: str) -> None:
-        self._log({f"trial/{name}": value for name, value in metrics.items()} or {"trial/failed": 1.0}, number)
-
     def model(self, delivered: Any) -> None:
-        self._log({f"model/{delivered.name}/{name}": value for name, value in scores_of(delivered).items()}, 0)
+        super().model(delivered)
         self._client.set_tag(self.id, f"model.{_legal(delivered.name)}", str(delivered.path))
 
     def end(self, run: "PipelineRun", state: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from formwright.core.extras import need
 from formwright.core.options import option
-from formwright.pipeline.observers import Observer, ObserverPart, folder_of, scores_of
+from formwright.pipeline.observers import ObserverPart, Scalars, folder_of
 
 if TYPE_CHECKING:
     from formwright.pipeline.run import PipelineRun
@@ -32,11 +32,11 @@ class TensorBoard(ObserverPart):
         return events
 
 
-class _Events(Observer):
+class _Events(Scalars):
     """One event file."""
 
     def __init__(self, writer: Any, every: int) -> None:
-        self._writer, self._every, self._stages = writer, every, 0
+        self._writer, self.every, self._stages = writer, every, 0
         self._event = need("tensorboard.compat.proto.event_pb2", "tensorboard").Event
         self._summary = need("tensorboard.compat.proto.summary_pb2", "tensorboard")
         self._tensor = need("tensorboard.compat.proto.tensor_pb2", "tensorboard").TensorProto
@@ -50,8 +50,8 @@ class _Events(Observer):
         )
         self._add([value], step)
 
-    def _scalars(self, scalars: Mapping[str, float], step: int) -> None:
-        self._add([self._summary.Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()], step)
+    def scalars(self, values: Mapping[str, float], kind: str, step: int) -> None:
+        self._add([self._summary.Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()], step)
 
     def _add(self, values: list[Any], step: int) -> None:
         self._writer.add_event(
@@ -62,18 +62,11 @@ class _Events(Observer):
         self.text("stage", name, self._stages)
         self._stages += 1
 
-    def step(self, stage: str, step: int, loss: float) -> None:
-        if step % self._every == 0:
-            self._scalars({f"loss/{stage}": loss}, step)
-
     def trial(self, number: int, metrics: Mapping[str, float], reason: str) -> None:
-        self._scalars({f"trial/{name}": value for name, value in metrics.items()} or {"trial/failed": 1.0}, number)
+        super().trial(number, metrics, reason)
         if reason:
             self.text("failures", reason, number)
         self._writer.flush()
-
-    def model(self, delivered: Any) -> None:
-        self._scalars({f"model/{delivered.name}/{name}": value for name, value in scores_of(delivered).items()}, 0)
 
     def end(self, run: "PipelineRun", state: str) -> None:
         self._writer.close()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from formwright.core.extras import need
 from formwright.core.options import option
-from formwright.pipeline.observers import Observer, ObserverPart, folder_of, scores_of
+from formwright.pipeline.observers import ObserverPart, Scalars, folder_of
 
 if TYPE_CHECKING:
     from formwright.pipeline.run import PipelineRun
@@ -28,7 +28,7 @@ class WeightsAndBiases(ObserverPart):
     mode: str = option("", "online or offline; by default what $WANDB_MODE says")
     every: int = option(10, "training steps between two losses")
 
-    def start(self, run: "PipelineRun") -> "_Tracked":
+    def start(self, run: "PipelineRun") -> "_WandbRun":
         folder = folder_of(run, self.NAME)
         out = run.out.absolute()
         started = need(self.MODULE, self.NAME).init(
@@ -43,29 +43,23 @@ class WeightsAndBiases(ObserverPart):
         )
         for kind in ("trial", "loss"):  # each has steps of its own
             started.define_metric(f"{kind}/*", step_metric=f"{kind}/number")
-        return _Tracked(started, max(1, self.every))
+        return _WandbRun(started, max(1, self.every))
 
 
-class _Tracked(Observer):
+class _WandbRun(Scalars):
     """One run of Weights & Biases."""
 
     def __init__(self, started: Any, every: int) -> None:
-        self._run, self._every = started, every
+        self._run, self.every = started, every
 
     def stage(self, name: str) -> None:
         self._run.summary["stage"] = name
 
-    def step(self, stage: str, step: int, loss: float) -> None:
-        if step % self._every == 0:
-            self._run.log({f"loss/{stage}": loss, "loss/number": step})
-
-    def trial(self, number: int, metrics: Mapping[str, float], reason: str) -> None:
-        found = {f"trial/{name}": value for name, value in metrics.items()} or {"trial/failed": 1.0}
-        self._run.log(found | {"trial/number": number})
-
-    def model(self, delivered: Any) -> None:
-        found = {f"model/{delivered.name}/{name}": value for name, value in scores_of(delivered).items()}
-        self._run.summary.update(found)
+    def scalars(self, values: Mapping[str, float], kind: str, step: int) -> None:
+        if kind == "model":
+            self._run.summary.update(values)
+        else:
+            self._run.log({**values, f"{kind}/number": step})
 
     def end(self, run: "PipelineRun", state: str) -> None:
         self._run.finish(exit_code=0 if state == "finished" else 1)

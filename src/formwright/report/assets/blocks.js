@@ -1,6 +1,6 @@
 // One size is chosen at a time: its chain stands below the slider, and its cells are framed in the heat maps.
 const OPTIONS = data.options;
-const SLIDER = document.getElementById("size");
+const SLIDER = byId("size");
 const COUNT = new Intl.NumberFormat("en");
 
 function element(name, words, kind = "") {
@@ -21,13 +21,13 @@ function part(title, operations) {
 
 function show(place) {
   const option = OPTIONS[place];
-  document.getElementById("limit").textContent = COUNT.format(option.limit);
+  byId("limit").textContent = COUNT.format(option.limit);
   SLIDER.setAttribute("aria-valuetext", `${COUNT.format(option.limit)} parameters`);
-  document.getElementById("outcome").textContent =
+  byId("outcome").textContent =
     `${COUNT.format(option.params)} parameters, about ${option.ms} ms, sum of losses ${option.loss.toFixed(4)}`;
   const blocks = option.blocks.map((block, number) => part(`block ${number + 1}, ${block.width} wide`, block.operations));
-  document.getElementById("chain").replaceChildren(part(`tokens, ${option.table} wide`, ["embedding"]), ...blocks);
-  for (const cell of document.querySelectorAll(".cell")) {
+  byId("chain").replaceChildren(part(`tokens, ${option.table} wide`, ["embedding"]), ...blocks);
+  for (const cell of root.querySelectorAll(".cell")) {
     cell.classList.toggle("chosen", option.blocks[cell.dataset.block].cell === cell.dataset.cell);
   }
 }

@@ -1,5 +1,5 @@
 // One trial is chosen at a time: its design stands beside the plots, its row is marked, and its points are ringed.
-const PANEL = document.getElementById("chosen");
+const PANEL = byId("chosen");
 const listeners = [];
 let chosen = null;
 

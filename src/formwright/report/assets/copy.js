@@ -1,7 +1,7 @@
 // The button that copies the command line.
-const copy = document.getElementById("copy");
+const copy = byId("copy");
 copy?.addEventListener("click", async () => {
-  const command = document.getElementById("command");
+  const command = byId("command");
   getSelection().selectAllChildren(command); // where copying is not allowed, it is at least marked
   try {
     await navigator.clipboard.writeText(command.textContent);

@@ -70,9 +70,9 @@ function pathTraces(rows, path) {
 }
 
 function drawMap() {
-  const place = document.getElementById("map");
+  const place = byId("map");
   if (!place) return Promise.resolve();
-  const path = document.querySelector("[data-path][aria-pressed=true]").dataset.path;
+  const path = root.querySelector("[data-path][aria-pressed=true]").dataset.path;
   const rows = ROWS.filter((row) => SPOTS.has(row));
   const known = rows.filter((row) => measured(row, SCORE));
   const unknown = rows.filter((row) => !measured(row, SCORE));

@@ -1,6 +1,6 @@
 // The three plots: the trade-off between two values, the progress of the score, and the score against costs.
-const PLACES = { front: document.getElementById("front"), progress: document.getElementById("progress"), costs: document.getElementById("costs") };
-const picks = { x: document.getElementById("front-x"), y: document.getElementById("front-y") };
+const PLACES = { front: byId("front"), progress: byId("progress"), costs: byId("costs") };
+const picks = { x: byId("front-x"), y: byId("front-y") };
 const FEW_MODELS = 3;
 let progressAxis = "number";
 
@@ -18,11 +18,11 @@ function startPicks() {
   const usual = [goals[1], "params", "macs"].find((name) => others.includes(name));
   picks.x.value = usual ?? others[0] ?? SCORE;
   picks.y.value = SCORE;
-  document.getElementById("front-part").hidden = !others.length; // a score alone is no trade-off
+  byId("front-part").hidden = !others.length; // a score alone is no trade-off
 }
 
 function drawFront() {
-  if (document.getElementById("front-part").hidden) return Promise.resolve();
+  if (byId("front-part").hidden) return Promise.resolve();
   const [x, y] = [picks.x.value, picks.y.value];
   const at = [(row) => value(row, x), (row) => value(row, y)];
   const front = tradeOff(x, y);
@@ -113,7 +113,7 @@ function costNames() {
 
 function drawCosts() {
   const names = costNames();
-  document.getElementById("costs-part").hidden = !names.length;
+  byId("costs-part").hidden = !names.length;
   if (!names.length) return Promise.resolve();
   const across = PLACES.costs.clientWidth >= 520 ? names.length : 1;
   PLACES.costs.style.height = `${300 * Math.ceil(names.length / across)}px`;
@@ -132,7 +132,7 @@ function drawCosts() {
 }
 
 async function drawPlots() {
-  const thinned = document.getElementById("thinned");
+  const thinned = byId("thinned");
   thinned.hidden = WITH_GRAPHICS || COUNT <= MANY;
   thinned.textContent = `This browser has no WebGL: the plots show an even choice of about ${THOUSANDS.format(MANY)} trials, and all on the front.`;
   for (const next of [drawFront, drawProgress, drawCosts, drawMap, drawPredictions]) {

@@ -17,7 +17,7 @@ function guessTrace(name, rows, shade) {
 }
 
 function drawPredictions() {
-  const place = document.getElementById("predictions");
+  const place = byId("predictions");
   if (!place) return Promise.resolve();
   const rows = [...GUESSES.keys()];
   const holds = (row) => GUESSES.get(row).low <= outcome(row) && outcome(row) <= GUESSES.get(row).high;

@@ -1,7 +1,7 @@
 // Everything begins here.
 // A row of buttons of which one is pressed; `name` is that of the data they carry.
 function startSwitch(name, pick) {
-  const buttons = document.querySelectorAll(`[data-${name}]`);
+  const buttons = root.querySelectorAll(`[data-${name}]`);
   buttons.forEach((made) => made.addEventListener("click", () => {
     buttons.forEach((other) => other.setAttribute("aria-pressed", other === made));
     pick(made.dataset[name]);
@@ -10,7 +10,7 @@ function startSwitch(name, pick) {
 
 function start() {
   if (!COUNT) {
-    document.getElementById("trials").replaceChildren(element("h2", "", "All trials"), element("p", "note", "There is no trial yet."));
+    byId("trials").replaceChildren(element("h2", "", "All trials"), element("p", "note", "There is no trial yet."));
     return;
   }
   startPicks();
@@ -24,7 +24,7 @@ function start() {
   markRow(chosen);
   whenChosen(markRow);
   drawPlots();
-  document.querySelectorAll("[data-trial]").forEach((made) =>
+  root.querySelectorAll("[data-trial]").forEach((made) =>
     made.addEventListener("click", () => choose(ROW_OF.get(Number(made.dataset.trial)))));
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawPlots);
 }

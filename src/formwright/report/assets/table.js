@@ -1,6 +1,6 @@
 // The table of trials: sorted by any column, filtered by state, a hundred rows a page.
 const PAGE = 100;
-const TABLE = document.getElementById("table");
+const TABLE = byId("table");
 const FILTERS = [
   ["all", () => true],
   ["front", (row) => FRONT.has(row)],
@@ -22,15 +22,15 @@ const view = { filter: "all", column: 0, descending: false, page: 0, rows: ROWS 
 
 function startTable() {
   TABLE.tHead.append(element("tr", "", ...COLUMNS.map(heading)));
-  document.getElementById("states").append(...FILTERS.map(([name, keeps]) => {
+  byId("states").append(...FILTERS.map(([name, keeps]) => {
     const count = ROWS.filter(keeps).length;
     const made = button(`${name} ${THOUSANDS.format(count)}`, () => arrange({ filter: name, page: 0 }));
     made.dataset.filter = name;
     made.disabled = count === 0;
     return made;
   }));
-  document.getElementById("previous").addEventListener("click", () => turn(view.page - 1));
-  document.getElementById("next").addEventListener("click", () => turn(view.page + 1));
+  byId("previous").addEventListener("click", () => turn(view.page - 1));
+  byId("next").addEventListener("click", () => turn(view.page + 1));
   TABLE.tBodies[0].addEventListener("click", (event) => {
     const line = event.target.closest("tr");
     if (line) choose(Number(line.dataset.row));
@@ -62,7 +62,7 @@ function arrange(change) {
     if (column === view.column) cell.setAttribute("aria-sort", view.descending ? "descending" : "ascending");
     else cell.removeAttribute("aria-sort");
   });
-  document.querySelectorAll("[data-filter]").forEach((made) => made.setAttribute("aria-pressed", made.dataset.filter === view.filter));
+  root.querySelectorAll("[data-filter]").forEach((made) => made.setAttribute("aria-pressed", made.dataset.filter === view.filter));
   turn(view.page);
 }
 
@@ -72,11 +72,11 @@ function turn(page) {
   const start = view.page * PAGE;
   const rows = view.rows.slice(start, start + PAGE);
   TABLE.tBodies[0].replaceChildren(...rows.map(line));
-  document.getElementById("previous").disabled = view.page === 0;
-  document.getElementById("next").disabled = view.page === last;
+  byId("previous").disabled = view.page === 0;
+  byId("next").disabled = view.page === last;
   const span = rows.length ? `${THOUSANDS.format(start + 1)}${DASH}${THOUSANDS.format(start + rows.length)}` : "0";
-  document.getElementById("page-of").textContent = `${span} of ${THOUSANDS.format(view.rows.length)}`;
-  document.getElementById("table-scroll").scrollTop = 0;
+  byId("page-of").textContent = `${span} of ${THOUSANDS.format(view.rows.length)}`;
+  byId("table-scroll").scrollTop = 0;
 }
 
 function line(row) {
@@ -99,7 +99,7 @@ function markRow(row) {
   }
   if (Math.floor(place / PAGE) !== view.page) turn(Math.floor(place / PAGE));
   for (const made of TABLE.tBodies[0].rows) made.setAttribute("aria-selected", Number(made.dataset.row) === row);
-  const [made, box] = [TABLE.tBodies[0].rows[place % PAGE], document.getElementById("table-scroll")];
+  const [made, box] = [TABLE.tBodies[0].rows[place % PAGE], byId("table-scroll")];
   const top = made.offsetTop - TABLE.tHead.offsetHeight;
   const visible = top >= box.scrollTop && made.offsetTop + made.offsetHeight <= box.scrollTop + box.clientHeight;
   if (!visible) box.scrollTop = top - box.clientHeight / 3; // the box scrolls, the page does not jump

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from formwright.core.errors import IllegalInput
 from formwright.core.options import option
-from formwright.core.records import History, Objective, Request, Trial
+from formwright.core.records import History, Request, Trial
 from formwright.search.boshnas.acquisition import Ascent, UpperBound, climb, climb_to_nearest, highest, most_uncertain
 from formwright.search.boshnas.networks import Floats
 from formwright.search.boshnas.surrogate import Surrogate, fit
 from formwright.search.candidates import (
-    INITIAL,
     Candidates,
     PredictorSearch,
     Rows,
@@ -28,10 +28,8 @@ from formwright.search.candidates import (
     unseen,
 )
 from formwright.search.listing import Coordinates, Listing, listing
-from formwright.search.options import among, at_least, check, not_negative, share, yes_or_no
-from formwright.search.proposals import Legal, Proposal, anything, warming_up
-from formwright.search.scores import goals_of, targets
-from formwright.space import Space
+from formwright.search.proposals import Legal, Proposal, warming_up
+from formwright.search.scores import targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,29 +86,19 @@ class Boshnas(PredictorSearch):
     vectors); `one-hot` coordinates find them. Designs whose cards are not Formwright's own have one-hot coordinates.
     """
 
-    space: Space
-    objectives: tuple[Objective, ...]
-    legal: Legal = anything
-    initial: int = option(INITIAL, "random designs before the first prediction")
-    k1: float = option(0.5, "weight of the aleatoric uncertainty")
-    k2: float = option(0.5, "weight of the epistemic uncertainty")
-    alpha: float = option(0.1, "probability of proposing the most uncertain design")
-    beta: float = option(0.1, "probability of proposing a random design")
+    k1: float = option(0.5, "weight of the aleatoric uncertainty", least=0, most=1e6)
+    k2: float = option(0.5, "weight of the epistemic uncertainty", least=0, most=1e6)
+    alpha: float = option(0.1, "probability of proposing the most uncertain design", least=0, most=1)
+    beta: float = option(0.1, "probability of proposing a random design", least=0, most=1)
     second_order: bool = option(True, "ascend by second-order steps instead of gradients alone")
     heteroscedastic: bool = option(True, "predict the noise of a score too")
     coordinates: Coordinates = option("transformer2vec", "how designs are encoded")
     acquire: Acquire = option("gobi", "how the highest bound is looked for")
 
     def __post_init__(self) -> None:
-        goals_of(self.objectives)
-        check(
-            at_least(2, initial=self.initial)
-            + not_negative(k1=self.k1, k2=self.k2)
-            + (share(alpha=self.alpha, beta=self.beta) or share(**{"alpha + beta": self.alpha + self.beta}))
-            + yes_or_no(second_order=self.second_order, heteroscedastic=self.heteroscedastic)
-            + among("coordinates", self.coordinates, get_args(Coordinates))
-            + among("acquire", self.acquire, get_args(Acquire))
-        )
+        super().__post_init__()
+        if self.alpha + self.beta > 1:
+            raise IllegalInput(f"alpha + beta is {self.alpha + self.beta:g}; it must be at most 1")
 
     def _promising(self, history: History, rng: Generator) -> Iterator[Proposal]:
         draw = rng.random()  # drawn first, whether it is used or not

@@ -36,50 +36,30 @@ SPACES: Registry[Space] = Registry(
 )
 
 
-def _named(module: str, **cards: str) -> dict[str, str]:
-    return {name.replace("_", "-"): f"{_ZOO}.{module}:{attribute}" for name, attribute in cards.items()}
+def _named(module: str, prefix: str, *names: str) -> dict[str, str]:
+    return {f"{prefix}{name}".replace("_", "-"): f"{_ZOO}.{module}:{name.upper()}" for name in names}
 
 
-_FLEXIBERT_INITIAL = [
-    f"{family}_{size}" for family in ("bert", "fnet", "convbert") for size in ("tiny", "2_256", "4_128", "mini")
-]
 CARDS: Registry[Card] = Registry(
     "card",
     {
+        **_named("bert", "bert-", "tiny", "mini", "small", "medium", "base", "large"),
+        **_named("flexibert", "flexibert-", "mini", "mini_without_second_order", "mini_without_heteroscedastic"),
+        **_named("flexibert", "flexibert-", "large", "bert_tiny", "bert_2_256", "bert_4_128", "bert_mini"),
+        **_named("flexibert", "flexibert-", "fnet_tiny", "fnet_2_256", "fnet_4_128", "fnet_mini"),
+        **_named("flexibert", "flexibert-", "convbert_tiny", "convbert_2_256", "convbert_4_128", "convbert_mini"),
+        **_named("eftnas", "eftnas-s1-", "mnli", "qnli", "qqp", "sst2", "cola", "mrpc", "rte"),
+        "autoformer-t": f"{_ZOO}.autoformer:TINY",
+        "autoformer-s": f"{_ZOO}.autoformer:SMALL",
+        "autoformer-b": f"{_ZOO}.autoformer:BASE",
+        "autoformer-supernet-t": f"{_ZOO}.autoformer:SUPERNET_TINY",
+        **_named("autobert_zero", "autobert-zero-", "layer_2", "layer_12"),
         **_named(
-            "bert", **{f"bert_{size}": size.upper() for size in ("tiny", "mini", "small", "medium", "base", "large")}
+            "translation", "", "transformer_base", "transformer_big", "transformer_tiny", "transformer_writer_tiny"
         ),
-        **_named(
-            "flexibert",
-            flexibert_mini="MINI",
-            flexibert_mini_without_second_order="MINI_WITHOUT_SECOND_ORDER",
-            flexibert_mini_without_heteroscedastic="MINI_WITHOUT_HETEROSCEDASTIC",
-            flexibert_large="LARGE",
-            **{f"flexibert_{name}": name.upper() for name in _FLEXIBERT_INITIAL},
-        ),
-        **_named(
-            "eftnas",
-            **{f"eftnas_s1_{task}": task.upper() for task in ("mnli", "qnli", "qqp", "sst2", "cola", "mrpc", "rte")},
-        ),
-        **_named(
-            "autoformer",
-            autoformer_t="TINY",
-            autoformer_s="SMALL",
-            autoformer_b="BASE",
-            autoformer_supernet_t="SUPERNET_TINY",
-        ),
-        **_named("autobert_zero", autobert_zero_layer_2="LAYER_2", autobert_zero_layer_12="LAYER_12"),
-        **_named(
-            "translation",
-            transformer_base="TRANSFORMER_BASE",
-            transformer_big="TRANSFORMER_BIG",
-            evolved_transformer_base="EVOLVED_BASE",
-            evolved_transformer_big="EVOLVED_BIG",
-            transformer_tiny="TRANSFORMER_TINY",
-            evolved_transformer_tiny="EVOLVED_TINY",
-            transformer_writer_tiny="TRANSFORMER_WRITER_TINY",
-            evolved_transformer_writer_tiny="EVOLVED_WRITER_TINY",
-        ),
+        **_named("translation", "", "transformer_base", "transformer_big", "transformer_tiny"),
+        **_named("translation", "", "evolved_transformer_base", "evolved_transformer_big", "evolved_transformer_tiny"),
+        **_named("translation", "", "transformer_writer_tiny", "evolved_transformer_writer_tiny"),
     },
     "formwright.cards",
     Card,

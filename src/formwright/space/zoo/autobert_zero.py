@@ -8,11 +8,7 @@ from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import LightweightConvolution, OpGraph
 from formwright.arch.primitives import Term
-from formwright.space.combinators import Choice, Record, Switch
-from formwright.space.expression import Expressions
-from formwright.space.part import Case, Fields
-from formwright.space.repeat import Repeat
-from formwright.space.space import Space
+from formwright.space import Case, Choice, Expressions, Fields, Record, Repeat, Space, Switch
 from formwright.space.zoo.bert import VOCABULARY
 
 KERNELS = (3, 5, 7, 9, 15, 31, 65)

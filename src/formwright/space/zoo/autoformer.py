@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, PatchEmbedding, Stack
 from formwright.arch.ops import Attention, Relative
-from formwright.space.combinators import Choice, Record
-from formwright.space.repeat import Repeat
-from formwright.space.space import Space
+from formwright.space import Choice, Record, Repeat, Space
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,7 @@ The steps inside the ranges are chosen here. Heads are 64 wide.
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import Attention
-from formwright.space.combinators import Choice, Record
-from formwright.space.part import Fields
-from formwright.space.space import Space
+from formwright.space import Choice, Fields, Record, Space
 from formwright.space.zoo.bert import VOCABULARY
 
 

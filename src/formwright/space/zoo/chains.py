@@ -9,8 +9,7 @@ from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, Identity, SeparableConvolution
 from formwright.core.errors import IllegalInput
-from formwright.space.combinators import Choice, Record
-from formwright.space.repeat import Repeat
+from formwright.space import Choice, Record, Repeat
 
 OPERATIONS = ("attention", "feed-forward", "separable-3", "separable-5", "separable-7", "identity")
 REAL = OPERATIONS[:-1]  # those that do anything

@@ -1,7 +1,7 @@
 """EFTNAS (Munoz et al., 2024): the seven sub-networks of BERT-base in Figure 4, one for each GLUE task."""
 
 from formwright.arch.card import Card
-from formwright.space.part import Fields
+from formwright.space.design import Fields
 from formwright.space.zoo.bert import BASE
 from formwright.space.zoo.elastic import elastic
 

@@ -11,16 +11,13 @@ from typing import Any
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, Identity
-from formwright.core.checks import stored_fields
-from formwright.core.errors import IllegalInput
-from formwright.space.combinators import Choice, Record
-from formwright.space.part import Fields
-from formwright.space.repeat import Repeat
-from formwright.space.space import Space
+from formwright.core.codec import Natural, Positive, read, write
+from formwright.core.errors import Fault, IllegalDesign, IllegalInput
+from formwright.space import Choice, Fields, Record, Repeat, Space
 from formwright.space.zoo.bert import BASE
 
 Widths = Sequence[int] | Sequence[Sequence[int]]
-Lists = tuple[tuple[int, ...], ...]  # the widths of each layer, from the input up
+Lists = tuple[tuple[Natural, ...], ...]  # the widths of each layer, from the input up
 
 
 def elastic(
@@ -124,7 +121,13 @@ class ElasticChoices:
     card: Card
     heads: Lists
     feed_forward: Lists
-    hidden: tuple[int, ...] = ()
+    hidden: tuple[Positive, ...] = ()
+
+    def __post_init__(self) -> None:
+        lists = {"heads": self.heads, "feed_forward": self.feed_forward}
+        faults = [Fault(name, "needs a width for every layer") for name, lists in lists.items() if not all(lists)]
+        if faults:
+            raise IllegalDesign(faults, what="elastic space")
 
     @property
     def space(self) -> Space:
@@ -161,24 +164,9 @@ class ElasticChoices:
         return space.card(next(iter(space.enumerate())))
 
     def to_json(self) -> dict[str, Any]:
-        lists = {"heads": self.heads, "feed_forward": self.feed_forward}
-        plain = {name: [list(one) for one in value] for name, value in lists.items()}
-        return {"card": self.card.to_json(), **plain, "hidden": list(self.hidden)}
+        return write(self)  # type: ignore[no-any-return]
 
     @classmethod
     def from_json(cls, data: Any) -> "ElasticChoices":
-        values = stored_fields(cls, data)
-        if not isinstance(values["hidden"], Sequence):
-            raise IllegalInput(f"hidden must list hidden sizes, or none, not {values['hidden']!r}")
-        return cls(
-            Card.from_json(values["card"]),
-            _read_lists("heads", values["heads"]),
-            _read_lists("feed_forward", values["feed_forward"]),
-            tuple(values["hidden"]),
-        )
-
-
-def _read_lists(name: str, given: Any) -> Lists:
-    if not isinstance(given, Sequence) or not all(isinstance(one, Sequence) and one for one in given):
-        raise IllegalInput(f"{name} must list, for every layer, the widths it may have")
-    return tuple(tuple(one) for one in given)
+        """Read what `to_json` wrote; raise `IllegalDesign` with every fault and where it is."""
+        return read(cls, data, "elastic space")

@@ -22,9 +22,7 @@ from formwright.arch.ops import (
     LightweightConvolution,
     SeparableConvolution,
 )
-from formwright.space.combinators import Choice, Record, Switch
-from formwright.space.part import Case, Fields, Part
-from formwright.space.space import Space
+from formwright.space import Case, Choice, Combinator, Fields, Record, Space, Switch
 from formwright.space.zoo.translation import VOCABULARY, model
 
 _NONE = "none"
@@ -132,7 +130,7 @@ def _plain(state: int, operation: Case, *, norm: bool = False, activation: str =
 
 
 def _cell_part(menu: CellMenu, junctions: int, *, decoder: bool) -> Record:
-    parts: dict[str, Part[Any]] = {"cells": Choice(menu.cells)}
+    parts: dict[str, Combinator[Any]] = {"cells": Choice(menu.cells)}
     for index in range(1, junctions + 1):
         branch = _branch_part(menu, index, decoder=decoder)
         alive = Record.of(branch=branch, combine=Choice(("add", "concatenate", "multiply")))
@@ -142,7 +140,7 @@ def _cell_part(menu: CellMenu, junctions: int, *, decoder: bool) -> Record:
 
 def _branch_part(menu: CellMenu, states: int, *, decoder: bool) -> Record:
     scale = Choice(menu.scales)
-    operations: dict[str, Part[Any]] = {
+    operations: dict[str, Combinator[Any]] = {
         "identity": Record.of(),
         "convolution": Record.of(kernel=Choice(menu.convolutions), scale=scale),
         "separable": Record.of(kernel=Choice(menu.separable), scale=scale),

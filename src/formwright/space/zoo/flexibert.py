@@ -14,10 +14,7 @@ from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, DynamicConvolution, Mixer, Relative, RelativeAttention, Transform
 from formwright.core.remember import remember, remembers
-from formwright.space.combinators import Choice, Record, Switch
-from formwright.space.part import Case, Fields
-from formwright.space.repeat import Repeat
-from formwright.space.space import Space
+from formwright.space import Case, Choice, Fields, Record, Repeat, Space, Switch
 
 
 @remembers

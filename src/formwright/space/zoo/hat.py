@@ -9,10 +9,7 @@ from functools import cache
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.arch.ops import Attention, CrossAttention
-from formwright.space.combinators import Choice, Record
-from formwright.space.part import Fields
-from formwright.space.repeat import Repeat
-from formwright.space.space import Space
+from formwright.space import Choice, Fields, Record, Repeat, Space
 from formwright.space.zoo.translation import VOCABULARY
 
 INNER = 512

@@ -7,10 +7,7 @@ frames of 512 features; published parameter ranges include about 9 million for t
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, FrameEmbedding, Stack
 from formwright.arch.ops import Attention
-from formwright.space.combinators import Choice, Record
-from formwright.space.part import Fields
-from formwright.space.repeat import Repeat
-from formwright.space.space import Space
+from formwright.space import Choice, Fields, Record, Repeat, Space
 
 
 def _card(design: Fields) -> Card:

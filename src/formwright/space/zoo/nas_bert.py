@@ -9,37 +9,15 @@ from dataclasses import replace
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Stack, TokenEmbedding
-from formwright.space.combinators import Choice, Record
-from formwright.space.part import Fields
-from formwright.space.repeat import Repeat
-from formwright.space.space import Space
+from formwright.space import Choice, Fields, Record, Repeat, Space
 from formwright.space.zoo.bert import VOCABULARY
-from formwright.space.zoo.chains import HEAD, OPERATIONS, Menu, candidate
-
-__all__ = [
-    "BLOCK",
-    "BLOCKS",
-    "LAYERS",
-    "NAS_BERT",
-    "PUBLISHED",
-    "WIDTHS",
-    "Menu",
-    "candidate",
-    "candidates",
-    "nas_bert",
-]
+from formwright.space.zoo.chains import HEAD, Menu, candidate
 
 WIDTHS = (128, 192, 256, 384, 512)
 BLOCKS, LAYERS = 4, 6
 
 PUBLISHED = Menu(WIDTHS, HEAD, BLOCKS, LAYERS, (64, 128, 256, 384, 512), TokenEmbedding(VOCABULARY, 512, types=2))
 BLOCK = PUBLISHED.block
-
-
-def candidates(widths: tuple[int, ...] = WIDTHS) -> tuple[tuple[str, int | None], ...]:
-    """List what a layer may be: every operation at every width, and identity, which has no width of its own."""
-    sized = [(operation, width) for width in widths for operation in OPERATIONS if operation != "identity"]
-    return (*sized, ("identity", None))
 
 
 def nas_bert(name: str, menu: Menu) -> Space:

@@ -123,13 +123,11 @@ def evolved(width: int, heads: int) -> Card:
 
 TRANSFORMER_BASE = transformer(512, 8)
 TRANSFORMER_BIG = transformer(1024, 16)
-EVOLVED_BASE = evolved(512, 8)
-EVOLVED_BIG = evolved(1024, 16)
+EVOLVED_TRANSFORMER_BASE = evolved(512, 8)
+EVOLVED_TRANSFORMER_BIG = evolved(1024, 16)
 
 _WIDTH, _HEADS, _WORDS = 64, 4, 2_000
-TRANSFORMER_TINY = model(
-    _WIDTH, (layer(_WIDTH, _HEADS),) * 2, (attending(layer(_WIDTH, _HEADS)),) * 2, vocabulary=_WORDS
-)
-EVOLVED_TINY = model(_WIDTH, (encoder_cell(_WIDTH, _HEADS),), (decoder_cell(_WIDTH, _HEADS),), vocabulary=_WORDS)
+TRANSFORMER_TINY = model(_WIDTH, (layer(_WIDTH, _HEADS),) * 2, (attending(layer(_WIDTH, _HEADS)),) * 2, _WORDS)
+EVOLVED_TRANSFORMER_TINY = model(_WIDTH, (encoder_cell(_WIDTH, _HEADS),), (decoder_cell(_WIDTH, _HEADS),), _WORDS)
 TRANSFORMER_WRITER_TINY = language_model(_WIDTH, (layer(_WIDTH, _HEADS),) * 2, _WORDS)
-EVOLVED_WRITER_TINY = language_model(_WIDTH, (writer_cell(_WIDTH, _HEADS),), _WORDS)
+EVOLVED_TRANSFORMER_WRITER_TINY = language_model(_WIDTH, (writer_cell(_WIDTH, _HEADS),), _WORDS)

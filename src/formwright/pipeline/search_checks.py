@@ -1,0 +1,114 @@
+"""What is refused before a search begins: names, designs, limits and data with which it could not be done."""
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from formwright.arch.card import Card
+from formwright.core.errors import IllegalInput, UnknownName
+from formwright.core.options import Stage, inputs_of
+from formwright.core.text import without_password
+from formwright.cost import COSTS
+from formwright.pipeline.limits import Limits, refuse_impossible_bounds
+from formwright.pipeline.run import StageRun
+from formwright.search.proposals import listable
+from formwright.space.space import Space
+
+if TYPE_CHECKING:
+    from formwright.pipeline.search import Search
+    from formwright.tasks.task import Task
+
+_BUILT = 10_000  # designs that are built before a study begins, where all can be listed
+
+
+def check_search(search: "Search", run: StageRun) -> None:
+    """Refuse a search that could not be done, and tell what looks wrong with its data."""
+    limits = Limits.parse(search.limits, search.length)
+    task = None if search.task is None else run.task(search.task)
+    _check_names(search, task)
+    _tell_data(search, run, task)
+    if any(stage is not search.cost_table for stage in inputs_of(search)):
+        example = getattr(search.space, "example", None)
+        if example is not None and search.searcher is not None:
+            goals, steps = search.all_objectives, search.training.steps
+            search.searcher.bind(example(run), goals, limits.legal, search.stop.trials, steps)
+        return  # nothing more is known before these stages are made
+    space, card = search.found_space(run), search.some_card(run)
+    _check_card(search, space, card)
+    search.bound_searcher(run)
+    search.bound_evaluator(run)
+    if task is not None:
+        _check_head(search, card, task)
+    if listable(space):
+        for design in islice(space.enumerate(), _BUILT):
+            space.card(design)  # what cannot be built is reported before workers start
+    _check_study_name(search, run)
+    limits.refuse_impossible(space, search.seed)
+    limits.check_measured_feasible(space, search.seed, search.meters(run))
+
+
+def _check_names(search: "Search", task: "Task | None") -> None:
+    assert search.evaluator is not None
+    metrics, objectives = search.evaluator.metrics(task), search.all_objectives
+    goals = [one.name for one in objectives if one.bound is None]
+    if twice := [name for name in goals if goals.count(name) > 1]:
+        raise IllegalInput(f"{twice[0]!r} is named as an objective twice")
+    if metrics is None:
+        return
+    known = [*COSTS.names(), *metrics]
+    for objective in objectives:
+        if objective.name not in known:
+            raise UnknownName("score or cost of this study", objective.name, known)
+    if search.evaluator.TRAINS:  # the scores of proxies have no range
+        refuse_impossible_bounds(objective for objective in objectives if objective.bound is not None)
+
+
+def _tell_data(search: "Search", run: StageRun, task: "Task | None") -> None:
+    """Tell what looks wrong with the rows, and how many of them the length cuts."""
+    if task is None:
+        return
+    for warning in task.warnings:
+        run.tell(f"warning: {warning.message}")
+    if isinstance(search.space, Stage):
+        return
+    from formwright.train.prepare import cut_rows, prepare
+
+    card = search.some_card(run)
+    cut = cut_rows(prepare(task, card, search.length), card)
+    if cut is not None and cut.cut:
+        run.tell(f"{'warning: ' if cut.is_many and not cut.windows else ''}{cut.sentence}")
+
+
+def _check_card(search: "Search", space: Space, card: Any) -> None:
+    """Refuse to limit, lower or train what is not a transformer of ours."""
+    if isinstance(card, Card):
+        return
+    counted = [one.name for one in search.all_objectives if one.name in COSTS.names()]
+    if counted:
+        raise IllegalInput(f"{counted[0]} cannot be counted: the designs of {space.name} are not formwright cards")
+    if search.evaluator is None or search.evaluator.metrics(None) is not None or search.task is not None:
+        raise IllegalInput(f"designs of {space.name} are not formwright cards: give a function as the evaluator")
+
+
+def _check_head(search: "Search", card: Card, task: "Task") -> None:
+    from formwright.nn.task_model import check_head
+    from formwright.train.fit import head_of
+    from formwright.train.prepare import prepare
+
+    if search.evaluator is not None and search.evaluator.TRAINS:
+        check_head(card, head_of(task))
+    prepare(task, card, search.length)
+
+
+def _check_study_name(search: "Search", run: StageRun) -> None:
+    """Refuse the name of a study that a server holds already, unless this run is that study's."""
+    from formwright.pipeline.run_folder import holds_run
+    from formwright.study.store import Store
+
+    if run.run.storage is None or run.run.resumes or holds_run(run.run.out):
+        return
+    place = search.place(run)
+    if place.name in Store.names_at(place.storage):
+        raise IllegalInput(
+            f"{without_password(place.storage)} has a study called {place.name!r} already: resume it, or choose "
+            "another output folder"
+        )
