@@ -18,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: run test test-long check format clean
 
 run: $(VENV)/.stamp-run
-	@if [ -f $(FIRST)/config.json ]; then $(BIN)/formwright resume $(FIRST); \
+	@if [ -f $(FIRST)/run.json ]; then $(BIN)/formwright resume $(FIRST); \
 	else $(BIN)/formwright search flexibert-nano --task mini-glue/sst2 --trials 30 --workers 2 --out $(FIRST); fi
 
 # Tests that need a cluster, a server or a browser run alone, in one process: they measure time limits of their own.

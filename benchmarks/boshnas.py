@@ -23,9 +23,20 @@ from scipy.stats import kendalltau
 
 from formwright.core.records import History, Objective, Observation, Request, Trial
 from formwright.core.rng import derive
-from formwright.search.boshnas.acquisition import RESTARTS, Ascent, UpperBound, ascend, climb, climb_to_nearest, highest
-from formwright.search.boshnas.searcher import OTHERS, Boshnas, ScaledListing
-from formwright.search.boshnas.surrogate import fit, spread
+from formwright.search.boshnas import (
+    OTHERS,
+    RESTARTS,
+    Ascent,
+    Boshnas,
+    ScaledListing,
+    UpperBound,
+    ascend,
+    climb,
+    climb_to_nearest,
+    fit,
+    highest,
+    spread,
+)
 from formwright.search.listing import listing
 from formwright.search.proposals import anything
 from formwright.space.zoo import load_space

@@ -29,16 +29,13 @@ from numpy.typing import NDArray
 
 from formwright.core.records import Budget, History, Objective, Observation, Request, Trial
 from formwright.core.rng import derive
-from formwright.search.hurdles import (
+from formwright.search.rungs import (
     EvolutionRules,
     Hurdles,
-    clears,
     draw,
     evolution_state,
     height,
-    losers,
     progress_of,
-    winners,
 )
 from formwright.space import Choice, Fields, Record, Repeat, Space
 
@@ -76,14 +73,14 @@ class Models:
         """Flip one bit of the winner of a tournament in each row. Which of equal bits it is makes no difference."""
         rows = np.arange(len(self.ones))
         drawn = draw(rng, len(rows), POPULATION, TOURNAMENT)
-        parents = self.ones[rows, drawn[rows, winners(self.seen[rows[:, np.newaxis], drawn])]]
+        parents = self.ones[rows, drawn[rows, self.seen[rows[:, np.newaxis], drawn].argmax(axis=1)]]
         return Models.of(parents + np.where(BITS * rng.random(len(rows)) < parents, -1, 1), rng)
 
     def replace(self, children: Models, active: NDArray[np.bool_], rng: Generator) -> None:
         """Put each child in the place of the loser of another tournament, where the search still goes on."""
         rows = np.arange(len(self.ones))
         drawn = draw(rng, len(rows), POPULATION, TOURNAMENT)
-        places = drawn[rows, losers(self.seen[rows[:, np.newaxis], drawn])]
+        places = drawn[rows, self.seen[rows[:, np.newaxis], drawn].argmin(axis=1)]
         for mine, new in ((self.ones, children.ones), (self.true, children.true), (self.seen, children.seen)):
             mine[rows[active], places[active]] = new[active]
 
@@ -113,7 +110,7 @@ def with_hurdles(runs: int, rng: Generator) -> Floats:
     spent, hurdle = np.full(runs, POPULATION), np.full(runs, np.inf)
     while (active := spent < UNITS).any():
         children = models.mutants(rng)
-        above = clears(children.seen, hurdle)
+        above = children.seen > hurdle
         children.train(above)
         models.replace(children, active, rng)
         spent += np.where(active, np.where(above, FULL, 1), 0)

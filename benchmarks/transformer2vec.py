@@ -20,7 +20,7 @@ from transformer2vec_kit.faithfulness import faithfulness, knee
 from formwright.arch.card import Card
 from formwright.arch.distance import Alignment, Distance, EditDistance
 from formwright.core.rng import derive
-from formwright.search.transformer2vec import DIMENSIONS, LANDMARKS, Transformer2vec
+from formwright.search.listing import DIMENSIONS, LANDMARKS, Transformer2vec
 from formwright.space.zoo import load_space
 
 Row = dict[str, Any]

@@ -49,6 +49,10 @@ def shortest(card: Any, budget: Budget) -> float:
     return 1 / len(card.encoder.layers)
 
 
+def unlucky(card: Any, budget: Budget) -> float:
+    raise ValueError("out of luck")
+
+
 def plain_space() -> fw.Space:
     root = fw.Record.of(layers=fw.Choice(tuple(range(1, 10))), rate=fw.Choice((0.01, 0.1, 1.0)))
     return fw.Space("plain", root, lambda design: {"layers": design.layers, "rate": design.rate})
@@ -117,6 +121,14 @@ def test_the_page_and_the_command_line_show_the_study(result: fw.Result, tmp_pat
 def test_a_study_of_a_function_is_resumed_by_its_program(result: fw.Result) -> None:
     with pytest.raises(IllegalInput, match=r"test_api.*shortest"):
         fw.resume(result.out, trials=20)
+
+
+@pytest.mark.parametrize(("failures", "trials"), [(0, 1), (2, 3)])
+def test_a_study_ends_after_more_failures_than_it_bears(failures: int, trials: int, tmp_path: Path) -> None:
+    study = fw.Study(SPACE, unlucky, GOAL, tmp_path / "mine", searcher="random")
+    with pytest.raises(Unsuccessful, match="out of luck"):
+        study.run(trials=9, failures=failures)
+    assert [trial.state for trial in study.result().trials] == ["failed"] * trials
 
 
 def test_calling_again_extends_and_another_study_is_refused(tmp_path: Path) -> None:
@@ -319,3 +331,10 @@ def test_a_notebook_is_shown_text_and_no_markup(tmp_path: Path) -> None:
     shown = fw.Study(plain_space(), score, GOAL, tmp_path / "out", searcher="random").run(trials=2)._repr_html_()
     assert "<b>" not in shown
     assert shown.count("&lt;b&gt;depth") >= 2  # of the best trial, and of the front
+
+
+@pytest.mark.parametrize("wrong", [None, {"stages": {}}])
+def test_what_is_no_pipeline_is_refused(tmp_path: Path, wrong: Any) -> None:
+    with pytest.raises(IllegalInput, match="Pipeline"):
+        fw.run(wrong, tmp_path / "run")
+    assert not list(tmp_path.iterdir())

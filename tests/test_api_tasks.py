@@ -141,3 +141,9 @@ def test_a_table_with_two_columns_of_one_name_is_refused() -> None:
     pandas = import_module("pandas")
     with pytest.raises(IllegalInput, match="'text'"):
         rows_of(pandas.DataFrame([["a", "b"]], columns=["text", "text"]))
+
+
+@pytest.mark.parametrize("folder", ["", ".", "a\0b"])
+def test_rows_are_not_written_next_to_a_folder_without_a_name(folder: str) -> None:
+    with pytest.raises(IllegalInput, match="out="), rows_file(ROWS, Path(folder)):
+        pass

@@ -4,6 +4,7 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import formwright as fw
@@ -11,7 +12,7 @@ from formwright import api
 from formwright.cli.compress import compress
 from formwright.cli.search import search
 from formwright.cli.train import train
-from formwright.compose import compose_compression, compose_search, compose_training
+from formwright.compose import compose_compression, compose_search, compose_training, paths
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.pipeline.deliver import Deliver
 from formwright.pipeline.pipeline import Pipeline
@@ -91,3 +92,15 @@ def test_a_study_whose_function_changed_is_refused(tmp_path: Path) -> None:
         fw.Study("flexibert-nano", other, ["score:max"], tmp_path / "mine", searcher="random").run(trials=2)
     again = fw.Study("flexibert-nano", evaluate, ["score:max"], tmp_path / "mine", searcher="random").run(trials=2)
     assert len(again.trials) == 2
+
+
+@pytest.mark.parametrize("wrong", [[1], {3: 4}])
+def test_settings_that_are_no_mapping_of_paths_are_refused(wrong: Any) -> None:
+    with pytest.raises(IllegalInput, match="settings"):
+        paths(wrong)
+
+
+def test_settings_may_be_numbers_of_numpy() -> None:
+    (setting,) = paths({"training.steps": np.int64(3)})
+    assert setting == (["training", "steps"], 3)
+    assert type(setting[1]) is int

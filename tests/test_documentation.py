@@ -9,8 +9,8 @@ import pytest
 from formwright.space.zoo import SPACES, load_space
 
 ROOT = Path(__file__).parents[1]
-DOCS = ["costs", "evaluate", "map", "models", "pipelines", "python", "spaces", "studies", "tasks", "training"]
-PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{name}.md" for name in DOCS)]
+PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md"))]
+OTHERS = {"--check", "--coordinates", "--early", "--logdir", "--seeds", "--strict", "--students"}  # of other programs
 FORMULAS = {
     "5 x 233,280^4": 5 * 233_280**4,
     "3 (9^10 + 9^11 + 9^12)": 3 * (9**10 + 9**11 + 9**12),
@@ -87,14 +87,44 @@ def test_links_lead_somewhere(page: str) -> None:
     assert not missing
 
 
-def test_every_command_of_the_readme_exists_with_its_options() -> None:
+def commands() -> dict[str, set[str]]:
+    """Give the options of every command, by its name."""
     import typer
 
     from formwright.cli.app import app
 
     known: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    shown = re.findall(r"(?:^ *|`|/)formwright ([a-z]+)\b([^`#\n]*)", read("README.md"), re.MULTILINE)
-    assert len(shown) > 20
+    return {
+        name: {"--help", *(option for one in command.params for option in one.opts + one.secondary_opts)}
+        for name, command in known.items()
+    }
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_on_a_page_exists_with_its_options(page: str) -> None:
+    known = commands()
+    shown = re.findall(r"(?:^ *|`|/)formwright ([a-z]+)\b([^`#\n]*)", read(page), re.MULTILINE)
+    assert len(shown) > 20 or page != "README.md"
     for name, rest in shown:
-        options = {option for one in known[name].params for option in one.opts}
-        assert set(re.findall(r"--[a-z-]+", rest)) <= options, f"formwright {name}{rest}"
+        assert set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", rest)) <= known[name], f"formwright {name}{rest}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_option_on_a_page_exists(page: str) -> None:
+    known = set().union(*commands().values())
+    for code in re.findall(r"`([^`\n]+)`", read(page)):
+        if "benchmarks/" not in code and not code.startswith("--parts"):  # programs with options of their own
+            assert set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", code)) <= known | OTHERS, code
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_module_on_a_page_exists(page: str) -> None:
+    sources = ["/" + str(path.relative_to(ROOT)) for path in (ROOT / "src").rglob("*.*")]
+    for code in re.findall(r"`([\w/]+\.py)`", read(page)):
+        assert (ROOT / code).exists() or any(source.endswith(f"/{code}") for source in sources), code
+
+
+def test_the_map_names_files_of_the_package_in_the_same_row() -> None:
+    for package, row in re.findall(r"^\| `(\w+)` (\|.*)$", read("docs/map.md"), re.MULTILINE):
+        for file in re.findall(r"`(\w+\.py)`", row):
+            assert (ROOT / "src" / "formwright" / package / file).exists(), f"{package}: {file}"

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from formwright.pipeline.run_folder import RUN
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -19,3 +21,4 @@ def test_an_environment_that_was_cut_short_is_made_again(tmp_path: Path, found: 
     plan = subprocess.run(["make", "-n", "run"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert ("-m venv .venv" in plan) is made_again
     assert "pip install" in plan
+    assert f"-f studies/first/{RUN} " in plan  # a run that is there is resumed

@@ -15,9 +15,8 @@ from formwright.core.protocols import CardLike, Evaluator, Searcher
 from formwright.core.records import Budget, History, Objective, Request, Trial
 from formwright.core.rng import derive
 from formwright.evaluate.context import Context
-from formwright.search.halving import Halving, rungs_of
-from formwright.search.hurdles import Hurdles
 from formwright.search.proposals import Legal
+from formwright.search.rungs import Halving, Hurdles, rungs_of
 from formwright.space import Space
 
 WAYS = ("hurdles", "fixed-short", "fixed-full", "halving")

@@ -16,9 +16,17 @@ from formwright.core.records import History
 from formwright.core.rng import derive
 from formwright.evaluate.benchmark import Benchmark
 from formwright.search.baselines import total_ranks
-from formwright.search.boshnas.acquisition import RESTARTS, Ascent, UpperBound, ascend, climb, climb_to_nearest
-from formwright.search.boshnas.searcher import OTHERS, ScaledListing
-from formwright.search.boshnas.surrogate import fit
+from formwright.search.boshnas import (
+    OTHERS,
+    RESTARTS,
+    Ascent,
+    ScaledListing,
+    UpperBound,
+    ascend,
+    climb,
+    climb_to_nearest,
+    fit,
+)
 from formwright.search.listing import listing
 
 COORDINATES = ("transformer2vec", "transformer2vec-ordered", "one-hot")

@@ -6,10 +6,11 @@ import numpy as np
 
 from formwright.arch.card import Card
 from formwright.core.rng import derive
+from formwright.cost import LATENCY
 from formwright.nn.latency import quick
 from formwright.pipeline.blocks_choose import chosen_chain, least_of
-from formwright.search.block_choice import Assembly, bins
-from formwright.search.chain_costs import LATENCY, PARAMS
+from formwright.search.block_choice import Assembly
+from formwright.search.chain_costs import PARAMS, bins
 from formwright.space.zoo.chains import Chain, chain_card
 from formwright.supernet.blockwise import given
 from formwright.supernet.chain_rows import read_rows

@@ -21,7 +21,6 @@ from formwright.core.records import History, Observation, Request, Trial
 from formwright.core.rng import derive
 from formwright.search import make_searcher
 from formwright.search.categorical import Slot, compose
-from formwright.study.replay import Followed
 from formwright.study.stop import Stop
 from formwright.study.store import Store
 from formwright.study.study import StudySetup
@@ -123,13 +122,10 @@ def measure_asks() -> Figures:
         design = problem.space.sample(rng, by="gene")
         request = Request(problem.space.card(design), design=design)
         trials.setdefault(request.card.digest, Trial(len(trials), request, "finished", problem.evaluate(request)))
-    plain = History(tuple(trials.values()))
-    # a worker keeps the parts of its history up to date; whoever makes one of trials has them put together each time
-    kept = Followed(plain.trials, plain.finished, plain.pending, plain.digests)
+    history = History(tuple(trials.values()))
     return {
-        f"{name}, {label} history": _time_asks(name, problem, history)
+        f"{name}, a long history": _time_asks(name, problem, history)
         for name in ("nsga2", "regularized-evolution", "random")
-        for label, history in (("a worker's", kept), ("a plain", plain))
     }
 
 

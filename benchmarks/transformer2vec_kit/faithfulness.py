@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
-from formwright.search.transformer2vec import Array, Floats, Transformer2vec
+from formwright.search.listing import Array, Floats, Transformer2vec
 
 PAIRS = 50_000
 

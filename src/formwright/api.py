@@ -93,13 +93,16 @@ def plan(
 
 
 def _prepared(
-    pipeline: Pipeline | str | Path,
+    pipeline: Any,
     out: Path,
     settings: Mapping[str, Json] | None,
     storage: str | None,
     force: bool,
     conduct: Mapping[str, Any],
 ) -> PipelineRun:
+    if not isinstance(pipeline, Pipeline | str | Path):
+        given = type(pipeline).__name__
+        raise IllegalInput(f"give a Pipeline or the path of its file, not {given}; Pipeline.from_json reads a dict")
     found = pipeline if isinstance(pipeline, Pipeline) else read_pipeline_file(Path(pipeline))
     found = with_settings(found, paths(settings or {}))
     options = RunOptions()

@@ -157,7 +157,14 @@ def default_folder(parent: str, name: Any, task: Any) -> Path:
 
 def paths(options: Mapping[str, Json]) -> list[tuple[list[str], Json]]:
     """Give options that are named by their paths, such as `searcher.population`, as settings."""
-    return [(path.replace("-", "_").split("."), value) for path, value in options.items()]
+    if not isinstance(options, Mapping) or not all(isinstance(path, str) for path in options):
+        raise IllegalInput(f"settings are a mapping such as {{'searcher.population': 40}}, not {options!r}")
+    return [(path.replace("-", "_").split("."), _plain(value)) for path, value in options.items()]
+
+
+def _plain(value: Any) -> Json:
+    """Give a number of numpy as one of Python."""
+    return value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value
 
 
 def listed(given: str | Iterable[str] | None) -> tuple[str, ...]:

@@ -16,9 +16,8 @@ from formwright.evaluate.training import Staged
 from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.recipes.evolved_transformer import evolved_transformer
-from formwright.search.halving import rungs_of
-from formwright.search.hurdles import Hurdles
 from formwright.search.proposals import anything
+from formwright.search.rungs import Hurdles, rungs_of
 from formwright.tasks import load_task
 
 SCORES = ("validation", "test", "noise_validation", "noise_test")  # one for each mark

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from formwright.arch.card import Card
 from formwright.arch.distance import Alignment
 from formwright.core.errors import IllegalInput
-from formwright.search.transformer2vec import Transformer2vec
+from formwright.search.listing import Transformer2vec
 from formwright.testing.toy_problem import small
 
 

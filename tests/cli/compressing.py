@@ -29,11 +29,7 @@ def on_rows(folder: Path, *, scored: bool = False) -> tuple[object, ...]:
 
 
 def line(
-    folder: Path,
-    *options: object,
-    model: Path | None = None,
-    task: tuple[object, ...] = (),
-    out: str = "out",
+    folder: Path, *options: object, model: Path | None = None, task: tuple[object, ...] = (), out: str = "out"
 ) -> list[str]:
     """Give the arguments of a quick compression; `folder` gets a model and rows where none are given."""
     model = model or (folder / "bert" if (folder / "bert").is_dir() else bert(folder))

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -26,6 +26,21 @@ class Outcome:
     def data(self) -> Any:
         """Read standard output as one JSON value."""
         return json.loads(self.out)
+
+    def printed(self, *facts: object) -> Self:
+        """See that the command succeeded and that standard output holds all facts."""
+        assert self.code == 0, self.err
+        return self._holds(self.out, *facts)
+
+    def refused(self, *facts: object) -> Self:
+        """See that the command ended as a user's error: code 2, and only a message, which holds all facts."""
+        assert (self.code, self.out) == (2, ""), self.err
+        return self._holds(self.err, *facts)
+
+    def _holds(self, text: str, *facts: object) -> Self:
+        lines = " ".join(text.split())  # a fact may be broken over lines
+        assert not [fact for fact in facts if str(fact) not in text and str(fact) not in lines], text
+        return self
 
 
 Run = Callable[..., Outcome]

@@ -41,9 +41,9 @@ def test_json_has_the_methods_with_their_curves(run: Run, table: Path) -> None:
 
 
 def test_the_table_has_a_row_for_each_method(run: Run, table: Path) -> None:
-    done = run("bench", "flexi", "--methods", "random, halving", *HERE, "--table", table)
-    assert done.code == 0
-    assert "200 of the 342 designs of small" in done.out
+    done = run("bench", "flexi", "--methods", "random, halving", *HERE, "--table", table).printed(
+        "200 of the 342 designs of small"
+    )
     rows = {line.split()[0]: line for line in done.out.splitlines() if line.split()}
     for name in ("random", "halving"):
         assert "█" in rows[name] or "▇" in rows[name] or "▆" in rows[name]
@@ -58,28 +58,20 @@ def test_all_methods_but_slow_and_absent_ones_take_part(run: Run, table: Path, m
     assert done.err == "left out, because slow or not installed: gp\n"
 
 
-def test_more_evaluations_than_the_table_has_designs_are_refused(run: Run, table: Path) -> None:
-    done = run("bench", "flexi", "--methods", "random", "--evaluations", 201, "--table", table)
-    assert done.code == 2
-    assert "the table has 200 designs" in done.err
+@pytest.mark.parametrize(
+    ("options", "fact"),
+    [
+        (("flexi", "--methods", "random", "--evaluations", 201), "the table has 200 designs"),
+        (("flexi", "--methods", "random,loca"), "no method is called 'loca'. Nearest: 'local'."),
+        (("nasbench",), "nasbench"),
+        (("flexi", "--table", "absent.npz"), "cannot read the table of scores"),
+    ],
+)
+def test_users_errors(options: tuple[object, ...], fact: str, run: Run, table: Path) -> None:
+    run("bench", "--table", table, *options).refused(fact)
 
 
-def test_an_unknown_method_is_a_users_error_with_the_nearest_name(run: Run, table: Path) -> None:
-    done = run("bench", "flexi", "--methods", "random,loca", "--table", table)
-    assert (done.code, done.out) == (2, "")
-    assert "no method is called 'loca'. Nearest: 'local'." in done.err
-
-
-def test_an_unknown_benchmark_and_a_missing_table_are_users_errors(run: Run, tmp_path: Path) -> None:
-    assert run("bench", "nasbench").code == 2
-    done = run("bench", "flexi", "--table", tmp_path / "absent.npz")
-    assert (done.code, done.out) == (2, "")
-    assert "cannot read the table of scores" in done.err
-
-
-def test_kept_searches_are_not_made_again(
-    run: Run, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kept_searches_are_not_repeated(run: Run, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     call = ("bench", "flexi", "--methods", "random", *HERE, "--table", table, "--results", tmp_path / "runs", "--json")
     first = run(*call).data
     assert len((tmp_path / "runs").read_text().splitlines()) == 3
@@ -92,22 +84,15 @@ def test_kept_rows_that_the_table_lacks_are_a_users_error(run: Run, table: Path,
     assert run(*line).code == 0
     kept = (tmp_path / "runs").read_text(encoding="utf-8")
     (tmp_path / "runs").write_text(re.sub(r'"best": \[\d+', '"best": [200', kept), encoding="utf-8")
-    done = run(*line)
-    assert (done.code, done.out) == (2, "")
-    assert "line 1: the row 200 is beyond the 200 rows of the table" in done.err
+    run(*line).refused("line 1: the row 200 is beyond the 200 rows of the table")
 
 
-def test_how_far_it_is_is_told_now_and_then(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_progress_is_printed_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 1000, 4))
     monkeypatch.setattr(command.time, "monotonic", lambda: next(clock))
     replays: Iterator[int] = iter(range(6))
     assert list(command._told(replays, 10, 20)) == list(range(6))  # type: ignore[arg-type]
-    assert capsys.readouterr().err.splitlines() == [
-        "13 of 20 searches, 0:28 left",
-        "16 of 20 searches, 0:16 left",
-    ]
+    assert capsys.readouterr().err == "13 of 20 searches, 0:28 left\n16 of 20 searches, 0:16 left\n"
 
 
 def test_a_curve_is_drawn_from_the_least_to_the_most() -> None:
@@ -123,17 +108,8 @@ def test_how_soon_the_best_was_found() -> None:
 
 
 def test_the_headline_says_what_was_searched() -> None:
-    facts = {
-        "task": "t",
-        "objective": "accuracy:max",
-        "steps": 300,
-        "space": "s",
-        "tabulated": 9312,
-        "designs": 9312,
-        "best": 0.9,
-        "runs": 50,
-        "evaluations": 100,
-    }
+    facts = {"task": "t", "objective": "accuracy:max", "steps": 300, "space": "s", "best": 0.9}
+    facts |= {"tabulated": 9312, "designs": 9312, "runs": 50, "evaluations": 100}
     whole = "t, accuracy:max after 300 steps: all 9,312 designs of s, the best 0.9000; for each method 50 x 100"
     assert _headline(facts).startswith(whole)
     assert "2,000 of the 9,312 designs of s" in _headline({**facts, "tabulated": 2000})

@@ -14,9 +14,25 @@ import torch
 from tests.cli.compressing import everything, line, models, on_rows, setting, trials
 from tests.cli.conftest import Run
 from tests.cli.test_app import formwright_process
-from tests.pipeline.compressions import BERT, LENGTH, VIT, bert, squad, vit
+from tests.pipeline.compressions import (
+    BERT,
+    CHANNELS,
+    HEADS,
+    LAYERS,
+    LENGTH,
+    VIT,
+    VOCABULARY,
+    WIDTH,
+    bert,
+    squad,
+    tokeniser,
+    vit,
+)
+from tokenizers import Tokenizer, pre_tokenizers, processors
+from tokenizers.models import WordLevel
 
 from formwright.arch.card import Card
+from formwright.core.rng import derive
 from formwright.cost import input_size, macs
 from formwright.evaluate.final import openings
 from formwright.nn.hf.save import load_folder
@@ -30,7 +46,7 @@ from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.train.judge import judge
 from formwright.train.prepare import prepare
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.usefixtures("one_process")]
 PLAN = ("teacher", "scores", "super-network", "search", "deliver", "in all")
 ELSEWHERE = """
 import json, sys
@@ -79,10 +95,8 @@ def check(facts: dict[str, Any], folder: Path, kind: str = "macs", length: int =
     assert Path(facts["report"]).is_file()
 
 
-@pytest.mark.usefixtures("one_process")
 def test_a_model_becomes_smaller_ones_and_nothing_is_done_twice(run: Run, tmp_path: Path) -> None:
-    done = run(*line(tmp_path))
-    assert done.code == 0, done.err
+    done = run(*line(tmp_path)).printed()
     told = [row.split()[0] for row in done.err.splitlines() if row.startswith("  ")]
     assert told == [word.split()[0] for word in PLAN]  # the plan, before anything else
     assert done.err.index("in all") < done.err.index("fine-tuning: step 30 of 30")
@@ -98,15 +112,12 @@ def test_a_model_becomes_smaller_ones_and_nothing_is_done_twice(run: Run, tmp_pa
     check(facts, tmp_path)
     assert len(trials(tmp_path / "out")) == 5
 
-    other = run(*line(tmp_path, "--batch", 8))
-    assert (other.code, other.out) == (2, "")
-    assert "holds another run: teacher.training.batch (16 there, 8 now)" in other.err
+    run(*line(tmp_path, "--batch", 8)).refused("holds another run: teacher.training.batch (16 there, 8 now)")
     assert everything(tmp_path / "out") == before
     assert run(*line(tmp_path, "--trials", 6)).code == 0  # only how far it goes
     assert len(trials(tmp_path / "out")) == 6
 
 
-@pytest.mark.usefixtures("one_process")
 def test_the_scores_are_those_of_the_folders(run: Run, tmp_path: Path) -> None:
     facts = run(*line(tmp_path, "--json")).data
     task = load_task(str(tmp_path / "mine.csv"), text=("words",), label="b")
@@ -124,14 +135,12 @@ def test_the_scores_are_those_of_the_folders(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("one_process")
 @pytest.mark.parametrize("order", ["l1", "none", "movement"])
 def test_parts_may_be_put_in_another_order(order: str, run: Run, tmp_path: Path) -> None:
     check(run(*line(tmp_path, *setting(order=order), "--json")).data, tmp_path)
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("one_process")
 def test_the_hidden_size_may_shrink(run: Run, tmp_path: Path) -> None:
     facts = run(*line(tmp_path, *setting(hidden=[12, 8, 8]), "--trials", 20, "--json")).data
     check(facts, tmp_path)
@@ -140,7 +149,6 @@ def test_the_hidden_size_may_shrink(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("one_process")
 def test_the_largest_may_be_smaller_than_the_model(run: Run, tmp_path: Path) -> None:
     facts = run(*line(tmp_path, *setting(space__whole=False), "--trials", 10, "--json")).data
     check(facts, tmp_path)
@@ -148,7 +156,6 @@ def test_the_largest_may_be_smaller_than_the_model(run: Run, tmp_path: Path) -> 
     assert max(costs) < 0.9 * macs(BERT, LENGTH)
 
 
-@pytest.mark.usefixtures("one_process")
 def test_milliseconds_may_be_a_target(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine without noise, that takes a millisecond for ten thousand operations."""
     monkeypatch.setattr("formwright.nn.latency.quick", lambda length: lambda card: macs(card, length) / 1e4)
@@ -171,7 +178,6 @@ def test_milliseconds_may_be_a_target(run: Run, tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("one_process")
 def test_delivered_models_may_be_trained_alone_in_the_end(run: Run, tmp_path: Path) -> None:
     facts = run(*line(tmp_path, *setting(deliver__epochs=1), "--json")).data
     check(facts, tmp_path)
@@ -181,7 +187,6 @@ def test_delivered_models_may_be_trained_alone_in_the_end(run: Run, tmp_path: Pa
     assert everything(tmp_path / "out") == before
 
 
-@pytest.mark.usefixtures("one_process")
 def test_a_regression_is_compressed(run: Run, tmp_path: Path) -> None:
     facts = run(*line(tmp_path, "--json", task=on_rows(tmp_path, scored=True))).data
     check(facts, tmp_path)
@@ -189,7 +194,6 @@ def test_a_regression_is_compressed(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("one_process")
 def test_questions_about_texts_are_compressed(run: Run, tmp_path: Path) -> None:
     task = ("--task", "squad", "--data", squad(tmp_path))
     facts = run(*line(tmp_path, *setting(teacher__epochs=1, super_network__epochs=0.5), "--json", task=task)).data
@@ -197,14 +201,12 @@ def test_questions_about_texts_are_compressed(run: Run, tmp_path: Path) -> None:
     assert facts["models"][0]["validation"].keys() == {"exact", "span-f1"}
 
 
-@pytest.mark.usefixtures("one_process")
 def test_a_model_that_sees_is_compressed(run: Run, tmp_path: Path) -> None:
     facts = run(*line(tmp_path, "--rows", 64, "--json", model=vit(tmp_path), task=("--task", "digits"))).data
     check(facts, tmp_path)
     assert facts["models"][0]["digest"] == VIT.digest
 
 
-@pytest.mark.usefixtures("one_process")
 def test_rows_longer_than_the_model_reads_are_cut(run: Run, tmp_path: Path) -> None:
     facts = run(*line(tmp_path, "--length", 64, "--json")).data
     check(facts, tmp_path, length=32)
@@ -212,7 +214,6 @@ def test_rows_longer_than_the_model_reads_are_cut(run: Run, tmp_path: Path) -> N
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("one_process")
 def test_a_delivered_model_is_its_own_teacher_when_it_is_compressed_again(run: Run, tmp_path: Path) -> None:
     first = run(*line(tmp_path, "--json")).data["models"][0]
     again = run(*line(tmp_path, "--json", model=Path(first["path"]), out="again"))
@@ -223,7 +224,6 @@ def test_a_delivered_model_is_its_own_teacher_when_it_is_compressed_again(run: R
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("one_process")
 def test_force_begins_anew_and_keeps_the_record_of_test_openings(run: Run, tmp_path: Path) -> None:
     assert run(*line(tmp_path)).code == 0
     (tmp_path / "out" / "stray").touch()
@@ -235,7 +235,6 @@ def test_force_begins_anew_and_keeps_the_record_of_test_openings(run: Run, tmp_p
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("one_process")
 def test_hours_are_planned_and_the_plan_is_kept(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     times = ModelTimes(step=0.1, answer=0.1, alone=0.1, asked=0.1, judging=0.1, slowed=0.1)
     monkeypatch.setattr(model_times, "measured_times", lambda *_: times)
@@ -249,10 +248,7 @@ def test_hours_are_planned_and_the_plan_is_kept(run: Run, tmp_path: Path, monkey
     assert run(*line(tmp_path, "--hours", 0.015, "--json")).data == done.data
 
 
-@pytest.mark.usefixtures("one_process")
-def test_targets_for_which_nothing_is_delivered_are_named(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_targets_without_a_model_are_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chosen_designs, "_best_within", lambda *_: {})
     done = run(*line(tmp_path))
     assert done.code == 1
@@ -262,7 +258,6 @@ def test_targets_for_which_nothing_is_delivered_are_named(
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("one_process")
 def test_seeds_decide(run: Run, tmp_path: Path) -> None:
     found = [
         run(*line(tmp_path, "--seed", seed, "--json", out=out)).data for seed, out in ((0, "a"), (1, "b"), (0, "c"))
@@ -299,3 +294,59 @@ def test_with_workers_and_every_runtime_and_elsewhere_without_this_package(tmp_p
     with torch.no_grad():
         wanted = [model(torch.tensor([row])) for row in ids]
     assert torch.tensor(logits) == pytest.approx(torch.cat(wanted), abs=1e-5)
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+def family(name: str, folder: Path) -> Path:
+    """Write a model with random weights and the tokeniser that its family has."""
+    import transformers
+
+    sizes = {"vocab_size": VOCABULARY, "max_position_embeddings": 34}
+    usual = {"hidden_size": WIDTH, "num_hidden_layers": LAYERS}
+    usual |= {"num_attention_heads": HEADS, "intermediate_size": CHANNELS}
+    made = {
+        "roberta": lambda: transformers.RobertaModel(transformers.RobertaConfig(**sizes, **usual)),
+        "distilbert": lambda: transformers.DistilBertModel(
+            transformers.DistilBertConfig(**sizes, dim=WIDTH, n_layers=LAYERS, n_heads=HEADS, hidden_dim=CHANNELS)
+        ),
+        "electra": lambda: transformers.ElectraModel(transformers.ElectraConfig(**sizes, **usual, embedding_size=8)),
+    }
+    transformers.set_seed(0)
+    made[name]().save_pretrained(folder / name)
+    words = _robertas() if name == "roberta" else tokeniser().tokenizer
+    words.save(str(folder / name / "tokenizer.json"))
+    return folder / name
+
+
+def _robertas() -> Tokenizer:
+    """Number special tokens as RoBERTa does, whose places are counted from behind the number of the padding."""
+    known = ["<s>", "<pad>", "</s>", "<unk>", *_LETTERS]
+    words = Tokenizer(WordLevel({word: number for number, word in enumerate(known)}, unk_token="<unk>"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    words.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    return words
+
+
+def pairs(folder: Path) -> tuple[object, ...]:
+    """Write pairs of letters that are alike or not, and give the options that name them."""
+    rng, lines = derive(0, "pairs"), ["first,second,alike"]
+    for _ in range(100):
+        first, second = ("abcdef"[index] for index in rng.integers(6, size=2))
+        lines.append(f"{first} a {first},{second} b,{'yes' if first == second else 'no'}")
+    path = folder / "pairs.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return ("--task", path, "--text", "first,second", "--label", "alike")
+
+
+@pytest.mark.parametrize("name", ["roberta", "distilbert", "electra"])
+def test_other_families_are_compressed(name: str, run: Run, tmp_path: Path) -> None:
+    check(run(*line(tmp_path, "--json", model=family(name, tmp_path))).data, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["bert", "roberta"])  # which tell two texts apart by types, or by separators alone
+def test_pairs_of_texts_are_compressed(name: str, run: Run, tmp_path: Path) -> None:
+    model = None if name == "bert" else family(name, tmp_path)
+    check(run(*line(tmp_path, "--json", model=model, task=pairs(tmp_path))).data, tmp_path)

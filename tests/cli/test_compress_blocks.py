@@ -34,16 +34,14 @@ def fixed(facts: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def test_models_of_several_sizes_are_delivered_shown_and_trained_further(run: Run, tmp_path: Path) -> None:
-    done = run(*line(tmp_path, "--json"))
-    assert done.code == 0, done.err
+    done = run(*line(tmp_path, "--json")).printed()
     assert "2 blocks, 2 times 4 steps each" in done.err
     assert [model["name"] for model in done.data["models"]] == ["3k", "6k"]
     assert all(model["params"] <= most for model, most in zip(done.data["models"], (3000, 6000), strict=True))
     again = run(*line(tmp_path, "--json"))
     assert fixed(again.data) == fixed(done.data)
     assert "steps each" not in again.err
-    other = run(*line(tmp_path, "--seed", 1))
-    assert (other.code, "source.seed" in other.err) == (2, True)
+    run(*line(tmp_path, "--seed", 1)).refused("source.seed")
     later = run(*line(tmp_path, "--json", sizes="5k,3k"))
     assert [model["name"] for model in later.data["models"]] == ["5k", "3k"]
     assert later.data["models"][1] == done.data["models"][0]
@@ -51,8 +49,7 @@ def test_models_of_several_sizes_are_delivered_shown_and_trained_further(run: Ru
     assert all(name in page.read_text(encoding="utf-8") for name in ("3k", "5k", "6k"))
     resumed = run("resume", tmp_path / "out", "--json")
     assert resumed.data == later.data
-    shown = run("show", tmp_path / "out")
-    assert (shown.code, "6 of 6 stages" in shown.out, "5k" in shown.out) == (0, True, True)
+    run("show", tmp_path / "out").printed("6 of 6 stages", "5k")
     page.unlink()
     assert run("report", tmp_path / "out").code == 0
     assert page.is_file()
@@ -63,8 +60,7 @@ def test_models_of_several_sizes_are_delivered_shown_and_trained_further(run: Ru
 
 def _on_task(run: Run, folder: Path, model: Path, out: str, *options: object) -> Path:
     task = ("--task", table(folder), "--text", "words", "--label", "b", "--length", 12, "--steps", 2)
-    done = run("train", model, *task, *options, "--out", folder / out, "--json")
-    assert done.code == 0, done.err
+    done = run("train", model, *task, *options, "--out", folder / out, "--json").printed()
     return Path(done.data["model"])
 
 
@@ -100,10 +96,8 @@ def test_a_command_that_is_killed_again_and_again_delivers_the_same(run: Run, tm
         process.send_signal(signal.SIGKILL)
         _, told = process.communicate()
         assert process.returncode == -signal.SIGKILL, (stage, told)  # it was killed, and had not come to its end
-        shown = run("show", out)
-        assert (shown.code, f"formwright resume {out}" in " ".join(shown.out.split())) == (0, True)
-    done = run(*line(tmp_path, *LONGER))
-    assert done.code == 0, done.err
+        run("show", out).printed(f"formwright resume {out}")
+    done = run(*line(tmp_path, *LONGER)).printed()
     assert fixed(done.data) == fixed(whole.data)
 
 
@@ -117,6 +111,5 @@ def test_processes_come_to_the_same_and_ctrl_c_is_heard(run: Run, tmp_path: Path
     _, told = process.communicate()
     assert process.returncode == 130, told
     assert "everything is saved" in told
-    done = run(*line(tmp_path, *LONGER, "--workers", 2))
-    assert done.code == 0, done.err
+    done = run(*line(tmp_path, *LONGER, "--workers", 2)).printed()
     assert fixed(done.data) == fixed(whole.data)

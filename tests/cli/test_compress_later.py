@@ -32,20 +32,36 @@ from formwright.study.folder_lock import alone_in
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.usefixtures("one_process")]
 
 
-def stop(*_: Any) -> None:
-    raise KeyboardInterrupt
+def stopped(run: Run, words: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Stop a compression before its super-network is trained; give what it printed."""
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainShared, "make", stop)
+        done = run(*words)
+    assert done.code == 130
+    return done.err
+
+
+def without(words: list[str], option: str) -> list[str]:
+    place = words.index(option)
+    return words[:place] + words[place + 2 :]
+
+
+def measure_in_theory(monkeypatch: pytest.MonkeyPatch, found: float, single: Callable[..., Latency]) -> None:
+    """Predict a millisecond for ten thousand operations; measure as `single` does, and `found` in turns."""
+    monkeypatch.setattr(latency, "quick", lambda length: lambda card: macs(card, length) / 1e4)
+    monkeypatch.setattr(latency, "measured_latency", single)
+    one = replace(ONE, median_ms=found)
+    monkeypatch.setattr(measure_models, "measure_in_turns", lambda models, _: [one for _ in models])
 
 
 @pytest.mark.long
-def test_a_folder_that_was_moved_goes_on_and_one_that_is_not_trained_is_no_study_yet(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainShared, "make", stop)
-        assert run(*line(tmp_path)).code == 130
-    refused = run("worker", tmp_path / "out")
-    assert refused.code == 2
-    assert "formwright resume" in refused.err  # there is no study yet
+def test_a_moved_folder_is_resumed(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped(run, line(tmp_path), monkeypatch)
+    run("worker", tmp_path / "out").refused("formwright resume")  # there is no study yet
     (tmp_path / "out").rename(tmp_path / "moved")
     facts = run(*line(tmp_path, "--json", out="moved")).data
     check(facts, tmp_path)
@@ -66,28 +82,16 @@ def test_a_folder_that_was_moved_goes_on_and_one_that_is_not_trained_is_no_study
 
 
 def test_a_machine_with_other_processors_goes_on(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = line(tmp_path, "--json")
-    place = words.index("--threads")
-    del words[place : place + 2]
+    words = without(line(tmp_path, "--json"), "--threads")
     monkeypatch.setattr("os.cpu_count", lambda: 1)
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainShared, "make", stop)
-        assert run(*words).code == 130
+    stopped(run, words, monkeypatch)
     monkeypatch.setattr("os.cpu_count", lambda: 3)
     check(run(*words).data, tmp_path)
-    refused = run(*words, "--threads", 3)
-    assert refused.code == 2
-    assert "teacher.training.threads" in refused.err
+    run(*words, "--threads", 3).refused("teacher.training.threads")
 
 
-def test_where_all_designs_are_measured_beyond_a_target_one_is_delivered_and_that_is_said(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(latency, "quick", lambda length: lambda card: macs(card, length) / 1e4)
-    monkeypatch.setattr(latency, "measured_latency", lambda *_, **__: replace(ONE, median_ms=1234.5))
-    monkeypatch.setattr(
-        measure_models, "measure_in_turns", lambda models, _: [replace(ONE, median_ms=1234.5) for _ in models]
-    )
+def test_one_is_delivered_where_all_exceed_a_target(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measure_in_theory(monkeypatch, 1234.5, lambda *_, **__: replace(ONE, median_ms=1234.5))
     done = run(*line(tmp_path, "--target", "latency_ms=6"))
     told = r"latency_ms-6 is missed: latency_ms-6.* was measured at latency_ms 1234, above the 6 that"
     assert re.search(told, done.out)
@@ -104,20 +108,14 @@ def test_where_all_designs_are_measured_beyond_a_target_one_is_delivered_and_tha
     )
 
 
-def test_a_design_that_is_measured_beyond_its_target_gives_way_to_the_next_best(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_design_beyond_its_target_gives_way(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
 
     def times(card: Card, **_: object) -> Latency:
         seen.append(card.digest)
         return replace(ONE, median_ms=6.5 if seen[-1] == seen[0] else 5.0)
 
-    monkeypatch.setattr(latency, "quick", lambda length: lambda card: macs(card, length) / 1e4)
-    monkeypatch.setattr(latency, "measured_latency", times)
-    monkeypatch.setattr(
-        measure_models, "measure_in_turns", lambda models, _: [replace(ONE, median_ms=5.0) for _ in models]
-    )
+    measure_in_theory(monkeypatch, 5.0, times)
     words = line(tmp_path, "--target", "latency_ms=6", "--trials", 12, "--json")
     done = run(*words)
     teacher, found = done.data["models"]
@@ -145,9 +143,7 @@ def failing(number: int, failed: list[str]) -> Callable[..., float]:
 
 
 @pytest.mark.long
-def test_a_model_that_fails_gives_way_to_the_next_best_within_its_target(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_fails_gives_way_to_the_next(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failed: list[str] = []
     monkeypatch.setattr(delivery, "refuse_another", failing(1, failed))
     done = run(*line(tmp_path, "--trials", 12, "--json"))
@@ -167,9 +163,7 @@ def test_a_model_that_fails_gives_way_to_the_next_best_within_its_target(
     assert "writing" not in again.err
 
 
-def test_targets_all_of_whose_models_fail_are_named_and_nothing_is_left_of_them(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_targets_whose_models_all_fail_are_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failed: list[str] = []
     monkeypatch.setattr(delivery, "refuse_another", failing(99, failed))
     done = run(*line(tmp_path, "--json"))
@@ -183,19 +177,14 @@ def test_targets_all_of_whose_models_fail_are_named_and_nothing_is_left_of_them(
 
 
 @pytest.mark.long
-def test_a_run_that_was_stopped_keeps_its_revised_plan(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_run_keeps_its_revised_plan(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The plan was made in a busy moment: the teacher has many more steps than that, before and after the stop."""
     slow = ModelTimes(step=9.0, answer=0.1, alone=1.0, asked=0.1, judging=1.0, slowed=9.0)
     monkeypatch.setattr(model_times, "measured_times", lambda *_: slow)
     words = line(tmp_path, *setting(teacher__epochs=12), "--hours", 0.05, "--json")
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainShared, "make", stop)
-        done = run(*words)
-    assert done.code == 130
-    assert "40 steps of fine-tuning" in done.err
-    assert "plan revised from measured speed: teacher steps 40 -> 60" in done.err
+    told = stopped(run, words, monkeypatch)
+    assert "40 steps of fine-tuning" in told
+    assert "plan revised from measured speed: teacher steps 40 -> 60" in told
     before, weights = plan_of(tmp_path / "out"), everything(tmp_path / "out")["teacher/model/model.safetensors"]
     assert [(one["since"], one["steps"]) for one in before["revisions"]] == [(0, 40), (10, 60)]
     check(run(*words).data, tmp_path)
@@ -227,15 +216,12 @@ def test_a_teacher_near_chance_stops_the_run_unless_it_is_accepted(run: Run, tmp
     weak = json.loads(told.out)["weak_teacher"]
     assert weak["score"] <= weak["constant"] + 0.3
     assert weak["rows"] == 10
-    accepted = run(*words)
-    assert accepted.code == 0, accepted.err
+    accepted = run(*words).printed()
     assert "accept_weak" in accepted.err
     assert "fine-tuning" not in accepted.err  # it is trained already
     assert "scoring parts of the teacher: step 64 of 64" in accepted.err
     assert "answers of the teacher: step 80 of 80" in accepted.err
-    place = words.index("--workers")
-    again = run(*words[:place], *words[place + 2 :])  # without saying how many
-    assert again.code == 0, again.err
+    run(*without(words, "--workers")).printed()
     with find(str(tmp_path / "out")).open() as opened:
         assert last_options(opened.log).workers == 1
 

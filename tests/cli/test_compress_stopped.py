@@ -21,16 +21,15 @@ from tests.pipeline.compressions import bert
 from formwright.core.errors import FormwrightError
 from formwright.pipeline.run_folder import DATABASE, find
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(400)]  # processes that start on a busy machine
+pytestmark = [
+    *(pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("one_process")),
+    pytest.mark.timeout(400),  # processes that start on a busy machine
+]
 LONG = (
     *setting(teacher__epochs=40, super_network__epochs=30, deliver__epochs=20),
     *("--trials", 14, "--save-every", 10, "--json"),
 )
 Reached = Callable[[Path], bool]
-
-
-def arguments(folder: Path, out: str) -> list[str]:
-    return line(folder, *LONG, out=out)
 
 
 def started(folder: Path, out: str) -> AbstractContextManager[subprocess.Popen[str]]:
@@ -39,11 +38,11 @@ def started(folder: Path, out: str) -> AbstractContextManager[subprocess.Popen[s
     shadow.mkdir(exist_ok=True)
     (shadow / "onnx.py").write_text("raise ModuleNotFoundError('not here', name='onnx')\n", encoding="utf-8")
     there = {**ENVIRONMENT, "PYTHONPATH": os.pathsep.join((str(shadow), ENVIRONMENT["PYTHONPATH"]))}
-    return studies.started(arguments(folder, out), there)
+    return studies.started(line(folder, *LONG, out=out), there)
 
 
-def wait_until(process: subprocess.Popen[str], out: Path, reached: Reached) -> None:
-    while not reached(out):
+def wait_until(process: subprocess.Popen[str], out: Path, stage: str) -> None:
+    while not STAGES[stage](out):
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
 
@@ -100,32 +99,29 @@ def weights(out: Path) -> dict[str, bytes]:
 
 def kill_at(stage: str, folder: Path, out: str) -> None:
     with started(folder, out) as process:
-        wait_until(process, folder / out, STAGES[stage])
+        wait_until(process, folder / out, stage)
         process.kill()
         process.communicate()
     assert process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.usefixtures("one_process")
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_killed_compression_delivers_the_same(stage: str, run: Run, folder: Path) -> None:
     kill_at(stage, folder, stage)
-    check(run(*arguments(folder, stage)).data, folder, stage)
+    check(run(*line(folder, *LONG, out=stage)).data, folder, stage)
 
 
-@pytest.mark.usefixtures("one_process")
 def test_a_compression_that_is_killed_over_and_over_delivers_the_same(run: Run, folder: Path) -> None:
     for stage in ("teacher", "super-network", "delivery"):
         kill_at(stage, folder, "often")
-    check(run(*arguments(folder, "often")).data, folder, "often")
+    check(run(*line(folder, *LONG, out="often")).data, folder, "often")
 
 
-@pytest.mark.usefixtures("one_process")
 @pytest.mark.parametrize("stage", ["teacher", "super-network"])
 def test_a_stopped_compression_is_saved_and_names_the_line_that_goes_on(stage: str, run: Run, folder: Path) -> None:
     name = f"stopped-{stage}"
     with started(folder, name) as process:
-        wait_until(process, folder / name, STAGES[stage])
+        wait_until(process, folder / name, stage)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
     assert (process.returncode, out) == (130, "")

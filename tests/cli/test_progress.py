@@ -12,6 +12,8 @@ from formwright.cli.progress import DeliveryView, StepProgress, showing, showing
 from formwright.pipeline import units
 from formwright.pipeline.units import step_writer
 
+Seen = pytest.CaptureFixture[str]
+
 
 class Clock:
     """A clock that is set by hand."""
@@ -37,41 +39,28 @@ class Terminal(io.StringIO):
         return True
 
 
-def meter(total: int, clock: Clock) -> StepProgress:
-    return StepProgress("training", total, began=clock.now)
-
-
 def test_before_the_first_step_nothing_is_known() -> None:
     fresh = StepProgress("training", 1_000)
-    assert fresh.seconds_left is None
-    assert fresh.line == "training: step 0 of 1,000"
+    assert (fresh.seconds_left, fresh.line) == (None, "training: step 0 of 1,000")
 
 
-def test_the_time_left_follows_from_the_steps_made(clock: Clock) -> None:
-    shown = meter(100, clock)
-    for step in range(20):
-        clock.now += 0.5
-        shown.step(step, 2.0)
-    assert shown.seconds_left == pytest.approx(40.0)
-    assert shown.line == "training: step 20 of 100, loss 2.0000, 0:40 left"
-
-
-def test_a_run_that_goes_on_counts_only_the_steps_it_made_itself(clock: Clock) -> None:
-    shown = meter(100, clock)
-    for step in range(80, 90):
-        clock.now += 3.0
-        shown.step(step, 1.0)
-    assert shown.seconds_left == pytest.approx(30.0)
-    assert shown.line.startswith("training: step 90 of 100")
-
-
-@pytest.mark.parametrize(("each", "words"), [(0.01, "0:01 left"), (1.0, "1:30 left"), (100.0, "2:30:00 left")])
-def test_long_times_are_told_in_minutes_and_hours(each: float, words: str, clock: Clock) -> None:
-    shown = meter(100, clock)
-    for step in range(10):
+@pytest.mark.parametrize(
+    ("steps", "each", "line"),
+    [
+        (range(20), 0.5, "training: step 20 of 100, loss 2.0000, 0:40 left"),
+        (range(80, 90), 3.0, "training: step 90 of 100, loss 2.0000, 0:30 left"),  # only its own steps count
+        (range(10), 0.01, "training: step 10 of 100, loss 2.0000, 0:01 left"),
+        (range(10), 1.0, "training: step 10 of 100, loss 2.0000, 1:30 left"),
+        (range(10), 100.0, "training: step 10 of 100, loss 2.0000, 2:30:00 left"),
+    ],
+)
+def test_the_time_left_follows_from_the_steps_made(steps: range, each: float, line: str, clock: Clock) -> None:
+    shown = StepProgress("training", 100, began=clock.now)
+    for step in steps:
         clock.now += each
-        shown.step(step, 1.0)
-    assert shown.line.endswith(words)
+        shown.step(step, 2.0)
+    assert shown.seconds_left == pytest.approx((99 - steps[-1]) * each)
+    assert shown.line == line
 
 
 def test_the_loss_is_a_running_mean() -> None:
@@ -82,7 +71,7 @@ def test_the_loss_is_a_running_mean() -> None:
     assert shown.loss == pytest.approx(3.9)
 
 
-def test_lines_come_every_ten_seconds_and_at_the_end(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_come_every_ten_seconds_and_at_the_end(clock: Clock, capsys: Seen) -> None:
     with showing("training", 100) as tell:
         for step in range(60):
             clock.now += 0.5
@@ -93,7 +82,7 @@ def test_lines_come_every_ten_seconds_and_at_the_end(clock: Clock, capsys: pytes
     assert [line.split(",")[0] for line in lines] == [f"training: step {step} of 100" for step in (20, 40, 60)]
 
 
-def test_a_run_that_is_stopped_tells_how_far_it_came(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_is_stopped_tells_how_far_it_came(capsys: Seen) -> None:
     def stopped() -> None:
         with showing("training", 100) as tell:
             tell(6, 1.0)
@@ -104,15 +93,13 @@ def test_a_run_that_is_stopped_tells_how_far_it_came(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.startswith("training: step 7 of 100, loss 1.0000")
 
 
-def test_where_no_step_was_made_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_no_step_was_made_nothing_is_said(capsys: Seen) -> None:
     with showing("training", 100):
         pass
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_terminal_shows_a_bar_and_is_left_clean(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_terminal_shows_a_bar_and_is_cleared(monkeypatch: pytest.MonkeyPatch, capsys: Seen) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
@@ -135,7 +122,7 @@ def test_a_step_without_a_loss_tells_none() -> None:
     assert "loss 2.0000" in meter.line
 
 
-def test_a_step_is_printed_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_is_printed_once(capsys: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even where the last one took so long that it was told at once."""
     ticks = iter(range(0, 1000, 100))
     monkeypatch.setattr("formwright.cli.progress.time.monotonic", lambda: float(next(ticks)))
@@ -176,7 +163,7 @@ def test_bars_are_drawn_for_every_training(tmp_path: Path) -> None:
 
 
 def test_lines_are_printed_while_the_work_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Seen
 ) -> None:
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.01)
     after_step = step_writer(folder_of(tmp_path, "trial-1"))

@@ -119,16 +119,7 @@ def results(models: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPath
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "search-text",
-        "train-pair",
-        "train-span",
-        "train-image",
-        "compress-text",
-        "stock-text",
-        "onnx-pair",
-        "page-pair",
-    ],
+    ["search-text", "train-pair", "train-span", "train-image", "compress-text", "stock-text", "onnx-pair", "page-pair"],
 )
 def test_a_stranger_gets_the_reported_score(name: str, models: dict[str, Any], results: dict[str, Any]) -> None:
     scores, splits = models[name]["scores"], results[name]
@@ -160,9 +151,7 @@ def test_every_form_has_labels_length_and_what_prepares_its_input(models: dict[s
 
 
 @pytest.mark.parametrize("name", ["search-text", "train-pair", "train-span", "train-image", "stock-text", "onnx-pair"])
-def test_evaluate_repeats_the_recorded_score(
-    name: str, models: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_evaluate_repeats_the_score(name: str, models: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     model = models[name]
     option = {"span": "--data", "image": None}.get(model["kind"], "--task")
     given = () if option is None else (option, model["data"])

@@ -46,20 +46,17 @@ def test_the_page_may_go_elsewhere(run: Run, place: Place, tmp_path: Path) -> No
 
 def test_a_page_that_cannot_be_written(run: Run, place: Place, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    done = run("report", place.folder, "--out", tmp_path / "file" / "page.html")
-    assert (done.code, done.out) == (2, "")
+    done = run("report", place.folder, "--out", tmp_path / "file" / "page.html").refused()
     assert done.err.startswith(f"formwright: cannot write {tmp_path / 'file' / 'page.html'}: ")
 
 
 @pytest.mark.parametrize("name", [".", "folder"])
-def test_a_folder_is_no_file_to_write(
+def test_a_folder_is_not_written(
     name: str, run: Run, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here" / "folder").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "here")
-    done = run("report", place.folder, "--out", name)
-    assert (done.code, done.out) == (2, "")
-    assert f"cannot write {name}: Is a directory" in done.err
+    run("report", place.folder, "--out", name).refused(f"cannot write {name}: Is a directory")
     assert [path.name for path in Path().iterdir()] == ["folder"]
 
 
@@ -71,12 +68,6 @@ def test_a_device_is_written_to_and_stays_one(run: Run, place: Place, tmp_path: 
         assert run("report", place.folder, "--out", pipe).code == 0
     assert "</html>" in page.result()
     assert pipe.is_fifo()
-
-
-def test_what_is_no_study_is_refused(run: Run, tmp_path: Path) -> None:
-    done = run("report", tmp_path / "absent")
-    assert (done.code, done.out) == (2, "")
-    assert "run.json" in done.err
 
 
 def test_a_study_without_trials_has_a_page(run: Run, tmp_path: Path) -> None:

@@ -1,13 +1,23 @@
+"""Going on with a study: `formwright resume`, and `formwright worker`."""
+
+import os
 import shutil
+import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.conftest import Run
-from tests.cli.studies import digests, facts, scores
+from tests.cli.studies import digests, facts, scores, started, wait_for
 from tests.cli.test_app import formwright_process
 from tests.cli.test_study_view import ask
 from tests.pipeline.cases import create, films_study, own_rows, work
+from tests.study.cases import kinds
 
+from formwright import api
+from formwright.core.errors import IllegalInput
 from formwright.core.records import Observation
 from formwright.pipeline.chosen_designs import candidates
 from formwright.pipeline.compare import note_comparisons
@@ -45,17 +55,9 @@ def test_a_finished_study_has_nothing_more_to_do(study: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert [kind for kind, _ in events(study)[len(before) :]] == ["started", "stopped"]
     assert {path: path.stat().st_mtime_ns for path in (study / "models").rglob("*.safetensors")} == models
-    for words in (
-        "the best design found",
-        "baseline, made by hand",
-        "accuracy",
-        "the page:",
-        "the model:",
-        "try next:",
-    ):
+    names = ("the best design found", "baseline, made by hand", "accuracy", "the page:", "the model:", "try next:")
+    for words in (*names, f"formwright resume {study} --trials 6", f"formwright measure {study / 'models'}"):
         assert words in done.stdout
-    assert f"formwright resume {study} --trials 6" in done.stdout
-    assert f"formwright measure {study / 'models'}" in done.stdout
 
 
 @pytest.mark.slow
@@ -71,19 +73,33 @@ def test_a_finished_study_can_be_extended(study: Path) -> None:
     assert [number for kind, number in events(study) if kind == "told"] == [0, 1, 2, 3, 4]
 
 
-def test_what_is_no_study_is_refused(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["resume", "worker", "report"])
+def test_what_is_no_study_is_refused(command: str, run: Run, tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "absent"):
-        done = run("resume", folder)
-        assert (done.code, done.out) == (2, "")
-        assert str(folder) in done.err
-        assert "run.json" in done.err
+        run(command, folder).refused(folder, "run.json")
 
 
 def test_a_database_that_is_not_there_is_refused(run: Run, tmp_path: Path) -> None:
-    done = run("resume", f"sqlite:///{tmp_path / 'absent.db'}#films")
-    assert (done.code, done.out) == (2, "")
-    assert "there is no study at" in done.err
+    run("resume", f"sqlite:///{tmp_path / 'absent.db'}#films").refused("there is no study at")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_option_reaches_the_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Any] = {}
+
+    def resume(source: str, **options: Any) -> None:
+        seen.update(options, source=source)
+        raise IllegalInput("enough")
+
+    monkeypatch.setattr(api, "resume", resume)
+    line = "--trials 3 --seconds 4.5 --spend-steps 5 --patience 6 --max-failures 7 --workers 8 --ray here --ray-cpus 2"
+    more = "--ray-gpus 0.5 --device cpu --no-baseline --folder weights --trust-space-file --observe mlflow"
+    assert run("resume", "study", *line.split(), *more.split()).code == 2
+    numbers = {"trials": 3, "seconds": 4.5, "steps": 5, "patience": 6, "failures": 7, "workers": 8, "ray_cpus": 2.0}
+    words = {"source": "study", "ray": "here", "ray_gpus": 0.5, "device": "cpu", "baseline": False}
+    wanted = {**numbers, **words, "folder": Path("weights"), "observers": ["mlflow"]}
+    assert {name: seen[name] for name in wanted} == wanted
+    assert seen["confirm"].keywords == {"trusted": True}
 
 
 @pytest.mark.slow
@@ -120,8 +136,43 @@ def test_what_only_the_first_folder_has_is_named_before_anything_is_searched(run
         opened.log.finish(0, "one", "told", {"observation": kept.to_json()})
     shutil.rmtree(place.folder)
     for command in ("resume", "worker"):
-        done = run(command, f"{url}#films", "--folder", tmp_path / "new")
-        assert done.code == 2
-        assert "weights of its 1 trials" in done.err
-        assert "name that folder" in done.err
+        run(command, f"{url}#films", "--folder", tmp_path / "new").refused(
+            "weights of its 1 trials", "name that folder"
+        )
     assert not (tmp_path / "new").exists()
+
+
+def test_a_worker_joins_a_study(run: Run, tmp_path: Path) -> None:
+    place = create(tmp_path / "films", own_rows(tmp_path, stop=Stop(3)))
+    done = run("worker", place.folder)
+    assert (done.code, done.out, done.err) == (0, "films is over\n", "working on films\n")
+    with place.open() as opened:
+        assert [event.number for event in kinds(opened.log, "told")] == [0, 1, 2]
+
+
+def test_a_worker_finds_a_study_by_its_url(run: Run, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'all.db'}"
+    create(tmp_path / "films", own_rows(tmp_path, stop=Stop(1)), url)
+    done = run("worker", f"{url}#films", "--folder", tmp_path / "weights")
+    assert (done.code, done.out) == (0, "films is over\n")
+
+
+def test_a_study_that_nobody_can_work_on(run: Run, tmp_path: Path) -> None:
+    place = create(tmp_path / "films", own_rows(tmp_path, searcher="random"))
+    with closing(sqlite3.connect(place.storage)) as database:  # as written where another package brings a searcher
+        database.execute("""UPDATE studies SET config = replace(config, '"random"', '"absent"')""")
+        database.commit()
+    run("worker", place.folder).refused("no searcher called 'absent'")
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_a_worker_that_leaves_gives_its_trial_back(tmp_path: Path) -> None:
+    place = create(tmp_path / "films", own_rows(tmp_path, stop=Stop(5000)))
+    with started(["worker", str(place.folder)]) as process:
+        wait_for(process, place.folder, lambda event: event.kind == "told")
+        os.kill(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, "", "working on films\n")
+    with place.open() as opened:
+        assert all(lease.expires <= opened.log.now() for lease in opened.log.leases().values())

@@ -18,6 +18,7 @@ from formwright.pipeline.run_folder import Place, find
 from formwright.pipeline.study_facts import study_json
 from formwright.study.processes import STOPPED
 
+pytestmark = pytest.mark.usefixtures("one_process")
 PROXY = ("--evaluator", "proxy", "--set", "evaluator.proxies=[params]", "--no-baseline")
 
 
@@ -34,39 +35,30 @@ def with_more_rows(path: Path, number: int) -> None:
 def check_told(message: str, path: Path) -> None:
     """See that a message names the file, and of each split how many rows it had and has."""
     assert str(path) in message
-    told = {
-        name: (int(old), int(new)) for name, old, new in re.findall(r"(\w+) rows \((\d+) before, (\d+) now", message)
-    }
-    assert told.keys() == {"training", "validation", "test"}
-    assert sum(old for old, _ in told.values()) == 100
-    assert sum(new for _, new in told.values()) == 200
+    names, old, new = zip(*re.findall(r"(\w+) rows \((\d+) before, (\d+) now", message), strict=True)
+    assert sorted(names) == ["test", "training", "validation"]
+    assert (sum(map(int, old)), sum(map(int, new))) == (100, 200)
 
 
-@pytest.mark.usefixtures("one_process")
 @pytest.mark.slow
 def test_a_table_that_was_replaced_is_refused_with_what_changed(run: Run, tmp_path: Path) -> None:
-    done = run(*search_line(tmp_path, *PROXY, trials=2))
-    assert done.code == 0, done.err
+    run(*search_line(tmp_path, *PROXY, trials=2)).printed()
     before, rows = events(tmp_path / "study"), (tmp_path / "mine.csv").read_text(encoding="utf-8")
     with_more_rows(tmp_path / "mine.csv", 100)
     for command in (("resume", tmp_path / "study", "--trials", 4), ("worker", tmp_path / "study")):
-        refused = run(*command)
-        assert (refused.code, refused.out) == (2, "")
-        check_told(refused.err, tmp_path / "mine.csv")
+        check_told(run(*command).refused().err, tmp_path / "mine.csv")
     assert events(tmp_path / "study") == before  # not even a beginning is noted
     (tmp_path / "mine.csv").write_text(rows, encoding="utf-8")
     assert run("resume", tmp_path / "study", "--trials", 3).code == 0
     assert sum(event.kind == "told" for event in events(tmp_path / "study")) == 3
 
 
-@pytest.mark.usefixtures("one_process")
 @pytest.mark.slow
 def test_as_many_rows_with_other_content_are_refused(run: Run, tmp_path: Path) -> None:
     assert run(*search_line(tmp_path, *PROXY, trials=1)).code == 0
     mine = tmp_path / "mine.csv"
     mine.write_text(mine.read_text(encoding="utf-8").replace(" a ", " zebra "), encoding="utf-8")
-    refused = run("resume", tmp_path / "study", "--trials", 2)
-    assert refused.code == 2
+    refused = run("resume", tmp_path / "study", "--trials", 2).refused()
     assert re.search(r"training rows \(\d+ before and now", refused.err)
 
 
@@ -91,7 +83,6 @@ def test_a_study_is_resumed_as_it_was_begun(run: Run, prepared: list[PipelineRun
     assert resumed() == explicit
 
 
-@pytest.mark.usefixtures("one_process")
 @pytest.mark.slow
 def test_a_baseline_that_is_left_out_is_left_out_of_a_resumed_run_too(run: Run, tmp_path: Path) -> None:
     folder = films_study(tmp_path, trials=1, steps=2, final_steps=2).folder
@@ -107,14 +98,11 @@ def test_fewer_trials_than_are_done_are_refused(run: Run, tmp_path: Path) -> Non
     place = films_study(tmp_path, trials=3, steps=2)
     work(place)
     for option, number, done in (("--trials", 2, "3 trials"), ("--spend-steps", 5, "6 steps")):
-        refused = run("resume", place.folder, option, number)
-        assert (refused.code, refused.out) == (2, "")
-        assert done in refused.err
+        run("resume", place.folder, option, number).refused(done)
 
 
-@pytest.mark.usefixtures("one_process")
 @pytest.mark.slow
-def test_the_history_of_a_resumed_study_is_that_of_an_uninterrupted_one(
+def test_a_resumed_study_has_an_uninterrupted_history(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With one worker, and without saying so again; the interruption comes within the second trial."""
@@ -146,7 +134,4 @@ def test_train_tells_how_many_rows_there_were(run: Run, tmp_path: Path) -> None:
     command = ("train", card_file(tmp_path), *on_table(mine), "--steps", 1, "--out", tmp_path / "out")
     assert run(*command).code == 0
     with_more_rows(mine, 100)
-    refused = run(*command)
-    assert (refused.code, refused.out) == (2, "")
-    check_told(refused.err, mine)
-    assert "--force" in refused.err
+    check_told(run(*command).refused("--force").err, mine)

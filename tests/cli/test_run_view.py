@@ -102,7 +102,7 @@ def test_the_line_that_resumes_needs_no_options(capsys: pytest.CaptureFixture[st
     assert shlex.split(line) == ["formwright", "resume", "a b/films"]
 
 
-def test_only_a_line_that_extends_a_study_is_noted(
+def test_only_extensions_are_noted(
     run: Run, tmp_path: Path, prepared: list[PipelineRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = films_study(tmp_path, trials=4)
@@ -162,36 +162,6 @@ def test_where_no_design_keeps_all_limits_the_nearest_is_told(run: Run, tmp_path
     assert f"the nearest has {best:.4g}" in reason["advice"][0]
     assert "accuracy>=0.999" in done.err
     assert "formwright resume" in done.err
-
-
-@pytest.mark.parametrize(
-    ("limits", "facts"),
-    [
-        (["accuracy<=0.9", "accuracy>=0.95"], ["accuracy<=0.9", "accuracy>=0.95"]),
-        (["params<=1e4", "params>=2e4"], ["params<=10000", "params>=20000"]),
-        (["accuracy>=1.5"], ["accuracy>=1.5", "from 0 to 1"]),
-        (["accuracy<=-0.1"], ["accuracy<=-0.1"]),
-        (["latency_ms<=-1"], ["latency_ms<=-1"]),
-        (["acuracy>=0.5"], ["acuracy", "'accuracy'"]),
-    ],
-)
-def test_limits_that_nothing_can_keep_are_refused(
-    limits: list[str], facts: list[str], run: Run, tmp_path: Path
-) -> None:
-    options = [word for limit in limits for word in ("--limit", limit)]
-    done = run(*search_line(tmp_path, *options))
-    assert (done.code, done.out) == (2, "")
-    for fact in facts:
-        assert fact in done.err, fact
-    assert not (tmp_path / "study").exists()
-
-
-def test_an_unknown_objective_is_refused_with_the_nearest_name(run: Run, tmp_path: Path) -> None:
-    done = run(*search_line(tmp_path, "--maximise", "acuracy"))
-    assert (done.code, done.out) == (2, "")
-    assert "'acuracy'" in done.err
-    assert "'accuracy'" in done.err
-    assert not (tmp_path / "study").exists()
 
 
 _SHARE = 0.7  # of the majority class

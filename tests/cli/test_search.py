@@ -2,6 +2,7 @@ import json
 import os
 import shlex
 import signal
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,28 @@ from tests.cli.studies import SPACE, STEPS, digests, facts, scores, search_line,
 from tests.cli.training import table
 from tests.pipeline.cases import search_of
 
+from formwright import api
 from formwright.compose import default_folder
+from formwright.core.errors import IllegalInput
 from formwright.nn.hf.save import load_folder
 from formwright.pipeline.run import PipelineRun
 from formwright.pipeline.run_folder import find
 from formwright.pipeline.search import Search
+
+
+def test_options_of_the_run_reach_it(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Any] = {}
+
+    def stop(_: Any, out: Path, **options: Any) -> None:
+        seen.update(options, out=out)
+        raise IllegalInput("enough")
+
+    monkeypatch.setattr(api, "run", stop)
+    line = "--workers 3 --hours 1.5 --ray here --ray-cpus 2 --ray-gpus 0.5 --storage sqlite:///a.db --observe mlflow"
+    assert run(*search_line(tmp_path), *line.split(), "--force").code == 2
+    wanted = {"workers": 3, "hours": 1.5, "ray": "here", "ray_cpus": 2.0, "ray_gpus": 0.5, "force": True}
+    wanted |= {"storage": "sqlite:///a.db", "observers": ["mlflow"], "out": tmp_path / "study"}
+    assert {name: seen[name] for name in wanted} == wanted
 
 
 @pytest.fixture(scope="module")
@@ -66,42 +84,24 @@ def test_a_search_says_what_it_found(searched: tuple[Path, dict[str, Any]]) -> N
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.long
-def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(
-    searched: tuple[Path, dict[str, Any]], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_search_resumes_exactly(number: signal.Signals, searched: Any, tmp_path: Path) -> None:
     with started(search_line(tmp_path, "--workers", 1)) as process:
         wait_for(process, tmp_path / "study", lambda event: event.kind == "told")
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        os.killpg(process.pid, number)  # the launcher and its worker at once, as a terminal does
         out, err = process.communicate()
-    assert (process.returncode, out) == (130, ""), err
-    assert "Traceback" not in err
-    stopped, line = err.splitlines()[-2:]
-    assert "everything is saved" in stopped
-    program, *arguments = shlex.split(line)
-    assert (program, arguments) == ("formwright", ["resume", str(tmp_path / "study")])
-    study = facts(*arguments, "--no-baseline")
-    assert digests(study) == digests(searched[1])
-    assert scores(study) == scores(searched[1])
-    assert study["models"][0]["test"] == searched[1]["models"][0]["test"]
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(240)
-@pytest.mark.long
-def test_a_killed_search_goes_on_as_if_nothing_had_happened(
-    searched: tuple[Path, dict[str, Any]], tmp_path: Path
-) -> None:
-    with started(search_line(tmp_path, "--workers", 1)) as process:
-        wait_for(process, tmp_path / "study", lambda event: event.kind == "told")
-        os.killpg(process.pid, signal.SIGKILL)  # the launcher and its worker at once
-        process.communicate()
-    assert process.returncode == -signal.SIGKILL
+    if number == signal.SIGINT:
+        assert (process.returncode, out, "Traceback" in err) == (130, "", False), err
+        stopped, line = err.splitlines()[-2:]
+        assert "everything is saved" in stopped
+        assert shlex.split(line) == ["formwright", "resume", str(tmp_path / "study")]
+    else:
+        assert process.returncode == -signal.SIGKILL
     with find(str(tmp_path / "study")).open() as opened:
         before = opened.log.read()
     assert sum(event.kind == "told" for event in before) < 3
     study = facts("resume", tmp_path / "study", "--no-baseline")
-    assert digests(study) == digests(searched[1])
-    assert scores(study) == scores(searched[1])
+    assert (digests(study), scores(study)) == (digests(searched[1]), scores(searched[1]))
     assert study["models"][0]["test"] == searched[1]["models"][0]["test"]
     with find(str(tmp_path / "study")).open() as opened:
         assert opened.log.read()[: len(before)] == before
@@ -125,17 +125,15 @@ def test_the_training_of_the_found_designs_can_be_interrupted_too(tmp_path: Path
     assert "the search is over: 1 trials\n" in lines
 
 
-def refused(run: Run, folder: Path, *options: object, out: str = "study") -> str:
-    """Run a search that is refused; give its message. Nothing may be left behind."""
+def refused(run: Run, folder: Path, *options: object, facts: Iterable[str]) -> None:
+    """See that a search is refused with these facts, and leaves nothing behind."""
     before = sorted(folder.rglob("*"))
-    done = run(*search_line(folder, *options, out=out))
-    assert (done.code, done.out) == (2, "")
+    run(*search_line(folder, *options)).refused(*facts)
     assert sorted(path for path in folder.rglob("*") if path.name != "mine.csv") == before
-    return done.err
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    "case",
     [
         (["--searcher", "regevo"], "no searcher called 'regevo'. Nearest: 'regularized-evolution'"),
         (["--set", "searcher.alpa=0.3"], "'alpha'"),
@@ -153,21 +151,28 @@ def refused(run: Run, folder: Path, *options: object, out: str = "study") -> str
         (["--limit", "paramz<=5"], "Nearest: 'params'"),
         (["--limit", "params<=5X"], "'5X'"),
         (["--limit", "params<=50%"], "'params<=50%'"),
-        (["--maximise", "acuracy"], "Nearest: 'accuracy'"),
+        (["--limit", "accuracy<=0.9", "--limit", "accuracy>=0.95"], "accuracy<=0.9", "accuracy>=0.95"),
+        (["--limit", "params<=1e4", "--limit", "params>=2e4"], "params<=10000", "params>=20000"),
+        (["--limit", "accuracy>=1.5"], "accuracy>=1.5", "from 0 to 1"),
+        (["--limit", "accuracy<=-0.1"], "accuracy<=-0.1"),
+        (["--limit", "latency_ms<=-1"], "latency_ms<=-1"),
+        (["--limit", "acuracy>=0.5"], "acuracy", "'accuracy'"),
+        (["--maximise", "acuracy"], "'acuracy'", "Nearest: 'accuracy'"),
         (["--minimise", "params", "--minimise", "params"], "'params' is named as an objective twice"),
         (["--storage", "mysql://me@there/x"], "cannot keep a study in mysql://me@there/x"),
+        (["--task", "mini-glue/sst3"], "no task called 'mini-glue/sst3'"),
     ],
+    ids=str,
 )
-def test_a_search_that_cannot_be_done_leaves_nothing_behind(
-    options: list[str], told: str, run: Run, tmp_path: Path
-) -> None:
-    assert told in refused(run, tmp_path, *options)
+def test_an_impossible_search_leaves_nothing_behind(case: tuple[Any, ...], run: Run, tmp_path: Path) -> None:
+    options, *facts = case
+    refused(run, tmp_path, *options, facts=facts)
 
 
 def test_a_folder_that_is_taken_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "study").mkdir()
     (tmp_path / "study" / "diary.txt").touch()
-    assert "--out" in refused(run, tmp_path)
+    refused(run, tmp_path, facts=["--out"])
 
 
 @pytest.mark.parametrize(
@@ -175,33 +180,21 @@ def test_a_folder_that_is_taken_is_refused(run: Run, tmp_path: Path) -> None:
 )
 def test_an_unknown_space_is_refused(space: str, told: str, run: Run, tmp_path: Path) -> None:
     line = search_line(tmp_path)
-    done = run(line[0], space, *line[2:])
-    assert (done.code, done.out) == (2, "")
-    assert told in done.err
+    run(line[0], space, *line[2:]).refused(told)
 
 
 def test_a_space_that_builds_nothing_is_refused(run: Run, tmp_path: Path) -> None:
     lines = ("from dataclasses import replace", "from formwright.testing.toy_problem import tiny")
     (tmp_path / "own.py").write_text("\n".join([*lines, "MINE = replace(tiny(), build=lambda design: 1 / 0)"]))
     line = search_line(tmp_path)
-    done = run(line[0], f"{tmp_path / 'own.py'}:MINE", *line[2:])
-    assert (done.code, done.out) == (2, "")
+    done = run(line[0], f"{tmp_path / 'own.py'}:MINE", *line[2:]).refused()
     assert done.err.startswith("formwright: the `build` of space 'tiny' failed for the design")
     assert not (tmp_path / "study").exists()
 
 
-def test_an_unknown_task_is_refused(run: Run, tmp_path: Path) -> None:
-    done = run("search", SPACE, "--task", "mini-glue/sst3", "--out", tmp_path / "study")
-    assert (done.code, done.out) == (2, "")
-    assert "no task called 'mini-glue/sst3'" in done.err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_wrong_column_is_refused(run: Run, tmp_path: Path) -> None:
-    line = ("search", SPACE, "--task", table(tmp_path), "--text", "wordz", "--label", "b", "--out", tmp_path / "study")
-    done = run(*line)
-    assert (done.code, done.out) == (2, "")
-    assert "wordz" in done.err
+@pytest.mark.parametrize("column", [("--text", "wordz", "--label", "b"), ("--text", "words", "--label", "wordz")])
+def test_a_wrong_column_is_refused(column: tuple[str, ...], run: Run, tmp_path: Path) -> None:
+    run("search", SPACE, "--task", table(tmp_path), *column, "--out", tmp_path / "study").refused("wordz")
     assert not (tmp_path / "study").exists()
 
 
@@ -230,14 +223,11 @@ def test_a_folder_is_named_after_space_and_task(space: str, task: str, name: str
 def test_proxies_are_raised_unless_another_goal_is_named(
     options: list[str], goals: tuple[str, ...], run: Run, tmp_path: Path, prepared: list[PipelineRun]
 ) -> None:
-    done = run(*search_line(tmp_path, "--evaluator", "proxy", *options))
-    assert done.code == 0, done.err
+    run(*search_line(tmp_path, "--evaluator", "proxy", *options)).printed()
     assert search_of(prepared[0].pipeline).objectives == goals
 
 
-def test_the_same_command_resumes_and_another_one_is_refused_with_what_differs(
-    run: Run, tmp_path: Path, one_process: None
-) -> None:
+def test_the_same_command_resumes_and_another_is_refused(run: Run, tmp_path: Path, one_process: None) -> None:
     line = search_line(tmp_path, "--evaluator", "proxy", "--no-baseline", trials=1)
     assert run(*line).code == 0
     with find(str(tmp_path / "study")).open() as opened:
@@ -245,10 +235,7 @@ def test_the_same_command_resumes_and_another_one_is_refused_with_what_differs(
     assert run(*line).code == 0
     with find(str(tmp_path / "study")).open() as opened:
         assert [event.kind for event in opened.log.read()][len(before) :] == ["started", "note", "stopped"]
-    other = run(*line, "--seed", 7)
-    assert other.code == 2
-    for fact in ("search.seed", "7", "--out", "resume"):
-        assert fact in other.err
+    run(*line, "--seed", 7).refused("search.seed", "7", "--out", "resume")
 
 
 def test_a_password_is_not_noted(
@@ -259,11 +246,8 @@ def test_a_password_is_not_noted(
     assert [begun.command for begun in prepared] == ["formwright search --storage 'postgresql://me:***@host/db'"]
 
 
-def test_hours_end_a_search_early_enough_for_the_delivered_models(
-    run: Run, tmp_path: Path, prepared: list[PipelineRun]
-) -> None:
-    done = run(*search_line(tmp_path, "--hours", 0.5))
-    assert done.code == 0, done.err
+def test_hours_leave_time_for_the_delivered_models(run: Run, tmp_path: Path, prepared: list[PipelineRun]) -> None:
+    done = run(*search_line(tmp_path, "--hours", 0.5)).printed()
     (stage,) = prepared[-1].pipeline.of_kind(Search)
     assert stage.stop.trials == 3
     assert stage.stop.seconds is not None
@@ -284,7 +268,5 @@ def test_a_dry_run_refuses_a_folder_and_a_database_that_cannot_be_used(run: Run,
         ("study", ("--storage", "postgresql+psycopg://nobody@127.0.0.1:9/none"), "127.0.0.1"),
         ("study", ("--storage", tmp_path / "broken.db"), "broken.db"),
     ):
-        done = run(*search_line(tmp_path, "--dry-run", *options, out=out))
-        assert (done.code, done.out) == (2, ""), done.err
-        assert told in done.err
+        run(*search_line(tmp_path, "--dry-run", *options, out=out)).refused(told)
     assert sorted(tmp_path.rglob("*")) == before

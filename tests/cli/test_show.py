@@ -1,6 +1,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -98,7 +99,8 @@ def test_a_card_file_is_shown_like_a_published_card(run: Run, write: Write) -> N
 def test_what_is_shown_can_be_read_back(run: Run, write: Write) -> None:
     shown = run("show", "evolved-transformer-base", "--json").data
     assert Card.from_json(shown["card"]).digest == shown["digest"]
-    assert run("show", write(shown["card"]), "--json").data["digest"] == shown["digest"]
+    for kept in (shown["card"], shown):
+        assert run("show", write(kept), "--json").data["digest"] == shown["digest"]
 
 
 @pytest.mark.parametrize("name", SPACES.names())
@@ -128,15 +130,10 @@ def test_samples_are_designs_of_the_space_with_their_costs(run: Run) -> None:
 
 
 def test_samples_repeat_with_the_seed_and_differ_without(run: Run) -> None:
-    first, again = (run("show", "flexibert-s1", "--sample", 2, "--seed", 3).out for _ in range(2))
-    assert first == again
-    designs = [
-        [
-            sample["design"]
-            for sample in run("show", "flexibert-s1", "--sample", 2, "--seed", seed, "--json").data["samples"]
-        ]
-        for seed in (3, 3, 4)
-    ]
+    line = ("show", "flexibert-s1", "--sample", 2, "--seed")
+    assert run(*line, 3).out == run(*line, 3).out
+    samples = [run(*line, seed, "--json").data["samples"] for seed in (3, 3, 4)]
+    designs = [[sample["design"] for sample in drawn] for drawn in samples]
     assert designs[0] == designs[1] != designs[2]
 
 
@@ -165,46 +162,37 @@ def test_the_svg_holds_the_name_and_the_costs(run: Run, write: Write, tmp_path: 
         assert fact in words
 
 
-@pytest.mark.parametrize("target", [".", "absent/drawing.svg"])
-def test_an_svg_that_cannot_be_written_is_a_users_error(run: Run, tmp_path: Path, target: str) -> None:
-    done = run("show", "bert-tiny", "--svg", tmp_path / target)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"formwright: cannot write {tmp_path / target}: ")
-
-
-@pytest.mark.parametrize("number", [0, 2])
-def test_an_svg_of_a_space_needs_one_sample(run: Run, tmp_path: Path, number: int) -> None:
-    target = tmp_path / "drawing.svg"
-    done = run("show", "flexibert", "--svg", target, "--sample", number)
-    assert (done.code, done.out) == (2, "")
-    assert "--sample 1" in done.err
-    assert not target.exists()
-
-
-def test_a_card_cannot_be_sampled(run: Run) -> None:
-    done = run("show", "bert-base", "--sample", 1)
-    assert (done.code, done.out) == (2, "")
-    assert "bert-base is a single design; --sample draws from a space" in done.err
-
-
-@pytest.mark.parametrize(("option", "value"), [("--length", 0), ("--sample", -1), ("--seed", -1), ("--length", "many")])
-def test_numbers_out_of_range_are_named(run: Run, option: str, value: object) -> None:
-    done = run("show", "flexibert", option, value)
-    assert (done.code, done.out) == (2, "")
-    assert option in done.err
-
-
-@pytest.mark.parametrize(("name", "nearest"), [("flexbert", "flexibert"), ("bert-bose", "bert-base")])
-def test_an_unknown_name_has_a_nearest_one(run: Run, name: str, nearest: str) -> None:
-    done = run("show", name, "--json")
-    assert (done.code, done.out) == (2, "")
-    assert f"no space, card or file is called '{name}'. Nearest: '{nearest}'." in done.err
+@pytest.mark.parametrize(
+    ("arguments", "facts"),
+    [
+        (("bert-base", "--sample", 1), ("bert-base is a single design; --sample draws from a space",)),
+        (("flexibert", "--length", 0), ("--length",)),
+        (("flexibert", "--length", "many"), ("--length",)),
+        (("flexibert", "--sample", -1), ("--sample",)),
+        (("flexibert", "--seed", -1), ("--seed",)),
+        (("hat", "--length", "9" * 400), ("--length",)),
+        (("hat", "--sample", "9" * 20), ("--sample",)),
+        (("flexbert", "--json"), ("no space, card or file is called 'flexbert'. Nearest: 'flexibert'.",)),
+        (("bert-bose", "--json"), ("no space, card or file is called 'bert-bose'. Nearest: 'bert-base'.",)),
+        (("./absent.json",), ("formwright: cannot read ", "absent.json", "No such file")),
+        (("./",), ("formwright: cannot read ", "Is a directory")),
+        (("bert-tiny", "--svg", "."), ("formwright: cannot write .: ",)),
+        (("bert-tiny", "--svg", "absent/drawing.svg"), ("formwright: cannot write absent/drawing.svg: ",)),
+        (("hat", "--sample", 1, "--json", "--svg", "absent/drawing.svg"), ("absent/drawing.svg",)),
+        (("flexibert", "--svg", "drawing.svg", "--sample", 0), ("--sample 1",)),
+        (("flexibert", "--svg", "drawing.svg", "--sample", 2), ("--sample 1",)),
+    ],
+    ids=str,
+)
+def test_users_errors(run: Run, arguments: Any, facts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("show", *arguments).refused(*facts)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_every_fault_of_a_card_is_listed_with_its_place(run: Run, write: Write, tmp_path: Path) -> None:
     path, target = write(ILLEGAL), tmp_path / "drawing.svg"
-    done = run("show", path, "--svg", target)
-    assert (done.code, done.out) == (2, "")
+    done = run("show", path, "--svg", target).refused()
     first, *faults = done.err.splitlines()
     assert first == f"formwright: illegal card in {path}, 6 faults:"
     assert sorted(fault.strip().split(": ")[0] for fault in faults) == [
@@ -230,49 +218,17 @@ def test_every_fault_of_a_card_is_listed_with_its_place(run: Run, write: Write, 
 )
 def test_what_is_no_card_is_a_users_error(run: Run, write: Write, content: object, message: str) -> None:
     path = write(content)
-    done = run("show", path)
-    assert (done.code, done.out) == (2, "")
-    assert f"illegal card in {path}, 1 fault" in done.err
-    assert message in done.err
-
-
-@pytest.mark.parametrize(("name", "reason"), [("absent.json", "No such file"), ("", "Is a directory")])
-def test_a_file_that_cannot_be_read_is_a_users_error(run: Run, tmp_path: Path, name: str, reason: str) -> None:
-    done = run("show", f"{tmp_path}/{name}")
-    assert (done.code, done.out) == (2, "")
-    assert f"formwright: cannot read {tmp_path}" in done.err
-    assert reason in done.err
-
-
-@pytest.mark.parametrize("options", [["--length", "9" * 400], ["--sample", "9" * 20]])
-def test_numbers_beyond_all_measure_are_refused(run: Run, options: list[str]) -> None:
-    done = run("show", "hat", *options)
-    assert (done.code, done.out) == (2, "")
-    assert options[0] in done.err
+    run("show", path).refused(f"illegal card in {path}, 1 fault", message)
 
 
 def test_a_drawing_does_not_overwrite_its_card(run: Run, write: Write) -> None:
     path = write(load_card("bert-tiny").to_json())
     before = path.read_bytes()
-    done = run("show", path, "--svg", path)
-    assert (done.code, done.out) == (2, "")
-    assert "over the card" in done.err
+    run("show", path, "--svg", path).refused("over the card")
     assert path.read_bytes() == before
-
-
-def test_nothing_is_printed_of_a_space_whose_drawing_cannot_be_written(run: Run, tmp_path: Path) -> None:
-    done = run("show", "hat", "--sample", 1, "--json", "--svg", tmp_path / "absent" / "drawing.svg")
-    assert (done.code, done.out) == (2, "")
-
-
-def test_what_show_printed_can_be_shown_again(run: Run, write: Callable[..., Path]) -> None:
-    printed = run("show", "bert-tiny", "--json")
-    again = run("show", str(write(printed.out, "again.json")), "--json")
-    assert again.code == 0
-    assert again.data["digest"] == printed.data["digest"]
 
 
 def test_the_folder_of_a_model_shows_its_design(run: Run, tmp_path: Path) -> None:
     (tmp_path / "card.json").write_text(json.dumps(load_card("bert-tiny").to_json()), encoding="utf-8")
     done, known = run("show", str(tmp_path), "--json"), run("show", "bert-tiny", "--json")
-    assert (done.code, json.loads(done.out)["params"]) == (0, json.loads(known.out)["params"])
+    assert (done.code, done.data["params"]) == (0, known.data["params"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
@@ -55,19 +56,19 @@ def test_a_study_is_printed_best_first(run: Run, tmp_path: Path) -> None:
     assert "4:04 of evaluation, 80 training steps, 4e+03 MACs" in done.out
 
 
-def test_trials_that_were_trained_less_are_not_among_the_best(run: Run, tmp_path: Path) -> None:
-    place = record(films_study(tmp_path), budgets=(20, 60, 60, 60, 20))
-    assert order(run("show", place.folder).out) == [1, 3]
-
-
-def test_trials_beyond_a_limit_are_not_among_the_best(run: Run, tmp_path: Path) -> None:
-    place = record(films_study(tmp_path, limits=("params<=5000",)))
-    assert order(run("show", place.folder).out) == [1, 3, 0]
-
-
-def test_what_is_to_be_lowered_is_lowest_first(run: Run, tmp_path: Path) -> None:
-    place = record(films_study(tmp_path, objectives=("params:min",)))
-    assert order(run("show", place.folder).out) == [3, 0, 1, 4]
+@pytest.mark.parametrize(
+    ("options", "budgets", "best"),
+    [
+        ({}, (20, 60, 60, 60, 20), [1, 3]),  # those that were trained less are not among the best
+        ({"limits": ("params<=5000",)}, (), [1, 3, 0]),
+        ({"objectives": ("params:min",)}, (), [3, 0, 1, 4]),
+    ],
+    ids=["budgets", "limits", "minimised"],
+)
+def test_the_best_keep_limits_and_have_the_largest_budget(
+    options: dict[str, Any], budgets: tuple[int, ...], best: list[int], run: Run, tmp_path: Path
+) -> None:
+    assert order(run("show", record(films_study(tmp_path, **options), budgets).folder).out) == best
 
 
 def test_several_goals_show_the_front(run: Run, tmp_path: Path) -> None:
@@ -82,23 +83,15 @@ def test_json_holds_every_trial(run: Run, tmp_path: Path) -> None:
     for source in (place.folder, f"sqlite:///{place.storage}", f"sqlite:///{place.storage}#films"):
         data = run("show", source, "--json").data
         assert (data["kind"], data["name"], data["best"]) == ("study", "films", [4])
-        assert [trial["state"] for trial in data["trials"]] == [
-            "finished",
-            "finished",
-            "failed",
-            "finished",
-            "finished",
-            "pending",
-        ]
+        states = [trial["state"] for trial in data["trials"]]
+        assert states == ["finished", "finished", "failed", "finished", "finished", "pending"]
     last = data["trials"][4]
     assert (last["number"], last["metrics"], last["costs"]) == (4, {"accuracy": 0.875}, {"params": 9000.0})
     assert (last["seconds"], last["parent"], len(last["digest"])) == (61.0, 0, 64)
 
 
 def test_a_study_without_trials_is_shown(run: Run, tmp_path: Path) -> None:
-    done = run("show", films_study(tmp_path).folder)
-    assert done.code == 0
-    assert "trials  0: 0 finished, 0 failed, 0 pending" in done.out
+    run("show", films_study(tmp_path).folder).printed("trials  0: 0 finished, 0 failed, 0 pending")
 
 
 def test_a_study_is_shown_without_its_record(run: Run, tmp_path: Path) -> None:
@@ -116,15 +109,12 @@ def test_a_published_name_means_no_folder(run: Run, tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("options", [["--sample", 1], ["--svg", "x.svg"]])
 def test_options_of_designs_are_refused(run: Run, tmp_path: Path, options: list[object]) -> None:
-    done = run("show", films_study(tmp_path).folder, *options)
-    assert (done.code, done.out) == (2, "")
-    assert "for spaces and cards only" in done.err
+    run("show", films_study(tmp_path).folder, *options).refused("for spaces and cards only")
 
 
 @pytest.mark.parametrize("source", ["sqlite:////absent/study.db", "mysql://x/y"])
 def test_a_missing_database_is_a_users_error(run: Run, source: str) -> None:
-    done = run("show", source)
-    assert (done.code, done.out) == (2, "")
+    done = run("show", source).refused()
     assert done.err.startswith("formwright: ")
 
 
@@ -151,9 +141,5 @@ def test_a_study_is_exported_to_optuna(run: Run, tmp_path: Path) -> None:
         (["x.db", "--int8", "--seed", 3], "--int8, --seed: for models only"),
     ],
 )
-def test_an_export_that_makes_no_sense_is_refused(
-    run: Run, tmp_path: Path, arguments: list[object], message: str
-) -> None:
-    done = run("export", films_study(tmp_path).folder, "--to", "optuna", *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert message in done.err
+def test_a_senseless_export_is_refused(run: Run, tmp_path: Path, arguments: list[object], message: str) -> None:
+    run("export", films_study(tmp_path).folder, "--to", "optuna", *arguments).refused(message)

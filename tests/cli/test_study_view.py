@@ -10,8 +10,8 @@ from formwright.core.records import Observation, Request, Spent
 from formwright.core.rng import derive
 from formwright.pipeline.designs import find_space
 from formwright.pipeline.run_folder import Opened
-from formwright.study.log import Log
 from formwright.study.replay import asked_data
+from formwright.study.store import Log
 
 Err = pytest.CaptureFixture[str]
 

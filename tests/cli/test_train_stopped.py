@@ -17,10 +17,9 @@ STEPS = 120
 
 
 def command(folder: Path, out: str, *options: object) -> list[str]:
-    source, mine = folder / "small.json", folder / "mine.csv"
+    """Give the arguments of a training; `folder` gets the design and the table."""
     run = ("--steps", STEPS, "--judge-every", 10, "--patience", STEPS, "--json", "--out", folder / out)
-    parts = ["train", source, *on_table(mine), *run, *options]
-    return [str(part) for part in parts]
+    return [str(part) for part in ("train", card_file(folder), *on_table(table(folder)), *run, *options)]
 
 
 def wait_for(process: subprocess.Popen[str], folder: Path, pattern: str) -> None:
@@ -32,16 +31,14 @@ def wait_for(process: subprocess.Popen[str], folder: Path, pattern: str) -> None
 
 @pytest.fixture
 def whole(run: Run, tmp_path: Path) -> list[float]:
-    """Write what is trained and on what; give the losses of a run that nobody stopped."""
-    card_file(tmp_path)
-    table(tmp_path)
+    """Give the losses of a run that nobody stopped."""
     losses: list[float] = run(*command(tmp_path, "whole")).data["losses"]
     assert len(losses) == STEPS
     return losses
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
-def test_a_stopped_run_is_saved_and_names_the_line_that_goes_on(
+def test_a_stopped_run_is_saved_and_resumed(
     number: signal.Signals, whole: list[float], run: Run, tmp_path: Path
 ) -> None:
     with started(command(tmp_path, "out", "--save-every", 5)) as process:
@@ -73,8 +70,6 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(whole: list[float], run: 
 
 @pytest.mark.long
 def test_pretraining_can_be_stopped_too(run: Run, tmp_path: Path) -> None:
-    card_file(tmp_path)
-    table(tmp_path)
     options = ("--pretrain", "self", "--pretrain-steps", STEPS, "--save-every", 20)
     with started(command(tmp_path, "out", *options)) as process:
         wait_for(process, tmp_path, "out/checkpoints/train/pretraining/step-*")
@@ -88,8 +83,6 @@ def test_pretraining_can_be_stopped_too(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_second_signal_does_not_wait_for_the_step(tmp_path: Path) -> None:
-    card_file(tmp_path)
-    table(tmp_path)
     with started(command(tmp_path, "out", "--set", "training.accumulate=100000")) as process:  # a step of minutes
         wait_for(process, tmp_path, "out/run.json")
         time.sleep(1)
@@ -104,8 +97,6 @@ def test_a_second_signal_does_not_wait_for_the_step(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_run_that_was_forced_goes_on_without_force(tmp_path: Path) -> None:
-    card_file(tmp_path)
-    table(tmp_path)
     with started(command(tmp_path, "out", "--force", "--save-every", 5)) as process:
         wait_for(process, tmp_path, "out/checkpoints/train/training/step-*")
         process.send_signal(signal.SIGINT)

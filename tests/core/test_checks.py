@@ -27,7 +27,7 @@ def test_numbers_are_returned_as_plain_ones(check: Any, kind: type, values: list
     ("check", "values", "needed"),
     [
         (finite, [float("nan"), float("inf"), np.float64("nan"), True, "1", None], "a finite number"),
-        (natural, [-1, 1.0, True, "1", None], "a whole number"),
+        (natural, [-1, 2**63, 1.0, True, "1", None], "a whole number"),
     ],
 )
 def test_other_values_are_refused_by_name(check: Any, values: list[Any], needed: str) -> None:

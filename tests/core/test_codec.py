@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, fields
+from math import inf, nan
 from typing import Annotated, Any, ClassVar, Literal
 
 import jsonschema
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formwright.core import codec
-from formwright.core.codec import Leaf, Natural, Positive
+from formwright.core.codec import Leaf, Natural, Positive, Range, range_faults
 from formwright.core.errors import Fault, IllegalDesign
 
 
@@ -263,3 +264,39 @@ def test_what_is_written_is_valid(picture: Picture) -> None:
 @pytest.mark.parametrize("missing", ["schema", "name"])
 def test_what_is_required_is_required(missing: str) -> None:
     assert not VALIDATOR.is_valid({name: item for name, item in codec.write(PICTURE).items() if name != missing})
+
+
+@pytest.mark.parametrize(
+    ("bounds", "legal", "illegal"),
+    [
+        (Range(), (-1e300, 0, 1e300), (inf, -inf, nan)),
+        (Range(1), (1, 1e300), (0.99, inf, -inf, nan)),
+        (Range(most=2), (2, -1e300), (2.01, inf, -inf, nan)),
+        (Range(1, 2), (1, 2), (0, 3, inf, nan)),
+    ],
+)
+def test_a_range_has_finite_numbers_up_to_its_bounds(
+    bounds: Range, legal: tuple[float, ...], illegal: tuple[float, ...]
+) -> None:
+    assert [bounds.fault(value) for value in legal] == [None] * len(legal)
+    assert all(bounds.fault(value) for value in illegal)
+
+
+@dataclass(frozen=True)
+class Cart:
+    wheel: Wheel = Wheel(-1)
+    spare: Wheel | None = None
+    more: tuple[Wheel, ...] = ()
+
+
+@dataclass(frozen=True)
+class Train:
+    carts: tuple[Cart, ...] = (Cart(), Cart(Wheel(0), Wheel(-2), (Wheel(3), Wheel(-3))))
+    first: Circle = Circle(0)
+
+
+def test_numbers_out_of_range_are_found_however_deep_but_not_inside_of_closed_classes() -> None:
+    places = ["carts[0].wheel.spokes", "carts[1].spare.spokes", "carts[1].more[1].spokes", "first.radius"]
+    assert [fault.where for fault in range_faults(Train())] == places
+    assert [fault.where for fault in range_faults(Train(), "train", Wheel)] == ["train.first.radius"]
+    assert [fault.where for fault in range_faults(Train(), closed=(Wheel, Circle))] == []

@@ -48,23 +48,16 @@ def verdict(folder: Path, seed: int = 0) -> Verdict:
     return FINAL.verdict(Request(CARD), Context(seed, folder))
 
 
-def test_validation_and_test_are_scored(tmp_path: Path, judged: list[int]) -> None:
+def test_validation_and_test_are_scored_and_what_was_spent_is_counted(tmp_path: Path, judged: list[int]) -> None:
     found = FINAL.evaluate(Request(CARD), Context(0, tmp_path))
+    alone = trainer().evaluate(Request(CARD), Context())
     assert found.metrics.keys() == {"accuracy", "test/accuracy"}
-    assert found.metrics["accuracy"] == trainer().evaluate(Request(CARD), Context()).metrics["accuracy"]
-    assert judged == [SIZES[2]]
+    assert (found.metrics["accuracy"], judged) == (alone.metrics["accuracy"], [SIZES[2]])
+    assert (found.spent.steps, found.spent.macs) == (12, alone.spent.macs)
+    assert found.spent.seconds > 0
 
 
-def test_what_was_spent_is_accounted_for(tmp_path: Path) -> None:
-    found = FINAL.evaluate(Request(CARD), Context(0, tmp_path)).spent
-    alone = trainer().evaluate(Request(CARD), Context()).spent
-    assert (found.steps, found.macs) == (alone.steps, alone.macs) == (12, alone.macs)
-    assert found.seconds > 0
-
-
-def test_a_score_that_is_no_number_fails_before_the_test_is_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_nan_score_fails_before_the_test_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("formwright.train.fit.judged", lambda *_: Judged({"accuracy": float("nan")}, {}))
     with pytest.raises(EvaluationFailed, match=r"accuracy on validation.*nan.*11"):
         verdict(tmp_path)
@@ -200,9 +193,7 @@ def test_an_opening_that_crashed_stays_on_record(tmp_path: Path, monkeypatch: py
     ],
     ids=str,
 )
-def test_a_record_that_cannot_be_read_is_refused_before_training(
-    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_record_is_refused_first(content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / RECORD).write_bytes(content)
     monkeypatch.delattr(final, "fit")
     with pytest.raises(IllegalInput, match=r"record of test openings") as caught:
@@ -211,7 +202,7 @@ def test_a_record_that_cannot_be_read_is_refused_before_training(
     assert (tmp_path / RECORD).read_bytes() == content
 
 
-def test_a_record_that_cannot_be_written_keeps_the_test_closed(
+def test_an_unwritable_record_keeps_the_test_closed(
     tmp_path: Path, judged: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object) -> None:
@@ -282,9 +273,7 @@ def by_turns(monkeypatch: pytest.MonkeyPatch, scores: list[float]) -> list[list[
     return seen
 
 
-def test_the_last_training_keeps_the_best_judged_weights_and_stops_early(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_last_training_keeps_the_best_weights_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = replace(trainer().training.recipe, steps=40)
     few = replace(trainer().training, recipe=recipe, judge_every=2, patience=3, least=10)
     watched = Final(replace(trainer(), training=few))

@@ -249,10 +249,6 @@ def evaluator(least: float = 0.8, text: PlainText | None = None, **recipe: Any) 
     return Pretrained(Inherited(trainer(**recipe), least), pretraining(text))
 
 
-def kept_tensors(folder: Path, found: Observation) -> dict[str, torch.Tensor]:
-    return load_file(folder / found.artifacts[WEIGHTS])
-
-
 def expected(design: Card, seed: int, text: PlainText | None = None) -> dict[str, torch.Tensor]:
     """Pretrain a design by hand."""
     prepared = prepare(TASK, design, 12)
@@ -267,13 +263,13 @@ def test_without_a_relative_a_card_is_pretrained_first(text: PlainText | None, t
     found = evaluator(text=text, **STILL).evaluate(Request(design), Context(3, tmp_path))
     assert found.artifacts[PRETRAINED] == str(STEPS)
     assert "relative" not in found.artifacts
-    own, pretrained = kept_tensors(tmp_path, found), expected(design, 3, text)
+    own, pretrained = tensors(tmp_path, found), expected(design, 3, text)
     for name, tensor in pretrained.items():
         assert torch.allclose(own[f"transformer.{name}"], tensor, atol=1e-6), name
     fresh = trainer(**STILL).evaluate(Request(design), Context(3, tmp_path / "fresh"))
     assert not torch.allclose(
         own["transformer.encoder.embedding.tokens.weight"],
-        kept_tensors(tmp_path / "fresh", fresh)["transformer.encoder.embedding.tokens.weight"],
+        tensors(tmp_path / "fresh", fresh)["transformer.encoder.embedding.tokens.weight"],
     )
 
 
@@ -304,7 +300,7 @@ def test_a_relative_spares_pretraining(tmp_path: Path) -> None:
     found = evaluator(**STILL).evaluate(Request(card(32, 16)), Context(0, tmp_path, trials))
     assert found.artifacts["relative"] == "0"
     assert PRETRAINED not in found.artifacts
-    theirs, own = kept_tensors(tmp_path, deep), kept_tensors(tmp_path, found)
+    theirs, own = tensors(tmp_path, deep), tensors(tmp_path, found)
     layer = [name for name in own if ".layers.1." in name]
     assert layer
     assert all(torch.allclose(own[name], theirs[name], atol=1e-6) for name in layer)
@@ -353,7 +349,7 @@ def test_every_step_of_both_is_told() -> None:
 def test_it_is_deterministic_and_depends_on_the_seed(tmp_path: Path) -> None:
     found = [evaluator().evaluate(Request(card(32)), Context(seed, tmp_path / str(seed))) for seed in (0, 0, 1)]
     assert found[0].metrics == found[1].metrics
-    first, _, other = (kept_tensors(tmp_path / str(seed), one) for seed, one in zip((0, 0, 1), found, strict=True))
+    first, _, other = (tensors(tmp_path / str(seed), one) for seed, one in zip((0, 0, 1), found, strict=True))
     assert not torch.equal(first["head.output.weight"], other["head.output.weight"])
 
 

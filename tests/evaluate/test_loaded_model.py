@@ -12,6 +12,7 @@ from tests.pipeline.compressions import BERT, tokeniser
 from formwright.core.errors import IllegalInput
 from formwright.evaluate.loaded_model import load_model, predict
 from formwright.nn.build import build
+from formwright.nn.hf.model_folder import SUMS
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.hf.stock import export_stock
 from formwright.nn.task_model import HeadSpec, Task
@@ -59,6 +60,21 @@ def test_rows_are_read_with_the_length_that_the_model_was_judged_with(tmp_path: 
     )
     assert (config["input_length"], tokenizer["model_max_length"]) == (7, 7)
     assert load_model(tmp_path / "model").length == 7
+
+
+@pytest.mark.parametrize(
+    ("config", "tokenizer", "length"), [(7, 9, 7), (9, 7, 9), (None, 9, 9), (99, 9, 32), (None, 10**30, 32)]
+)
+def test_the_length_of_the_model_counts_before_that_of_its_tokenizer(
+    config: int | None, tokenizer: int, length: int, tmp_path: Path
+) -> None:
+    folder = folder_of(tmp_path, "sequence-classification")
+    (folder / SUMS).unlink()
+    for name, key, number in (("config", "input_length", config), ("tokenizer_config", "model_max_length", tokenizer)):
+        path = folder / f"{name}.json"
+        facts = {key: value for key, value in json.loads(path.read_text()).items() if key != "input_length"}
+        path.write_text(json.dumps(facts | ({} if number is None else {key: number})))
+    assert load_model(folder).length == length
 
 
 def test_a_regression_answers_with_numbers(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def lost(weights: SharedWeights) -> SharedWeights:
 
 @pytest.mark.parametrize("rules", [None, EAGER])
 @pytest.mark.parametrize("part", [WHOLE, NARROW, THIN], ids=["whole", "narrow", "thin"])
-def test_without_rivals_the_score_is_that_of_the_extracted_model(
+def test_without_rivals_the_extracted_model_is_scored(
     part: Card, rules: RaceRules | None, trained: SharedWeights
 ) -> None:
     found = shared(trained, rules).evaluate(Request(part), Context())
@@ -115,9 +115,7 @@ def raced(weights: SharedWeights, rival: Card, part: Card, folder: Path) -> tupl
     return first, shared(lost(weights)).evaluate(Request(part), context)
 
 
-def test_one_that_is_surely_beaten_is_stopped_and_scored_by_what_it_is_behind(
-    trained: SharedWeights, tmp_path: Path
-) -> None:
+def test_one_that_is_surely_beaten_is_stopped_and_scored_lower(trained: SharedWeights, tmp_path: Path) -> None:
     rival, found = raced(trained, NARROW, WHOLE, tmp_path)
     rows = len(trained.prepared.validation.examples)
     assert found.artifacts[RIVAL] == "7"
@@ -184,9 +182,7 @@ def test_who_has_lost_its_answers_is_no_rival(trained: SharedWeights, tmp_path: 
 
 
 @pytest.mark.parametrize("damage", ["empty", "nonsense", "cut", "header", "of other rows"])
-def test_who_has_damaged_answers_is_no_rival_and_the_next_best_is(
-    damage: str, trained: SharedWeights, tmp_path: Path
-) -> None:
+def test_damaged_answers_make_the_next_best_the_rival(damage: str, trained: SharedWeights, tmp_path: Path) -> None:
     good = shared(trained).evaluate(Request(NARROW), Context(folder=tmp_path))
     next_best = shared(trained).evaluate(Request(THIN), Context(folder=tmp_path))
     path = tmp_path / good.artifacts[ANSWERS]
@@ -270,9 +266,7 @@ def test_a_network_without_a_head_is_refused(tmp_path: Path) -> None:
         SharedWeights.read(tmp_path / "bare", TASK, 12)
 
 
-def test_sub_networks_are_judged_on_the_device_that_is_named(
-    trained: SharedWeights, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sub_networks_are_judged_on_the_named_device(trained: SharedWeights, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     monkeypatch.setattr(
         "formwright.evaluate.shared.choose_device", lambda name: seen.append(name) or torch.device("cpu")

@@ -210,11 +210,7 @@ def failing_at(step: int, failure: Tensor | Exception) -> object:
     ids=["nan", "inf", "python", "cuda", "cpu"],
 )
 def test_failures_say_why_and_at_which_step(
-    failure: Tensor | Exception,
-    kind: type[EvaluationFailed],
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    failure: Tensor | Exception, kind: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("formwright.train.fit.loss_of", failing_at(7, failure))
     with pytest.raises(kind, match=message) as caught:
@@ -269,9 +265,7 @@ def stages(staged: Staged, folder: Path, *budgets: int | None, seed: int = 0) ->
 
 @pytest.mark.parametrize("trained", [trainer(), WATCHED], ids=["plain", "watched"])
 @pytest.mark.parametrize("budgets", [(3, 8, 12), (1, 11, None), (6, 7, 12)], ids=str)
-def test_three_stages_equal_one_go_bit_for_bit(
-    budgets: tuple[int | None, ...], trained: Trainer, tmp_path: Path
-) -> None:
+def test_three_stages_equal_one_bit_for_bit(budgets: tuple[int | None, ...], trained: Trainer, tmp_path: Path) -> None:
     whole = trained.evaluate(Request(CARD), Context(0, tmp_path / "whole"))
     *_, last = stages(Staged(trained), tmp_path / "staged", *budgets)
     assert last.metrics == whole.metrics

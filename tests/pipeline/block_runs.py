@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pipeline.compressions import bert
+from tests.pipeline.compressions import Told, bert
 
 from formwright.arch.card import Card
 from formwright.core.rng import derive
 from formwright.cost import params
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.run import PipelineRun, Quiet, RunOptions, StageRun
+from formwright.pipeline.run import PipelineRun, RunOptions, StageRun
 from formwright.pipeline.runner import prepare, run_pipeline
 from formwright.recipes.nas_bert import nas_bert
 from formwright.report.page import write_run_page
@@ -65,27 +65,10 @@ def blockwise(folder: Path, sizes: str = SIZES, settings: dict[str, Any] | None 
     return made.with_options([(path.split("."), value) for path, value in (QUICK | (settings or {})).items()])
 
 
-class Lines(Quiet):
-    """Keep the lines that are told, and count the steps that are shown by what they are of."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-        self.steps: dict[str, list[int]] = {}
-
-    def tell(self, line: str) -> None:
-        """Keep a line."""
-        self.told.append(line)
-
-    @contextmanager
-    def progress(self, what: str, total: int) -> Iterator[Any]:
-        """Keep the steps."""
-        yield lambda step, _: self.steps.setdefault(what, []).append(step)
-
-
 def begun(folder: Path, out: str = "out", *, workers: int = 1, **changes: Any) -> PipelineRun:
     """Give a run that may be resumed, or only looked at; nothing is written yet."""
     options = RunOptions(workers, save_every=2, hours=changes.pop("hours", None))
-    return PipelineRun(blockwise(folder, **changes), folder / out, options, Lines(), page=write_run_page)
+    return PipelineRun(blockwise(folder, **changes), folder / out, options, Told(), page=write_run_page)
 
 
 def made(folder: Path, out: str = "out", **changes: Any) -> PipelineRun:
@@ -96,8 +79,8 @@ def made(folder: Path, out: str = "out", **changes: Any) -> PipelineRun:
 
 def steps_of(run: PipelineRun, what: str) -> list[int]:
     """List the steps that a run has shown."""
-    assert isinstance(run.display, Lines)
-    return run.display.steps.get(what, [])
+    assert isinstance(run.display, Told)
+    return run.display.steps_of(what)
 
 
 def stage(run: PipelineRun, name: str) -> Any:

@@ -126,6 +126,9 @@ class Told(Quiet):
     def tell(self, line: str) -> None:
         self.lines.append(line)
 
+    def steps_of(self, what: str) -> list[int]:
+        return [step for name, steps in self.steps.items() if name.rpartition(" ")[0] == what for step in steps]
+
     @property
     def all_steps(self) -> list[int]:
         return [step for steps in self.steps.values() for step in steps]

@@ -8,12 +8,12 @@ import pytest
 from tests.pipeline.block_runs import begun, copied, finished, here, pretended, stage
 
 from formwright.arch.card import Card
-from formwright.cost import params
+from formwright.cost import LATENCY, params
 from formwright.pipeline import blocks_choose
 from formwright.pipeline.blocks_choose import CHOICES, BlockFacts, ChooseChains, ChosenChain
 from formwright.pipeline.blocks_train import TrainedBlocks, read_table
 from formwright.pipeline.run import PipelineRun
-from formwright.search.chain_costs import LATENCY, PARAMS
+from formwright.search.chain_costs import PARAMS
 from formwright.space.zoo.chains import chain_card
 
 pytestmark = pytest.mark.slow
@@ -36,23 +36,17 @@ def choose(run: Any) -> dict[str, ChosenChain]:
     return found
 
 
-def test_choices_keep_their_sizes() -> None:
+def test_the_nearest_of_the_best_few_within_its_size_is_chosen() -> None:
     run = finished()
     for size in stage(run, "choices").asked:
         choice = chosen()[size.name]
         card = chain_card(run.artifact(stage(run, "source")).menu, choice.table, choice.blocks)
         assert params(card) == choice.costs[PARAMS] <= size.limits[PARAMS]
-
-
-def test_the_nearest_of_the_best_few_is_chosen() -> None:
     for name, choices in compared().items():
         assert len(choices) == stage(finished(), "choices").checked
         distances = [one.distance for one in choices]
         assert distances == sorted(distances)
         assert choices[0] == chosen()[name]
-
-
-def test_the_sum_of_losses_is_the_least_of_all() -> None:
     for size in stage(finished(), "choices").asked:
         best = trained().choices.best(size.limits)[0]
         assert best.loss == pytest.approx(min(one.loss for one in compared()[size.name]))
@@ -113,7 +107,7 @@ def facts_of(run: PipelineRun) -> BlockFacts:
     return found
 
 
-def test_the_page_shows_tables_and_models(tmp_path: Path) -> None:
+def test_the_page_shows_tables_and_models_and_options_that_add_up(tmp_path: Path) -> None:
     facts = facts_of(finished())
     assert [model.name for model in facts.models] == ["3k", "6k"]
     assert [len(table) for table in facts.blocks] == [len(table) for table in trained().tables]
@@ -123,18 +117,11 @@ def test_the_page_shows_tables_and_models(tmp_path: Path) -> None:
     assert all(word in page for word in ("bert has", "3k", "6k"))
     new = begun(tmp_path)
     assert stage(new, "students").page_facts(here(new, "students")) is None, "nothing is made yet"
-
-
-def test_more_parameters_never_make_it_worse() -> None:
-    facts = facts_of(finished())
     assert len(facts.options) > 3
     losses = [option.loss for option in facts.options]
     assert losses == sorted(losses, reverse=True)
     assert facts.options[0].params == trained().costs.extremes(PARAMS)[0]
     assert trained().costs.extremes(LATENCY)[0] <= facts.options[0].latency_ms
-
-
-def test_options_are_sums_of_what_they_choose() -> None:
     facts, losses = facts_of(finished()), finished().artifact(stage(finished(), "bases")).losses
     for option in facts.options:
         parts = [table[place] for table, place in zip(facts.blocks, option.chosen, strict=True)]

@@ -34,7 +34,7 @@ def test_sizes_and_the_steps_of_students_are_extents(tmp_path: Path) -> None:
     assert blockwise(tmp_path, settings={"blocks.steps": 7}).to_json(extents=False) != made.to_json(extents=False)
 
 
-def test_the_teacher_is_divided_into_blocks_and_travels(tmp_path: Path) -> None:
+def test_the_teacher_is_divided_and_other_text_is_another_beginning(tmp_path: Path) -> None:
     source = source_of(tmp_path)
     assert source.ends == (0, 1, 2)
     assert source.menu.widths == (4, 6, 8, 12, 16)
@@ -42,9 +42,6 @@ def test_the_teacher_is_divided_into_blocks_and_travels(tmp_path: Path) -> None:
     again = cloudpickle.loads(cloudpickle.dumps(source))
     assert again.digests == source.digests
     assert again.held_batches(2)[0].inputs.equal(source.held_batches(2)[0].inputs)
-
-
-def test_other_text_weights_or_words_are_another_beginning(tmp_path: Path) -> None:
     first, fewer = source_of(tmp_path).digests, source_of(tmp_path, rows=30).digests
     assert first.keys() == fewer.keys() == {"card", "weights", "text", "held text", "tokeniser"}
     assert {name for name in first if first[name] != fewer[name]} == {"text"}
@@ -106,7 +103,7 @@ def test_operations_are_measured_once_for_a_check_and_the_stage(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_what_was_fitted_is_read_again() -> None:
+def test_what_was_fitted_is_read_again_and_everything_takes_some_time() -> None:
     run = finished()
     fitted, source = run.artifact(stage(run, "bases")), run.artifact(stage(run, "source"))
     assert set(fitted.losses) == set(source.menu.embeddings)
@@ -116,6 +113,14 @@ def test_what_was_fitted_is_read_again() -> None:
     assert read_times(here(run, "operation-times").folder / TIMES, source.menu) == run.artifact(
         stage(run, "operation-times")
     )
+    source = run.artifact(stage(run, "source"))
+    before = {name: tensor.clone() for name, tensor in source.teacher.state_dict().items()}
+    for name in ("bases", "blocks", "students"):
+        found = stage(run, name).speeds(here(run, name))
+        assert all(0 <= value < 600 for value in found.values())
+        assert sum(found.values()) > 0
+    after = source.teacher.state_dict()
+    assert all(tensor.equal(after[name]) for name, tensor in before.items())
 
 
 @pytest.mark.slow
@@ -193,16 +198,3 @@ def test_students_have_the_time_that_blocks_left(tmp_path: Path, speeds: list[fl
     assert len(steps_of(run, "students")) == 2 * kept["students"]["steps"]
     again = made(tmp_path, hours=0.15)
     assert steps_of(again, "blocks") == steps_of(again, "students") == []
-
-
-@pytest.mark.slow
-def test_everything_takes_some_time() -> None:
-    run = finished()
-    source = run.artifact(stage(run, "source"))
-    before = {name: tensor.clone() for name, tensor in source.teacher.state_dict().items()}
-    for name in ("bases", "blocks", "students"):
-        found = stage(run, name).speeds(here(run, name))
-        assert all(0 <= value < 600 for value in found.values())
-        assert sum(found.values()) > 0
-    after = source.teacher.state_dict()
-    assert all(tensor.equal(after[name]) for name, tensor in before.items())

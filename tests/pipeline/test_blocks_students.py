@@ -7,17 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pipeline.block_runs import (
-    artifacts,
-    begun,
-    copied,
-    finished,
-    here,
-    made,
-    pretended_times,
-    stage,
-    steps_of,
-)
+from tests.pipeline.block_runs import artifacts, begun, copied, finished, here, made, pretended_times, stage, steps_of
 
 from formwright.core.errors import IllegalInput
 from formwright.cost import params
@@ -181,7 +171,7 @@ def test_delivered_models_are_measured_in_turns_and_held_to_their_limits(
     assert delivered(here(run, "students")) == found
 
 
-def test_a_summary_names_models_that_are_slower_than_asked_for(tmp_path: Path) -> None:
+def test_models_are_named_where_they_are_and_those_that_are_slower_than_asked_for(tmp_path: Path) -> None:
     run = copied(tmp_path)
     path = here(run, "students").folder / "6k.json"
     path.write_text(json.dumps({**json.loads(path.read_bytes()), "latency_ms": 9.5, "exceeded": ["latency_ms"]}))
@@ -191,10 +181,6 @@ def test_a_summary_names_models_that_are_slower_than_asked_for(tmp_path: Path) -
     assert len(slow) == 1
     assert "6k takes 9.50 ms" in slow[0]
     assert [model["name"] for model in summary.data["models"]] == ["3k", "6k"]
-
-
-def test_models_are_named_where_they_are_and_other_files_beside_them_do_not_count(tmp_path: Path) -> None:
-    run = copied(tmp_path)
     for name, content in (("scores", "{}"), ("notes", "[]"), ("cut", "{")):
         (here(run, "students").folder / f"{name}.json").write_text(content, encoding="utf-8")
     found = delivered(here(run, "students"))

@@ -133,40 +133,22 @@ def delivered_for(study: StudySetup, **targets: str) -> list[tuple[str, int | No
     return [(candidate.name, candidate.trial) for candidate in within_targets(study, targets)]
 
 
-def test_for_each_target_the_best_within_it_is_kept_and_the_cheapest_of_equals(tmp_path: Path) -> None:
+def test_for_each_target_the_best_that_can_be_delivered_within_it_is_kept_once(tmp_path: Path) -> None:
     study = told(tmp_path, *PAIRS, objectives=GOALS)
     found = delivered_for(study, all="macs<=100", most="macs<=60", half="macs<=59.9", few="macs<=20")
     assert found == [("all", 0), ("most", 2), ("half", 3), ("few", 4)]
     (best,) = within_targets(study, {"all": "macs<=100"})
     assert (best.role, best.card) == ("front", SPACE.card(DESIGNS[0]))
     assert delivered_for(study, half="macs<=50") == [("half", 3)]  # trial 1 is as good, and dearer
-
-
-def test_a_design_that_is_the_best_for_two_targets_is_kept_once(tmp_path: Path) -> None:
-    study = told(tmp_path, *PAIRS, objectives=GOALS)
     targets = {"wide": "macs<=95", "same": "macs<=90", "small": "macs<=30", "none": "macs<=1"}
     assert delivered_for(study, **targets) == [("wide", 0), ("small", 4)]
     assert best_trials(study, targets) == {"wide": 0, "same": 0, "small": 4}
-
-
-def test_targets_may_be_of_several_costs_and_scores_may_be_lowered(tmp_path: Path) -> None:
-    trials = [({"loss": loss, "macs": macs, "params": 100 - macs}, None) for loss, macs in ((0.9, 90.0), (0.2, 50.0))]
-    study = told(tmp_path, *trials, objectives=("loss:min", "macs:min", "params:min"))
-    assert delivered_for(study, one="macs<=95", other="params<=20") == [("one", 1), ("other", 0)]
-
-
-def test_targets_that_nothing_keeps_are_named(tmp_path: Path) -> None:
-    study = told(tmp_path, *PAIRS, objectives=GOALS)
     targets = {"tiny": "macs<=10", "half": "macs<=50", "nothing": "macs<=1"}
     assert delivered_for(study, **targets) == [("half", 3)]
     assert list(unmet_targets(study, targets)) == ["tiny", "nothing"]
     assert unmet_targets(study, {"half": "macs<=50", "same": "macs<=49"}) == {}
     empty = toy_study(new_log(tmp_path, "empty"), tmp_path)
     assert (within_targets(empty, targets), list(unmet_targets(empty, targets))) == ([], list(targets))
-
-
-def test_a_design_that_cannot_be_delivered_gives_way_to_the_next_best(tmp_path: Path) -> None:
-    study = told(tmp_path, *PAIRS, objectives=GOALS)
     failed = Undelivered("all", "front", SPACE.card(DESIGNS[0]).digest, "no memory", 0)
     study.log.append("note", "me", {UNDELIVERED: asdict(failed)})
     assert delivered_for(study, all="macs<=100") == [("all", 2)]
@@ -175,6 +157,12 @@ def test_a_design_that_cannot_be_delivered_gives_way_to_the_next_best(tmp_path: 
     study.log.append("note", "me", {UNDELIVERED: asdict(lost)})
     unmet = unmet_targets(study, targets)
     assert {name: "failed" in why for name, why in unmet.items()} == {"tiny": False, "few": True}
+
+
+def test_targets_may_be_of_several_costs_and_scores_may_be_lowered(tmp_path: Path) -> None:
+    trials = [({"loss": loss, "macs": macs, "params": 100 - macs}, None) for loss, macs in ((0.9, 90.0), (0.2, 50.0))]
+    study = told(tmp_path, *trials, objectives=("loss:min", "macs:min", "params:min"))
+    assert delivered_for(study, one="macs<=95", other="params<=20") == [("one", 1), ("other", 0)]
 
 
 TIMED = [
@@ -259,7 +247,7 @@ VISION = Card(encoder=Stack(PATCHES, LAYERS[1:]))
 
 
 @pytest.mark.parametrize("card", [ENCODER, DECODER, VISION], ids=lambda card: str(card.family))
-def test_the_plain_counterpart_reads_the_same_and_is_as_deep(card: Card) -> None:
+def test_the_plain_counterpart_is_as_deep_and_the_narrowest_of_no_smaller_size(card: Card) -> None:
     plain = plain_design(card)
     (stack,), (before,) = plain.stacks, card.stacks
     width = stack.embedding.width
@@ -269,11 +257,6 @@ def test_the_plain_counterpart_reads_the_same_and_is_as_deep(card: Card) -> None
     changed = {"width": width, "positions": "learned", "factorised": None}
     expected = {name: changed.get(name, value) for name, value in asdict(before.embedding).items()}
     assert asdict(stack.embedding) == expected
-
-
-@pytest.mark.parametrize("card", [ENCODER, DECODER, VISION], ids=lambda card: str(card.family))
-def test_the_plain_counterpart_can_be_built_and_is_the_narrowest_of_no_smaller_size(card: Card) -> None:
-    plain = plain_design(card)
     assert params(plain) >= params(card)
     assert sum(weights.numel() for weights in build(plain).parameters()) == params(plain)
     (stack,) = plain.stacks

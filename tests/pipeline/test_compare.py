@@ -54,9 +54,13 @@ def deliver(opened: Opened, name: str, role: Role, right: np.ndarray, params: in
     return delivered(opened)[name]
 
 
+def both(opened: Opened, found: np.ndarray, plain: np.ndarray) -> list[Delivered]:
+    return [deliver(opened, "trial-3", "best", found), deliver(opened, "baseline", "baseline", plain, 2000)]
+
+
 def concluded(opened: Opened, found: np.ndarray, plain: np.ndarray) -> tuple[list[str], str]:
     """Give what is said of a found model next to a baseline, and its model card."""
-    models = [deliver(opened, "trial-3", "best", found), deliver(opened, "baseline", "baseline", plain, 2000)]
+    models = both(opened, found, plain)
     note_comparisons(opened, models)
     return conclusion(opened, models), (Path(models[0].path) / README).read_text(encoding="utf-8")
 
@@ -107,26 +111,16 @@ def test_the_page_says_the_same(opened: Opened) -> None:
         assert words in table
 
 
-def test_answers_that_are_lost_leave_the_intervals(opened: Opened) -> None:
-    models = [
-        deliver(opened, "trial-3", "best", np.arange(ROWS) < 195),
-        deliver(opened, "baseline", "baseline", np.arange(ROWS) < 150),
-    ]
+def test_answers_that_are_lost_or_of_another_model_leave_the_intervals(opened: Opened) -> None:
+    models = both(opened, np.arange(ROWS) < 195, np.arange(ROWS) < 150)
     file = opened.place.folder / FINAL / "baseline" / "rows-test.npz"
     for damaged in (b"", b"PK nonsense", None):
         file.unlink() if damaged is None else file.write_bytes(damaged)
         note_comparisons(opened, models)
         found = comparisons(opened.log.read())["trial-3"].difference
         assert (found.interval, found.outcome) == (None, "better")
-
-
-def test_answers_of_another_model_are_not_taken_for_those_of_this(opened: Opened) -> None:
-    models = [
-        deliver(opened, "trial-3", "best", np.arange(ROWS) < 195),
-        deliver(opened, "baseline", "baseline", np.arange(ROWS) < 150),
-    ]
     other = {"accuracy": (np.arange(ROWS) < 30).astype(float)[:, None]}
-    keep_tables(other, opened.place.folder / FINAL / "baseline", "test")
+    keep_tables(other, file.parent, "test")
     note_comparisons(opened, models)
     assert comparisons(opened.log.read())["trial-3"].difference.interval is None
 
@@ -142,10 +136,7 @@ def test_a_compressed_model_is_compared_with_its_teacher(opened: Opened) -> None
 
 
 def test_what_was_noted_is_noted_once(opened: Opened) -> None:
-    models = [
-        deliver(opened, "trial-3", "best", np.arange(ROWS) < 195),
-        deliver(opened, "baseline", "baseline", np.arange(ROWS) < 150),
-    ]
+    models = both(opened, np.arange(ROWS) < 195, np.arange(ROWS) < 150)
     note_comparisons(opened, models)
     before, card = len(opened.log.read()), (Path(models[0].path) / README).read_text(encoding="utf-8")
     note_comparisons(opened, models)

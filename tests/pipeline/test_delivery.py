@@ -26,7 +26,7 @@ from formwright.nn.task_model import TaskModel
 from formwright.pipeline import delivery as module
 from formwright.pipeline.chosen_designs import Candidate, candidates, within_targets
 from formwright.pipeline.deliver import Deliver
-from formwright.pipeline.delivered import Delivered, Undelivered, card_of_model, delivered, undelivered
+from formwright.pipeline.delivered import Delivered, Undelivered, card_of_model, delivered, misses, undelivered
 from formwright.pipeline.delivery import (
     LARGEST_DIFFERENCE,
     deliver,
@@ -36,7 +36,10 @@ from formwright.pipeline.delivery import (
     trainer_of,
 )
 from formwright.pipeline.measure_models import TargetMissed, check_targets
+from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.run import PipelineRun, RunOptions
 from formwright.pipeline.run_folder import Opened, find
+from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.space.zoo import load_space
 from formwright.supernet.automatic import sub_network
@@ -120,7 +123,6 @@ def check_scores(scores: Mapping[str, float] | None) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_several_models_are_delivered_side_by_side(opened: Opened, tmp_path: Path) -> None:
     assert deliver_all(opened, [], 2) == []
@@ -136,7 +138,6 @@ def test_several_models_are_delivered_side_by_side(opened: Opened, tmp_path: Pat
     }
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.long
 def test_one_that_cannot_be_trained_is_replaced_by_the_next_best(
@@ -169,7 +170,6 @@ def test_a_wish_to_stop_from_before_the_first_step_is_heard(opened: Opened) -> N
     assert delivered(opened) == {}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.long
 def test_where_one_fails_the_others_are_delivered(opened: Opened) -> None:
@@ -208,6 +208,62 @@ def test_what_is_too_slow_for_one_target_is_delivered_for_another(
     models = deliver_all(opened, within_targets(study, targets), 1)
     assert rounds == [[("nine", 0)], [("nine", 0), ("eight", 2)]]
     assert [(model.name, model.trial) for model in models] == [("nine", 0), ("eight", 2)]
+
+
+def test_a_model_that_was_made_before_is_no_more_delivered_for_a_target_that_it_misses(tmp_path: Path) -> None:
+    targets = {"fast": "latency_ms<=5", "slow": "latency_ms<=9"}
+    with create(tmp_path / "mine", own_rows(tmp_path, targets=targets)).open() as opened:
+        costs = {"latency_ms": 7.0}
+        model = Delivered("fast", "front", candidate().card.digest, "", 1, 5, {"accuracy": 0.5}, None, 7, costs)
+        opened.log.append("note", "me", {"model": asdict(model)})
+        folder = save_pretrained_folder(build(candidate().card), tmp_path / "mine" / "models" / "fast")
+        kept = deliver(opened, Candidate("fast", "front", candidate().card, 7, keeps=("slow",)))
+        assert (kept.path, kept.costs) == (str(folder), costs)
+        with pytest.raises(TargetMissed):
+            deliver(opened, Candidate("fast", "front", candidate().card, 7, keeps=("slow", "fast")))
+        assert {name: list(one) for name, one in misses(opened.log.read()).items()} == {"fast": [model.digest]}
+
+
+def test_nothing_is_left_of_a_model_that_is_not_its_sub_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(_: Any, __: Any, folder: Path, *___: Any) -> None:
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors").touch()
+
+    def refuse(*_: Any) -> None:
+        raise EvaluationFailed("another one")
+
+    verdict = SimpleNamespace(model=None, validation={}, test=None, evidence={})
+    for name, instead in {
+        "_verdict": lambda *_: verdict,
+        "_network": lambda _: None,
+        "write_task_model": write,
+        "refuse_another": refuse,
+    }.items():
+        monkeypatch.setattr(module, name, instead)
+    with create(tmp_path / "mine", own_rows(tmp_path, final_steps=0)).open() as opened:
+        with pytest.raises(EvaluationFailed, match="another one"):
+            deliver(opened, candidate())
+        assert list((tmp_path / "mine" / "models").iterdir()) == []
+        assert [each.reason for each in undelivered(opened.log).values()] == ["another one"]
+        assert delivered(opened) == {}
+
+
+@pytest.mark.parametrize(
+    ("weights", "targets", "workers"),
+    [("shared", {"few": "params<=1"}, 1), ("fresh", {"few": "params<=1"}, 3), ("shared", {}, 3)],
+)
+def test_what_is_measured_for_targets_is_delivered_one_by_one(
+    weights: str, targets: dict[str, str], workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[int] = []
+    monkeypatch.setattr(module, "deliver_all", lambda _, __, workers, ___: used.append(workers) or [])
+    made = own_rows(tmp_path, final_weights=weights, targets=targets)
+    create(tmp_path / "mine", made)
+    (stage,) = made.of_kind(Deliver)
+    stage.make(PipelineRun(made, tmp_path / "mine", RunOptions(workers=3)).stage(stage))
+    assert used == [workers]
 
 
 def test_a_model_in_the_folder_of_another_target_is_made_again_where_that_one_has_a_new_model(
@@ -293,3 +349,20 @@ def test_delivered_models_are_taught_as_the_options_say() -> None:
     assert (taught.teacher, taught.mix) == ("model", Mix(labels=0.3, scores=0.7, temperature=3.0))
     (untrained,) = (made := quick(**options, final_steps=0)).of_kind(Deliver)
     assert untrained.teaching(here(made, kind=Deliver)) is None
+
+
+@pytest.mark.parametrize(
+    ("own", "drawn", "targets", "keep"),
+    [
+        ({}, {"few": "params<=1", "less": "macs<=1"}, {"few": "params<=1", "less": "macs<=1"}, 2),
+        ({"mine": "params<=2"}, {"few": "params<=1"}, {"mine": "params<=2"}, 5),
+        ({}, {}, {}, 5),
+    ],
+)
+def test_targets_of_its_own_count_before_those_of_the_space(
+    own: dict[str, str], drawn: dict[str, str], targets: dict[str, str], keep: int
+) -> None:
+    search = Search(space := Given(SimpleNamespace(limits=drawn)))
+    stage = Deliver(search, targets=own, keep=5)
+    found = stage.within_targets(here(Pipeline(space, search, stage), kind=Deliver))
+    assert (found.targets, found.keep) == (targets, keep)

@@ -29,9 +29,16 @@ def write(tmp_path: Path) -> Write:
     return call
 
 
-def test_names_of_spaces_and_cards_are_found() -> None:
+def test_published_names_and_files_are_found_from_every_folder(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find("hat") is load_space("hat")
     assert find("bert-tiny") == NamedCard("bert-tiny", TINY)
+    monkeypatch.chdir(write(TINY.to_json(), "plain").parent)
+    assert find("plain") == NamedCard("plain", TINY)
+    monkeypatch.chdir(write(TINY.to_json(), "hat").parent)
+    assert find("hat") is load_space("hat")
+    assert find("./hat") == NamedCard("hat", TINY)
+    assert read_card(write(b"\xef\xbb\xbf" + TINY.canonical)).card == TINY
+    assert find_space("flexibert-nano") is load_space("flexibert-nano")
 
 
 @pytest.mark.parametrize("name", ["mine.json", "mine.txt", "mine"])
@@ -39,22 +46,13 @@ def test_a_path_is_a_file(write: Write, name: str) -> None:
     assert find(str(write(TINY.to_json(), name))) == NamedCard("mine", TINY)
 
 
-def test_a_file_without_a_folder_in_its_name_is_found(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(write(TINY.to_json(), "plain").parent)
-    assert find("plain") == NamedCard("plain", TINY)
+CLOSE = {"fexibert": "flexibert", "BERT-BASE": "bert-base", "hta": "hat", "": "", "qqqqqq": "", "x" * 5_000: ""}
 
 
-@pytest.mark.parametrize(("name", "close"), [("fexibert", "flexibert"), ("BERT-BASE", "bert-base"), ("hta", "hat")])
-def test_an_unknown_name_has_a_nearest_one(name: str, close: str) -> None:
-    with pytest.raises(
-        IllegalInput, match=rf"no space, card or file is called '{name}'\. Nearest: '{close}'\. See `form"
-    ):
-        find(name)
-
-
-@pytest.mark.parametrize("name", ["", "qqqqqq", "x" * 5_000])
-def test_a_name_like_no_other_is_refused_all_the_same(name: str) -> None:
-    with pytest.raises(IllegalInput, match=rf"is called '{name}'\. See `formwright list spaces`"):
+@pytest.mark.parametrize(("name", "close"), CLOSE.items())
+def test_an_unknown_name_is_refused_with_the_nearest_one(name: str, close: str) -> None:
+    nearest = rf" Nearest: '{close}'\." if close else ""
+    with pytest.raises(IllegalInput, match=rf"is called '{name}'\.{nearest} See `formwright list spaces`"):
         find(name)
 
 
@@ -64,9 +62,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
         find(f"{tmp_path}/{name}")
 
 
-def test_a_folder_is_no_card(tmp_path: Path) -> None:
+def test_missing_files_folders_and_unknown_names_are_refused(tmp_path: Path) -> None:
     with pytest.raises(IllegalInput, match=f"cannot read {tmp_path}: Is a directory"):
         find(str(tmp_path))
+    with pytest.raises(IllegalInput, match="there is no file"):
+        find_space(f"{tmp_path / 'absent.py'}:MINE")
+    with pytest.raises(UnknownName, match="flexibert-nano"):
+        find_space("flexibert-nanno")
 
 
 @pytest.mark.parametrize(
@@ -89,16 +91,6 @@ def test_json_that_is_no_card_is_refused(write: Write, content: object) -> None:
 def test_a_card_of_a_newer_schema_is_refused_with_what_to_do(write: Write) -> None:
     with pytest.raises(IllegalDesign, match=r"schema: is 2; .* reads up to 1\. Update formwright to read this card"):
         read_card(write(TINY.to_json() | {"schema": 2}))
-
-
-def test_a_byte_order_mark_does_no_harm(write: Write) -> None:
-    assert read_card(write(b"\xef\xbb\xbf" + TINY.canonical)).card == TINY
-
-
-def test_a_published_name_means_the_same_in_every_folder(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(write(TINY.to_json(), "hat").parent)
-    assert find("hat") is load_space("hat")
-    assert find("./hat") == NamedCard("hat", TINY)
 
 
 def test_a_file_larger_than_any_card_is_not_read(tmp_path: Path) -> None:
@@ -135,10 +127,6 @@ def mine(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_space_is_found_by_name() -> None:
-    assert find_space("flexibert-nano") is load_space("flexibert-nano")
-
-
 def test_a_space_of_the_users_own_is_found_in_its_file(mine: Path) -> None:
     space = find_space(f"{mine}:MINE")
     assert space.count() == 12
@@ -152,11 +140,6 @@ def test_a_file_without_that_space_is_refused(name: str, mine: Path) -> None:
         find_space(f"{mine}:{name}")
 
 
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(IllegalInput, match="there is no file"):
-        find_space(f"{tmp_path / 'absent.py'}:MINE")
-
-
 @pytest.mark.parametrize(
     ("content", "told"),
     [
@@ -168,11 +151,6 @@ def test_a_file_that_cannot_be_run_is_refused(content: str, told: str, mine: Pat
     mine.write_text(content, encoding="utf-8")
     with pytest.raises(IllegalInput, match=rf"cannot run .*mine\.py: {told}"):
         find_space(f"{mine}:MINE")
-
-
-def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(UnknownName, match="flexibert-nano"):
-        find_space("flexibert-nanno")
 
 
 def module_name(mine: Path, seed: str) -> str:

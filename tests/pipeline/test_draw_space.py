@@ -104,7 +104,7 @@ def test_targets_become_limits_and_the_space_reaches_from_the_lowest_to_the_mode
     }
 
 
-def test_the_space_is_drawn_up_from_below_the_lowest_target(tmp_path: Path) -> None:
+def test_a_space_that_is_drawn_up_begins_below_the_lowest_target_with_its_first_designs(tmp_path: Path) -> None:
     found = drawn(tmp_path)
     stage, run = started(tmp_path)
     (reach,) = stage.cost_ranges(run)
@@ -116,10 +116,6 @@ def test_the_space_is_drawn_up_from_below_the_lowest_target(tmp_path: Path) -> N
     cards = [found.space.card(found.space.from_json(design)) for design in found.first]
     assert [float(macs(card, LENGTH)) for card in cards] == [one.cost for one in found.met]
     assert BERT in cards
-
-
-def test_a_search_judges_first_what_the_space_was_drawn_up_by(tmp_path: Path) -> None:
-    found = drawn(tmp_path)
     _, run = started(tmp_path)
     run.run._artifacts[run.name] = found
     search: Any = replace(run.run.pipeline.named["search"], first=("mine",))
@@ -212,19 +208,6 @@ def begun_with_clock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return begun(compression(folder, targets=("latency_ms=80%",), hidden=(8,)), folder / "out")
 
 
-def test_a_space_begins_below_the_target_and_leaves_a_model() -> None:
-    assert low_end(10.0, 60.0) == 50.0
-    assert low_end(0.0, 60.0) == pytest.approx(48.0)
-    assert low_end(60.0, 40.0) == pytest.approx(32.0)  # a narrower hidden size makes up for it
-
-
-def test_it_is_said_how_close_the_space_came_to_its_costs() -> None:
-    widths = ((1, 16),)
-    met = [BudgetMatch(100.0, 101.0, widths, "macs"), BudgetMatch(200.0, 200.0, widths, "macs")]
-    found = closeness([*met, BudgetMatch(8.0, 7.0, widths, "latency_ms")])
-    assert found == ["drawn up at macs 100 (+1.0 %), 200 (+0.0 %)", "drawn up at latency_ms 8 (-12.5 %)"]
-
-
 def test_a_family_reads_the_model_once(tmp_path: Path) -> None:
     """The stages share what was read of the model."""
     stage, run = started(tmp_path, model=bert(tmp_path, "once"))
@@ -258,32 +241,32 @@ def test_what_is_no_target_is_refused(text: str) -> None:
         Target.parse(text)
 
 
-@pytest.mark.parametrize("text", ["macs=1e", "macs=1.2.3", "macs=+-3", "macs=e%", "macs=8ms", "macs=1e999"])
-def test_what_is_no_number_is_refused(text: str) -> None:
-    with pytest.raises(IllegalInput, match=re.escape(text.partition("=")[2])):
+@pytest.mark.parametrize(
+    ("text", "kind", "told"),
+    [
+        *((f"macs={text}", IllegalInput, re.escape(text)) for text in ("1e", "1.2.3", "+-3", "e%", "8ms", "1e999")),
+        *((f"macs={text}", IllegalInput, r"above 0 .* at most 100%") for text in ("0", "-1", "0%", "101%")),
+        ("mac=50%", UnknownName, "Nearest: 'macs'"),
+        ("parms<=5M", UnknownName, "Nearest: 'params'"),
+    ],
+)
+def test_unknown_costs_and_amounts_that_no_model_has_are_refused(text: str, kind: type[Exception], told: str) -> None:
+    with pytest.raises(kind, match=told):
         Target.parse(text)
 
 
-@pytest.mark.parametrize("text", ["mac=50%", "parms<=5M"])
-def test_a_cost_that_does_not_exist_is_refused_with_the_nearest(text: str) -> None:
-    with pytest.raises(UnknownName, match=r"Nearest: '(macs|params)'"):
-        Target.parse(text)
-
-
-@pytest.mark.parametrize("text", ["macs=0", "macs=-1", "macs=0%", "macs=101%"])
-def test_what_no_model_costs_is_refused(text: str) -> None:
-    with pytest.raises(IllegalInput, match="must be above 0 and, where it is a share, at most 100%"):
-        Target.parse(text)
-
-
-def test_the_usual_targets_can_be_read() -> None:
-    assert [Target.parse(text).of(200.0) for text in USUAL] == [150.0, 100.0, 70.0, 50.0]
-
-
-def test_targets_become_limits_by_name() -> None:
+def test_targets_become_limits_by_name_and_it_is_said_how_closely_they_were_met() -> None:
     targets = [Target.parse(text) for text in ("macs=50%", "latency_ms=8", "macs=100%")]
     found = limits(targets, {"macs": (10.0, 1000.0), "latency_ms": (2.0, 16.0)})
     assert found == {"macs-50pct": "macs<=500.0", "latency_ms-8": "latency_ms<=8.0", "macs-100pct": "macs<=1000.0"}
+    assert [Target.parse(text).of(200.0) for text in USUAL] == [150.0, 100.0, 70.0, 50.0]
+    assert low_end(10.0, 60.0) == 50.0
+    assert low_end(0.0, 60.0) == pytest.approx(48.0)
+    assert low_end(60.0, 40.0) == pytest.approx(32.0)  # a narrower hidden size makes up for it
+    widths = ((1, 16),)
+    met = [BudgetMatch(100.0, 101.0, widths, "macs"), BudgetMatch(200.0, 200.0, widths, "macs")]
+    found = closeness([*met, BudgetMatch(8.0, 7.0, widths, "latency_ms")])
+    assert found == ["drawn up at macs 100 (+1.0 %), 200 (+0.0 %)", "drawn up at latency_ms 8 (-12.5 %)"]
 
 
 @given(share=st.floats(1, 100), full=st.floats(1e-3, 1e12))
@@ -299,13 +282,10 @@ def told(text: str, reach: tuple[float, float]) -> str:
     return str(caught.value)
 
 
-def test_a_target_that_cannot_be_met_is_refused_with_the_range_that_can() -> None:
+def test_a_target_beyond_the_range_is_refused_below_and_told_above() -> None:
     expected = "the target macs 20 (10.0% of the model's) cannot be met: sub-networks of this model reach from "
     assert told("macs=10%", (50.0, 200.0)) == f"{expected}50 (25%) to 200"
     assert limits([Target.parse("macs=50")], {"macs": (50.0, 200.0)}) == {"macs-50": "macs<=50.0"}
-
-
-def test_a_target_above_the_model_is_met_by_all_and_that_is_said() -> None:
     targets, ranges = [Target.parse(text) for text in ("macs=201", "macs=200", "macs=100%")], {"macs": (50, 200)}
     assert [float(limit.removeprefix("macs<=")) for limit in limits(targets, ranges).values()] == [200.0] * 3
     (line,) = redundant_targets(targets, ranges)

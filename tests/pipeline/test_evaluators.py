@@ -157,16 +157,13 @@ def test_a_function_that_only_its_program_has_says_so() -> None:
         bound(quick(evaluator=read)).evaluate(Request(CARD), Context())
 
 
-def test_designs_are_pretrained_where_the_evaluator_says_so() -> None:
+def test_designs_are_pretrained_or_share_weights_where_the_evaluator_says_so() -> None:
     scores = bound(quick(evaluator=PretrainFirst(40, "pydoc", 0.5), objectives=("accuracy:max",)))
     assert isinstance(scores, Pretrained)
     assert (scores.inherited.least, scores.pretraining.training.recipe.steps) == (0.5, 40)
     assert scores.inherited.distance == Nearness(SPACE, most=None)
     assert scores.pretraining.text == pydoc_splits().train
     assert bound(quick(evaluator="pretrained")).pretraining.text is None
-
-
-def test_designs_share_weights_where_the_evaluator_says_so() -> None:
     space = load_space("autobert-zero-nano")
     for seed in range(2):
         scores = bound(sharing(evaluator=ShareBranches(7), seed=seed))
@@ -210,7 +207,7 @@ def test_sub_networks_are_judged_by_the_weights_and_costed_by_the_table(weights:
     assert "answers" in found.artifacts
 
 
-def test_rivals_of_a_sub_network_cost_no_more_in_any_goal(weights: Any) -> None:
+def test_rivals_of_a_sub_network_cost_no_more_and_some_rows_may_judge(weights: Any) -> None:
     def races(*objectives: str) -> list[float]:
         scored = bound(shared(weights, *objectives))
         assert isinstance(scored, Shared)
@@ -219,9 +216,6 @@ def test_rivals_of_a_sub_network_cost_no_more_in_any_goal(weights: Any) -> None:
     assert races("macs:min", "latency_ms:min") == [macs(WHOLE, 12), 7.0]
     assert races("latency_ms:min") == [7.0]
     assert races() == [params(WHOLE)]
-
-
-def test_some_rows_may_judge(weights: Any) -> None:
     assert bound(shared(weights, evaluator=SharedSubnetworks(Given(weights), rows=7))).most == 7
 
 
@@ -329,7 +323,6 @@ def test_the_model_card_tells_what_a_model_began_with(opened: Opened) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_a_delivery_that_was_killed_twice_goes_on_to_the_same_model(
     opened: Opened, searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -271,7 +271,6 @@ def test_a_study_is_of_a_newer_version(
     assert (code, "revision 9999" in said, "update formwright" in said) == (2, True, True)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.long
 def test_two_users_resume_at_once(tmp_path: Path) -> None:

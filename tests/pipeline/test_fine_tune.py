@@ -1,13 +1,15 @@
-"""The stage that fine-tunes a teacher: done once, resumed where it was stopped, refused where it learned nothing."""
+"""The stages that fine-tune a teacher and score its parts: done once, resumed, refused where nothing was learned."""
 
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from tests.cli.letters import LETTERS, SEVERAL
 from tests.cli.letters import table as letters
-from tests.pipeline.compressions import LENGTH, QUICK, STEPS, Told, begun, bert, compression, made, squad
+from tests.pipeline.compressions import BERT, LENGTH, QUICK, STEPS, Told, begun, bert, compression, made, squad
 
 from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.nn.task_model import HeadSpec, TaskModel
@@ -17,8 +19,9 @@ from formwright.pipeline.pacing import budget_of
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.plan import within
 from formwright.pipeline.run import Interrupted, PipelineRun
-from formwright.pipeline.score_parts import Order, read_importance
+from formwright.pipeline.score_parts import Order, read_importance, write_importance
 from formwright.pipeline.task_choice import TaskChoice
+from formwright.supernet.importance import Importance, magnitude, uniform
 from formwright.train.checkpoint import weights_digest
 
 FINE = f"fine-tuning {STEPS}"
@@ -151,9 +154,13 @@ def test_a_run_keeps_the_device_and_the_threads_that_it_began_with(tmp_path: Pat
     assert again.pipeline.named["super-network"].training.threads == 3  # type: ignore[attr-defined]
 
 
-def test_contents_tell_model_and_rows(tmp_path: Path) -> None:
+def test_a_teacher_reads_its_model_rows_and_length(tmp_path: Path) -> None:
     stage, run = started(tmp_path)
     assert {"weights", "card", "training rows", "tokeniser"} <= stage.contents(run).keys()
+    stage, _ = started(tmp_path, training=replace(QUICK, length=None))
+    assert stage.training.length is not None
+    assert 8 <= stage.training.length <= 32
+    assert started(tmp_path)[0].training.length == LENGTH
 
 
 @pytest.mark.slow
@@ -270,13 +277,6 @@ def test_a_short_search_judges_by_some_of_many_rows(
     assert whole is stage
 
 
-def test_a_length_is_taken_from_the_data(tmp_path: Path) -> None:
-    stage, _ = started(tmp_path, training=replace(QUICK, length=None))
-    assert stage.training.length is not None
-    assert 8 <= stage.training.length <= 32
-    assert started(tmp_path)[0].training.length == LENGTH
-
-
 @pytest.mark.slow
 def test_movement_is_kept_for_the_scores(tmp_path: Path) -> None:
     run = begun(compression(tmp_path, order="movement", hidden=(8,)), tmp_path / "out")
@@ -284,3 +284,56 @@ def test_movement_is_kept_for_the_scores(tmp_path: Path) -> None:
     moved = read_importance(tmp_path / "out" / "teacher" / "movement.safetensors")
     assert [one.tolist() for one in scores.space.scores] == [one.tolist() for one in moved.scores]
     assert scores.order.hidden is not None
+
+
+SCORES = (np.array([0.5, -1.0]), np.array([1e-300, 2.0, 3.0]), np.array([7.0])) * 5  # more than ten, whose names sort
+
+
+@pytest.mark.parametrize(
+    "importance",
+    [Importance(SCORES), Importance(SCORES, np.arange(4.0)), Importance(SCORES, np.arange(4.0), np.arange(3.0)[::-1])],
+)
+def test_importance_survives_its_file(importance: Importance, tmp_path: Path) -> None:
+    path = tmp_path / "below" / "importance.safetensors"
+    write_importance(path, importance)
+    again = read_importance(path)
+    assert [scores.tolist() for scores in again.scores] == [scores.tolist() for scores in importance.scores]
+    for name in ("hidden", "pooled"):
+        before, after = getattr(importance, name), getattr(again, name)
+        assert (after is None) == (before is None)
+        assert before is None or after.tolist() == before.tolist()
+
+
+def test_files_that_cannot_be_read_are_named_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "broken").write_bytes(b"{")
+    for name in ("absent", "broken"):
+        with pytest.raises(IllegalInput, match=rf"cannot read .*{name}.*remove"):
+            read_importance(tmp_path / name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["first-order", "movement", "l1", "none"])
+def test_parts_are_put_in_the_order_that_is_asked_for(order: Order, tmp_path: Path) -> None:
+    told = Told()
+    run = begun(compression(tmp_path, order=order, scores__batches=5), tmp_path / "out", told)
+    found = made(run, "scores")
+    assert [len(one) for one in found.space.scores] == [4, 64] * 2
+    assert found.space.hidden is None
+    weights = dict(run.artifact(run.pipeline.named["teacher"]).model.named_parameters())
+    wanted = {"l1": magnitude(weights, BERT), "none": uniform(BERT)}.get(order, found.space)
+    for one, expected in zip(found.order.scores, wanted.scores, strict=True):
+        assert one == pytest.approx(expected)
+    assert told.steps.get("scoring parts of the teacher 5") == (None if order == "movement" else [0, 1, 2, 3, 4])
+    assert told.steps["judging the teacher 1"] == [0]
+    again = made(begun(compression(tmp_path, order=order, scores__batches=5), tmp_path / "out"), "scores")
+    assert [one.tolist() for one in again.order.scores] == [one.tolist() for one in found.order.scores]
+    assert torch.get_num_threads() >= 1
+
+
+@pytest.mark.slow
+def test_the_hidden_size_is_scored_where_it_may_shrink(tmp_path: Path) -> None:
+    run = begun(compression(tmp_path, hidden=(8,), order="l1"), tmp_path / "out")
+    found = made(run, "scores")
+    assert found.space.hidden is not None
+    assert (len(found.space.hidden), found.space.pooled is not None) == (16, True)
+    assert found.order.hidden is not None

@@ -27,17 +27,12 @@ def names(limits: Limits) -> tuple[list[str], ...]:
 def test_limits_are_sorted_by_when_they_can_be_checked() -> None:
     limits = Limits.parse(["accuracy>=0.8", "params<=5e6", "latency_ms<=5", "macs <= 1e9"], 16)
     assert names(limits) == (["params", "macs"], ["latency_ms"], ["accuracy"])
-
-
-def test_no_limits_allow_everything() -> None:
     limits = Limits.parse([], 16)
     assert limits.legal(CARDS[0])
     limits.refuse_impossible(tiny(), 0)
-
-
-def test_a_goal_is_no_limit() -> None:
     with pytest.raises(IllegalInput, match="'params:min' sets no limit"):
         Limits.parse(["params:min"], 16)
+    assert cost(CARDS[0], "macs", 8) < cost(CARDS[0], "macs", 16) == macs(CARDS[0], 16)
 
 
 def test_cheap_limits_decide_by_the_card_alone() -> None:
@@ -49,20 +44,28 @@ def test_cheap_limits_decide_by_the_card_alone() -> None:
     assert set(expected) == {True, False}  # the limits tell these cards apart
 
 
-def test_operations_are_counted_at_the_length_of_the_study() -> None:
-    assert cost(CARDS[0], "macs", 8) < cost(CARDS[0], "macs", 16) == macs(CARDS[0], 16)
-
-
-def test_an_impossible_limit_names_the_nearest_design() -> None:
+def test_impossible_limits_name_the_nearest_design_with_each_cost_once() -> None:
     smallest = min(map(params, CARDS))
     with pytest.raises(IllegalInput) as caught:
         Limits.parse(["params<=10"], 16).refuse_impossible(small(), 0)
     told = f"no design of small with params<=10.0 was found; the nearest has params {smallest:,}. Loosen the limit"
     assert str(caught.value) == told
+    with pytest.raises(IllegalInput, match=r"params<=10\.0 and macs>=1000000000000\.0 .* params [\d,]+, macs [\d,]+"):
+        Limits.parse(["params<=10", "macs>=1e12"], 16).refuse_impossible(small(), int(derive(0).integers(9)))
+    with pytest.raises(IllegalInput, match=r"was found; the nearest has params [\d,]+\. Loosen"):
+        Limits.parse(["params<=10", "params>=5"], 16).refuse_impossible(small(), 0)
 
 
-def test_a_limit_that_a_single_design_keeps_is_possible() -> None:
+def test_limits_that_some_design_keeps_are_possible_and_measured_only_where_named() -> None:
     Limits.parse([f"params<={min(map(params, CARDS))}"], 16).refuse_impossible(small(), 0)
+    Limits.parse(["params<=160772", "params>=160772"], 16).refuse_impossible(load_space("flexibert-nano"), 0)
+
+    def measure(_: Card) -> Latency:
+        pytest.fail("measured")
+
+    limits, latency = Limits.parse(["params<=5"], 16), LeastLatency(measure)
+    limits.check_measured_feasible(small(), 0, {LATENCY: latency})
+    assert limits.gate({LATENCY: latency})(CARDS[0]) is None
 
 
 @pytest.mark.parametrize(("fastest", "refused"), [(9.0, False), (10.0, False), (10.5, True)])
@@ -95,36 +98,15 @@ def least_macs(space: Space, limits: Sequence[str] = ()) -> int:
     return measured[0]
 
 
-def test_the_fastest_design_is_looked_for_by_its_macs() -> None:
+def test_the_fastest_design_is_looked_for_by_its_macs_within_the_counted_limits() -> None:
     nano = load_space("flexibert-nano")
     assert least_macs(nano) == min(macs(nano.card(design), 16) for design in nano.enumerate())
     least = layered("least", (4,), (16,), ())
     smallest = min(macs(least.card(design), 16) for design in least.enumerate())
     assert least_macs(large()) == smallest  # a space too large to list
-
-
-def test_it_keeps_the_limits_that_are_counted() -> None:
     most = sorted(map(params, CARDS))[len(CARDS) // 2]
     expected = min(macs(card, 16) for card in CARDS if params(card) >= most)
     assert least_macs(small(), [f"params>={most}"]) == expected
-
-
-def test_nothing_is_measured_without_a_limit_on_it() -> None:
-    def measure(_: Card) -> Latency:
-        pytest.fail("measured")
-
-    limits, latency = Limits.parse(["params<=5"], 16), LeastLatency(measure)
-    limits.check_measured_feasible(small(), 0, {LATENCY: latency})
-    assert limits.gate({LATENCY: latency})(CARDS[0]) is None
-
-
-def test_limits_that_exclude_each_other_are_refused_together() -> None:
-    with pytest.raises(IllegalInput, match=r"params<=10\.0 and macs>=1000000000000\.0 .* params [\d,]+, macs [\d,]+"):
-        Limits.parse(["params<=10", "macs>=1e12"], 16).refuse_impossible(small(), int(derive(0).integers(9)))
-
-
-def test_all_designs_are_looked_at_where_they_can_be_listed() -> None:
-    Limits.parse(["params<=160772", "params>=160772"], 16).refuse_impossible(load_space("flexibert-nano"), 0)
 
 
 def test_a_space_too_large_to_list_is_searched_downhill() -> None:
@@ -133,11 +115,6 @@ def test_a_space_too_large_to_list_is_searched_downhill() -> None:
     with pytest.raises(IllegalInput, match=r"no design of large with params<=10\.0 was found; the nearest has params"):
         Limits.parse(["params<=10"], 16).refuse_impossible(large(), 0)
     Limits.parse([f"params<={smallest}"], 16).refuse_impossible(large(), 0)
-
-
-def test_a_cost_with_two_limits_is_told_once() -> None:
-    with pytest.raises(IllegalInput, match=r"was found; the nearest has params [\d,]+\. Loosen"):
-        Limits.parse(["params<=10", "params>=5"], 16).refuse_impossible(small(), 0)
 
 
 @pytest.mark.parametrize("listed", [True, False])

@@ -154,7 +154,6 @@ def test_a_model_beyond_its_target_gets_a_second_sitting_and_the_least_counts(
 
 
 @pytest.mark.long
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("absent", ["", "onnxruntime"])
 def test_runtimes_that_are_installed_are_measured(absent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

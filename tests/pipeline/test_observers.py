@@ -9,13 +9,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.pipeline.compressions import Told
 
 import formwright as fw
 from formwright.core.errors import IllegalDesign, IllegalInput, MissingExtra, UnknownName
 from formwright.core.records import Budget
 from formwright.pipeline.observers import OBSERVERS, choose_observers, observing
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.run import Interrupted, PipelineRun, Quiet
+from formwright.pipeline.run import Interrupted, PipelineRun
 from formwright.pipeline.search import Search
 
 MODEL = SimpleNamespace(
@@ -45,14 +46,6 @@ class Remembers:
         self.told.append(("end", state))
 
 
-class Tells(Quiet):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def tell(self, line: str) -> None:
-        self.lines.append(line)
-
-
 def score(card: Any, budget: Budget) -> float:
     if len(card.encoder.layers) == 4:
         raise ValueError("too deep")
@@ -62,7 +55,7 @@ def score(card: Any, budget: Budget) -> float:
 def a_run(folder: Path, *observers: Any) -> PipelineRun:
     folder.mkdir(parents=True, exist_ok=True)
     pipeline = Pipeline(Search("flexibert-nano"), recipe="mine")
-    return PipelineRun(pipeline, folder, display=Tells(), observers=choose_observers(observers))
+    return PipelineRun(pipeline, folder, display=Told(), observers=choose_observers(observers))
 
 
 def watched(folder: Path, *observers: Any) -> PipelineRun:

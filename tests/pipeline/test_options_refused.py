@@ -21,7 +21,7 @@ from formwright.search.searchers import SEARCHERS
 SEARCH = Search("flexibert-nano", TaskChoice("mini-glue/sst2", rows=50))
 
 
-def test_every_number_out_of_range_is_reported_with_its_path(tmp_path: Path) -> None:
+def test_numbers_out_of_range_text_and_goals_given_twice_are_refused_by_path(tmp_path: Path) -> None:
     bad = replace(SEARCH, task=TaskChoice("digits", rows=0), training=TrainingChoice(batch=0, dropout=7.0), seed=-1)
     run = PipelineRun(Pipeline(bad, Deliver(bad, keep=0, temperature=float("nan"))), tmp_path / "run")
     with pytest.raises(IllegalDesign) as refused:
@@ -29,12 +29,15 @@ def test_every_number_out_of_range_is_reported_with_its_path(tmp_path: Path) -> 
     named = ("search.task.rows", "search.training.batch", "search.training.dropout", "search.seed")
     assert [fault.where for fault in refused.value.faults] == [*named, "deliver.keep", "deliver.temperature"]
     assert not run.out.exists()
-
-
-def test_text_for_a_number_is_refused(tmp_path: Path) -> None:
     bad = replace(SEARCH, training=TrainingChoice(steps="many"))  # type: ignore[arg-type]
     with pytest.raises(IllegalDesign, match=r"search.training.steps.*many"):
         prepare(PipelineRun(Pipeline(bad), tmp_path / "run"))
+    search = replace(SEARCH, objectives=("accuracy:max", "accuracy:min"))
+    with pytest.raises(IllegalInput, match=r"accuracy.*twice"):
+        prepare(PipelineRun(Pipeline(search), tmp_path / "run"))
+    with pytest.raises(IllegalDesign) as refused:
+        Pipeline(SEARCH).with_options([(["training", "steps"], "many")])
+    assert [fault.where for fault in refused.value.faults] == ["search.training.steps"]
 
 
 @pytest.mark.parametrize(
@@ -45,21 +48,12 @@ def test_a_run_needs_workers_and_time(options: dict[str, Any]) -> None:
         RunOptions(**options)
 
 
-def test_a_goal_given_twice_is_refused(tmp_path: Path) -> None:
-    search = replace(SEARCH, objectives=("accuracy:max", "accuracy:min"))
-    with pytest.raises(IllegalInput, match=r"accuracy.*twice"):
-        prepare(PipelineRun(Pipeline(search), tmp_path / "run"))
-
-
-def test_what_is_no_space_or_searcher_is_refused() -> None:
+def test_unknown_parts_and_recipes_without_a_task_are_refused() -> None:
     with pytest.raises(IllegalInput, match="space"):
         find_space(5)
     with pytest.raises(UnknownName) as refused:
         SEARCHERS.get(5)  # type: ignore[arg-type]
     assert "5" in str(refused.value)
-
-
-def test_a_recipe_names_what_it_needs() -> None:
     with pytest.raises(IllegalInput, match=r"spos.*task"):
         RECIPES.get("spos")()
 
@@ -72,7 +66,10 @@ STAGE = "{stage: search, space: flexibert-nano}"
     [
         (f"stages:\n  search: {STAGE}\n  search: {STAGE}\n", "'search' is given twice"),
         (f"stages:\n  search: {STAGE}\nstagse: 5\n", "stagse"),
-        *((f"stages:\n  {name}: {STAGE}\n", name) for name in ("checkpoints", "models", "Models", "run.json")),
+        *(
+            (f"stages:\n  {name}: {STAGE}\n", name)
+            for name in ("answers", "checkpoints", "models", "Models", "run.json", "runs")
+        ),
     ],
 )
 def test_a_file_with_a_key_twice_an_unknown_key_or_a_taken_name_is_refused(
@@ -84,12 +81,6 @@ def test_a_file_with_a_key_twice_an_unknown_key_or_a_taken_name_is_refused(
         read_pipeline_file(path)
     assert told in str(refused.value)
     assert str(path) in str(refused.value)
-
-
-def test_a_wrong_value_is_reported_with_the_path_of_its_option() -> None:
-    with pytest.raises(IllegalDesign) as refused:
-        Pipeline(SEARCH).with_options([(["training", "steps"], "many")])
-    assert [fault.where for fault in refused.value.faults] == ["search.training.steps"]
 
 
 def test_wrong_settings_of_a_searcher_are_reported_with_all_others() -> None:

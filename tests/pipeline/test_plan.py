@@ -82,20 +82,22 @@ def test_a_plan_keeps_to_the_budget_and_to_its_bounds(found: Any, hours: float, 
             assert one.least <= plan[stage][name] <= one.most, (stage, name)
 
 
-def test_all_stages_are_scaled_alike() -> None:
+def test_a_plan_scales_all_stages_alike_and_more_time_never_plans_less() -> None:
     found = within(budget(0.25), SPEEDS)
     shares = [
         found[stage][name] / one.usual for stage, some in AMOUNTS.items() for name, one in some.items() if one.usual
     ]
     assert shares == pytest.approx([shares[0]] * 5, rel=0.05)
     assert 0.8 * 3600 * 0.25 < total(found) <= 0.9 * 3600 * 0.25
-
-
-def test_more_time_never_plans_less() -> None:
     found = [within(budget(hours), SPEEDS) for hours in (0.07, 0.1, 0.5, 1, 3, 10)]
     for before, after in pairwise(found):
         assert all(after[stage][name] >= one for stage, some in before.items() for name, one in some.items())
     assert found[-1] == bound("most")
+    assert within(budget(0.01), SPEEDS) == bound("least")
+    needed = total(bound("least")) / 3600 / 0.9
+    assert within(budget(1.0001 * needed), SPEEDS) == bound("least")
+    assert budget(None).usual == bound("usual")
+    assert replace(budget(None), hours=2.0).seconds == pytest.approx(0.9 * 7200)
 
 
 def test_time_that_is_left_goes_to_the_training_that_takes_it() -> None:
@@ -107,13 +109,7 @@ def test_time_that_is_left_goes_to_the_training_that_takes_it() -> None:
     assert total(found) > 0.89 * 3600 * 2
 
 
-def test_too_little_time_plans_the_least() -> None:
-    assert within(budget(0.01), SPEEDS) == bound("least")
-    needed = total(bound("least")) / 3600 / 0.9
-    assert within(budget(1.0001 * needed), SPEEDS) == bound("least")
-
-
-def test_what_is_done_stays_and_the_rest_gets_what_is_left() -> None:
+def test_what_is_left_is_planned_by_what_is_done() -> None:
     """The teacher took twice as long as planned: the other stages have less, and it stays as it was."""
     plan = within(budget(0.5), SPEEDS)
     late = Done(("teacher",), 0, 2 * estimate(plan, SPEEDS)["teacher"])
@@ -124,28 +120,13 @@ def test_what_is_done_stays_and_the_rest_gets_what_is_left() -> None:
     assert late.seconds + sum(left(found, SPEEDS, budget(0.5), late).values()) <= 0.9 * 1800
     trained = Done(("teacher", "network"), 0, 600.0)
     assert within(budget(0.5), SPEEDS, plan, trained)["network"] == plan["network"]
-
-
-def test_a_training_under_way_is_never_cut_below_what_it_has_done() -> None:
-    plan = within(budget(0.5), SPEEDS)
     found = within(budget(0.5), slower(100, "teacher"), plan, Done((), 70, 1700.0))
     assert found["teacher"]["steps"] == 70
     assert found["network"] == bound("least")["network"]
-
-
-def test_a_faster_machine_is_planned_more_for_what_is_left() -> None:
     plan = within(budget(0.5), slower(10))
     found = within(budget(0.5), SPEEDS, plan, Done((), 10, 60.0))
     assert found["teacher"]["steps"] > 3 * plan["teacher"]["steps"]
     assert found["network"]["steps"] > 3 * plan["network"]["steps"]
-
-
-def test_the_usual_plan_needs_no_hours() -> None:
-    assert budget(None).usual == bound("usual")
-    assert replace(budget(None), hours=2.0).seconds == pytest.approx(0.9 * 7200)
-
-
-def test_of_a_training_under_way_only_the_rest_is_left() -> None:
     made = budget(1.0)
     whole = estimate(made.usual, SPEEDS)
     found = left(made.usual, SPEEDS, made, Done(("teacher",), 100, 10.0))

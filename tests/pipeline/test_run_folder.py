@@ -27,7 +27,7 @@ def record(made: Pipeline = MINE, contents: dict[str, Any] | None = None) -> Run
     return RunRecord.of(PipelineRun(made, Path("mine"), study_name="mine"), contents or {})
 
 
-def test_a_study_is_found_by_its_folder(tmp_path: Path) -> None:
+def test_a_study_is_found_by_its_folder_which_says_everything(tmp_path: Path) -> None:
     place = create(tmp_path / "mine", MINE)
     assert {path.name for path in place.folder.iterdir()} >= {RUN, DATABASE}
     found = find(str(tmp_path / "mine"))
@@ -36,26 +36,23 @@ def test_a_study_is_found_by_its_folder(tmp_path: Path) -> None:
         assert same(opened)
         assert (opened.log.name, opened.log.read()) == ("mine", [])
         assert opened.deliver.steps == 5
-
-
-def test_the_file_says_everything(tmp_path: Path) -> None:
-    create(tmp_path / "mine", MINE)
     facts = json.loads((tmp_path / "mine" / RUN).read_text(encoding="utf-8"))
     assert Pipeline.from_json(facts["pipeline"]) == MINE
     assert (facts["storage"], facts["contents"], RunOptions(**facts["options"])) == (None, {}, RunOptions())
     assert (tmp_path / "mine" / RUN).stat().st_mode & 0o777 == 0o600  # a URL may hold a password
     assert RunRecord.read(tmp_path / "mine") == record()
-
-
-def test_an_empty_folder_will_do(tmp_path: Path) -> None:
-    assert create(tmp_path, MINE).folder == tmp_path
-
-
-def test_a_folder_may_move(tmp_path: Path) -> None:
-    create(tmp_path / "mine", MINE)
     (tmp_path / "mine").rename(tmp_path / "moved")
     with find(str(tmp_path / "moved")).open() as opened:
         assert opened.log.name == "mine"
+
+
+def test_an_empty_folder_holds_no_run_but_will_do(tmp_path: Path) -> None:
+    assert not holds_run(tmp_path / "absent")
+    assert not holds_run(tmp_path)
+    assert create(tmp_path, MINE).folder == tmp_path
+    assert holds_run(tmp_path)
+    (tmp_path / RUN).unlink()
+    assert holds_run(tmp_path)
 
 
 def test_what_stages_made_is_found_where_the_folder_is_now(tmp_path: Path) -> None:
@@ -134,7 +131,7 @@ def test_force_makes_room_but_keeps_what_was_seen_of_test_rows(tmp_path: Path) -
     assert RunRecord.read(folder) == other
 
 
-def test_changed_inputs_are_named(tmp_path: Path) -> None:
+def test_changed_inputs_and_stages_are_named(tmp_path: Path) -> None:
     rows = {"training rows": {"rows": 80, "sha256": "a"}, "test rows": {"rows": 10, "sha256": "b"}}
     before = record(contents={"search": rows})
     now = record(contents={"search": {**rows, "training rows": {"rows": 90, "sha256": "c"}}})
@@ -142,9 +139,6 @@ def test_changed_inputs_are_named(tmp_path: Path) -> None:
     assert "training rows (80 before, 90 now" in told
     assert before.changes(before) == []
     assert record().changes(now) == []
-
-
-def test_stages_that_are_new_or_gone_are_named() -> None:
     shorter = record(Pipeline(search_of(MINE)))
     assert "deliver" in shorter.changes(record())[0]
     assert "deliver" in record().changes(shorter)[0]
@@ -159,16 +153,6 @@ def test_a_folder_that_holds_other_files_is_refused(force: bool, tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["diary.txt"]
 
 
-def test_a_run_that_was_killed_before_it_was_described_can_be_resumed(tmp_path: Path) -> None:
-    create(tmp_path / "mine", MINE)
-    (tmp_path / "mine" / RUN).unlink()
-    with pytest.raises(IllegalInput, match="mine"):
-        create(tmp_path / "mine", MINE)
-    with find(str(tmp_path / "mine")).open() as opened:
-        assert same(opened)
-        assert opened.log.name == "mine"
-
-
 def test_a_database_without_a_study_is_taken_for_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     Store.open(tmp_path / "mine" / DATABASE, create=True).close()
@@ -177,10 +161,18 @@ def test_a_database_without_a_study_is_taken_for_an_empty_folder(tmp_path: Path)
         assert same(opened)
 
 
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+def test_folders_that_cannot_hold_a_run_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(FormwrightError, match="cannot"):
         create(tmp_path / "file" / "mine", MINE)
+    (tmp_path / "config.json").write_text('{"architectures": ["FormwrightModel"]}', encoding="utf-8")
+    with pytest.raises(IllegalInput, match="formwright measure"):
+        find(str(tmp_path))
+    with pytest.raises(IllegalInput, match=RUN):
+        find(str(tmp_path / "absent"))
+    with pytest.raises(StoreError, match="cannot reach postgresql") as caught:
+        create(tmp_path / "mine", MINE, "postgresql+psycopg://me:secret@127.0.0.1:1/db")
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -202,21 +194,18 @@ def test_what_is_no_run_is_refused(content: str | None, told: str, tmp_path: Pat
         find(str(tmp_path))
 
 
-def test_a_model_is_no_run(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"architectures": ["FormwrightModel"]}', encoding="utf-8")
-    with pytest.raises(IllegalInput, match="formwright measure"):
-        find(str(tmp_path))
-
-
 @pytest.mark.parametrize("content", ["{", "[]"])
 def test_the_log_is_enough_where_the_file_is_spoilt(content: str, tmp_path: Path) -> None:
     create(tmp_path / "mine", MINE)
     (tmp_path / "mine" / RUN).write_text(content, encoding="utf-8")
     with pytest.raises(IllegalInput, match=DATABASE):
         find(str(tmp_path / "mine"))
-    (tmp_path / "mine" / RUN).unlink()
+    (tmp_path / "mine" / RUN).unlink()  # as where a run is killed before it is described
+    with pytest.raises(IllegalInput, match="mine"):
+        create(tmp_path / "mine", MINE)
     with find(str(tmp_path / "mine")).open() as opened:
         assert same(opened)
+        assert opened.log.name == "mine"
 
 
 @pytest.mark.parametrize("storage", ["logs", "logs/mine.db", "sqlite:///logs/mine.db"])
@@ -231,17 +220,6 @@ def test_a_file_elsewhere_is_found_from_any_folder(
     assert found.storage == place.storage
     with found.open() as opened:
         assert same(opened)
-
-
-def test_a_server_that_cannot_be_reached_is_no_fault_of_the_folder(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="cannot reach postgresql") as caught:
-        create(tmp_path / "mine", MINE, "postgresql+psycopg://me:secret@127.0.0.1:1/db")
-    assert "secret" not in str(caught.value)
-
-
-def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(IllegalInput, match=RUN):
-        find(str(tmp_path / "absent"))
 
 
 def test_a_run_without_a_study_says_how_it_is_resumed(tmp_path: Path) -> None:
@@ -271,12 +249,3 @@ def test_the_last_run_says_when_to_stop(tmp_path: Path) -> None:
     with place.open() as opened:
         assert opened.search.stop == Stop(trials=5, seconds=2.5, patience=2)
         assert opened.log.config == {**MINE.to_json(whole=True), "stage": "search"}
-
-
-def test_a_folder_tells_whether_it_holds_a_run(tmp_path: Path) -> None:
-    assert not holds_run(tmp_path / "absent")
-    assert not holds_run(tmp_path)
-    create(tmp_path, MINE)
-    assert holds_run(tmp_path)
-    (tmp_path / RUN).unlink()
-    assert holds_run(tmp_path)

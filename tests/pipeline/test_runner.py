@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from tests.pipeline.cases import SOURCE
-from tests.pipeline.toys import Sum, registered
+from tests.pipeline.cases import SOURCE, Sum, own_rows, registered, search_of
 
 from formwright import api
 from formwright.core.errors import IllegalInput
@@ -22,6 +21,7 @@ from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import Interrupted, PipelineRun, Quiet, RunOptions, StageRun
 from formwright.pipeline.run_folder import DONE, RUN, RunRecord
 from formwright.pipeline.runner import prepare, run_pipeline
+from formwright.study.stop import Stop
 
 
 @pytest.fixture(autouse=True)
@@ -84,27 +84,21 @@ def test_stages_are_made_in_order_and_only_once(made: list[str], tmp_path: Path)
     assert not (tmp_path / "moved" / "checkpoints").exists() or not list((tmp_path / "moved" / "checkpoints").iterdir())
 
 
-def test_a_stage_that_is_damaged_is_made_again_and_said(made: list[str], tmp_path: Path) -> None:
+def test_what_is_damaged_or_half_written_is_made_again_and_said(made: list[str], tmp_path: Path) -> None:
     run(tmp_path)
     (tmp_path / "sum-2" / "sum.json").write_text("7")
+    (tmp_path / "sum-2" / "stale.json").touch()
     made.clear()
     display = Shown()
     assert sums(run(tmp_path, display=display)) == [3, 33, 300]
     assert made == ["sum-2"]
+    assert not (tmp_path / "sum-2" / "stale.json").exists()
     assert any("sum-2" in line and "damaged" in line for line in display.lines)
-
-
-def test_what_was_read_of_a_stage_is_forgotten_when_it_is_made_again(tmp_path: Path) -> None:
-    run(tmp_path)
     (tmp_path / "sum" / "sum.json").write_text("7")
     (tmp_path / "sum-2" / DONE).unlink()
     begun = PipelineRun(three(), tmp_path)
     assert sums(begun) == [7, 33, 300]
     assert sums(run_pipeline(begun)) == [3, 33, 300]  # and not 37, from what was damaged
-
-
-def test_what_a_kill_left_half_written_is_removed(tmp_path: Path) -> None:
-    run(tmp_path)
     (tmp_path / "sum" / DONE).unlink()
     (tmp_path / "sum" / ".weights.7").mkdir()
     for name in (".sum.json.7", ".weights.7/part", "kept.txt"):
@@ -170,10 +164,15 @@ def test_input_that_changed_is_refused(made: list[str], tmp_path: Path) -> None:
     assert len(made) == 3
 
 
-def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_what_cannot_be_done_or_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(IllegalInput, match="steps"):
         run(tmp_path / "run", three(steps=0))
     assert not (tmp_path / "run").exists()
+    run(tmp_path)
+    (tmp_path / RUN).write_text("{")
+    with pytest.raises(IllegalInput, match="force"):
+        run(tmp_path)
+    assert sums(run(tmp_path, force=True)) == [3, 33, 300]
 
 
 def test_names_of_a_file_are_the_names_of_folders(tmp_path: Path) -> None:
@@ -259,14 +258,6 @@ def test_options_are_settled_once_and_recorded(tmp_path: Path) -> None:
     assert Pipeline.from_json(found.pipeline) == three()
 
 
-def test_a_record_that_cannot_be_read_is_refused_unless_it_is_overwritten(tmp_path: Path) -> None:
-    run(tmp_path)
-    (tmp_path / RUN).write_text("{")
-    with pytest.raises(IllegalInput, match="force"):
-        run(tmp_path)
-    assert sums(run(tmp_path, force=True)) == [3, 33, 300]
-
-
 def test_observers_and_the_page_follow_a_run(tmp_path: Path) -> None:
     class Observer:
         def __init__(self) -> None:
@@ -278,3 +269,14 @@ def test_observers_and_the_page_follow_a_run(tmp_path: Path) -> None:
     observer, pages = Observer(), list[Path]()
     run(tmp_path, observers=(observer,), page=lambda done: pages.append(done.out))
     assert (observer.seen, pages) == (["sum", "sum-2", "sum-3"], [tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("hours", "given", "seconds"), [(1.0, None, 3240.0), (1.0, 60.0, 60.0), (0.01, 60.0, 32.4), (1e-9, None, 1.0)]
+)
+def test_hours_end_a_search_whose_trials_cannot_be_planned(
+    hours: float, given: float | None, seconds: float, tmp_path: Path
+) -> None:
+    run = PipelineRun(own_rows(tmp_path, stop=Stop(4, given)), tmp_path / "run", RunOptions(hours=hours))
+    prepare(run)
+    assert search_of(run.pipeline).stop.seconds == pytest.approx(seconds)

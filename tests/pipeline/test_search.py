@@ -22,7 +22,7 @@ from formwright.pipeline.run_folder import find
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.search import searcher
 from formwright.search.evolution import RegularizedEvolution
-from formwright.search.halving import Halving
+from formwright.search.rungs import Halving
 from formwright.space.zoo import load_space
 from formwright.study.stop import Stop
 from formwright.study.study import StudySetup
@@ -91,6 +91,14 @@ def test_cheap_limits_keep_the_searcher_within(tmp_path: Path) -> None:
         assert params(card) <= sizes[10]  # type: ignore[arg-type]
 
 
+def test_first_designs_beyond_a_cheap_limit_are_skipped(tmp_path: Path) -> None:
+    designs = sorted((SPACE.sample(derive(number)) for number in range(9)), key=lambda one: params(SPACE.card(one)))
+    small, large = SPACE.card(designs[0]), designs[-1]
+    first = tuple(map(SPACE.to_json, (large, designs[0])))
+    study = assembled(tmp_path, first=first, limits=(f"params<={params(small)}",))
+    assert study.searcher.ask(study.history(), derive(0)).card == small
+
+
 def test_the_gate_measures_this_machine(tmp_path: Path) -> None:
     assert assembled(tmp_path, limits=("latency_ms<=1e9",)).gate(CARD) is None
     told = studied(quick(limits=("latency_ms<=1e-9",)), tmp_path, "two").gate(CARD)
@@ -126,15 +134,12 @@ def test_files_of_the_users_own_are_found_from_any_folder(tmp_path: Path, monkey
     assert found.task.name == str(tmp_path / "mine.csv")
 
 
-def test_an_observation_has_the_costs_that_anyone_asks_for() -> None:
+def test_an_observation_has_the_costs_that_anyone_asks_for_and_proxies_may_be_costs() -> None:
     made = quick(objectives=("synflow:max", "latency_ms:min"))
     found = evaluator_of(made).evaluate(Request(CARD), Context())
     assert set(found.metrics) == {"synflow", "params", "macs", LATENCY}
     assert (found.metrics["params"], found.metrics["macs"]) == (params(CARD), macs(CARD, 16))
     assert found.metrics[LATENCY] > 0
-
-
-def test_a_proxy_may_be_a_cost_too() -> None:
     made = quick(evaluator=UntrainedScores(("params",)), objectives=("params:max",))
     assert evaluator_of(made).evaluate(Request(CARD), Context()).metrics["params"] == params(CARD)
     check(made)
@@ -157,9 +162,12 @@ def test_a_training_of_plain_values() -> None:
         TrainingChoice(decay="stairs").make()
 
 
-def test_a_study_that_can_be_done_is_not_refused() -> None:
+def test_a_study_that_can_be_done_is_not_refused_but_one_without_branches_to_share_is() -> None:
     check(quick(limits=("params<=1e9", "latency_ms<=5000", "synflow>=0")))
     check(quick(evaluator="full", objectives=("accuracy:max", "macs:min")))
+    check(sharing())
+    with pytest.raises(IllegalInput, match=r"layer 0 is of the kind .*weights are shared in two branches where"):
+        check(sharing(space="flexibert-nano"))
 
 
 @pytest.mark.parametrize(
@@ -188,12 +196,6 @@ def sharing(**changes: Any) -> Pipeline:
     """Give a study whose designs share weights in two branches."""
     values = {"space": "autobert-zero-nano", "evaluator": ShareBranches(), "objectives": ("accuracy:max",)}
     return quick(**{**values, **changes})
-
-
-def test_designs_without_such_branches_are_refused_before_the_study_begins() -> None:
-    check(sharing())
-    with pytest.raises(IllegalInput, match=r"layer 0 is of the kind .*weights are shared in two branches where"):
-        check(sharing(space="flexibert-nano"))
 
 
 OWN_SPACE = """

@@ -47,14 +47,25 @@ class OnRows(StageContract):
         """Let every design take a time that follows from it alone."""
         monkeypatch.setattr("formwright.nn.latency.quick", lambda *_: pretended)
 
-    def compressed(self, last: str, **options: Any) -> Pipeline:
-        """Give the stages of a compression up to one."""
-        return _up_to(compression(self.rows, **options), last)
 
-    def by_blocks(self, last: str) -> Pipeline:
-        """Give the stages of a block-wise compression up to one."""
+class Compression(OnRows):
+    """Make the stages of a compression up to the `last`."""
+
+    last: ClassVar[str]
+    options: ClassVar[dict[str, Any]] = {}
+
+    def pipeline(self) -> Pipeline:
+        return _up_to(compression(self.rows, **self.options), self.last)
+
+
+class BlockwiseCompression(OnRows):
+    """Make the stages of a block-wise compression up to the `last`."""
+
+    last: ClassVar[str]
+
+    def pipeline(self) -> Pipeline:
         few = {"blocks.steps": 2, "blocks.rounds": 1, "blocks.candidates": 20, "students.steps": 2}
-        return _up_to(blockwise(self.rows, sizes="3k", settings=few), last)
+        return _up_to(blockwise(self.rows, sizes="3k", settings=few), self.last)
 
 
 def _up_to(made: Pipeline, last: str) -> Pipeline:
@@ -69,23 +80,18 @@ class TestTrainShared(StageContract):
         return Pipeline(stage(steps=3))
 
 
-class TestFineTune(OnRows):
+class TestFineTune(Compression):
+    last = "teacher"
     changes: ClassVar[dict[str, Any]] = {"seed": 5}
 
-    def pipeline(self) -> Pipeline:
-        return self.compressed("teacher")
 
-
-class TestScoreParts(OnRows):
+class TestScoreParts(Compression):
+    last = "scores"
     changes: ClassVar[dict[str, Any]] = {"batches": 3}
 
-    def pipeline(self) -> Pipeline:
-        return self.compressed("scores")
 
-
-class TestDrawSpace(OnRows):
-    def pipeline(self) -> Pipeline:
-        return self.compressed("space")
+class TestDrawSpace(Compression):
+    last = "space"
 
 
 class TestDeliver(OnRows):
@@ -197,46 +203,35 @@ class TestTrainModel(OnRows):
         return composed(self.rows, steps=3, test=True, pretraining=WordPretraining(steps=2))
 
 
-class TestMeasureParts(OnRows):
+class TestMeasureParts(Compression):
+    last = "latency"
+    options: ClassVar[dict[str, Any]] = {"targets": ("latency_ms=1",)}
     changes: ClassVar[dict[str, Any]] = {"hidden": (12,)}
 
-    def pipeline(self) -> Pipeline:
-        return self.compressed("latency", targets=("latency_ms=1",))
 
-
-class TestLoadTeacher(OnRows):
+class TestLoadTeacher(BlockwiseCompression):
+    last = "source"
     changes: ClassVar[dict[str, Any]] = {"seed": 5}
 
-    def pipeline(self) -> Pipeline:
-        return self.by_blocks("source")
+
+class TestMeasureOperations(BlockwiseCompression):
+    last = "operation-times"
 
 
-class TestMeasureOperations(OnRows):
-    def pipeline(self) -> Pipeline:
-        return self.by_blocks("operation-times")
+class TestFitBases(BlockwiseCompression):
+    last = "bases"
 
 
-class TestFitBases(OnRows):
-    def pipeline(self) -> Pipeline:
-        return self.by_blocks("bases")
-
-
-class TestTrainBlocks(OnRows):
+class TestTrainBlocks(BlockwiseCompression):
+    last = "blocks"
     changes: ClassVar[dict[str, Any]] = {"learning_rate": 1e-3}
 
-    def pipeline(self) -> Pipeline:
-        return self.by_blocks("blocks")
 
-
-class TestChooseChains(OnRows):
+class TestChooseChains(BlockwiseCompression):
+    last = "choices"
     changes: ClassVar[dict[str, Any]] = {"checked": 3}
 
-    def pipeline(self) -> Pipeline:
-        return self.by_blocks("choices")
 
-
-class TestTeachStudents(OnRows):
+class TestTeachStudents(BlockwiseCompression):
+    last = "students"
     changes: ClassVar[dict[str, Any]] = {"learning_rate": 1e-3}
-
-    def pipeline(self) -> Pipeline:
-        return self.by_blocks("students")

@@ -62,7 +62,7 @@ def ended(numbers: range) -> list[int]:
     return [number for number in numbers if number % 5 == 4 or number % 7 != 6]
 
 
-def test_optuna_reads_the_same_trials(opened: Opened, target: str) -> None:
+def test_optuna_reads_the_same_trials_and_the_choices_of_their_designs(opened: Opened, target: str) -> None:
     record(opened, range(20))
     assert exported(opened, target) == len(ended(range(20)))
     study = load(opened, target)
@@ -80,9 +80,6 @@ def test_optuna_reads_the_same_trials(opened: Opened, target: str) -> None:
     assert [trial.user_attrs["reason"] for trial in study.trials if trial.state.name == "FAIL"] == [
         "the loss is nan"
     ] * 4
-
-
-def test_parameters_are_the_choices_of_a_design(opened: Opened, target: str) -> None:
     record(opened, range(20))
     exported(opened, target)
     space = find_space(opened.search.space)

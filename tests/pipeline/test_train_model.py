@@ -59,8 +59,22 @@ def test_a_stopped_training_is_saved_and_goes_on_to_the_same_end(stop_at: int, t
     assert not saved.exists()
 
 
-def test_a_wish_to_stop_at_the_last_step_comes_too_late(tmp_path: Path) -> None:
-    assert trained(tmp_path, stop_at=STEPS)[0]["steps"] == STEPS
+def test_what_is_trained_is_not_trained_again_where_its_model_is_gone_or_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert trained(tmp_path, stop_at=STEPS)[0]["steps"] == STEPS  # a wish at the last step comes too late
+    shutil.rmtree(tmp_path / "out" / "model")
+    assert trained(tmp_path)[1].all_steps == []
+    assert (tmp_path / "out" / "model" / "config.json").is_file()
+    first, _ = trained(tmp_path)
+    (tmp_path / "out").rename(tmp_path / "moved")
+    monkeypatch.chdir(tmp_path)
+    display = Told()
+    display.run = PipelineRun(composed(Path()), Path("moved"), display=display)
+    run_pipeline(display.run)
+    facts = display.run.artifact(display.run.pipeline.stages[0]).facts
+    assert facts == first | {"model": "moved/model"}
+    assert len(display.all_steps) == 0
 
 
 def test_a_finished_training_is_tested_later_without_training(tmp_path: Path) -> None:
@@ -94,25 +108,6 @@ def test_a_kill_while_a_finished_training_is_tested_costs_no_training(
     facts, display = trained(tmp_path, test=True)
     assert facts["test"] is not None
     assert len(display.all_steps) == (0 if left == "weights" else STEPS)
-
-
-def test_a_model_that_is_gone_is_written_again_from_its_weights(tmp_path: Path) -> None:
-    trained(tmp_path)
-    shutil.rmtree(tmp_path / "out" / "model")
-    assert trained(tmp_path)[1].all_steps == []
-    assert (tmp_path / "out" / "model" / "config.json").is_file()
-
-
-def test_a_folder_that_was_moved_is_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, _ = trained(tmp_path)
-    (tmp_path / "out").rename(tmp_path / "moved")
-    monkeypatch.chdir(tmp_path)
-    display = Told()
-    display.run = PipelineRun(composed(Path()), Path("moved"), display=display)
-    run_pipeline(display.run)
-    facts = display.run.artifact(display.run.pipeline.stages[0]).facts
-    assert facts == first | {"model": "moved/model"}
-    assert len(display.all_steps) == 0
 
 
 def test_the_record_of_a_run_is_the_pipeline_with_everything_settled(tmp_path: Path) -> None:

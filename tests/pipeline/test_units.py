@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.pipeline.block_runs import Lines
+from tests.pipeline.compressions import Told
 
 from formwright.core.errors import IllegalInput
 from formwright.core.options import Stage
@@ -53,7 +53,7 @@ class Counter:
 
 def train(folder: Path, units: Sequence[Counter], workers: int = 1, stop_at: int | None = None) -> list[int]:
     """Do units; give the steps that were shown."""
-    stage, display = Counting(), Lines()
+    stage, display = Counting(), Told()
     run = PipelineRun(Pipeline(stage), folder / "out", RunOptions(workers), display)
 
     class Stopping:
@@ -68,7 +68,7 @@ def train(folder: Path, units: Sequence[Counter], workers: int = 1, stop_at: int
     named = [Unit(unit.folder.name, unit.steps, given(unit)) for unit in units]
     train_units(run.stage(stage), "counting", named)
     assert not list(run.stage(stage).checkpoints.glob("*"))
-    return display.steps.get("counting", [])
+    return display.steps_of("counting")
 
 
 def counted(folder: Path) -> int:
@@ -98,7 +98,6 @@ def test_processes_do_all_and_faults_are_told(tmp_path: Path) -> None:
         train(tmp_path, [Counter(tmp_path / "d", fails=True)], workers=2)
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_the_work_of_a_process_that_dies_is_resumed_a_few_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -110,10 +109,17 @@ def test_the_work_of_a_process_that_dies_is_resumed_a_few_times(
         train(tmp_path, [Counter(tmp_path / "c", dies=5)], workers=2)
 
 
-def test_the_last_step_of_each_training_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_step_of_each_training_is_read_and_not_every_one_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert read_steps(tmp_path / "absent") == {}
+    (tmp_path / "one").mkdir()
+    after_step = step_writer(tmp_path / "one")
+    for step in range(100):
+        after_step(step, 0.5)
+    assert read_steps(tmp_path) == {"one": (0, 0.5)}
     monkeypatch.setattr(units, "SECONDS", 0.0)
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
+    (tmp_path / "two").mkdir()
     one, two = step_writer(tmp_path / "one"), step_writer(tmp_path / "two")
     one(0, 0.7)
     two(4, math.nan)
@@ -122,15 +128,3 @@ def test_the_last_step_of_each_training_is_read(tmp_path: Path, monkeypatch: pyt
     assert found["one"] == (1, 0.1 + 0.2)
     assert found["two"][0] == 4
     assert math.isnan(found["two"][1])
-
-
-def test_not_every_step_is_worth_writing(tmp_path: Path) -> None:
-    (tmp_path / "one").mkdir()
-    after_step = step_writer(tmp_path / "one")
-    for step in range(100):
-        after_step(step, 0.5)
-    assert read_steps(tmp_path) == {"one": (0, 0.5)}
-
-
-def test_nothing_yet(tmp_path: Path) -> None:
-    assert read_steps(tmp_path / "absent") == {}

@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 from tests.evaluate.test_bi_branch import evaluator
 from tests.recipes.test_recipes import TEXT, studied
 from tests.study.cases import Crash, a_dead_name, begin, kinds, new_log, outline, run, toy_study
-from tests.study.test_worker_resumed import Sometimes
+from tests.study.test_worker import Sometimes
 from tests.supernet.branched import SPACE, same
 
 from formwright.core.errors import IllegalInput

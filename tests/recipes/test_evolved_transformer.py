@@ -14,7 +14,7 @@ from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.recipes.evolved_transformer import evolved_transformer
 from formwright.search.baselines import First
-from formwright.search.hurdles import Hurdles
+from formwright.search.rungs import Hurdles
 from formwright.space import Space
 from formwright.space.zoo.evolved_transformer import NANO, PUBLISHED, SMALL, SPACE, CellMenu, transformer
 

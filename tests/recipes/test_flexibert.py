@@ -10,7 +10,7 @@ from formwright.evaluate.inherited import Pretrained
 from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.recipes.flexibert import flexibert
-from formwright.search.boshnas.searcher import Boshnas
+from formwright.search.boshnas import Boshnas
 from formwright.search.coarse_to_fine import CoarseToFine, usual_levels
 from formwright.search.listing import Nearness
 from formwright.space.zoo import load_space

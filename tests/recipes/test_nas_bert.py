@@ -7,7 +7,7 @@ from tests.space.zoo.test_chains import teacher
 
 from formwright.pipeline.blocks_train import TrainBlocks
 from formwright.recipes import RECIPES
-from formwright.search.block_choice import BINS, LEAST
+from formwright.search.chain_costs import BINS, LEAST
 from formwright.space.zoo import CARDS
 from formwright.space.zoo.chains import REAL, chains, scaled
 from formwright.space.zoo.nas_bert import BLOCK, PUBLISHED

@@ -6,7 +6,6 @@ from formwright.api import run
 from formwright.core.rng import derive
 from formwright.pipeline.deliver import Deliver
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.run import RunOptions
 from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.pipeline.train_shared import TrainShared
@@ -69,7 +68,7 @@ def test_recipes_run_from_shared_weights_to_a_model_and_resume(case: str, tmp_pa
     quick = {f"{name}.{option}": value for name in networks for option, value in QUICK.items()}
     quick |= {"search.training.steps": 5, "search.training.device": "cpu"}
     quick |= {"deliver.steps": 5} if recipe is spos else {}
-    first, again = (run(made, tmp_path / "run", settings=quick, options=RunOptions(workers=1)) for _ in range(2))
+    first, again = (run(made, tmp_path / "run", settings=quick, workers=1) for _ in range(2))
     digests = [[trial.request.card.digest for trial in result.trials] for result in (first, again)]
     assert digests[0] == digests[1]
     assert len(digests[0]) == 4

@@ -101,9 +101,7 @@ class Door:
         if self.name == "python":
             path = folder / f"{recipe}.py"
             given = {("task" if key == "name" else key): value for key, value in task.items()}
-            given |= {name: options.pop(name) for name in ("model", "text") if name in options}
-            given |= {"method": options} if run == "compress" else options
-            given |= {"recipe": recipe, "settings": case.settings, "out": str(out), "workers": 1}
+            given |= {**options, "recipe": recipe, "settings": case.settings, "out": str(out), "workers": 1}
             program = f"import formwright as fw\n\nif __name__ == '__main__':\n    fw.{run}(**{given!r})\n"
             path.write_text(program, encoding="utf-8")
             return [str(path)]

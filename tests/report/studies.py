@@ -6,15 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from formwright.arch.card import Card
-from formwright.core.records import Budget, Observation, Request, Spent
+from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.ops import Attention, LightweightConvolution, OpGraph
+from formwright.core.records import Budget, History, Objective, Observation, Request, Spent, Trial
 from formwright.core.rng import derive
-from formwright.cost import params
+from formwright.cost import macs, params
 from formwright.report.facts import StudyFacts, TrialRow, study_facts
 from formwright.report.page import report_html
 from formwright.report.predictions import Guess, Predictions
 from formwright.report.space_map import MOST_OTHERS, SpaceMap, Spot
+from formwright.search.op_nas import OpNas
 from formwright.space.space import Space
+from formwright.space.term_edits import operation_names
 from formwright.space.zoo import load_space
+from formwright.space.zoo.autobert_zero import autobert_zero
+from formwright.space.zoo.elastic import elastic
 from formwright.study.replay import asked_data
 from formwright.study.store import Log, Store
 
@@ -146,3 +152,101 @@ def _invented(row: TrialRow, number: int, card: Card, accuracy: float) -> TrialR
     metrics = {"accuracy": accuracy, "loss": 1.0 - accuracy}
     digest = f"{number:064x}"
     return replace(row, number=number, card=card, digest=digest, metrics=metrics, costs=costs, elapsed=number * 2.5)
+
+
+LENGTH = 32
+WHOLE = Card(
+    encoder=Stack(TokenEmbedding(1000, 96), (Block(96, Attention(12, 8), (384,)),) * 4), pooler=True, classes=2
+)
+HEADS = ((2, 4, 12), (3, 6, 12), (0, 1, 12), (0, 6, 12))
+CHANNELS = ((80, 96, 384), (0, 144, 384), (32, 48, 64), (160, 176, 384))
+COMPRESSED: Space = elastic(WHOLE, HEADS, CHANNELS)
+COSTS = {"latency_ms": 3.25, "onnx_ms": 2.125, "int8_ms": 1.5}
+TEACHER_COSTS = {"latency_ms": 8.125, "onnx_ms": 5.5, "int8_ms": 4.0, "macs": macs(WHOLE, LENGTH)}
+
+
+def note_of(**changes: Any) -> dict[str, Any]:
+    """Make the note of a compression."""
+    cost = macs(WHOLE, LENGTH)
+    space = {"full": [[12, 384]] * 4, "heads": [*map(list, HEADS)], "channels": [*map(list, CHANNELS)], "hidden": [96]}
+    teacher = {"validation": {"accuracy": 0.83}, "test": None, "params": params(WHOLE), "macs": cost, "latency_ms": 7.9}
+    targets = [{"target": 0.5 * cost, "cost": 0.51 * cost}, {"target": 0.25 * cost, "cost": 0.24 * cost}]
+    whole = {"model": "MiniLM", "task": "glue/sst2", "teacher": teacher, "space": space, "cost": "macs"}
+    return {**whole, "targets": targets, **changes}
+
+
+def card_of(number: int) -> Card:
+    return COMPRESSED.card(COMPRESSED.sample(derive(0, "design", number)))
+
+
+def compressed_log(
+    folder: Path, count: int = 6, delivered: int = 3, asked: Mapping[str, str] | None = None, **note: Any
+) -> Log:
+    """Write a study of trials that are all on the front, too few for a map, with delivered models and the teacher."""
+    stages, goals = {"space": {"stage": "space"}}, ["accuracy:max", "macs:min"]
+    log = new_log(folder, stages=stages, space="space", objectives=goals, targets=asked or {})
+    log.append("note", WORKER, {"compress": note_of(**note)})
+    for number in range(count):
+        design = COMPRESSED.sample(derive(0, "design", number))
+        card = COMPRESSED.card(design)
+        assert log.ask(number, WORKER, 60.0, asked_data(Request(card, Budget(), None, design), COMPRESSED, 0))
+        cost = macs(card, LENGTH)
+        found = Observation({"accuracy": 0.6 + cost / 4e7, "macs": cost}, Spent(2.5, 0, 10**9))
+        assert log.finish(number, WORKER, "told", {"observation": found.to_json()})
+    for number in range(delivered):
+        deliver_card(log, f"trial-{number}", "front", card_of(number), 0.7 + number / 100)
+    deliver_card(log, "teacher", "teacher", WHOLE, 0.83, costs=TEACHER_COSTS)
+    return log
+
+
+def deliver_card(log: Log, name: str, role: str, card: Card, accuracy: float, **more: Any) -> None:
+    """Note a delivered model with what was measured of it."""
+    facts = {"name": name, "role": role, "digest": card.digest, "params": params(card), "steps": 500}
+    scores = {"validation": {"accuracy": accuracy}, "test": {"accuracy": accuracy - 0.01}}
+    log.append("note", WORKER, {"model": {**facts, **scores, "costs": {**COSTS, "macs": macs(card, LENGTH)}, **more}})
+
+
+def compressed_facts(folder: Path, count: int = 6, delivered: int = 3, **note: Any) -> StudyFacts:
+    return study_facts(compressed_log(folder, count, delivered, **note), COMPRESSED)
+
+
+FORMULAS: Space = autobert_zero("tiny attentions", 3, 2, 8, largest=6, kernels=(3, 5, 9), vocabulary=50)
+FORMULA_GOAL = (Objective("accuracy", "max"),)
+PARENTS = 3
+
+
+def merit(request: Request) -> float:
+    """Score a design: products last and softmax anywhere are good in formulas, and so are long kernels."""
+    layers = [layer for layer in request.card.encoder.layers if isinstance(layer, Block)]  # type: ignore[attr-defined]
+    return 0.5 + sum(map(_layer_merit, layers)) / (2 * len(layers))
+
+
+def _layer_merit(layer: Block) -> float:
+    if isinstance(layer.mixer, LightweightConvolution):
+        return layer.mixer.kernel / 30
+    assert isinstance(layer.mixer, OpGraph)
+    names = operation_names(layer.mixer.term)
+    return 0.4 * (names[-1] == "matmul") + 0.4 * ("softmax" in names) + 0.02 * len(names)
+
+
+def invented_log(folder: Path, count: int = 24, delivered: int = 1, **config: Any) -> Log:
+    """Write a study of OP-NAS; the best designs are delivered."""
+    options = {"population": 4, "parents": PARENTS, "children": 2}
+    config = {"searcher": {"name": "op-nas", **options}, "keep": max(1, delivered), **config}
+    log = new_log(folder, objectives=["accuracy:max"], **config)
+    searcher, history = OpNas(FORMULAS, FORMULA_GOAL, **options), History()
+    for number in range(count):
+        request = searcher.ask(history, derive(0, "invented", number))
+        found = Observation({"accuracy": merit(request)}, Spent(2.5, 300, 10**9))
+        assert log.ask(number, WORKER, 60.0, asked_data(request, FORMULAS, 0))
+        assert log.finish(number, WORKER, "told", {"observation": found.to_json()})
+        history = History((*history.trials, Trial(number, request, "finished", found)))
+    best = sorted(history.trials, key=lambda trial: -merit(trial.request))
+    for turn, trial in enumerate(best[:delivered]):
+        facts = {"name": f"found-{turn}", "role": "best", "digest": trial.request.card.digest, "params": 90_000}
+        log.append("note", WORKER, {"model": {**facts, "steps": 1000, "validation": {"accuracy": 0.9}}})
+    return log
+
+
+def invented_facts(folder: Path, count: int = 24, delivered: int = 1, **config: Any) -> StudyFacts:
+    return study_facts(invented_log(folder, count, delivered, **config), FORMULAS)

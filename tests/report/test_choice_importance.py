@@ -28,7 +28,7 @@ def first_heads(taken: dict[str, int], number: int) -> float:
     return 0.6 + 0.1 * taken[".layers[0].heads"] + 0.001 * (number % 7)
 
 
-def test_the_choice_that_moves_the_score_comes_first() -> None:
+def test_the_choice_that_moves_the_score_comes_first_every_time() -> None:
     found = importance(SPACE, trials(60, first_heads), GOAL)
     assert found.hidden == ""
     assert found.r2 is not None
@@ -36,27 +36,18 @@ def test_the_choice_that_moves_the_score_comes_first() -> None:
     assert found.by_place[0].name == "layers 1, heads"
     assert found.by_kind[0].name == "layers, heads"
     assert found.by_place[0].lost > 5 * found.by_place[1].lost
-
-
-def test_it_is_the_same_every_time() -> None:
     same = trials(40, first_heads)
     assert importance(SPACE, same, GOAL) == importance(SPACE, same, GOAL)
 
 
-def test_noise_is_hidden() -> None:
+def test_noise_few_trials_and_equal_scores_say_nothing() -> None:
     rng = derive(0, "noise")
     found = importance(SPACE, trials(60, lambda _, __: float(rng.normal())), GOAL)
     assert "too little" in found.hidden
     assert (found.by_kind, found.by_place) == ((), ())
-
-
-def test_few_trials_are_too_few() -> None:
     found = importance(SPACE, trials(FEWEST - 1, first_heads), GOAL)
     assert all(str(number) in found.hidden for number in (FEWEST - 1, FEWEST))
     assert found == ChoiceImportance(hidden=found.hidden)
-
-
-def test_equal_scores_say_nothing() -> None:
     assert "same score" in importance(SPACE, trials(30, lambda _, __: 0.5), GOAL).hidden
 
 

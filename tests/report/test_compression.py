@@ -2,15 +2,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.report.compressed import CHANNELS, HEADS, LENGTH, SPACE, card_of, compressed_log, deliver, note_of
-from tests.report.studies import WORKER
-from tests.report.test_final_models import note
+from tests.report.studies import (
+    CHANNELS,
+    COMPRESSED,
+    HEADS,
+    LENGTH,
+    WORKER,
+    card_of,
+    compressed_log,
+    deliver_card,
+    note_of,
+)
 
 from formwright.core.records import Objective
 from formwright.cost import macs
 from formwright.report.compression import AskedTarget, CompressionFacts, SpaceTarget, compression, with_teacher
 from formwright.report.facts import study_facts
-from formwright.report.final_models import FinalModel
+from formwright.report.final_models import FinalModel, command_lines, final_models, mark_earlier
+from formwright.study.events import Event
 
 BEST = max(range(6), key=lambda number: macs(card_of(number), LENGTH))  # the costlier, the better
 
@@ -26,7 +35,7 @@ def read(data: Any) -> CompressionFacts | None:
     return compression([note(1, compress=data)])
 
 
-def test_everything_is_read() -> None:
+def test_everything_is_read_and_what_is_missing_is_left_out() -> None:
     found = read(note_of(targets=[{"target": 100.0, "cost": 104}]))
     assert found is not None
     assert (found.model, found.cost, found.layers) == ("MiniLM", "macs", 4)
@@ -36,6 +45,9 @@ def test_everything_is_read() -> None:
     assert found.targets[0].off == pytest.approx(0.04)
     assert found.teacher.validation == {"accuracy": 0.83}
     assert (found.teacher.test, sorted(found.teacher.costs)) == ({}, ["latency_ms", "macs"])
+    found = read({"space": note_of()["space"], "targets": [{"target": 0, "cost": 1}, {"cost": 1}, None]})
+    assert found is not None
+    assert (found.model, found.targets, found.teacher.params) == ("unnamed", (), None)
 
 
 @pytest.mark.parametrize(("hidden", "count"), [([], 3**8), ([96], 3**8), ([64, 96], 2 * 3**8)])
@@ -67,12 +79,6 @@ def test_a_note_of_another_kind_is_none(data: Any) -> None:
     assert compression([]) is compression([note(1, model={"name": "a"})]) is None
 
 
-def test_what_is_missing_beside_the_space_is_left_out() -> None:
-    found = read({"space": note_of()["space"], "targets": [{"target": 0, "cost": 1}, {"cost": 1}, None]})
-    assert found is not None
-    assert (found.model, found.targets, found.teacher.params) == ("unnamed", (), None)
-
-
 def test_the_teacher_stands_first_until_it_is_delivered() -> None:
     found, small = read(note_of()), FinalModel("small", "front")
     assert found is not None
@@ -90,24 +96,62 @@ def test_a_limit_is_exceeded_by_what_the_model_costs_and_not_by_what_was_counted
     assert [AskedTarget(name, limit, "x", model).shared for name in ("eight", "nine")] == [False, True]
 
 
-def test_the_model_of_the_target_s_own_name_comes_first(tmp_path: Path) -> None:
+def test_a_target_has_the_model_of_its_own_name_and_the_best_that_can_be_delivered(tmp_path: Path) -> None:
     log = compressed_log(tmp_path, delivered=0, asked={"a": "macs<=1e12", "b": "macs<=1e12"})
     for name in ("b", "a"):
-        deliver(log, name, "front", card_of(BEST), 0.8)
-    assert [one.model and one.model.name for one in study_facts(log, SPACE).targets] == ["a", "b"]
+        deliver_card(log, name, "front", card_of(BEST), 0.8)
+    assert [one.model and one.model.name for one in study_facts(log, COMPRESSED).targets] == ["a", "b"]
+    log = compressed_log(tmp_path / "other", delivered=0, asked={"all": "macs<=1e12"})
+    assert study_facts(log, COMPRESSED).targets[0].digest == card_of(BEST).digest
+    log.append("note", WORKER, {"undelivered": {"digest": card_of(BEST).digest}})
+    assert study_facts(log, COMPRESSED).targets[0].digest != card_of(BEST).digest
 
 
 def test_the_best_is_what_was_chosen_for_the_first_target(tmp_path: Path) -> None:
     cheap = min(range(6), key=lambda number: macs(card_of(number), LENGTH))
     asked = {"few": f"macs<={macs(card_of(cheap), LENGTH)}", "all": "macs<=1e12"}
-    facts = study_facts(compressed_log(tmp_path, delivered=0, asked=asked), SPACE)
+    facts = study_facts(compressed_log(tmp_path, delivered=0, asked=asked), COMPRESSED)
     assert [one.digest for one in facts.targets] == [card_of(cheap).digest, card_of(BEST).digest]
     assert facts.best_row is not None
     assert facts.best_row.digest == card_of(cheap).digest
 
 
-def test_what_cannot_be_delivered_is_not_chosen(tmp_path: Path) -> None:
-    log = compressed_log(tmp_path, delivered=0, asked={"all": "macs<=1e12"})
-    assert study_facts(log, SPACE).targets[0].digest == card_of(BEST).digest
-    log.append("note", WORKER, {"undelivered": {"digest": card_of(BEST).digest}})
-    assert study_facts(log, SPACE).targets[0].digest != card_of(BEST).digest
+def note(number: int, **data: object) -> Event:
+    return Event(number, "note", None, "worker", float(number), data)
+
+
+def test_models_stand_in_order_and_the_last_note_of_a_name_counts() -> None:
+    roles = ("baseline", "front", "teacher", "best")
+    events = [note(number, model={"name": role, "role": role}) for number, role in enumerate(roles)]
+    assert [model.name for model in final_models(events)] == ["teacher", "best", "front", "baseline"]
+    events = [note(number, model={"name": "a", "role": "best", "params": 10 * number}) for number in (1, 2)]
+    assert final_models(events) == (FinalModel("a", "best", params=20),)
+
+
+def test_what_is_missing_or_no_number_is_left_out() -> None:
+    (model,) = final_models([note(1, model={"test": {"f1": 0.5, "odd": "x"}, "params": None, "validation": None})])
+    assert (model.name, model.role, model.params) == ("unnamed", "", None)
+    assert (model.test, model.validation) == ({"f1": 0.5}, {})
+    costs = {"latency_ms": 3.2, "macs": 110_000_000, "onnx_ms": float("nan"), "int8_ms": None}
+    (model,) = final_models([note(1, model={"name": "a", "role": "front", "costs": costs})])
+    assert model.costs == {"latency_ms": 3.2, "macs": 110_000_000}
+    events = [Event(1, "started", None, "worker", 0.0, {"command": "x"}), note(2, other=1)]
+    assert final_models(events) == ()
+    assert command_lines(events) == ""
+
+
+def test_every_command_stands_once_in_the_order_of_the_runs() -> None:
+    lines = ("search", "resume", "resume", "resume --trials 9")
+    events = [note(number, command=line) for number, line in enumerate(lines)]
+    assert command_lines(events) == "search\nresume\nresume --trials 9"
+
+
+def test_what_is_no_longer_wanted_is_called_earlier() -> None:
+    models = [FinalModel(role, role, digest="old") for role in ("best", "front", "baseline")]
+    told = mark_earlier([*models, FinalModel("new", "best", digest="new")], {"new"})
+    assert [(model.name, model.role) for model in told] == [
+        ("new", "best"),
+        ("best", "earlier"),
+        ("front", "earlier"),
+        ("baseline", "baseline"),
+    ]

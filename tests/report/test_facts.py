@@ -4,8 +4,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.report.compressed import compressed_facts
-from tests.report.studies import SPACE, WORKER, ask, deliver, design_of, fail, new_log, small_study, tell
+from tests.report.studies import (
+    SPACE,
+    WORKER,
+    ask,
+    compressed_facts,
+    deliver,
+    design_of,
+    fail,
+    new_log,
+    small_study,
+    tell,
+)
 
 from formwright.core.records import Budget, History, Objective, Observation, Request, Spent, Trial
 from formwright.cost import macs, params
@@ -14,7 +24,8 @@ from formwright.study.events import Event, Kind
 
 
 def test_the_facts_of_a_running_study(tmp_path: Path) -> None:
-    facts = study_facts(small_study(tmp_path), SPACE)
+    log = small_study(tmp_path)
+    facts = study_facts(log, SPACE)
     assert (facts.name, facts.run.command) == ("tried", "formwright search --seed 0")
     assert [row.state for row in facts.trials] == ["finished"] * 4 + ["failed", "pending"]
     assert [str(goal) for goal in facts.goals] == ["accuracy:max", "params:min"]
@@ -24,10 +35,6 @@ def test_the_facts_of_a_running_study(tmp_path: Path) -> None:
     assert facts.over == ""
     assert [model.role for model in facts.models] == ["front", "earlier", "baseline"]
     assert (facts.baseline, facts.found) == (facts.models[2], facts.models[0])
-
-
-def test_the_front_and_the_best_of_it(tmp_path: Path) -> None:
-    facts = study_facts(small_study(tmp_path), SPACE)
     sizes = [params(SPACE.card(design_of(number))) for number in range(4)]
     scores = [0.61, 0.74, 0.69, 0.74]
     beaten = [
@@ -41,6 +48,7 @@ def test_the_front_and_the_best_of_it(tmp_path: Path) -> None:
     ]
     assert facts.front == tuple(number for number in range(4) if not beaten[number])
     assert facts.best == min((1, 3), key=lambda number: sizes[number])
+    assert study_facts(log, SPACE) == facts
 
 
 def test_limits_keep_trials_off_the_front(tmp_path: Path) -> None:
@@ -51,20 +59,12 @@ def test_limits_keep_trials_off_the_front(tmp_path: Path) -> None:
     assert facts.progress.by_number[-1] == (2, 0.69)
 
 
-def test_reading_twice_gives_the_same(tmp_path: Path) -> None:
-    log = small_study(tmp_path)
-    assert study_facts(log, SPACE) == study_facts(log, SPACE)
-
-
-def test_a_study_without_any_event(tmp_path: Path) -> None:
-    facts = study_facts(new_log(tmp_path), SPACE)
+def test_a_study_without_results(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    facts = study_facts(log, SPACE)
     assert (facts.trials, facts.best, facts.best_row, facts.front, facts.run.as_of) == ((), None, None, (), None)
     assert (facts.baseline, facts.found) == (None, None)
     assert facts.ledger.elapsed == 0.0
-
-
-def test_a_study_that_only_fails(tmp_path: Path) -> None:
-    log = new_log(tmp_path)
     ask(log, 0)
     fail(log, 0, "out of memory")
     assert study_facts(log, SPACE).best is None
@@ -117,7 +117,7 @@ def test_a_study_that_goes_on_shows_where_to_and_how(tmp_path: Path) -> None:
     assert facts.run.command == "formwright search --seed 0\nformwright resume it --trials 60"
 
 
-def test_only_the_longest_trials_make_progress(tmp_path: Path) -> None:
+def test_the_best_is_among_the_longest_trials_that_can_be_trained_to_the_end(tmp_path: Path) -> None:
     log = new_log(tmp_path, objectives=["accuracy:max"])
     for number, (steps, accuracy) in enumerate(((100, 0.9), (300, 0.6), (300, 0.7))):
         ask(log, number, steps=steps)
@@ -125,10 +125,7 @@ def test_only_the_longest_trials_make_progress(tmp_path: Path) -> None:
     facts = study_facts(log, SPACE)
     assert facts.progress.by_number == ((1, 0.6), (2, 0.7))
     assert facts.best == 2
-
-
-def test_a_design_that_cannot_be_trained_to_the_end_is_not_the_best(tmp_path: Path) -> None:
-    log = new_log(tmp_path, objectives=["accuracy:max"])
+    log = new_log(tmp_path / "other", objectives=["accuracy:max"])
     for number, accuracy in enumerate((0.7, 0.6)):
         ask(log, number)
         tell(log, number, accuracy=accuracy)
@@ -165,31 +162,30 @@ def only(trial: Trial, *events: Event, limits: tuple[Objective, ...] = ()) -> Tr
     return row
 
 
-def test_a_finished_trial() -> None:
+def test_rows_have_the_times_and_states_of_their_trials() -> None:
     trial = Trial(0, Request(CARD, Budget(300), 7), "finished", FOUND)
     row = only(trial, event("asked", 100.0), event("claimed", 101.0), event("told", 105.0))
     assert (row.number, row.state, row.parent, row.budget, row.steps) == (0, "finished", 7, 300, 300)
     assert (row.seconds, row.started, row.finished, row.elapsed, row.worker) == (2.5, 101.0, 105.0, 5.0, "first")
     assert row.costs == {"params": params(CARD), "macs": macs(CARD, 32)}
     assert row.digest == CARD.digest
-
-
-def test_metrics_win_over_costs_of_the_same_name() -> None:
-    row = only(Trial(0, Request(CARD), "finished", FOUND))
-    assert row.values["params"] == 1.0
-    assert row.values["macs"] == macs(CARD, 32)
-
-
-def test_a_failed_trial_took_the_time_until_it_failed() -> None:
     row = only(Trial(0, Request(CARD), "failed", None, "why"), event("claimed", 101.0), event("failed", 104.0))
     assert (row.seconds, row.reason, row.steps, row.feasible) == (3.0, "why", None, False)
-
-
-def test_a_trial_under_way_has_no_end_and_its_last_worker() -> None:
     events = event("asked", 1.0), event("claimed", 1.0), event("claimed", 9.0, worker="second")
     row = only(Trial(0, Request(CARD)), *events)
     assert (row.state, row.worker, row.started) == ("pending", "second", 9.0)
     assert row.seconds is row.finished is row.elapsed is None
+
+
+def test_a_trial_within_its_limits_has_metrics_that_win_over_costs() -> None:
+    row = only(Trial(0, Request(CARD), "finished", FOUND))
+    assert row.values["params"] == 1.0
+    assert row.values["macs"] == macs(CARD, 32)
+    trial = Trial(0, Request(CARD), "finished", FOUND)
+    assert only(trial).feasible
+    assert not only(trial, limits=(LIMIT,)).feasible
+    # what an observation does not tell was checked before
+    assert only(trial, limits=(Objective("flops", "min", 0.0),)).feasible
 
 
 def test_pauses_between_runs_do_not_count() -> None:
@@ -203,14 +199,6 @@ def test_pauses_between_runs_do_not_count() -> None:
         event("told", 1003.0),
     )
     assert only(Trial(0, Request(CARD), "finished", FOUND), *events).elapsed == 4.0
-
-
-def test_limits() -> None:
-    trial = Trial(0, Request(CARD), "finished", FOUND)
-    assert only(trial).feasible
-    assert not only(trial, limits=(LIMIT,)).feasible
-    # what an observation does not tell was checked before
-    assert only(trial, limits=(Objective("flops", "min", 0.0),)).feasible
 
 
 @pytest.fixture(scope="module")
@@ -238,12 +226,9 @@ def test_progress_has_corners_and_an_end(row: TrialRow, scores: list[float], goa
     assert progress(made(row, [0.5, 0.9], [10.0, 4.0]), MAX).by_seconds == ((4.0, 0.9), (10.0, 0.9)), "in order of ends"
 
 
-def test_what_breaks_a_limit_is_no_progress(row: TrialRow) -> None:
+def test_only_what_is_finished_within_the_limits_is_progress(row: TrialRow) -> None:
     rows = made(row, [0.5, 0.9], [1, 2])
     rows[1] = replace(rows[1], feasible=False)
     assert progress(rows, MAX).by_number == ((0, 0.5),)
-
-
-def test_nothing_yet(row: TrialRow) -> None:
     pending = replace(row, state="pending", metrics={}, feasible=False, elapsed=None)
     assert progress([pending], MAX).by_number == progress([], MAX).by_seconds == ()

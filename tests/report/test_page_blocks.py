@@ -17,10 +17,7 @@ FIRST = (
     ChainFacts(384, ("separable-3", "feed-forward", "attention"), 0.1, 1_900_000, 4.0),
     ChainFacts(384, ("feed-forward", "feed-forward", "attention"), 0.2, 1_900_100, 4.0),
 )
-SECOND = (
-    ChainFacts(192, ("separable-7",), 0.4, 75_000, 0.5),
-    ChainFacts(384, ("attention",), 0.25, 590_000, 1.5),
-)
+SECOND = (ChainFacts(192, ("separable-7",), 0.4, 75_000, 0.5), ChainFacts(384, ("attention",), 0.25, 590_000, 1.5))
 FACTS = BlockFacts(
     teacher="MiniLM <6>",
     params=22_700_000,
@@ -45,17 +42,11 @@ slider.dispatchEvent(new Event("input"));
 """
 
 
-def test_every_candidate_has_a_cell() -> None:
+def test_every_candidate_has_a_cell_that_shows_its_best() -> None:
     grid = Grid.of(FIRST)
     assert grid.widths == (96, 384)
     assert [grid.cell(entry) for entry in FIRST] == [(0, 0), (0, 0), (1, COLUMNS - 1), (1, COLUMNS - 1)]
-
-
-def test_a_cell_shows_its_best() -> None:
     assert Grid.of(FIRST).best == {(0, 0): FIRST[1], (1, COLUMNS - 1): FIRST[2]}
-
-
-def test_a_table_of_one_candidate_has_one_cell() -> None:
     assert Grid.of(FIRST[:1]).best == {(0, 0): FIRST[0]}
 
 
@@ -67,22 +58,16 @@ def test_options_name_the_cells_that_they_choose() -> None:
     assert last[0]["operations"] == ["separable-3", "feed-forward", "attention"]
 
 
-def test_lower_losses_are_darker() -> None:
+def test_cells_can_be_read_and_are_darker_where_the_loss_is_lower() -> None:
     drawn = draw_grid(Grid.of(FIRST), 0, loss_scale(list(map(Grid.of, FACTS.blocks))))
     fills = re.findall(r'fill="(#[0-9A-F]{6})"/>', drawn)
     assert len(fills) == 2
     assert int(fills[0][1:3], 16) > int(fills[1][1:3], 16)
-
-
-def test_cells_can_be_found_and_read() -> None:
     drawn = draw_grid(Grid.of(FIRST), 3, (0.1, 0.3))
     assert 'data-block="3" data-cell="0-0"' in drawn
     assert "width 96, attention, feed-forward: loss 0.3000, 111,000 parameters" in drawn
     assert "1.9M" in drawn
     assert "37,000" in drawn
-
-
-def test_the_scale_is_that_of_what_is_shown() -> None:
     assert loss_scale(list(map(Grid.of, FACTS.blocks))) == (0.1, 0.4)  # 0.5 has a better neighbour in its cell
     assert "0.10" in _legend((0.1, 0.4))
     assert 'fill="#33558B"' in draw_grid(Grid.of(FIRST[:1]), 0, (0.5, 0.5))

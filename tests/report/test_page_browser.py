@@ -8,10 +8,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 from tests.report import studies
 from tests.report.chromium import Browser
-from tests.report.compressed import SPACE as COMPRESSED
-from tests.report.compressed import compressed_log
-from tests.report.invented import SPACE as INVENTED
-from tests.report.invented import invented_log
+from tests.report.studies import COMPRESSED, FORMULAS, compressed_log, invented_log
 from tests.report.test_page import EVIL, hostile_study
 
 from formwright.report.facts import study_facts
@@ -74,13 +71,19 @@ def pick(browser: Browser, name: str, value: str) -> None:
     browser.run(f"{script} made.dispatchEvent(new Event('change'))", name, value)
 
 
-def test_it_opens_with_the_best_design_chosen(browser: Browser, pages: dict[str, Path]) -> None:
+def test_it_opens_with_the_best_design_chosen_and_its_command_can_be_copied(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
     browser.open(pages["small"])
     best = study_best(browser)
     assert chosen(browser) == best
     assert browser.words("#chosen h3").startswith(f"Trial {best} ")
     assert len(browser.all("#best svg")) == 1
     assert all(browser.run("return [...document.querySelectorAll('.plot')].map((plot) => plot.data.length > 0)"))
+    browser.open(pages["small"])
+    browser.click("#copy")
+    browser.wait(lambda: browser.words("#copy") in ("Copied", "Marked"))
+    assert browser.run("return getSelection().toString()") == "formwright search --seed 0"
 
 
 def study_best(browser: Browser) -> int:
@@ -125,7 +128,7 @@ def test_the_table_sorts_filters_and_chooses(browser: Browser, pages: dict[str, 
     assert listed(browser, 0) == ["4"]
 
 
-def test_pages_of_the_table(browser: Browser, pages: dict[str, Path]) -> None:
+def test_pages_of_the_table_and_other_axes(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["wide"])
     browser.click("#trials th:nth-child(1) button")
     assert len(listed(browser, 0)) == 100
@@ -134,9 +137,6 @@ def test_pages_of_the_table(browser: Browser, pages: dict[str, Path]) -> None:
     assert (listed(browser, 0)[0], len(listed(browser, 0))) == ("200", 50)
     assert browser.words("#page-of") == "201\N{EN DASH}250 of 250"
     assert not browser.one("#next").is_enabled()
-
-
-def test_progress_by_time_and_other_axes(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["wide"])
     browser.click("[data-axis=seconds]")
     times = "return document.getElementById('progress').data[0].x.slice(0, 3)"
@@ -145,13 +145,6 @@ def test_progress_by_time_and_other_axes(browser: Browser, pages: dict[str, Path
         "const pick = document.getElementById('front-x'); pick.value = 'macs'; pick.dispatchEvent(new Event('change'))"
     )
     browser.wait(lambda: browser.run("return document.getElementById('front').layout.xaxis.title.text") == "macs")
-
-
-def test_the_command_can_be_copied(browser: Browser, pages: dict[str, Path]) -> None:
-    browser.open(pages["small"])
-    browser.click("#copy")
-    browser.wait(lambda: browser.words("#copy") in ("Copied", "Marked"))
-    assert browser.run("return getSelection().toString()") == "formwright search --seed 0"
 
 
 def test_hostile_names_run_nothing(browser: Browser, pages: dict[str, Path]) -> None:
@@ -187,13 +180,10 @@ def test_several_searches_answer_each_for_itself(browser: Browser, tmp_path: Pat
     assert len(browser.all("#search-2-table tbody tr")) == 6
 
 
-def test_a_page_without_trials(browser: Browser, tmp_path: Path) -> None:
+def test_pages_without_trials_or_of_failures_alone(browser: Browser, tmp_path: Path) -> None:
     show(browser, tmp_path, studies.new_log(tmp_path), studies.SPACE)
     assert "There is no trial yet." in browser.words("#trials")
-
-
-def test_a_page_of_failures_alone(browser: Browser, tmp_path: Path) -> None:
-    log = studies.new_log(tmp_path)
+    log = studies.new_log(tmp_path / "failures")
     for number in range(2):
         studies.ask(log, number)
     studies.fail(log, 0, "out of memory")
@@ -284,7 +274,7 @@ def test_a_search_of_formulas_shows_them_and_its_lives_choose_trials(
 ) -> None:
     browser.resize(width, 900)
     browser.prefer(scheme)
-    show(browser, tmp_path, invented_log(tmp_path, 7), INVENTED)
+    show(browser, tmp_path, invented_log(tmp_path, 7), FORMULAS)
     assert browser.run("return document.documentElement.scrollWidth") <= width
     assert len(browser.all("#formulas tbody tr svg")) == 3
     born = browser.all("#population .life circle")[0]

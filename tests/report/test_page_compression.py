@@ -6,23 +6,23 @@ from xml.etree import ElementTree
 
 import pytest
 from tests.report.cards import MIXERS, text_encoder
-from tests.report.compressed import (
+from tests.report.studies import (
     CHANNELS,
+    COMPRESSED,
     COSTS,
     HEADS,
     LENGTH,
     SPACE,
     WHOLE,
+    WORKER,
     card_of,
     compressed_facts,
     compressed_log,
-    deliver,
+    deliver_card,
     note_of,
+    small_study,
 )
-from tests.report.compressed import note_of as compress_note
-from tests.report.studies import SPACE as SMALL
-from tests.report.studies import WORKER, small_study
-from tests.report.test_final_models import note
+from tests.report.test_compression import note
 from tests.report.test_markup import read
 
 from formwright.arch.card import Card
@@ -67,13 +67,10 @@ def with_card(facts: StudyFacts, card: Card) -> StudyFacts:
     return replace(facts, trials=rows, models=facts.models[:2])
 
 
-def test_the_teacher_is_full_everywhere(facts: StudyFacts) -> None:
+def test_widths_are_those_of_the_cards_below_a_full_teacher(facts: StudyFacts) -> None:
     teacher = teacher_of(facts, compression_of(facts))
     assert (teacher.heads, teacher.channels) == ((12,) * 4, (384,) * 4)
     assert teacher.cost == compression_of(facts).teacher.costs["macs"]
-
-
-def test_widths_are_those_of_the_cards(facts: StudyFacts) -> None:
     found = {one.model.name: one for one in chosen_of(facts, compression_of(facts)).drawn}
     for number in range(3):
         one, card = found[f"trial-{number}"], card_of(number)
@@ -83,21 +80,23 @@ def test_widths_are_those_of_the_cards(facts: StudyFacts) -> None:
         assert one.heads == heads
         assert one.channels == tuple(sum(block.feed_forward) for block in blocks)
         assert (one.cost, one.hidden) == (one.model.costs["macs"], 96)
-
-
-def test_the_costly_ones_come_first(facts: StudyFacts) -> None:
     costs = [one.cost for one in chosen_of(facts, compression_of(facts)).drawn]
     assert costs == sorted(costs, key=lambda cost: -(cost or 0))
     bare = replace(facts, models=tuple(replace(model, costs={}) for model in facts.models))
     assert [one.cost for one in chosen_of(bare, compression_of(bare)).drawn] == costs, "trials know their costs too"
 
 
-def test_of_many_models_an_even_choice_is_drawn(tmp_path: Path) -> None:
+def test_of_many_models_an_even_choice_is_drawn_and_the_others_named(tmp_path: Path) -> None:
     facts = compressed_facts(tmp_path, count=7, delivered=7)
     found = chosen_of(facts, compression_of(facts))
     assert (len(found.drawn), len(found.further), found.unknown) == (_MOST_DRAWN, 1, ())
     costs = [model.costs["macs"] for model in facts.models if model.role == "front"]
     assert (found.drawn[0].cost, found.drawn[-1].cost) == (max(costs), min(costs))
+    assert tags_of(chosen_section(facts)).count("svg") == 2 * 7
+    assert "not drawn: trial-" in chosen_section(facts)
+    lost = replace(facts, trials=())
+    names = ", ".join(f"trial-{number}" for number in range(7))
+    assert f"no trial has its design: {names}." in chosen_section(lost)
 
 
 def test_a_design_that_no_trial_has_is_named(facts: StudyFacts) -> None:
@@ -130,35 +129,29 @@ def log(tmp_path: Path) -> Log:
     """Give a study with a target for all but the costliest design, and with the same target once more."""
     bound = MACS[-2][0]
     found = log_with(tmp_path, most=f"macs<={bound}", same=f"macs<={bound + 1}", none="macs<=1")
-    deliver(found, "most", "front", card_of(MACS[-2][1]), 0.8)
+    deliver_card(found, "most", "front", card_of(MACS[-2][1]), 0.8)
     return found
 
 
-def test_a_target_has_its_model_with_what_it_costs(log: Log) -> None:
+def test_a_target_has_its_model_with_what_it_costs_or_says_why_not(log: Log) -> None:
     bound = MACS[-2][0]
     cost = f"{bound:,.0f}{100 * bound / macs(WHOLE, LENGTH):.0f} % of the teacher"
     found = f"mostmacs \N{LESS-THAN OR EQUAL TO} {cost}most{cost}0.8000kept"
-    assert row(study_facts(log, SPACE), "most") == found
-
-
-def test_targets_that_share_a_model_or_have_none_say_so(log: Log) -> None:
-    facts = study_facts(log, SPACE)
+    assert row(study_facts(log, COMPRESSED), "most") == found
+    facts = study_facts(log, COMPRESSED)
     assert row(facts, "same").endswith("keptthe best within this target and most")
     assert row(facts, "none").endswith("no design keeps it")
     dash = "\N{EN DASH}"
     assert row(facts, "none").count(dash) == 3
 
 
-def test_before_a_model_is_delivered(tmp_path: Path) -> None:
-    facts = study_facts(log_with(tmp_path, most=f"macs<={MACS[-1][0]}"), SPACE)
+def test_a_target_has_the_parameters_of_its_model_once_it_is_delivered(tmp_path: Path) -> None:
+    facts = study_facts(log_with(tmp_path, most=f"macs<={MACS[-1][0]}"), COMPRESSED)
     assert row(facts, "most").endswith("not delivered")
-
-
-def test_parameters_are_those_of_the_model(tmp_path: Path) -> None:
     card = card_of(MACS[-1][1])
-    log = log_with(tmp_path, many=f"macs<={MACS[-1][0]}")
-    deliver(log, "many", "front", card, 0.8)
-    (found,) = study_facts(log, SPACE).targets
+    log = log_with(tmp_path / "other", many=f"macs<={MACS[-1][0]}")
+    deliver_card(log, "many", "front", card, 0.8)
+    (found,) = study_facts(log, COMPRESSED).targets
     assert found.model is not None
     assert found.model.params == params(card)
 
@@ -168,8 +161,8 @@ def test_designs_that_were_too_slow_are_counted_and_the_next_best_is_no_earlier_
     log = log_with(tmp_path, all=f"macs<={MACS[-1][0]}")
     miss = Miss("all", card_of(best).digest, best, 1.001 * MACS[-1][0])
     log.append("note", WORKER, {TOO_SLOW: [asdict(miss)]})
-    deliver(log, "all", "front", card_of(second), 0.7)
-    facts = study_facts(log, SPACE)
+    deliver_card(log, "all", "front", card_of(second), 0.7)
+    facts = study_facts(log, COMPRESSED)
     assert row(facts, "all").endswith("kept1 other design was measured beyond it")
     assert f"{cost:,.0f}" in row(facts, "all")
     assert [model.role for model in facts.models] == ["teacher", "front"]
@@ -180,8 +173,8 @@ def test_a_target_that_none_keeps_shows_what_the_fastest_costs(tmp_path: Path) -
     for cost, number in MACS[:2]:
         log.append("note", WORKER, {TOO_SLOW: [asdict(Miss("all", card_of(number).digest, number, 9 * cost))]})
     low, number = MACS[0]
-    deliver(log, "all", "front", card_of(number), 0.7, costs={**COSTS, "macs": 9 * low})
-    found = row(study_facts(log, SPACE), "all")
+    deliver_card(log, "all", "front", card_of(number), 0.7, costs={**COSTS, "macs": 9 * low})
+    found = row(study_facts(log, COMPRESSED), "all")
     assert f"{9 * low:,.0f}" in found
     assert found.endswith(f"exceededthe sum of its parts is {low:,.0f}the fastest of 2 designs that were measured")
 
@@ -191,22 +184,19 @@ def tags_of(page: str) -> list[str]:
 
 
 def test_panels_stand_in_their_order_and_other_studies_have_none(log: Log, tmp_path: Path) -> None:
-    page = report_html([study_facts(log, SPACE)])
+    page = report_html([study_facts(log, COMPRESSED)])
     names = ("targets", "best", "space", "chosen-widths", "trials")
     places = [page.index(f'<section id="{name}"') for name in names]
     assert places == sorted(places)
-    facts = study_facts(small_study(tmp_path / "other"), SMALL)
+    facts = study_facts(small_study(tmp_path / "other"), SPACE)
     assert targets_section(facts) == space_section(facts) == chosen_section(facts) == ""
 
 
-def test_the_space_is_counted_and_listed(facts: StudyFacts) -> None:
+def test_the_space_is_counted_and_listed_with_its_targets(facts: StudyFacts) -> None:
     reader = read(space_section(facts))
     assert "6,561 sub-networks in all. The hidden size is 96." in reader.words
     assert "3left out, 1, 1232, 48, 64" in reader.words, "the third layer, its heads and its channels"
     assert ("figure", {"tabindex": "0"}) in reader.tags
-
-
-def test_targets_are_shown_with_how_closely_they_were_met(facts: StudyFacts) -> None:
     words = read(space_section(facts)).words
     assert "Aimed at, macsOf the teacherNearest sub-networkDifference" in words
     assert "50 %" in words
@@ -214,7 +204,7 @@ def test_targets_are_shown_with_how_closely_they_were_met(facts: StudyFacts) -> 
     assert "-4.0 %" in words
 
 
-def test_targets_may_be_milliseconds_or_missing(tmp_path: Path) -> None:
+def test_targets_may_be_milliseconds_or_missing_and_hidden_sizes_several(tmp_path: Path) -> None:
     timed = compressed_facts(tmp_path / "timed", cost="latency_ms", targets=[{"target": 3.95, "cost": 4.0}])
     assert "Aimed at, latency" in space_section(timed)
     # of the 8.125 ms that the teacher took in turns with the models, not of the 7.9 ms that were noted first
@@ -222,10 +212,7 @@ def test_targets_may_be_milliseconds_or_missing(tmp_path: Path) -> None:
     assert "latency 3.25 ms" in chosen_section(timed)
     assert "40 % of the teacher" in chosen_section(timed)
     assert "Aimed at" not in space_section(compressed_facts(tmp_path / "bare", targets=[]))
-
-
-def test_several_hidden_sizes_are_said(tmp_path: Path) -> None:
-    facts = compressed_facts(tmp_path, space={**compress_note()["space"], "hidden": [64, 96]})
+    facts = compressed_facts(tmp_path / "other", space={**note_of()["space"], "hidden": [64, 96]})
     assert "13,122 sub-networks in all. All layers together have one of the hidden sizes 64, 96." in space_section(
         facts
     )
@@ -241,15 +228,6 @@ def test_the_teacher_stands_above_the_models(facts: StudyFacts) -> None:
     assert "heads of layers 1 to 4: 12, 12, 12, 12" in page
 
 
-def test_models_that_are_not_drawn_are_named(tmp_path: Path) -> None:
-    facts = compressed_facts(tmp_path, count=7, delivered=7)
-    assert tags_of(chosen_section(facts)).count("svg") == 2 * 7
-    assert "not drawn: trial-" in chosen_section(facts)
-    lost = replace(facts, trials=())
-    names = ", ".join(f"trial-{number}" for number in range(7))
-    assert f"no trial has its design: {names}." in chosen_section(lost)
-
-
 def test_before_any_model_is_delivered(tmp_path: Path) -> None:
     page = chosen_section(compressed_facts(tmp_path, delivered=0))
     assert "No model has been delivered yet." in page
@@ -260,21 +238,21 @@ def shapes(drawing: str, kind: str) -> list[ElementTree.Element]:
     return [one for one in ElementTree.fromstring(drawing).iter() if one.get("class") == kind]
 
 
-def test_bars_share_one_scale() -> None:
+def test_bars_share_one_scale_and_what_is_left_out_has_a_name() -> None:
     drawing = draw_widths("heads", (12, 6, 3), (12, 12, 6))
     bars = [float(one.attrib["height"]) for one in shapes(drawing, "heads")]
     assert bars == pytest.approx([46, 23, 11.5])
     assert [float(one.attrib["height"]) for one in shapes(drawing, "full")] == pytest.approx([46, 46, 23])
     bottoms = {float(one.attrib["y"]) + float(one.attrib["height"]) for one in shapes(drawing, "heads")}
     assert len(bottoms) == 1
-
-
-def test_what_is_left_out_has_no_bar_but_a_name() -> None:
     drawing = draw_widths("channels", (0, 384), (384, 384))
     assert len(shapes(drawing, "channels")) == len(shapes(drawing, "full out")) == 1
     assert ">out</text>" in drawing
     assert "Layer 1: no channels: left out" in drawing
     assert 'aria-label="channels of layers 1 to 2: left out, 384"' in drawing
+    (bar,) = shapes(draw_widths("channels", (1,), (3072,)), "channels")
+    assert float(bar.attrib["height"]) >= 1.5
+    assert listed((0, 4, 1536)) == "left out, 4, 1536"
 
 
 @pytest.mark.parametrize("layers", [1, 6, 24, 48])
@@ -286,15 +264,6 @@ def test_columns_have_room_for_their_numbers(layers: int) -> None:
     assert all(right - left >= 32 for left, right in pairwise(places))
     assert min(places) >= 16
     assert max(places) <= width - 16
-
-
-def test_a_small_rest_can_be_seen() -> None:
-    (bar,) = shapes(draw_widths("channels", (1,), (3072,)), "channels")
-    assert float(bar.attrib["height"]) >= 1.5
-
-
-def test_widths_are_named_one_after_the_other() -> None:
-    assert listed((0, 4, 1536)) == "left out, 4, 1536"
 
 
 def drawn(**space: Any) -> ElementTree.Element:
@@ -312,28 +281,20 @@ def words_in(drawing: ElementTree.Element) -> list[str]:
     return [one.text or "" for one in drawing.iter("text")]
 
 
-def test_every_width_is_a_dot() -> None:
+def test_every_width_is_a_dot_and_wider_stands_higher() -> None:
     drawing = drawn()
     for kind, widths in (("heads", HEADS), ("channels", CHANNELS)):
         assert len(circles(drawing, kind)) == sum(one > 0 for layer in widths for one in layer)
     assert len(circles(drawing, "hollow")) == 3
     assert len({x for x, _ in circles(drawing, "heads")}) == 4, "one column for each layer"
-
-
-def test_wider_stands_higher_and_left_out_below_all() -> None:
+    assert words_in(drawn()).count("left out") == 2
+    assert words_in(drawn(heads=[[4, 12]] * 4)).count("left out") == 1
+    assert set(map(str, range(1, 13))) <= set(words_in(drawn(heads=[list(range(13))] * 4)))
     drawing = drawn(heads=[[0, 1, 4, 12]] * 4)
     column = [y for x, y in circles(drawing, "heads") if x == circles(drawing, "heads")[0][0]]
     assert all(low > high for low, high in pairwise(column))
     assert circles(drawing, "hollow")[0][1] > column[0] + 15
     assert max(y for _, y in circles(drawing, "heads")) < min(y for _, y in circles(drawing, "channels"))
-
-
-def test_left_out_is_said_where_it_may_be() -> None:
-    assert words_in(drawn()).count("left out") == 2
-    assert words_in(drawn(heads=[[4, 12]] * 4)).count("left out") == 1
-
-
-def test_bars_reach_to_the_full_width_of_the_layer() -> None:
     bars = [one for one in drawn(full=[[12, 384], [6, 192]] * 2).iter("rect") if one.get("class") == "full"]
     tall = [float(one.attrib["height"]) for one in bars]
     assert tall == pytest.approx([140, 70] * 2 + [170, 85] * 2)
@@ -360,10 +321,6 @@ def test_numbers_stay_on_the_page_and_clear_of_the_next_column(layers: int) -> N
     assert len(ends) == layers
     assert all(end <= bar for end, bar in zip(ends, bars, strict=False))
     assert max(ends) <= float(drawing.attrib["viewBox"].split()[2])
-
-
-def test_every_number_of_twelve_heads_has_room() -> None:
-    assert set(map(str, range(1, 13))) <= set(words_in(drawn(heads=[list(range(13))] * 4)))
 
 
 def test_names_are_text() -> None:

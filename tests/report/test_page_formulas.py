@@ -1,19 +1,37 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from tests.report.invented import PARENTS, invented_facts
-from tests.report.studies import SPACE as OTHER
-from tests.report.studies import small_study
+from tests.report.studies import (
+    FORMULA_GOAL,
+    FORMULAS,
+    PARENTS,
+    SPACE,
+    design_of,
+    invented_facts,
+    invented_log,
+    pipeline_of,
+    small_study,
+)
 from tests.report.test_markup import read
 
 from formwright.arch.layers import Block
 from formwright.arch.ops import OpGraph
+from formwright.core.records import Objective, Observation, Request, Trial
 from formwright.report.facts import StudyFacts, study_facts
 from formwright.report.formula import formula
-from formwright.report.formula_statistics import Lifespan, Population
+from formwright.report.formula_statistics import (
+    FormulaStatistics,
+    Lifespan,
+    OwnWords,
+    Population,
+    formula_statistics,
+    own_words,
+    population,
+)
 from formwright.report.page import report_html
 from formwright.report.page_formulas import (
     draw_operations,
@@ -22,8 +40,13 @@ from formwright.report.page_formulas import (
     operation_scores,
     population_section,
 )
+from formwright.report.panels import UsedPart, parts_in
 from formwright.search.op_nas import OperationTable
+from formwright.space.space import Space
 from formwright.space.term_edits import operation_names
+from formwright.study.replay import Replay
+from formwright.study.store import Log
+from formwright.study.study import searched
 
 TABLE = OperationTable(
     ("neg", "softmax", "matmul"), np.array([[0.5, -1.0, 0.0], [2.0, 0.25, 0.1]]), np.array([[3, 1, 0], [0, 2_000, 1]])
@@ -40,7 +63,7 @@ def drawn(table: OperationTable = TABLE) -> ElementTree.Element:
     return ElementTree.fromstring(draw_operations(table))
 
 
-def test_every_cell_tells_score_and_count() -> None:
+def test_cells_tell_score_and_count_in_colours_of_sign_and_size() -> None:
     titles = [title.text for title in drawn().iter("title")]
     assert titles == [
         "Place 1, neg: +0.50 in 3 formulas",
@@ -53,17 +76,11 @@ def test_every_cell_tells_score_and_count() -> None:
     words = [one.text for one in drawn().iter("text")]
     assert words[:6] == ["place", "neg", "softmax", "matmul", "1", "2"]
     assert words[6:10] == ["+0.50", "3", "-1.00", "1"]
-
-
-def test_colours_follow_sign_and_size_of_what_was_tried() -> None:
     colours = [cell.attrib["style"] for cell in drawn().iter("rect") if cell.get("class") == "cell"]
     assert "var(--better) 31%" in colours[0]
     assert "var(--worse) 62%" in colours[1], "the largest of those that were tried"
     assert "var(--better) 15.5%" in colours[2]
     assert sum(cell.get("class") == "untried" for cell in drawn().iter("rect")) == 2
-
-
-def test_equal_scores_have_no_colour() -> None:
     flat = OperationTable(("neg",), np.zeros((1, 1)), np.ones((1, 1), dtype=np.int64))
     assert " 0%" in next(cell.attrib["style"] for cell in drawn(flat).iter("rect"))
 
@@ -87,20 +104,18 @@ def test_every_life_is_a_line_at_its_score_as_long_as_it_was() -> None:
     assert [group.attrib["class"] for group in found.values()] == ["life", "life", "life alive", "life alive"]
 
 
-def test_titles_say_what_became_of_a_design() -> None:
+def test_lives_hang_from_their_parents_with_titles_and_others_are_dots() -> None:
     titles = [title.text for title in drawn_population().iter("title")]
     assert "Trial 0: accuracy 0.5000, trial 3 took its place" in titles
     assert "Trial 5: accuracy 0.8000, among the best to the end" in titles
     assert "Trial 4: accuracy 0.5500" in titles
-
-
-def test_children_hang_from_their_parents_and_others_are_dots_within_the_figure() -> None:
     drawing = drawn_population()
     assert len([one for one in drawing.iter("path") if one.get("class") == "birth"]) == 3
     dots = [one for one in drawing.iter("circle") if one.get("class") == "other"]
     height = float(drawing.attrib["viewBox"].split()[3])
     assert [one.attrib["data-trial"] for one in dots] == ["2", "4"]
     assert all(0 < float(dot.attrib["cy"]) < height for dot in dots), "the worst stands on the edge"
+    assert '<b>"&' in drawn_population(goal='<b>"&').attrib["aria-label"]
 
 
 @pytest.mark.parametrize("life", [Lifespan(0, 0.5), Lifespan(0, float(10**9))])
@@ -118,10 +133,6 @@ def test_very_many_dots_are_thinned() -> None:
     assert len(dots) == 1_500
 
 
-def test_names_are_text() -> None:
-    assert '<b>"&' in drawn_population(goal='<b>"&').attrib["aria-label"]
-
-
 @pytest.fixture(scope="module")
 def facts(tmp_path_factory: pytest.TempPathFactory) -> StudyFacts:
     return invented_facts(tmp_path_factory.mktemp("invented"), COUNT, delivered=2)
@@ -134,7 +145,7 @@ def mixers(facts: StudyFacts) -> list[object]:
 
 
 def test_studies_without_formulas_have_none_of_it(tmp_path: Path) -> None:
-    facts = study_facts(small_study(tmp_path), OTHER)
+    facts = study_facts(small_study(tmp_path), SPACE)
     assert facts.formulas is None
     assert formulas_section(facts) == population_section(facts) == operation_scores(facts) == ""
 
@@ -146,7 +157,7 @@ def test_the_page_has_all_three_between_the_best_design_and_the_trials(facts: St
     assert places == sorted(places)
 
 
-def test_every_layer_of_the_best_design_has_its_formula_or_kernel_and_a_drawing(facts: StudyFacts) -> None:
+def test_every_layer_of_the_best_designs_has_its_formula_or_kernel_and_a_drawing(facts: StudyFacts) -> None:
     page = formulas_section(facts)
     words = read(page).words
     for mixer in mixers(facts):
@@ -155,9 +166,6 @@ def test_every_layer_of_the_best_design_has_its_formula_or_kernel_and_a_drawing(
     assert "found-0: trial " in words
     assert [name for name, _ in read(page).tags].count("svg") == 2 * len(mixers(facts)), "two models were delivered"
     assert page.count("<details open") == 1
-
-
-def test_before_anything_is_delivered_the_best_trial_is_shown(facts: StudyFacts) -> None:
     page = formulas_section(replace(facts, models=()))
     assert f"Best design: trial {facts.best}, accuracy" in read(page).words
     assert page.count("<details") == 1
@@ -171,13 +179,10 @@ def test_of_many_delivered_designs_some_are_counted(tmp_path: Path) -> None:
     assert "2 more delivered designs are in the table of trials." in page
 
 
-def test_the_population_says_how_many_have_children(facts: StudyFacts) -> None:
+def test_the_population_says_how_many_have_children_where_the_search_goes_by_it(facts: StudyFacts) -> None:
     page = population_section(facts)
     assert f"among the best {PARENTS}" in page
     assert page.count("data-trial") == COUNT
-
-
-def test_other_searches_are_not_said_to_go_by_it(facts: StudyFacts) -> None:
     children, by_scores = "the parents of new designs", "The search draws operations by these scores."
     assert facts.formulas is not None
     assert children in population_section(facts)
@@ -199,3 +204,84 @@ def test_operations_are_those_of_the_formulas(facts: StudyFacts) -> None:
     assert table.counts.sum() == sum(map(len, written))
     assert len(table.counts) == max(map(len, written))
     assert "never tried" in operation_scores(facts)
+
+
+GOAL = (Objective("accuracy", "max"),)
+
+
+def trials(*scores: float, **more: float) -> list[Trial]:
+    requests = [Request(SPACE.card(design_of(0)), parent=None if number == 0 else 0) for number in range(len(scores))]
+    return [
+        Trial(number, request, "finished", Observation({"accuracy": score, **more}))
+        for number, (request, score) in enumerate(zip(requests, scores, strict=True))
+    ]
+
+
+def test_a_design_lives_until_better_ones_have_taken_its_place() -> None:
+    found = population(trials(0.5, 0.6, 0.4, 0.7, 0.55, 0.8), GOAL, most=2)
+    assert found.lives == (
+        Lifespan(0, 0.5, 3),
+        Lifespan(1, 0.6, 5, 0),
+        Lifespan(3, 0.7, None, 0),
+        Lifespan(5, 0.8, None, 0),
+    )
+    assert found.others == ((2, 0.4), (4, 0.55))
+    assert found.last == 5
+    found = population(trials(0.5, 0.6, 0.4), (Objective("accuracy", "min"),), most=1)
+    assert [(life.number, life.ends) for life in found.lives] == [(0, 2), (2, None)]
+    assert population([], GOAL, most=3) == Population(3)
+    assert Population(3).last == 0
+
+
+def test_trials_beyond_a_limit_come_after_all_others() -> None:
+    within, beyond = (
+        trials(0.5, params=10)[0],
+        Trial(1, trials(0.9)[0].request, "finished", Observation({"accuracy": 0.9, "params": 30})),
+    )
+    found = population([within, beyond], (*GOAL, Objective("params", "min", 20)), most=1)
+    assert [life.number for life in found.lives] == [0]
+
+
+def used(config: dict[str, Any]) -> list[UsedPart]:
+    return parts_in(pipeline_of(**config))
+
+
+@pytest.mark.parametrize(
+    ("config", "own"),
+    [
+        ({"searcher": {"name": "op-nas", "parents": 4}}, OwnWords(4, True, True)),
+        ({"searcher": {"name": "op-nas", "guided": False}, "stop": {"trials": 40}}, OwnWords(2, True, False)),
+        ({"searcher": {"name": "op-nas", "parents": None}, "stop": {}}, OwnWords(5, True, True)),
+        ({"searcher": {"name": "op-nas", "alpha": 0.5}, "stop": {}}, OwnWords(5, True, True, 0.5)),
+        ({"searcher": {"name": "regularized-evolution", "parents": 2, "alpha": 3}, "stop": {}}, OwnWords(5)),
+        ({"searcher": {"name": "not-installed"}, "stop": {}}, OwnWords(5)),
+        ({"searcher": "random", "stop": {}}, OwnWords(5)),
+    ],
+)
+def test_what_a_searcher_says_of_itself_comes_from_its_class_and_options(config: dict[str, Any], own: OwnWords) -> None:
+    assert own_words({"stop": {"trials": 40}, **config}, used(config)) == own
+
+
+def found_in(folder: Path, space: Space, log: Log, **searcher: Any) -> FormulaStatistics | None:
+    replay = Replay(space)
+    replay.feed(log.read())
+    config = {**searched(log.config), **({"searcher": searcher} if searcher else {})}
+    return formula_statistics(space, replay.history.finished, FORMULA_GOAL, config, used(dict(config)))
+
+
+def test_a_study_of_formulas_has_lives_and_scores_and_others_have_none(tmp_path: Path) -> None:
+    for name in ("formulas", "others"):
+        (tmp_path / name).mkdir()
+    log = invented_log(tmp_path / "formulas", 7)
+    found, wide = found_in(tmp_path, FORMULAS, log), found_in(tmp_path, FORMULAS, log, name="op-nas", alpha=1.0)
+    assert found is not None
+    assert wide is not None
+    assert (found.population.most, found.breeds, found.guided) == (PARENTS, True, True)
+    assert len(found.population.lives) + len(found.population.others) == 7
+    assert found.operations.counts.any()
+    assert (wide.operations.scores >= found.operations.scores).all()
+    assert (wide.operations.scores > found.operations.scores).any(), "a larger alpha gives rare operations more"
+    back = found_in(tmp_path, FORMULAS, log, name="random")
+    assert back is not None
+    assert (back.breeds, back.guided) == (False, False)
+    assert found_in(tmp_path, SPACE, small_study(tmp_path / "others")) is None

@@ -2,8 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.report.compressed import LENGTH, WHOLE, compressed_facts
-from tests.report.studies import SPACE, new_log, small_study
+from tests.report.studies import LENGTH, SPACE, WHOLE, compressed_facts, new_log, small_study
 from tests.report.test_markup import read
 
 from formwright.core.records import Objective
@@ -100,15 +99,12 @@ def test_the_best_design_is_drawn(facts: StudyFacts) -> None:
     assert "svg" not in [name for name, _ in read(best_design(replace(facts, best=None))).tags]
 
 
-def test_the_table_of_models_has_both_splits(facts: StudyFacts) -> None:
+def test_the_table_of_models_has_both_splits_and_costs(facts: StudyFacts, tmp_path: Path) -> None:
     reader = read(models_table(facts))
     assert [name for name, _ in reader.tags].count("tr") == 4
     for expected in ("validation accuracy", "test accuracy", "0.7500", "0.7400", "0.7000", "90,000", "1,000"):
         assert expected in reader.words
     assert models_table(replace(facts, models=())) == ""
-
-
-def test_costs_of_models_are_further_columns(tmp_path: Path, facts: StudyFacts) -> None:
     reader = read(models_table(compressed_facts(tmp_path / "compressed")))
     assert "Parameterslatencyonnxint8macsSteps" in reader.words
     for expected in ("3.25 ms", "2.12 ms", "1.50 ms", f"{macs(WHOLE, LENGTH):,}"):
@@ -132,19 +128,15 @@ def test_the_title_names_task_and_space(facts: StudyFacts, config: dict[str, obj
     )
 
 
-def test_models_that_were_not_trained_alone_have_no_steps(tmp_path: Path) -> None:
+def test_steps_and_the_length_of_what_was_measured_are_told_where_there_are_any(tmp_path: Path) -> None:
     facts = compressed_facts(tmp_path)
+    assert f"{facts.length} tokens" in read(models_table(facts)).words
+    sitting = Sitting(16, "cpu", 1, True, {}, {})
+    words = read(models_table(replace(facts, sitting=sitting))).words
+    assert "in turns" in words
+    assert "busy" in words
     assert ("Steps" in models_table(facts), "Final models" in models_table(facts)) == (True, True)
     still = replace(facts, models=tuple(replace(model, steps=0) for model in facts.models))
     assert ("Steps" in models_table(still), "Delivered models" in models_table(still)) == (False, True)
     rows = models_table(still).split("<tr>")
     assert len({row.count("</td>") + row.count("</th>") for row in rows[1:]}) == 1
-
-
-def test_the_length_of_what_was_measured_is_told(tmp_path: Path, facts: StudyFacts) -> None:
-    compressed = compressed_facts(tmp_path / "compressed")
-    assert f"{compressed.length} tokens" in read(models_table(compressed)).words
-    sitting = Sitting(16, "cpu", 1, True, {}, {})
-    words = read(models_table(replace(compressed, sitting=sitting))).words
-    assert "in turns" in words
-    assert "busy" in words

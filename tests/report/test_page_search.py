@@ -7,13 +7,7 @@ from tests.report.test_markup import HOSTILE, read
 
 from formwright.report.choice_importance import Bar, ChoiceImportance
 from formwright.report.facts import StudyFacts, study_facts
-from formwright.report.page_search import (
-    cost_ledger,
-    failures,
-    importance_section,
-    map_section,
-    predictions_section,
-)
+from formwright.report.page_search import cost_ledger, failures, importance_section, map_section, predictions_section
 from formwright.report.predictions import Predictions
 from formwright.report.space_map import SpaceMap
 
@@ -31,7 +25,7 @@ def pressed(page: str) -> list[str | None]:
     return [it["data-path"] for _, it in read(page).tags if it.get("aria-pressed") == "true"]
 
 
-def test_the_map_says_what_it_shows(facts: StudyFacts) -> None:
+def test_the_map_says_what_it_shows_and_a_short_path_is_whole(facts: StudyFacts) -> None:
     page = map_section(facts)
     assert ids(page) == ["map-part", "map-title", "map"]
     words = read(page).words
@@ -40,9 +34,6 @@ def test_the_map_says_what_it_shows(facts: StudyFacts) -> None:
     pool = map_section(replace(facts, trials=facts.trials[:30], space_map=replace(facts.space_map, whole=False)))
     assert "too large to list" in read(pool).words
     assert "evenly spaced" not in read(pool).words
-
-
-def test_a_short_path_is_shown_whole(facts: StudyFacts) -> None:
     assert pressed(map_section(facts)) == ["all"]
     spots = facts.space_map.spots * 5
     assert pressed(map_section(replace(facts, space_map=replace(facts.space_map, spots=spots)))) == ["best"]
@@ -83,12 +74,6 @@ def test_what_is_missing_has_no_room_and_a_reason(facts: StudyFacts, reason: str
     assert reason in read(predictions_section(hidden)).words
 
 
-def test_a_small_study_has_neither(tmp_path: Path) -> None:
-    facts = study_facts(small_study(tmp_path), SPACE)
-    assert "finished trials; there are 4" in read(map_section(facts)).words
-    assert "this study has 2 goals" in read(predictions_section(facts)).words
-
-
 @pytest.mark.slow
 def test_a_study_of_some_trials_has_both(tmp_path: Path) -> None:
     facts = study_facts(searched_study(tmp_path), SPACE)
@@ -102,8 +87,10 @@ def small_facts(tmp_path: Path) -> StudyFacts:
     return study_facts(small_study(tmp_path), SPACE)
 
 
-def test_importance_is_hidden_with_a_reason(small_facts: StudyFacts) -> None:
+def test_a_small_study_has_neither_map_nor_predictions_nor_importance(small_facts: StudyFacts) -> None:
     assert "finished trials; there are 4" in read(importance_section(small_facts)).words
+    assert "finished trials; there are 4" in read(map_section(small_facts)).words
+    assert "this study has 2 goals" in read(predictions_section(small_facts)).words
 
 
 def test_importance_is_shown_with_its_worth(small_facts: StudyFacts) -> None:
@@ -117,20 +104,14 @@ def test_importance_is_shown_with_its_worth(small_facts: StudyFacts) -> None:
     assert "width:50.0%" in page
 
 
-def test_failures_are_grouped_by_reason(small_facts: StudyFacts) -> None:
+def test_failures_are_grouped_by_reason_and_cut(small_facts: StudyFacts) -> None:
     row = small_facts.trials[4]
     rows = [replace(row, number=number, reason="rare" if number == 99 else "frequent") for number in range(80, 100)]
     reader = read(failures(replace(small_facts, trials=tuple(rows))))
     assert reader.words.index("19 trialsfrequent") < reader.words.index("1 trialrare")
     assert "and 7 more" in reader.words
     assert [attributes["data-trial"] for name, attributes in reader.tags if name == "button"][-1] == "99"
-
-
-def test_no_failures(small_facts: StudyFacts) -> None:
     assert "No trial failed." in read(failures(replace(small_facts, trials=small_facts.trials[:4]))).words
-
-
-def test_very_many_reasons_are_cut(small_facts: StudyFacts) -> None:
     rows = tuple(replace(small_facts.trials[4], number=number, reason=f"reason {number}") for number in range(60))
     assert "and 10 more reasons" in read(failures(replace(small_facts, trials=rows))).words
 

@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from tests.report.cards import any_cards, bert_base, encoder_decoder, evolved, flexibert_mini, text_encoder
-from tests.report.compressed import TEACHER_COSTS, WHOLE, compressed_facts
-from tests.report.studies import SPACE, many_facts, small_study
+from tests.report.studies import SPACE, TEACHER_COSTS, WHOLE, compressed_facts, many_facts, small_study
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block
@@ -18,15 +17,16 @@ from formwright.report.palette import swatches_of
 from formwright.report.words import describe_layer, headline
 
 
-def test_equal_layers_are_written_once() -> None:
+def test_layers_are_written_once_with_heads_widths_and_bands() -> None:
     sketches = Sketches()
     (stack,) = sketches.add(bert_base())[2]
     assert stack[2] == [0] * 12
     assert len(sketches.layers) == 1
     assert sketches.add(bert_base())[2] == [stack]
-
-
-def test_a_block_has_its_heads_and_its_widths() -> None:
+    sketches = Sketches()
+    for _ in range(3):
+        sketches.add(flexibert_mini())
+    assert len(sketches.layers) == len(set(flexibert_mini().stacks[0].layers))
     sketches = Sketches()
     sketches.add(bert_base())
     words, width, output, bands, bars, lines = sketches.layers[0]
@@ -34,16 +34,10 @@ def test_a_block_has_its_heads_and_its_widths() -> None:
     assert sketches.swatches[0].name == "self-attention"
     assert sketches.phrases[lines[0]].startswith("self-attention, 12 heads x 64")
     assert sketches.phrases[words] == describe_layer(bert_base().stacks[0].layers[0])
-
-
-def test_two_stacks_and_cells() -> None:
     sketches = Sketches()
     assert len(sketches.add(encoder_decoder())[2]) == 2
     sketches.add(evolved())
     assert any(len(band) == 2 for layer in sketches.layers for band in layer[3])
-
-
-def test_an_empty_layer_says_so() -> None:
     sketches = Sketches()
     sketches.add(text_encoder((Block(64, Identity()),)))
     assert [sketches.phrases[line] for line in sketches.layers[0][5]] == ["nothing"]
@@ -60,14 +54,7 @@ def test_any_card_can_be_sketched(card: Card) -> None:
     assert set(sketches.swatches) <= set(swatches_of(card))
 
 
-def test_layers_are_shared_between_designs() -> None:
-    sketches = Sketches()
-    for _ in range(3):
-        sketches.add(flexibert_mini())
-    assert len(sketches.layers) == len(set(flexibert_mini().stacks[0].layers))
-
-
-def test_columns_are_as_long_as_there_are_trials(tmp_path: Path) -> None:
+def test_columns_are_as_long_as_there_are_trials_and_exact(tmp_path: Path) -> None:
     facts = study_facts(small_study(tmp_path), SPACE)
     data = page_data(facts)
     assert {len(column) for column in data["trials"].values()} == {6}
@@ -80,6 +67,11 @@ def test_columns_are_as_long_as_there_are_trials(tmp_path: Path) -> None:
         {"name": "found after 1,000 steps", "baseline": False, "values": {"params": 90_000, "accuracy": 0.75}},
         {"name": "bert after 1,000 steps", "baseline": True, "values": {"params": 90_000, "accuracy": 0.71}},
     ]
+    columns = {column["name"]: column for column in data["values"]}
+    assert columns["params"]["of"][:4] == [row.costs["params"] for row in facts.trials[:4]]
+    assert columns["accuracy"]["of"] == [0.61, 0.74, 0.69, 0.74, None, None]
+    assert (columns["params"]["kind"], columns["accuracy"]["kind"]) == ("count", "score")
+    assert (data["map"], data["predictions"]) == (None, [])
 
 
 def test_models_have_costs_and_a_teacher_is_a_baseline(tmp_path: Path) -> None:
@@ -91,29 +83,12 @@ def test_models_have_costs_and_a_teacher_is_a_baseline(tmp_path: Path) -> None:
     assert data["model_values"] == kinds, "macs are known of the trials too"
 
 
-def test_counts_are_exact_and_scores_are_short(tmp_path: Path) -> None:
-    facts = study_facts(small_study(tmp_path), SPACE)
-    columns = {column["name"]: column for column in page_data(facts)["values"]}
-    assert columns["params"]["of"][:4] == [row.costs["params"] for row in facts.trials[:4]]
-    assert columns["accuracy"]["of"] == [0.61, 0.74, 0.69, 0.74, None, None]
-    assert (columns["params"]["kind"], columns["accuracy"]["kind"]) == ("count", "score")
-
-
-def test_the_map_and_the_predictions_name_trials_by_number(tmp_path: Path) -> None:
+def test_map_and_predictions_name_trials_and_goals_come_first(tmp_path: Path) -> None:
     facts = many_facts(tmp_path, 200)
     data = page_data(facts)
     assert [number for number, _, _ in data["map"]["spots"]] == list(range(0, 200, 5))
     assert len(data["map"]["x"]) == len(data["map"]["y"]) == len(facts.space_map.others)
     assert data["predictions"][0] == [100, 0.7, 0.65, 0.75]
-
-
-def test_what_is_hidden_has_no_data(tmp_path: Path) -> None:
-    data = page_data(study_facts(small_study(tmp_path), SPACE))
-    assert (data["map"], data["predictions"]) == (None, [])
-
-
-def test_goals_come_first_and_costs_last(tmp_path: Path) -> None:
-    facts = many_facts(tmp_path, 3)
     assert value_names(facts.trials, facts.goals) == ["accuracy", "params", "loss", "macs"]
 
 

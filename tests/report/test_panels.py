@@ -12,6 +12,7 @@ from tests.report.studies import SPACE, WORKER, new_log, pipeline_of, small_stud
 from tests.report.test_markup import HOSTILE, read
 
 from formwright.core.options import STAGES, Stage
+from formwright.pipeline.evaluators import FunctionEvaluator
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun
 from formwright.pipeline.run_folder import DONE, REPORT, Place
@@ -74,13 +75,10 @@ def acme(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
             vars(registry)[memory] = before
 
 
-def test_every_panel_that_comes_with_a_run_is_there_and_ranked() -> None:
+def test_parts_of_a_pipeline_are_found_with_their_panels() -> None:
     panels = {name: PANELS.get(name) for name in (*EVERY_SEARCH, *EVERY_RUN)}
     ordered = sorted(panels, key=lambda name: panels[name].rank)
     assert (ordered[0], ordered[-1]) == ("head", "footer")
-
-
-def test_parts_of_a_pipeline_are_found_with_what_they_read() -> None:
     config = pipeline_of(evaluator={"name": "shared", "weights": "search"}, searcher={"name": "op-nas", "parents": 2})
     found = {part.name: part for part in parts_in(config)}
     assert list(found) == ["search", "op-nas", "shared", "deliver"]
@@ -142,21 +140,43 @@ def test_a_class_of_the_users_own_is_found_where_it_is_at_hand() -> None:
     class Mine(RandomSearch):
         PANELS: ClassVar[tuple[str, ...]] = ("block-models",)
 
-    config = pipeline_of(searcher={"name": "program:Mine"})
+    config = pipeline_of(searcher={"python": "program:Mine"})
     assert "block-models" in contributions(parts_in(config, {"program:Mine": Mine})).panels
-    (missing,) = contributions(parts_in(config)).missing
-    assert "program:Mine" in missing
+    assert contributions(parts_in(config)) == contributions(parts_in(pipeline_of()))
+
+
+DEPTHS = Space("mine", Record.of(depth=Choice((1, 2, 3))), lambda design: {"depth": design.depth})
+
+
+def search_of(goal: str) -> Search:
+    score = FunctionEvaluator(lambda card, budget: -1e30 * card.data["depth"], "score")
+    return Search(DEPTHS, None, (goal,), (), searcher("random"), score, stop=Stop(trials=3))
+
+
+def test_a_searcher_of_the_users_own_names_panels(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Mine(RandomSearch):
+        PANELS: ClassVar[tuple[str, ...]] = ("nowhere",)
+
+    search = replace(search_of("score:max"), searcher=searcher(Mine, by="gene"))
+    run = PipelineRun(Pipeline(search), tmp_path)
+    place = search.place(run.stage(search))
+    place.create(run.pipeline, "search")
+    with place.open(run=run) as opened:
+        told(opened.log, DEPTHS, [1.0, 2.0, 3.0])
+    write_run_page(run)
+    page = (tmp_path / REPORT).read_text(encoding="utf-8")
+    assert "nowhere" in page[page.index('id="left-out"') :]
 
 
 def test_a_search_shows_the_panels_of_other_stages(tmp_path: Path, acme: Any) -> None:
-    space = Space("mine", Record.of(depth=Choice((1, 2, 3))), lambda design: {"depth": design.depth})
-    search = Search(space, None, ("score:max",), (), searcher("random"), function(), stop=Stop(trials=3))
+    search = search_of("score:max")
     run = PipelineRun(Pipeline(acme(), search), tmp_path)
     run.pipeline.stages[0].make(run.stage(run.pipeline.stages[0]))
     place = search.place(run.stage(search))
     place.create(run.pipeline, "search")
     with place.open(run=run) as opened:
-        told(opened.log, space, [-1e30 * (depth + 1) for depth in range(3)])
+        told(opened.log, DEPTHS, [-1e30 * (depth + 1) for depth in range(3)])
     write_run_page(run)
     page = (run.out / REPORT).read_text(encoding="utf-8")
     assert "&lt;counted&gt; 3" in page
@@ -170,17 +190,13 @@ def test_a_search_shows_the_panels_of_other_stages(tmp_path: Path, acme: Any) ->
 
 
 def test_several_searches_have_a_part_of_the_page_each(tmp_path: Path) -> None:
-    space = Space("mine", Record.of(depth=Choice((1, 2, 3))), lambda design: {"depth": design.depth})
-    searches = [
-        Search(space, None, (goal,), (), searcher("random"), function(), stop=Stop(trials=3))
-        for goal in ("score:max", "score:min", "score:max")
-    ]
+    searches = list(map(search_of, ("score:max", "score:min", "score:max")))
     run = PipelineRun(Pipeline(*searches), tmp_path / "run")
     for number, search in enumerate(searches[:2]):  # the third has not begun
         place = search.place(run.stage(search))
         place.create(run.pipeline, run.pipeline.name_of(search))
         with place.open(run=run) as opened:
-            told(opened.log, space, [depth + 10.0 * number for depth in range(3)])
+            told(opened.log, DEPTHS, [depth + 10.0 * number for depth in range(3)])
             opened.log.append("stopped", WORKER, {"reason": "3 trials"})
     write_run_page(run)
     page = (run.out / REPORT).read_text(encoding="utf-8")
@@ -193,6 +209,7 @@ def test_several_searches_have_a_part_of_the_page_each(tmp_path: Path) -> None:
         ("done", "search-2"),
         ("open", "search-3"),
     ]
+    assert "not over" in page
     ids = re.findall(r' id="([^"]*)"', page)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r' (?:aria-labelledby|aria-describedby)="([^"]*)"', page)) <= set(ids)
@@ -200,12 +217,6 @@ def test_several_searches_have_a_part_of_the_page_each(tmp_path: Path) -> None:
     assert "has score 2.0000" in page
     assert "has score 10.0000" in page
     assert page.count("<footer") == page.count('id="configuration"') == 1
-
-
-def function() -> Any:
-    from formwright.pipeline.evaluators import FunctionEvaluator
-
-    return FunctionEvaluator(lambda card, budget: -1e30 * card.data["depth"], "score")
 
 
 def facts_of(folder: Path, **config: Any) -> StudyFacts:
@@ -222,7 +233,7 @@ def test_stages_are_done_when_the_log_or_their_record_says_so(tmp_path: Path) ->
     assert [stage.done for stage in study_facts(log, SPACE, tmp_path).run.stages] == [True, True]
 
 
-def test_the_pipeline_is_drawn_behind_what_it_reads(tmp_path: Path) -> None:
+def test_the_pipeline_is_drawn_behind_what_it_reads_above_a_footer_that_says_when(tmp_path: Path) -> None:
     stages = [StageFacts("a", (), True), StageFacts("b"), StageFacts("c", ("a", "b"))]
     drawn = draw_pipeline(stages)
     assert drawn.count('class="wire"') == 2
@@ -232,6 +243,8 @@ def test_the_pipeline_is_drawn_behind_what_it_reads(tmp_path: Path) -> None:
     assert "c: not done yet; reads from a, b" in drawn
     run = facts_of(tmp_path).run
     assert "svg" in pipeline_figure(run)
+    assert "as of 1970-01-02 00:00:00 UTC" in footer(replace(run, as_of=86_400.0))
+    assert ("not over" in footer(run), "not over" in footer(replace(run, over=True))) == (True, False)
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
@@ -242,9 +255,3 @@ def test_the_configuration_lists_stages_options_and_references(tmp_path: Path, h
         assert expected in reader.words
     assert [found["href"] for name, found in reader.tags if name == "a"] == ["#stage-search"]
     assert '"stage": "deliver"' in reader.words, "and the whole as JSON"
-
-
-def test_the_footer_says_when(tmp_path: Path) -> None:
-    run = facts_of(tmp_path).run
-    assert "as of 1970-01-02 00:00:00 UTC" in footer(replace(run, as_of=86_400.0))
-    assert ("not over" in footer(run), "not over" in footer(replace(run, over=True))) == (True, False)

@@ -36,7 +36,7 @@ def trials(count: int, score: Score = by_size, steps: int | None = None) -> list
     ]
 
 
-def test_trials_after_the_first_dozen_are_predicted() -> None:
+def test_trials_after_the_first_dozen_are_predicted_from_those_before_them() -> None:
     known = trials(FIRST + FEWEST)
     found = predictions(small(), known, GOAL)
     assert [guess.number for guess in found.guesses] == list(range(FIRST, FIRST + FEWEST))
@@ -45,6 +45,16 @@ def test_trials_after_the_first_dozen_are_predicted() -> None:
     ]
     assert all(guess.low < guess.mean < guess.high for guess in found.guesses)
     assert found == predictions(small(), known, GOAL)
+    one = predictions(small(), trials(FIRST + FEWEST), GOAL).guesses
+    other = predictions(small(), trials(FIRST + FEWEST, lambda n, size: 100 - 10 * by_size(n, size)), GOAL).guesses
+    assert all(0.4 < guess.mean < 1.0 for guess in one)
+    assert all(90 < guess.mean < 96 for guess in other)
+    before = predictions(small(), known, GOAL).guesses
+    changed = [replace(trial, observation=Observation({"accuracy": 0.1})) for trial in known[FIRST + 3 :]]
+    after = predictions(small(), [*known[: FIRST + 3], *changed], GOAL).guesses
+    assert after[:3] == before[:3]
+    assert (after[3].mean, after[3].low) == (before[3].mean, before[3].low)
+    assert after[3].outcome == 0.1
 
 
 @pytest.mark.slow
@@ -65,23 +75,6 @@ def test_what_is_noise_is_not_predicted() -> None:
     assert abs(predictions(small(), trials(60, lambda _, __: rng.normal()), GOAL).spearman) < 0.5
 
 
-def test_a_prediction_does_not_know_the_outcome_nor_what_came_after() -> None:
-    known = trials(FIRST + FEWEST)
-    before = predictions(small(), known, GOAL).guesses
-    changed = [replace(trial, observation=Observation({"accuracy": 0.1})) for trial in known[FIRST + 3 :]]
-    after = predictions(small(), [*known[: FIRST + 3], *changed], GOAL).guesses
-    assert after[:3] == before[:3]
-    assert (after[3].mean, after[3].low) == (before[3].mean, before[3].low)
-    assert after[3].outcome == 0.1
-
-
-def test_predictions_are_in_the_unit_of_the_score() -> None:
-    one = predictions(small(), trials(FIRST + FEWEST), GOAL).guesses
-    other = predictions(small(), trials(FIRST + FEWEST, lambda n, size: 100 - 10 * by_size(n, size)), GOAL).guesses
-    assert all(0.4 < guess.mean < 1.0 for guess in one)
-    assert all(90 < guess.mean < 96 for guess in other)
-
-
 def test_very_many_trials_are_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_LEARNT", 24)
     found = predictions(small(), trials(200), GOAL)
@@ -89,13 +82,10 @@ def test_very_many_trials_are_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.guesses[-1].number == 199
 
 
-def test_only_trials_with_the_largest_budget_count() -> None:
+def test_one_goal_and_the_largest_budget_count() -> None:
     short = [replace(trial, number=trial.number + 100) for trial in trials(50, steps=10)]
     found = predictions(small(), [*trials(FIRST), *short], GOAL)
     assert all(str(number) in found.hidden for number in (FIRST, FIRST + FEWEST))
-
-
-def test_several_goals_are_not_one_number() -> None:
     assert "has 2 goals" in predictions(small(), trials(40), [*GOAL, Objective("params", "min")]).hidden
     limited = predictions(small(), trials(FIRST), [*GOAL, Objective("params", "min", 1e5)])
     assert f"there are {FIRST}" in limited.hidden

@@ -32,13 +32,17 @@ def places(found: SpaceMap) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.array([(spot.x, spot.y) for spot in found.spots])
 
 
-def test_every_trial_is_placed_whatever_became_of_it() -> None:
+def test_trials_are_placed_whatever_became_of_them_and_stay_there() -> None:
     trials = drawn(small(), 20)
     failed = Trial(20, trials[0].request, "failed", reason="out of memory")
     found = space_map(small(), [*trials, failed])
     assert [spot.number for spot in found.spots] == list(range(21))
     assert found.hidden == ""
     assert (found.designs, found.whole) == (342, True)
+    trials = drawn(small(), 30)
+    before, after = space_map(small(), trials[:20]), space_map(small(), trials)
+    assert after.spots[:20] == before.spots
+    assert space_map(small(), trials) == after
 
 
 def test_other_designs_are_those_that_nobody_took() -> None:
@@ -55,13 +59,6 @@ def test_the_two_directions_are_those_of_most_variance() -> None:
     assert found.share == pytest.approx(variances[-2:].sum() / variances.sum())
     everything = space_map(small(), finished(small(), list(small().enumerate())))
     assert places(everything).var(axis=0, ddof=1) == pytest.approx(variances[:-3:-1], rel=0.02)
-
-
-def test_the_map_stays_while_the_study_goes_on() -> None:
-    trials = drawn(small(), 30)
-    before, after = space_map(small(), trials[:20]), space_map(small(), trials)
-    assert after.spots[:20] == before.spots
-    assert space_map(small(), trials) == after
 
 
 def test_designs_at_one_place_are_drawn_apart() -> None:
@@ -83,21 +80,15 @@ def test_very_many_trials_are_thinned_but_for_the_marked(monkeypatch: pytest.Mon
     assert len(found.others) == 50
 
 
-def test_few_trials_have_no_map() -> None:
+def test_few_trials_and_designs_that_are_all_alike_have_no_map() -> None:
     found = space_map(tiny(), drawn(tiny(), FEWEST - 1))
     assert all(str(number) in found.hidden for number in (FEWEST - 1, FEWEST))
     assert found == SpaceMap(hidden=found.hidden)
     assert space_map(tiny(), drawn(tiny(), FEWEST)).hidden == ""
-
-
-def test_cards_that_stand_for_two_designs_are_counted_once() -> None:
-    assert space_map(twins(), drawn(twins(), 10)).designs == 12
-
-
-def test_designs_that_are_all_alike_have_no_map() -> None:
     alone = next(tiny().enumerate())
     space = Space("alone", Record.of(side=Choice(("left", "right"))), lambda _: tiny().card(alone), "one card")
     assert "distance 0" in space_map(space, drawn(space, 10)).hidden
+    assert space_map(twins(), drawn(twins(), 10)).designs == 12
 
 
 def test_a_space_that_cannot_be_listed_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

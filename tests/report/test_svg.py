@@ -1,19 +1,25 @@
-"""SVG drawings: well-formed, self-contained, on the page, and true to the widths and counts of the design."""
+"""SVG drawings and what they share with others: well-formed, true to the design; colours, cells, runs of layers."""
 
 import re
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.report import cards
+from tests.report.cards import MIXERS, bert_base, cells, decoder, encoder_decoder, evolved, flexibert_mini, text_encoder
 
+from formwright.arch import ops
 from formwright.arch.card import Card
-from formwright.arch.layers import Block
-from formwright.arch.ops import Attention
-from formwright.report.palette import swatch
+from formwright.arch.layers import Block, Branch, Cell, Junction
+from formwright.arch.ops import Attention, Convolution, GatedLinearUnit, Identity
+from formwright.report import layer_runs
+from formwright.report.palette import luminance, swatch, swatches_of
 from formwright.report.svg import draw_svg
+from formwright.report.svg_cells import CellPlan
+from formwright.report.svg_layers import Column
 from formwright.report.words import describe
 
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -78,19 +84,18 @@ def test_any_design_is_well_formed_and_on_the_page(card: Card) -> None:
     assert_words_apart(root)
 
 
-def test_titles_and_costs_are_escaped() -> None:
+def test_titles_and_costs_are_escaped_on_paper() -> None:
     nasty = "<script>&\"' \x00"
     root = parsed(cards.bert_base(), nasty, {"a<b": "1 & 2"})
     assert "<script>&\"' \N{REPLACEMENT CHARACTER}" in words(root)
     assert "a<b: 1 & 2" in words(root)
     assert not [item for item in root.iter() if item.tag.endswith("script")]
-
-
-def test_a_page_brings_its_own_background() -> None:
     root = parsed(cards.bert_base())
     paper = next(item for item in root.iter() if item.tag.endswith("}rect"))
     assert float(paper.get("width", 0)) == float(root.get("width", 0)) - 1
     assert paper.get("fill", "").startswith("#F")
+    root = parsed(cards.bert_base(), costs={"params": "109,482,240", "macs": "11.174 G"})
+    assert "params: 109,482,240 \N{MIDDLE DOT} macs: 11.174 G" in " ".join(words(root)[-1].split())
 
 
 @pytest.mark.parametrize("name", cards.MIXERS)
@@ -116,9 +121,16 @@ def test_widths_of_boxes_and_bars_are_those_of_layers() -> None:
     assert max(bars) < min(sizes(root, "layer"))
 
 
-def test_heads_are_tiles_up_to_a_limit() -> None:
+def test_heads_are_tiles_and_deep_designs_stay_readable() -> None:
     assert len(shapes(parsed(cards.bert_base()), "head")) == 12
     assert len(shapes(parsed(cards.text_encoder((Block(64, Attention(500, 8)),))), "head")) == 32
+    rows = parsed(cards.uneven(96))
+    assert len(shapes(rows, "layer")) == 96
+    assert float(rows.get("height", 0)) < 96 * 30
+    root = parsed(cards.evolved())
+    assert len(shapes(root, "state")) == 7 + 9
+    assert words(root).count("+") == 5 + 7  # a junction of one branch joins nothing
+    assert {"Encoder", "Decoder"} <= set(words(root))
 
 
 @pytest.mark.parametrize(
@@ -137,34 +149,19 @@ def test_equal_layers_and_patterns_are_folded(card: Card, layers: int, times: tu
     assert (f"Layers {pattern}, a pattern of 2" in words(root)) == bool(pattern)
 
 
-def test_deep_designs_without_a_pattern_stay_readable() -> None:
-    rows = parsed(cards.uneven(96))
-    assert len(shapes(rows, "layer")) == 96
-    assert float(rows.get("height", 0)) < 96 * 30
-
-
-def test_projections_are_trapezoids() -> None:
+def test_projections_residuals_and_rails_stand_where_they_belong() -> None:
     (shape,) = shapes(parsed(cards.flexibert_mini()), "projection")
     points = [tuple(map(float, pair.split(","))) for pair in shape.get("points", "").split()]
     above, below = points[1][0] - points[0][0], points[2][0] - points[3][0]
     assert above == pytest.approx(2 * below)
     assert len(shapes(parsed(cards.decoder()), "projection")) == 1  # from the factorised table
     assert not shapes(parsed(cards.bert_base()), "projection")
-
-
-def test_residuals_stand_around_parts_that_exist() -> None:
     assert len(shapes(parsed(cards.bert_base()), "residual")) == 2
     assert len(shapes(parsed(cards.mixer_card(cards.MIXERS["identity"])), "residual")) == 1
-
-
-def test_one_rail_for_each_number_of_layers_read() -> None:
     rails = shapes(parsed(cards.encoder_decoder()), "cross")
     arrows = [(rail.get("d") or "").count("M") for rail in rails]
     assert arrows == [3, 4, 5]  # a rail, one reader each, and from one, two and three encoder boxes
     assert not shapes(parsed(cards.bert_base()), "cross")
-
-
-def test_rails_reach_rows_of_long_decoders() -> None:
     card = cards.encoder_decoder()
     assert card.decoder is not None
     layers = tuple(replace(card.decoder.layers[index % 4], feed_forward=(64 * (index + 1),)) for index in range(30))
@@ -172,13 +169,112 @@ def test_rails_reach_rows_of_long_decoders() -> None:
     assert len(shapes(parsed(long), "cross")) == 3
 
 
-def test_cells_show_all_states_and_signs() -> None:
-    root = parsed(cards.evolved())
-    assert len(shapes(root, "state")) == 7 + 9
-    assert words(root).count("+") == 5 + 7  # a junction of one branch joins nothing
-    assert {"Encoder", "Decoder"} <= set(words(root))
+COLUMN = Column(centre=200, room=360, words_at=420, words_room=330, anchor="start", scale=0.5)
 
 
-def test_costs_stand_at_the_foot() -> None:
-    root = parsed(cards.bert_base(), costs={"params": "109,482,240", "macs": "11.174 G"})
-    assert "params: 109,482,240 \N{MIDDLE DOT} macs: 11.174 G" in " ".join(words(root)[-1].split())
+def test_only_wires_that_skip_a_state_get_a_lane() -> None:
+    cell = Cell(64, tuple(Junction(Branch(index, GatedLinearUnit(), 64)) for index in range(4)))
+    assert CellPlan(COLUMN, cell, 0).lanes == {}
+    first = Junction(Branch(0, GatedLinearUnit(), 64))
+    second = Junction(Branch(1, GatedLinearUnit(), 64), Branch(0, Identity(), 64))
+    (wire,) = CellPlan(COLUMN, Cell(64, (first, second)), 0).lanes
+    assert (wire.state, wire.junction, wire.side) == (0, 2, 1)
+
+
+@given(cells())
+def test_lanes_are_shared_one_after_the_other_inside_the_box(cell: Cell) -> None:
+    lanes = CellPlan(COLUMN, cell, 0).lanes
+    for one, other in combinations(lanes, 2):
+        if one.side == other.side and lanes[one] == lanes[other]:
+            assert one.junction <= other.state or other.junction <= one.state
+    plan = CellPlan(COLUMN, cell, 10)
+    half = COLUMN.box(cell.width) / 2
+    assert all(abs(plan.lane(wire) - COLUMN.centre) < half for wire in plan.lanes)
+    for index in range(1, len(cell.junctions) + 1):
+        x, top = plan.branch(index, -1)
+        assert COLUMN.centre - half < x <= COLUMN.centre
+        assert plan.state(index - 1) < top < plan.state(index)
+
+
+A, B, C = (Block(width, Attention(1, width)) for width in (8, 16, 24))
+
+
+def shape(repeats: tuple[layer_runs.RepeatedPattern, ...]) -> list[tuple[list[tuple[Block, int]], int]]:
+    return [([(run.layer, run.times) for run in repeat.runs], repeat.times) for repeat in repeats]
+
+
+def test_equal_neighbours_become_runs_and_patterns_repeats_with_numbers_from_one() -> None:
+    assert shape(layer_runs.fold_layers((A,) * 12)) == [([(A, 12)], 1)]
+    assert shape(layer_runs.fold_layers((A, A, B, A))) == [([(A, 2)], 1), ([(B, 1)], 1), ([(A, 1)], 1)]
+    assert shape(layer_runs.fold_layers((A, B) * 48)) == [([(A, 1), (B, 1)], 48)]
+    assert shape(layer_runs.fold_layers((C, A, A, B, A, A, B))) == [([(C, 1)], 1), ([(A, 2), (B, 1)], 2)]
+    first, second = layer_runs.fold_layers((C, C, *(A, B) * 3))
+    assert (first.first, first.last) == (1, 2)
+    assert (second.first, second.last, second.period) == (3, 8, 2)
+    assert [(run.first, run.last) for run in second.runs] == [(3, 3), (4, 4)]
+    assert layer_runs.inner_projection(layer_runs.fold_layers((A, B) * 2)[0].runs) == layer_runs.Projection(16, 8)
+
+
+def test_thousands_of_different_layers_are_folded_in_no_time() -> None:
+    layers = [Block(8, Attention(1, 8), (width,)) for width in range(1, 5001)]
+    assert len(layer_runs.fold_layers(layers)) == 5000
+    assert [repeat.times for repeat in layer_runs.fold_layers(layers[:100] * 20)] == [20]
+
+
+@given(st.lists(st.sampled_from((A, B, C)), min_size=1, max_size=40))
+def test_folding_loses_nothing(layers: list[Block]) -> None:
+    repeats = layer_runs.fold_layers(layers)
+    unfolded = [run.layer for item in repeats for _ in range(item.times) for run in item.runs for _ in range(run.times)]
+    assert unfolded == layers
+    assert repeats[-1].last == len(layers)
+
+
+def test_bars_are_scaled_by_the_fullest_box_of_all_stacks() -> None:
+    assert layer_runs.widest(flexibert_mini()) == 256
+    assert layer_runs.widest(encoder_decoder()) == 640
+    branches = Branch(0, Convolution(3), 300), Branch(0, GatedLinearUnit(), 200)
+    assert layer_runs.widest(text_encoder((Cell(64, (Junction(*branches, "concatenate"),)),))) == 500
+    # the narrow layers of 128 hold 1024, the wide ones of 256 only 512
+    assert layer_runs.bar_scale(flexibert_mini(), lambda width: width) * 1024 == 128
+    assert layer_runs.bar_scale(decoder(), lambda width: 2 * width) * 2048 == 1024
+    cell = Cell(64, (Junction(Branch(0, Convolution(3), 64)),))
+    assert layer_runs.bar_scale(text_encoder((cell,)), lambda width: width) == 0
+
+
+ALL = [
+    swatch(operation)
+    for operation in (
+        ops.Attention(1, 1),
+        ops.CrossAttention(1, 1),
+        ops.Transform("dft"),
+        ops.DynamicConvolution(1, 1, 1),
+        ops.SeparableConvolution(1),
+        ops.LightweightConvolution(1, 1),
+        ops.Convolution(1),
+        ops.GatedLinearUnit(),
+        MIXERS["op-graph"],
+        ops.Identity(),
+    )
+]
+
+
+def test_no_two_kinds_look_alike_and_the_legend_names_what_is_used() -> None:
+    for one, other in combinations(ALL, 2):
+        assert one.colour != other.colour
+        assert one.glyph != other.glyph
+        assert one.name != other.name
+    for item in ALL:
+        low, high = sorted((luminance(item.colour), luminance(item.ink)))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, item.name
+    assert luminance("#000000") == 0
+    assert abs(luminance("#FFFFFF") - 1) < 1e-9
+    assert luminance("#00FF00") > luminance("#FF0000") > luminance("#0000FF")
+    assert [item.name for item in swatches_of(bert_base())] == ["self-attention"]
+    assert [item.name for item in swatches_of(evolved())] == [
+        "self-attention",
+        "cross-attention",
+        "separable convolution",
+        "convolution or dense map",
+        "gated linear unit",
+        "identity",
+    ]

@@ -78,13 +78,6 @@ def test_boxes_are_as_wide_as_layers() -> None:
         assert abs(box - boxes[0] * width / 1024) <= 1.5  # boxes are an odd number of characters
 
 
-def test_unequal_widths_are_joined_by_a_funnel() -> None:
-    drawing = draw_text(cards.flexibert_mini())
-    (line,) = [line for line in drawing.splitlines() if "256 → 128" in line]
-    assert line.split()[:3] == ["╲", "│", "\N{BOX DRAWINGS LIGHT DIAGONAL UPPER RIGHT TO LOWER LEFT}"]
-    assert "projection 128 → 512" in draw_text(cards.decoder())  # the factorised table
-
-
 @pytest.mark.parametrize(
     ("card", "boxes", "folded"),
     [
@@ -108,26 +101,25 @@ def test_a_deep_design_without_pattern_takes_a_line_a_layer() -> None:
     assert numbered == list(range(1, 97))
 
 
-def test_encoder_and_decoder_stand_one_after_the_other() -> None:
+def test_stacks_cells_and_heads_are_described() -> None:
     drawing = draw_text(cards.encoder_decoder())
     lines = drawing.splitlines()
     assert lines.index("Encoder") < lines.index("Decoder")
     assert "cross-attention to the last 3 encoder layers, 4 heads x 64" in flat(drawing)
-
-
-def test_cells_list_their_junctions() -> None:
     drawing = flat(draw_text(cards.evolved()))
     assert "1: [0] norm, gated linear unit, to 512 | add | [0] identity" in drawing
     assert "5: [4] norm, dense, to 2048, relu" in drawing
     assert "6: [5] dense, to 512 | add | [4] identity" in drawing
     assert "tokens x 512, shared with the encoder" in drawing
-
-
-def test_vision_has_patches_classes_and_a_norm_at_the_end() -> None:
     drawing = draw_text(cards.vision())
     assert "▦▦▦" in drawing
     assert "norm" in [line.split()[-1] for line in drawing.splitlines() if line]
     assert "classifier, 1,000 classes" in drawing
+    drawing = draw_text(cards.flexibert_mini())
+    (line,) = [line for line in drawing.splitlines() if "256 → 128" in line]
+    assert line.split()[:3] == ["╲", "│", "\N{BOX DRAWINGS LIGHT DIAGONAL UPPER RIGHT TO LOWER LEFT}"]
+    assert "projection 128 → 512" in draw_text(cards.decoder())  # the factorised table
+    assert draw_text(cards.flexibert_mini()).splitlines()[-1] == "   ●  self-attention   ≈  Fourier or cosine transform"
 
 
 @pytest.mark.parametrize("name", cards.CARDS)
@@ -136,7 +128,3 @@ def test_colour_only_adds_colour(name: str) -> None:
     assert "\x1b[" in coloured
     stripped = [line.rstrip() for line in ESCAPE.sub("", coloured).splitlines()]
     assert stripped == draw_text(cards.CARDS[name]).splitlines()
-
-
-def test_legend_stands_at_the_end() -> None:
-    assert draw_text(cards.flexibert_mini()).splitlines()[-1] == "   ●  self-attention   ≈  Fourier or cosine transform"

@@ -57,30 +57,17 @@ def test_every_operation_has_words(operation: ops.Operation, words: str) -> None
     assert describe(operation) == words
 
 
-def test_heads_are_counted_where_there_are_any() -> None:
-    assert heads_of(ops.Attention(12, 64)) == 12
-    assert heads_of(ops.LightweightConvolution(7, 4)) == 4
-    assert heads_of(ops.Transform("dct", ops.RelativeAttention(4, 32, 9))) == 4
-    assert heads_of(ops.Transform("dct")) == heads_of(ops.Identity()) == heads_of(ops.SeparableConvolution(3)) == 1
-
-
-def test_layers_say_their_widths_and_norms() -> None:
+def test_layers_cells_and_branches_say_what_they_do() -> None:
     block = Block(256, ops.Attention(4, 64), (512, 1024), "relu", "pre", ops.CrossAttention(4, 64))
     assert describe_feed_forward(block) == "feed-forward 512, 1024, relu"
     assert describe_feed_forward(replace(block, feed_forward=())) == ""
     assert describe_layer(block) == "256 wide, norm first"
     assert describe_layer(replace(block, norm="post")) == "256 wide"
     assert brief(block) == "512, 1024, cross-attention, 4 heads x 64, scaled dot product"
-
-
-def test_cells_say_where_they_lead() -> None:
     left, right = Branch(0, ops.Convolution(3), 256), Branch(0, ops.Identity(), 128)
     cell = Cell(128, (Junction(left, right, "concatenate"),))
     assert describe_layer(cell) == "128 to 384 wide, cell"
     assert brief(cell) == "cell of 1 junction"
-
-
-def test_branches_say_what_they_do_in_order() -> None:
     assert describe_branch(Branch(2, ops.Convolution(1), 64, True, "swish")) == "[2] norm, dense, to 64, swish"
     assert describe_branch(Branch(0, ops.Identity(), 64)) == "[0] identity"
     assert describe_branch(Branch(1, ops.Attention(4, 16), 64)).startswith("[1] self-attention, 4 heads x 16")
@@ -102,7 +89,7 @@ def test_embeddings_say_what_enters() -> None:
     assert describe_embedding(frames) == ("frames of 80 features", "no positions")
 
 
-def test_headline_sums_a_design_up() -> None:
+def test_designs_and_their_heads_are_summed_up() -> None:
     assert headline(bert_base()) == "encoder, 12 layers, 768 wide"
     assert headline(flexibert_mini()) == "encoder, 4 layers, 128 to 256 wide"
     assert headline(encoder_decoder()) == "encoder-decoder, 6 + 4 layers, 512 to 640 wide"
@@ -110,43 +97,29 @@ def test_headline_sums_a_design_up() -> None:
     assert headline(replace(one, idle=1500)) == "encoder, 1 layer, 64 wide, 1,500 idle parameters"
     causal = Stack(TokenEmbedding(10, 64), one.stacks[0].layers, causal=True)
     assert headline(Card(encoder=causal)) == "encoder, causal, 1 layer, 64 wide"
-
-
-def test_heads_of_designs_are_named() -> None:
     assert describe_head(bert_base()) == ("pooler, 768 to 768",)
     assert describe_head(vision()) == ("classifier, 1,000 classes",)
     assert describe_head(decoder()) == ()
-
-
-def test_heading_names_one_layer_or_several() -> None:
     assert heading(3, 3) == "Layer 3"
     assert heading(1, 12) == "Layers 1\N{EN DASH}12"
+    assert heads_of(ops.Attention(12, 64)) == 12
+    assert heads_of(ops.LightweightConvolution(7, 4)) == 4
+    assert heads_of(ops.Transform("dct", ops.RelativeAttention(4, 32, 9))) == 4
+    assert heads_of(ops.Transform("dct")) == heads_of(ops.Identity()) == heads_of(ops.SeparableConvolution(3)) == 1
 
 
-def test_heads_and_kernels_are_not_torn_apart() -> None:
+def test_lines_break_where_a_reader_would_break_them() -> None:
     words = "dynamic convolution, kernel 9, 4 heads x 32"
     assert wrapped(words, 36) == ["dynamic convolution, kernel 9,", "4 heads x 32"]
     assert wrapped(words, 28) == ["dynamic convolution,", "kernel 9, 4 heads x 32"]
-
-
-def test_formulas_stay_whole_where_they_fit() -> None:
     words = "4 heads x 64, softmax(Q / √d)·(K + Q)"
     assert wrapped(words, 30, indent=2) == ["4 heads x 64,", "  softmax(Q / √d)·(K + Q)"]
     assert wrapped(words, 18) == ["4 heads x 64,", "softmax(Q / √d)·(K", "+ Q)"]
-
-
-def test_operands_of_one_operation_stay_together_where_they_fit() -> None:
     words = "4 heads x 16, euclidean(Q, K)·K - (K + Q + Q)"
     assert wrapped(words, 36, indent=4) == ["4 heads x 16,", "    euclidean(Q, K)·K - (K + Q + Q)"]
-
-
-def test_long_formulas_are_broken_behind_brackets_and_products() -> None:
     words = "softsign(euclidean(softmax(P),K))·cosine(Q,softmax(K))"
     assert wrapped(words, 20, indent=2) == ["softsign(euclidean(", "  softmax(P),K))·", "  cosine(Q,softmax(", "  K))"]
     assert wrapped("unbreakable", 4) == ["unbr", "eaka", "ble"]
-
-
-def test_too_many_lines_end_in_an_ellipsis() -> None:
     assert wrapped("one two three four", 5, most=2) == ["one", "two …"]
     assert wrapped("", 5) == []
 

@@ -2,7 +2,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
-from formwright.search.block_choice import Assembly, BlockCandidate, Blocks, bins, rounds, survivors
-from formwright.search.block_solver import BlockProgram
+from formwright.search import block_choice
+from formwright.search.block_choice import (
+    Assembly,
+    BlockCandidate,
+    BlockProgram,
+    Blocks,
+    Floats,
+    Level,
+    Paths,
+)
 
 
 def one(loss: float, params: int, latency_ms: float = 1.0, width: int = 0) -> BlockCandidate:
@@ -177,86 +185,6 @@ def test_tables_of_the_published_size_are_quick_and_agree_with_the_integer_progr
     assert found[0].loss == pytest.approx(blocks.assembly(chosen).loss, abs=1e-9)
 
 
-def test_bins() -> None:
-    sizes = [[0], [24], [25], [49], [50], [99], [100]]
-    assert bins(sizes, 4).tolist() == [0, 0, 1, 1, 2, 3, 3]
-    costs = [[1, 1.0], [1, 9.0], [9, 1.0], [9, 9.0], [2, 2.0]]
-    assert bins(costs, 2).tolist() == [0, 1, 2, 3, 0]
-    assert bins([[1, 1.0], [9, 9.0]], 10).tolist() == [0, 1]  # cells that nobody is in have no number
-    assert bins([[5, 1.0], [5, 2.0]], 2).tolist() == [0, 1]
-    assert bins([[5], [5], [5]]).tolist() == [0, 0, 0]
-    assert bins(np.zeros((0, 2))).tolist() == []
-
-
-def test_survivors() -> None:
-    losses = [0.4, 0.1, 0.3, 0.2, 9.0, 8.0, 7.0]
-    assert survivors(losses, [0, 0, 0, 0, 1, 1, 1], least=1).tolist() == [
-        False, True, False, True, False, True, True,
-    ]  # fmt: skip
-    losses = np.arange(30.0)
-    of_bins = np.repeat([0, 1, 2], [15, 12, 3])
-    stays = survivors(losses, of_bins)
-    assert np.bincount(of_bins[stays]).tolist() == [10, 10, 3]
-    assert stays[:10].all()
-    assert not stays[10:15].any()
-    losses = [0.4, np.nan, 0.3, np.nan, 0.2, 0.1]
-    assert survivors(losses, [0] * 6, least=1).tolist() == [False, True, False, True, True, True]
-    assert survivors([np.nan, np.nan], [0, 0], least=0).all()
-    assert survivors([], []).tolist() == []
-    assert survivors([np.inf, 0.5, np.inf, 0.5], [0] * 4, least=1).tolist() == [False, True, False, True]
-    assert survivors([0.5, 0.5], [0, 0], least=1).tolist() == [True, False]
-
-
-@given(st.lists(st.tuples(st.integers(0, 4), st.floats(0, 1) | st.none()), max_size=60), st.integers(0, 6))
-def test_half_goes_and_nobody_who_stays_is_worse_than_one_who_went(
-    rows: list[tuple[int, float | None]], least: int
-) -> None:
-    of_bins = np.array([one for one, _ in rows], dtype=np.intp)
-    losses = np.array([np.nan if loss is None else loss for _, loss in rows], dtype=np.float64)
-    stays = survivors(losses, of_bins, least)
-    for number in set(of_bins.tolist()):
-        inside = of_bins == number
-        judged = inside & ~np.isnan(losses)
-        gone = inside & ~stays
-        assert gone.sum() == min(judged.sum() // 2, max(inside.sum() - least, 0))
-        assert not (gone & ~judged).any()
-        if gone.any():
-            assert losses[gone].min() >= losses[judged & stays].max()
-
-
-@pytest.mark.parametrize("least", [1, 10])
-@pytest.mark.parametrize("candidates", [1, 2, 7, 10, 11, 100, 5_000])
-def test_rounds_are_counted_right(candidates: int, least: int) -> None:
-    left, rng = np.zeros(candidates, dtype=np.intp), derive(0)
-    for _ in range(rounds(candidates, least)):
-        assert len(left) > least
-        left = left[survivors(rng.random(len(left)), left, least)]
-    assert len(left) == min(candidates, least)
-
-
-def test_a_whole_block_of_the_published_space_shrinks_in_no_time() -> None:
-    rng = derive(1)
-    costs = rng.random((233_280, 2))
-    of_bins, losses = bins(costs), rng.random(len(costs))
-    assert of_bins.max() == 99
-    left = np.arange(len(costs))
-    for _ in range(15):
-        left = left[survivors(losses[left], of_bins[left])]
-    assert np.bincount(of_bins[left]).tolist() == [10] * 100
-    for number in (0, 57):
-        inside = np.flatnonzero(of_bins == number)
-        assert set(left[of_bins[left] == number]) == set(inside[np.argsort(losses[inside])[:10]])
-
-
-def test_bins_and_losses_must_fit() -> None:
-    with pytest.raises(IllegalInput, match=r"a row of finite costs for each candidate, not an array of shape \(3,\)"):
-        bins([1, 2, 3])
-    with pytest.raises(IllegalInput, match="parts is 0"):
-        bins([[1]], 0)
-    with pytest.raises(IllegalInput, match=r"losses of shape \(2,\) for bins of shape \(3,\)"):
-        survivors([1, 2], [0, 0, 0])
-
-
 def test_far_losses_do_not_make_the_lists_long() -> None:
     draw = derive(3)
     far = [100.0 * (draw.random() < 0.02) for _ in range(4 * 200)]
@@ -272,3 +200,124 @@ def test_far_losses_do_not_make_the_lists_long() -> None:
     tracemalloc.stop()
     assert len(best) == 3
     assert peak < 50e6
+
+
+def levels(seed: int, sizes: tuple[int, ...], costs: int = 2) -> list[Level]:
+    """Draw levels whose candidates have two widths."""
+    rng = derive(seed)
+    return [
+        Level(
+            rng.random(size),
+            rng.random((size, costs)),
+            rng.integers(0, 2, size),
+            rng.random((2, 2, costs)) if number else np.zeros((1, 2, costs)),
+        )
+        for number, size in enumerate(sizes)
+    ]
+
+
+def sums(drawn: list[Level], path: tuple[int, ...]) -> tuple[float, Floats]:
+    """Sum up the loss and the costs of a path, one by one."""
+    places = list(zip(drawn, path, strict=True))
+    costs = np.sum([level.costs[place] for level, place in places], axis=0)
+    for (below, low), (above, high) in pairwise(places):
+        costs = costs + above.joints[below.widths[low], above.widths[high]]
+    return float(sum(level.losses[place] for level, place in places)), costs
+
+
+def every_path(drawn: list[Level]) -> list[tuple[tuple[int, ...], float, Floats]]:
+    paths = product(*(range(len(level.losses)) for level in drawn))
+    return [(path, *sums(drawn, path)) for path in paths]
+
+
+@given(st.integers(0, 1000), st.lists(st.integers(1, 3), min_size=1, max_size=4), st.floats(0, 1), st.floats(0, 3))
+def test_no_path_within_limits_and_loss_is_missed_whatever_the_prices(
+    seed: int, sizes: list[int], share: float, price: float
+) -> None:
+    drawn = levels(seed, tuple(sizes))
+    known = every_path(drawn)
+    limits = np.quantile([costs for _, _, costs in known], share, axis=0)
+    paths = Paths(drawn, limits, np.array([price, 0.5 * price]))
+    within = {path: loss for path, loss, costs in known if (costs <= limits).all()}
+    assert all(paths.lowest <= loss + 1e-9 and loss <= paths.highest + 1e-9 for loss in within.values())
+    for most in (paths.lowest, float(np.median([loss for _, loss, _ in known])), paths.highest):
+        found = {tuple(path) for path in paths.up_to(most).tolist()}
+        assert {path for path, loss in within.items() if loss <= most} <= found
+        # what is listed is within the limits, up to rounding
+        assert all((sums(drawn, path)[1] <= limits + 1e-6).all() for path in found)
+
+
+def test_good_prices_leave_few_paths() -> None:
+    drawn = levels(3, (12, 12, 12))
+    limits = np.array([2.0, 2.0])
+    most = min(loss for _, loss, costs in every_path(drawn) if (costs <= limits).all())
+    few = Paths(drawn, limits, np.array([0.6, 0.6])).up_to(most)
+    many = Paths(drawn, limits, np.zeros(2)).up_to(most)
+    assert 1 <= len(few) <= len(many)
+
+
+def test_without_limits_every_loss_counts() -> None:
+    drawn = levels(0, (3, 2), costs=0)
+    paths = Paths(drawn, np.zeros(0), np.zeros(0))
+    assert len(paths.up_to(paths.highest)) == 6
+    assert paths.lowest == pytest.approx(min(loss for _, loss, _ in every_path(drawn)))
+
+
+def test_many_paths_are_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = levels(1, (5, 5, 5))
+    whole = Paths(drawn, np.array([9.0, 9.0]), np.zeros(2)).up_to(1.5)
+    monkeypatch.setattr(block_choice, "_AT_ONCE", 7)
+    np.testing.assert_array_equal(Paths(drawn, np.array([9.0, 9.0]), np.zeros(2)).up_to(1.5), whole)
+    assert len(whole) > 7
+
+
+NOTHING = np.array([np.inf, np.inf])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_choice_has_the_least_loss_within_limits(seed: int) -> None:
+    drawn = levels(seed, (4, 5, 3))
+    known = every_path(drawn)
+    limits = np.quantile([costs for _, _, costs in known], 0.3, axis=0)
+    program = BlockProgram(drawn, limits)
+    within = [(loss, path) for path, loss, costs in known if (costs <= limits).all()]
+    assert program.choice(program.losses) == (min(within)[1] if within else None)
+
+
+def test_the_least_or_the_most_of_a_cost_or_no_choice() -> None:
+    drawn = levels(9, (4, 5, 3))
+    known = every_path(drawn)
+    program = BlockProgram(drawn, NOTHING)
+    for cost in range(2):
+        ordered = sorted(known, key=lambda one: one[2][cost])
+        assert program.choice(program.costs[cost]) == ordered[0][0]
+        assert program.choice(-program.costs[cost]) == ordered[-1][0]
+    program = BlockProgram(levels(0, (2, 2)), np.array([-1.0, 5.0]))
+    assert program.choice(program.losses) is None
+    assert program.prices().tolist() == [0.0, 0.0]
+
+
+def test_prices_raise_the_lower_bound() -> None:
+    raised = 0
+    for seed in range(5):
+        drawn = levels(seed, (6, 6, 6))
+        known = every_path(drawn)
+        limits = np.quantile([costs for _, _, costs in known], 0.2, axis=0)
+        prices = BlockProgram(drawn, limits).prices()
+        assert (prices >= 0).all()
+        best = min((loss for _, loss, costs in known if (costs <= limits).all()), default=np.inf)
+        bounds = [Paths(drawn, limits, some).lowest for some in (np.zeros(2), prices)]
+        assert bounds[0] - 1e-9 <= bounds[1] <= best + 1e-9
+        raised += bounds[1] > bounds[0] + 0.01
+    assert raised >= 3
+
+
+def test_one_level_or_equal_losses() -> None:
+    drawn = levels(2, (5,))
+    program = BlockProgram(drawn, NOTHING)
+    assert program.choice(program.losses) == (int(np.argmin(drawn[0].losses)),)
+    drawn = levels(4, (3, 3))
+    for level in drawn:
+        level.losses[:] = 0.0
+    program = BlockProgram(drawn, NOTHING)
+    assert program.choice(program.losses) is not None

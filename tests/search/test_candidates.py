@@ -1,3 +1,7 @@
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -14,7 +18,6 @@ from formwright.search.candidates import (
     SurrogateSearch,
     elite,
     expected_improvement,
-    first_or_random,
     legal_rows,
     mutants,
     near_the_best,
@@ -93,17 +96,28 @@ def test_ranks_go_by_worth_then_by_the_second_then_by_chance() -> None:
     assert {ranked(worth, derive(seed))[1] for seed in range(20)} == {0, 2, 3}
 
 
+@dataclass(frozen=True)
+class Promising(PredictorSearch):
+    proposals: Any = ()
+
+    def _promising(self, history: History, rng: Any) -> Iterator[Proposal]:
+        return iter(self.proposals)
+
+
 def test_the_first_legal_proposal_is_asked_for_or_else_a_random_new_design() -> None:
     space, past, checked = small(), history(4), []
     proposals = [Proposal(design, space.card(design)) for _, design in zip(range(3), space.enumerate(), strict=False)]
-    second = first_or_random(proposals, space, past, derive(1), lambda card: checked.append(card) or len(checked) == 2)
-    assert (second, len(checked)) == (proposals[1].request(Budget.full()), 2)
+
+    def ask(legal: Any) -> Request:
+        return Promising(space, (ACCURACY,), legal, proposals=tuple(proposals)).ask(past, derive(1))
+
+    assert ask(lambda card: checked.append(card) or len(checked) == 2) == proposals[1].request(Budget.full())
+    assert len(checked) == 2  # those after the first legal one are not checked
     others = {proposal.card.digest for proposal in proposals}
-    asked = first_or_random(proposals, space, past, derive(1), anything)
-    assert asked == proposals[0].request(Budget.full())
-    asked = first_or_random(proposals, space, past, derive(1), lambda card: card.digest not in others)
-    assert asked == random_unseen(space, past, derive(1), lambda card: card.digest not in others).request(Budget.full())
-    assert first_or_random([], space, past, derive(1), anything).card.digest not in past.digests
+    expected = random_unseen(space, past, derive(1), lambda card: card.digest not in others)
+    assert ask(lambda card: card.digest not in others) == expected.request(Budget.full())
+    proposals.clear()
+    assert ask(anything).card.digest not in past.digests
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,8 @@ from formwright.search.proposals import Legal, SpaceExhausted, anything
 from formwright.space import Case, Choice, Expressions, Fields, Record, Repeat, Space, Switch
 from formwright.space.term_edits import TermGene, operation_names
 from formwright.space.zoo.autobert_zero import autobert_zero
-from formwright.testing.searcher_contract import ACCURACY, PARAMS, SearcherContract
-from formwright.testing.toy_problem import Toy, ask, large, run, small, tell
+from formwright.testing.searcher_contract import ACCURACY, SearcherContract
+from formwright.testing.toy_problem import Toy, large, run, small
 
 SPACE = autobert_zero("tiny attentions", 3, 2, 4, largest=7, kernels=(3, 5, 7), vocabulary=50)
 
@@ -129,23 +129,12 @@ def test_parents_are_the_best_before_the_generation_and_have_equally_many_childr
             assert history.trials[parent].observation.metrics["accuracy"] >= worst  # type: ignore[index, union-attr]
 
 
-def test_a_child_differs_from_its_parent_in_few_layers() -> None:
-    history = run(OpNas(SPACE, (ACCURACY,), anything, 6, 3, 2), Scores(), 30)
-    changed: Counter[int] = Counter()
-    for trial in history.trials[6:]:
-        changed[sum(mine != theirs for mine, theirs in _beside_its_parent(history, trial))] += 1
-    # one layer may change its kind, and one its formula or kernel
-    assert set(changed) <= {1, 2}
-
-
-def test_both_kinds_of_layer_come_and_go() -> None:
+def test_a_child_differs_from_its_parent_in_few_layers_of_either_kind() -> None:
     history = run(OpNas(SPACE, (ACCURACY,), anything, 6, 3, 2), Scores(), 40)
-    turns = {
-        (theirs.tag, mine.tag)
-        for trial in history.trials[6:]
-        for mine, theirs in _beside_its_parent(history, trial)
-        if mine.tag != theirs.tag
-    }
+    pairs = [_beside_its_parent(history, trial) for trial in history.trials[6:]]
+    # one layer may change its kind, and one its formula or kernel
+    assert {sum(mine != theirs for mine, theirs in layers) for layers in pairs} <= {1, 2}
+    turns = {(theirs.tag, mine.tag) for layers in pairs for mine, theirs in layers if mine.tag != theirs.tag}
     assert turns == {("attention", "convolution"), ("convolution", "attention")}
 
 
@@ -190,10 +179,11 @@ def test_an_operation_that_did_best_at_a_place_is_put_there() -> None:
     assert led_by_softmax(history.finished) > 2 * led_by_softmax(()) > 0
 
 
-def test_kernels_are_drawn_by_merit_in_their_own_layer() -> None:
-    def convolutions(*kernels: int) -> tuple[Case, ...]:
-        return tuple(Case("convolution", kernel) for kernel in kernels)
+def convolutions(*kernels: int) -> tuple[Case, ...]:
+    return tuple(Case("convolution", kernel) for kernel in kernels)
 
+
+def test_kernels_are_drawn_by_merit_in_their_own_layer() -> None:
     history = told(
         *((convolutions(5, kernel, 3), 0.9) for kernel in (3, 5)),
         *((convolutions(3, kernel, 5), 0.1) for kernel in (3, 5)),
@@ -208,9 +198,6 @@ def test_kernels_are_drawn_by_merit_in_their_own_layer() -> None:
 
 
 def test_unguided_kernels_are_equally_likely_and_guided_ones_are_not() -> None:
-    def convolutions(*kernels: int) -> tuple[Case, ...]:
-        return tuple(Case("convolution", kernel) for kernel in kernels)
-
     history = told((convolutions(5, 5, 5), 0.9), *((convolutions(3, 3, kernel), 0.1) for kernel in (3, 5, 7)))
 
     def share_of_5(**options: bool) -> float:
@@ -230,15 +217,6 @@ def test_more_exploration_leads_elsewhere() -> None:
     none, little, much = asked(0.0), asked(0.3), asked(3.0)
     assert none[:6] == little[:6] == much[:6]
     assert len({tuple(none), tuple(little), tuple(much)}) == 3
-
-
-def test_the_first_designs_are_random_and_failed_ones_are_replaced() -> None:
-    searcher, history = OpNas(small(), (ACCURACY, PARAMS), anything, 4, 2, 1), History()
-    for number in range(6):
-        history = ask(searcher, history, seed=0)
-        assert history.trials[number].request.parent is None
-        history = tell(history, number, "no memory" if number < 2 else Toy().evaluate(history.trials[number].request))
-    assert ask(searcher, history, seed=0).trials[6].request.parent in range(2, 6)
 
 
 GOAL = (Objective.parse("accuracy:max"),)
@@ -293,7 +271,7 @@ def test_a_place_is_shared_by_layers_and_an_option_is_not() -> None:
         gene = next(
             gene for gene in TWO_LAYERS.genes(trials[0].request.design) if gene.path == ("layers", layer, "convolution")
         )
-        assert priorities.of_options(gene, gene.options).tolist() == pytest.approx(expected)
+        assert priorities.scores(gene.path, gene.options).tolist() == pytest.approx(expected)
     assert priorities.places == 0
 
 
@@ -308,7 +286,7 @@ def test_trials_without_designs_or_formulas_add_nothing() -> None:
         table = operation_scores(TWO_LAYERS, trials, GOAL)
         assert table.scores.shape == table.counts.shape == (0, 10)
     priorities = Priorities.of(TWO_LAYERS, [WORSE, BETTER], GOAL, alpha=0.01)
-    assert priorities.of_operations(7).tolist() == [0.0] * 10
+    assert priorities.scores(7).tolist() == [0.0] * 10
 
 
 def shares(scores: Sequence[float], draws: int = 4_000) -> dict[int, float]:
@@ -317,7 +295,8 @@ def shares(scores: Sequence[float], draws: int = 4_000) -> dict[int, float]:
     return {index: firsts[index] / draws for index in range(len(scores))}
 
 
-def test_draws_follow_the_softmax() -> None:
+def test_draws_follow_the_softmax_and_hold_every_index_once() -> None:
+    assert sorted(draw_order(np.array([3.0, -2.0, 0.0, 0.0]), default_rng(1))) == [0, 1, 2, 3]
     scores = [1.0, 0.0, -1.0]
     expected = np.exp(scores) / np.exp(scores).sum()
     assert shares(scores) == pytest.approx(dict(enumerate(expected)), abs=0.03)
@@ -328,7 +307,7 @@ def test_bounds_are_in_the_order_of_raw_scores(low: float, high: float) -> None:
     trials = [trial(0, low, SUM, 3), trial(1, high, ("scale", SUM), 3), trial(2, low, ("neg", SUM), 3)]
     trials += [trial(3 + number, high, ("scale", SUM), 3) for number in range(5)]
     for alpha in (0.01, 0.3):
-        scores = Priorities.of(TWO_LAYERS, trials, GOAL, alpha).of_operations(1)
+        scores = Priorities.of(TWO_LAYERS, trials, GOAL, alpha).scores(1)
         raw = upper_bounds([high if name == "scale" else low for name in ("scale", "neg")], [6, 1], alpha)
         scale, neg = (scores[OPERATIONS.index(name)] for name in ("scale", "neg"))
         spread = np.std([one.observation.metrics["accuracy"] for one in trials if one.observation])
@@ -345,12 +324,8 @@ def test_where_only_the_order_of_trials_counts_alpha_is_in_its_unit() -> None:
 def test_scores_that_differ_by_rounding_do_not_make_exploration_endless() -> None:
     trials = [trial(number, 0.1, SUM, 3) for number in range(3)]  # whose computed deviation is 1.4e-17
     assert np.std([0.1] * 3) > 0
-    scores = Priorities.of(TWO_LAYERS, trials, GOAL, 0.5).of_operations(0)
+    scores = Priorities.of(TWO_LAYERS, trials, GOAL, 0.5).scores(0)
     assert np.ptp(scores) < 1.0
-
-
-def test_an_order_holds_every_index_once() -> None:
-    assert sorted(draw_order(np.array([3.0, -2.0, 0.0, 0.0]), default_rng(1))) == [0, 1, 2, 3]
 
 
 def first_place(alpha: float) -> Floats:
@@ -358,7 +333,7 @@ def first_place(alpha: float) -> Floats:
     trials = [trial(number, 0.9 + number / 1e3, SUM, 3) for number in range(10)]
     poor = ("matmul", ("cosine", "Q", "K"), "V")
     trials += [trial(10 + number, 0.1 + number / 1e3, poor, 3) for number in range(10)]
-    return Priorities.of(TWO_LAYERS, trials, GOAL, alpha).of_operations(0)
+    return Priorities.of(TWO_LAYERS, trials, GOAL, alpha).scores(0)
 
 
 def test_without_exploration_better_means_likelier_and_nothing_else() -> None:
@@ -380,5 +355,5 @@ def test_what_was_never_tried_is_not_starved(alpha: float) -> None:
 def test_exploration_favours_what_was_tried_less() -> None:
     trials = [trial(0, 0.5, SUM, 3), trial(1, 0.5, NEGATED, 3), trial(2, 0.5, ("neg", ("neg", SUM)), 3)]
     more = [trial(3 + number, 0.5, ("scale", SUM), 3) for number in range(6)]
-    scores = dict(zip(OPERATIONS, Priorities.of(TWO_LAYERS, trials + more, GOAL, 1.0).of_operations(1), strict=True))
+    scores = dict(zip(OPERATIONS, Priorities.of(TWO_LAYERS, trials + more, GOAL, 1.0).scores(1), strict=True))
     assert scores["softmax"] > scores["neg"] > scores["scale"]

@@ -74,7 +74,6 @@ def test_a_space_is_exhausted_by_requests_and_limits() -> None:
     space = tiny()
     with pytest.raises(SpaceExhausted, match="every design of space 'tiny' has been asked for"):
         random_unseen(space, asked(space, list(space.enumerate())), derive(0))
-    space = tiny()
     first = next(iter(space.enumerate()))
     with pytest.raises(SpaceExhausted, match="asked for within the limits; 11 others are not"):
         random_unseen(space, asked(space, [first]), derive(0), lambda card: card == space.card(first))
@@ -121,14 +120,8 @@ def mixed() -> History:
     design = space.sample(derive(0))
     known, foreign = Request(space.card(design), design=design), Request(space.card(design))
     done = Observation({"accuracy": 1.0})
-    return History(
-        (
-            Trial(0, known, "finished", done),
-            Trial(1, foreign, "finished", done),
-            Trial(2, known),
-            Trial(3, known, "failed", reason="no memory"),
-        )
-    )
+    finished = (Trial(0, known, "finished", done), Trial(1, foreign, "finished", done))
+    return History((*finished, Trial(2, known), Trial(3, known, "failed", reason="no memory")))
 
 
 def test_finished_trials_of_the_space_breed_the_youngest_last() -> None:

@@ -18,7 +18,7 @@ from formwright.core.records import History, Objective, Observation, Request
 from formwright.search import SEARCHERS, make_searcher, option_names, searcher
 from formwright.search.baselines import RandomSearch
 from formwright.search.evolution import Nsga2, RegularizedEvolution
-from formwright.search.halving import Halving
+from formwright.search.rungs import Halving
 from formwright.search.searchers import SearcherPart, usual_searcher
 from formwright.space import Choice, Fields, Record, Space
 from formwright.testing.toy_problem import large, run, small
@@ -138,6 +138,13 @@ def test_defaults_depend_on_the_number_of_trials(name: str, trials: int | None, 
 def test_faults_of_the_searcher_inside_are_told_with_their_path() -> None:
     with pytest.raises(IllegalDesign, match=r"searcher\.cordinates: .*'coordinates'"):
         make_searcher("coarse-to-fine", small(), GOAL, searcher={"name": "boshnas", "cordinates": "one-hot"})
+
+
+@pytest.mark.parametrize("inner", [{"name": "boshnas", "beta": 2.0}, searcher("boshnas", beta=2.0)])
+def test_a_value_out_of_range_of_the_searcher_inside_is_told_with_its_path(inner: Any) -> None:
+    with pytest.raises(IllegalDesign) as caught:
+        make_searcher("coarse-to-fine", small(), GOAL, searcher=inner)
+    assert [fault.where for fault in caught.value.faults] == ["searcher.beta"]
 
 
 def test_options_chosen_in_python_are_checked_by_name_at_once() -> None:
@@ -261,3 +268,25 @@ def test_a_searcher_that_needs_formwright_cards_names_one_that_does_not(name: st
         run(make_searcher(name, _foreign(), GOAL, trials=12), ForeignScore(), 1)
     assert repr(name) in str(caught.value)
     assert instead in str(caught.value)
+
+
+def test_a_class_that_cannot_be_a_searcher_is_refused() -> None:
+    class NoArguments:
+        def ask(self, history: Any, rng: Any) -> None: ...
+
+    class NeedsWidth(NoArguments):
+        def __init__(self, space: Any, objectives: Any, legal: Any, width: int) -> None: ...
+
+    for wrong, named in (
+        (NeedsWidth, "width"),
+        (dict, "ask"),
+        (NoArguments, "objectives"),
+        (lambda space: None, "objectives"),
+    ):
+        with pytest.raises(IllegalInput, match=named):
+            searcher(wrong)
+
+
+def test_a_whole_number_beyond_64_bits_is_refused_before_a_search() -> None:
+    with pytest.raises(IllegalDesign, match="initial"):
+        make_searcher("boshnas", small(), GOAL, initial=10**26)

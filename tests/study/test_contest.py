@@ -16,7 +16,7 @@ from formwright.core.rng import derive
 from formwright.evaluate.benchmark import Benchmark
 from formwright.search import SEARCHERS, SpaceExhausted, option_names
 from formwright.search.baselines import RandomSearch
-from formwright.search.halving import Halving
+from formwright.search.rungs import Halving
 from formwright.study import contest as module
 from formwright.study.contest import (
     NOTHING,
@@ -81,11 +81,15 @@ def test_the_best_so_far_is_followed() -> None:
     assert replay(BENCHMARK, scripted((worst, None), (best, 10), (best, 20)), 0, 2).best == (worst, best)
 
 
-def test_the_searcher_sees_what_the_table_says() -> None:
+def test_the_searcher_sees_what_the_table_says_as_in_a_study() -> None:
     method = scripted((10, None), (50, None))
     replay(BENCHMARK, method, 0, 2)
     (trial,) = method.seen[1].trials
     assert trial.observation.metrics["accuracy"] == SCORES[10]
+    (method,) = find_methods(["random"])
+    searcher = method.make(BENCHMARK, 3)
+    first = searcher.ask(History(), derive(5, "ask", 0))
+    assert replay(BENCHMARK, method, 5, 3).best[0] == BENCHMARK.row(first.card)
 
 
 def test_evaluations_are_counted_by_their_steps() -> None:
@@ -97,16 +101,13 @@ def test_evaluations_are_counted_by_their_steps() -> None:
     assert found.best[1] in (3, 4)
 
 
-def test_a_training_that_failed_is_paid_for_and_told() -> None:
+def test_failed_trainings_are_paid_for_and_the_least_is_sought_where_the_objective_says_so() -> None:
     scores = BENCHMARK.table.validation.copy()
     scores[10] = np.nan
     failing = Benchmark(replace(BENCHMARK.table, validation=scores), BENCHMARK.space)
     method = scripted((10, None), (20, None), (30, None))
     assert replay(failing, method, 0, 2).best == (NOTHING, 20)
     assert method.seen[1].trials[0].state == "failed"
-
-
-def test_the_least_is_sought_where_the_objective_says_so() -> None:
     lowest = Benchmark(
         replace(BENCHMARK.table, facts={**BENCHMARK.table.facts, "objective": "loss:min"}), BENCHMARK.space
     )
@@ -127,13 +128,6 @@ def test_searchers_find_designs_of_the_table_and_repeat_themselves(name: str) ->
     assert SCORES[first.best[-1]] >= SCORES[first.best[0]]
 
 
-def test_a_search_is_what_a_study_would_do() -> None:
-    (method,) = find_methods(["random"])
-    searcher = method.make(BENCHMARK, 3)
-    first = searcher.ask(History(), derive(5, "ask", 0))
-    assert replay(BENCHMARK, method, 5, 3).best[0] == BENCHMARK.row(first.card)
-
-
 def contest(load: Callable[[], Benchmark] = fake_benchmark, **changes: Any) -> Contest:
     return Contest(load, find_methods(["random", "local"]), **{"runs": 3, "evaluations": 5, **changes})
 
@@ -142,13 +136,10 @@ def keys(replays: list[SearchRun]) -> set[tuple[str, int]]:
     return {(one.method, one.seed) for one in replays}
 
 
-def test_each_method_runs_with_each_seed() -> None:
+def test_each_method_runs_with_each_seed_once() -> None:
     found = list(contest().replays())
     assert keys(found) == {(name, seed) for name in ("random", "local") for seed in range(3)}
     assert len(found) == 6
-
-
-def test_known_searches_are_not_repeated() -> None:
     before = list(contest(runs=2).replays())
     larger = contest()
     known = larger.known([*before, *before, replace(before[0], method="tpe"), replace(before[0], seed=7)])
@@ -166,7 +157,7 @@ def test_processes_find_what_one_finds() -> None:
     assert {(one.method, one.seed, one.best) for one in alone} == {(one.method, one.seed, one.best) for one in shared}
 
 
-def test_every_searcher_is_a_method_that_can_be_made() -> None:
+def test_every_searcher_is_a_method_that_is_found_once_and_can_be_made() -> None:
     names = [method.name for method in all_methods()]
     assert {"random", "regularized-evolution", "tpe", "halving"} <= set(names)
     assert not any(":" in name for name in names)
@@ -174,6 +165,10 @@ def test_every_searcher_is_a_method_that_can_be_made() -> None:
     for method in all_methods():
         assert method.searcher in SEARCHERS.names()
         assert hasattr(method.make(fake_benchmark(), 10), "ask")
+    found = find_methods(["random", "local", "random"])
+    assert [method.name for method in found] == ["random", "local"]
+    with pytest.raises(IllegalInput, match=r"no method is called 'randon'\. Nearest: 'random'\. There are: .*local"):
+        find_methods(["local", "randon"])
 
 
 def test_variants_need_a_searcher_with_their_options(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,24 +182,14 @@ def test_variants_need_a_searcher_with_their_options(monkeypatch: pytest.MonkeyP
     assert made.by == "gene"
 
 
-def test_the_options_of_every_variant_are_known_where_its_searcher_is() -> None:
-    for name, variants in module._VARIANTS.items():
-        if name in SEARCHERS.names():
-            for options in variants.values():
-                assert set(options) <= set(option_names(name))
-
-
-def test_names_are_found_once_each_in_their_order() -> None:
-    found = find_methods(["random", "local", "random"])
-    assert [method.name for method in found] == ["random", "local"]
-    with pytest.raises(IllegalInput, match=r"no method is called 'randon'\. Nearest: 'random'\. There are: .*local"):
-        find_methods(["local", "randon"])
-
-
 def test_halving_asks_for_steps_that_the_table_has() -> None:
     searcher = Method("halving", "halving").make(fake_benchmark(), 10)
     assert isinstance(searcher, Halving)
     assert searcher.rungs == (5, 10, 20)
+    for name, variants in module._VARIANTS.items():
+        if name in SEARCHERS.names():
+            for options in variants.values():
+                assert set(options) <= set(option_names(name))
 
 
 @pytest.mark.parametrize(
@@ -231,18 +216,16 @@ def test_what_is_slow_or_not_installed_is_not_usual(monkeypatch: pytest.MonkeyPa
 FIRST, SECOND = SearchRun("random", 0, (1, 2), 0.5), SearchRun("local", 1, (3, 3), 0.25)
 
 
-def test_what_is_kept_is_read_and_passed_on(tmp_path: Path) -> None:
-    file = ContestFile(tmp_path / "runs.jsonl", "a")
+@pytest.fixture
+def file(tmp_path: Path) -> ContestFile:
+    return ContestFile(tmp_path / "runs.jsonl", "a")
+
+
+def test_what_is_kept_is_read_and_passed_on(file: ContestFile) -> None:
     assert file.read() == []
     assert list(file.keep(iter([FIRST]))) == [FIRST]
-    assert list(file.keep(iter([SECOND]))) == [SECOND]
-    assert file.read() == [FIRST, SECOND]
-
-
-def test_a_search_is_written_before_it_is_passed_on(tmp_path: Path) -> None:
-    file = ContestFile(tmp_path / "runs.jsonl", "a")
-    for found in file.keep(iter([FIRST, SECOND])):
-        assert file.read()[-1] == found
+    for found in file.keep(iter([SECOND])):
+        assert (file.read(), found) == ([FIRST, SECOND], SECOND), "it is written before it is passed on"
 
 
 def test_searches_on_another_table_are_left_alone(tmp_path: Path) -> None:
@@ -252,8 +235,7 @@ def test_searches_on_another_table_are_left_alone(tmp_path: Path) -> None:
     assert (here.read(), there.read()) == ([FIRST], [SECOND])
 
 
-def test_a_line_that_was_cut_short_is_forgotten(tmp_path: Path) -> None:
-    file = ContestFile(tmp_path / "runs.jsonl", "a")
+def test_a_line_that_was_cut_short_is_forgotten(file: ContestFile) -> None:
     list(file.keep(iter([FIRST, SECOND])))
     file.path.write_bytes(file.path.read_bytes()[:-5])
     assert file.read() == [FIRST]
@@ -262,8 +244,7 @@ def test_a_line_that_was_cut_short_is_forgotten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 1, 5, 20])
-def test_a_first_line_that_was_cut_short_is_forgotten(kept: int, tmp_path: Path) -> None:
-    file = ContestFile(tmp_path / "runs.jsonl", "a")
+def test_a_first_line_that_was_cut_short_is_forgotten(kept: int, file: ContestFile) -> None:
     list(file.keep(iter([FIRST])))
     file.path.write_bytes(file.path.read_bytes()[:kept])
     assert file.read() == []
@@ -317,8 +298,7 @@ def test_a_line_of_many_brackets_is_refused(tmp_path: Path) -> None:
         ContestFile(path, "a").read()
 
 
-def test_a_file_that_another_adds_to_is_refused_and_left_alone(tmp_path: Path) -> None:
-    file = ContestFile(tmp_path / "runs.jsonl", "a")
+def test_a_file_that_another_adds_to_is_refused_and_left_alone(file: ContestFile) -> None:
     first = file.keep(iter([FIRST, SECOND]))
     next(first)
     with pytest.raises(IllegalInput, match=r"another process works on .*runs\.jsonl; wait for it"):
@@ -363,11 +343,15 @@ def test_intervals_hold_the_mean_and_are_narrower_for_more_searches() -> None:
     assert widths[1] == pytest.approx(2 * 1.645 * SCORES[rows].std() / 40**0.5, rel=0.15)
 
 
-def test_the_best_method_comes_first() -> None:
+def test_the_best_method_comes_first_in_standings_of_plain_data() -> None:
     searches = [SearchRun(name, 0, (row,), 0.0) for name, row in (("c", 5), ("b", WORST), ("a", BEST))]
     assert list(standings(BENCHMARK, searches)) == ["a", "c", "b"]
     lowest = replace(BENCHMARK.table, facts={**BENCHMARK.table.facts, "objective": "loss:min"})
     assert list(standings(Benchmark(lowest, BENCHMARK.space), searches)) == ["b", "c", "a"]
+    found = standings(BENCHMARK, [SearchRun("a", 0, (NOTHING, BEST), 0.0)])["a"]
+    assert found["curve"] == [SCORES[WORST], SCORES[BEST]]
+    found = standings(BENCHMARK, [SearchRun("a", 0, (WORST, BEST), 0.5)])
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
 def test_it_is_told_how_soon_one_of_the_best_was_found() -> None:
@@ -384,10 +368,3 @@ def test_it_is_told_how_soon_one_of_the_best_was_found() -> None:
     assert (second["top"]["share"], second["good"]["share"], second["good"]["evaluations"]) == (0, 1, 2)
     rarely = standings(BENCHMARK, [SearchRun("a", seed, rows, 0.0) for seed, rows in enumerate((sooner, never, never))])
     assert rarely["a"]["top"]["evaluations"] is None
-
-
-def test_standings_are_plain_data_and_nothing_has_the_worst_score() -> None:
-    found = standings(BENCHMARK, [SearchRun("a", 0, (NOTHING, BEST), 0.0)])["a"]
-    assert found["curve"] == [SCORES[WORST], SCORES[BEST]]
-    found = standings(BENCHMARK, [SearchRun("a", 0, (WORST, BEST), 0.5)])
-    assert json.loads(json.dumps(found, allow_nan=False)) == found

@@ -24,6 +24,7 @@ from formwright.study.stop import Stop
 from formwright.study.store import Store
 from formwright.train.interrupt import gentle_interruption
 
+pytestmark = pytest.mark.timeout(120)  # processes that start on a busy machine
 LAUNCH = """
 import sys
 from pathlib import Path
@@ -117,7 +118,6 @@ def test_a_design_that_cannot_be_built_is_told_and_meets_every_worker(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 def test_workers_share_a_study_and_replace_one_that_died(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = place_of(tmp_path, 30)
     with place.open() as opened:
@@ -136,8 +136,6 @@ def test_workers_share_a_study_and_replace_one_that_died(tmp_path: Path, capsys:
     assert capsys.readouterr().err == "a worker died (exit code -9); another one takes its place\n"
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.long
 def test_a_wish_to_stop_that_comes_with_the_last_trial_is_heard_too(tmp_path: Path) -> None:
     place, looks = place_of(tmp_path, 1), iter([partial(os.kill, os.getpid(), signal.SIGINT)])
@@ -151,7 +149,6 @@ def test_a_wish_to_stop_that_comes_with_the_last_trial_is_heard_too(tmp_path: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_workers_stop_when_the_user_asks(number: signal.Signals, tmp_path: Path) -> None:
     place = place_of(tmp_path, ENDLESS)
@@ -162,16 +159,12 @@ def test_workers_stop_when_the_user_asks(number: signal.Signals, tmp_path: Path)
         assert all(lease.expires <= opened.log.now() for lease in opened.log.leases().values())
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.long
 def test_an_error_that_meets_every_worker_is_raised(tmp_path: Path) -> None:
     with pytest.raises(FormwrightError, match="no searcher called 'absent'"):
         run_workers(partial(work_at, place_of(tmp_path, 3, searcher="absent")), 1, nothing)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.long
 def test_workers_that_keep_dying_are_not_replaced_for_ever(tmp_path: Path) -> None:
     place = place_of(tmp_path, ENDLESS)
@@ -186,8 +179,6 @@ def test_workers_that_keep_dying_are_not_replaced_for_ever(tmp_path: Path) -> No
             run_workers(partial(work_at, place), 1, kill, replacements=1)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.long
 def test_workers_do_not_outlive_their_launcher(tmp_path: Path) -> None:
     place = place_of(tmp_path, ENDLESS)

@@ -16,8 +16,7 @@ from sqlalchemy import Connection, text
 
 from formwright.core.errors import IllegalInput
 from formwright.study.events import Event, Kind, from_text, to_text
-from formwright.study.log import Log
-from formwright.study.store import Store
+from formwright.study.store import Log, Store
 
 LONG = 3600.0
 GONE = -1.0  # a lease that has expired when it is granted
@@ -33,14 +32,8 @@ def test_an_event_is_read_as_it_was_written(log: Log) -> None:
     assert log.read() == [written]
     assert written == Event(written.id, "note", 7, "w1", written.at, {"text": "größer\u0000", "value": 0.1 + 0.2})
     assert before <= written.at <= log.now()
-
-
-def test_an_event_may_have_no_data_and_no_number(log: Log) -> None:
     log.append("started", "w1")
-    assert [(event.number, event.data) for event in log.read()] == [(None, {})]
-
-
-def test_reading_goes_on_where_it_stopped(log: Log) -> None:
+    assert [(event.number, event.data) for event in log.read(after=written.id)] == [(None, {})]
     events = [log.append("note", "w1", {"k": k}) for k in range(5)]
     assert log.read(after=events[2].id) == events[3:]
     assert log.read(after=events[4].id) == []
@@ -57,7 +50,7 @@ def test_studies_do_not_see_each_other(store: Store, log: Log) -> None:
     assert other.leases() == {}
 
 
-def test_asking_writes_the_request_the_claim_and_the_lease(log: Log) -> None:
+def test_asking_writes_the_request_the_claim_and_the_lease_once(log: Log) -> None:
     assert log.ask(3, "w1", 60.0, {"card": "c"})
     asked, claimed = log.read()
     assert (asked.kind, asked.number, asked.data) == ("asked", 3, {"card": "c"})
@@ -65,16 +58,13 @@ def test_asking_writes_the_request_the_claim_and_the_lease(log: Log) -> None:
     lease = log.leases()[3]
     assert (lease.number, lease.worker, lease.attempts) == (3, "w1", 1)
     assert lease.expires == pytest.approx(log.now() + 60, abs=5)
-
-
-def test_a_number_is_asked_for_once(log: Log) -> None:
     assert log.ask(0, "w1", GONE, {"first": True})
     before, lease = log.read(), log.leases()
     assert not log.ask(0, "w2", LONG, {"first": False})
     assert (log.read(), log.leases()) == (before, lease)
 
 
-def test_a_trial_has_one_outcome(log: Log) -> None:
+def test_a_trial_has_one_outcome_and_is_claimed_only_before_it(log: Log) -> None:
     log.ask(0, "w1", LONG, {})
     assert log.finish(0, "w1", "told", {"accuracy": 0.5})
     assert log.leases() == {}
@@ -82,23 +72,33 @@ def test_a_trial_has_one_outcome(log: Log) -> None:
     assert not log.finish(0, "w1", "told", {"accuracy": 0.5})
     assert not log.finish(0, "w2", "failed", {"reason": "late"})
     assert log.read() == before
+    log.ask(2, "w1", GONE, {})
+    log.finish(2, "w1", "failed", {"reason": "diverged"})
+    assert not log.claim(2, "w2", LONG)
+    assert not log.claim(1, "w2", LONG), "trial 1 was never asked for"
+    assert log.leases() == {}
 
 
-def test_a_live_lease_cannot_be_taken(log: Log) -> None:
+def test_a_live_lease_is_taken_only_of_a_dead_worker(log: Log) -> None:
     log.ask(0, "w1", LONG, {})
     before = log.leases()
     assert not log.claim(0, "w2", LONG)
     assert not log.claim(0, "w2", LONG, dead=["w3"])
     assert log.leases() == before
+    assert log.claim(0, "w2", LONG, dead={"w1"})
+    assert log.leases()[0].worker == "w2"
 
 
-def test_an_expired_lease_is_taken_once(log: Log) -> None:
+def test_an_expired_lease_is_taken_once_but_the_first_to_finish_counts(log: Log) -> None:
     log.ask(0, "w1", GONE, {})
     assert log.claim(0, "w2", LONG)
     assert not log.claim(0, "w3", LONG)
     assert (log.leases()[0].worker, log.leases()[0].attempts) == ("w2", 2)
     assert outline(log) == [("asked", 0, "w1"), ("claimed", 0, "w1"), ("claimed", 0, "w2")]
     assert [event.data for event in log.read() if event.kind == "claimed"] == [{"attempt": 1}, {"attempt": 2}]
+    assert log.finish(0, "w1", "told", {"accuracy": 0.5})
+    assert not log.finish(0, "w2", "told", {"accuracy": 0.5})
+    assert log.leases() == {}
 
 
 def test_a_lease_ends_by_itself(log: Log) -> None:
@@ -108,44 +108,19 @@ def test_a_lease_ends_by_itself(log: Log) -> None:
     assert log.claim(0, "w2", LONG)
 
 
-def test_the_lease_of_a_dead_worker_is_taken(log: Log) -> None:
-    log.ask(0, "w1", LONG, {})
-    assert log.claim(0, "w2", LONG, dead={"w1"})
-    assert log.leases()[0].worker == "w2"
-
-
-def test_only_unfinished_trials_can_be_claimed(log: Log) -> None:
-    log.ask(0, "w1", GONE, {})
-    log.finish(0, "w1", "failed", {"reason": "diverged"})
-    assert not log.claim(0, "w2", LONG)
-    assert not log.claim(1, "w2", LONG), "trial 1 was never asked for"
-    assert log.leases() == {}
-
-
-def test_a_heartbeat_prolongs_the_lease(log: Log) -> None:
+def test_a_heartbeat_prolongs_the_lease_or_notices_that_it_is_lost(log: Log) -> None:
     log.ask(0, "w1", GONE, {})
     assert log.renew(0, "w1", LONG)
     assert log.leases()[0].expires == pytest.approx(log.now() + LONG, abs=5)
     assert not log.claim(0, "w2", LONG)
-
-
-def test_a_heartbeat_notices_that_the_lease_is_lost(log: Log) -> None:
-    log.ask(0, "w1", GONE, {})
-    log.claim(0, "w2", 60.0)
+    log.ask(1, "w1", GONE, {})
+    log.claim(1, "w2", 60.0)
     before = log.leases()
-    assert not log.renew(0, "w1", LONG)
+    assert not log.renew(1, "w1", LONG)
     assert log.leases() == before
-    log.finish(0, "w2", "told", {})
-    assert not log.renew(0, "w2", LONG)
+    log.finish(1, "w2", "told", {})
+    assert not log.renew(1, "w2", LONG)
     assert not log.renew(5, "w2", LONG)
-
-
-def test_a_slow_worker_may_still_be_the_first_to_finish(log: Log) -> None:
-    log.ask(0, "w1", GONE, {})
-    log.claim(0, "w2", LONG)
-    assert log.finish(0, "w1", "told", {"accuracy": 0.5})
-    assert not log.finish(0, "w2", "told", {"accuracy": 0.5})
-    assert log.leases() == {}
 
 
 @pytest.mark.parametrize("kind", ["asked", "claimed", "told", "failed"])
@@ -279,19 +254,18 @@ def test_a_change_is_noticed(store: Store, filled: Log, statement: str, event: s
     assert store.place in str(found.value)
 
 
-def test_reading_on_checks_what_is_new(store: Store, filled: Log) -> None:
+def test_writers_side_by_side_make_one_chain_and_reading_on_checks_what_is_new(
+    open_store: Callable[[], Store], filled: Log, store: Store
+) -> None:
+    logs = [open_store().study("one") for _ in range(3)]
+    for turn in range(12):
+        logs[turn % 3].append("note", f"worker {turn % 3}", {"turn": turn})
+    assert [event.data["turn"] for event in filled.read() if event.kind == "note"] == list(range(12))
     events = filled.read()
     changed(store, "UPDATE events SET data = replace(data, '0.5', '0.9') WHERE id = 10")
     assert filled.read(events[-1].id) == []
     with pytest.raises(IllegalInput, match="event 10"):
         filled.read(events[5].id)
-
-
-def test_writers_side_by_side_make_one_chain(open_store: Callable[[], Store], filled: Log) -> None:
-    logs = [open_store().study("one") for _ in range(3)]
-    for turn in range(12):
-        logs[turn % 3].append("note", f"worker {turn % 3}", {"turn": turn})
-    assert [event.data["turn"] for event in filled.read() if event.kind == "note"] == list(range(12))
 
 
 def test_studies_of_one_database_have_chains_of_their_own(store: Store, filled: Log) -> None:

@@ -8,6 +8,7 @@ from formwright.core.records import Budget, History, Request
 from formwright.core.rng import derive
 from formwright.study.replay import Replay, asked_data, history_as_of, read_asked
 from formwright.study.stop import Ledger
+from formwright.study.store import Log
 from formwright.testing.toy_problem import small
 
 SPACE = small()
@@ -16,6 +17,12 @@ SPACE = small()
 def request(parent: int | None = None) -> Request:
     design = SPACE.sample(derive(3))
     return Request(SPACE.card(design), Budget(9), parent, design)
+
+
+def fed(log: Log) -> Replay:
+    replay = Replay(SPACE)
+    replay.feed(log.read())
+    return replay
 
 
 def test_a_request_survives_the_log_with_or_without_a_design() -> None:
@@ -41,11 +48,11 @@ def test_a_history_is_what_happened(tmp_path: Path) -> None:
     assert trials[3].request == request()
 
 
-def test_events_may_be_fed_in_pieces(tmp_path: Path) -> None:
+def test_the_past_can_be_fed_in_pieces_and_seen_again(tmp_path: Path) -> None:
     log = new_log(tmp_path)
-    run(toy_study(log, tmp_path, "nsga2", stop=6))
-    whole, piecewise = Replay(SPACE), Replay(SPACE)
-    whole.feed(log.read())
+    study = toy_study(log, tmp_path, "nsga2", stop=6)
+    run(study)
+    whole, piecewise = fed(log), Replay(SPACE)
     for event in log.read():
         before = piecewise.history
         piecewise.feed([event])
@@ -53,12 +60,6 @@ def test_events_may_be_fed_in_pieces(tmp_path: Path) -> None:
     assert piecewise.history == whole.history
     assert (piecewise.seen, piecewise.attempts, piecewise.asked) == (whole.seen, whole.attempts, whole.asked)
     assert whole.seen == log.read()[-1].id
-
-
-def test_the_past_can_be_seen_again(tmp_path: Path) -> None:
-    log = new_log(tmp_path)
-    study = toy_study(log, tmp_path, stop=5)
-    run(study)
     events = log.read()
     assert history_as_of(events, 0, SPACE) == History()
     assert history_as_of(events, events[-1].id, SPACE) == study.history()
@@ -73,9 +74,7 @@ def test_failures_count_in_their_run_and_cost_time(tmp_path: Path) -> None:
     log = new_log(tmp_path)
 
     def ledger() -> Ledger:
-        replay = Replay(SPACE)
-        replay.feed(log.read())
-        return replay.ledger(0.0)
+        return fed(log).ledger(0.0)
 
     def fail(_: Request) -> None:
         raise EvaluationFailed("no luck")
@@ -91,9 +90,7 @@ def test_attempts_count_deaths_of_one_run(tmp_path: Path) -> None:
     log = new_log(tmp_path)
 
     def attempts() -> int:
-        replay = Replay(SPACE)
-        replay.feed(log.read())
-        return replay.attempts.get(0, 0)
+        return fed(log).attempts.get(0, 0)
 
     begin(log)
     log.ask(0, "one", 60, asked_data(request(), SPACE, 0))

@@ -37,10 +37,6 @@ def test_what_is_hardly_better_is_no_progress(values: tuple[float, ...], since: 
     assert since_progress(scored(*values), ACCURACY) < max(since, 1)
 
 
-def test_progress_of_a_goal_that_is_lowered() -> None:
-    assert since_progress(scored(3.0, 1.0, 2.0), [Objective.parse("accuracy:min")]) == 1
-
-
 @pytest.mark.parametrize(
     ("values", "since"),
     [
@@ -88,7 +84,7 @@ def test_whatever_comes_first_ends_a_study() -> None:
     assert reason({"failed": 9}, trials=9, failures=1) is None  # those of earlier runs are forgiven
 
 
-def test_what_counts_as_progress() -> None:
+def test_every_limit_that_is_reached_is_named_by_what_counts_as_progress() -> None:
     slow, ledger = scored(0.5, 0.501, 0.502), Ledger(3, 0, 0, Spent(), 0.0)
     assert Stop(patience=2).reason(slow, ledger, ACCURACY) is None
     assert Stop(patience=2, tolerance=0.01).reason(slow, ledger, ACCURACY) == "no better design in 2 trials"
@@ -98,13 +94,11 @@ def test_what_counts_as_progress() -> None:
     assert since_progress(History((*short, *longer)), ACCURACY) == 1
     past = History((Trial(0, finished(0, {}).request),))
     assert Stop(trials=1).reason(past, Ledger(0, 0, 1, Spent(), 0.0), ACCURACY) == "1 trials"
-
-
-def test_every_limit_that_is_reached_is_named() -> None:
     past, told = scored(3.0, 1.0, 2.0), Ledger(3, 0, 0, Spent(steps=50), 2.5)
     assert Stop(3, 2.5, 50, 2).reached(past, told, ACCURACY) == ("trials", "seconds", "steps", "patience")
     assert Stop(4, 2.5, 51, 2).reached(past, told, ACCURACY) == ("seconds", "patience")
     assert Stop(4, 2.6, 51, 3).reached(past, told, ACCURACY) == ()
+    assert since_progress(scored(3.0, 1.0, 2.0), [Objective.parse("accuracy:min")]) == 1
 
 
 @pytest.mark.parametrize(
@@ -146,16 +140,13 @@ def asked(at: float) -> Event:
     return event(at, "asked")
 
 
-def test_the_clock_begins_with_the_first_trial_of_a_run() -> None:
+def test_the_clock_begins_with_the_first_trial_of_a_run_and_leaves_out_pauses() -> None:
     assert clock().elapsed(100.0) == 0.0
     assert clock(begins(10.0)).elapsed(15.0) == 0.0  # processes start
     assert clock(begins(8.0), event(9.0, "started"), asked(10.0)).elapsed(15.0) == 5.0
     assert clock(begins(8.0), event(10.0, "claimed"), asked(12.0)).elapsed(15.0) == 5.0
     assert clock(begins(9.0), asked(10.0), event(11.0, "started"), event(12.0)).elapsed(13.0) == 3.0
     assert clock(asked(10.0), event(12.0, "told")).elapsed(13.0) == 3.0
-
-
-def test_the_clock_leaves_out_pauses_and_what_follows_the_end() -> None:
     killed = clock(begins(9.0), asked(10.0), event(14.0), begins(90.0), asked(100.0), event(101.0), begins(500.0))
     assert killed.elapsed(502.0) == 4.0 + 1.0
     killed.feed([asked(503.0)])
@@ -166,9 +157,6 @@ def test_the_clock_leaves_out_pauses_and_what_follows_the_end() -> None:
     assert over.elapsed(300.0) == 4.0
     over.feed([event(400.0, "claimed"), event(401.0, "told")])
     assert over.elapsed(402.0) == 4.0 + 2.0
-
-
-def test_the_clock_may_be_fed_in_pieces() -> None:
     events = [begins(9.0), asked(10.0), event(14.0), begins(90.0), asked(100.0), event(101.0)]
     piecewise = Clock()
     for each in events:

@@ -1,4 +1,7 @@
 import errno
+import multiprocessing
+import os
+import signal
 import threading
 import time
 from dataclasses import replace
@@ -19,14 +22,19 @@ from tests.study.cases import (
     run,
     toy_study,
     whole,
+    work_until_killed,
 )
 
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Observation, Request
+from formwright.core.rng import derive
+from formwright.search import make_searcher
+from formwright.study.replay import history_as_of, read_asked
 from formwright.study.stop import Stop
-from formwright.study.store import Log, StoreError
+from formwright.study.store import Event, Log, StoreError
+from formwright.study.study import StudySetup
 from formwright.study.worker import DiskFull, Heartbeat, LeaseLost, TrialInterrupted, Worker
-from formwright.testing.toy_problem import tiny
+from formwright.testing.toy_problem import small, tiny
 
 
 def crash(_: Request) -> None:
@@ -107,24 +115,18 @@ def test_a_full_disk_is_no_failure_of_a_design(log: Log, tmp_path: Path) -> None
     assert outline(study) == outline(undisturbed)
 
 
-def test_scores_that_are_no_numbers_are_a_failure(tmp_path: Path) -> None:
+def test_scores_that_are_no_numbers_failures_and_refused_designs_count(tmp_path: Path) -> None:
     class NotFinite:
         def evaluate(self, request: Request, context: Any) -> Observation:
             return Observation({"accuracy": float("nan"), "params": 1.0})
 
-    study = toy_study(new_log(tmp_path), tmp_path, stop=1, evaluator=NotFinite())
+    study = toy_study(new_log(tmp_path, "numbers"), tmp_path, stop=1, evaluator=NotFinite())
     run(study)
     assert "accuracy" in study.history().trials[0].reason
-
-
-def test_too_many_failures_end_a_study(tmp_path: Path) -> None:
     stop = Stop(trials=50, failures=3)
-    study = toy_study(new_log(tmp_path), tmp_path, stop=stop, evaluator=failing(EvaluationFailed("no")))
+    study = toy_study(new_log(tmp_path, "failures"), tmp_path, stop=stop, evaluator=failing(EvaluationFailed("no")))
     assert run(study) == "4 trials failed, more than the 3 that are borne"
     assert len(study.history().trials) == 4
-
-
-def test_a_design_that_the_gate_refuses_is_not_evaluated(tmp_path: Path) -> None:
     study = toy_study(new_log(tmp_path), tmp_path, stop=2, evaluator=failing(AssertionError("evaluated")))
     run(replace(study, gate=lambda card: "too slow"))
     assert [trial.reason for trial in study.history().trials] == ["too slow"] * 2
@@ -137,40 +139,28 @@ def test_a_space_that_is_used_up_ends_a_study(searcher: str, tmp_path: Path) -> 
     assert len(study.history().digests) == 12
 
 
-def test_a_study_says_why_it_stopped(tmp_path: Path) -> None:
+def test_a_study_says_why_it_stopped_and_begins_like_a_longer_one(tmp_path: Path) -> None:
     log = new_log(tmp_path)
     run(toy_study(log, tmp_path, stop=2))
     assert log.read()[-1].kind == "stopped"
     assert log.read()[-1].data == {"reason": "2 trials"}
-
-
-def test_a_finished_study_is_left_as_it_is(tmp_path: Path) -> None:
-    log = new_log(tmp_path)
     study = toy_study(log, tmp_path, stop=4)
     run(study)
     before = outline(study)
     assert run(toy_study(log, tmp_path, stop=4)) == "4 trials"
     assert outline(study) == before
-
-
-def test_an_extended_study_begins_like_the_longer_one(tmp_path: Path) -> None:
-    log = new_log(tmp_path)
-    run(toy_study(log, tmp_path, stop=4))
     study = toy_study(log, tmp_path, stop=9)
     run(study)
     assert outline(study) == whole(tmp_path, "random", 9)
 
 
-def test_a_study_stops_by_steps_and_by_patience(tmp_path: Path) -> None:
+def test_a_study_stops_by_steps_by_patience_and_by_seconds_without_a_launcher(tmp_path: Path) -> None:
     by_steps = toy_study(new_log(tmp_path, "steps"), tmp_path, "halving", stop=Stop(steps=5))
     assert run(by_steps) == "5 training steps"
     # three designs of one step each, and the first promotion, to three steps
     assert [trial.request.budget.steps for trial in by_steps.history().trials] == [1, 1, 1, 3]
     by_patience = toy_study(new_log(tmp_path, "patience"), tmp_path, stop=Stop(patience=6), objectives=["accuracy:max"])
     assert run(by_patience) == "no better design in 6 trials"
-
-
-def test_a_study_stops_by_seconds_even_without_a_launcher(tmp_path: Path) -> None:
     study = toy_study(new_log(tmp_path), tmp_path, stop=Stop(seconds=0.3), evaluator=Stepping(1, 0.02))
     assert Worker(study).run() == "0.3 seconds"
 
@@ -196,9 +186,6 @@ def test_a_lease_lives_as_long_as_the_heart_beats(leased: Log) -> None:
         heart.check()
         assert not leased.claim(0, "other", 60)
     assert leased.leases()[0].expires > before
-
-
-def test_a_heart_that_stopped_renews_nothing(leased: Log) -> None:
     with Heartbeat(leased, 0, "me", 0.4):
         pass
     time.sleep(0.5)
@@ -206,20 +193,17 @@ def test_a_heart_that_stopped_renews_nothing(leased: Log) -> None:
     assert leased.leases()[0].worker == "other"
 
 
-def test_a_lease_that_another_has_is_lost(leased: Log) -> None:
+@pytest.mark.parametrize("done", [False, True])
+def test_a_lease_that_another_has_or_that_is_done_is_lost(leased: Log, done: bool) -> None:
     with Heartbeat(leased, 0, "me", 0.2) as heart:
         heart.check()
-        assert leased.claim(0, "other", 60, dead=["me"])
+        if done:
+            assert leased.finish(0, "other", "failed", {"reason": "elsewhere"})
+        else:
+            assert leased.claim(0, "other", 60, dead=["me"])
         with pytest.raises(LeaseLost):
             wait_until_lost(heart)
-    assert leased.leases()[0].worker == "other"
-
-
-def test_the_lease_of_a_trial_that_is_done_is_lost(leased: Log) -> None:
-    with Heartbeat(leased, 0, "me", 0.2) as heart:
-        leased.finish(0, "other", "failed", {"reason": "elsewhere"})
-        with pytest.raises(LeaseLost):
-            wait_until_lost(heart)
+    assert [lease.worker for lease in leased.leases().values()] == ([] if done else ["other"])
 
 
 def test_a_database_that_is_away_for_a_moment_is_borne(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,3 +221,91 @@ def test_a_database_that_is_away_for_a_moment_is_borne(tmp_path: Path, monkeypat
     with Heartbeat(log, 0, "me", 0.04) as heart:
         assert renewed.wait(10)
         heart.check()
+
+
+TRIALS = 18
+
+
+class Sometimes:
+    """Raise an error now and then, at moments that a seed decides."""
+
+    def __init__(self, error: type[BaseException], seed: int, share: float = 0.15) -> None:
+        self._error, self._rng, self._share = error, derive(seed, "moments"), share
+        self.times = 0
+
+    def __call__(self, *_: Any) -> None:
+        if self._rng.random() < self._share:
+            self.times += 1
+            raise self._error
+
+
+def go_on(log: Log, folder: Path, searcher: str, error: type[BaseException], trials: int = TRIALS) -> StudySetup:
+    """Run a study to its end with a new worker after each interruption."""
+    sometimes = Sometimes(error, seed=len(searcher))
+    while True:
+        # nothing is kept from one worker to the next but the log
+        study = toy_study(log, folder, searcher, stop=trials, evaluator=Stepping(3))
+        try:
+            run(study, name=a_dead_name(), between_steps=sometimes)
+        except (TrialInterrupted, Crash):
+            continue
+        assert sometimes.times > 3
+        return study
+
+
+@pytest.mark.parametrize("error", [TrialInterrupted, Crash])
+@pytest.mark.parametrize("searcher", SEARCHERS)
+def test_an_interrupted_study_repeats_the_one_that_was_not(
+    searcher: str, error: type[BaseException], tmp_path: Path
+) -> None:
+    assert outline(go_on(new_log(tmp_path), tmp_path, searcher, error)) == whole(tmp_path, searcher, TRIALS)
+
+
+def test_an_interrupted_study_repeats_itself_on_both_databases(log: Log, tmp_path: Path) -> None:
+    assert outline(go_on(log, tmp_path, "nsga2", Crash, 15)) == whole(tmp_path, "nsga2", 15)
+
+
+@pytest.mark.parametrize("searcher", SEARCHERS)
+def test_the_log_replays(searcher: str, tmp_path: Path) -> None:
+    log, space = new_log(tmp_path), small()
+    study = go_on(log, tmp_path, searcher, TrialInterrupted)
+    events = log.read()
+    asked = [event for event in events if event.kind == "asked"]
+    assert len(asked) == TRIALS
+    for event in asked:
+        assert event.number is not None
+        method = make_searcher(searcher, space, study.objectives, trials=TRIALS, steps=27)
+        before = history_as_of(events, event.data["seen"], space)
+        request = method.ask(before, derive(study.seed, "ask", event.number))
+        assert request == read_asked(event.data, space).request
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("searcher", ["regularized-evolution", "halving"])
+@pytest.mark.long
+def test_fifty_kills_change_nothing(searcher: str, tmp_path: Path) -> None:
+    trials, kills = 100, 0
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pytest", "tests.study.cases"])
+    log, rng = new_log(tmp_path), derive(0, "kills")
+    seen: list[Event] = []
+    arguments = (str(tmp_path / "one.db"), str(tmp_path), searcher, trials)
+    while kills < 50:
+        process = context.Process(target=work_until_killed, args=arguments)
+        process.start()
+        began = len(seen)
+        while process.is_alive() and len(log.read()) == began:
+            time.sleep(0.002)  # until it is at work
+        time.sleep(rng.uniform(0, 0.04))
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        assert process.exitcode == -signal.SIGKILL, "the study was over too soon"
+        kills += 1
+        events = log.read()
+        assert events[: len(seen)] == seen
+        seen = events
+    assert len([event for event in seen if event.kind == "told"]) < trials
+    study = toy_study(log, tmp_path, searcher, stop=trials)
+    run(study)
+    assert outline(study) == whole(tmp_path, searcher, trials)

@@ -60,6 +60,14 @@ def test_in_place_the_others_are_taught_at_the_temperature_and_by_some_labels() 
     assert torch.allclose(loss, (loss_of(KIND)(largest, BATCH) + taught) / 2)
 
 
-@pytest.mark.parametrize("lesson", [Distil(-0.1), Distil(1.1), InPlace(temperature=0.0), InPlace(labels=2.0)])
-def test_options_out_of_range_are_found(lesson: Lesson) -> None:
-    assert range_faults(lesson, "lesson")
+@pytest.mark.parametrize(
+    ("lesson", "wrong"),
+    [
+        (Distil(-0.1), "labels"),
+        (Distil(1.1), "labels"),
+        (InPlace(temperature=0.0), "temperature"),
+        (InPlace(labels=2.0), "labels"),
+    ],
+)
+def test_options_out_of_range_are_found(lesson: Lesson, wrong: str) -> None:
+    assert [fault.where for fault in range_faults(lesson, "lesson")] == [f"lesson.{wrong}"]

@@ -14,7 +14,7 @@ from formwright.nn.inherit import extract, inherit
 from formwright.nn.task_model import HeadSpec
 from formwright.space.combinators import Choice, Record
 from formwright.space.narrow import narrowed
-from formwright.space.repeat import Row
+from formwright.space.repeat import Repeat, Row
 from formwright.space.space import Space
 from formwright.space.zoo import load_space
 from formwright.space.zoo.bert import TINY
@@ -120,18 +120,18 @@ def test_shrinking_may_begin_at_once_and_its_last_phase_is_longer() -> None:
 
 
 @pytest.mark.parametrize(
-    "rule",
+    ("rule", "wrong"),
     [
-        Sandwich(-1),
-        Uniform(0),
-        ProgressiveShrinking(designs=0),
-        ProgressiveShrinking(largest=1.1),
-        ProgressiveShrinking(largest=-0.1),
-        ProgressiveShrinking(last=0.0),
+        (Sandwich(-1), "between"),
+        (Uniform(0), "designs"),
+        (ProgressiveShrinking(designs=0), "designs"),
+        (ProgressiveShrinking(largest=1.1), "largest"),
+        (ProgressiveShrinking(largest=-0.1), "largest"),
+        (ProgressiveShrinking(last=0.0), "last"),
     ],
 )
-def test_options_out_of_range_are_found(rule: Rule) -> None:
-    assert range_faults(rule, "rule")
+def test_options_out_of_range_are_found(rule: Rule, wrong: str) -> None:
+    assert [fault.where for fault in range_faults(rule, "rule")] == [f"rule.{wrong}"]
 
 
 def test_constraints_and_names_of_choices() -> None:
@@ -174,10 +174,16 @@ def test_spaces_that_choose_between_kinds_have_no_largest_design(name: str) -> N
     assert name in str(error.value)
 
 
-def test_members_of_one_group_have_one_value_at_both_ends() -> None:
-    row = Row((Choice((2, 1)), Choice((30, 40))), (4, 3), tied=2)
-    ends = hull(Space("tied", row, list))
-    assert (ends.largest.to_json(), ends.smallest.to_json()) == ([2, 2, 40, 40], [1, 1, 30])
+@pytest.mark.parametrize(
+    ("part", "largest", "smallest"),
+    [
+        (Row((Choice((2, 1)), Choice((30, 40))), (4, 3), tied=2), [2, 2, 40, 40], [1, 1, 30]),
+        (Repeat(Choice((2, 1)), (2, 6), tied=2), [2, 2, 2], [1]),  # which stores one value of each group
+    ],
+)
+def test_members_of_one_group_have_one_value_at_both_ends(part: Any, largest: list[int], smallest: list[int]) -> None:
+    ends = hull(Space("tied", part, list))
+    assert (ends.largest.to_json(), ends.smallest.to_json()) == (largest, smallest)
 
 
 def test_elastic_and_narrower_spaces_have_ends_too() -> None:

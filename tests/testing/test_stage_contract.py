@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from tests.pipeline.toys import Sum, registered
+from tests.pipeline.cases import Sum, registered
 
 from formwright.core.options import option
 from formwright.pipeline.pipeline import Pipeline

@@ -74,7 +74,7 @@ def compress(
     length: Annotated[int | None, flag(_LENGTH, TRAINING, min=8)] = None,
     learning_rate: Annotated[float | None, flag(_RATE, TRAINING)] = None,
     settings: SetOption = None,
-    accept_weak_teacher: Annotated[bool, flag(_WEAK, RUNNING, "--accept-weak-teacher")] = False,
+    accept_weak_teacher: Annotated[bool, flag(_WEAK, TRAINING, "--accept-weak-teacher")] = False,
     workers: Annotated[int | None, flag(_WORKERS, RUNNING, min=1, max=1000)] = None,
     threads: Annotated[int | None, flag(_THREADS, RUNNING, min=1, max=1024)] = None,
     device: Device = "auto",

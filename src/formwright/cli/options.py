@@ -9,6 +9,7 @@ from typer.core import TyperCommand
 DATA = "Task and data"
 GOALS = "Goals and limits"
 SEARCH = "Search method"
+PARTS = "Options of parts"
 EVALUATION = "How designs are evaluated"
 STOP = "When to stop"
 TRAINING = "Training"
@@ -37,7 +38,7 @@ CardOrFolder = Annotated[
     str, argument("A published card, a card's JSON file, or a model's folder.", metavar="CARD_OR_FOLDER")
 ]
 ModelFolder = Annotated[Path, argument("Folder of a delivered or exported model.", metavar="FOLDER")]
-StudySource = Annotated[str, argument("The folder of a study, or DATABASE_URL#NAME.", metavar="DIR_OR_URL")]
+RunSource = Annotated[str, argument("The folder of a run, or a study's DATABASE_URL#NAME.", metavar="DIR_OR_URL")]
 
 Task = Annotated[str, flag("A task (`formwright list tasks`), or a CSV, TSV or JSON file.", DATA)]
 Data = Annotated[Path | None, flag("Folder with the files of a task that is not built in.", DATA)]
@@ -51,15 +52,15 @@ OfficialDev = Annotated[
 ]
 Rows = Annotated[int | None, flag("Train on the first N rows only.", DATA, min=1)]
 
-_SET = "Set any option of a part, such as searcher.population=40; may be repeated (`formwright list`)."
-SetOption = Annotated[list[str] | None, flag(_SET, SEARCH, "--set", metavar="PART.OPTION=VALUE")]
+_SET = "Set any option of a part, such as searcher.population=40; may be repeated (`formwright list KIND --options`)."
+SetOption = Annotated[list[str] | None, flag(_SET, PARTS, "--set", metavar="PART.OPTION=VALUE")]
 SpendSteps = Annotated[int | None, flag("Maximum number of training steps of all trials together.", STOP, min=1)]
 Patience = Annotated[int | None, flag("Stop after N trials without an improvement.", STOP, min=1)]
 
 RayCpus = Annotated[float | None, flag("CPUs reserved for each worker on Ray.", RUNNING, min=0)]
 RayGpus = Annotated[float | None, flag("GPUs reserved for each worker on Ray.", RUNNING, min=0)]
 Device = Annotated[str, flag("Where models run: auto, cpu, cuda or mps.", RUNNING)]
-DryRun = Annotated[bool, flag("Print stages, time, costs and disk; do nothing.", RUNNING, "--dry-run")]
+DryRun = Annotated[bool, flag("Print stages, time, costs and disk; do nothing.", OUTPUT, "--dry-run")]
 _TRUST = "Run the Python file of the study's space, even if you have not run it before."
 TrustSpaceFile = Annotated[bool, flag(_TRUST, RUNNING, "--trust-space-file")]
 _OBSERVE = "Also report to tensorboard, mlflow or wandb (`formwright list observers`); may be repeated."

@@ -100,7 +100,8 @@ def print_entries(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None
     for name, *values in rows:
         echo(name)
         for heading, value in zip(headings[1:], values, strict=True):
-            echo(_entry(heading, value, max(map(len, headings[1:]))))
+            if value:
+                echo(_entry(heading, value, max(map(len, headings[1:]))))
         echo()
 
 

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Annotated
 
-from formwright.cli.options import StudySource, flag
+from formwright.cli.options import RunSource, flag
 from formwright.cli.output import echo, print_json
 
 
 def report(
-    source: StudySource,
+    source: RunSource,
     out: Annotated[Path | None, flag("The file to write (report.html in the run's folder).", None)] = None,
     as_json: Annotated[bool, flag("Print one JSON object.", None, "--json")] = False,
 ) -> None:

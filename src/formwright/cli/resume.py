@@ -1,4 +1,4 @@
-"""`formwright resume`: resume a study, or extend it."""
+"""`formwright resume`: resume any run, or extend a search."""
 
 import sys
 from functools import partial
@@ -15,8 +15,8 @@ from formwright.cli.options import (
     Patience,
     RayCpus,
     RayGpus,
+    RunSource,
     SpendSteps,
-    StudySource,
     TrustSpaceFile,
     flag,
 )
@@ -34,7 +34,7 @@ _BASELINE = "Also train a plain baseline design of at least the same size (defau
 
 
 def resume(
-    source: StudySource,
+    source: RunSource,
     trials: Annotated[int | None, flag("Maximum number of trials in all.", STOP, min=1)] = None,
     seconds: Annotated[float | None, flag("Maximum number of seconds in all.", STOP, min=0.001)] = None,
     spend_steps: SpendSteps = None,
@@ -51,9 +51,9 @@ def resume(
     observe: Observe = None,
     as_json: AsJson = False,
 ) -> None:
-    """Resume a study where it stopped; a finished one is extended by a new limit.
+    """Resume a run where it stopped; a finished search is extended by a new limit.
 
-    A limit given here replaces the one that ended the study; its other limits stay as they are. Workers, Ray,
+    A limit given here replaces the one that ended the search; its other limits stay as they are. Workers, Ray,
     device and baseline are as in the last run unless given here.
     """
     from formwright import api

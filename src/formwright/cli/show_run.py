@@ -54,8 +54,8 @@ def _print(facts: dict[str, Any]) -> None:
     echo(f"{facts['name']}: {method}; {wishes}\n")
     best = best_trials(facts)
     if best:
-        several = len(goals) > 1
-        echo(f"the front, {len(facts['best'])} trials" if several else "best trials")
+        several, number = len(goals) > 1, len(facts["best"])
+        echo(f"the front, {number} trial{'' if number == 1 else 's'}" if several else "best trials")
         names = dict.fromkeys([*goals, *_names(best, "metrics"), *_names(best, "costs")])
         columns = ["trial", "digest", *(f">{name}" for name in names), ">seconds", ">parent"]
         print_table(columns, [_row(trial, names) for trial in best[:ROWS]])

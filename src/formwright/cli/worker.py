@@ -4,13 +4,13 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from formwright.cli.options import StudySource, TrustSpaceFile, flag
+from formwright.cli.options import RunSource, TrustSpaceFile, flag
 from formwright.cli.output import echo, note
 from formwright.cli.run_view import confirm_space
 
 
 def worker(
-    source: StudySource,
+    source: RunSource,
     folder: Annotated[Path | None, flag("Folder for weights, where the study is named by a URL.", None)] = None,
     trust_space_file: TrustSpaceFile = False,
 ) -> None:

@@ -20,8 +20,8 @@ def finite(what: str, value: object) -> float:
 
 def natural(what: str, value: object) -> int:
     """Return `value` as an int; raise `IllegalInput`, calling it `what`, unless it is a whole number from 0."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
-        raise IllegalInput(f"{what} is {value!r}; it must be a whole number, at least 0.")
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < 2**63:
+        raise IllegalInput(f"{what} is {value!r}; it must be a whole number, at least 0 and below 2**63.")
     return int(value)
 
 

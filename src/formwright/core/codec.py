@@ -21,6 +21,7 @@ from formwright.core.errors import Fault, IllegalDesign, IllegalInput, nearest, 
 T = TypeVar("T")
 Json = Any
 UNIONS = (Union, types.UnionType)
+MOST = 2**63 - 1  # what a database, an index and numpy can hold
 BAD = object()  # what a reader gives where it found a fault
 _WORDS = {int: "a whole number", bool: "true or false", str: "text", float: "a number"}
 _SCHEMA_TYPES = {int: "integer", bool: "boolean", str: "string", float: "number", type(None): "null"}
@@ -35,10 +36,12 @@ class Range:
 
     def fault(self, value: float) -> str | None:
         """Say what is wrong with a value, or None."""
-        least, most = -math.inf if self.least is None else self.least, math.inf if self.most is None else self.most
+        highest = MOST if self.most is None and isinstance(value, int) else self.most
+        least, most = -math.inf if self.least is None else self.least, math.inf if highest is None else highest
         if least <= value <= most and abs(value) != math.inf:
             return None
-        limits = [f"at {word} {end}" for word, end in (("least", self.least), ("most", self.most)) if end is not None]
+        named = highest if value > most else self.most
+        limits = [f"at {word} {end}" for word, end in (("least", self.least), ("most", named)) if end is not None]
         return f"must be {' and '.join(limits) or 'finite'}, not {show(value)}"
 
 
@@ -158,7 +161,7 @@ class JsonReader:
                 return extra.read(data)
             except ValueError as error:
                 return self.fault(where, str(error))
-        value = self.read(kind, data, where)
+        value = data if kind is int and type(data) is int else self.read(kind, data, where)
         wrong = extra.fault(value) if isinstance(value, int | float) else None
         return value if wrong is None else self.fault(where, wrong)
 
@@ -205,8 +208,11 @@ class JsonReader:
             return float(data)
         if kind not in _WORDS:
             return self.fault(where, "cannot be read from a file")
-        # bool is an int to isinstance, and must not pass for one
-        return data if type(data) is kind else self.fault(where, f"must be {_WORDS[kind]}, not {show(data)}")
+        if type(data) is not kind:  # bool is an int to isinstance, and must not pass for one
+            return self.fault(where, f"must be {_WORDS[kind]}, not {show(data)}")
+        if kind is int and abs(data) > MOST:
+            return self.fault(where, f"must be at most {MOST} in size, not {show(data)}")
+        return data
 
 
 class JsonWriter:
@@ -246,14 +252,15 @@ def range_faults(value: Any, where: str = "", closed: type | tuple[type, ...] = 
     What is inside values of the `closed` classes, and of classes that no annotation names, is not looked at.
     """
     for field in dataclasses.fields(value):
-        item = getattr(value, field.name)
-        if not isinstance(item, closed):
-            yield from _item_faults(hints_of(type(value))[field.name], item, at(where, field.name), closed)
+        kind, item = hints_of(type(value))[field.name], getattr(value, field.name)
+        yield from _item_faults(kind, item, at(where, field.name), closed)
 
 
 def _item_faults(kind: Any, item: Any, where: str, closed: Any) -> Iterator[Fault]:
     bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
     kinds = get_args(bare) if get_origin(bare) in UNIONS else (bare,)
+    if isinstance(item, closed):
+        return
     if isinstance(item, tuple) and get_origin(bare) is tuple:
         for index, member in enumerate(item):
             yield from _item_faults(get_args(bare)[0], member, f"{where}[{index}]", closed)

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from formwright.core.checks import finite, natural, put, stored_fields
@@ -225,16 +226,16 @@ class History:
 
     trials: tuple[Trial, ...] = ()
 
-    @property
+    @cached_property
     def finished(self) -> tuple[Trial, ...]:
         return tuple(trial for trial in self.trials if trial.state == "finished")
 
-    @property
+    @cached_property
     def pending(self) -> tuple[Trial, ...]:
         """Return the trials whose outcome is not known yet."""
         return tuple(trial for trial in self.trials if trial.state == "pending")
 
-    @property
+    @cached_property
     def digests(self) -> frozenset[str]:
         """Return the digests of all cards asked for, whatever became of them, so that none is asked for twice."""
         return frozenset(trial.request.card.digest for trial in self.trials)

@@ -10,20 +10,11 @@ from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.core.files import read_json, write_json
 from formwright.core.options import Stage, option
-from formwright.cost import params
+from formwright.cost import LATENCY, params
 from formwright.pipeline.blocks_source import TEACHER, TIMES, LoadTeacher, MeasureOperations, Source, read_times
 from formwright.pipeline.blocks_train import FitBases, TrainBlocks, TrainedBlocks, embedding_losses, read_table
 from formwright.pipeline.run import PipelineRun, StageRun
-from formwright.search.chain_costs import (
-    LATENCY,
-    PARAMS,
-    PartCosts,
-    Size,
-    blocks_of,
-    exceeded,
-    parse_sizes,
-    refuse_sizes,
-)
+from formwright.search.chain_costs import PARAMS, PartCosts, Size, blocks_of, exceeded, parse_sizes, refuse_sizes
 from formwright.space.zoo.chains import Chain, Menu, chain_card, scaled
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from formwright.core.errors import IllegalInput
 from formwright.core.files import read_json, write_json
 from formwright.core.options import Stage, option
+from formwright.cost import LATENCY
 from formwright.pipeline.blocks_choose import (
     BlockFacts,
     ChooseChains,
@@ -22,7 +23,7 @@ from formwright.pipeline.conclusion import Summary
 from formwright.pipeline.plan import Planned, WorkAmount
 from formwright.pipeline.run import PipelineRun, StageRun
 from formwright.pipeline.units import Unit, steps_amount, train_units, turns
-from formwright.search.chain_costs import LATENCY, PARAMS, Size, exceeded
+from formwright.search.chain_costs import PARAMS, Size, exceeded
 from formwright.space.zoo.chains import chain_card
 
 if TYPE_CHECKING:

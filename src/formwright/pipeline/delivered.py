@@ -12,7 +12,7 @@ from formwright.cost import params
 from formwright.nn.hf.model_folder import CARD
 from formwright.pipeline.run_folder import Opened
 from formwright.study.events import Event
-from formwright.study.log import Log
+from formwright.study.store import Log
 from formwright.tasks.bootstrap import Evidence
 
 if TYPE_CHECKING:

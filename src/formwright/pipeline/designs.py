@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from formwright.core.errors import IllegalDesign, IllegalInput, nearest
+from formwright.core.errors import IllegalDesign, IllegalInput, nearest_hint
 from formwright.core.files import read_regular
 
 if TYPE_CHECKING:
@@ -134,8 +134,7 @@ def find(name: str) -> "Space | NamedCard":
         return NamedCard(name, CARDS.get(name))
     if os.path.isfile(name):  # last, so that what a published name means does not depend on the folder one stands in
         return read_card(Path(name))
-    close = nearest(name, [*SPACES.names(), *CARDS.names()])
-    hint = f" Nearest: {close[0]!r}." if close else ""
+    hint = nearest_hint(name, [*SPACES.names(), *CARDS.names()])
     raise IllegalInput(
         f"no space, card or file is called {name!r}.{hint} See `formwright list spaces` and `formwright list cards`."
     )

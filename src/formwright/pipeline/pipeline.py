@@ -21,7 +21,10 @@ from formwright.core.options import (
 )
 
 VERSION = 2
-_TAKEN = ("checkpoints", "final", "models", "plan.json", "report.html", "run.json", "study.db", "weights")
+_TAKEN = (
+    "answers", "branches", "checkpoints", "final", "model", "models", "observers", "plan.json", "report.html",
+    "run.json", "runs", "study.db", "weights",
+)  # fmt: skip
 S = TypeVar("S", bound=Stage)
 
 
@@ -142,7 +145,7 @@ class Pipeline:
             return owners[0], path
         if not owners:
             known = [one.name for stage in self.stages for one in fields(stage)]  # type: ignore[arg-type]
-            raise UnknownName("stage or option of this pipeline", path[0], [*self.named, *dict.fromkeys(known)])
+            raise UnknownName("stage or option of this pipeline", path[0], dict.fromkeys([*self.named, *known]))
         shown = " or ".join(f"{name}.{'.'.join(path)}" for name in owners)
         raise IllegalInput(f"several stages have the option {path[0]!r}: write {shown}")
 

@@ -12,10 +12,10 @@ from formwright.pipeline.run_folder import Opened
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.study.events import DATA_WARNINGS
 from formwright.study.identity import own_name
-from formwright.study.log import Log
 from formwright.study.processes import STOPPED, exit_code, run_workers
 from formwright.study.replay import Replay
 from formwright.study.stop import Clock, Ledger, Stop
+from formwright.study.store import Log
 from formwright.tasks.task import changes, contents
 from formwright.train.interrupt import gentle_interruption
 

@@ -21,9 +21,8 @@ from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun, RunOptions, StageRun
 from formwright.space.space import Space
 from formwright.study.folder_lock import LOCK
-from formwright.study.log import Log
 from formwright.study.replay import Replay
-from formwright.study.store import Store, StoreError
+from formwright.study.store import Log, Store, StoreError
 from formwright.study.study import StudySetup
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from formwright.study.study import StudySetup, searched
 if TYPE_CHECKING:
     from formwright.pipeline.model_times import ModelTimes
     from formwright.pipeline.run_folder import Opened, Place
-    from formwright.study.log import Log
+    from formwright.study.store import Log
     from formwright.tasks.task import Task
 
 START = 10.0  # seconds until processes have imported what they need and have read their model

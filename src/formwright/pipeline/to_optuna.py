@@ -19,9 +19,9 @@ from formwright.pipeline.study_facts import study_json
 from formwright.search.categorical import decompose
 from formwright.search.scores import goals_of, violation
 from formwright.space import Choice, Combinator, Record, Repeat, Space, Switch
+from formwright.study.database import VERSION_TABLE
 from formwright.study.events import Event
 from formwright.study.replay import Replay
-from formwright.study.schema import VERSION_TABLE
 
 NUMBER = "number"  # the attribute of Optuna's trial that holds the number of ours
 

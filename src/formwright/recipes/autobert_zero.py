@@ -19,7 +19,7 @@
 - Kernels are seen through their matrices before the softmax of a lightweight convolution. The stored kernel is 65 long
   in the nano sizes too.
 - Delivered models are pretrained for as many steps as they are fine-tuned, not for 40 epochs before 3. They begin with
-  fresh weights, as AutoBERT-Zero does, or with `--final-weights store` with the shared ones, as AutoBERT-Zero*.
+  fresh weights, as AutoBERT-Zero does, or with `--final-weights shared` with the shared ones, as AutoBERT-Zero*.
 """
 
 from typing import Any

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from formwright.core.errors import IllegalInput, nearest
+from formwright.core.errors import IllegalInput, nearest_hint
 from formwright.pipeline.pipeline import Pipeline
 
 
@@ -29,8 +29,7 @@ class Recipe:
         """Compose the pipeline; refuse an option that the recipe does not have."""
         known = self.options
         if unknown := [name for name in options if name not in known]:
-            close = nearest(unknown[0], known)
-            hint = f" Nearest: {close[0]!r}." if close else ""
+            hint = nearest_hint(unknown[0], known)
             wrong, right = ", ".join(unknown), ", ".join(known)
             raise IllegalInput(f"the recipe {self.name} has no option {wrong}.{hint} It has: {right}.")
         parameters = list(inspect.signature(self.compose).parameters.values())[len(arguments) :]

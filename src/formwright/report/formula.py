@@ -18,7 +18,7 @@ _HIGH, _ROW, _GAP, _MARGIN = 24.0, 32.0, 24.0, 6.0  # of a box, from row to row,
 _TAP, _TALL = 9.0, 22.0
 
 
-class _Shown(NamedTuple):
+class _Notation(NamedTuple):
     """A piece of notation, and how tightly it binds."""
 
     text: str
@@ -34,26 +34,26 @@ def formula(term: Term) -> str:
     return _show(simplified(term)).text
 
 
-def _show(term: Term) -> _Shown:
+def _show(term: Term) -> _Notation:
     if isinstance(term, str):
-        return _Shown(term, _ATOM)
+        return _Notation(term, _ATOM)
     operation, *operands = term
     match operation:
         case "neg":
             positive = softplus_operand(term)
             if positive is not None:
-                return _Shown(f"softplus({_show(positive).text})", _ATOM)
-            return _Shown(f"-{_wrapped(operands[0], _PRODUCT)}", _QUOTIENT)
+                return _Notation(f"softplus({_show(positive).text})", _ATOM)
+            return _Notation(f"-{_wrapped(operands[0], _PRODUCT)}", _QUOTIENT)
         case "transpose":
-            return _Shown(f"{_wrapped(operands[0], _ATOM)}ᵀ", _POSTFIX)
+            return _Notation(f"{_wrapped(operands[0], _ATOM)}ᵀ", _POSTFIX)
         case "scale":
-            return _Shown(f"{_wrapped(operands[0], _QUOTIENT)} / √d", _QUOTIENT)
+            return _Notation(f"{_wrapped(operands[0], _QUOTIENT)} / √d", _QUOTIENT)
         case "add":
             return _added(sorted(_summands(term), key=lambda part: (_first_input(part), _show(part).text)))
         case "matmul":
             # the right operand is wrapped when it is a product itself, so that the order of multiplication can be read
-            return _Shown(f"{_wrapped(operands[0], _PRODUCT)}·{_wrapped(operands[1], _POSTFIX)}", _PRODUCT)
-    return _Shown(f"{operation}({', '.join(_show(operand).text for operand in operands)})", _ATOM)
+            return _Notation(f"{_wrapped(operands[0], _PRODUCT)}·{_wrapped(operands[1], _POSTFIX)}", _PRODUCT)
+    return _Notation(f"{operation}({', '.join(_show(operand).text for operand in operands)})", _ATOM)
 
 
 def softplus_operand(term: Term) -> Term | None:
@@ -81,7 +81,7 @@ def _first_input(term: Term) -> str:
     return term if isinstance(term, str) else _first_input(term[1])
 
 
-def _added(parts: list[Term]) -> _Shown:
+def _added(parts: list[Term]) -> _Notation:
     """Write the positive summands first, then subtract the rest."""
     text = ""
     for part in sorted(parts, key=lambda part: _positive(part) is not None):
@@ -90,7 +90,7 @@ def _added(parts: list[Term]) -> _Shown:
             text += f" - {_wrapped(subtracted, _QUOTIENT)}"
         else:
             text += f" + {_show(part).text}" if text else _show(part).text
-    return _Shown(text, _SUM)
+    return _Notation(text, _SUM)
 
 
 def _wrapped(term: Term, loosest: int) -> str:

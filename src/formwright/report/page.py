@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.files import write_whole
-from formwright.core.options import Part, PythonObject
+from formwright.core.options import Part, PythonObject, describe
 from formwright.pipeline.pipeline import Pipeline, check_version
 from formwright.pipeline.run import PipelineRun
 from formwright.pipeline.run_folder import DONE, REPORT, Opened, RunRecord, find
@@ -117,14 +117,13 @@ def _facts_of(run: PipelineRun, name: str) -> Any:
 
 
 def _at_hand(run: PipelineRun) -> Mapping[str, Any]:
-    """Find the classes of stages and searchers that a program gave, by the names that JSON has for them."""
+    """Find the classes of stages, searchers and evaluators that a program gave, by the names that JSON has for them."""
     found: dict[str, Any] = {}
     for stage in run.pipeline:
         found[stage.NAME] = type(stage)
         for part in vars(stage).values():
-            kind = getattr(part, "kind", None) if isinstance(part, Part) else None
-            if isinstance(kind, type):
-                found[part.name] = kind
+            if isinstance(part, Part) and not part.NAME:
+                found[describe(part)] = getattr(part, "KIND", type(part))
     return found
 
 

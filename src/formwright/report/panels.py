@@ -151,8 +151,11 @@ class _Reading:
         for option, value in options.items():
             inner = next((one for one in kinds[option] if issubclass(one, Part) and not issubclass(one, Stage)), None)
             given = {"name": value} if isinstance(value, str) else value
-            if inner is not None and isinstance(given, Mapping) and isinstance(given.get("name"), str):
-                yield from self.parts(inner.registry(), given["name"], given)
+            if inner is not None and isinstance(given, Mapping):
+                own = given.get("python")  # an object of Python is not looked for in a registry
+                known = own if isinstance(own, str) and own in self.at_hand else given.get("name")
+                if isinstance(known, str):
+                    yield from self.parts(inner.registry(), known, given)
 
 
 def _kinds(hint: Any) -> list[type[Any]]:

@@ -10,8 +10,7 @@ from formwright.core.errors import FormwrightError
 from formwright.core.records import History, Objective, Trial
 from formwright.core.rng import derive
 from formwright.report.figures import evenly_spaced, squarable
-from formwright.search.boshnas.searcher import OTHERS, ScaledListing
-from formwright.search.boshnas.surrogate import fit
+from formwright.search.boshnas import OTHERS, ScaledListing, fit
 from formwright.search.listing import listing
 from formwright.search.proposals import anything
 from formwright.search.scores import goals_of, longest

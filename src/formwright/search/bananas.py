@@ -20,7 +20,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from formwright.arch.card import Card
-from formwright.arch.graph import Graph, graph_of
+from formwright.arch.graph import graph_of
 from formwright.core.options import option
 from formwright.core.records import History
 from formwright.core.rng import derive
@@ -69,19 +69,14 @@ def path_encoding(space: Space, columns: int = COLUMNS) -> Place:
 def path_codes(card: Card) -> tuple[int, ...]:
     """Return a code for each path through each piece of a design's graph; codes are the same in every process."""
     graph = graph_of(card)
-    sources = _sources(graph)
+    sources: list[list[Source]] = [[] for _ in graph.labels]
+    for source, target, place in graph.edges:
+        sources[target].append((source, place))
+    sources = [found or [(ENTRY, 0)] for found in sources]  # inputs have the one source `ENTRY`
     codes: list[int] = []
     for place, (start, end) in enumerate(pairwise(_cuts(sources))):
         codes += [code for _, code in _paths(graph.labels, sources, start, end, place)]
     return tuple(codes)
-
-
-def _sources(graph: Graph) -> list[list[Source]]:
-    """List the sources of each node; inputs have the one source `ENTRY`."""
-    sources: list[list[Source]] = [[] for _ in graph.labels]
-    for source, target, place in graph.edges:
-        sources[target].append((source, place))
-    return [found or [(ENTRY, 0)] for found in sources]
 
 
 def _cuts(sources: list[list[Source]]) -> list[int]:

@@ -2,20 +2,220 @@
 
 This is how NAS-BERT (Xu et al., 2021) finds a model for any size: blocks were trained one by one against a teacher, and
 the score of a whole model is the sum of its blocks' losses.
+
+The choice is by branch and bound, and by an integer program. A price on each cost turns limits into a lower bound: no
+choice within them has a smaller loss than its loss and the price of its costs, less the price of the limits. The rest
+of a partial choice is bounded by dynamic programming.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import inf, isfinite
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+from scipy.optimize import LinearConstraint, linprog, milp
 
 from formwright.core.errors import IllegalInput
-from formwright.search.block_solver import BlockProgram, Floats, Indices, Level, Paths
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+_ROUNDING = 1e-9  # relative; tolerance of all comparisons
+_AT_ONCE = 2_000_000  # rows processed at a time, to limit memory
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One block: the losses, costs and width (by its number) of its candidates, and the costs of each joint below."""
+
+    losses: Floats  # (candidates,)
+    costs: Floats  # (candidates, costs)
+    widths: Indices  # (candidates,)
+    joints: Floats  # (widths below, widths, costs)
+
+
+class _Begun(NamedTuple):
+    """Partial choices for the lowest levels, their priced losses and their costs."""
+
+    paths: Indices  # (choices, levels so far)
+    priced: Floats  # (choices,)
+    costs: Floats  # (choices, costs)
+
+    def split(self, parts: int) -> list[_Begun]:
+        return [_Begun(*some) for some in zip(*(np.array_split(column, parts) for column in self), strict=True)]
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Begun]) -> _Begun:
+        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """All choices of one candidate for each level whose costs are within limits; the prices may be any, from 0."""
+
+    levels: Sequence[Level]
+    limits: Floats  # (costs,)
+    prices: Floats  # (costs,)
+
+    @cached_property
+    def lowest(self) -> float:
+        """Bound the loss of every choice from below."""
+        return float((self._priced(0) + self._rest[0]).min()) - self._allowance
+
+    @cached_property
+    def highest(self) -> float:
+        """Bound the loss of every choice from above."""
+        return float(sum(level.losses.max() for level in self.levels))
+
+    def up_to(self, loss: float) -> Indices:
+        """List every choice within the limits whose loss is at most so large, (choices, levels), and some others."""
+        begun = _Begun(np.zeros((1, 0), dtype=np.intp), np.zeros(1), np.zeros((1, len(self.limits))))
+        for level in self.levels:
+            parts = begun.split(1 + len(begun.paths) * len(level.losses) // _AT_ONCE)
+            begun = _Begun.joined([self._gone_on(part, loss) for part in parts])
+        return begun.paths
+
+    def _gone_on(self, begun: _Begun, loss: float) -> _Begun:
+        """Extend partial choices by one level and keep those that may still meet the limits and the loss."""
+        number = begun.paths.shape[1]
+        joints = self._joints_above(begun.paths)
+        costs = begun.costs[:, np.newaxis] + joints + self.levels[number].costs  # (paths, candidates, costs)
+        priced = begun.priced[:, np.newaxis] + joints @ self.prices + self._priced(number)
+        slack = _ROUNDING * (1 + abs(loss) + self._allowance)
+        small = priced + self._rest[number] <= loss + self._allowance + slack
+        cheap = (costs + self._least[number] <= self.limits + _ROUNDING * np.abs(self.limits)).all(axis=2)
+        path, place = np.nonzero(small & cheap)
+        return _Begun(np.column_stack([begun.paths[path], place]), priced[path, place], costs[path, place])
+
+    def _joints_above(self, paths: Indices) -> Floats:
+        """Return the cost of joining each candidate of the next level to each path, (paths, candidates, costs)."""
+        number = paths.shape[1]
+        level = self.levels[number]
+        below = self.levels[number - 1].widths[paths[:, -1]] if number else np.zeros(len(paths), dtype=np.intp)
+        joints: Floats = level.joints[below][:, level.widths]
+        return joints
+
+    def _priced(self, number: int) -> Floats:
+        return self.levels[number].losses + self.levels[number].costs @ self.prices
+
+    @property
+    def _allowance(self) -> float:
+        return float(self.prices @ self.limits)
+
+    @cached_property
+    def _rest(self) -> list[Floats]:
+        """Return, for each candidate of each level, the least price of what comes above it."""
+        values = [self._priced(number)[:, np.newaxis] for number in range(len(self.levels))]
+        joints = [(level.joints @ self.prices)[..., np.newaxis] for level in self.levels]
+        return [rest[:, 0] for rest in self._from_above(values, joints)]
+
+    @cached_property
+    def _least(self) -> list[Floats]:
+        """Return, for each candidate of each level, the least of every cost that comes above it."""
+        return self._from_above([level.costs for level in self.levels], [level.joints for level in self.levels])
+
+    def _from_above(self, values: Sequence[Floats], joints: Sequence[Floats]) -> list[Floats]:
+        """Sum up the least values and joints from the top down to each candidate, each kind of value by itself."""
+        rest = [np.zeros_like(values[-1])]
+        for number in range(len(self.levels) - 1, 0, -1):
+            above = joints[number][:, self.levels[number].widths] + values[number] + rest[0]
+            rest.insert(0, above.min(axis=1)[self.levels[number - 1].widths])  # of (widths below, candidates, kinds)
+        return rest
+
+
+_SCALE = 1e4  # of the largest number to minimise: the solver is content with 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class BlockProgram:
+    """Minimise losses or a cost over levels, within a limit on each cost (infinite: none).
+
+    A variable for each candidate says whether it is chosen. A variable for each joint, from a width of one level to a
+    width of the next, follows from them: what flows through a width is what its candidates say.
+    """
+
+    levels: Sequence[Level]
+    limits: Floats
+
+    def choice(self, goal: Floats) -> tuple[int, ...] | None:
+        """Return the choice with the least sum of a goal, within the solver's tolerance; None where there is none."""
+        largest = np.abs(goal).max()
+        within = [LinearConstraint(self.costs, -np.inf, self.limits)] if len(self.limits) else []
+        found = milp(
+            goal * (_SCALE / largest if largest else 1.0),
+            integrality=np.arange(len(goal)) < len(self._owners),
+            bounds=(0, 1),
+            constraints=[LinearConstraint(self._flows, self._totals, self._totals), *within],
+            options={"mip_rel_gap": 0.0},
+        )
+        if found.x is None:
+            return None
+        ends = np.flatnonzero(np.diff(self._owners)) + 1
+        return tuple(int(np.argmax(chosen)) for chosen in np.split(found.x[: len(self._owners)], ends))
+
+    def prices(self) -> Floats:
+        """Return what a little more of each limit is worth in losses, if candidates could be mixed."""
+        found = linprog(
+            self.losses, self.costs, self.limits, self._flows, self._totals, bounds=(0, 1), options={"presolve": False}
+        )
+        marginals: Floats = np.zeros(len(self.limits)) if found.x is None else np.maximum(-found.ineqlin.marginals, 0)
+        return marginals
+
+    @property
+    def losses(self) -> Floats:
+        """Return the loss of each variable minus the least of its level, which keeps differences exact."""
+        each = [level.losses - level.losses.min() for level in self.levels]
+        return np.concatenate([*each, np.zeros(len(self._joints))])
+
+    @property
+    def costs(self) -> Floats:
+        """Return the costs of each variable, (costs, variables)."""
+        joints = [self.levels[upper].joints[below, above] for upper, below, above in self._joints]
+        return np.concatenate([*(level.costs for level in self.levels), *(cost[np.newaxis] for cost in joints)]).T
+
+    @cached_property
+    def _joints(self) -> Indices:
+        """List every joint as the number of its upper level, the width below and the width above."""
+        found = [
+            (upper, below, above)
+            for upper, level in enumerate(self.levels)
+            if upper
+            for below in range(level.joints.shape[0])
+            for above in range(level.joints.shape[1])
+        ]
+        return np.array(found, dtype=np.intp).reshape(-1, 3)
+
+    @cached_property
+    def _owners(self) -> Indices:
+        return np.repeat(np.arange(len(self.levels)), [len(level.losses) for level in self.levels])
+
+    @cached_property
+    def _flows(self) -> Floats:
+        """Sum up each level's candidates, and for each width the candidates that have it less its joints."""
+        widths = np.concatenate([level.widths for level in self.levels])
+        rows = [_row(self._owners == number, np.zeros(len(self._joints))) for number in range(len(self.levels))]
+        for number, level in enumerate(self.levels):
+            # joints with the level above hold its width below them, those with the level below hold it above them
+            for upper, side in ((number + 1, 1), (number, 2)):
+                if 0 < upper < len(self.levels):
+                    for width in range(level.joints.shape[1]):
+                        joined = (self._joints[:, 0] == upper) & (self._joints[:, side] == width)
+                        rows.append(_row((self._owners == number) & (widths == width), joined))
+        return np.array(rows)
+
+    @property
+    def _totals(self) -> Floats:
+        return (np.arange(len(self._flows)) < len(self.levels)).astype(np.float64)
+
+
+def _row(candidates: NDArray[np.bool_], joints: NDArray[Any]) -> Floats:
+    return np.concatenate([candidates.astype(np.float64), -1.0 * joints])
+
 
 Joint = Callable[[int, int, int], Mapping[str, float]]
 
@@ -46,10 +246,6 @@ class Assembly:
         return all(self.costs[name] <= limit for name, limit in limits.items())
 
 
-def no_joint(block: int, below: int, above: int) -> Mapping[str, float]:
-    return {}
-
-
 @dataclass(frozen=True)
 class Blocks:
     """The tables of all blocks, lowest first, and what it costs to join a block to the one below.
@@ -59,7 +255,7 @@ class Blocks:
     """
 
     tables: tuple[tuple[BlockCandidate, ...], ...]
-    joint: Joint = no_joint
+    joint: Joint = lambda *_: {}
 
     def __post_init__(self) -> None:
         if not self.tables or not all(self.tables):
@@ -183,61 +379,3 @@ def _number(value: float) -> str:
 
 def _listed(names: Sequence[str] | frozenset[str]) -> str:
     return ", ".join(sorted(names)) or "nothing"
-
-
-Mask = NDArray[np.bool_]
-
-# NAS-BERT (Xu et al., 2021) halves every bin of similar costs until ten candidates are left in each of ten bins; bins
-# by size and latency, and halving by validation loss, are known second-hand. Decided here: a bin is a cell of a grid
-# whose axes are cut into equal parts; candidates that were not evaluated stay; of an odd number the middle one stays.
-BINS, LEAST = 10, 10
-
-
-def bins(costs: ArrayLike, parts: int = BINS) -> Indices:
-    """Return the bin of each candidate, numbered from 0; `costs` has a row for each, such as its size and latency.
-
-    Candidates that share a bin are alike in every cost. Bins without candidates have no number.
-    """
-    table: Floats = np.asarray(costs, dtype=np.float64)
-    if table.ndim != 2 or not np.isfinite(table).all():
-        raise IllegalInput(f"bins need a row of finite costs for each candidate, not an array of shape {table.shape}.")
-    if parts < 1:
-        raise IllegalInput(f"parts is {parts}; an axis has at least one.")
-    if not len(table):
-        return np.zeros(0, dtype=np.intp)
-    low, extent = table.min(axis=0), np.ptp(table, axis=0)
-    shares = np.divide(table - low, extent, out=np.zeros_like(table), where=extent > 0)
-    cells = np.minimum((shares * parts).astype(np.intp), parts - 1)  # the largest belongs to the last part
-    numbers: Indices = np.unique(np.ravel_multi_index(tuple(cells.T), (parts,) * cells.shape[1]), return_inverse=True)[
-        1
-    ]
-    return numbers
-
-
-def survivors(losses: ArrayLike, bin_of: ArrayLike, least: int = LEAST) -> Mask:
-    """Return who stays after a round: the better half of those judged in each bin, and all who were not judged (NaN).
-
-    No bin falls below `least` candidates because of a round; one that has no more keeps all. Of equals the first stays.
-    """
-    values: Floats = np.asarray(losses, dtype=np.float64)
-    bin_numbers: Indices = np.asarray(bin_of, dtype=np.intp)
-    if values.shape != bin_numbers.shape or values.ndim != 1:
-        raise IllegalInput(f"there are losses of shape {values.shape} for bins of shape {bin_numbers.shape}.")
-    judged = ~np.isnan(values)
-    size, known = np.bincount(bin_numbers), np.bincount(bin_numbers, judged)
-    drop = np.minimum(known // 2, np.maximum(size - least, 0)).astype(np.intp)
-    order = np.lexsort((values, ~judged, bin_numbers))  # bin by bin, best first, who was not judged last
-    first = np.concatenate([[0], np.cumsum(size)])[bin_numbers[order]]
-    place = np.arange(len(order)) - first
-    stays = np.empty(len(values), dtype=bool)
-    stays[order] = (place < known[bin_numbers[order]] - drop[bin_numbers[order]]) | ~judged[order]
-    return stays
-
-
-def rounds(candidates: int, least: int = LEAST) -> int:
-    """Count the rounds after which a bin of N candidates, all judged every time, shrinks no more."""
-    number = 0
-    while candidates > least and candidates > 1:
-        candidates -= min(candidates // 2, candidates - least)
-        number += 1
-    return number

@@ -76,17 +76,6 @@ def ranked(worth: Floats, rng: Generator, second: Floats | None = None) -> list[
     return order
 
 
-def first_or_random(
-    proposals: Iterable[Proposal], space: Space, history: History, rng: Generator, legal: Legal
-) -> Request:
-    """Ask for the first proposal within the limits, or for a random unseen design where there is none.
-
-    Proposals after the first legal one are not checked.
-    """
-    proposal = next((one for one in proposals if legal(one.card)), None) or random_unseen(space, history, rng, legal)
-    return proposal.request(Budget.full())
-
-
 @dataclass(frozen=True)
 class PredictorSearch(CheckedSearcher):
     """Base of searchers that begin with `initial` random designs and then rank candidates by predicted scores."""
@@ -98,7 +87,10 @@ class PredictorSearch(CheckedSearcher):
         return {"initial": initial_for(trials)}
 
     def ask(self, history: History, rng: Generator) -> Request:
-        return first_or_random(self._promising(history, rng), self.space, history, rng, self.legal)
+        """Ask for the first promising design within the limits, or for a random unseen one where there is none."""
+        legal = (one for one in self._promising(history, rng) if self.legal(one.card))
+        found = next(legal, None) or random_unseen(self.space, history, rng, self.legal)
+        return found.request(Budget.full())
 
     def _promising(self, history: History, rng: Generator) -> Iterator[Proposal]:
         """Yield proposals, the most promising first; none means a random design."""

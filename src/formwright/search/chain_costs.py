@@ -9,17 +9,18 @@ from functools import cache
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Stack, TokenEmbedding
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.limit_syntax import Amount, WrittenLimit
-from formwright.cost import params, params_body
+from formwright.cost import LATENCY, params, params_body
 from formwright.cost.latency_tables import OperationTimes
-from formwright.search.block_choice import BlockCandidate, Blocks, Mask, bins, survivors
+from formwright.search.block_choice import BlockCandidate, Blocks, Floats, Indices
 from formwright.space.zoo.chains import REAL, Chain, Menu, candidate
 
-PARAMS, LATENCY = "params", "latency_ms"
+PARAMS = "params"
 _FORMS = "5M, 800k, 8ms, or 10M@8ms for both"
 _MILLION = 1e6
 
@@ -180,6 +181,53 @@ def refuse_sizes(sizes: Sequence[Size], teacher: Card, menu: Menu, times: Operat
     ends = blocks_of(costs, dict.fromkeys(menu.embeddings, 0.0), [costs.ends] * menu.blocks)
     for size in sizes:
         ends.refuse(size.limits)
+
+
+Mask = NDArray[np.bool_]
+
+# NAS-BERT (Xu et al., 2021) halves every bin of similar costs until ten candidates are left in each of ten bins; bins
+# by size and latency, and halving by validation loss, are known second-hand. Decided here: a bin is a cell of a grid
+# whose axes are cut into equal parts; candidates that were not evaluated stay; of an odd number the middle one stays.
+BINS, LEAST = 10, 10
+
+
+def bins(costs: ArrayLike, parts: int = BINS) -> Indices:
+    """Return the bin of each candidate, numbered from 0; `costs` has a row for each, such as its size and latency.
+
+    Candidates that share a bin are alike in every cost. Bins without candidates have no number.
+    """
+    table: Floats = np.asarray(costs, dtype=np.float64)
+    if table.ndim != 2 or not np.isfinite(table).all():
+        raise IllegalInput(f"bins need a row of finite costs for each candidate, not an array of shape {table.shape}.")
+    if parts < 1:
+        raise IllegalInput(f"parts is {parts}; an axis has at least one.")
+    if not len(table):
+        return np.zeros(0, dtype=np.intp)
+    low, extent = table.min(axis=0), np.ptp(table, axis=0)
+    shares = np.divide(table - low, extent, out=np.zeros_like(table), where=extent > 0)
+    cells = np.minimum((shares * parts).astype(np.intp), parts - 1)  # the largest belongs to the last part
+    cell_numbers = np.ravel_multi_index(tuple(cells.T), (parts,) * cells.shape[1])
+    return np.unique(cell_numbers, return_inverse=True)[1]
+
+
+def survivors(losses: ArrayLike, bin_of: ArrayLike, least: int = LEAST) -> Mask:
+    """Return who stays after a round: the better half of those judged in each bin, and all who were not judged (NaN).
+
+    No bin falls below `least` candidates because of a round; one that has no more keeps all. Of equals the first stays.
+    """
+    values: Floats = np.asarray(losses, dtype=np.float64)
+    bin_numbers: Indices = np.asarray(bin_of, dtype=np.intp)
+    if values.shape != bin_numbers.shape or values.ndim != 1:
+        raise IllegalInput(f"there are losses of shape {values.shape} for bins of shape {bin_numbers.shape}.")
+    judged = ~np.isnan(values)
+    size, known = np.bincount(bin_numbers), np.bincount(bin_numbers, judged)
+    drop = np.minimum(known // 2, np.maximum(size - least, 0)).astype(np.intp)
+    order = np.lexsort((values, ~judged, bin_numbers))  # bin by bin, best first, who was not judged last
+    first = np.concatenate([[0], np.cumsum(size)])[bin_numbers[order]]
+    place = np.arange(len(order)) - first
+    stays = np.empty(len(values), dtype=bool)
+    stays[order] = (place < known[bin_numbers[order]] - drop[bin_numbers[order]]) | ~judged[order]
+    return stays
 
 
 def shortest_stay(costs: PartCosts, parts: int, least: int, alive: Sequence[Chain], losses: Sequence[float]) -> Mask:

@@ -11,9 +11,8 @@ tried once, with the best mean at their place.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,7 +30,7 @@ from formwright.search.proposals import breeding, first_unseen, random_unseen, w
 from formwright.search.scores import best_first, score, targets
 from formwright.search.searchers import CheckedSearcher
 from formwright.space import Combinator, Space
-from formwright.space.design import Gene, below
+from formwright.space.design import below
 from formwright.space.term_edits import TermGene
 
 Floats = NDArray[np.float64]
@@ -74,21 +73,19 @@ class Priorities:
         seen: dict[Hashable, dict[Any, list[float]]] = defaultdict(lambda: defaultdict(list))
         for trial, target in zip(trials, targets(trials, objectives).tolist(), strict=True):
             for gene in space.genes(trial.request.design):
-                for place, taken in _taken(gene):
-                    seen[place][taken].append(target)
+                if isinstance(gene, TermGene):
+                    for place, operation in enumerate(gene.operations):
+                        seen[place][operation].append(target)
+                elif not gene.structural:
+                    seen[gene.path][gene.value].append(target)
         return cls(seen, alpha / _unit(trials, objectives))
 
     @property
     def places(self) -> int:
         return sum(1 for place in self.seen if isinstance(place, int))
 
-    def of_operations(self, place: int) -> Floats:
-        return self._scores(place, OPERATIONS)
-
-    def of_options(self, gene: Gene, options: Sequence[Any]) -> Floats:
-        return self._scores(gene.path, options)
-
-    def _scores(self, place: Hashable, options: Sequence[Any]) -> Floats:
+    def scores(self, place: Hashable, options: Sequence[Any] = OPERATIONS) -> Floats:
+        """Return the upper confidence bound of each operation at a place of terms, or each option in a gene's path."""
         seen = self.seen.get(place, {})
         scores = [seen.get(option, []) for option in options]
         means = [float(np.mean(found)) if found else None for found in scores]
@@ -121,7 +118,7 @@ def operation_scores(
         [[len(priorities.seen[place].get(name, ())) for name in OPERATIONS] for place in range(priorities.places)],
         dtype=np.int64,
     ).reshape(-1, len(OPERATIONS))
-    scores = [priorities.of_operations(place) for place in range(priorities.places)]
+    scores = [priorities.scores(place) for place in range(priorities.places)]
     return OperationTable(OPERATIONS, np.array(scores).reshape(counts.shape), counts)
 
 
@@ -132,14 +129,6 @@ def _unit(trials: Sequence[Trial], objectives: Sequence[Objective]) -> float:
         return 1.0
     spread = float(scores.values.std())
     return spread if spread > _EQUAL * float(np.abs(scores.values).max()) else 1.0
-
-
-def _taken(gene: Gene) -> Iterator[tuple[Hashable, Any]]:
-    """List what a gene holds, by the place whose scores it adds to."""
-    if isinstance(gene, TermGene):
-        yield from enumerate(gene.operations)
-    elif not gene.structural:
-        yield gene.path, gene.value
 
 
 _EDITS = ("replace", "replace", "insert", "omit")
@@ -192,7 +181,11 @@ class OpNas(CheckedSearcher):
         parent = past[best[turn % len(best)]]
         told = past if self.guided else ()
         priorities = Priorities.of(self.space, told, self.objectives, self.alpha)
-        child = partial(self._child, parent.request.design, priorities, rng)
+
+        def child() -> Design:
+            changed = _at_random(self.space.root, parent.request.design, rng)
+            return _by_merit(self.space.root, changed, priorities, rng)
+
         found = first_unseen(self.space, history, rng, child, self.legal, digest=_formula_digest)
         return found.request(Budget.full(), parent.number)
 
@@ -203,10 +196,6 @@ class OpNas(CheckedSearcher):
         if not siblings:
             return trials
         return tuple(trial for trial in trials if trial.number < born[-siblings].number) or trials
-
-    def _child(self, design: Design, priorities: Priorities, rng: Generator) -> Design:
-        root = self.space.root
-        return _by_merit(root, _at_random(root, design, rng), priorities, rng)
 
 
 def _formula_digest(card: Any) -> str:
@@ -246,7 +235,7 @@ def _by_merit(root: Combinator[Any], design: Design, priorities: Priorities, rng
         option: Any = _edited(gene, priorities, rng) or gene.value
     else:
         options = gene.options
-        option = options[draw_order(priorities.of_options(gene, options), rng)[0]]
+        option = options[draw_order(priorities.scores(gene.path, options), rng)[0]]
     return root.put(design, gene.path, option, lambda part, kept: part.sample(rng, "gene"))
 
 
@@ -259,5 +248,5 @@ def _edited(gene: TermGene, priorities: Priorities, rng: Generator) -> Term | No
     if edit == "omit":
         return gene.without_operation(place, rng)
     move = gene.with_operation if edit == "replace" else gene.with_insertion
-    drawn = (OPERATIONS[index] for index in draw_order(priorities.of_operations(place), rng))
+    drawn = (OPERATIONS[index] for index in draw_order(priorities.scores(place), rng))
     return next((term for operation in drawn if (term := move(place, operation, rng)) is not None), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -22,71 +22,44 @@ from formwright.search.scores import goals_of, violation
 from formwright.search.searchers import CheckedSearcher
 
 TRIES = 3  # a sampler that repeats itself keeps doing so, and each draw is slow
-_LEAST_FOR_CMA_ES = 10  # it starts from the best tenth
-
-
-@dataclass(frozen=True)
-class Sampler:
-    """Describe an Optuna sampler: how to make it from a seed and the trials so far, and what it supports.
-
-    A sampler may remember nothing but the trials. A `flat` one is shown all slots of the space, inactive ones in the
-    middle; one for `numbers` takes every slot for ordered; one without `several` improves one goal only. Before
-    `least` trials are finished it is not asked.
-    """
-
-    name: str
-    make: Callable[[int, list[Any]], Any]
-    flat: bool = False
-    numbers: bool = False
-    several: bool = True
-    least: int = 1
-
-
-def _tpe(seed: int, trials: list[Any]) -> Any:
-    return _optuna().samplers.TPESampler(seed=seed, n_startup_trials=0, multivariate=True, group=True)
-
-
-def _gp(seed: int, trials: list[Any]) -> Any:
-    return _optuna().samplers.GPSampler(seed=seed, n_startup_trials=0)
-
-
-def _cma_es(seed: int, trials: list[Any]) -> Any:
-    # its state is no part of the trials, so it starts warm from all of them each time (Nomura et al., 2021); it knows
-    # no limits, so trials beyond them are kept from it as soon as there are enough others
-    need("cmaes", "optuna")
-    feasible = [trial for trial in trials if not any(trial.constraints.values())]
-    source = feasible if len(feasible) >= _LEAST_FOR_CMA_ES else trials
-    return _optuna().samplers.CmaEsSampler(seed=seed, source_trials=source)
-
-
-def _random(seed: int, trials: list[Any]) -> Any:
-    return _optuna().samplers.RandomSampler(seed=seed)
 
 
 @dataclass(frozen=True)
 class OptunaSearch(CheckedSearcher):
-    """Propose with one of Optuna's samplers, named by a subclass, after `startup` random designs."""
+    """Propose with one of Optuna's samplers, made by a subclass, after `startup` random designs.
 
-    SAMPLER: ClassVar[Sampler]
+    A sampler may remember nothing but the trials. One that is `FLAT` is shown all slots of the space, inactive ones in
+    the middle; one for `NUMBERS` takes every slot for ordered; one with a name in `ONE_GOAL` improves one goal only.
+    Before `LEAST` trials are finished it is not asked.
+    """
+
+    FLAT: ClassVar[bool] = False
+    NUMBERS: ClassVar[bool] = False
+    ONE_GOAL: ClassVar[str] = ""
+    LEAST: ClassVar[int] = 1
 
     startup: int = option(10, "random designs before the sampler", least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         goals = goals_of(self.objectives)
-        if len(goals) > 1 and not self.SAMPLER.several:
+        if len(goals) > 1 and self.ONE_GOAL:
             names = ", ".join(goal.name for goal in goals)
-            raise IllegalInput(f"{self.SAMPLER.name} improves one goal, not {names}; take 'nsga2' or 'tpe'.")
+            raise IllegalInput(f"{self.ONE_GOAL} improves one goal, not {names}; take 'nsga2' or 'tpe'.")
         # fail at construction, not at the first proposal
         _optuna()
         tuple(slots(self.space.root))
 
     def ask(self, history: History, rng: Generator) -> Request:
-        if len(breeding(history)) < max(self.startup, self.SAMPLER.least) or not self._distributions:
+        if len(breeding(history)) < max(self.startup, self.LEAST) or not self._distributions:
             return random_unseen(self.space, history, rng, self.legal).request(Budget.full())
         with _quiet():
             suggest = partial(self._suggest, self.study(history, seed=int(rng.integers(2**31))))
             return first_unseen(self.space, history, rng, suggest, self.legal, TRIES).request(Budget.full())
+
+    def _sampler(self, seed: int, trials: list[Any]) -> Any:
+        """Make the sampler from a seed and the finished trials."""
+        raise TypeError(f"{type(self).__name__} has no sampler")
 
     def study(self, history: History, seed: int) -> Any:
         finished = [self._finished(trial) for trial in breeding(history)]
@@ -95,7 +68,7 @@ class OptunaSearch(CheckedSearcher):
         pending = [_optuna().trial.create_trial(state=running, **self._parameters(trial)) for trial in known]
         directions = ["maximize" if goal.direction == "max" else "minimize" for goal in goals_of(self.objectives)]
         with _quiet():
-            study = _optuna().create_study(directions=directions, sampler=self.SAMPLER.make(seed, finished))
+            study = _optuna().create_study(directions=directions, sampler=self._sampler(seed, finished))
         study.add_trials([*finished, *pending])
         return study
 
@@ -113,19 +86,19 @@ class OptunaSearch(CheckedSearcher):
 
     def _parameters(self, trial: Trial) -> dict[str, Any]:
         active = {slot.name: taken for slot, taken in decompose(self.space.root, trial.request.design)}
-        if self.SAMPLER.flat:
+        if self.FLAT:
             active = {slot.name: active.get(slot.name, slot.options // 2) for slot in self._slots}
         return {"params": active, "distributions": {name: self._distributions[name] for name in active}}
 
     def _suggest(self, study: Any) -> Design:
-        trial = study.ask(self._distributions if self.SAMPLER.flat else None)
-        return compose(self.space.root, partial(self._choose, trial))
+        trial = study.ask(self._distributions if self.FLAT else None)
 
-    def _choose(self, trial: Any, slot: Slot) -> int:
-        distribution = self._distributions[slot.name]
-        if hasattr(distribution, "choices"):
-            return int(trial.suggest_categorical(slot.name, distribution.choices))
-        return int(trial.suggest_int(slot.name, distribution.low, distribution.high))
+        def choose(slot: Slot) -> int:
+            if slot.ordered or self.NUMBERS:
+                return int(trial.suggest_int(slot.name, 0, slot.options - 1))
+            return int(trial.suggest_categorical(slot.name, tuple(range(slot.options))))
+
+        return compose(self.space.root, choose)
 
     @cached_property
     def _slots(self) -> tuple[Slot, ...]:
@@ -133,12 +106,13 @@ class OptunaSearch(CheckedSearcher):
 
     @cached_property
     def _distributions(self) -> dict[str, Any]:
-        return {slot.name: self._distribution(slot) for slot in self._slots}
-
-    def _distribution(self, slot: Slot) -> Any:
-        if slot.ordered or self.SAMPLER.numbers:
-            return _optuna().distributions.IntDistribution(0, slot.options - 1)
-        return _optuna().distributions.CategoricalDistribution(tuple(range(slot.options)))
+        kinds = _optuna().distributions
+        return {
+            slot.name: kinds.IntDistribution(0, slot.options - 1)
+            if slot.ordered or self.NUMBERS
+            else kinds.CategoricalDistribution(tuple(range(slot.options)))
+            for slot in self._slots
+        }
 
 
 def _optuna() -> Any:
@@ -162,22 +136,37 @@ def _quiet() -> Iterator[None]:
 class Tpe(OptunaSearch):
     """Propose with Optuna's tree-structured Parzen estimator, after `startup` random designs."""
 
-    SAMPLER = Sampler("tpe", _tpe)
+    def _sampler(self, seed: int, trials: list[Any]) -> Any:
+        return _optuna().samplers.TPESampler(seed=seed, n_startup_trials=0, multivariate=True, group=True)
 
 
 class GpSampler(OptunaSearch):
     """Propose with Optuna's Gaussian process, after `startup` random designs."""
 
-    SAMPLER = Sampler("gp", _gp, flat=True)
+    FLAT = True
+
+    def _sampler(self, seed: int, trials: list[Any]) -> Any:
+        return _optuna().samplers.GPSampler(seed=seed, n_startup_trials=0)
 
 
 class CmaEs(OptunaSearch):
     """Propose with Optuna's CMA-ES, after `startup` random designs."""
 
-    SAMPLER = Sampler("cmaes", _cma_es, flat=True, numbers=True, several=False, least=_LEAST_FOR_CMA_ES)
+    FLAT = NUMBERS = True
+    ONE_GOAL = "cmaes"
+    LEAST = 10  # it starts from the best tenth
+
+    def _sampler(self, seed: int, trials: list[Any]) -> Any:
+        # its state is no part of the trials, so it starts warm from all of them each time (Nomura et al., 2021); it
+        # knows no limits, so trials beyond them are kept from it as soon as there are enough others
+        need("cmaes", "optuna")
+        feasible = [trial for trial in trials if not any(trial.constraints.values())]
+        source = feasible if len(feasible) >= self.LEAST else trials
+        return _optuna().samplers.CmaEsSampler(seed=seed, source_trials=source)
 
 
 class RandomSampler(OptunaSearch):
     """Propose with Optuna's random sampler, after `startup` random designs."""
 
-    SAMPLER = Sampler("random", _random)
+    def _sampler(self, seed: int, trials: list[Any]) -> Any:
+        return _optuna().samplers.RandomSampler(seed=seed)

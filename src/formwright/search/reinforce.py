@@ -203,10 +203,6 @@ class Learner:
     square: Floats
     updates: int = 0
 
-    @classmethod
-    def new(cls, controller: Controller) -> Learner:
-        return cls(controller, 0.0, np.zeros_like(controller.vector), np.zeros_like(controller.vector))
-
 
 @dataclass(frozen=True)
 class Reinforce(CheckedSearcher):
@@ -267,7 +263,8 @@ class Reinforce(CheckedSearcher):
 
     @cached_property
     def _untaught(self) -> Learner:
-        return Learner.new(Controller.new(self._vocabulary.size, self.hidden))
+        controller = Controller.new(self._vocabulary.size, self.hidden)
+        return Learner(controller, 0.0, *np.zeros((2, len(controller.vector))))
 
     @cached_property
     def _last(self) -> list[tuple[tuple[Trial, ...], Learner]]:

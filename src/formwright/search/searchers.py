@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from typing import Any, ClassVar, cast, get_type_hints
 
 from formwright.core.codec import range_faults
-from formwright.core.errors import IllegalDesign, UnknownName
+from formwright.core.errors import IllegalDesign, IllegalInput, UnknownName
 from formwright.core.options import Part, PartReader
 from formwright.core.protocols import Searcher
 from formwright.core.records import Objective
@@ -29,15 +29,15 @@ SEARCHERS: Registry[Callable[..., Searcher]] = Registry(
         "regularized-evolution": f"{_HERE}.evolution:RegularizedEvolution",
         "op-nas": f"{_HERE}.op_nas:OpNas",
         "nsga2": f"{_HERE}.evolution:Nsga2",
-        "linas": f"{_HERE}.linas:Linas",
-        "halving": f"{_HERE}.halving:Halving",
-        "hurdles": f"{_HERE}.hurdles:Hurdles",
+        "linas": f"{_HERE}.evolution:Linas",
+        "halving": f"{_HERE}.rungs:Halving",
+        "hurdles": f"{_HERE}.rungs:Hurdles",
         "local": f"{_HERE}.baselines:LocalSearch",
         "reinforce": f"{_HERE}.reinforce:Reinforce",
         "gp-bo": f"{_HERE}.surrogate_searchers:GpBo",
         "forest": f"{_HERE}.surrogate_searchers:Forest",
         "bananas": f"{_HERE}.bananas:Bananas",
-        "boshnas": f"{_HERE}.boshnas.searcher:Boshnas",
+        "boshnas": f"{_HERE}.boshnas:Boshnas",
         "coarse-to-fine": f"{_HERE}.coarse_to_fine:CoarseToFine",
         **{name: f"{_HERE}.optuna_search:{attribute}" for name, attribute in _OPTUNA.items()},
         **{f"optuna:{name}": f"{_HERE}.optuna_search:{attribute}" for name, attribute in _OPTUNA.items()},
@@ -101,7 +101,16 @@ class SearcherPart(Part):
 
 def part_of(kind: Any) -> type[SearcherPart]:
     """Give the class of the options of a searcher, which is a registered name or a class of the user's own."""
-    return _part_of(kind, "") if callable(kind) else _part_of(SEARCHERS.get(kind), kind)
+    if not callable(kind):
+        return _part_of(SEARCHERS.get(kind), kind)
+    if isinstance(kind, type) and not hasattr(kind, "ask"):
+        raise IllegalInput(f"the class {kind.__name__} is no searcher: it has no method ask(history, rng)")
+    try:
+        inspect.signature(kind).bind_partial(*GIVEN)
+    except (TypeError, ValueError):  # ValueError: a builtin without a signature
+        needed = f"its first arguments must be {', '.join(GIVEN)}"
+        raise IllegalInput(f"{kind!r} cannot be called to make a searcher: {needed}") from None
+    return _part_of(kind, "")
 
 
 @lru_cache(maxsize=256)
@@ -138,6 +147,9 @@ def searcher(kind: Any, **options: Any) -> SearcherPart:
     made, known = part_of(kind), option_names(kind)
     for name in options.keys() - set(known):
         raise UnknownName(f"option of the searcher {made.NAME or made.__name__}", name, known)
+    for one in fields(made):  # type: ignore[arg-type]
+        if one.name not in options and one.default is MISSING and one.default_factory is MISSING:
+            raise IllegalInput(f"the searcher {made.NAME or made.__name__} needs its option {one.name!r}")
     return made(**options)
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -137,12 +138,8 @@ class SearchRun:
         stored_fields(cls, data)
         if not isinstance(data["method"], str) or not isinstance(data["best"], list | tuple):
             raise IllegalInput("method must be a name, and best a list of rows")
-        best = tuple(map(_row, data["best"]))
+        best = tuple(row if type(row) is int and row == NOTHING else natural("a row", row) for row in data["best"])
         return cls(data["method"], natural("seed", data["seed"]), best, finite("seconds", data["seconds"]))
-
-
-def _row(value: object) -> int:
-    return NOTHING if type(value) is int and value == NOTHING else natural("a row", value)
 
 
 def replay(benchmark: Benchmark, method: Method, seed: int, evaluations: int) -> SearchRun:
@@ -251,7 +248,8 @@ class ContestFile:
             return []
         try:
             *whole, rest = self.path.read_text(encoding="utf-8").split("\n")
-            _refuse_anothers(rest)
+            if not (rest.startswith(_BEGINS) or _BEGINS.startswith(rest)):  # no search of ours: `keep` would cut it off
+                raise ValueError(f"it ends with {rest[:40]!r}")
         except (OSError, ValueError) as error:
             raise IllegalInput(f"{self.path} is not a file of searches: {error}") from None
         searches = [self._search(line, number) for number, line in enumerate(whole, start=1)]
@@ -262,7 +260,7 @@ class ContestFile:
         try:
             with self.path.open("ab") as file:
                 hold(file, f"another process works on {self.path}; wait for it, or name another file")
-                _begin_on_a_line(self.path)
+                os.truncate(self.path, self.path.read_bytes().rfind(b"\n") + 1)  # without a line that was cut short
                 for found in replays:
                     file.write(json.dumps({"table": self.table, **asdict(found)}).encode() + b"\n")
                     file.flush()
@@ -286,16 +284,6 @@ class ContestFile:
         return found
 
 
-def _refuse_anothers(rest: str) -> None:
-    """Refuse a last line without an end that no search of ours can have begun: `keep` would cut it off."""
-    if not (rest.startswith(_BEGINS) or _BEGINS.startswith(rest)):
-        raise ValueError(f"it ends with {rest[:40]!r}")
-
-
-def _begin_on_a_line(path: Path) -> None:
-    os.truncate(path, path.read_bytes().rfind(b"\n") + 1)  # without a line that was cut short
-
-
 Floats = NDArray[np.float64]
 
 RESAMPLES = 2_000
@@ -314,16 +302,14 @@ def standings(benchmark: Benchmark, replays: Iterable[SearchRun]) -> dict[str, d
     by_method: dict[str, list[SearchRun]] = {}
     for found in replays:
         by_method.setdefault(found.method, []).append(found)
-    rows = {name: np.array([one.best for one in sorted(group, key=_seed)]) for name, group in by_method.items()}
+    rows = {
+        name: np.array([one.best for one in sorted(group, key=attrgetter("seed"))]) for name, group in by_method.items()
+    }
     standing = {name: _standing(benchmark, best) for name, best in rows.items()}
     for name, group in by_method.items():
         standing[name]["seconds"] = float(np.mean([one.seconds for one in group]))
     sign = -1 if benchmark.objective.direction == "max" else 1
     return dict(sorted(standing.items(), key=lambda item: (sign * item[1]["final"], item[0])))
-
-
-def _seed(found: SearchRun) -> int:
-    return found.seed
 
 
 def _standing(benchmark: Benchmark, best: NDArray[np.int64]) -> dict[str, Any]:

@@ -1,17 +1,125 @@
-"""Transactions that are tried again until they succeed or time is up, and errors in the user's words."""
+"""The tables of a study database, and transactions that are retried until they succeed or time is up."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Connection, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    inspect,
+    select,
+    text,
+)
 from sqlalchemy.exc import DBAPIError
 
 from formwright.core.errors import FormwrightError, IllegalInput
-from formwright.study import schema
 from formwright.study.dialects import Dialect, Trouble
+
+# Not Alembic's own name for it: Optuna keeps its revision there, and the two must not take each other's database.
+VERSION_TABLE = "formwright_version"
+# Oldest first. Listed here as well as in the migrations, so that opening a study need not import Alembic.
+REVISIONS: tuple[str, ...] = ("0002",)
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+metadata = MetaData()
+
+studies = Table(
+    "studies",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("config", Text, nullable=False),
+    UniqueConstraint("name", name="studies_name"),
+)
+
+# Append-only: triggers refuse any other change. `slot` is what may happen once: `asked:7`, `done:7`, a call's token.
+# `hash` is that of the event and of all before it (`events.next_hash`), checked whenever events are read.
+events = Table(
+    "events",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("study_id", Integer, ForeignKey("studies.id", name="events_study"), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("number", Integer),
+    Column("worker", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("data", Text, nullable=False),
+    Column("slot", Text),
+    Column("hash", Text),
+    UniqueConstraint("study_id", "slot", name="events_slot"),
+    Index("events_order", "study_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("study_id", Integer, ForeignKey("studies.id", name="leases_study"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("worker", Text, nullable=False),
+    Column("expires", Double, nullable=False),
+    Column("attempts", Integer, nullable=False),
+)
+
+
+def is_current(connection: Connection, place: str, create: bool, update: bool = False) -> bool:
+    """Tell whether the tables are the ones this version knows; False only where they may be made so.
+
+    A database of another program or of a newer version raises IllegalInput, and so does, without `create`, an
+    empty one and, unless `update` or `create` allow it, one of an older version.
+    """
+    revision = _revision(connection, place)
+    if revision == REVISIONS[-1]:
+        return True
+    if revision is not None and revision not in REVISIONS:
+        raise IllegalInput(f"{place} was written by a newer formwright (revision {revision}): update formwright.")
+    if not create and not (update and revision is not None):
+        if revision is None:
+            raise IllegalInput(f"{place} holds no studies yet: start one with `formwright search`.")
+        raise IllegalInput(
+            f"{place} was written by an older formwright (revision {revision}): `formwright resume` updates it."
+        )
+    return False
+
+
+def upgrade(connection: Connection) -> None:
+    """Make or update the tables, within the transaction that `connection` is in."""
+    # 0.3 s and more: imported only by who makes or updates a database
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _revision(connection: Connection, place: str) -> str | None:
+    found = inspect(connection).get_table_names()
+    if VERSION_TABLE in found:
+        revision: str | None = connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))
+        return revision
+    # a server's database may be shared with others, as long as their tables have other names; a file is not shared
+    others = found if connection.dialect.name == "sqlite" else sorted(set(found) & set(metadata.tables))
+    if others:
+        names = ", ".join(others[:3])
+        raise IllegalInput(f"{place} belongs to another program (it has the tables {names}): name another database.")
+    return None
+
 
 Result = TypeVar("Result")
 
@@ -86,12 +194,12 @@ class Database:
 
     def _is_current(self, create: bool, update: bool) -> bool:
         with self._dialect.engine.begin() as connection:
-            return schema.is_current(connection, self.place, create, update)
+            return is_current(connection, self.place, create, update)
 
     def _upgrade(self, connection: Connection, _again: bool) -> None:
         # looked at again, now under the lock: another process may have been quicker
-        if not schema.is_current(connection, self.place, create=True):
-            schema.upgrade(connection)
+        if not is_current(connection, self.place, create=True):
+            upgrade(connection)
 
     def _insist(self, attempt: Callable[[bool], Result], retried: tuple[Trouble, ...] = ("busy", "lost")) -> Result:
         deadline = time.monotonic() + self._timeout

@@ -9,7 +9,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from urllib.parse import quote
 
 from sqlalchemy import (
@@ -17,7 +17,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Double,
-    Engine,
     bindparam,
     cast,
     create_engine,
@@ -44,28 +43,6 @@ _UNREADABLE = ("Could not decode", "malformed")
 _LOCK_SPACE = 0x666F726D
 
 
-class Dialect(Protocol):
-    """Do what the databases do differently."""
-
-    place: str
-    engine: Engine
-
-    def prepare(self, create: bool) -> None:
-        """Check that there is something to connect to; with `create`, make an empty database of a missing file."""
-
-    def lock(self, connection: Connection, study: int) -> None:
-        """Keep all other writers of a study out until the transaction ends; 0 stands for the table of studies."""
-
-    def clock(self) -> ColumnElement[float]:
-        """Return the expression for the time, in seconds since 1970, that all workers share."""
-
-    def trouble(self, error: DBAPIError) -> Trouble | None:
-        """Tell what an error of the database means to a user; None if it is our mistake."""
-
-    def close(self) -> None:
-        """Close every connection."""
-
-
 class SQLite:
     """Keep the log in one file, read and written by processes of one machine."""
 
@@ -82,6 +59,7 @@ class SQLite:
         event.listen(self.engine, "begin", _begin)
 
     def prepare(self, create: bool) -> None:
+        """Check that there is something to connect to; with `create`, make an empty database of a missing file."""
         if self._path.is_file():
             if not create and not _can_write(self._path):
                 self._read_only()
@@ -119,9 +97,11 @@ class SQLite:
         """Do nothing: the transaction began as the only writer of the file."""
 
     def clock(self) -> ColumnElement[float]:
+        """Return the expression for the time, in seconds since 1970, that all workers share."""
         return bindparam("now", callable_=time.time, type_=Double)  # called whenever a statement is executed
 
     def trouble(self, error: DBAPIError) -> Trouble | None:
+        """Tell what an error of the database means to a user; None if it is our mistake."""
         name = getattr(error.orig, "sqlite_errorname", "")
         kinds: dict[str, Trouble] = {
             "SQLITE_BUSY": "busy",
@@ -163,6 +143,7 @@ class PostgreSQL:
         self.engine.dispose()
 
     def lock(self, connection: Connection, study: int) -> None:
+        """Keep all other writers of a study out until the transaction ends; 0 stands for the table of studies."""
         connection.execute(select(func.pg_advisory_xact_lock(_LOCK_SPACE, study)))
 
     def clock(self) -> ColumnElement[float]:
@@ -186,6 +167,9 @@ class PostgreSQL:
         ):
             return "lost"
         return None
+
+
+Dialect = SQLite | PostgreSQL
 
 
 def dialect_of(url: str | Path, timeout: float) -> Dialect:

@@ -45,41 +45,6 @@ def _read_card(data: Any, design: Any, space: Space | None) -> CardLike:
     return Card.from_json(data) if ours else DataCard(data)
 
 
-class Followed(History):
-    """A history that knows its parts already; it equals every other history of the same trials."""
-
-    def __init__(
-        self,
-        trials: tuple[Trial, ...],
-        finished: tuple[Trial, ...],
-        pending: tuple[Trial, ...],
-        digests: frozenset[str],
-    ) -> None:
-        super().__init__(trials)
-        vars(self).update(_finished=finished, _pending=pending, _digests=digests)  # frozen, like its parent
-
-    _finished: tuple[Trial, ...]
-    _pending: tuple[Trial, ...]
-    _digests: frozenset[str]
-
-    @property
-    def finished(self) -> tuple[Trial, ...]:
-        return self._finished
-
-    @property
-    def pending(self) -> tuple[Trial, ...]:
-        return self._pending
-
-    @property
-    def digests(self) -> frozenset[str]:
-        return self._digests
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, History) and self.trials == other.trials
-
-    __hash__ = History.__hash__
-
-
 class Replay:
     """Follow a log: give it events in their order, and it keeps the history; without a space, one without designs.
 
@@ -126,7 +91,8 @@ class Replay:
         if self._history is None:
             pending = tuple(self._trials[number] for number in sorted(self._pending))
             trials, finished = tuple(self._trials.values()), tuple(self._finished)
-            self._history = Followed(trials, finished, pending, frozenset(self._digests))
+            self._history = History(trials)
+            vars(self._history).update(finished=finished, pending=pending, digests=frozenset(self._digests))
         return self._history
 
     def ledger(self, elapsed: float) -> Ledger:
@@ -148,39 +114,28 @@ class Replay:
             return
         match event.kind:
             case "asked":
-                known = self._known.pop(number) if number in self._known else read_asked(event.data, self._space)
-                self._begin(number, known)
+                known = self._known.pop(number, None) or read_asked(event.data, self._space)
+                self.asked[number], self._trials[number] = known, Trial(number, known.request)
+                self._pending.add(number)
+                self._digests.add(known.request.card.digest)
             case "claimed":
                 self.attempts[number] = self.attempts.get(number, 0) + 1
             case "note" if event.data.get("left"):
                 self.attempts[number] = max(self.attempts.get(number, 0) - 1, 0)  # its worker did not die
             case "told":
-                self._finish(number, Observation.from_json(event.data["observation"]))
+                found = Observation.from_json(event.data["observation"])
+                self._end(Trial(number, self.asked[number].request, "finished", found), found.spent)
+                insort(self._finished, self._trials[number], key=attrgetter("number"))
             case "failed":
-                self._fail(number, event.data["reason"], Spent(**event.data.get("spent", {})))
+                reason, spent = event.data["reason"], Spent(**event.data.get("spent", {}))
+                self._end(Trial(number, self.asked[number].request, "failed", None, reason), spent)
+                self._failed_lately += 1
 
-    def _begin(self, number: int, asked: Asked) -> None:
-        self.asked[number] = asked
-        self._trials[number] = Trial(number, asked.request)
-        self._pending.add(number)
-        self._digests.add(asked.request.card.digest)
-
-    def _finish(self, number: int, found: Observation) -> None:
-        trial = Trial(number, self.asked[number].request, "finished", found)
-        self._trials[number] = trial
-        self._pending.discard(number)
-        insort(self._finished, trial, key=attrgetter("number"))
-        self._spend(found.spent)
-
-    def _fail(self, number: int, reason: str, spent: Spent) -> None:
-        self._pending.discard(number)
-        self._trials[number] = Trial(number, self.asked[number].request, "failed", None, reason)
-        self._failed_lately += 1
-        self._spend(spent)
-
-    def _spend(self, more: Spent) -> None:
+    def _end(self, trial: Trial, spent: Spent) -> None:
+        self._trials[trial.number] = trial
+        self._pending.discard(trial.number)
         before = self._spent
-        self._spent = Spent(before.seconds + more.seconds, before.steps + more.steps, before.macs + more.macs)
+        self._spent = Spent(before.seconds + spent.seconds, before.steps + spent.steps, before.macs + spent.macs)
 
 
 def history_as_of(events: Iterable[Event], seen: int, space: Space) -> History:

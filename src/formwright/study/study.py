@@ -9,9 +9,9 @@ from formwright.arch.card import Card
 from formwright.core.protocols import Evaluator, Searcher
 from formwright.core.records import History, Objective
 from formwright.space.space import Space
-from formwright.study.log import Log
 from formwright.study.replay import Replay
 from formwright.study.stop import Stop
+from formwright.study.store import Log
 
 Gate = Callable[[Card], "str | None"]
 

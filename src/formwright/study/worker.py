@@ -6,7 +6,6 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 from formwright.arch.card import Card
@@ -16,9 +15,9 @@ from formwright.core.rng import derive
 from formwright.evaluate.context import Context
 from formwright.search.proposals import NoLegalDesign, SpaceExhausted
 from formwright.study.identity import dead, own_name
-from formwright.study.log import Log
 from formwright.study.replay import Replay, asked_data, history_as_of
 from formwright.study.stop import Clock, Ledger
+from formwright.study.store import Log
 from formwright.study.study import StudySetup
 
 _BEATS = 4  # in the time of a lease
@@ -41,9 +40,7 @@ class Heartbeat:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
 
@@ -74,17 +71,13 @@ class DiskFull(FormwrightError, OSError):
     """Say that an evaluation found no room on the disk: no fault of its design, which is taken up again later."""
 
 
-def _go_on() -> None:
-    return None
-
-
 @dataclass
 class Worker:
     """Work on a study until it is over. `between_steps` is called often, and may raise `TrialInterrupted`."""
 
     study: StudySetup
     name: str = field(default_factory=own_name)
-    between_steps: Callable[[], None] = _go_on
+    between_steps: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
         """Begin with an empty memory; the log fills it."""
@@ -100,7 +93,9 @@ class Worker:
     def _work(self) -> str:
         while True:
             self.between_steps()
-            self._read()
+            events = self.study.log.read(self._replay.seen)
+            self._replay.feed(events)
+            self._clock.feed(events)
             if (number := self._orphan()) is not None:
                 self._take_over(number)
                 continue
@@ -111,11 +106,6 @@ class Worker:
             if not self._replay.history.pending:
                 return reason
             time.sleep(_WAIT)  # others are still at work, and their trials are ours if they die
-
-    def _read(self) -> None:
-        events = self.study.log.read(self._replay.seen)
-        self._replay.feed(events)
-        self._clock.feed(events)
 
     def _ledger(self) -> Ledger:
         # the time is asked for where it matters only: that is one of four transactions of a trial
@@ -128,11 +118,8 @@ class Worker:
             return None
         leases, now = self.study.log.leases(), self.study.log.now()
         gone = dead(lease.worker for lease in leases.values())
-        for number in pending:
-            lease = leases.get(number)
-            if lease is None or lease.expires <= now or lease.worker in gone:
-                return number
-        return None
+        held = {number for number, lease in leases.items() if lease.expires > now and lease.worker not in gone}
+        return next((number for number in pending if number not in held), None)
 
     def _take_over(self, number: int) -> None:
         holders = [lease.worker for lease in self.study.log.leases().values()]
@@ -167,14 +154,11 @@ class Worker:
         except LeaseLost:
             return
         except (TrialInterrupted, DiskFull):
-            self._leave(number)
+            # given up for others: at once, and without the suspicion that it killed its worker
+            log.append("note", self.name, {"left": True}, number)
+            log.renew(number, self.name, 0.0)
             raise
         log.finish(number, self.name, kind, data)
-
-    def _leave(self, number: int) -> None:
-        """Give a trial up for others: at once, and without the suspicion that it killed its worker."""
-        self.study.log.append("note", self.name, {"left": True}, number)
-        self.study.log.renew(number, self.name, 0.0)
 
     def _outcome(self, request: Request, history: History, heart: Heartbeat) -> tuple[Any, dict[str, Any]]:
         began = time.perf_counter()

@@ -42,6 +42,8 @@ def rows_file(rows: Sequence[dict[str, Any]], folder: Path, *, force: bool = Fal
     """
     if not rows:
         raise IllegalInput("the task that was given has no rows")
+    if not folder.name or "\0" in str(folder):
+        raise IllegalInput(f"cannot write the rows next to the folder {str(folder)!r}: name another one with out=")
     path, record = folder.with_name(f"{folder.name}-{FILE}"), folder / "run.json"
     content = "".join(f"{_line(row)}\n" for row in rows).encode()
     begun = _written_at(record)

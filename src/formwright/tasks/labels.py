@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from formwright.core.errors import IllegalInput, UnknownName, nearest
+from formwright.core.errors import IllegalInput, UnknownName, nearest_hint
 from formwright.tasks.rows import Label, TextRows
 from formwright.tasks.tables import Table
 from formwright.tasks.text_files import Faults
@@ -121,8 +121,7 @@ class Labelling:
                 f" from {least:g} to {most:g}" if most < _LARGEST else f" of at most {most:g}, with a decimal point"
             )
         names = self.written or self.names
-        close = nearest(text, names)
-        hint = f" Nearest: {close[0]!r}." if close else ""
+        hint = nearest_hint(text, names)
         some = ", ".join(names[:_FEW]) + (", ..." if len(names) > _FEW else "")
         return f"label {text!r}, which is not among those of training.{hint} Expected one of: {some}"
 

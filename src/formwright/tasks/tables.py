@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from formwright.core.errors import IllegalInput, nearest
+from formwright.core.errors import IllegalInput, nearest_hint
 from formwright.tasks.text_files import Faults, json_kind, json_objects, read_lines
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
@@ -105,8 +105,7 @@ def _fields(
 
 def missing(column: str, names: Sequence[str]) -> str:
     """Return the message for a missing column, with the nearest and all column names."""
-    close = nearest(column, names)
-    hint = f" Nearest: {close[0]!r}." if close else ""
+    hint = nearest_hint(column, names)
     some = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
     return f"no column called {column!r}.{hint} The columns are: {some or 'none'}"
 

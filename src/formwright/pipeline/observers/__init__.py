@@ -18,7 +18,7 @@ from formwright.core.registry import Registry
 
 if TYPE_CHECKING:
     from formwright.pipeline.run import PipelineRun
-    from formwright.study.log import Log
+    from formwright.study.store import Log
 
 _HERE = "formwright.pipeline.observers"
 FOLDER = "observers"  # in the folder of a run

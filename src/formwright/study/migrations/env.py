@@ -1,8 +1,8 @@
-"""Run the migrations on the connection that `schema.upgrade` hands over; Alembic executes this file."""
+"""Run the migrations on the connection that `database.upgrade` hands over; Alembic executes this file."""
 
 from alembic import context
 
-from formwright.study.schema import VERSION_TABLE, metadata
+from formwright.study.database import VERSION_TABLE, metadata
 
 # The caller's transaction holds everything, so that a database is never half made.
 context.configure(

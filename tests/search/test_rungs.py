@@ -12,26 +12,116 @@ from tests.search.contract import Contract
 
 from formwright.core.records import Budget, History, Objective, Observation, Request, State, Trial
 from formwright.core.rng import derive
-from formwright.search.hurdles import (
-    EvolutionRules,
+from formwright.search.proposals import anything
+from formwright.search.rungs import (
     EvolutionState,
+    Halving,
     Hurdle,
     Hurdles,
-    clears,
     draw,
     evolution_state,
     fitness,
     height,
-    losers,
     progress_of,
-    winners,
+    rungs_of,
 )
-from formwright.search.proposals import anything
 from formwright.search.scores import Scores
 from formwright.space import Space
 from formwright.study.contest import find_methods, replay
-from formwright.testing.searcher_contract import ACCURACY
+from formwright.testing.searcher_contract import ACCURACY, PARAMS
 from formwright.testing.toy_problem import Toy, ask, large, run, small, tell
+
+
+class TestHalving(Contract):
+    kind, options = Halving, {"min_steps": 3, "max_steps": 27}
+
+
+def rung(points: list[tuple[float, float]], steps: int) -> History:
+    """Make a history of one rung: an accuracy and a size for each of so many designs."""
+    space = small()
+    trials = []
+    for number, (design, (accuracy, size)) in enumerate(zip(space.enumerate(), points, strict=False)):
+        request = Request(space.card(design), Budget(steps), None, design)
+        observation = Observation({"accuracy": accuracy, "params": size})
+        trials.append(Trial(number, request, "finished", observation))
+    return History(tuple(trials))
+
+
+def halving(*objectives: Objective) -> Halving:
+    return Halving(small(), objectives or (ACCURACY,), anything, min_steps=3, max_steps=27)
+
+
+def test_rungs_end_with_the_full_length() -> None:
+    assert Halving(small(), (ACCURACY,), anything, 1, 16, 4).rungs == (1, 4, 16)
+    assert Halving.for_budget(None, 270) == {"min_steps": 10, "max_steps": 270}
+    assert Halving.for_budget(None, 5) == {"min_steps": 1, "max_steps": 5}
+    assert Halving.for_budget(10, None) == {}
+
+
+def test_the_best_third_is_promoted_once_and_at_once() -> None:
+    history = rung([(0.1, 1), (0.5, 1), (0.3, 1)], 3)
+    assert halving().ask(History(history.trials[:2]), derive(0)).budget == Budget(3)
+    promotion = halving().ask(history, derive(0))
+    best = history.trials[1].request
+    assert promotion == Request(best.card, Budget(9), 1, best.design)
+    for pending in (Trial(3, promotion), Trial(3, promotion, "failed", reason="no memory")):
+        following = halving().ask(History((*history.trials, pending)), derive(0))
+        assert (following.budget, following.parent) == (Budget(3), None)
+
+
+def test_the_highest_rung_goes_first() -> None:
+    low = rung([(0.1, 1), (0.5, 1), (0.3, 1), (0.2, 1)] * 3, 3).trials
+    high = tuple(
+        Trial(12 + number, Request(low[number].request.card, Budget(9), number, low[number].request.design), "finished",
+              Observation({"accuracy": number / 10}))
+        for number in range(3)
+    )  # fmt: skip
+    assert halving().ask(History((*low, *high)), derive(0)).budget == Budget(27)
+    assert halving().ask(History((*low, *high)), derive(0)).parent == 14
+
+
+def test_with_several_goals_the_first_front_is_promoted() -> None:
+    # the second and the last are best in one goal each; the first is beaten by the second in both
+    points = [(0.4, 6.0), (0.5, 5.0), (0.3, 9.0), (0.2, 8.0), (0.1, 7.0), (0.05, 1.0)]
+    history = rung(points, 3)
+    parents = set()
+    for _ in range(2):
+        promotion = halving(ACCURACY, PARAMS).ask(history, derive(0))
+        assert promotion.budget == Budget(9)
+        parents.add(promotion.parent)
+        history = History((*history.trials, Trial(len(history.trials), promotion)))
+    assert parents == {1, 5}
+
+
+def test_a_limit_that_was_broken_stops_a_promotion() -> None:
+    history = rung([(0.9, 8.0), (0.5, 2.0), (0.3, 1.0)], 3)
+    assert halving(ACCURACY, Objective.parse("params<=4")).ask(history, derive(0)).parent == 1
+
+
+def test_a_run_spends_most_trials_on_short_evaluations() -> None:
+    history = run(Halving(large(), (ACCURACY, PARAMS), anything, 3, 27), Toy(), 130)
+    number = Counter(trial.request.budget.steps for trial in history.trials)
+    assert number[3] > 70
+    assert number[3] // 3 <= number[9] < 45
+    assert number[9] // 3 <= number[27] < 25
+
+
+@pytest.mark.parametrize(
+    ("steps", "rungs"),
+    [(300, (12, 36, 108, 300)), (1000, (38, 114, 342, 1000)), (100, (4, 12, 36, 100)), (27, (1, 3, 9, 27))],
+)
+def test_no_rung_is_nearly_as_long_as_the_last(steps: int, rungs: tuple[int, ...]) -> None:
+    assert Halving(small(), (ACCURACY,), anything, **Halving.for_budget(None, steps)).rungs == rungs
+
+
+@pytest.mark.parametrize(
+    ("options", "rungs"),
+    [((3, 27, 3), (3, 9, 27)), ((3, 30, 3), (3, 9, 27, 30)), ((5, 5, 3), (5,)), ((1, 100, 100), (1, 100))],
+)
+def test_rungs_grow_by_a_factor_and_end_with_the_full_length(
+    options: tuple[int, int, int], rungs: tuple[int, ...]
+) -> None:
+    assert rungs_of(*options) == rungs
 
 
 class TestHurdles(Contract):
@@ -45,16 +135,12 @@ class TestHurdlesWithOneGoal(Contract):
 
 
 def hurdles(space: Space | None = None, population: int = 4, batch: int = 4) -> Hurdles:
-    return Hurdles(space or small(), (ACCURACY,), anything, population, 2, batch, min_steps=3, max_steps=27)
+    sizes = {"population": population, "tournament": 2, "batch": batch}
+    return Hurdles(space or small(), (ACCURACY,), anything, 3, 27, **sizes)
 
 
 def told(accuracies: list[float], steps: int = 3) -> History:
-    """Make a history of so many designs on one rung."""
-    space, trials = small(), []
-    for number, (design, accuracy) in enumerate(zip(space.enumerate(), accuracies, strict=False)):
-        request = Request(space.card(design), Budget(steps), None, design)
-        trials.append(Trial(number, request, "finished", Observation({"accuracy": accuracy})))
-    return History(tuple(trials))
+    return rung([(accuracy, 1) for accuracy in accuracies], steps)
 
 
 FIRST = [0.125, 0.25, 0.375, 0.25]  # their mean is 0.25
@@ -105,7 +191,7 @@ def test_a_slice_under_way_or_failed_is_not_asked_for_again() -> None:
 
 def test_a_goal_to_minimise_has_hurdles_too() -> None:
     space, loss = small(), (Objective.parse("accuracy:min"),)
-    searcher = Hurdles(space, loss, anything, 4, 2, 4, min_steps=3, max_steps=27)
+    searcher = Hurdles(space, loss, anything, 3, 27, population=4, tournament=2, batch=4)
     assert searcher.hurdles(told(FIRST)) == (-0.25,)
     assert searcher.ask(told([*FIRST, 0.2]), derive(0)).budget == Budget(9)
     assert searcher.ask(told([*FIRST, 0.3]), derive(0)).budget == Budget(3)
@@ -167,7 +253,7 @@ def test_limits_are_kept_by_children_and_later_slices() -> None:
     def legal(card: Any) -> bool:
         return len(card.encoder.layers) <= 6
 
-    searcher = Hurdles(large(), (ACCURACY,), legal, 8, 3, 8, min_steps=3, max_steps=27)
+    searcher = Hurdles(large(), (ACCURACY,), legal, 3, 27, population=8, tournament=3, batch=8)
     history = run(searcher, Toy(), 80)
     assert all(legal(trial.request.card) for trial in history.trials)
     assert {trial.request.budget.steps for trial in history.trials} == {3, 9, 27}
@@ -189,7 +275,7 @@ def test_a_design_given_first_in_full_is_a_parent_but_sets_no_early_hurdle() -> 
 def test_it_finds_better_designs_than_evolution_of_short_trainings_with_the_same_steps() -> None:
     def best(most: int, seed: int) -> float:
         """Return the full accuracy of the best of what 400 steps of training pay for."""
-        searcher = Hurdles(large(), (ACCURACY,), anything, 12, 4, 12, 3, most)
+        searcher = Hurdles(large(), (ACCURACY,), anything, 3, most, population=12, tournament=4, batch=12)
         history, trained = History(), Counter[str]()
         while trained.total() < 400:
             history = ask(searcher, history, seed)
@@ -249,20 +335,14 @@ def test_everybody_is_drawn_equally_often_at_every_place(size: int) -> None:
 
 def test_tournaments_and_hurdles() -> None:
     np.testing.assert_array_equal(draw(derive(2), 3, 9, 4), draw(derive(2), 50, 9, 4)[:3])
-    fitness = np.array([[0.2, 0.9, 0.1], [0.5, 0.5, 0.5]])
-    assert winners(fitness).tolist() == [1, 0]
-    assert losers(fitness).tolist() == [2, 0]
     fitness = np.array([[0.25, 0.5, 0.75], [0.0, 0.0, 0.0]])
     assert height(fitness).tolist() == [0.5, 0.0]
-    assert clears(fitness, height(fitness)[:, np.newaxis]).tolist() == [[False, False, True], [False] * 3]
-    # 0 is a hurdle as well
-    assert clears(np.array([-0.1, 0.0, 0.1]), 0.0).tolist() == [False, False, True]
 
 
 @given(st.floats(-1e6, 1e6), st.integers(1, 200))
 def test_nobody_is_above_the_mean_of_equals(value: float, number: int) -> None:
     equal = np.full(number, value)
-    assert not clears(equal, height(equal)).any()
+    assert not (equal > height(equal)).any()
 
 
 RUNGS = (1, 3, 9)
@@ -284,9 +364,8 @@ def history(*rows: tuple[int, int | None, float | None] | tuple[int, int | None,
 
 
 def stand(past: History, population: int = 10, tournament: int = 2, batch: int = 3) -> EvolutionState:
-    return evolution_state(
-        progress_of(past, RUNGS), (ACCURACY,), len(RUNGS) - 1, EvolutionRules(population, tournament, batch)
-    )
+    sizes = {"population": population, "tournament": tournament, "batch": batch}
+    return evolution_state(progress_of(past, RUNGS), Hurdles(SPACE, (ACCURACY,), anything, 1, 9, **sizes))
 
 
 def heights(found: EvolutionState) -> list[float]:

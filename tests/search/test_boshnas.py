@@ -12,11 +12,15 @@ from tests.search.smooth import Smooth
 from formwright.core.records import History, Observation, Request, Trial
 from formwright.core.rng import derive
 from formwright.cost import params
+from formwright.search import boshnas as module
 from formwright.search import make_searcher
 from formwright.search.baselines import RandomSearch
-from formwright.search.boshnas import searcher as module
-from formwright.search.boshnas.acquisition import Ascent
-from formwright.search.boshnas.searcher import Acquire, Boshnas, ScaledListing
+from formwright.search.boshnas import (
+    Acquire,
+    Ascent,
+    Boshnas,
+    ScaledListing,
+)
 from formwright.search.listing import Coordinates, listing
 from formwright.search.proposals import Proposal, anything, random_unseen
 from formwright.space.zoo import load_space
@@ -129,16 +133,8 @@ def test_every_way_to_look_for_the_highest_bound_works() -> None:
     history = run(RandomSearch(space, GOAL), Toy(), 12)
     for acquire in ("gobi", "gobi-nearest", "exhaustive"):
         for second_order in (True, False):
-            searcher = make_searcher(
-                "boshnas",
-                space,
-                GOAL,
-                initial=4,
-                beta=0.0,
-                coordinates="one-hot",
-                acquire=acquire,
-                second_order=second_order,
-            )
+            options = {"coordinates": "one-hot", "acquire": acquire, "second_order": second_order}
+            searcher = make_searcher("boshnas", space, GOAL, initial=4, beta=0.0, **options)
             assert searcher.ask(history, derive(62)).card.digest not in history.digests
 
 
@@ -176,7 +172,7 @@ def test_a_user_s_own_card_that_is_not_listed_is_not_learnt_from() -> None:
 
 
 def test_it_needs_no_torch() -> None:
-    code = "import sys; from formwright.search.boshnas.searcher import Boshnas; sys.exit('torch' in sys.modules)"
+    code = "import sys; from formwright.search.boshnas import Boshnas; sys.exit('torch' in sys.modules)"
     assert run_process([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0002"  # of formats before the first release none is read
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -58,6 +58,7 @@ def _make_events() -> None:
         sa.Column("at", sa.Double, nullable=False),
         sa.Column("data", sa.Text, nullable=False),
         sa.Column("slot", sa.Text),
+        sa.Column("hash", sa.Text),
         sa.UniqueConstraint("study_id", "slot", name="events_slot"),
         sqlite_autoincrement=True,
     )
