@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from formwright.core.records import Budget, History, Objective, Observation, Request, Trial
 from formwright.core.rng import derive
 from formwright.search.rungs import (
-    EvolutionRules,
     Hurdles,
     draw,
     evolution_state,
@@ -176,7 +175,7 @@ def searched(seed: int) -> float:
         spent += 1 if request.budget == Budget(1) else FULL - 1
         trials.append(Trial(len(trials), request, "finished", lab.observe(request)))
     lives = progress_of(History(tuple(trials)), SEARCHER.rungs)
-    now = evolution_state(lives, SEARCHER.objectives, 1, EvolutionRules(POPULATION, TOURNAMENT, POPULATION + 1))
+    now = evolution_state(lives, SEARCHER)
     alive = [lives[index].latest for index in now.alive]
     return max(float(lab.models[trial.request.card.digest].true) for trial in alive if trial is not None)
 
