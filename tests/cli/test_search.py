@@ -95,11 +95,11 @@ def test_a_stopped_search_resumes_exactly(number: signal.Signals, searched: Any,
         stopped, line = err.splitlines()[-2:]
         assert "everything is saved" in stopped
         assert shlex.split(line) == ["formwright", "resume", str(tmp_path / "study")]
-    else:
-        assert process.returncode == -signal.SIGKILL
     with find(str(tmp_path / "study")).open() as opened:
         before = opened.log.read()
-    assert sum(event.kind == "told" for event in before) < 3
+    if number == signal.SIGKILL:  # an interrupted worker may finish the trial that it has
+        assert process.returncode == -signal.SIGKILL
+        assert sum(event.kind == "told" for event in before) < 3
     study = facts("resume", tmp_path / "study", "--no-baseline")
     assert (digests(study), scores(study)) == (digests(searched[1]), scores(searched[1]))
     assert study["models"][0]["test"] == searched[1]["models"][0]["test"]

@@ -18,9 +18,9 @@ def finite(what: str, value: object) -> float:
     return float(value)
 
 
-def natural(what: str, value: object) -> int:
+def natural(what: str, value: object, below: float = 2**63) -> int:
     """Return `value` as an int; raise `IllegalInput`, calling it `what`, unless it is a whole number from 0."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < 2**63:
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < below:
         raise IllegalInput(f"{what} is {value!r}; it must be a whole number, at least 0 and below 2**63.")
     return int(value)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -113,7 +114,7 @@ class Spent:
 
     def __post_init__(self) -> None:
         put(self, seconds=finite("the seconds spent", self.seconds))
-        put(self, steps=natural("the steps spent", self.steps), macs=natural("the MACs spent", self.macs))
+        put(self, steps=natural("the steps spent", self.steps), macs=natural("the MACs spent", self.macs, math.inf))
 
 
 @dataclass(frozen=True)
