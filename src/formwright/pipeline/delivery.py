@@ -115,7 +115,7 @@ def _network(opened: Opened) -> SharedWeights:
 
 
 def _begins_shared(opened: Opened, candidate: Candidate) -> bool:
-    """Tell whether a candidate begins with what trials shared; a baseline is no design of the space, and cannot."""
+    """Tell whether a candidate begins with what trials shared; a baseline is not from the space, and cannot."""
     return opened.deliver.weights == "shared" and candidate.role != "baseline"
 
 

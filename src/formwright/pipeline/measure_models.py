@@ -49,7 +49,7 @@ class TargetMissed(EvaluationFailed):
 def measured_before(opened: Opened, candidate: Candidate) -> dict[str, float]:
     """Measure what a design has to keep targets in, before it is trained and tested in vain; raise `TargetMissed`.
 
-    One that misses a target is measured again before that is believed: a busy moment is no fault of the design.
+    One that misses a target is measured again before that is believed: the machine may have been busy for a moment.
     """
     by_cost: dict[str, list[Objective]] = {}
     for limit in (Objective.parse(opened.deliver.targets[name]) for name in candidate.keeps):

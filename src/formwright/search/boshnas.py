@@ -59,7 +59,7 @@ class ScorePrediction:
     epistemic: Floats
 
     def interval(self, deviations: float) -> tuple[Floats, Floats]:
-        """Return the mean less and plus so many standard deviations of both uncertainties together."""
+        """Return the mean minus and plus a number of standard deviations of both uncertainties together."""
         reach = deviations * np.hypot(self.aleatoric, self.epistemic)
         return self.mean - reach, self.mean + reach
 

@@ -157,7 +157,7 @@ class CmaEs(OptunaSearch):
     LEAST = 10  # it starts from the best tenth
 
     def _sampler(self, seed: int, trials: list[Any]) -> Any:
-        # its state is no part of the trials, so it starts warm from all of them each time (Nomura et al., 2021); it
+        # its state is not stored in the trials, so it starts warm from all of them each time (Nomura et al., 2021); it
         # knows no limits, so trials beyond them are kept from it as soon as there are enough others
         need("cmaes", "optuna")
         feasible = [trial for trial in trials if not any(trial.constraints.values())]

@@ -97,7 +97,7 @@ class _RayWorkers:
         self._actors: dict[Any, Any] = {}
 
     def work(self, number: int, look: Callable[[], None]) -> bool:
-        """Keep so many actors at work until the study is over (True) or the user asks to stop (False)."""
+        """Keep this number of actors at work until the study is over (True) or the user asks to stop (False)."""
         for _ in range(number):
             self._hire()
         asked = False

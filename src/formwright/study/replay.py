@@ -96,7 +96,7 @@ class Replay:
         return self._history
 
     def ledger(self, elapsed: float) -> Ledger:
-        """Give what the trials cost as of the last event, after so many seconds."""
+        """Give what the trials cost as of the last event, after the given number of seconds."""
         finished, pending = len(self._finished), len(self._pending)
         failed = len(self._trials) - finished - pending
         return Ledger(finished, failed, pending, self._spent, elapsed, self._failed_lately)

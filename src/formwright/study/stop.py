@@ -59,7 +59,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Stop:
-    """Stop after so many trials, seconds, training steps, or finished trials without a better one.
+    """Stop after a number of trials, seconds, training steps, or finished trials without a better one.
 
     A trial is better where a goal is by more than `tolerance`. `failures` is how many failed trials are borne in one
     run, from its beginning or resumption on. Whatever comes first counts; at least one limit must be given.

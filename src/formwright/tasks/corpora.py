@@ -133,7 +133,7 @@ PYDOC_CAUSAL = Task(
 
 _FEWEST_IN_PIECE = 3  # words: headings and empty lines teach nothing
 _WORDS_A_TOKEN = 0.75
-_HELD = 10  # one piece of so many is held out where the text has no validation part of its own
+_HELD = 10  # one piece in ten is held out where the text has no validation part of its own
 _FEWEST_PIECES = 20
 
 

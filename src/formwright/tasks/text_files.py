@@ -175,7 +175,7 @@ def _in_lines(path: Path, faults: Faults) -> Iterator[Entry]:
 
 
 def _in_array(text: str, faults: Faults) -> Iterator[Entry]:
-    """Yield the objects of an array one by one: a fault is told with the line on which its object starts."""
+    """Yield the objects of an array one by one: a fault is reported with the line on which its object starts."""
     decoder, place, line = json.JSONDecoder(object_pairs_hook=_without_repeats), 0, 1
 
     def next_letter(behind: int) -> str:

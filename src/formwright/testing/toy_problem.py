@@ -84,7 +84,7 @@ def _mixer(mixer: Case) -> Mixer:
 # what each layer should be, over and over: the mixer and its option
 PATTERN = (("attention", "wma"), ("dynamic-convolution", 5), ("transform", None))
 MOST_LAYERS = 12
-HALF = 10  # after so many steps half of the final accuracy is reached
+HALF = 10  # steps after which half of the final accuracy is reached
 
 
 @dataclass(frozen=True)
