@@ -215,7 +215,7 @@ def few(task: Task, train: int | None, validation: slice) -> Task:
 
 
 def at(moments: Sequence[Moment], steps: float) -> Moment | None:
-    """Give the choice after so many steps."""
+    """Give the choice after a number of steps."""
     return next((moment for moment in reversed(moments) if moment.steps <= steps), None)
 
 

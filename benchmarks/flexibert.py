@@ -81,7 +81,7 @@ def inverted(table: ScoreTable) -> ScoreTable:
 
 
 def curves(standing: dict[str, Any], benchmark: Benchmark) -> str:
-    """Draw the best score so far over the evaluations, in the mean over the searches, with its 90 % interval."""
+    """Draw the best score so far over the evaluations, averaged over the searches, with its 90 % interval."""
     steps = list(range(1, EVALUATIONS + 1))
     lines = [
         Line(name, steps, found["curve"], found["curve_low"], found["curve_high"], dashed=name == "random")

@@ -188,7 +188,7 @@ ARMS: dict[str, Callable[[int, Generator], Floats]] = {
 
 
 def figures(runs: int, searcher_runs: int, seed: int) -> dict[str, Any]:
-    """Run every search so many times; give means, spreads and the processor seconds they took."""
+    """Run every search several times; give means, spreads and the processor seconds they took."""
     found: dict[str, Any] = {}
     for name, arm in ARMS.items():
         began = time.process_time()

@@ -2,7 +2,7 @@
 
 For every task: the best and the median score, the spread between designs, and Kendall's tau between two seeds, with a
 bootstrap interval. Designs are trained by the evaluator that searches use. Results are kept, one line a run, so that a
-run that was stopped goes on where it was; other rows, or other settings of the training, begin anew. One thread a
+run that was stopped resumes where it was; other rows, or other settings of the training, restart it. One thread a
 process. Run
 `.venv/bin/python benchmarks/mini_glue.py [--tasks sst2 cola] [--designs 40] [--results FILE] [--json FILE]`.
 """

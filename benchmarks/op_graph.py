@@ -16,8 +16,8 @@ from models import Row, Work, begin, compared, inference, write
 
 from formwright.arch.ops import Attention, OpGraph
 from formwright.arch.primitives import Term
-from formwright.nn.attention import SelfAttention
-from formwright.nn.opgraph import OpGraphAttention
+from formwright.nn.operations.attention import SelfAttention
+from formwright.nn.operations.op_graph import OpGraphAttention
 from formwright.nn.settings import Settings
 from formwright.nn.stack_context import StackContext
 from formwright.space.zoo.autobert_zero import SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER
@@ -44,8 +44,8 @@ def passes(module: torch.nn.Module, x: torch.Tensor, context: StackContext) -> t
 def rows_of(name: str, heads: int, head_width: int, length: int, batch: int, turns: int) -> list[Row]:
     """Compare one graph with the built-in attention of the same size, on padded sentences."""
     term, width = TERMS[name.removesuffix(", eager")], heads * head_width
-    graph = OpGraphAttention(OpGraph(heads, head_width, term), width, width, eager=name.endswith("eager"))
-    built_in = SelfAttention(Attention(heads, head_width), width, width, Settings(dropout=0.0))
+    graph = OpGraphAttention(OpGraph(heads, head_width, term), width, width, 0, Settings(eager=name.endswith("eager")))
+    built_in = SelfAttention(Attention(heads, head_width), width, width, 0, Settings(dropout=0.0))
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(batch, length, width, generator=generator).requires_grad_()
     mask = torch.arange(length)[None] < torch.linspace(length // 2, length, batch).long()[:, None]

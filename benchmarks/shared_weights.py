@@ -91,7 +91,7 @@ def right(model: TaskModel, prepared: Prepared) -> list[int]:
     """Tell for each test row whether a model answers it correctly."""
     part = prepared.part(open_test(TASK))
     with threads(1):
-        return (answers(model, prepared, part, np.arange(len(part.examples))) == truths(part)).astype(int).tolist()
+        return (answers([model], prepared, part, np.arange(len(part.examples)))[0] == truths(part)).astype(int).tolist()
 
 
 def alone(card: Card, seed: int) -> Row:

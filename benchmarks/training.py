@@ -216,7 +216,7 @@ def padding(_: int) -> Iterator[Row]:
 
 
 def job(card: Card, number: int, steps: int) -> None:
-    """Train for some steps with so many threads; what a process has prepared it keeps."""
+    """Train for some steps with a number of threads; a process keeps what it has prepared."""
     recipe = Hyperparameters(steps, BATCH)
     model, prepared = begin(card, recipe)
     with threads(number):

@@ -1,4 +1,4 @@
-"""Draw the designs of the documentation anew: `python docs/draw_gallery.py`.
+"""Redraw the designs of the documentation: `python docs/draw_gallery.py`.
 
 All of them are what `formwright show NAME --svg FILE` writes. The Transformer is also drawn as a design of the Evolved
 Transformer's space, in the same shapes as the cells that were found from it; the file of its card is `show`n alike.

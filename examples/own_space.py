@@ -4,7 +4,8 @@ import sys
 
 import formwright as fw
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, LightweightConvolution
 from formwright.core.rng import derive
 from formwright.cost import limit

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.cli.conftest import in_one_process
 
 import formwright as fw
 from formwright.core.errors import IllegalInput
@@ -25,17 +26,10 @@ QUICK = {"search.training.steps": 4, "search.training.batch": 8, "deliver.steps"
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> fw.Result:
     out = tmp_path_factory.mktemp("search") / "reviews"
-    return fw.search(
-        "flexibert-nano",
-        ROWS,
-        text="review",
-        label="verdict",
-        trials=2,
-        searcher="random",
-        out=out,
-        settings=QUICK,
-        workers=1,
-    )
+    options: Any = {"searcher": "random", "settings": QUICK, "trials": 2, "workers": 1}
+    with pytest.MonkeyPatch.context() as patch:
+        in_one_process(patch)
+        return fw.search("flexibert-nano", ROWS, text="review", label="verdict", out=out, **options)
 
 
 def test_rows_in_memory_are_searched_and_kept(found: fw.Result) -> None:

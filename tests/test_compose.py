@@ -29,7 +29,8 @@ VALUES: dict[str, Any] = {
     "steps": 7, "batch": 8, "learning_rate": 0.01, "length": 16, "dropout": 0.1, "keep": 2, "final_steps": 9,
     "final_weights": "fresh", "baseline": False, "workers": 3, "device": "cpu", "storage": None, "ray": None,
     "ray_cpus": 2.0, "ray_gpus": 0.0, "seed": 4, "observers": (), "force": True, "text": (), "label": "", "data": None,
-    "task_kind": "", "official_dev": False, "rows": 50, "epochs": None, "judge_every": 2, "beams": 2, "test": True,
+    "series": "", "task_kind": "", "frames": None,
+    "official_dev": False, "rows": 50, "epochs": None, "judge_every": 2, "beams": 2, "test": True,
     "pretrain": "self", "pretrain_steps": 3, "distil_from": "teacher", "save_every": 50, "model": "there",
     "targets": ["macs=50%"], "threads": 1, "accept_weak_teacher": True, "sizes": None,
 }  # fmt: skip
@@ -58,6 +59,14 @@ def test_what_is_said_of_a_search_is_in_its_stages() -> None:
     assert stage.objectives == ("accuracy:max", "params:min")
     assert (stage.stop.trials, stage.stop.patience, stage.stop.failures) == (None, 3, 2)
     assert (stage.training.steps, stage.training.batch, deliver.steps, deliver.keep) == (7, 9, 9, 2)
+
+
+def test_options_of_a_recipe_are_arguments_too() -> None:
+    said = compose_search("", TASK, recipe="autotinybert", latency=0.5)
+    assert said == compose_search("", TASK, recipe="autotinybert", settings=[(["latency"], 0.5)])
+    assert said != compose_search("", TASK, recipe="autotinybert")
+    with pytest.raises(UnknownName, match="latency"):
+        compose_search("", TASK, recipe="autoformer", latency=0.5)
 
 
 @pytest.mark.parametrize(
@@ -104,3 +113,8 @@ def test_settings_may_be_numbers_of_numpy() -> None:
     (setting,) = paths({"training.steps": np.int64(3)})
     assert setting == (["training", "steps"], 3)
     assert type(setting[1]) is int
+
+
+def test_a_setting_without_a_dot_is_an_option_of_the_recipe() -> None:
+    made = compose_search("", TaskChoice("digits"), recipe="ofa", settings=[(["finetune"], 7), (["search", "seed"], 5)])
+    assert (made.stages[-1].steps, made.of_kind(Search)[0].seed) == (7, 5)

@@ -5,12 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.conftest import in_one_process
 
 from formwright.space.zoo import SPACES, load_space
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md"))]
-OTHERS = {"--check", "--coordinates", "--early", "--logdir", "--seeds", "--strict", "--students"}  # of other programs
+OTHERS = {
+    "--check",
+    "--coordinates",
+    "--early",
+    "--logdir",
+    "--seeds",
+    "--strict",
+    "--students",
+    "--tables",
+}  # of other programs
 FORMULAS = {
     "5 x 233,280^4": 5 * 233_280**4,
     "3 (9^10 + 9^11 + 9^12)": 3 * (9**10 + 9**11 + 9**12),
@@ -44,7 +54,8 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize("page", PROGRAMS)
-def test_programs_on_a_page_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_programs_on_a_page_run(page: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    in_one_process(monkeypatch)
     assert programs(page)
     for program in programs(page):
         exec(compile(program, page, "exec"), {"__name__": page})
@@ -77,7 +88,8 @@ def test_sizes_of_spaces_are_true(name: str) -> None:
 
 
 def test_every_published_space_is_on_the_page() -> None:
-    assert {name for name in SPACES.names() if "-nano" not in name} == set(sizes())
+    published, named = ({name for name in names if "-nano" not in name} for names in (SPACES.names(), sizes()))
+    assert published == named
 
 
 @pytest.mark.parametrize("page", PAGES)

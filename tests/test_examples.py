@@ -31,6 +31,7 @@ def test_every_example_is_tested() -> None:
     assert {path.name for path in EXAMPLES.iterdir() if path.name != "__pycache__"} == names
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_own_evaluator(tmp_path: Path) -> None:
     shown = ran(EXAMPLES / "own_evaluator.py", tmp_path / "out")
@@ -40,6 +41,7 @@ def test_own_evaluator(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_own_space(tmp_path: Path) -> None:
     assert "accuracy" in ran(EXAMPLES / "own_space.py", tmp_path / "out")
@@ -55,6 +57,7 @@ def test_compress(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_compare_searchers(tmp_path: Path) -> None:
     lines = ran(EXAMPLES / "compare_searchers.py", tmp_path / "out", 2, 6).splitlines()
@@ -105,3 +108,35 @@ def test_a_plug_in_runs_resumes_and_reports_like_our_own_methods(plugin: Path, t
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "half-random" in page
     assert "thumb" in call("show", out)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_an_operation_of_a_plug_in_is_like_our_own(plugin: Path, tmp_path: Path) -> None:
+    assert "token-shift" in ran("-m", "formwright", "list", "ops", paths=(plugin,))
+    layers = [{"type": "block", "width": 32, "mixer": {"type": "token-shift", "steps": 2}, "feed_forward": [64]}]
+    embedding = {"type": "tokens", "vocabulary": 100, "width": 32}
+    card = tmp_path / "card.json"
+    card.write_text(json.dumps({"schema": 1, "encoder": {"embedding": embedding, "layers": layers}}))
+    assert "token shift, steps 2" in ran("-m", "formwright", "show", card, paths=(plugin,))
+    check_kit("test_token_shift.py", plugin, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_a_rule_of_a_plug_in_trains_shared_weights(plugin: Path, tmp_path: Path) -> None:
+    assert "thrifty" in ran("-m", "formwright", "list", "rules", paths=(plugin,))
+    settings = ("--set", "super-network.rule=thrifty", "--set", "super-network.rule.drawn=5")
+    few = ("--set", "super-network.steps=3", "--trials", 2, "--set", "deliver.steps=5", "--device", "cpu")
+    command = ("search", "--recipe", "spos", "--task", "digits", *settings, *few, "--out", tmp_path / "out", "--json")
+    assert len(json.loads(ran("-m", "formwright", *command, paths=(plugin,)))["trials"]) == 2
+    record = json.loads((tmp_path / "out" / "run.json").read_bytes())
+    assert record["pipeline"]["stages"]["super-network"]["rule"] == {"name": "thrifty", "drawn": 5}
+    check_kit("test_rule.py", plugin, tmp_path)
+
+
+def check_kit(name: str, plugin: Path, tmp_path: Path) -> None:
+    kit, options = EXAMPLES / "plugin" / name, ("-q", "-p", "no:cacheprovider", "-o", "timeout=300")
+    found = ran("-m", "pytest", *options, "--rootdir", tmp_path, kit, paths=(plugin,))
+    assert "passed" in found
+    assert "failed" not in found

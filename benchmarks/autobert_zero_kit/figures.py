@@ -11,7 +11,7 @@ from autobert_zero_kit.runs import Row
 
 
 def losses(rows: list[Row]) -> str:
-    """Draw the loss on hidden words over the steps of pretraining, in the mean, with its 90 % range over designs."""
+    """Draw the loss on hidden words over the steps of pretraining, on average, with its 90 % range over designs."""
     lines = [_band(way, rows[0]["marks"], [row[way] for row in rows]) for way in ("scratch", "inherited")]
     return chart("Pretraining with and without shared weights", lines, "steps", "loss on validation text")
 
@@ -24,7 +24,7 @@ def ranks(points: np.ndarray) -> str:
 
 
 def searches(curves: dict[str, list[list[float]]]) -> str:
-    """Draw the best score so far over the trials, in the mean over the seeds, with their range."""
+    """Draw the best score so far over the trials, averaged over the seeds, with their range."""
     trials = list(range(1, 1 + len(next(iter(curves.values()))[0])))
     lines = [_band(name, trials, found, dashed=name == "random") for name, found in curves.items()]
     return chart("Best score so far", lines, "trials", "validation score in the search")

@@ -12,7 +12,7 @@ from autobert_zero_kit.runs import Job, Row
 from autobert_zero_kit.setting import Real, Setting
 from autobert_zero_kit.variants import bert_like
 from formwright.arch.card import Card
-from formwright.arch.layers import TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.resize import widened
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Request
@@ -49,7 +49,7 @@ def real_size(real: Real, card: Card) -> Card:
 
 
 def rows_of(lines: list[str], words: int) -> list[str]:
-    """Cut paragraphs into rows of so many words; headings and what is left over at the end of one are left out."""
+    """Cut paragraphs into rows of a number of words; headings and what is left over at the end of one are left out."""
     paragraphs = [line.split() for line in lines if line.strip() and not line.strip().startswith("=")]
     starts = ((own, start) for own in paragraphs for start in range(0, len(own) - words + 1, words))
     return [" ".join(own[start : start + words]) for own, start in starts]

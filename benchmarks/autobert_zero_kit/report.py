@@ -167,7 +167,7 @@ def _mean(rows: Sequence[Row], name: str) -> float:
 
 
 def _alike(rows: Sequence[Row]) -> dict[str, list[float]]:
-    """Give both measures, in the mean over the trainings that did not fail; nothing where all did."""
+    """Give both measures, averaged over the trainings that did not fail; nothing where all did."""
     whole = [row for row in rows if "failure" not in row]
     if not whole:
         return {}

@@ -35,12 +35,13 @@ from formwright.recipes.eftnas import USUAL_TRAINING, eftnas
 from formwright.search.scores import hypervolume
 from formwright.study.folder_lock import alone_in
 from formwright.tasks import load_task
+from formwright.tasks.kind import kind_of
 from formwright.tasks.task import some_rows
 from formwright.train.device import threads
 from formwright.train.distil import Mix, cached_teacher
 from formwright.train.fit import Run
 from formwright.train.hyperparameters import Hyperparameters
-from formwright.train.judge import ONE_ANSWER, answers, compared, judge, truths
+from formwright.train.judge import answers, compared, judge, truths
 from formwright.train.loop import Saving
 from formwright.train.prepare import Prepared, PreparedRows
 
@@ -80,7 +81,7 @@ class Setting:
     `epochs` are those of every arm after the teacher, `evaluations` what the search of an arm may judge, `many` what
     the search that it is compared with may. `rates` are those of the teacher, and of everything after it. `ablation`
     are the epochs and the evaluations of arms that are compared with each other alone, where these are fewer. Where
-    the task has more training rows than `rows`, models are judged on so many `further` ones too: they tell more models
+    the task has more training rows than `rows`, models are judged on `further` held-out ones too: they tell more models
     apart than the few test rows. `minutes` is the processor time of each arm of the part `fair`.
     """
 
@@ -103,7 +104,7 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """A setting with its teacher; what an arm came to is kept as a JSON file, and not computed again."""
+    """A setting with its teacher; the result of an arm is kept as a JSON file, and not computed again."""
 
     setting: Setting
     out: Path
@@ -111,19 +112,21 @@ class Bench:
     @cached_property
     def run(self) -> PipelineRun:
         """Give the run whose stages the arms share: the teacher, and the scores of its parts in every order."""
-        wish = self.setting
+        setting = self.setting
         training = replace(
-            USUAL_TRAINING, learning_rate=wish.rates[0], length=wish.length, threads=wish.threads, device="cpu"
+            USUAL_TRAINING, learning_rate=setting.rates[0], length=setting.length, threads=setting.threads, device="cpu"
         )
         targets = tuple(f"macs={share:.0%}" for share in SHARES)
-        task = TaskChoice(wish.task, wish.data, rows=wish.rows)
-        made = eftnas(task, model=wish.model, targets=targets, order="movement", training=training, seed=wish.seed)
-        teacher = replace(made.of_kind(FineTune)[0], epochs=wish.teacher_epochs, hastened=False, accept_weak=True)
+        task = TaskChoice(setting.task, setting.data, rows=setting.rows)
+        made = eftnas(
+            task, model=setting.model, targets=targets, order="movement", training=training, seed=setting.seed
+        )
+        teacher = replace(made.of_kind(FineTune)[0], epochs=setting.teacher_epochs, hastened=False, accept_weak=True)
         scores = [ScoreParts(teacher, order) for order in ORDERS]
         space, shared = (made.of_kind(kind)[0] for kind in (DrawSpace, TrainShared))
         space = replace(space, teacher=teacher, scores=scores[0])
-        shared = replace(shared, space=space, teacher=teacher, order=scores[0], learning_rate=wish.rates[1])
-        stages = (teacher, *scores, space, replace(shared, epochs=wish.epochs))
+        shared = replace(shared, space=space, teacher=teacher, order=scores[0], learning_rate=setting.rates[1])
+        stages = (teacher, *scores, space, replace(shared, epochs=setting.epochs))
         run = PipelineRun(Pipeline(*stages), self.out, RunOptions(save_every=200), Printed())
         prepare(run)
         return run
@@ -161,7 +164,7 @@ class Bench:
 
     def recipe(self, steps: int) -> Hyperparameters:
         """Give the recipe of the super-network, which rivals have too."""
-        return self.shared._training(steps).recipe
+        return self.shared.training_for(steps).recipe
 
     def steps(self, epochs: float | None = None) -> int:
         """Count the steps of some epochs, by default those of the setting."""
@@ -255,10 +258,11 @@ class Bench:
         """Score a model on further rows, and keep which of them it answers right, for intervals of differences."""
         prepared, part = self.prepared, self.further
         assert part is not None
-        if prepared.task.kind not in ONE_ANSWER:
+        if kind_of(prepared.task).answer is None:
             return self._score(model, part)
         with threads(1):
-            return self._keep_answers(name, answers(model, prepared, part, np.arange(len(part.examples))), truths(part))
+            (given,) = answers([model], prepared, part, np.arange(len(part.examples)))
+            return self._keep_answers(name, given, truths(part))
 
     def _keep_answers(self, name: str, given: Any, truth: Any) -> float:
         path = self.out / "right" / f"{name}.npy"
@@ -303,7 +307,7 @@ class Bench:
         write_json(path, mine)
 
     def kept(self, name: str, compute: Callable[[], Row], *, wait: bool = True) -> Row:
-        """Read what an arm came to, or compute it; one that another process computes is waited for.
+        """Read the result of an arm, or compute it; one that another process computes is waited for.
 
         Without `wait` it is refused: `Held`.
         """

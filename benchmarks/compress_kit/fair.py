@@ -40,7 +40,7 @@ from formwright.pipeline.task_models import save_task_model
 from formwright.space.zoo.elastic import ElasticChoices
 from formwright.supernet.automatic import BudgetMatch, Thresholds, automatic, targets_between
 from formwright.supernet.importance import Importance, balanced, first_order
-from formwright.supernet.network import Following, SuperNetwork
+from formwright.supernet.network import StepTrackingStream, SuperNetwork
 from formwright.train.device import threads
 from formwright.train.distil import ScoreStudent, distilled
 from formwright.train.fit import task_stream
@@ -149,7 +149,7 @@ def _train(bench: Bench, model: nn.Module, loss: Loss, clock: Clock) -> int:
     """Train until the time is used, and give the number of steps."""
     timed = TimedRecipe(**vars(bench.recipe(SCHEDULED)), clock=clock, start=clock.used)
     stream: Stream = task_stream(bench.prepared, timed)
-    stream = Following(stream, model) if isinstance(model, SuperNetwork) else stream
+    stream = StepTrackingStream(stream, model) if isinstance(model, SuperNetwork) else stream
     losses: list[float] = []
 
     def after_step(step: int, value: float) -> None:

@@ -23,9 +23,9 @@ from formwright.pipeline.run_folder import is_done, mark_done
 from formwright.pipeline.score_parts import ScoreParts
 from formwright.space.zoo.elastic import ElasticChoices
 from formwright.supernet.automatic import MULTIPLE, BudgetMatch, Thresholds, automatic, sub_network, targets_between
+from formwright.supernet.hull import find_hull
 from formwright.supernet.importance import Importance
-from formwright.supernet.network import SuperNetwork, begun_with
-from formwright.supernet.rules import hull
+from formwright.supernet.network import SuperNetwork, copy_of_teacher
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ def super_network(
     bench: Bench, choices: ElasticChoices, order: Importance, heard: nn.Module | None = None
 ) -> SuperNetwork:
     """Make the super-network of the teacher, yet to be trained."""
-    start = begun_with(bench.teacher, order, whole_embedding=True)
-    return SuperNetwork(start, bench.shared.rule.bind(hull(choices.space), 1), heard)
+    start = copy_of_teacher(bench.teacher, order, whole_embedding=True)
+    return SuperNetwork(start, bench.shared.rule.bind(find_hull(choices.space), 1), heard)
 
 
 def _full(card: Card) -> tuple[int, int]:

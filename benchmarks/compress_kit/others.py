@@ -28,7 +28,7 @@ Smaller = Callable[[Bench, float], tuple[nn.Module, Row]]  # gives a model withi
 
 
 def rival(bench: Bench, name: str, share: float, steps: int) -> Row:
-    """Make a rival within a share of the MACs, train it for so many steps, and judge it."""
+    """Make a rival within a share of the MACs, train it for some steps, and judge it."""
     began, label = time.perf_counter(), f"{name}-{share:.0%}-{steps}"
     model, facts = RIVALS[name](bench, share)
     assert facts["macs"] <= 1.01 * share, f"{name} has {facts['macs']:.1%} of the MACs, not {share:.0%}"

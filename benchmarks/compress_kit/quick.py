@@ -6,7 +6,8 @@ from pathlib import Path
 
 from compress_kit.bench import Setting
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention
 from formwright.nn.build import build
 from formwright.nn.hf.stock import export_stock

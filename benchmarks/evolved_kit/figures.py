@@ -25,7 +25,7 @@ def races(rows: Sequence[Row]) -> str:
     """
     found = {way: [dict(row["curve"]) for row in rows if row["unit"][2] == way] for way in WAYS}
     lines = [_line(NAMES[way], curves) for way, curves in found.items() if curves]
-    title = "What a search would choose after so many steps"
+    title = "What a search would choose after a number of steps"
     return chart(title, lines, "training steps in all", "perplexity after a whole training")
 
 

@@ -64,7 +64,7 @@ class Moment:
 def race(
     course: Course, way: str, evaluator: Evaluator, steps: int, seed: int, context: Context | None = None
 ) -> list[Moment]:
-    """Search until so many steps are spent in all, each design going on from where it was; tell changes of mind."""
+    """Search until the steps are spent, resuming each design where it was; list how the choice changes."""
     searcher, trials, reached = course.searcher(way), list[Trial](), dict[str, int]()
     spent, moments = 0, list[Moment]()
     while spent < steps:

@@ -34,7 +34,7 @@ class Latencies:
 
 
 def quick(length: int) -> Measured:
-    """Measure one row of so many tokens on one thread."""
+    """Measure one row of a number of tokens on one thread."""
 
     def milliseconds(card: Card) -> float:
         return measure(build(card), TimingSettings(length=length, runs=60), memory=False).median_ms

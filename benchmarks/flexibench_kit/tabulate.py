@@ -21,7 +21,7 @@ from formwright.train.prepare import Prepared, PreparedRows, prepare
 
 @dataclass(frozen=True)
 class Point:
-    """The scores of a design after so many steps of its training."""
+    """The scores of a design after some steps of its training."""
 
     steps: int
     validation: Mapping[str, float]

@@ -49,7 +49,7 @@ class Kind:
         return float(good.min()) if len(good) else np.nan
 
     def some(self, number: int, seed: int) -> Kind:
-        """Draw so many designs."""
+        """Draw some designs."""
         rows = derive(seed, "fronts").permutation(len(self.params))[:number]
         return Kind(self.params[rows], self.validation[rows], self.test[rows])
 

@@ -32,7 +32,7 @@ def additive(bench: Bench, number: int) -> Row:
 
 
 def timed(bench: Bench, number: int) -> Row:
-    """Compare the milliseconds of so many chains, added up, with those of the wholes, measured as delivered models are.
+    """Compare the milliseconds of some chains, added up, with those of whole models, measured like delivered ones.
 
     All are measured in turns, so that a busy moment of the machine does not fall on one of them alone.
     """

@@ -85,7 +85,7 @@ def taught(bench: Bench, name: str, whole: Whole, steps: int, *, fresh: bool) ->
         student.model.load_state_dict(load_file(path))
         return student.model
     if fresh:
-        _begin_anew(student.model, whole[1], bench)
+        _reinitialise(student.model, whole[1], bench)
     batch, rate = bench.source.stage.batch, bench.students.learning_rate
     recipe = Hyperparameters(steps, batch, rate, decay="cosine", seed=bench.seed)
     train(student, bench.source.stream(bench.seed), given, recipe)
@@ -93,7 +93,7 @@ def taught(bench: Bench, name: str, whole: Whole, steps: int, *, fresh: bool) ->
     return student.model
 
 
-def _begin_anew(model: Transformer, blocks: Sequence[Chain], bench: Bench) -> None:
+def _reinitialise(model: Transformer, blocks: Sequence[Chain], bench: Bench) -> None:
     assert model.encoder is not None
     initialise(model.encoder.layers, torch.Generator().manual_seed(bench.seed), "bert")
     norms = [

@@ -66,7 +66,7 @@ def _wins(losses: NDArray[np.float64]) -> Facts:
 
 
 def better_bert(arms: Mapping[str, Facts]) -> str:
-    """Name the chain of BERT's shape that is better in the mean of the seeds: the one to beat."""
+    """Name the chain of BERT's shape that is better on average over the seeds: the one to beat."""
     return max(BERTS, key=lambda arm: float(np.mean(arms[arm]["scores"])))
 
 

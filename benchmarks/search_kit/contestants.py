@@ -26,7 +26,7 @@ Contestant = Callable[[Problem, int, int], History]
 
 
 def ours(name: str, problem: Problem, evaluations: int, seed: int) -> History:
-    """Run one of our searchers as a study does, until so many full evaluations' worth of steps is spent."""
+    """Run one of our searchers as a study does, until the steps of a number of full evaluations are spent."""
     searcher = make_searcher(name, problem.space, GOALS, trials=evaluations, steps=FULL)
     trials: list[Trial] = []
     left = evaluations * FULL

@@ -13,7 +13,8 @@ from math import exp, log2
 from typing import Any
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, DynamicConvolution, Mixer, Transform
 from formwright.core.records import History, Objective, Observation, Request, Spent
 from formwright.cost import params

@@ -65,3 +65,4 @@ def __dir__() -> list[str]:
 after_import("transformers.models.auto.configuration_auto", "formwright.nn.hf.auto_config:register")
 after_import("transformers.models.auto.modeling_auto", "formwright.nn.hf.auto_models:register")
 after_import("transformers.models.auto.image_processing_auto", "formwright.nn.hf.auto_images:register")
+after_import("transformers.models.auto.feature_extraction_auto", "formwright.nn.hf.auto_frames:register")

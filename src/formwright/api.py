@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formwright.compose import (
-    TASK_SOURCE,
     choose_task,
     chosen_searcher,
     compose_compression,
@@ -15,21 +14,24 @@ from formwright.compose import (
     compose_training,
     default_folder,
     paths,
+    split_options,
+    with_settings,
 )
 from formwright.core.codec import Json
 from formwright.core.errors import IllegalInput, Unsuccessful
 from formwright.core.records import Budget, Objective
 from formwright.cost import COSTS
-from formwright.pipeline.evaluators import EvaluatorPart, FunctionEvaluator
+from formwright.pipeline.evaluators import EvaluatorPart
 from formwright.pipeline.files import read_pipeline_file
 from formwright.pipeline.forecast import RunPlan
+from formwright.pipeline.function_evaluator import FunctionEvaluator
 from formwright.pipeline.observers import choose_observers
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import Display, PipelineRun, Quiet, RunOptions
-from formwright.pipeline.run_events import extended, last_options, noted
-from formwright.pipeline.run_folder import RUN, RunRecord, find, holds_run, holds_study
+from formwright.pipeline.run_events import noted
+from formwright.pipeline.run_folder import RunRecord, holds_run
 from formwright.pipeline.runner import plan_run, run_pipeline
-from formwright.pipeline.search import Search, with_settings
+from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.result import Result
 from formwright.study.stop import Stop
@@ -53,7 +55,7 @@ def run(
     *,
     settings: Mapping[str, Json] | None = None,
     display: Display | None = None,
-    observers: Iterable[Any] = (),
+    observers: Iterable[Any] | None = (),
     storage: str | None = None,
     force: bool = False,
     command: str = "",
@@ -108,17 +110,7 @@ def _prepared(
     options = RunOptions()
     with suppress(IllegalInput):  # no run yet, or one that is refused later
         options = options if force else options.changed(workers=RunRecord.read(out).options.workers)
-    return PipelineRun(found, out, conducted(options, conduct), storage=storage, force=force)
-
-
-def conducted(options: RunOptions, given: Mapping[str, Any]) -> RunOptions:
-    """Give how a run is conducted; refuse an option that there is not."""
-    try:
-        return options.changed(**given)
-    except TypeError:
-        known = ", ".join(vars(RunOptions()))
-        wrong = ", ".join(name for name in given if name not in vars(RunOptions()))
-        raise IllegalInput(f"there is no option {wrong} of a run; there are: {known}") from None
+    return PipelineRun(found, out, options.changed(**conduct), storage=storage, force=force)
 
 
 def resume(
@@ -133,7 +125,7 @@ def resume(
     baseline: bool | None = None,
     folder: Path | None = None,
     display: Display | None = None,
-    observers: Iterable[Any] = (),
+    observers: Iterable[Any] | None = (),
     command: str = "",
     confirm: Callable[[Any], None] | None = None,
     **options: Any,
@@ -145,9 +137,11 @@ def resume(
 
         fw.resume("studies/flexibert-nano-reviews", trials=60, workers=4)
     """
+    from formwright.pipeline.resume import resumed_run
+
     limits = {"trials": trials, "seconds": seconds, "steps": steps, "patience": patience, "failures": failures}
     chosen = choose_observers(observers)
-    at_work = _resumed(str(source), folder, limits, device, options, confirm)
+    at_work = resumed_run(str(source), folder, limits, device, options, confirm)
     if baseline is not None:
         named = at_work.pipeline.named.items()
         stages: dict[str, Any] = {name: one for name, one in named if hasattr(one, "baseline")}
@@ -155,65 +149,8 @@ def resume(
         at_work.pipeline = at_work.pipeline.changed(changes)
     at_work.display, at_work.observers = display or Quiet(), chosen
     at_work.page, at_work.resumes = _page, True
-    at_work.command = command if at_work.notes else ""  # else it only resumes what the first one said
+    at_work.command = command if at_work.notes else ""  # else it only resumes what the first one began
     return Result(run_pipeline(at_work))
-
-
-def _resumed(
-    source: str,
-    folder: Path | None,
-    limits: Mapping[str, Any],
-    device: str,
-    options: Mapping[str, Any],
-    confirm: Callable[[Any], None] | None,
-) -> PipelineRun:
-    """Read a run from its folder or its database, with what its searches note when they begin again."""
-    from formwright.train.device import choose_device, device_name
-
-    by_url = "://" in source
-    record = None if by_url or not (Path(source) / RUN).is_file() else RunRecord.read(Path(source))
-    pipeline = None if record is None else Pipeline.from_json(record.pipeline)
-    chosen = conducted(record.options if record is not None else RunOptions(), options)
-    notes: dict[str, Any] = {}
-    if record is not None and not record.storage and not holds_study(Path(source)):
-        assert pipeline is not None
-        pipeline = _limited(pipeline, Path(source), {name: one for name, one in limits.items() if one is not None})
-        return PipelineRun(pipeline, Path(source), replace(chosen, ray=None if chosen.ray == "none" else chosen.ray))
-    place = find(source, folder, update=True)
-    with place.open(update=True) as opened:
-        if confirm is not None:
-            confirm(opened)
-        if by_url:
-            opened.make_folder()
-        stop = extended(opened, limits)
-        if stop != opened.search.stop:
-            notes |= noted(stop)
-        chosen = last_options(opened.log).changed(**options)
-        chosen = replace(chosen, ray=None) if chosen.ray == "none" else chosen
-        kept = opened.search.training.device
-        if not chosen.ray:  # of a cluster, each worker has a device of its own
-            device = choose_device(device or kept).type if device or kept != "auto" else ""
-        if device and device_name(device) != kept:
-            notes["device"] = device
-        pipeline, name = pipeline or opened.pipeline, opened.stage_name
-        own: Any = pipeline.named[name]
-        search = replace(own, stop=stop, training=replace(own.training, device=device or kept))
-        pipeline = pipeline.changed({name: search})
-    storage = place.storage if by_url or (record is not None and record.storage) else None
-    known = place.name if record is None else record.name
-    out = place.folder if record is None else Path(source)
-    return PipelineRun(pipeline, out, chosen, storage=storage, study_name=known, notes=notes)
-
-
-def _limited(pipeline: Pipeline, out: Path, limits: Mapping[str, Any]) -> Pipeline:
-    """Give the pipeline of a run whose search has not begun with another end of it."""
-    if not limits:
-        return pipeline
-    searches = pipeline.of_kind(Search)
-    if not searches:
-        raise IllegalInput(f"the run in {out} has no search that {', '.join(limits)} could end: resume it without")
-    stop = replace(searches[0].stop, **limits)
-    return pipeline.changed({pipeline.name_of(searches[0]): replace(searches[0], stop=stop)})
 
 
 def search(
@@ -236,7 +173,7 @@ def search(
     `task` is the name of a task, a CSV, TSV or JSON file, a pandas DataFrame, a Hugging Face dataset or a list of rows.
     `options` are named like the flags of `formwright search`:
 
-    - the rows of the task: text, label, task_kind, official_dev, rows, data;
+    - the rows of the task: text, label, task_kind, series, frames, official_dev, rows, data;
     - goals: maximise, minimise (instead of objectives such as `accuracy:max`);
     - the end: seconds, spend_steps, patience, tolerance, max_failures;
     - training: steps, batch, learning_rate, length, dropout, device;
@@ -250,11 +187,11 @@ def search(
     """
     named = recipe if recipe not in ("", "plain") else space
     where = Path(out) if out is not None else default_folder("studies", named, task)
-    conduct, source, said = _parted(options)
+    conduct, source, flags = split_options(options)
     given = {"objectives": objectives, "limits": limits, "trials": trials, "searcher": searcher, "evaluator": evaluator}
     with given_task(task, where, force=bool(options.get("force")), **source) as choice:
         pipeline = compose_search(
-            space, choice, recipe=recipe, seed=seed, settings=paths(settings or {}), **given, **said
+            space, choice, recipe=recipe, seed=seed, settings=paths(settings or {}), **given, **flags
         )
         return run(pipeline, where, **conduct)
 
@@ -284,12 +221,12 @@ def compress(
     """
     named = Path(model).name or "MiniLM"
     where = Path(out) if out is not None else default_folder("compressed", named, "sizes" if task is None else task)
-    conduct, source, said = _parted({"hours": hours, **options})
-    said |= {"targets": targets, "seed": seed, "recipe": recipe, "settings": paths(settings or {})}
+    conduct, source, flags = split_options({"hours": hours, **options})
+    flags |= {"targets": targets, "seed": seed, "recipe": recipe, "settings": paths(settings or {})}
     if task is None:
-        return run(compose_compression(model, **said, **source), where, **conduct)
+        return run(compose_compression(model, **flags, **source), where, **conduct)
     with given_task(task, where, force=bool(options.get("force")), **source) as choice:
-        return run(compose_compression(model, choice, **said), where, **conduct)
+        return run(compose_compression(model, choice, **flags), where, **conduct)
 
 
 def train(
@@ -312,18 +249,9 @@ def train(
     """
     name = Path(source).stem if isinstance(source, str | Path) else f"card-{source.digest[:8]}"
     where = Path(out) if out is not None else default_folder("trained", name, task)
-    conduct, rows, said = _parted(options)
+    conduct, rows, flags = split_options(options)
     with given_task(task, where, force=bool(options.get("force")), **rows) as choice:
-        return run(compose_training(source, choice, settings=paths(settings or {}), **said), where, **conduct)
-
-
-def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Part options into those of a run, those that say where the rows of a task are, and all others."""
-    of_run = {"display", "observers", "storage", "force", "command", *vars(RunOptions())}
-    groups: tuple[dict[str, Any], dict[str, Any], dict[str, Any]] = ({}, {}, {})
-    for name, value in options.items():
-        groups[0 if name in of_run else 1 if name in TASK_SOURCE else 2][name] = value
-    return groups
+        return run(compose_training(source, choice, settings=paths(settings or {}), **flags), where, **conduct)
 
 
 @contextmanager
@@ -403,7 +331,7 @@ class Study:
         patience: int | None = None,
         failures: int = 20,
         display: Display | None = None,
-        observers: Iterable[Any] = (),
+        observers: Iterable[Any] | None = (),
         **options: Any,
     ) -> Result:
         """Evaluate designs until a limit is reached; the same call again resumes, a higher limit extends.
@@ -416,7 +344,7 @@ class Study:
         at_work = PipelineRun(
             Pipeline(replace(self._search, stop=stop)),
             self.out,
-            conducted(RunOptions(workers=1), options),
+            RunOptions(workers=1).changed(**options),
             display or Quiet(),
             self._storage,
             page=_page,

@@ -1,4 +1,4 @@
-"""What a run came to: its trials, its front, its models, and its page."""
+"""The result of a run: its trials, its front, its models, and its page."""
 
 import csv
 import io
@@ -121,7 +121,7 @@ class Trials(Sequence[Trial]):
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a run came to, read from its folder when it is asked for."""
+    """The result of a run, read from its folder when it is asked for."""
 
     run: PipelineRun
 

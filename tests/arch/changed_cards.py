@@ -10,7 +10,6 @@ from numpy.random import Generator
 from tests.arch.random_cards import ACTIVATIONS, chance, pick
 
 from formwright.arch.card import Card
-from formwright.arch.check import operations
 from formwright.arch.layers import Block, Cell, Junction, Layer, Stack
 from formwright.arch.ops import CrossAttention, Identity, OpGraph
 from formwright.arch.primitives import BINARY, COMMUTATIVE, INPUTS, UNARY, Term
@@ -207,7 +206,7 @@ def _swapped(junction: Junction, rng: Generator) -> Junction:
 
 def _layers_read(card: Card) -> int:
     layers = card.decoder.layers if card.decoder else ()
-    found = [operation for layer in layers for _, operation in operations(layer)]
+    found = [operation for layer in layers for _, operation in layer.operations]
     return max((operation.layers for operation in found if isinstance(operation, CrossAttention)), default=0)
 
 

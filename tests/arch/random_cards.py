@@ -8,24 +8,15 @@ from numpy.random import Generator
 
 from formwright.arch import ops
 from formwright.arch.card import Card
-from formwright.arch.check import has_relative, operations
-from formwright.arch.layers import (
-    Activation,
-    Block,
-    Branch,
-    Cell,
-    Embedding,
-    FrameEmbedding,
-    Junction,
-    Layer,
-    PatchEmbedding,
-    Positions,
-    Stack,
-    TokenEmbedding,
-)
+from formwright.arch.embeddings import Embedding, FrameEmbedding, PatchEmbedding, Positions, TokenEmbedding
+from formwright.arch.layers import Activation, Block, Branch, Cell, Junction, Layer, Stack
 from formwright.arch.primitives import BINARY, INPUTS, UNARY, Shape, Term
 
 T = TypeVar("T")
+# the operations that random cards are made of; one that came later has the contract kit to test it
+NAMED = {one for one in vars(ops).values() if isinstance(one, type) and issubclass(one, ops.Operation)} - {
+    ops.Operation
+}
 WIDTHS = (16, 32, 64)
 ACTIVATIONS: tuple[Activation, ...] = ("gelu", "relu", "swish", "leaky-relu", "squared-relu")
 
@@ -88,7 +79,7 @@ def random_lightweight(rng: Generator) -> ops.LightweightConvolution:
 
 def random_cross(rng: Generator, memory: Stack) -> ops.CrossAttention:
     """Draw an attention to as many encoder layers, at most three, as are equally wide."""
-    widths = [layer.output_width for layer in reversed(memory.layers)]
+    widths = memory.output_widths[::-1]
     depths = [depth for depth in (1, 2, 3) if depth <= len(widths) and len(set(widths[:depth])) == 1]
     return ops.CrossAttention(pick(rng, (1, 2)), pick(rng, (4, 8)), pick(rng, depths), chance(rng, 0.8))
 
@@ -165,10 +156,11 @@ def random_stack(
         layers = (*layers, random_layer(rng, width, causal=causal, memory=memory, below=below))
     if kind == "patches" and chance(rng, 0.5):
         layers = tuple(_on_a_grid(layer) for layer in layers)
-    relative = any(has_relative(operation) for layer in layers for _, operation in operations(layer))
+    relative = any((operation.relative_axes > 0) for layer in layers for _, operation in layer.operations)
     options: tuple[Positions, ...] = ("learned", "sinusoidal", "relative" if relative else "none")
     embedding = _random_embedding(rng, kind, widths[0], pick(rng, options))
-    return Stack(embedding, layers, causal=causal, final_norm=chance(rng, 0.3))
+    stack = Stack(embedding, layers, causal=causal, final_norm=chance(rng, 0.3))
+    return replace(stack, joints="always", out=pick(rng, (None, *WIDTHS))) if chance(rng, 0.1) else stack
 
 
 def _on_a_grid(layer: Layer) -> Layer:

@@ -10,8 +10,9 @@ from tests.arch.changed_cards import SMALL, STRANGE, mutate, near_miss, places
 from tests.arch.random_cards import FAMILIES, random_card
 
 from formwright.arch.card import Card, card_schema
-from formwright.arch.layers import Block, FrameEmbedding, Layer, PatchEmbedding, Stack, TokenEmbedding
-from formwright.arch.ops import Attention, CrossAttention
+from formwright.arch.embeddings import FrameEmbedding, PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Block, Layer, Stack
+from formwright.arch.ops import Attention, CrossAttention, operations_at
 from formwright.core.errors import IllegalDesign
 from formwright.core.rng import derive
 
@@ -152,8 +153,7 @@ def test_a_broken_card_lists_all_faults_at_once() -> None:
         ("encoder.layers[0].activation", 'is "tanh"; allowed: gelu, relu, swish, leaky-relu, squared-relu'),
         (
             "decoder.layers[0].mixer.type",
-            "is \"atention\". Nearest: 'attention'. Known: attention, transform, dynamic-convolution, "
-            "separable-convolution, lightweight-convolution, op-graph, identity",
+            f"is \"atention\". Nearest: 'attention'. Known: {', '.join(operations_at('mixer'))}",
         ),
         ("decoder.layers[1].cross.heads", "is missing"),
         ("decoder.causal", "must be true or false, not 1"),

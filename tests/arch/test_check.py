@@ -7,19 +7,8 @@ from tests.arch.random_cards import random_card
 
 from formwright.arch import ops
 from formwright.arch.card import Card
-from formwright.arch.check import branches, has_relative, operations
-from formwright.arch.layers import (
-    Block,
-    Branch,
-    Cell,
-    FrameEmbedding,
-    Junction,
-    Layer,
-    PatchEmbedding,
-    Positions,
-    Stack,
-    TokenEmbedding,
-)
+from formwright.arch.embeddings import FrameEmbedding, PatchEmbedding, Positions, TokenEmbedding
+from formwright.arch.layers import Block, Branch, Cell, Junction, Layer, Stack
 from formwright.core.errors import IllegalDesign
 from formwright.core.rng import derive
 
@@ -105,8 +94,8 @@ BROKEN: dict[str, tuple[dict[str, Stack], str, str]] = {
     ),
     "identity that changes the width": (
         cell(Junction(Branch(0, ops.Convolution(), 16)), Junction(Branch(1, ops.Identity(), 32))),
-        f"{LAYER}.junctions[1].left.width",
-        "32 ... identity ... 16 ... state 1",
+        f"{LAYER}.junctions[1].left.operation.type",
+        "identity ... 16 ... 32",
     ),
     "lightweight heads of a branch": (
         cell(Junction(DENSE, Branch(0, ops.LightweightConvolution(3, 5), 64))),
@@ -115,8 +104,8 @@ BROKEN: dict[str, tuple[dict[str, Stack], str, str]] = {
     ),
     "ungated convolution that changes the width": (
         cell(Junction(Branch(0, ops.LightweightConvolution(3, 4, gated=False), 64))),
-        f"{LAYER}.junctions[0].left.width",
-        "64 ... 32",
+        f"{LAYER}.junctions[0].left.operation.gated",
+        "32 ... 64",
     ),
     "unused junction": (cell(Junction(DENSE), Junction(DENSE)), f"{LAYER}.junctions[0]", "never used"),
 }
@@ -142,7 +131,7 @@ def test_all_faults_of_all_parts_are_listed_at_once() -> None:
         "encoder.embedding.positions",
         "encoder.layers[0].mixer.heads",
         "encoder.layers[1].junctions[1].left.input",
-        "encoder.layers[1].junctions[1].right.width",
+        "encoder.layers[1].junctions[1].right.operation.type",
         "encoder.layers[1].junctions[0]",
         "encoder.layers[2].cross",
         "decoder.embedding.width",
@@ -168,7 +157,7 @@ def test_relative_positions_may_stand_beside_others(positions: Literal["learned"
     ],
 )
 def test_relative_positions_are_found_in_an_operation(operation: ops.Operation, relative: bool) -> None:
-    assert has_relative(operation) is relative
+    assert (operation.relative_axes > 0) is relative
 
 
 def test_random_cards_and_neighbours_of_the_rules_are_legal() -> None:
@@ -181,10 +170,10 @@ def test_random_cards_and_neighbours_of_the_rules_are_legal() -> None:
     assert Card(**cell(Junction(Branch(0, ops.LightweightConvolution(3, 4), 64)))).output_width == 64  # type: ignore[arg-type]
     rng = derive(0, "cards")
     assert {random_card(rng).family for _ in range(60)} == {"encoder", "decoder", "encoder-decoder", "vision"}
-    assert [place for place, _ in operations(ATTENDING)] == ["mixer", "cross"]
-    assert [place for place, _ in operations(PLAIN)] == ["mixer"]
-    assert [place for place, _ in branches(ATTENDING_CELL)] == ["junctions[0].left", "junctions[0].right"]
-    places = [place for place, _ in operations(Cell(32, (Junction(DENSE), Junction(DENSE))))]
+    assert [place for place, _ in ATTENDING.operations] == ["mixer", "cross"]
+    assert [place for place, _ in PLAIN.operations] == ["mixer"]
+    assert [place for place, _ in ATTENDING_CELL.branches] == ["junctions[0].left", "junctions[0].right"]
+    places = [place for place, _ in Cell(32, (Junction(DENSE), Junction(DENSE))).operations]
     assert places == ["junctions[0].left.operation", "junctions[1].left.operation"]
 
 

@@ -16,8 +16,9 @@ from tests.arch.random_cards import random_card
 from formwright.arch.card import Card
 from formwright.arch.compute_blocks import BlockKind, ComputeBlock
 from formwright.arch.distance import Alignment, BlockOrder, Distance, EditDistance, biased_overlap, overlap_fraction
+from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.graph import graph_of, segment
-from formwright.arch.layers import Block, Layer, Stack, TokenEmbedding
+from formwright.arch.layers import Block, Layer, Stack
 from formwright.arch.ops import Attention, CrossAttention, Identity
 from formwright.core.rng import derive
 from formwright.space.zoo import CARDS, SPACES, load_card, load_space

@@ -7,8 +7,9 @@ from tests.arch.random_cards import random_card
 
 from formwright.arch.card import Card
 from formwright.arch.distance import UNIT, BlockOrder, Floats, LayerCounts, LayerLists, manhattan, manhattan_pairs
+from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.graph import graph_of, segment
-from formwright.arch.layers import Block, Layer, Stack, TokenEmbedding
+from formwright.arch.layers import Block, Layer, Stack
 from formwright.arch.ops import Attention
 from formwright.core.rng import derive
 

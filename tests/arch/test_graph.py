@@ -11,6 +11,7 @@ from tests.arch.test_graph_certificates import isomorphic
 
 from formwright.arch import ops
 from formwright.arch.card import Card
+from formwright.arch.embeddings import FrameEmbedding, TokenEmbedding
 from formwright.arch.graph import (
     certificate,
     graph_digest,
@@ -20,7 +21,7 @@ from formwright.arch.graph import (
     plain_digest,
     segment,
 )
-from formwright.arch.layers import Block, Branch, Cell, FrameEmbedding, Junction, Layer, Stack, TokenEmbedding
+from formwright.arch.layers import Block, Branch, Cell, Junction, Layer, Stack
 from formwright.arch.primitives import Term
 from formwright.core.rng import derive
 from formwright.space.zoo import load_card

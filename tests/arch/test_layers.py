@@ -5,7 +5,8 @@ from typing import Literal
 import pytest
 from tests.arch.random_cards import random_cell
 
-from formwright.arch.layers import Block, Branch, Cell, FrameEmbedding, Junction, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import FrameEmbedding, PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Block, Branch, Cell, Junction, Stack
 from formwright.arch.ops import Attention, Convolution, Identity
 from formwright.core import codec
 from formwright.core.rng import derive
@@ -39,9 +40,21 @@ def test_widths_of_tables_cells_and_projections() -> None:
     layers = [Block(width, Attention(2, 8)) for width in (32, 32, 64)]
     cell = Cell(64, (Junction(Branch(0, DENSE, 16)),))
     stack = Stack(TokenEmbedding(100, 32), (*layers, cell, layers[0]))
-    assert (stack.projections, stack.output_width) == (((32, 64), (16, 32)), 32)
+    assert (stack.projections, stack.output_width) == (((2, 32, 64), (4, 16, 32)), 32)
     assert Stack(FrameEmbedding(40, 64), (cell,)).projections == ()
     assert Stack(FrameEmbedding(40, 64), (cell,)).output_width == 16
+
+
+def test_projections_at_every_joint_and_behind_the_last_layer() -> None:
+    layers = tuple(Block(width, Attention(2, 8)) for width in (32, 32, 16))
+    stack = Stack(TokenEmbedding(100, 64), layers, joints="always", out=48)
+    assert stack.projections == ((0, 64, 32), (1, 32, 32), (2, 32, 16), (3, 16, 48))
+    assert (stack.output_width, stack.output_widths) == (48, (32, 32, 48))
+    assert Stack(TokenEmbedding(100, 32), layers, out=16).projections == ((2, 32, 16),)
+    assert codec.read(Stack, codec.write(stack), "stack") == stack
+
+
+def test_equal_cells_are_one() -> None:
     rng, again = derive(0, "cells"), derive(0, "cells")
     for _ in range(50):
         cell, same = random_cell(rng, 32), random_cell(again, 32)

@@ -1,12 +1,12 @@
 """The vocabulary reads and writes itself, and an op graph refuses what is not an attention."""
 
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
-from tests.arch.random_cards import random_attention_term, random_branch_operation, random_mixer
+from tests.arch.random_cards import NAMED, random_attention_term, random_branch_operation, random_mixer
 
-from formwright.arch.ops import NEVER_CAUSAL, OPERATIONS, BranchOperation, Mixer, OpGraph, Transform
+from formwright.arch.ops import OpGraph, all_operations, operations_at
 from formwright.arch.primitives import canonical
 from formwright.core import codec
 from formwright.core.errors import IllegalDesign
@@ -32,14 +32,19 @@ def nested(depth: int) -> list[Any]:
 
 
 def test_the_vocabulary_holds_every_operation_once() -> None:
-    assert set(OPERATIONS) == {*get_args(Mixer), *get_args(BranchOperation)}
-    assert len({codec.header(operation)["type"] for operation in OPERATIONS}) == len(OPERATIONS)
-    assert set(NEVER_CAUSAL) == {Transform, OpGraph}
+    assert len({kind.SWATCH.glyph for kind in all_operations().values()}) == len(all_operations())
+    assert set(all_operations().values()) >= NAMED
+    assert {kind.TYPE for kind in NAMED if not kind.CAUSAL} == {"transform", "op-graph"}
+    places = {place: {kind.TYPE for kind in NAMED if place in kind.PLACES} for place in ("mixer", "branch", "cross")}
+    assert all(set(operations_at(place)) >= types for place, types in places.items())
+    assert places["mixer"] - places["branch"] == {"transform", "dynamic-convolution", "op-graph"}
+    assert places["branch"] - places["mixer"] == {"cross-attention", "convolution", "gated-linear-unit"}
+    assert places["cross"] == {"cross-attention"}
     rng = derive(0, "operations")
     mixers = [random_mixer(rng, 32, causal=False) for _ in range(150)]
     branches = [random_branch_operation(rng, None) for _ in range(100)]
     found = {type(operation) for operation in (*mixers, *branches)}
-    assert {kind.__name__ for kind in set(OPERATIONS) - found} == {"CrossAttention"}  # which needs an encoder
+    assert {kind.__name__ for kind in NAMED - found} == {"CrossAttention"}  # which needs an encoder
     for operation in (*mixers, *branches):
         assert codec.read(type(operation), codec.write(operation), "operation") == operation
 

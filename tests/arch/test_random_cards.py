@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from tests.arch.random_cards import FAMILIES, random_card
+from tests.arch.random_cards import FAMILIES, NAMED, random_card
 
 from formwright.arch.card import Card
-from formwright.arch.check import operations
-from formwright.arch.layers import Block, Cell, PatchEmbedding, TokenEmbedding
-from formwright.arch.ops import OPERATIONS, CrossAttention, Identity, OpGraph
+from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Block, Cell
+from formwright.arch.ops import CrossAttention, Identity, OpGraph
 from formwright.arch.primitives import BINARY, UNARY
 from formwright.core.rng import derive
 
@@ -24,13 +24,14 @@ def traits(card: Card) -> Iterator[str]:
             yield f"{stack.embedding.class_tokens} class tokens"
         if stack.projections:
             yield "unequal widths"
+        yield from (stack.joints, f"out {stack.out is not None}")
         for layer in stack.layers:
             yield from layer_traits(layer)
 
 
 def layer_traits(layer: Block | Cell) -> Iterator[str]:
     """Name what is special about a layer."""
-    for _, operation in operations(layer):
+    for _, operation in layer.operations:
         yield f"{operation.TYPE} in a {layer.TYPE}"
         if isinstance(operation, CrossAttention):
             yield f"reads {operation.layers}"
@@ -51,11 +52,12 @@ def test_random_cards_have_every_trait() -> None:
     assert found >= {"TokenEmbedding", "PatchEmbedding", "FrameEmbedding"}
     assert found >= {"learned", "sinusoidal", "relative", "none", "causal True", "causal False", "factorised"}
     assert found >= {"shared True", "shared False", "pooler True", "unequal widths", "identity layer", "pre", "post"}
+    assert found >= {"always", "unequal", "out True"}
     assert found >= {"add", "concatenate", "multiply", "reads 1", "reads 2", "reads 3", *UNARY, *BINARY}
     assert found >= {"gelu", "relu", "swish", "leaky-relu", "squared-relu"}
     assert found >= {f"{count} feed-forward layers" for count in range(4)}
     assert found >= {f"{count} class tokens" for count in range(3)}
-    for kind in OPERATIONS:
+    for kind in NAMED:
         assert {f"{kind.TYPE} in a block", f"{kind.TYPE} in a cell"} & found, kind
 
 

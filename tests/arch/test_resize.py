@@ -3,7 +3,8 @@
 import pytest
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Branch, Cell, Junction, Layer, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Branch, Cell, Junction, Layer, Stack
 from formwright.arch.ops import (
     Attention,
     Convolution,

@@ -5,8 +5,9 @@ from tests.arch.random_cards import pick, random_term
 from tests.arch.test_primitives import SHAPES, Array, compute
 
 from formwright.arch.card import Card
+from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.graph import graph_digest
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import OpGraph
 from formwright.arch.primitives import INPUTS, Term, canonical, inputs_of, shape_of, size
 from formwright.arch.simplify import (

@@ -7,7 +7,7 @@ from typing import Any
 from tests.cli.training import table
 from tests.pipeline.compressions import LENGTH, bert
 
-from formwright.pipeline.run_folder import find
+from formwright.pipeline.study_place import find
 
 
 def setting(**options: object) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from formwright.arch.heads import HeadSpec
 from formwright.core.rng import derive
-from formwright.nn.task_model import HeadSpec
 
 LETTERS = ("a", "b", "c")
 SEVERAL = HeadSpec("sequence-classification", 3, multi_label=True)

@@ -1,18 +1,21 @@
 """Small studies for the commands: a hundred rows, few steps, no more trials than needed."""
 
+import io
 import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.cli.test_app import COMMAND, ENVIRONMENT, formwright_process
 from tests.cli.training import QUICK, table
 
+from formwright.cli.app import main
 from formwright.core.errors import FormwrightError
-from formwright.pipeline.run_folder import find
+from formwright.pipeline.study_place import find
 from formwright.study.store import Event
 
 STEPS = 5
@@ -32,6 +35,14 @@ def facts(*arguments: object) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+def called(*arguments: object) -> Any:
+    """Run a command in this process, and read the JSON object that it prints."""
+    with redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in (*arguments, "--json")])
+    assert not end.value.code, out.getvalue()
+    return json.loads(out.getvalue())
 
 
 @contextmanager

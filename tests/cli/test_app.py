@@ -63,8 +63,9 @@ def test_a_reader_that_has_seen_enough_hears_no_complaint() -> None:
     assert (process.returncode, complaint) == (1, b"")
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-@pytest.mark.parametrize("arguments", [["bert-tiny"], ["evolved-transformer-nano", "--sample", "1"]])
+@pytest.mark.parametrize(
+    ("encoding", "arguments"), [("ascii", ["bert-tiny"]), ("cp1252", ["evolved-transformer-nano", "--sample", "1"])]
+)
 def test_a_terminal_that_lacks_letters_is_no_error(encoding: str, arguments: list[str]) -> None:
     environment = {**ENVIRONMENT, "PYTHONIOENCODING": encoding}
     done = subprocess.run([*COMMAND, "show", *arguments], env=environment, capture_output=True, check=False)

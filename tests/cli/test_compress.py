@@ -40,7 +40,7 @@ from formwright.nn.task_model import TaskModel
 from formwright.pipeline import chosen_designs, model_times
 from formwright.pipeline.delivered import delivered
 from formwright.pipeline.model_times import ModelTimes
-from formwright.pipeline.run_folder import find
+from formwright.pipeline.study_place import find
 from formwright.tasks import load_task
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.train.judge import judge
@@ -340,7 +340,9 @@ def pairs(folder: Path) -> tuple[object, ...]:
     return ("--task", path, "--text", "first,second", "--label", "alike")
 
 
-@pytest.mark.parametrize("name", ["roberta", "distilbert", "electra"])
+@pytest.mark.parametrize(
+    "name", ["roberta", *(pytest.param(name, marks=pytest.mark.long) for name in ("distilbert", "electra"))]
+)
 def test_other_families_are_compressed(name: str, run: Run, tmp_path: Path) -> None:
     check(run(*line(tmp_path, "--json", model=family(name, tmp_path))).data, tmp_path)
 

@@ -15,17 +15,17 @@ from tests.nn.test_latency import ONE
 from tests.pipeline.compressions import LENGTH, bert
 
 from formwright.arch.card import Card
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import EvaluationFailed
 from formwright.cost import macs
 from formwright.evaluate.final import openings
 from formwright.nn import latency
 from formwright.nn.measurement import Latency
-from formwright.nn.task_model import HeadSpec
 from formwright.pipeline import delivery, measure_models, model_times
-from formwright.pipeline.delivered import last_sitting
+from formwright.pipeline.delivered import last_session
 from formwright.pipeline.model_times import ModelTimes
 from formwright.pipeline.run_events import last_options
-from formwright.pipeline.run_folder import find
+from formwright.pipeline.study_place import find
 from formwright.pipeline.train_shared import TrainShared
 from formwright.study.folder_lock import alone_in
 
@@ -101,9 +101,9 @@ def test_one_is_delivered_where_all_exceed_a_target(run: Run, tmp_path: Path, mo
     readme = (folder / "README.md").read_text(encoding="utf-8")
     assert f"latency_ms at most 6 at {LENGTH} tokens; exceeded" in readme
     with find(str(tmp_path / "out")).open() as opened:
-        sitting = last_sitting(opened.log.read())
-    assert sitting is not None
-    assert {name: found["latency_ms"] for name, found in sitting.costs.items()} == dict.fromkeys(
+        session = last_session(opened.log.read())
+    assert session is not None
+    assert {name: found["latency_ms"] for name, found in session.costs.items()} == dict.fromkeys(
         ("teacher", "latency_ms-6"), 1234.5
     )
 

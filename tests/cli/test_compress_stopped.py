@@ -19,7 +19,8 @@ from tests.cli.test_app import ENVIRONMENT
 from tests.pipeline.compressions import bert
 
 from formwright.core.errors import FormwrightError
-from formwright.pipeline.run_folder import DATABASE, find
+from formwright.pipeline.run_folder import DATABASE
+from formwright.pipeline.study_place import find
 
 pytestmark = [
     *(pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("one_process")),

@@ -11,7 +11,7 @@ from tests.pipeline.cases import create, here, own_rows, quick, search_of
 
 from formwright.cost import LATENCY
 from formwright.pipeline.run import PipelineRun
-from formwright.pipeline.run_folder import find
+from formwright.pipeline.study_place import find
 from formwright.pipeline.task_choice import TrainingChoice
 
 

@@ -8,7 +8,7 @@ from tests.cli.conftest import Run
 from tests.cli.training import card_file
 from tests.pipeline.cases import here, quick, search_of
 
-from formwright.pipeline.run_folder import find
+from formwright.pipeline.study_place import find
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 
 ROWS = 100

@@ -1,7 +1,7 @@
 import pytest
 from tests.cli.conftest import Run
 
-from formwright.arch.ops import OPERATIONS
+from formwright.arch.ops import all_operations
 from formwright.arch.primitives import BINARY, UNARY
 from formwright.core.options import STAGES
 from formwright.cost import COSTS, macs, params
@@ -12,12 +12,13 @@ from formwright.space.zoo import CARDS, SPACES, load_card, load_space
 from formwright.supernet.lessons import LESSONS
 from formwright.supernet.rules import RULES
 from formwright.tasks import FROM_DATA, TASKS
+from formwright.train.updates import UPDATES
 
 PRIMITIVES = [*UNARY, *BINARY]
 NAMES = {
     "spaces": SPACES.names(),
     "cards": CARDS.names(),
-    "ops": [kind.TYPE for kind in OPERATIONS] + PRIMITIVES,
+    "ops": [*all_operations(), *PRIMITIVES],
     "costs": COSTS.names(),
     "tasks": [*TASKS.names(), *FROM_DATA],
     "searchers": [name for name in SEARCHERS.names() if ":" not in name],
@@ -25,6 +26,7 @@ NAMES = {
     "stages": STAGES.names(),
     "rules": RULES.names(),
     "lessons": LESSONS.names(),
+    "updates": UPDATES.names(),
     "recipes": RECIPES.names(),
 }
 

@@ -36,6 +36,8 @@ def test_a_card_as_json(run: Run) -> None:
         "runtime": "torch",
         "cpu": measurement.cpu_name(),
         "device": "cpu",
+        "tokens": 0,
+        "beams": 1,
         "peak_memory_mb": 12.34,
     }
     assert {name: done.data[name] for name in expected} == expected

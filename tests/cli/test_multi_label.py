@@ -14,9 +14,10 @@ from tests.cli.studies import SPACE, facts
 from tests.cli.training import QUICK, card_file
 from tests.pipeline.compressions import bert
 
+from formwright.arch.heads import HeadSpec
 from formwright.nn.hf.imported import load_folder
 from formwright.nn.hf.load import from_hf
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.task_model import TaskModel
 from formwright.tasks import load_task
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.train.judge import judge
@@ -135,3 +136,16 @@ def test_a_student_learns_from_a_teacher_of_the_same_kind(run: Run, tmp_path: Pa
     assert run(*train, *distil).data["metrics"].keys() >= {"micro-f1"}
     chooses = bert(tmp_path, "chooses", HeadSpec("sequence-classification", 3), labels=LETTERS)
     run(*train, "--distil-from", chooses, "--out", tmp_path / "other").refused("multi-label-classification")
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_model_for_another_runtime_scores_the_same(run: Run, tmp_path: Path, rows: Path) -> None:
+    run("train", card_file(tmp_path), *options(rows), *QUICK, "--steps", 30, "--out", tmp_path / "out")
+    run("export", tmp_path / "out" / "model", "--to", "onnx", "--out", tmp_path / "onnx")
+    assert run("evaluate", tmp_path / "onnx", "--task", rows, "--json").data["repeats"]
+    torch_rows, onnx_rows = (
+        run("predict", folder, rows, "--json").data["rows"]
+        for folder in (tmp_path / "out" / "model", tmp_path / "onnx")
+    )
+    assert [row["prediction"] for row in onnx_rows] == [row["prediction"] for row in torch_rows]

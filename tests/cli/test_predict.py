@@ -10,9 +10,9 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.training import VISION, card_file, on_table, table
 
+from formwright.arch.heads import HeadSpec
 from formwright.nn.build import build
 from formwright.nn.hf.save import save_pretrained_folder
-from formwright.nn.task_model import HeadSpec
 
 
 @pytest.fixture(scope="module")

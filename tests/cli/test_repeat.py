@@ -1,12 +1,10 @@
 """A fresh process with plain transformers gets exactly the score that search, train and compress reported."""
 
-import io
 import json
 import os
 import re
 import subprocess
 import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,24 +12,15 @@ from typing import Any
 import pytest
 from tests.cli.compressing import line
 from tests.cli.conftest import in_one_process
+from tests.cli.studies import called
 from tests.cli.training import VISION, card_file, table
 from tests.pipeline.compressions import squad
-
-from formwright.cli.app import main
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 PAGE = Path(__file__).parents[2] / "docs" / "evaluate.md"
 SCRIPT = Path(__file__).with_name("plain_transformers.py")
 LETTERS = "abcdefghij"
-
-
-def called(*arguments: object) -> Any:
-    """Run a command in this process, and read the JSON object that it prints."""
-    with redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit) as end:
-        main([str(argument) for argument in (*arguments, "--json")])
-    assert not end.value.code, out.getvalue()
-    return json.loads(out.getvalue())
 
 
 def pairs(folder: Path) -> Path:
@@ -100,7 +89,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
 
 def program(model: dict[str, Any]) -> str:
     """Give the program of the documentation for a model and its file."""
-    (found,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    programs = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    (found,) = (one for one in programs if "reviews.csv" in one)
     return str(found.replace("FOLDER", model["folder"]).replace("reviews.csv", model["data"]))
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.conftest import Run
 from tests.pipeline.cases import create, own_rows, work
 
-from formwright.pipeline.run_folder import Place
+from formwright.pipeline.study_place import Place
 from formwright.study.stop import Stop
 
 

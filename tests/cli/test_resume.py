@@ -23,8 +23,8 @@ from formwright.pipeline.chosen_designs import candidates
 from formwright.pipeline.compare import note_comparisons
 from formwright.pipeline.delivery import deliver
 from formwright.pipeline.evaluators import UntrainedScores
-from formwright.pipeline.run_folder import find
 from formwright.pipeline.study_facts import study_json
+from formwright.pipeline.study_place import find
 from formwright.study.stop import Stop
 
 pytestmark = pytest.mark.timeout(180)
@@ -145,7 +145,7 @@ def test_what_only_the_first_folder_has_is_named_before_anything_is_searched(run
 def test_a_worker_joins_a_study(run: Run, tmp_path: Path) -> None:
     place = create(tmp_path / "films", own_rows(tmp_path, stop=Stop(3)))
     done = run("worker", place.folder)
-    assert (done.code, done.out, done.err) == (0, "films is over\n", "working on films\n")
+    assert (done.code, done.out, done.err) == (0, "films is finished\n", "working on films\n")
     with place.open() as opened:
         assert [event.number for event in kinds(opened.log, "told")] == [0, 1, 2]
 
@@ -154,7 +154,7 @@ def test_a_worker_finds_a_study_by_its_url(run: Run, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'all.db'}"
     create(tmp_path / "films", own_rows(tmp_path, stop=Stop(1)), url)
     done = run("worker", f"{url}#films", "--folder", tmp_path / "weights")
-    assert (done.code, done.out) == (0, "films is over\n")
+    assert (done.code, done.out) == (0, "films is finished\n")
 
 
 def test_a_study_that_nobody_can_work_on(run: Run, tmp_path: Path) -> None:

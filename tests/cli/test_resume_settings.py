@@ -14,8 +14,8 @@ from tests.pipeline.cases import films_study, work
 from formwright.pipeline import run_events
 from formwright.pipeline.run import PipelineRun, RunOptions
 from formwright.pipeline.run_events import begin_run
-from formwright.pipeline.run_folder import Place, find
 from formwright.pipeline.study_facts import study_json
+from formwright.pipeline.study_place import Place, find
 from formwright.study.processes import STOPPED
 
 pytestmark = pytest.mark.usefixtures("one_process")

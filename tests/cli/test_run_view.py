@@ -20,7 +20,7 @@ from formwright.evaluate.training import Trainer
 from formwright.nn.hf.model_folder import CARD
 from formwright.pipeline.delivered import Delivered
 from formwright.pipeline.run import Interrupted, PipelineRun
-from formwright.pipeline.run_folder import Place
+from formwright.pipeline.study_place import Place
 from formwright.result import FoundModel, Result
 from formwright.study.stop import Stop
 from formwright.testing.toy_problem import small

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.conftest import Run
-from tests.cli.studies import SPACE, STEPS, digests, facts, scores, search_line, started, wait_for
+from tests.cli.conftest import Run, in_one_process
+from tests.cli.studies import SPACE, STEPS, called, digests, facts, scores, search_line, started, wait_for
 from tests.cli.training import table
 from tests.pipeline.cases import search_of
 
@@ -17,8 +17,8 @@ from formwright.compose import default_folder
 from formwright.core.errors import IllegalInput
 from formwright.nn.hf.save import load_folder
 from formwright.pipeline.run import PipelineRun
-from formwright.pipeline.run_folder import find
 from formwright.pipeline.search import Search
+from formwright.pipeline.study_place import find
 
 
 def test_options_of_the_run_reach_it(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +40,9 @@ def test_options_of_the_run_reach_it(run: Run, tmp_path: Path, monkeypatch: pyte
 def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """Give the folder of a study that came to its end, and what the command said of it."""
     folder = tmp_path_factory.mktemp("searched")
-    return folder / "study", facts(*search_line(folder, "--workers", 1))
+    with pytest.MonkeyPatch.context() as patch:
+        in_one_process(patch)
+        return folder / "study", called(*search_line(folder, "--workers", 1))
 
 
 @pytest.mark.slow
@@ -122,7 +124,7 @@ def test_the_training_of_the_found_designs_can_be_interrupted_too(tmp_path: Path
     assert (process.returncode, out) == (130, ""), err
     assert "Traceback" not in err
     assert f"formwright resume {tmp_path / 'study'}" in err
-    assert "the search is over: 1 trials\n" in lines
+    assert "the search is finished: 1 trials\n" in lines
 
 
 def refused(run: Run, folder: Path, *options: object, facts: Iterable[str]) -> None:

@@ -20,7 +20,7 @@ from formwright.nn.hf.imported import load_folder
 from formwright.nn.task_model import TaskModel
 from formwright.pipeline.evaluators import TrainInStages
 from formwright.pipeline.run import PipelineRun
-from formwright.pipeline.run_folder import find
+from formwright.pipeline.study_place import find
 from formwright.study.study import searched
 
 Configure = Callable[..., dict[str, Any]]
@@ -238,3 +238,9 @@ def test_a_search_with_workers_and_a_limit_that_was_killed_goes_on_and_delivers(
     page = (tmp_path / "study" / "report.html").read_text(encoding="utf-8")
     assert 'id="formulas"' in page
     assert 'id="operations"' in page
+
+
+def test_a_limit_that_no_design_keeps_is_refused_before_shared_weights_are_trained(run: Run, tmp_path: Path) -> None:
+    options = ("--task", "digits", "--limit", "params<=10", "--out", tmp_path / "out")
+    run("search", "--recipe", "autoformer", *options).refused("params<=10", "nearest")
+    assert not (tmp_path / "out").exists()

@@ -175,7 +175,7 @@ def test_the_svg_holds_the_name_and_the_costs(run: Run, write: Write, tmp_path: 
         (("flexbert", "--json"), ("no space, card or file is called 'flexbert'. Nearest: 'flexibert'.",)),
         (("bert-bose", "--json"), ("no space, card or file is called 'bert-bose'. Nearest: 'bert-base'.",)),
         (("./absent.json",), ("formwright: cannot read ", "absent.json", "No such file")),
-        (("./",), ("formwright: cannot read ", "Is a directory")),
+        (("./",), ("formwright: ./ is a folder", "task:./")),
         (("bert-tiny", "--svg", "."), ("formwright: cannot write .: ",)),
         (("bert-tiny", "--svg", "absent/drawing.svg"), ("formwright: cannot write absent/drawing.svg: ",)),
         (("hat", "--sample", 1, "--json", "--svg", "absent/drawing.svg"), ("absent/drawing.svg",)),

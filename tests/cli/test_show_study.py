@@ -12,7 +12,7 @@ from tests.pipeline.cases import films_study
 from formwright.core.records import Budget, Observation, Request, Spent
 from formwright.core.rng import derive
 from formwright.pipeline.designs import find_space
-from formwright.pipeline.run_folder import Place
+from formwright.pipeline.study_place import Place
 from formwright.study.replay import asked_data
 
 ACCURACY = (0.5, 0.75, None, 0.625, 0.875)  # of each trial; the third one fails

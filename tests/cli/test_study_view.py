@@ -9,7 +9,7 @@ from formwright.cli.study_view import StudyView
 from formwright.core.records import Observation, Request, Spent
 from formwright.core.rng import derive
 from formwright.pipeline.designs import find_space
-from formwright.pipeline.run_folder import Opened
+from formwright.pipeline.study_place import Opened
 from formwright.study.replay import asked_data
 from formwright.study.store import Log
 

@@ -118,7 +118,7 @@ def test_what_a_design_cannot_do_is_refused(card: Card, options: Any, message: s
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param(("--pretrain", "digits"), "images have no text", marks=pytest.mark.slow),
+        pytest.param(("--pretrain", "digits"), "no text to pretrain on", marks=pytest.mark.slow),
         (("--pretrain", "self", "--set", "pretraining.next_sentence=true"), "at least two texts of two sentences"),
     ],
 )

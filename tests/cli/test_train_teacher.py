@@ -7,7 +7,7 @@ from tests.cli.conftest import Run
 from tests.cli.training import on_table, table
 from tests.pipeline.compressions import bert, tokeniser
 
-from formwright.nn.task_model import HeadSpec
+from formwright.arch.heads import HeadSpec
 
 pytestmark = pytest.mark.slow
 LABELS = HeadSpec("sequence-classification", 2)

@@ -13,7 +13,7 @@ from tests.cli.test_show_study import order, record
 from tests.pipeline.cases import films_study
 
 from formwright.pipeline.designs import is_trusted, own_file, trust
-from formwright.pipeline.run_folder import Place
+from formwright.pipeline.study_place import Place
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, CrossAttention
 from formwright.core.rng import derive
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from formwright.core import codec
 from formwright.core.codec import Leaf, Natural, Positive, Range, range_faults
 from formwright.core.errors import Fault, IllegalDesign
+from formwright.core.json_schema import json_schema
 
 
 def read_colour(data: Any) -> tuple[int, int, int]:
@@ -225,13 +226,13 @@ def test_canonical_text_is_ascii_sorted_and_without_blanks() -> None:
     assert codec.canonical({"b": [1, 2], "a": "é"}) == '{"a":"\\u00e9","b":[1,2]}'
 
 
-SCHEMA = codec.json_schema(Picture, "Picture")
+SCHEMA = json_schema(Picture, "Picture")
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
 def test_the_schema_says_what_is_read() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    assert codec.json_schema(Circle, "Round") == {
+    assert json_schema(Circle, "Round") == {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Round",
         "description": "Be round.",

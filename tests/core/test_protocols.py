@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from formwright.core import protocols
-from formwright.core.protocols import CardLike, Evaluator, Searcher, SpaceLike
+from formwright.core.protocols import CardLike, Evaluator, GroupEvaluator, Searcher, SpaceLike
 
 _OF_A_SPACE = "name sample contains count enumerate mutate crossover neighbours encode card"
 MEMBERS = {
@@ -14,6 +14,7 @@ MEMBERS = {
     SpaceLike: _OF_A_SPACE.split(),
     Searcher: ["ask"],
     Evaluator: ["evaluate"],
+    GroupEvaluator: ["evaluate", "together", "evaluate_together"],
 }
 
 

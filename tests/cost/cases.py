@@ -1,7 +1,8 @@
 """Operations and designs to count: each operation in several forms, each kind of design at least once."""
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Branch, Cell, FrameEmbedding, Junction, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import FrameEmbedding, PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Block, Branch, Cell, Junction, Stack
 from formwright.arch.ops import (
     Attention,
     Convolution,

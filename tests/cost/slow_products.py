@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Cell, Embedding, Layer, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import Embedding, PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Block, Cell, Layer, Stack
 from formwright.arch.ops import (
     Attention,
     Convolution,
@@ -174,14 +175,16 @@ def card_products(card: Card, length: int) -> Products:
     """List every product of a forward pass over one sentence, or over the card's image."""
     memory = Memory()
     if card.encoder is not None:
-        memory = Memory(card.encoder.layers[-1].output_width, _tokens(card.encoder, length))
+        memory = Memory(card.encoder.out or card.encoder.layers[-1].output_width, _tokens(card.encoder, length))
     products: Products = []
     for stack in card.stacks:
         n = _tokens(stack, length)
         products += embedding_products(stack.embedding, n)
         for index, layer in enumerate(stack.layers):
-            below = stack.layers[index - 1].output_width if index else layer.width
-            products += [(n, below, layer.width)] if below != layer.width else []
+            below = stack.layers[index - 1].output_width if index else stack.embedding.width
+            products += [(n, below, layer.width)] if below != layer.width or stack.joints == "always" else []
             products += layer_products(layer, n, memory)
-    width = card.stacks[-1].layers[-1].output_width
+        last = stack.layers[-1].output_width
+        products += [(n, last, stack.out)] if stack.out and (stack.out != last or stack.joints == "always") else []
+    width = card.stacks[-1].out or card.stacks[-1].layers[-1].output_width
     return products + ([(1, width, width)] if card.pooler else []) + [(1, width, card.classes)]

@@ -5,7 +5,8 @@ from numpy.random import default_rng
 from tests.cost.cases import CARDS
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Layer, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Layer, Stack
 from formwright.arch.ops import Attention, Identity, Relative
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.cost import (
@@ -13,6 +14,7 @@ from formwright.cost import (
     all_costs,
     counted_costs,
     electra_flops,
+    is_measured,
     limit,
     macs,
     params,
@@ -20,10 +22,11 @@ from formwright.cost import (
     params_body,
     params_with_mlm_head,
 )
+from formwright.cost.conventions import vitas_flops
 from formwright.space.zoo import load_card, load_space
 
 BERT = load_card("bert-tiny")
-NAMES = ["electra", "flops", "macs", "params", "params-attention", "params-body", "params-with-mlm-head"]
+NAMES = ["electra", "flops", "macs", "params", "params-attention", "params-body", "params-with-mlm-head", "vitas"]
 FLEXIBERT = load_space("flexibert")
 
 
@@ -106,7 +109,9 @@ def test_layers_it_does_not_know_are_refused(blocks: tuple[Layer, ...], message:
 
 def test_conventions_are_known_by_the_names_they_give_themselves() -> None:
     assert counted_costs() == NAMES
-    assert COSTS.names() == sorted([*NAMES, "latency_ms"])
+    measured = ["latency_ms", "onnx_batch8_ms", "writing_30x5_ms"]
+    assert COSTS.names() == sorted([*NAMES, *measured])
+    assert all(is_measured(name) and COSTS.get(name).name == name for name in measured)
     for name in NAMES:
         convention = COSTS.get(name)
         assert convention.name == name
@@ -145,7 +150,11 @@ def test_sentences_without_tokens_are_refused(name: str, length: int) -> None:
 
 @pytest.mark.parametrize(
     ("card", "missing"),
-    [("patches", {"electra", "params-with-mlm-head"}), ("mixed", {"electra"}), ("translation", {"electra"})],
+    [
+        ("patches", {"electra", "params-with-mlm-head", "vitas"}),
+        ("mixed", {"electra", "vitas"}),
+        ("translation", {"electra", "vitas"}),
+    ],
 )
 def test_conventions_that_do_not_know_a_design_are_left_out(card: str, missing: set[str]) -> None:
     assert set(all_costs(CARDS[card])) == set(NAMES) - missing
@@ -231,3 +240,18 @@ def test_limits_add_up_and_count() -> None:
     assert small.count() == sum(size <= 1e7 for size, _ in costs) > 0
     assert smaller.count() == sum(size <= 1e7 and work <= 2e8 for size, work in costs) > 0
     assert smaller.count() < small.count() < FLEXIBERT.count()
+
+
+@pytest.mark.parametrize("name", ["patches", "mixed", "decoder", "translation", "frames"])
+def test_the_counter_of_vitas_refuses_other_designs(name: str) -> None:
+    with pytest.raises(IllegalInput, match="macs or flops"):
+        vitas_flops(CARDS[name])
+
+
+def test_the_counter_of_vitas_leaves_out_the_class_token() -> None:
+    card = load_card("vitas-c")
+    patches, width, inner, hidden = 196, 230, 144, 720
+    layer = (
+        3 * patches * width * inner + 2 * patches**2 * inner + patches * inner * width + 2 * patches * width * hidden
+    )
+    assert vitas_flops(card) == patches * 768 * width + 12 * layer + patches * width * 1_000

@@ -2,18 +2,19 @@
 
 import pytest
 from numpy.random import default_rng
+from tests.arch.random_cards import NAMED
 from tests.cost import slow_products as slow
 from tests.cost.cases import CARDS, OPERATIONS
 
-from formwright.arch import ops
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, LightweightConvolution, Operation, OpGraph, Transform
+from formwright.arch.tensors import Factor
 from formwright.core.errors import IllegalInput
 from formwright.cost import input_size, macs, params, params_attention, params_body, params_with_mlm_head
-from formwright.cost.counts import operation_macs, operation_params
 from formwright.nn.build import skeleton
-from formwright.nn.layer_modules import mixer
+from formwright.nn.layer_modules import operation_module
 from formwright.nn.settings import Settings
 from formwright.space.zoo import SPACES, load_card
 
@@ -25,7 +26,7 @@ def affine(inputs: int, outputs: int) -> int:
 
 
 def test_every_operation_of_the_vocabulary_is_counted() -> None:
-    assert {type(operation) for operation in OPERATIONS} == set(ops.OPERATIONS)
+    assert {type(operation) for operation in OPERATIONS} == NAMED
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=repr)
@@ -37,8 +38,9 @@ def test_an_operation_has_the_weights_that_torch_builds(
         width = output = 48  # its heads are as wide as the layer
     if isinstance(operation, LightweightConvolution) and not operation.gated:
         output = width  # there is no map between the two
-    built = mixer(operation, width, output, memory, Settings())
-    assert operation_params(operation, width, output, memory) == sum(one.numel() for one in built.parameters())
+    built = operation_module(operation, width, output, memory, Settings())
+    declared = operation.tensors(Factor(width), Factor(output), Factor(memory))
+    assert sum(one.size for one in declared) == sum(one.numel() for one in built.parameters())
 
 
 def check_params(card: Card) -> None:
@@ -81,7 +83,7 @@ def test_the_language_model_head_replaces_the_pooler_and_is_tied_to_the_table() 
 
 @pytest.mark.parametrize("name", ["patches", "frames"])
 def test_a_language_model_head_needs_words(name: str) -> None:
-    with pytest.raises(IllegalInput, match="needs a token embedding"):
+    with pytest.raises(IllegalInput, match="token"):
         params_with_mlm_head(CARDS[name])
 
 
@@ -112,7 +114,8 @@ def test_an_operation_takes_the_products_one_can_list(
     operation: Operation, width: int, output: int, memory: tuple[int, int], length: int
 ) -> None:
     products = slow.operation_products(operation, width, output, length, slow.Memory(*memory))
-    assert operation_macs(operation, width, output, length, memory) == slow.total(products)
+    declared = operation.products(width, output, length, memory)
+    assert sum(one.macs for one in declared) == slow.total(products)
 
 
 @pytest.mark.parametrize("length", [1, 16, 100])
@@ -146,4 +149,4 @@ def test_a_part_of_an_attention_formula_that_occurs_twice_runs_once() -> None:
     formula = OpGraph(2, 3, ("add", ("matmul", scores, "V"), ("matmul", scores, "P")))
     maps = 4 * 7 * 6 * 6 + 7 * 6 * 6
     one_head = 7 * 3 * 7 + 2 * (7 * 7 * 3)
-    assert operation_macs(formula, 6, 6, length=7) == maps + 2 * one_head
+    assert sum(one.macs for one in formula.products(6, 6, 7, (0, 0))) == maps + 2 * one_head

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Branch, Cell, Junction, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Branch, Cell, Junction, Stack
 from formwright.arch.ops import Attention, Convolution, Identity
 from formwright.core.errors import IllegalInput
 from formwright.cost.latency_tables import LatencyTable, OperationTimes, PartTimes

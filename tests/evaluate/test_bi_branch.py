@@ -105,10 +105,10 @@ def test_a_card_is_fine_tuned_from_what_it_leaves(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(training, "fit", fit)
     (found,) = study(tmp_path, FIRST)
     left = load_file(tmp_path / found.artifacts[BRANCHES])
-    change, kernel = left[f"convolution-3/{LAYER}.1.mixer.change"], left[f"convolution/{LAYER}.1.mixer.kernel"]
+    change, kernel = left[f"convolution-3/{LAYER}.1.mixer.change"], left[f"{LAYER}.1.mixer.kernel"]
     assert begun[0]["encoder.layers.1.mixer.kernel"].equal(kernel + kernel @ change)
     query = "encoder.layers.0.mixer.inputs.Q.weight"
-    assert begun[0][query].equal(left[f"attention/transformer.{query}"])
+    assert begun[0][query].equal(left[f"transformer.{query}"])
     assert begun[0]["encoder.embedding.tokens.weight"].equal(left["transformer.encoder.embedding.tokens.weight"])
 
 

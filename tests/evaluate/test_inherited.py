@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from tests.evaluate.toy import SCORED, TABLE, TASK, WORDS, card, finished, history, rows, trainer
 
 from formwright.arch.card import Card
+from formwright.arch.heads import HeadSpec
 from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention
 from formwright.core.errors import EvaluationFailed, IllegalInput
@@ -27,7 +28,6 @@ from formwright.evaluate.inherited import (
 )
 from formwright.evaluate.training import WEIGHTS, training_macs
 from formwright.nn.build import build
-from formwright.nn.task_model import HeadSpec
 from formwright.tasks import load_task
 from formwright.tasks.rows import PlainText
 from formwright.train.fit import Training

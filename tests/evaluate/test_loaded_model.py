@@ -9,13 +9,13 @@ import pytest
 import torch
 from tests.pipeline.compressions import BERT, tokeniser
 
+from formwright.arch.heads import HeadSpec, Task
 from formwright.core.errors import IllegalInput
 from formwright.evaluate.loaded_model import load_model, predict
 from formwright.nn.build import build
 from formwright.nn.hf.model_folder import SUMS
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.hf.stock import export_stock
-from formwright.nn.task_model import HeadSpec, Task
 from formwright.tasks.rows import SpanRows
 from formwright.tasks.span_windows import answers_with_probability, encode_spans
 
@@ -122,3 +122,10 @@ def test_a_text_of_several_windows_has_the_spans_of_all() -> None:
 def test_a_model_that_fills_in_words_is_refused(tmp_path: Path) -> None:
     with pytest.raises(IllegalInput, match="masked-lm"):
         predict(load_model(folder_of(tmp_path, "masked-lm")), [("a",)])
+
+
+@pytest.mark.parametrize(("file", "fact"), [("run.json", "formwright resume"), ("notes.txt", "config.json")])
+def test_a_folder_without_a_model_is_refused(tmp_path: Path, file: str, fact: str) -> None:
+    (tmp_path / file).write_text("{}")
+    with pytest.raises(IllegalInput, match=fact):
+        load_model(tmp_path)

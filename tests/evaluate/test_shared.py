@@ -19,16 +19,31 @@ from formwright.core.records import History, Observation, Request
 from formwright.core.rng import derive
 from formwright.cost import params
 from formwright.evaluate.context import Context
-from formwright.evaluate.shared import ANSWERS, RIVAL, STOPPED, Answers, RaceRules, Shared, SharedWeights, race
+from formwright.evaluate.shared import (
+    ANSWERS,
+    RIVAL,
+    STOPPED,
+    Answers,
+    RaceResult,
+    RaceRules,
+    Score,
+    Shared,
+    SharedWeights,
+    races,
+)
 from formwright.nn.build import build
 from formwright.nn.hf.save import save_pretrained_folder
+from formwright.space.zoo import load_space
 from formwright.supernet.automatic import sub_network
+from formwright.supernet.library import LibraryWeights, library_of
 from formwright.tasks.metrics import METRICS
 from formwright.tasks.task import Task
+from formwright.train import judge as train_judge
 from formwright.train.fit import Training, fit, fresh_model
 from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.judge import answers, judge, truths
 from formwright.train.prepare import prepare
+from formwright.train.streams import Batch
 
 WHOLE = card(32, 32)
 NARROW = sub_network(WHOLE, ((1, 16), (2, 32)))
@@ -75,12 +90,36 @@ def test_without_rivals_the_extracted_model_is_scored(
     assert found.spent.macs > 0
 
 
+def test_designs_of_several_kinds_are_judged_with_the_weights_of_a_library(tmp_path: Path) -> None:
+    space = load_space("magic-nano")
+    cards = [space.card(space.sample(derive(0, "judged kinds", turn))) for turn in range(3)]
+    whole = network(whole=cards[0], steps=1)
+    made = LibraryWeights.fresh(library_of(space, whole.model.spec), whole.model.spec, whole.model.settings, 0, "width")
+    kinds = replace(whole, library=made.eval())
+    for one in cards:
+        found = shared(kinds, None).evaluate(Request(one), Context(history(), tmp_path))
+        expected = judge(kinds.extracted(one), kinds.prepared, kinds.prepared.validation)
+        assert found.metrics["accuracy"] == pytest.approx(expected["accuracy"])
+
+
+def test_batches_are_made_once_for_all_designs(trained: SharedWeights, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    monkeypatch.setattr(Batch, "to", lambda self, _: made.append(len(self.inputs)) or self)
+    evaluator = shared(trained, None)
+    first = evaluator.evaluate(Request(NARROW), Context())
+    assert sum(made) == len(trained.prepared.validation.examples)
+    again = [evaluator.evaluate(Request(part), Context()).metrics for part in (WHOLE, THIN, NARROW)]
+    assert sum(made) == len(trained.prepared.validation.examples)
+    assert again[-1] == first.metrics
+    assert trained.prepared.validation.batches is None  # others keep nothing
+
+
 def test_some_rows_count_the_same_for_all(trained: SharedWeights, tmp_path: Path) -> None:
     few = replace(shared(trained), most=10)
     found = few.evaluate(Request(NARROW), Context(folder=tmp_path))
     prepared, rows = trained.prepared, few._rows
     assert len(set(rows.tolist())) == 10
-    given = answers(trained.extracted(NARROW), prepared, prepared.validation, rows)
+    (given,) = answers([trained.extracted(NARROW)], prepared, prepared.validation, rows)
     assert found.metrics["accuracy"] == float((given == truths(prepared.validation)[rows]).mean())
     assert np.load(tmp_path / found.artifacts[ANSWERS], allow_pickle=False).tolist() == given.tolist()
     whole = shared(trained).evaluate(Request(NARROW), Context())
@@ -240,7 +279,7 @@ def test_answers_that_are_no_numbers_are_a_failure_of_the_trial(trained: SharedW
     with torch.no_grad():
         weight = broken.head.output.weight
         weight.fill_(torch.nan)
-    with pytest.raises(EvaluationFailed, match="no number"):
+    with pytest.raises(EvaluationFailed, match="NaN"):
         shared(replace(trained, model=broken.eval())).evaluate(Request(THIN), Context())
 
 
@@ -302,6 +341,12 @@ class Model:
     @property
     def rows(self) -> list[int]:
         return [int(row) for rows in self.asked for row in rows]
+
+
+def race(
+    model: Model, truth: Answers, rival: Answers | None, score: Score, rules: RaceRules | None = None
+) -> RaceResult:
+    return races(lambda _, rows: [model(rows)], truth, [rival], score, rules)[0]
 
 
 @given(rows=st.integers(1, 400), share=st.floats(0, 1), seed=st.integers(0, 99))
@@ -466,3 +511,54 @@ def test_numbers_are_raced_as_labels_are() -> None:
     assert whole.answers.tolist() == close.tolist()
     constant = race(Model(np.zeros(400)), truth, close, pearson)  # a correlation of nothing is 0, and no fault
     assert not constant.whole
+
+
+def three_histories(weights: SharedWeights, folder: Path) -> list[tuple[Request, Context]]:
+    """Ask for designs that have no rival, a rival that beats them, and one that does not."""
+    good = shared(weights).evaluate(Request(THIN), Context(folder=folder))
+    beaten = Context(folder=folder, history=history(finished(0, THIN, good)))
+    return [(Request(WHOLE), Context(folder=folder)), (Request(NARROW), beaten), (Request(WHOLE), beaten)]
+
+
+@pytest.mark.parametrize("rules", [None, EAGER])
+def test_designs_that_are_judged_together_get_the_scores_that_they_get_alone(
+    rules: RaceRules | None, trained: SharedWeights, tmp_path: Path
+) -> None:
+    requests = three_histories(trained, tmp_path)
+    evaluator = shared(lost(trained), rules)
+    alone = [evaluator.evaluate(*one) for one in requests]
+    together = evaluator.evaluate_together(requests)
+    for one, other in zip(alone, together, strict=True):
+        assert (one.metrics, one.artifacts, one.spent.macs) == (other.metrics, other.artifacts, other.spent.macs)
+    assert any(STOPPED in one.artifacts for one in together) == (rules is not None)
+
+
+def test_scores_of_models_that_are_run_together_are_the_same_bit_for_bit(
+    trained: SharedWeights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every forward pass sees the same rows: so the scores behind the answers are equal too."""
+    seen: list[bytes] = []
+    plain = train_judge.scores_of
+
+    def kept(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
+        found = plain(model, batch)
+        seen.append(found.numpy().tobytes())
+        return found
+
+    monkeypatch.setattr(train_judge, "scores_of", kept)
+    requests = [(Request(part), Context()) for part in (WHOLE, NARROW, THIN)]
+    for one in requests:
+        shared(trained, None).evaluate(*one)
+    alone = sorted(seen)
+    seen.clear()
+    shared(trained, None).evaluate_together(requests)
+    assert sorted(seen) == alone
+    assert len(set(alone)) >= len(requests)
+
+
+def test_tasks_with_several_answers_a_row_are_judged_together_in_turn() -> None:
+    whole = network(SPANS, ENCODER, LENGTH, steps=2)
+    requests = [(Request(ENCODER), Context()), (Request(sub_network(ENCODER, ((1, 16),))), Context())]
+    evaluator = shared(whole)
+    found = evaluator.evaluate_together(requests)
+    assert [one.metrics for one in found] == [evaluator.evaluate(*one).metrics for one in requests]

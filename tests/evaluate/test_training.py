@@ -11,7 +11,8 @@ from tests.evaluate.toy import SIZES, TASK, UNTESTED, Foreign, block, card, file
 from torch import Tensor
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, CrossAttention
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.core.records import Budget, Observation, Request

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention
 from formwright.core.records import History, Observation, Request, Trial
 from formwright.core.rng import derive

@@ -2,8 +2,8 @@
 
 from formwright.arch import ops
 from formwright.arch.card import Card
-from formwright.arch.check import has_relative, operations
-from formwright.arch.layers import Block, Branch, Cell, FrameEmbedding, Junction, Layer, Stack, TokenEmbedding
+from formwright.arch.embeddings import FrameEmbedding, TokenEmbedding
+from formwright.arch.layers import Block, Branch, Cell, Junction, Layer, Stack
 from formwright.space.zoo.autobert_zero import SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER
 
 WIDTH = 16
@@ -35,7 +35,7 @@ MIXERS: dict[str, ops.Mixer] = {
     "softmax over tokens": ops.OpGraph(2, 8, _OVER_TOKENS),
     "identity": ops.Identity(),
 }
-CAUSAL = {name: mixer for name, mixer in MIXERS.items() if not isinstance(mixer, ops.NEVER_CAUSAL)}
+CAUSAL = {name: mixer for name, mixer in MIXERS.items() if mixer.CAUSAL}
 BRANCHES: dict[str, ops.BranchOperation] = {
     **{name: mixer for name, mixer in CAUSAL.items() if not isinstance(mixer, ops.DynamicConvolution)},
     "convolution 1": ops.Convolution(),
@@ -79,8 +79,8 @@ def block(mixer: ops.Mixer, norm: str, cross: ops.CrossAttention | None = None) 
 
 def stack(layers: tuple[Layer, ...], positions: str = "learned", *, causal: bool = False) -> Stack:
     """Put layers above a token table; relative positions of the layers replace those of the table."""
-    found = [operation for layer in layers for _, operation in operations(layer)]
-    kind = "relative" if any(map(has_relative, found)) else positions
+    found = [operation for layer in layers for _, operation in layer.operations]
+    kind = "relative" if any(one.relative_axes for one in found) else positions
     table = TokenEmbedding(50, WIDTH, None, kind, length=64, types=2)  # type: ignore[arg-type]
     return Stack(table, layers, causal=causal, final_norm=positions == "sinusoidal")
 

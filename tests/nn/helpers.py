@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
-from formwright.arch.layers import FrameEmbedding, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import FrameEmbedding, PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Stack
 from formwright.nn.build import skeleton
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Output, Transformer

@@ -10,15 +10,15 @@ from tests.nn.helpers import filled, hollow, run
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
-from formwright.arch.check import operations
-from formwright.arch.layers import Block, Branch, Cell, Junction, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Branch, Cell, Junction, Stack
 from formwright.arch.ops import Attention, Convolution, CrossAttention, LightweightConvolution, SeparableConvolution
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
-from formwright.nn.attention import SelfAttention
 from formwright.nn.build import build, skeleton
-from formwright.nn.convolution import DepthwiseSeparable, Lightweight, PlainConvolution
-from formwright.nn.opgraph import OpGraphAttention
+from formwright.nn.operations.attention import SelfAttention
+from formwright.nn.operations.convolution import DepthwiseSeparable, Lightweight, PlainConvolution
+from formwright.nn.operations.op_graph import OpGraphAttention
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Transformer
 
@@ -98,7 +98,7 @@ def idle(model: Transformer) -> Iterator[str]:
     They are an encoder that no layer of the decoder reads, and the inputs of an op graph, which may cancel out.
     """
     decoder = model.card.decoder
-    read = [each for layer in (decoder.layers if decoder else ()) for _, each in operations(layer)]
+    read = [each for layer in (decoder.layers if decoder else ()) for _, each in layer.operations]
     shared = "encoder.embedding.tokens." if model.card.share_embedding else "nothing"
     for name, _ in model.named_parameters():
         unread = decoder is not None and not any(isinstance(each, CrossAttention) for each in read)

@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from formwright.arch.card import Card
-from formwright.arch.check import operations
-from formwright.arch.layers import PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Stack
 from formwright.arch.ops import DynamicConvolution
 from formwright.core.rng import derive
 from formwright.cost import macs, params
@@ -74,7 +74,7 @@ def run_macs(card: Card, length: int) -> float:
     more = 0
     for stack in card.stacks:
         tokens = stack.embedding.tokens if isinstance(stack.embedding, PatchEmbedding) else length
-        for _, one in (found for layer in stack.layers for found in operations(layer)):
+        for _, one in (found for layer in stack.layers for found in layer.operations):
             if isinstance(one, DynamicConvolution):
                 more += one.heads * one.head_width * tokens * ((0 if one.relative else tokens) - one.kernel)
     return macs(card, length) + more

@@ -9,14 +9,16 @@ from tests.nn.cases import CROSSES, MIXERS, WIDTH, block, stack
 from tests.nn.helpers import filled
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, FrameEmbedding, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import FrameEmbedding, PatchEmbedding, TokenEmbedding
+from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, OpGraph, Relative, Transform
 from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.nn.build import build, skeleton
 from formwright.nn.deploy import export, exporters, open_file
 from formwright.nn.deploy.exporters import write_openvino
 from formwright.nn.deploy.interface import NamedInputsModel, longest, output_names, random_inputs
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
 
 pytestmark = pytest.mark.timeout(300)  # an export takes seconds, and on a busy machine many of them
@@ -25,10 +27,15 @@ IMAGE = Stack(
     PatchEmbedding(16, 4, WIDTH, positions="relative"),
     (Block(WIDTH, Attention(2, 8, relative=Relative(6, axes=2)), (24,), norm="pre"),),
 )
+LARGE_GRID = Stack(  # whose positions are computed by rows and columns
+    PatchEmbedding(28, 4, WIDTH, positions="relative"),
+    (Block(WIDTH, Attention(1, 64, relative=Relative(16, axes=2, values=True)), (24,), norm="pre"),),
+)
 FRAMES = Stack(FrameEmbedding(10, WIDTH, length=64), (block(Transform("dct"), "post"),))
 TARGET = stack((block(MIXERS["sdp"], "pre", CROSSES["two layers"]),), causal=True)
 FAMILIES = {
     "image": Card(IMAGE),
+    "image with many patches": Card(LARGE_GRID),
     "frames": Card(FRAMES),
     "decoder": Card(decoder=stack((block(MIXERS["sdp"], "post"), block(MIXERS["separable 3"], "post")), causal=True)),
     "translator": Card(stack((block(MIXERS["dft"], "post"),) * 2), TARGET, share_embedding=True),
@@ -79,9 +86,9 @@ def test_every_family(family: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "names"),
     [
-        (HeadSpec("masked-lm"), ["logits"]),
+        pytest.param(HeadSpec("masked-lm"), ["logits"], marks=pytest.mark.long),
         (HeadSpec("span-extraction"), ["start_logits", "end_logits"]),
-        (HeadSpec("sequence-classification", 3), ["logits"]),
+        pytest.param(HeadSpec("sequence-classification", 3), ["logits"], marks=pytest.mark.long),
     ],
 )
 def test_heads_and_their_names(spec: HeadSpec, names: list[str], tmp_path: Path) -> None:
@@ -191,6 +198,7 @@ def test_random_inputs_fit_the_design() -> None:
     generator = torch.Generator().manual_seed(0)
     wanted = {
         "image": {"pixel_values": (2, 3, 16, 16)},
+        "image with many patches": {"pixel_values": (2, 3, 28, 28)},
         "frames": {"input_features": (2, 7, 10), "attention_mask": (2, 7)},
         "decoder": dict.fromkeys(("input_ids", "attention_mask", "token_type_ids"), (2, 7)),
         "translator": {

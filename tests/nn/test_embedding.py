@@ -6,7 +6,7 @@ from tests.nn.helpers import close, filled, mask_of, normal
 from torch import nn
 from torch.nn import functional as F
 
-from formwright.arch.layers import Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
+from formwright.arch.embeddings import Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
 from formwright.core.errors import IllegalInput
 from formwright.nn.embedding import Frames, Patches, Tokens, embedding_module, sinusoidal
 from formwright.nn.settings import Settings

@@ -11,13 +11,15 @@ from tests.nn.hf.helpers import VOCABULARY, enliven, lively, tokens
 from torch import Tensor
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, CrossAttention, SeparableConvolution
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.nn.build import build
 from formwright.nn.generate import GenerationSettings, TokenReader, beam_search, generate
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.task_model import TaskModel
 from formwright.space.zoo import load_space
 
 BEGIN, END = 1, 2

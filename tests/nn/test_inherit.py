@@ -8,7 +8,9 @@ from tests.nn.helpers import filled, hollow
 from tests.nn.helpers import run as run_whole
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
+from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import (
     Attention,
     DynamicConvolution,
@@ -25,7 +27,6 @@ from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.nn.build import build, skeleton
 from formwright.nn.inherit import Slots, extract, inherit, run
-from formwright.nn.task_model import HeadSpec
 from formwright.space.zoo import load_card
 from formwright.space.zoo.elastic import elastic
 from formwright.space.zoo.translation import evolved
@@ -68,6 +69,7 @@ SMALLER = {
     "lightweight": mixers(LightweightConvolution(9, 4), LightweightConvolution(3, 2), 16),
     "transform": mixers(*(Transform("dct", RelativeAttention(heads, 8, 31)) for heads in (4, 2)), 16),
     "dynamic": mixers(DynamicConvolution(5, 4, 8), DynamicConvolution(5, 2, 8), 24),
+    "narrower heads": changed(mixer=Attention(3, 6, relative=Relative(31))),
     "op graph with fewer letters": mixers(OpGraph(4, 8, FULL_TERM), OpGraph(2, 8, FEWER_LETTERS), 32),
 }
 
@@ -79,7 +81,8 @@ def test_a_sub_network_run_from_views_equals_the_extracted_model(name: str) -> N
     views = inherit(weights, large, small)
     assert not views.missing
     storages = {weight.untyped_storage().data_ptr() for weight in weights.values()}
-    assert all(view.untyped_storage().data_ptr() in storages for view in views.weights.values()), "a view was copied"
+    copied = {name for name, view in views.weights.items() if view.untyped_storage().data_ptr() not in storages}
+    assert all("mixer" in name for name in copied) if name == "narrower heads" else not copied
     model = skeleton(small).eval()
     extracted = extract(views, small).eval()
     assert torch.equal(run(model, views, IDS, MASK).hidden, extracted(IDS, MASK).hidden)
@@ -123,7 +126,7 @@ def test_kernels_and_relative_tables_are_cut_around_their_centre() -> None:
 @pytest.mark.parametrize(
     ("small", "missing"),
     [
-        (encoder(Block(32, Attention(2, 16), (64,))), "query_key_value"),  # another head width
+        (encoder(Block(32, Attention(4, 9), (64,))), "query_key_value"),  # more channels than the source
         (encoder(Block(32, Attention(4, 8, "wma"), (64,))), "bilinear"),
         (encoder(Block(32, Transform("dft"), (65,))), "feed_forward"),  # wider than the source
         (encoder(Block(32, SeparableConvolution(2), (64,))), "kernel"),
@@ -175,6 +178,92 @@ def test_flexibert_transfer_takes_the_embedding_and_leading_identical_layers_alo
     assert layers == {"0", "1"}
     assert "encoder.embedding.tokens.weight" in views.weights
     assert {name.split(".")[2] for name in views.missing} == {"2", "3"}
+
+
+@pytest.mark.parametrize(("heads", "width"), [(2, 16), (8, 4), (1, 20)])
+def test_other_heads_over_the_same_channels_are_the_same_maps(heads: int, width: int) -> None:
+    """What queries, keys and values an attention computes does not depend on how its channels are grouped (HAT)."""
+    large, small = encoder(Block(32, Attention(4, 8))), encoder(Block(32, Attention(heads, width)))
+    weights = weights_of(large)
+    views = inherit(weights, large, small)
+    assert not views.missing
+    name, x = "encoder.layers.0.mixer.query_key_value.weight", torch.randn(5, 32)
+    whole, part = (
+        (x @ one[name].T).unflatten(-1, (-1, 3, size)) for one, size in ((weights, 8), (views.weights, width))
+    )
+    channels = heads * width
+    assert torch.equal(part.transpose(1, 2).flatten(2), whole.transpose(1, 2).flatten(2)[..., :channels])
+    run(skeleton(small).eval(), views, IDS, MASK).hidden.square().sum().backward()
+    assert weights[name].grad.count_nonzero() == 3 * channels * 32
+    assert torch.equal(
+        run(skeleton(small).eval(), views, IDS, MASK).hidden, extract(views, small).eval()(IDS, MASK).hidden
+    )
+
+
+def test_tables_of_distances_do_not_serve_other_heads() -> None:
+    views = inherit(weights_of(BASE), *changed(mixer=Attention(8, 4, relative=Relative(31))))
+    assert views.missing == tuple(f"encoder.layers.{index}.mixer.relative.keys" for index in range(3))
+
+
+@pytest.mark.parametrize(("given", "wanted", "layers"), [(12, 6, "0 2 4 6 8 10"), (12, 9, "0 1 2 4 5 6 8 9 10")])
+def test_fewer_layers_may_be_spread_over_all(given: int, wanted: int, layers: str) -> None:
+    large, small = (encoder(*[Block(8, Attention(1, 8))] * depth) for depth in (given, wanted))
+    weights = weights_of(large)
+    views = inherit(weights, large, small, depth="even")
+    assert not views.missing
+    for index, layer in enumerate(layers.split()):
+        name = "encoder.layers.{}.mixer.output.weight"
+        assert views.weights[name.format(index)].data_ptr() == weights[name.format(layer)].data_ptr()
+    deeper = inherit(weights_of(small), small, large, depth="even")
+    assert {int(name.split(".")[2]) for name in deeper.missing} == set(range(wanted, given))
+
+
+@pytest.mark.parametrize("depth", ["first", "even"])
+def test_the_projection_behind_the_last_layer_stays_the_last(depth: Any) -> None:
+    large, small = (
+        Card(encoder=Stack(TABLE, (Block(16, Attention(2, 8)),) * layers, joints="always", out=24)) for layers in (4, 2)
+    )
+    weights = weights_of(large)
+    views = inherit(weights, large, small, depth=depth)
+    assert not views.missing
+    name = "encoder.projections.{}.weight"
+    sources = {0: 0, 1: 1 if depth == "first" else 2, 2: 4}
+    assert all(
+        views.weights[name.format(index)].data_ptr() == weights[name.format(old)].data_ptr()
+        for index, old in sources.items()
+    )
+
+
+def test_a_start_turns_all_tensors_of_a_group_alike() -> None:
+    """Turning heads and channels changes no function: the sub-network is that of a network turned beforehand."""
+    sizes = ((4, (64, 48)), (2, (9, 7)))
+    large, small = (encoder(*[Block(32, Attention(heads, 8), widths)] * 3) for heads, widths in sizes)
+    weights = {name: weight.detach() for name, weight in weights_of(large).items()}
+    views = inherit(weights, large, small, start=_halfway)
+    assert not views.missing
+    turned = inherit(weights, large, large, start=_halfway).weights
+    assert all(torch.equal(turned[name], weight) for name, weight in weights.items())  # nothing is left out: no turn
+    moved = dict(weights)
+    for index in range(3):
+        layer = f"encoder.layers.{index}"
+        for name, axis, by in (
+            ("mixer.query_key_value.weight", 0, 3 * 8 * 3),
+            ("mixer.query_key_value.bias", 0, 3 * 8 * 3),
+            ("mixer.output.weight", 1, 8 * 3),
+            ("feed_forward.maps.0.weight", 0, 60),
+            ("feed_forward.maps.0.bias", 0, 60),
+            ("feed_forward.maps.1.weight", 1, 60),
+            ("feed_forward.maps.1.weight", 0, 44),
+            ("feed_forward.maps.1.bias", 0, 44),
+            ("feed_forward.maps.2.weight", 1, 44),
+        ):
+            moved[f"{layer}.{name}"] = moved[f"{layer}.{name}"].roll(-by, axis)
+    plain = inherit(moved, large, small)
+    assert torch.equal(*(run(skeleton(small).eval(), one, IDS, MASK).hidden for one in (views, plain)))
+
+
+def _halfway(group: str, given: int, wanted: int) -> int:
+    return {"heads": 3, "channels 0": 60, "channels 1": 44}[group]
 
 
 def test_heads_cells_and_decoders_flow() -> None:

@@ -18,11 +18,14 @@ import pytest
 from tests.supernet.lessons import MENU
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, Identity
-from formwright.core.errors import IllegalInput
+from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.core.rng import derive
-from formwright.cost import LATENCY, params
+from formwright.cost import COSTS, LATENCY, params
+from formwright.nn import latency as measured_by
+from formwright.nn.deploy import Runtime
 from formwright.nn.latency import (
     REPEATED,
     LeastLatency,
@@ -32,7 +35,7 @@ from formwright.nn.latency import (
     measurements,
     quick,
 )
-from formwright.nn.measurement import Latency
+from formwright.nn.measurement import Latency, TimingSettings
 from formwright.pipeline.limits import Limits
 from formwright.space.zoo.chains import REAL, candidate, chain_card, chains
 from formwright.supernet.automatic import sub_network
@@ -51,6 +54,24 @@ def latency(*times: float, busy: bool = False) -> tuple[LeastLatency, list[float
 def test_a_card_is_measured_once() -> None:
     found, left = latency(2.0, 3.0)
     assert ([found(CARDS[0]), found(CARDS[0]), found(CARDS[1])], left) == ([2.0, 2.0, 3.0], [])
+
+
+def test_settings_of_a_measurement_belong_to_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[TimingSettings, Runtime]] = []
+    monkeypatch.setattr(measured_by, "measure", lambda _, trial, runtime, memory: seen.append((trial, runtime)) or ONE)
+    for name in ("latency_ms", "writing_30x5_ms", "onnx_batch8_ms"):
+        COSTS.get(name).meter(9)(CARDS[0])  # type: ignore[union-attr]
+    one, writing, onnx = seen
+    assert (one[0].length, one[0].batch, one[0].tokens, one[1]) == (9, 1, 0, "torch")
+    assert (writing[0].tokens, writing[0].beams, writing[0].batch, writing[1]) == (30, 5, 1, "torch")
+    assert (onnx[0].batch, onnx[0].tokens, onnx[1]) == (8, 0, "onnxruntime")
+
+
+def test_a_runtime_that_is_not_installed_is_told_before_anything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingExtra):
+        COSTS.get("onnx_batch8_ms").meter(9)  # type: ignore[union-attr]
+    COSTS.get("writing_30x5_ms").meter(9)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from tests.arch.random_cards import NAMED
 from tests.nn.cases import BRANCHES, CAUSAL, CROSSES, MIXERS, WIDTH
 from tests.nn.helpers import close, filled, mask_of, normal
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from formwright.nn.layer_modules import (
     FeedForward,
     JunctionLayer,
     layer_module,
-    mixer,
+    operation_module,
 )
 from formwright.nn.settings import Settings
 from formwright.nn.stack_context import StackContext
@@ -158,7 +159,7 @@ ALL: dict[str, ops.Operation] = {**MIXERS, **BRANCHES, **CROSSES}
 
 
 def module_of(operation: ops.Operation, output: int = WIDTH, dtype: torch.dtype = torch.float64) -> nn.Module:
-    return filled(mixer(operation, WIDTH, output, MEMORY, Settings()), dtype=dtype)
+    return filled(operation_module(operation, WIDTH, output, MEMORY, Settings()), dtype=dtype)
 
 
 def context_of(mask: torch.Tensor | None = None, *, causal: bool = False) -> StackContext:
@@ -175,7 +176,7 @@ def test_an_operation_keeps_the_tokens_and_gives_its_width(name: str) -> None:
 
 
 def test_the_cases_hold_every_operation_and_identity_changes_nothing() -> None:
-    assert {type(operation) for operation in ALL.values()} == set(ops.OPERATIONS)
+    assert {type(operation) for operation in ALL.values()} == NAMED
     x = normal(2, 7, WIDTH)
     assert module_of(ops.Identity())(x, StackContext()) is x
     layer, x = layer_module(Block(8, ops.Identity()), 0, NOISY), normal(2, 5, 8)

@@ -6,14 +6,15 @@ import torch
 from tests.nn.cases import MIXERS, WIDTH, block, stack
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
-from formwright.arch.ops import Attention
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import Attention, CrossAttention
 from formwright.core.errors import IllegalInput
 from formwright.nn import measurement
 from formwright.nn.build import build
 from formwright.nn.deploy import Runtime
 from formwright.nn.measurement import TimingSettings, cpu_name, measure, measure_in_turns
-from formwright.nn.task_model import HeadSpec
 
 CARD = Card(stack((block(MIXERS["sdp"], "post"),)), pooler=True)
 
@@ -49,6 +50,43 @@ def test_longer_sentences_take_longer() -> None:
     model = build(Card(Stack(TokenEmbedding(100, 64), (Block(64, Attention(2, 32), (256,)),) * 2)))
     short, long = (measure(model, TimingSettings(8, length, runs=15), memory=False).median_ms for length in (4, 256))
     assert long > 3 * short
+
+
+TRANSLATOR = Card(
+    Stack(TokenEmbedding(50, 16), (Block(16, Attention(2, 8), (32,)),)),
+    Stack(TokenEmbedding(50, 16), (Block(16, Attention(2, 8), (32,), cross=CrossAttention(2, 8)),), causal=True),
+)
+WRITER = Card(decoder=Stack(TokenEmbedding(50, 16, length=24), (Block(16, Attention(2, 8), (32,)),), causal=True))
+
+
+@pytest.mark.parametrize("card", [TRANSLATOR, WRITER], ids=["encoder-decoder", "decoder"])
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_run_of_writing_reads_once_and_writes_every_token(card: Card, beams: int) -> None:
+    head = HeadSpec("causal-lm" if card.encoder is None else "seq2seq-lm")
+    model, reads, rows = build(card, head=head), [], []
+    if model.transformer.encoder is not None:
+        model.transformer.encoder.register_forward_pre_hook(lambda *_: reads.append(1))
+    model.transformer.decoder.layers[0].register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
+    found = measure(model, TimingSettings(1, 7, runs=2, warmup=0, tokens=6, beams=beams))
+    assert found.runs == 2
+    assert rows == ([1] + [beams] * 5) * 3  # another one brings the caches back
+    assert len(reads) == (0 if card.encoder is None else 3)
+    assert found.peak_memory_mb is None
+
+
+def test_more_tokens_take_longer_to_write() -> None:
+    few, many = (measure(build(TRANSLATOR), TimingSettings(length=7, runs=4, tokens=tokens)) for tokens in (2, 20))
+    assert many.median_ms > 3 * few.median_ms
+
+
+@pytest.mark.parametrize(
+    ("card", "runtime", "tokens"), [(CARD, "torch", 5), (WRITER, "torch", 25), (TRANSLATOR, "onnxruntime", 5)]
+)
+def test_what_cannot_be_written_is_refused(card: Card, runtime: Runtime, tokens: int) -> None:
+    with pytest.raises(IllegalInput):
+        measure(build(card), TimingSettings(length=5, tokens=tokens), runtime)
+    with pytest.raises(IllegalInput):
+        TimingSettings(beams=5)  # without tokens
 
 
 def test_models_that_are_compared_are_measured_in_turns() -> None:

@@ -5,13 +5,14 @@ import torch
 from torch.nn import functional as F
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
+from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
 from formwright.cost import params, params_with_mlm_head
 from formwright.nn.build import build, skeleton
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec
 from formwright.space.zoo import load_card
 from formwright.space.zoo.translation import transformer
 

@@ -5,7 +5,8 @@ from tests.nn.helpers import close, filled, mask_of, normal, random_inputs, run
 from torch.nn import functional as F
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, CrossAttention, Relative
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import build
@@ -51,6 +52,18 @@ def test_layers_of_unequal_width_are_joined_by_linear_maps() -> None:
     plain = (output.hidden - model.encoder.final_norm.bias) / model.encoder.final_norm.weight
     assert close(plain.mean(-1), torch.zeros(2, 9, dtype=torch.float64))
     assert close(plain.square().mean(-1), torch.ones(2, 9, dtype=torch.float64))
+
+
+@torch.no_grad()
+def test_projections_may_stand_at_every_joint_and_behind_the_last_layer() -> None:
+    narrow = Block(8, Attention(1, 4), (12,))
+    card = Card(Stack(TABLE, (narrow, narrow), joints="always", out=16, final_norm=True))
+    model, ids = model_of(card), random_inputs(card.stacks[0], 2, 9)
+    stack, context = model.encoder, StackContext()
+    x = stack.embedding(ids, context)
+    for index, layer in enumerate(stack.layers):
+        x = layer(stack.projections[str(index)](x), context)
+    assert close(run(model).hidden, stack.final_norm(stack.projections["2"](x)))
 
 
 @torch.no_grad()

@@ -23,8 +23,9 @@ from formwright.pipeline.evaluators import EVALUATORS, UntrainedScores
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun, StageRun
 from formwright.pipeline.run_events import work_at
-from formwright.pipeline.run_folder import Opened, Place, RunRecord, absolute_storage, claim_folder
+from formwright.pipeline.run_folder import RunRecord, claim_folder
 from formwright.pipeline.search import Search
+from formwright.pipeline.study_place import Opened, Place, absolute_storage
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.search import searcher
 from formwright.study.stop import Stop

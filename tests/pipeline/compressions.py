@@ -10,13 +10,14 @@ from tests.cli.training import table
 from tokenizers import Tokenizer, processors
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
+from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention
 from formwright.nn.build import build
 from formwright.nn.hf.model_folder import SUMS
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.hf.stock import export_stock
-from formwright.nn.task_model import HeadSpec
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import Display, PipelineRun, Quiet, RunOptions
 from formwright.pipeline.run_folder import DONE, mark_done
@@ -141,6 +142,6 @@ class Told(Quiet):
             noted.append(step)
             if len(self.all_steps) == self._stop_after:
                 assert self.run is not None
-                self.run.wish.asked = True
+                self.run.interruption.asked = True
 
         yield note

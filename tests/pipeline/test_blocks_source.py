@@ -180,6 +180,7 @@ def test_too_few_hours_plan_the_least(tmp_path: Path, speeds: list[float]) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_students_have_the_time_that_blocks_left(tmp_path: Path, speeds: list[float]) -> None:
     """The machine was ten times slower when the plan was made; a run that is called again keeps the revised plan."""
     speeds[0] = 10.0

@@ -67,14 +67,15 @@ def test_a_run_that_is_killed_at_every_write_comes_to_the_same(tmp_path: Path, m
     assert artifacts(run) == artifacts(finished())
 
 
-@pytest.mark.parametrize("step", [1, 4, 13, 26, 31])  # within a round, at its end, in the second block, and students
+# within a round, in the second block, and students; at the end of a round, and in another step of the others
+@pytest.mark.parametrize("step", [1, 13, 31, *(pytest.param(step, marks=pytest.mark.long) for step in (4, 26))])
 def test_a_run_that_is_stopped_comes_to_the_same(tmp_path: Path, step: int) -> None:
     source = stage(finished(), "source")
     run, shown = begun(tmp_path, model=source.model, text=source.text), count(1)
 
     class Stopping:
         def step(self, *_: Any) -> None:
-            run.wish.asked |= next(shown) == step
+            run.interruption.asked |= next(shown) == step
 
         def stage(self, _: str) -> None: ...
 

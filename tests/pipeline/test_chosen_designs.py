@@ -8,7 +8,8 @@ from tests.pipeline.compressions import BERT, LENGTH, begun, compression, made
 from tests.study.cases import new_log, run, toy_study
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, CrossAttention, Transform
 from formwright.core.records import Budget, Observation, Request
 from formwright.core.rng import derive
@@ -37,7 +38,7 @@ from formwright.pipeline.delivered import (
     misses,
 )
 from formwright.pipeline.run import PipelineRun
-from formwright.pipeline.run_folder import Opened
+from formwright.pipeline.study_place import Opened
 from formwright.search.scores import score
 from formwright.space.zoo import load_space
 from formwright.study.replay import asked_data
@@ -377,7 +378,7 @@ def test_the_teacher_and_the_space_are_noted_once(tmp_path: Path) -> None:
     verify_checksums(tmp_path / "out" / "teacher" / "model")
     assert len(openings(tmp_path / "out" / "final" / "teacher")) == 1
     drawn = run.artifact(run.pipeline.named["space"])
-    assert (facts["model"], facts["cost"], facts["space"]["full"]) == ("bert", "macs", [[4, 64]] * 2)
+    assert (facts["model"], facts["cost"], facts["space"]["full"]) == ("bert", "macs", [[4, 64, 0]] * 2)
     assert facts["space"]["heads"] == [list(one) for one in drawn.choices.heads]
     assert facts["space"]["hidden"] == [16]
     assert [one["cost"] for one in facts["targets"]] == [met.cost for met in drawn.met]

@@ -16,7 +16,7 @@ from formwright.pipeline.conclusion import between, score_facts
 from formwright.pipeline.delivered import MODELS, Delivered, Role, delivered
 from formwright.pipeline.delivery import FINAL
 from formwright.pipeline.designs import find_space
-from formwright.pipeline.run_folder import Opened
+from formwright.pipeline.study_place import Opened
 from formwright.report.facts import study_facts
 from formwright.report.page_head import models_table
 from formwright.tasks.bootstrap import Difference, Evidence, Majority, differences, intervals

@@ -38,8 +38,8 @@ from formwright.pipeline.delivery import (
 from formwright.pipeline.measure_models import TargetMissed, check_targets
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun, RunOptions
-from formwright.pipeline.run_folder import Opened, find
 from formwright.pipeline.search import Search
+from formwright.pipeline.study_place import Opened, find
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.space.zoo import load_space
 from formwright.supernet.automatic import sub_network
@@ -163,10 +163,10 @@ def test_one_that_cannot_be_trained_is_replaced_by_the_next_best(
 
 @pytest.mark.slow
 def test_a_wish_to_stop_from_before_the_first_step_is_heard(opened: Opened) -> None:
-    wish = Interruption()
-    wish.asked = True
+    interruption = Interruption()
+    interruption.asked = True
     with pytest.raises(KeyboardInterrupt):
-        deliver_all(opened, [candidate()], 1, wish)
+        deliver_all(opened, [candidate()], 1, interruption)
     assert delivered(opened) == {}
 
 

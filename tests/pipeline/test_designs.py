@@ -63,7 +63,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
 
 
 def test_missing_files_folders_and_unknown_names_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(IllegalInput, match=f"cannot read {tmp_path}: Is a directory"):
+    with pytest.raises(IllegalInput, match=f"{tmp_path} is a folder"):
         find(str(tmp_path))
     with pytest.raises(IllegalInput, match="there is no file"):
         find_space(f"{tmp_path / 'absent.py'}:MINE")

@@ -12,25 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipeline.compressions import BERT, CHANNELS, HEADS, LENGTH, begun, bert, compression, tokeniser
 
-from formwright.arch.layers import TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.records import Objective
 from formwright.cost import macs, params
 from formwright.cost.latency_tables import LatencyTable, PartTimes
 from formwright.nn.build import build
 from formwright.nn.hf.save import save_pretrained_folder
-from formwright.pipeline.draw_space import (
-    USUAL,
-    DrawnSpace,
-    DrawSpace,
-    Target,
-    closeness,
-    limits,
-    low_end,
-    redundant_targets,
-)
+from formwright.pipeline.draw_space import DrawnSpace, DrawSpace, closeness, low_end
 from formwright.pipeline.run import StageRun
 from formwright.pipeline.score_parts import MeasureParts, PartScores
+from formwright.pipeline.targets import USUAL, Target, limits, redundant_targets
 from formwright.supernet.automatic import BudgetMatch, sub_network
 from formwright.supernet.importance import Importance
 

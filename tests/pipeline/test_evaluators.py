@@ -35,16 +35,16 @@ from formwright.pipeline.delivery import deliver
 from formwright.pipeline.evaluators import (
     PRETRAINING,
     EvaluatorPart,
-    FunctionEvaluator,
     InheritWeights,
     PretrainFirst,
     ShareBranches,
-    SharedSubnetworks,
     TrainFully,
     UntrainedScores,
 )
+from formwright.pipeline.function_evaluator import FunctionEvaluator
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.run_folder import Opened, find
+from formwright.pipeline.shared_evaluator import SharedSubnetworks
+from formwright.pipeline.study_place import Opened, find
 from formwright.pipeline.task_choice import TrainingChoice
 from formwright.search.listing import Nearness
 from formwright.space.zoo import load_space
@@ -217,6 +217,15 @@ def test_rivals_of_a_sub_network_cost_no_more_and_some_rows_may_judge(weights: A
     assert races("latency_ms:min") == [7.0]
     assert races() == [params(WHOLE)]
     assert bound(shared(weights, evaluator=SharedSubnetworks(Given(weights), rows=7))).most == 7
+
+
+def test_designs_are_judged_in_groups_on_an_accelerator_or_where_that_is_asked_for(
+    weights: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert bound(shared(weights)).together == 1
+    assert bound(shared(weights, evaluator=SharedSubnetworks(Given(weights), together=3))).together == 3
+    monkeypatch.setattr("formwright.train.device.choose_device", lambda _: torch.device("mps"))
+    assert bound(shared(weights)).together > 1
 
 
 def test_sub_networks_are_delivered_with_their_weights_and_the_models_own_tokeniser(weights: Any) -> None:

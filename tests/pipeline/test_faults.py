@@ -25,17 +25,17 @@ from formwright.evaluate.final import openings
 from formwright.pipeline import run_folder
 from formwright.pipeline.pipeline import VERSION
 from formwright.pipeline.run_events import work_here
-from formwright.pipeline.run_folder import Opened, Place
+from formwright.pipeline.study_place import Opened, Place
 from formwright.study import dialects
 from formwright.study.processes import FAULTY
 from formwright.study.store import Store
 from formwright.train import checkpoint
 
 
-def wait_for(wish: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """Wait until a wish comes true, and give what it found."""
+def wait_for(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
+    """Wait until a condition holds, and give what it found."""
     deadline = time.monotonic() + seconds
-    while not (found := wish()):
+    while not (found := condition()):
         assert time.monotonic() < deadline, "it never came true"
         time.sleep(0.05)
     return found

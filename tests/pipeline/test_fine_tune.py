@@ -11,8 +11,9 @@ from tests.cli.letters import LETTERS, SEVERAL
 from tests.cli.letters import table as letters
 from tests.pipeline.compressions import BERT, LENGTH, QUICK, STEPS, Told, begun, bert, compression, made, squad
 
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import FormwrightError, IllegalInput
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.task_model import TaskModel
 from formwright.pipeline import pacing, task_models
 from formwright.pipeline.fine_tune import FineTune, WeakTeacher
 from formwright.pipeline.pacing import budget_of
@@ -266,7 +267,7 @@ def test_a_short_search_judges_by_some_of_many_rows(
     run = begun(compression(tmp_path, **options), tmp_path / "out", hours=0.1)
     rows, stage = budget_of(run).usual["search"]["rows"], run.pipeline.named["search"]
     assert planned(run)["search"]["rows"] == rows  # which are few anyway
-    monkeypatch.setattr("formwright.pipeline.evaluators._LEAST_ROWS", 4)
+    monkeypatch.setattr("formwright.pipeline.shared_evaluator._LEAST_ROWS", 4)
     found = planned(run)
     assert found["search"]["rows"] == rows if spans else 4 <= found["search"]["rows"] < rows
     assert 16 <= found["scores"]["batches"] < 64
@@ -283,7 +284,7 @@ def test_movement_is_kept_for_the_scores(tmp_path: Path) -> None:
     scores = made(run, "scores")
     moved = read_importance(tmp_path / "out" / "teacher" / "movement.safetensors")
     assert [one.tolist() for one in scores.space.scores] == [one.tolist() for one in moved.scores]
-    assert scores.order.hidden is not None
+    assert "hidden" in scores.order.through
 
 
 SCORES = (np.array([0.5, -1.0]), np.array([1e-300, 2.0, 3.0]), np.array([7.0])) * 5  # more than ten, whose names sort
@@ -291,17 +292,16 @@ SCORES = (np.array([0.5, -1.0]), np.array([1e-300, 2.0, 3.0]), np.array([7.0])) 
 
 @pytest.mark.parametrize(
     "importance",
-    [Importance(SCORES), Importance(SCORES, np.arange(4.0)), Importance(SCORES, np.arange(4.0), np.arange(3.0)[::-1])],
+    [Importance(SCORES), Importance(SCORES, {"hidden": np.arange(4.0), "decoder hidden": np.arange(3.0)[::-1]})],
 )
 def test_importance_survives_its_file(importance: Importance, tmp_path: Path) -> None:
     path = tmp_path / "below" / "importance.safetensors"
     write_importance(path, importance)
     again = read_importance(path)
     assert [scores.tolist() for scores in again.scores] == [scores.tolist() for scores in importance.scores]
-    for name in ("hidden", "pooled"):
-        before, after = getattr(importance, name), getattr(again, name)
-        assert (after is None) == (before is None)
-        assert before is None or after.tolist() == before.tolist()
+    assert {name: scores.tolist() for name, scores in again.through.items()} == {
+        name: scores.tolist() for name, scores in importance.through.items()
+    }
 
 
 def test_files_that_cannot_be_read_are_named_with_the_way_out(tmp_path: Path) -> None:
@@ -318,9 +318,10 @@ def test_parts_are_put_in_the_order_that_is_asked_for(order: Order, tmp_path: Pa
     run = begun(compression(tmp_path, order=order, scores__batches=5), tmp_path / "out", told)
     found = made(run, "scores")
     assert [len(one) for one in found.space.scores] == [4, 64] * 2
-    assert found.space.hidden is None
-    weights = dict(run.artifact(run.pipeline.named["teacher"]).model.named_parameters())
-    wanted = {"l1": magnitude(weights, BERT), "none": uniform(BERT)}.get(order, found.space)
+    assert not found.space.through
+    teacher = run.artifact(run.pipeline.named["teacher"]).model
+    weights = dict(teacher.named_parameters())
+    wanted = {"l1": magnitude(weights, BERT, teacher.spec), "none": uniform(BERT)}.get(order, found.space)
     for one, expected in zip(found.order.scores, wanted.scores, strict=True):
         assert one == pytest.approx(expected)
     assert told.steps.get("scoring parts of the teacher 5") == (None if order == "movement" else [0, 1, 2, 3, 4])
@@ -334,6 +335,5 @@ def test_parts_are_put_in_the_order_that_is_asked_for(order: Order, tmp_path: Pa
 def test_the_hidden_size_is_scored_where_it_may_shrink(tmp_path: Path) -> None:
     run = begun(compression(tmp_path, hidden=(8,), order="l1"), tmp_path / "out")
     found = made(run, "scores")
-    assert found.space.hidden is not None
-    assert (len(found.space.hidden), found.space.pooled is not None) == (16, True)
-    assert found.order.hidden is not None
+    assert {name: len(scores) for name, scores in found.space.through.items()} == {"hidden": 16, "pooled": 16}
+    assert list(found.order.through) == ["hidden", "pooled"]

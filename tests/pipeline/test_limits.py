@@ -86,6 +86,16 @@ def test_a_latency_that_is_missed_by_far_is_refused(fastest: float, refused: boo
     assert macs(measured[0], 16) == min(macs(card, 16) for card in CARDS)
 
 
+@pytest.mark.parametrize(("latency", "kept"), [(8.4, False), (8.6, True), (10.0, True), (10.9, True), (11.1, False)])
+def test_a_band_of_latency_is_two_limits(latency: float, kept: bool) -> None:
+    limits = Limits.parse(["latency_ms>=8.5", "latency_ms<=11"], 16)
+    refuse_impossible_bounds(limits.measured)
+    meter = LeastLatency(lambda _: replace(ONE, median_ms=latency), pause=lambda _: None)
+    limits.check_measured_feasible(small(), 0, {LATENCY: meter})
+    refusal = limits.gate({LATENCY: meter})(CARDS[0])
+    assert (refusal is None) == kept
+
+
 def least_macs(space: Space, limits: Sequence[str] = ()) -> int:
     """Give the MACs of the design that is measured to see whether a latency is to be expected."""
     measured: list[int] = []

@@ -1,4 +1,4 @@
-"""What delivered models cost: counted at one length, and measured in turns in one sitting."""
+"""What delivered models cost: counted at one length, and measured in turns in one session."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,17 +16,26 @@ from tests.nn.test_timing import Machine
 from tests.pipeline.cases import create, own_rows
 
 from formwright.arch.card import Card
+from formwright.arch.heads import HeadSpec
+from formwright.core.errors import EvaluationFailed
 from formwright.cost import COSTS, MeasuredCost, macs, params
 from formwright.nn import latency
 from formwright.nn.build import build
 from formwright.nn.hf.imported import load_folder
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.measurement import Latency, Measurable, ModelFolder, TimingSettings
-from formwright.nn.task_model import HeadSpec
 from formwright.nn.timing import timed_in_turns
 from formwright.pipeline import measure_models
 from formwright.pipeline.chosen_designs import Candidate
-from formwright.pipeline.delivered import Delivered, Miss, Sitting, delivered, last_sitting, measured_models, misses
+from formwright.pipeline.delivered import (
+    Delivered,
+    MeasurementSession,
+    Miss,
+    delivered,
+    last_session,
+    measured_models,
+    misses,
+)
 from formwright.pipeline.measure_models import (
     TargetMissed,
     check_targets,
@@ -34,8 +43,9 @@ from formwright.pipeline.measure_models import (
     counted_costs,
     measure_delivered,
     measured_before,
+    measured_limits,
 )
-from formwright.pipeline.run_folder import Opened
+from formwright.pipeline.study_place import Opened
 from formwright.space.zoo import load_space
 
 TWO = HeadSpec("sequence-classification", 2)
@@ -99,9 +109,9 @@ def test_a_sitting_is_noted_and_written_into_the_model_cards_once(
     assert first == again
     length = opened.search.training.length
     assert calls == [length]
-    sitting = last_sitting(opened.log.read())
-    assert sitting is not None
-    assert (sitting.length, sitting.device, sitting.threads, sitting.busy) == (length, "cpu", 1, True)
+    session = last_session(opened.log.read())
+    assert session is not None
+    assert (session.length, session.device, session.threads, session.busy) == (length, "cpu", 1, True)
     for model, card in zip(first, (LARGE, SMALL), strict=True):
         readme = (Path(model.path) / "README.md").read_text(encoding="utf-8")
         assert f"| multiply-accumulates at {length} tokens | {macs(card, length):,} |" in readme
@@ -168,10 +178,10 @@ def test_runtimes_that_are_installed_are_measured(absent: str, tmp_path: Path, m
 
 
 def test_what_was_measured_of_another_model_of_the_same_name_does_not_count() -> None:
-    sitting = Sitting(16, "cpu", 1, False, {"best": {"latency_ms": 2.0}}, {"best": SMALL.digest})
-    assert sitting.of("best", SMALL.digest) == {"latency_ms": 2.0}
-    assert sitting.of("best", LARGE.digest) == {}
-    assert sitting.of("baseline", SMALL.digest) == {}
+    session = MeasurementSession(16, "cpu", 1, False, {"best": {"latency_ms": 2.0}}, {"best": SMALL.digest})
+    assert session.of("best", SMALL.digest) == {"latency_ms": 2.0}
+    assert session.of("best", LARGE.digest) == {}
+    assert session.of("baseline", SMALL.digest) == {}
 
 
 TARGETS = {"nine": "latency_ms<=9", "eight": "latency_ms<=8", "half": "macs<=100", "small": "memory_mb<=50"}
@@ -210,6 +220,23 @@ def test_targets_in_measured_costs_are_measured_before_a_design_is_trained(
     with pytest.raises(TargetMissed, match=r"8\.25 is beyond"):
         measured_before(timed, keeping("eight"))
     assert left == []
+
+
+def test_limits_of_the_search_are_measured_again_with_a_margin_before_a_design_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = [10.4, 10.6, 10.7, 10.2, 10.6, 10.6, 10.6, 7.5]
+    monkeypatch.setattr(latency, "measured_latency", lambda *_, **__: replace(ONE, median_ms=left.pop(0)))
+    limits = ("latency_ms<=10", "latency_ms>=8", "params<=1e9")
+    with create(tmp_path / "mine", own_rows(tmp_path, limits=limits)).open() as found:
+        one = Candidate("trial-7", "best", SMALL, 7)
+        assert measured_limits(found, one) == {"latency_ms": 10.4}
+        assert measured_limits(found, one) == {"latency_ms": 10.2}  # the third look decides
+        for _ in range(2):
+            with pytest.raises(EvaluationFailed, match="latency_ms"):
+                measured_limits(found, one)
+            left += [7.5, 7.5]
+        assert measured_limits(found, replace(one, role="baseline")) == {}
 
 
 class Megabytes:

@@ -128,7 +128,7 @@ def test_observers_are_chosen_by_name_with_options(monkeypatch: pytest.MonkeyPat
     ("given", "kind", "told"),
     [
         ("tensorbord", UnknownName, "tensorboard"),
-        ("tensorboard:every", IllegalInput, "NAME:OPTION=VALUE"),
+        ("tensorboard:every", IllegalInput, "tensorboard:OPTION=VALUE"),
         ("tensorboard:evry=3", IllegalDesign, "every"),
         (Remembers, IllegalInput, r"Remembers\(\)"),
     ],

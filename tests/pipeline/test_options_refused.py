@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from formwright.compose import with_settings
 from formwright.core.errors import IllegalDesign, IllegalInput, UnknownName
 from formwright.pipeline.deliver import Deliver
 from formwright.pipeline.designs import find_space
@@ -13,7 +14,7 @@ from formwright.pipeline.files import read_pipeline_file
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun, RunOptions
 from formwright.pipeline.runner import prepare
-from formwright.pipeline.search import Search, with_settings
+from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.recipes import RECIPES
 from formwright.search.searchers import SEARCHERS

@@ -12,10 +12,11 @@ from tests.pipeline.cases import Given, Sum, quick, registered, search_of
 from formwright.core.errors import IllegalDesign, IllegalInput, UnknownName
 from formwright.core.options import Stage
 from formwright.pipeline.deliver import Deliver
-from formwright.pipeline.evaluators import PretrainFirst, ShareBranches, SharedSubnetworks, TrainFully, UntrainedScores
+from formwright.pipeline.evaluators import PretrainFirst, ShareBranches, TrainFully, UntrainedScores
 from formwright.pipeline.files import read_pipeline_file, value_of
 from formwright.pipeline.pipeline import VERSION, Pipeline
 from formwright.pipeline.search import Search
+from formwright.pipeline.shared_evaluator import SharedSubnetworks
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.pipeline.train_model import TrainModel
 from formwright.pipeline.train_shared import TrainShared

@@ -11,7 +11,14 @@ from tests.pipeline.cases import Given, create, quick, search_of
 from formwright.core.errors import FormwrightError, IllegalInput, UnknownName
 from formwright.pipeline.pipeline import VERSION, Pipeline
 from formwright.pipeline.run import PipelineRun, RunOptions
-from formwright.pipeline.run_folder import DATABASE, RUN, Opened, RunRecord, check_folder, claim_folder, find, holds_run
+from formwright.pipeline.run_folder import DATABASE, RUN, RunRecord, check_folder, claim_folder, holds_run
+from formwright.pipeline.runner import run_pipeline
+from formwright.pipeline.search import Search
+from formwright.pipeline.shared_evaluator import SharedSubnetworks
+from formwright.pipeline.study_place import Opened, find
+from formwright.pipeline.task_choice import TaskChoice
+from formwright.pipeline.train_shared import TrainShared
+from formwright.search import searcher
 from formwright.study.stop import Stop
 from formwright.study.store import Store, StoreError
 
@@ -74,6 +81,27 @@ def test_several_searches_of_one_run_have_studies_of_their_own(tmp_path: Path) -
     assert (found.folder, found.name) == (tmp_path / "mine" / "search", "mine.search")
     other = second.place(PipelineRun(made, tmp_path / "mine").stage(second))
     assert (other.folder, other.name) == (tmp_path / "mine" / "search-2", "mine.search-2")
+
+
+@pytest.mark.slow
+def test_several_searches_share_what_a_stage_made(tmp_path: Path) -> None:
+    shared = TrainShared("autoformer-nano", TaskChoice("digits", rows=100), steps=2)
+    searches = [
+        Search(
+            "autoformer-nano",
+            shared.task,
+            (),
+            limits,
+            searcher("random"),
+            SharedSubnetworks(shared),
+            stop=Stop(trials=2),
+        )
+        for limits in ((), ("params<=30000",))
+    ]
+    done = run_pipeline(PipelineRun(Pipeline(shared, *searches), tmp_path / "mine"))
+    for stage in done.pipeline.of_kind(Search):
+        with done.artifact(stage) as opened:
+            assert len(opened.history().finished) == 2
 
 
 def test_a_study_on_a_server_is_found_by_its_folder_and_by_its_url(url: str, tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ import formwright as fw
 from formwright.core.errors import IllegalInput
 from formwright.pipeline.delivered import delivered
 from formwright.pipeline.named_model import read_model
-from formwright.pipeline.run_folder import DATABASE, RUN, Place, RunRecord, find
+from formwright.pipeline.run_folder import DATABASE, RUN, RunRecord
+from formwright.pipeline.study_place import Place, find
 from formwright.study.database import StoreError
 from formwright.study.store import Store
 

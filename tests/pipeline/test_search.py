@@ -18,7 +18,7 @@ from formwright.evaluate.context import Combine, Context
 from formwright.nn.measurement import Latency
 from formwright.pipeline.evaluators import ShareBranches, UntrainedScores
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.run_folder import find
+from formwright.pipeline.study_place import find
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.search import searcher
 from formwright.search.evolution import RegularizedEvolution
@@ -200,7 +200,8 @@ def sharing(**changes: Any) -> Pipeline:
 
 OWN_SPACE = """
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.layers import Block, Stack
+from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.ops import LightweightConvolution
 from formwright.space import Choice, Record, Repeat, Space
 

@@ -18,11 +18,13 @@ from tests.pipeline.test_train_shared import stage
 from formwright.core.errors import FormwrightError
 from formwright.pipeline import delivery
 from formwright.pipeline.delivered import MODELS
+from formwright.pipeline.draw_menu import DrawMenu
 from formwright.pipeline.evaluators import UntrainedScores
 from formwright.pipeline.model_training import WordPretraining
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun
 from formwright.pipeline.run_folder import DATABASE
+from formwright.pipeline.task_choice import TaskChoice
 from formwright.search.baselines import RandomSearch
 from formwright.study.database import Database
 from formwright.study.identity import own_name
@@ -92,6 +94,13 @@ class TestScoreParts(Compression):
 
 class TestDrawSpace(Compression):
     last = "space"
+
+
+class TestDrawMenu(OnRows):
+    changes: ClassVar[dict[str, Any]] = {"keep": 0.3}
+
+    def pipeline(self) -> Pipeline:
+        return Pipeline(DrawMenu("fast-bert-nano", TaskChoice("mini-glue/rte", rows=50), length=16))
 
 
 class TestDeliver(OnRows):

@@ -16,6 +16,7 @@ from tests.pipeline.compressions import BERT, LENGTH, VIT, bert, tokeniser, vit
 from tests.train.cases import SPANS, few
 
 from formwright.arch.card import Card
+from formwright.arch.heads import HeadSpec
 from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput, MissingExtra
@@ -26,13 +27,14 @@ from formwright.nn.hf.imported import Imported
 from formwright.nn.hf.load import from_hf
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.task_model import TaskModel
 from formwright.pipeline import start_model as module
 from formwright.pipeline.fine_tune import read_teacher_model as read_model
 from formwright.pipeline.start_model import StartModel
 from formwright.pipeline.start_model import read_pretrained as begin
 from formwright.pipeline.task_models import Weakness, find_weakness, save_task_model
 from formwright.tasks.corpora import PYDOC_MASKED
+from formwright.tasks.pictures import PictureReader
 from formwright.tasks.rows import ImageRows, Splits
 from formwright.tasks.task import Task
 from formwright.train import judge as judging
@@ -78,7 +80,7 @@ def test_a_plain_model_is_read_for_a_task_and_saved_as_it_was(task: Task, tmp_pa
 
 def test_models_and_rows_are_read_for_what_they_are(tmp_path: Path) -> None:
     begun = begin(str(vit(tmp_path)), IMAGES, LENGTH)
-    assert (begun.card, begun.prepared.tokeniser) == (VIT, None)
+    assert (begun.card, begun.prepared.tokeniser) == (VIT, PictureReader(8, 1, squeeze=True))
     assert begun.digests()["tokeniser"] is None
     assert begin(str(bert(tmp_path)), TASK, 1000).prepared.length == 32
     assert begin(str(bert(tmp_path, "same", TWO, labels=TASK.labels)), TASK, LENGTH).is_finetuned
@@ -130,10 +132,7 @@ def one_class() -> Splits[Any]:
 @pytest.mark.parametrize(
     ("task", "told"),
     [
-        (
-            few("pydoc/masked", 16),
-            r"models for pydoc/masked \(masked-lm\) cannot be compressed; known are sequence-clas",
-        ),
+        (few("pydoc/causal", 16), "causal-lm needs a design of family decoder; this card is of family encoder"),
         (Task("dull", "sequence-classification", "accuracy", one_class, labels=("yes",)), r"dull has 1 class \(yes\)"),
         (IMAGES, "pictures has images, but this card reads text"),
     ],
@@ -185,7 +184,7 @@ def test_models_that_cannot_begin_are_refused(tmp_path: Path) -> None:
     assert BERT.encoder is not None
     card = Card(decoder=Stack(BERT.encoder.embedding, (Block(16, Attention(2, 8), (32,)),), causal=True))
     save_pretrained_folder(build(card), tmp_path / "decoder", tokenizer=tokeniser().tokenizer)
-    with pytest.raises(IllegalInput, match="scored in encoders; this is a decoder"):
+    with pytest.raises(IllegalInput, match=r"sequence-classification .* family decoder"):
         begin(str(tmp_path / "decoder"), TASK, LENGTH)
     with pytest.raises(IllegalInput, match=r"is not a folder; name the folder that holds config\.json"):
         begin(str(tmp_path / "absent"), TASK, LENGTH)

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,8 +16,8 @@ from formwright.cost import macs, params
 from formwright.pipeline.evaluators import UntrainedScores
 from formwright.pipeline.run import PipelineRun, RunOptions
 from formwright.pipeline.run_events import extended, noted
-from formwright.pipeline.run_folder import Opened, Place
 from formwright.pipeline.study_facts import NoModel, study_json, why_no_model
+from formwright.pipeline.study_place import Opened, Place
 from formwright.study.replay import asked_data
 from formwright.study.stop import Stop
 
@@ -117,6 +118,17 @@ def test_limits_that_designs_break_are_to_be_loosened_to_the_nearest_miss(why: A
     ]
 
 
+def test_designs_that_are_all_beyond_a_measured_limit_are_told_apart_from_failures(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    study = replace(toy_study(log, tmp_path, stop=3), gate=lambda card: "latency_ms is 9, beyond the limit")
+    run(study)
+    opened: Any = SimpleNamespace(history=study.history, log=log, place=SimpleNamespace(folder=tmp_path))
+    reason = why_no_model(opened)
+    assert "all 3 designs were measured beyond a limit" in reason.why
+    assert reason.failures == ((3, "latency_ms is 9, beyond the limit"),)
+    assert reason.advice[0].startswith("loosen the limit")
+
+
 @pytest.fixture
 def over(tmp_path: Path) -> Iterator[Opened]:
     """Give a study that ended after its two trials; its other limits are far away."""
@@ -129,7 +141,7 @@ def over(tmp_path: Path) -> Iterator[Opened]:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "stop"),
+    ("limits", "stop"),
     [
         ({}, Stop(2, 1000.0, None, 50, 7)),
         ({"trials": None, "seconds": None}, Stop(2, 1000.0, None, 50, 7)),
@@ -140,8 +152,8 @@ def over(tmp_path: Path) -> Iterator[Opened]:
         ({"failures": 0}, Stop(2, 1000.0, None, 50, 0)),
     ],
 )
-def test_a_wish_replaces_the_limit_that_ended_the_study(over: Opened, wishes: dict[str, Any], stop: Stop) -> None:
-    assert extended(over, wishes) == stop
+def test_a_new_limit_replaces_the_one_that_ended_the_study(over: Opened, limits: dict[str, Any], stop: Stop) -> None:
+    assert extended(over, limits) == stop
 
 
 def test_limits_that_are_not_reached_hold(tmp_path: Path) -> None:
@@ -169,13 +181,13 @@ def test_a_study_that_ended_by_time_goes_on_to_a_number_of_trials(tmp_path: Path
         assert sum(event.kind == "told" for event in opened.log.read()) == 5
 
 
-@pytest.mark.parametrize("wishes", [{"trials": 1}, {"steps": 39}, {"seconds": 12.0}])
-def test_less_than_is_done_is_refused(over: Opened, wishes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("limits", [{"trials": 1}, {"steps": 39}, {"seconds": 12.0}])
+def test_less_than_is_done_is_refused(over: Opened, limits: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = SimpleNamespace(spent=SimpleNamespace(steps=40), elapsed=12.5)
     replay = SimpleNamespace(history=SimpleNamespace(trials=(0, 1)))
     monkeypatch.setattr("formwright.pipeline.run_events.so_far", lambda _: (replay, ledger))
-    with pytest.raises(IllegalInput, match=next(iter(wishes))):
-        extended(over, wishes)
+    with pytest.raises(IllegalInput, match=next(iter(limits))):
+        extended(over, limits)
 
 
 def test_a_run_in_another_process_is_at_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.core.records import Observation, Request, Spent
 from formwright.core.rng import derive
 from formwright.pipeline.designs import find_space
-from formwright.pipeline.run_folder import Opened
+from formwright.pipeline.study_place import Opened
 from formwright.pipeline.to_optuna import to_optuna
 from formwright.study.replay import asked_data
 from formwright.testing.toy_problem import Toy

@@ -62,7 +62,7 @@ def test_a_stopped_training_is_saved_and_goes_on_to_the_same_end(stop_at: int, t
 def test_what_is_trained_is_not_trained_again_where_its_model_is_gone_or_moved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert trained(tmp_path, stop_at=STEPS)[0]["steps"] == STEPS  # a wish at the last step comes too late
+    assert trained(tmp_path, stop_at=STEPS)[0]["steps"] == STEPS  # a request at the last step comes too late
     shutil.rmtree(tmp_path / "out" / "model")
     assert trained(tmp_path)[1].all_steps == []
     assert (tmp_path / "out" / "model" / "config.json").is_file()

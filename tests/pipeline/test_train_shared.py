@@ -9,31 +9,46 @@ import pytest
 import torch
 from tests.supernet.small import card as small_card
 
+from formwright.arch.card import Card
+from formwright.arch.declared import tensors_of
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.core.options import Stage
+from formwright.core.records import History
 from formwright.core.rng import derive
+from formwright.evaluate.context import Context
 from formwright.evaluate.shared import SharedWeights
 from formwright.nn.hf import save as hf_save
-from formwright.nn.inherit import inherit
+from formwright.nn.inherit import Reading, inherit
 from formwright.nn.task_model import TaskModel
-from formwright.pipeline import runner
+from formwright.pipeline import runner, shared_training
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.run import PipelineRun, RunOptions
+from formwright.pipeline.run import PipelineRun, Quiet, RunOptions
 from formwright.pipeline.runner import run_pipeline
+from formwright.pipeline.search import Search
+from formwright.pipeline.shared_evaluator import SharedSubnetworks
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.pipeline.train_shared import TrainShared
+from formwright.search import searcher
+from formwright.space.combinators import Choice
 from formwright.space.space import Space
 from formwright.space.zoo import load_space
 from formwright.space.zoo.elastic import elastic
+from formwright.study.stop import Stop
+from formwright.supernet.cyclic import CyclicOffsets
+from formwright.supernet.hull import find_hull
 from formwright.supernet.importance import magnitude
-from formwright.supernet.lessons import Distil, InPlace
-from formwright.supernet.network import SuperNetwork, begun_with
-from formwright.supernet.rules import Largest, ProgressiveShrinking, Sandwich, hull
+from formwright.supernet.inner_lessons import Anchor, AttentionRelations, HiddenStates
+from formwright.supernet.lessons import Distil, InPlace, Labels, TwoStage
+from formwright.supernet.library import LIBRARY
+from formwright.supernet.network import SuperNetwork, copy_of_teacher
+from formwright.supernet.rules import Largest, Phases, ProgressiveShrinking, Sandwich, Uniform, Walk
 from formwright.testing.stage_contract import Killed
 from formwright.train import checkpoint
 from formwright.train.fit import fresh_model, task_stream
 from formwright.train.loop import train
 from formwright.train.prepare import Prepared, prepare
+from formwright.train.updates import Projected
 
 DIGITS = TaskChoice("digits", rows=200)
 QUICK = TrainingChoice(batch=8, device="cpu")
@@ -127,7 +142,7 @@ def test_the_artifact_is_a_network_out_of_which_all_designs_are_read(tmp_path: P
     found = run.artifact(run.pipeline.stages[0])
     assert isinstance(found, SharedWeights)
     space = load_space("autoformer-nano")
-    assert found.card == hull(space).largest
+    assert found.card == find_hull(space).largest
     assert found.prepared.task.labels == tuple("0123456789")
     one = space.card(space.sample(derive(4)))
     views = inherit(dict(found.model.named_parameters()), found.card, one, head=found.model.spec).weights
@@ -160,6 +175,19 @@ def test_a_pipeline_with_shared_weights_is_plain_json() -> None:
     assert changed.stages[1].teacher is changed.stages[0]
 
 
+@pytest.mark.parametrize("augment", ["", "shift"])
+def test_answers_of_a_teacher_are_kept_where_rows_come_again(
+    augment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, original = [], shared_training.cached_teacher
+    monkeypatch.setattr(
+        shared_training, "cached_teacher", lambda *a, **named: (asked.append(a), original(*a, **named))[1]
+    )
+    first, many = stage(rule=Largest(), steps=1), replace(QUICK, batch=64, augment=augment)
+    made(Pipeline(first, stage(lesson=Distil(), teacher=first, training=many)), tmp_path)
+    assert len(asked) == (not augment)
+
+
 def test_steps_follow_from_epochs_and_rows(tmp_path: Path) -> None:
     run = PipelineRun(Pipeline(stage(steps=None, epochs=2.0)), tmp_path)
     runner.prepare(run)
@@ -173,7 +201,13 @@ def test_steps_follow_from_epochs_and_rows(tmp_path: Path) -> None:
         ({"steps": 0}, "at least 1"),
         ({"lesson": Distil()}, "teacher"),
         ({"lesson": InPlace()}, "sandwich"),
+        ({"lesson": HiddenStates()}, "teacher"),
+        ({"lesson": TwoStage(Distil())}, "teacher"),
         ({"order": stage()}, "teacher"),
+        ({"channels": "cyclic", "start": "a folder"}, "start"),
+        ({"channels": "cyclic", "lesson": Anchor()}, "anchor"),
+        ({"update": Projected()}, "sandwich"),
+        ({"rule": Phases(), "lesson": TwoStage(Labels(), share=0.2)}, "share"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(options: dict[str, Any], told: str) -> None:
@@ -184,18 +218,297 @@ def test_what_cannot_be_trained_is_refused(options: dict[str, Any], told: str) -
 @pytest.mark.parametrize(
     ("space", "task"),
     [
-        ("flexibert-nano", "mini-glue/sst2"),
+        ("flexibert-nano", "digits"),
         ("hat", "digits"),
         ("autoformer-tiny", "digits"),
         ("autotinybert", "digits"),
     ],
 )
-def test_spaces_that_cannot_share_weights_or_read_the_task_are_refused_before_anything_is_written(
+def test_spaces_that_cannot_read_the_task_are_refused_before_anything_is_written(
     space: str, task: str, tmp_path: Path
 ) -> None:
     with pytest.raises(FormwrightError):
         made(Pipeline(TrainShared(space, TaskChoice(task, rows=50), steps=1, training=QUICK)), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+# what every rule, lesson and update may add to a training must be in its checkpoints
+WAYS: dict[str, dict[str, Any]] = {
+    "uniform by rows": {"rule": Uniform(3, rows="apart")},
+    "walk, cyclic channels": {"rule": Walk(restart=3), "channels": "cyclic"},
+    "phases": {"rule": Phases((Largest(), ProgressiveShrinking(), Uniform()), (0.2, 0.4, 0.4))},
+    "in place, projected": {"rule": Sandwich(), "lesson": InPlace(), "update": Projected(after=0.2)},
+    "hidden states of the largest": {"rule": Sandwich(), "lesson": HiddenStates(labels=0.5)},
+    "hidden states": {"lesson": HiddenStates(), "teacher": stage(rule=Largest(), steps=2)},
+    "attention relations": {"lesson": AttentionRelations(heads=2), "teacher": stage(rule=Largest(), steps=2)},
+    "two stages": {
+        "rule": Phases(),
+        "lesson": TwoStage(Labels(), HiddenStates(), share=0.5),
+    },
+    "two stages with a teacher": {
+        "rule": Phases((Largest(), Uniform(2)), (1, 2)),
+        "lesson": TwoStage(Distil(), Distil(0.5), share=1 / 3),
+        "teacher": stage(rule=Largest(), steps=2),
+    },
+    "anchor": {"rule": Walk(2), "lesson": Anchor(every=2)},
+    "anchor with a teacher": {"lesson": Anchor(Distil(), every=1), "teacher": stage(rule=Largest(), steps=2)},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_training_of_any_kind_resumes_exactly(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = stage(**WAYS[way])
+    pipeline = Pipeline(*(() if one.teacher is None else (one.teacher,)), one)
+    made(pipeline, tmp_path / "whole")
+    number = 2 if one.teacher is None else 3  # steps 4 of 6, the teacher's own being one
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "write", after(number, checkpoint.write))
+        with pytest.raises(Killed):
+            made(pipeline, tmp_path / "killed")
+    run = made(pipeline, tmp_path / "killed")
+    assert files(tmp_path / "killed") == files(tmp_path / "whole")
+    largest = find_hull(load_space("autoformer-nano")).largest
+    names = dict(run.artifact(run.pipeline.stages[-1]).model.named_parameters()).keys()
+    assert names == tensors_of(largest, HeadSpec("sequence-classification", 10)).keys()  # nothing of the lesson
+
+
+MIXED = TrainShared("flexibert-nano", TaskChoice("mini-glue/sst2", rows=60), steps=3, training=QUICK)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"rule": Phases(), "lesson": TwoStage(Labels(), HiddenStates())}],
+    ids=["labels", "two stages"],
+)
+def test_a_space_that_chooses_between_kinds_has_a_library_and_resumes_exactly(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = Pipeline(replace(MIXED, **options))
+    run = made(pipeline, tmp_path / "whole", every=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "write", after(2, checkpoint.write))
+        with pytest.raises(Killed):
+            made(pipeline, tmp_path / "killed", every=1)
+    made(pipeline, tmp_path / "killed", every=1)
+    assert files(tmp_path / "killed") == files(tmp_path / "whole")
+    assert (tmp_path / "whole" / "super-network" / LIBRARY).is_file()
+    found = run.artifact(run.pipeline.stages[0])
+    space = load_space("flexibert-nano")
+    for turn in range(5):
+        card = space.card(space.sample(derive(turn)))
+        assert found.extracted(card).transformer.card == card
+        assert found.views(card).missing == ()
+
+
+def test_a_search_proposes_only_designs_that_the_library_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    search = Search("flexibert-nano", MIXED.task, ("params:max",), (), searcher("random"), SharedSubnetworks(MIXED))
+    run = made(Pipeline(MIXED, replace(search, training=QUICK, stop=Stop(trials=1))), tmp_path / "run")
+    stage = run.pipeline.of_kind(Search)[0]
+    shared = run.artifact(stage.evaluator.weights)
+    assert shared.holds(shared.card)
+
+    def shallow(_: SharedWeights, card: Card) -> bool:
+        return len(card.encoder.layers) == 2
+
+    asks = stage.bound_searcher(run.stage(stage))
+    assert not all(shallow(shared, asks.ask(History(), derive(turn)).card) for turn in range(20))
+    monkeypatch.setattr(SharedWeights, "holds", shallow)
+    assert all(shallow(shared, asks.ask(History(), derive(turn)).card) for turn in range(20))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rule": Phases(), "lesson": TwoStage(Labels(), HiddenStates()), "steps": 4},
+        {"rule": ProgressiveShrinking(), "lesson": Anchor(every=2)},
+    ],
+    ids=["two stages", "shrinking to an anchor"],
+)
+def test_lessons_are_given_in_a_library_too(options: dict[str, Any], tmp_path: Path) -> None:
+    made(Pipeline(replace(MIXED, **options)), tmp_path)
+
+
+MASKED = TrainShared("autotinybert-nano", TaskChoice("pydoc/masked", rows=64), steps=2, training=QUICK)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rule": Walk(2), "lesson": Anchor(every=1)},
+        {"rule": Uniform(8, rows="apart"), "training": replace(QUICK, length=8), "steps": 4},
+    ],
+    ids=["anchor", "rows apart"],
+)
+def test_masked_words_are_learned_by_any_rule(options: dict[str, Any], tmp_path: Path) -> None:
+    made(Pipeline(replace(MASKED, **options)), tmp_path)
+
+
+def test_the_design_of_a_super_network_is_that_of_its_weights(tmp_path: Path) -> None:
+    nano = load_space("autoformer-nano")
+    small = Space("small", Choice((1,)), lambda _: find_hull(nano).smallest)
+    first = replace(stage(rule=Largest(), steps=1), space=small)
+    second = stage(teacher=first, steps=1)
+    run = made(Pipeline(first, second), tmp_path)
+    for one in run.pipeline.stages:
+        assert one.card(run.stage(one)) == run.artifact(one).card
+    assert run.artifact(run.pipeline.stages[1]).card == find_hull(nano).largest
+
+
+def test_the_disk_of_a_library_is_more_than_that_of_a_design(tmp_path: Path) -> None:
+    run = made(Pipeline(MIXED), tmp_path)
+    expected = MIXED.forecast(run.stage(run.pipeline.stages[0])).disk
+    folder = tmp_path / "super-network"
+    found = sum((folder / name).stat().st_size for name in (LIBRARY, "model.safetensors"))
+    assert expected == pytest.approx(found, rel=0.1)
+
+
+# --- started with other weights ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("limit", "told"), [("latency_ms<=1e-6", "latency_ms"), ("params<=10", "params")])
+def test_a_limit_that_no_design_keeps_is_refused_before_the_super_network_is_trained(
+    limit: str, told: str, tmp_path: Path
+) -> None:
+    ends = find_hull(load_space("autoformer-nano"))
+    space = Space("two", Choice((1, 2)), lambda size: ends.smallest if size == 1 else ends.largest)
+    shared, by = replace(stage(), space=space), searcher("random")
+    search = Search(space, DIGITS, (), (limit,), by, SharedSubnetworks(shared), QUICK, Stop(trials=2))
+    with pytest.raises(IllegalInput, match=told):
+        made(Pipeline(shared, search), tmp_path / "run")
+    assert not list(tmp_path.rglob("*.safetensors"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_search_judges_designs_in_groups_where_that_is_asked_for(tmp_path: Path) -> None:
+    shared = stage(steps=2)
+    judged = SharedSubnetworks(shared, together=3)
+    search = Search(shared.space, DIGITS, (), (), searcher("random"), judged, QUICK, Stop(trials=5))
+    run = run_pipeline(PipelineRun(Pipeline(shared, search), tmp_path, RunOptions(workers=1)))
+    search = run.pipeline.stages[-1]
+    with run.artifact(search) as opened:
+        asked = [event.kind for event in opened.log.read() if event.kind in ("asked", "told")]
+        trials = opened.study().history().trials
+    assert asked == ["asked"] * 3 + ["told"] * 3 + ["asked"] * 2 + ["told"] * 2
+    judge = search.evaluator.bind(search.setting(run.stage(search)))
+    for trial in trials[:3]:  # which have no rivals: nothing was known when they were proposed
+        assert trial.observation.metrics["accuracy"] == judge.evaluate(trial.request, Context()).metrics["accuracy"]
+
+
+class Lines(Quiet):
+    """Keep the lines that a run tells."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def tell(self, line: str) -> None:
+        self.lines.append(line)
+
+
+def test_a_largest_design_that_guesses_is_reported(tmp_path: Path) -> None:
+    reports = []
+    for rate in (1e-9, 1e-2):
+        display = Lines()
+        trained = stage(rule=Largest(), steps=60, learning_rate=rate)
+        run_pipeline(PipelineRun(Pipeline(trained), tmp_path / str(rate), RunOptions(), display))
+        reports.append([line for line in display.lines if "chance" in line])
+    (report,), none = reports
+    assert "now 1e-09; --set super-network.learning_rate=" in report
+    assert none == []
+
+
+def started(pipeline: Pipeline, out: Path) -> tuple[Any, str]:
+    """Train, and give what the last stage made and what was told about its start."""
+    display = Lines()
+    run = run_pipeline(PipelineRun(pipeline, out, display=display))
+    (told,) = [line for line in display.lines if "start with weights" in line]
+    return run.artifact(run.pipeline.stages[-1]), told
+
+
+def assert_close(found: torch.nn.Module, wanted: torch.nn.Module) -> None:
+    other = dict(wanted.named_parameters())
+    assert all(torch.allclose(weight, other[name], atol=1e-6) for name, weight in found.named_parameters())
+
+
+def test_weights_are_those_of_a_folder_or_a_stage(tmp_path: Path) -> None:
+    first = stage(rule=Largest(), seed=7)
+    run = made(Pipeline(first), tmp_path / "first")
+    known, folder = run.artifact(run.pipeline.stages[0]), tmp_path / "first" / "super-network"
+    still = stage(start=str(folder), learning_rate=1e-9, steps=1)
+    for pipeline in (Pipeline(still), Pipeline(first, replace(still, start=first))):
+        found, told = started(pipeline, tmp_path / str(len(pipeline.stages)))
+        assert_close(found.model, known.model)
+        assert told.startswith(f"{len(dict(known.model.named_parameters()))} of ")
+
+
+def test_a_library_starts_from_a_library_and_from_a_model_with_its_tokens(tmp_path: Path) -> None:
+    run = made(Pipeline(MIXED), tmp_path / "first")
+    known, folder = run.artifact(run.pipeline.stages[0]), tmp_path / "first" / "super-network"
+    still = replace(MIXED, start=str(folder), seed=3, learning_rate=1e-9, steps=1)
+    found, _ = started(Pipeline(still), tmp_path / "folder")
+    assert_close(found.model, known.model)
+    assert found.prepared.tokeniser.digest == known.prepared.tokeniser.digest
+    found, told = started(Pipeline(MIXED, replace(still, start=MIXED)), tmp_path / "stage")
+    assert_close(found.library, known.library)
+    assert told.startswith(f"{len(known.library.library.tensors)} of {len(known.library.library.tensors)} ")
+
+
+def test_a_smaller_teacher_gives_the_part_that_it_has(tmp_path: Path) -> None:
+    smallest = find_hull(load_space("autoformer-nano")).smallest
+    first = replace(stage(rule=Largest(), steps=1), space=Space("small", Choice((1,)), lambda _: smallest))
+    found, told = started(Pipeline(first, stage(teacher=first, learning_rate=1e-9, steps=1, seed=2)), tmp_path)
+    run = PipelineRun(Pipeline(first), tmp_path / "again")
+    known = run_pipeline(run).artifact(run.pipeline.stages[0])
+    assert_close(found.extracted(smallest), known.model)
+    assert int(told.split()[0]) == len(dict(known.model.named_parameters()))
+
+
+def test_a_start_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    run = made(Pipeline(MIXED), tmp_path / "first")
+    folder = str(tmp_path / "first" / "super-network")
+    assert run.artifact(run.pipeline.stages[0]).model is not None
+    with pytest.raises(IllegalInput, match="digits"):  # a model of text
+        made(Pipeline(stage(start=folder)), tmp_path / "pictures")
+    with pytest.raises(IllegalInput, match="not both"):
+        stage(start=folder, teacher=stage())
+    with pytest.raises(IllegalInput, match="nothing-there"):
+        made(Pipeline(stage(start=str(tmp_path / "nothing-there"))), tmp_path / "nothing")
+    assert not (tmp_path / "pictures").exists()
+
+
+def test_evenly_spaced_layers_need_a_largest_design(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match="flexibert-nano"):
+        made(Pipeline(replace(MIXED, depth="even")), tmp_path)
+    run = made(Pipeline(stage(depth="even")), tmp_path / "even")
+    found = run.artifact(run.pipeline.stages[0])
+    shallow = find_hull(load_space("autoformer-nano")).smallest
+    deep = replace(shallow, encoder=replace(shallow.encoder, layers=shallow.encoder.layers * 2))
+    last = "transformer.encoder.layers.{}.mixer_norm.weight"
+    own, whole = (dict(model.named_parameters()) for model in (found.extracted(deep), found.model))
+    assert torch.equal(own[last.format(1)], whole[last.format(2)][: len(own[last.format(1)])])  # of four layers
+
+
+def test_narrower_designs_are_trained_and_read_with_cyclic_channels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[Any] = []
+    plain = SuperNetwork.views
+
+    def views(network: SuperNetwork, card: Card) -> Any:
+        trained.append(network.reading)
+        return plain(network, card)
+
+    monkeypatch.setattr(SuperNetwork, "views", views)
+    with pytest.raises(IllegalInput, match="flexibert-nano"):
+        made(Pipeline(replace(MIXED, channels="cyclic")), tmp_path)
+    run = made(Pipeline(stage(channels="cyclic")), tmp_path / "cyclic")
+    found, space = run.artifact(run.pipeline.stages[0]), load_space("autoformer-nano")
+    assert set(trained) == {found.reading} == {Reading("first", CyclicOffsets.of(space))}
+    name, whole = "transformer.encoder.embedding.class_token", dict(found.model.named_parameters())
+    cards = (space.card(space.sample(derive(0, turn))) for turn in range(99))
+    middle = next(card for card in cards if card.encoder.output_width == 24)  # of 16, 24 and 32
+    read = dict(found.extracted(middle).named_parameters())[name]
+    assert torch.equal(read, torch.cat((whole[name][:, 16:], whole[name][:, :8]), 1))
 
 
 # --- with a teacher of another kind ----------------------------------------------------------------------------------
@@ -233,7 +546,7 @@ class Order(Teacher):
     NAME: ClassVar[str] = "order"
 
     def load(self, run: Any) -> Any:
-        return magnitude(dict(self.found.model.named_parameters()), TEXT)
+        return magnitude(dict(self.found.model.named_parameters()), TEXT, self.found.model.spec)
 
 
 @pytest.mark.parametrize("steps", [3, 20], ids=["heard as it is", "heard from memory"])
@@ -258,9 +571,9 @@ def test_a_teacher_is_reordered_and_teaches_its_sub_networks(steps: int, tmp_pat
     run = made(Pipeline(teacher, order, shared), tmp_path)
     found = run.artifact(run.pipeline.stages[-1]).model
 
-    importance = magnitude(dict(known.model.named_parameters()), TEXT)
-    start = begun_with(known.model, importance, whole_embedding=True)
-    network = SuperNetwork(start, Sandwich(2).bind(hull(space), steps), known.model)
+    importance = magnitude(dict(known.model.named_parameters()), TEXT, known.model.spec)
+    start = copy_of_teacher(known.model, importance, whole_embedding=True)
+    network = SuperNetwork(start, Sandwich(2).bind(find_hull(space), steps), known.model)
     recipe = replace(training.make(steps).recipe, learning_rate=1e-3, seed=5)
     train(network, task_stream(prepared, recipe), lesson.bind("sequence-classification"), recipe)
     wanted = dict(network.model.named_parameters())
@@ -268,3 +581,24 @@ def test_a_teacher_is_reordered_and_teaches_its_sub_networks(steps: int, tmp_pat
         assert torch.allclose(weight, wanted[name], atol=1e-6), name
     embedding = "transformer.encoder.embedding.tokens.weight"
     assert torch.equal(dict(found.named_parameters())[embedding], dict(known.model.named_parameters())[embedding])
+
+
+@pytest.mark.parametrize(("heads", "warned"), [(2, True), (4, False)])
+def test_a_teacher_whose_heads_are_regrouped_is_warned_of(heads: int, warned: bool, tmp_path: Path) -> None:
+    """Two heads of twice the width have the same channels as four."""
+    training = TrainingChoice(batch=8, length=12, device="cpu")
+    prepared = prepare(REVIEWS.load(), TEXT, 12)
+    known = Known(fresh_model(TEXT, prepared, training.make(1)), prepared)
+    (block, *_) = TEXT.encoder.layers
+    mixer = replace(block.mixer, heads=heads, head_width=block.mixer.heads * block.mixer.head_width // heads)
+    other = replace(
+        TEXT, encoder=replace(TEXT.encoder, layers=(replace(block, mixer=mixer),) * len(TEXT.encoder.layers))
+    )
+    space, display, teacher = (
+        Space("heads", Choice((1, 2)), lambda one: (other, TEXT)[one - 1]),
+        Lines(),
+        Teacher(known),
+    )
+    shared = TrainShared(space, REVIEWS, Uniform(), steps=1, training=training, teacher=teacher)
+    run_pipeline(PipelineRun(Pipeline(teacher, shared), tmp_path, display=display))
+    assert any("query_key_value" in line for line in display.lines) == warned

@@ -58,7 +58,7 @@ def train(folder: Path, units: Sequence[Counter], workers: int = 1, stop_at: int
 
     class Stopping:
         def step(self, _: str, step: int, __: float) -> None:
-            run.wish.asked |= step == stop_at
+            run.interruption.asked |= step == stop_at
 
     run.observers = (Stopping(),)
 

@@ -1,7 +1,19 @@
 """EFTNAS as a pipeline, and the promises that its docstring makes."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+import torch
+from tests.pipeline.compressions import begun, compression, made, tokeniser
+
+from formwright.arch.card import Card
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import Attention, CrossAttention
+from formwright.cost import macs
+from formwright.nn.build import build
+from formwright.nn.hf.save import save_pretrained_folder
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.score_parts import BALANCE, ScoreParts
 from formwright.pipeline.task_choice import TaskChoice
@@ -41,3 +53,43 @@ def test_parts_are_measured_first_where_a_target_is_in_milliseconds() -> None:
 )
 def test_what_the_docstring_says_is_what_is_done(promise: str) -> None:
     assert promise in " ".join(str(eftnas.__doc__).split())
+
+
+def of_transformers(folder: Path) -> Path:
+    """Write a vision transformer with random weights by the library's own class."""
+    from transformers import ViTConfig, ViTForImageClassification
+
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    torch.manual_seed(0)
+    ViTForImageClassification(ViTConfig(**sizes, image_size=8, patch_size=4, num_channels=1)).save_pretrained(folder)
+    return folder
+
+
+def of_ours(folder: Path, card: Card, spec: HeadSpec) -> Path:
+    return save_pretrained_folder(build(card, head=spec, seed=3), folder, tokenizer=tokeniser().tokenizer)
+
+
+_TABLE, _BELOW = TokenEmbedding(80, 16, length=32), Block(16, Attention(4, 4), (64,), norm="pre")
+_DECODER = Card(decoder=Stack(_TABLE, (_BELOW,) * 2, causal=True))
+_ABOVE = Block(16, Attention(4, 4), (64,), norm="pre", cross=CrossAttention(2, 8))
+_TRANSLATOR = Card(Stack(_TABLE, (_BELOW,)), Stack(_TABLE, (_ABOVE,) * 2, causal=True), share_embedding=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["digits", "pydoc/causal", "translation"])
+def test_models_of_every_family_are_compressed(task: str, tmp_path: Path) -> None:
+    models = {
+        "digits": lambda: of_transformers(tmp_path / "model"),
+        "pydoc/causal": lambda: of_ours(tmp_path / "model", _DECODER, HeadSpec("causal-lm")),
+        "translation": lambda: of_ours(tmp_path / "model", _TRANSLATOR, HeadSpec("seq2seq-lm")),
+    }
+    choice = TaskChoice(task, rows=60)
+    run = begun(compression(tmp_path, task=choice, model=models[task](), hidden=(8,)), tmp_path / "out")
+    shared = made(run, "super-network")
+    drawn = run.artifact(run.pipeline.named["space"])
+    teacher, scores = run.artifact(run.pipeline.named["teacher"]).model, run.artifact(run.pipeline.named["scores"])
+    assert {name: len(one) for name, one in scores.order.through.items()} == {"hidden": 16}
+    assert shared.card == teacher.transformer.card
+    small = shared.extracted(drawn.choices.smallest)
+    assert macs(small.transformer.card, 16) < 0.5 * macs(shared.card, 16)
+    assert {stack.output_width for stack in small.transformer.card.stacks} == {8}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.study.cases import new_log
 
-from formwright.core.errors import IllegalInput, UnknownName
+from formwright.core.errors import IllegalDesign, IllegalInput, UnknownName
 from formwright.pipeline.files import compose
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun
@@ -15,6 +15,7 @@ from formwright.pipeline.runner import prepare
 from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.recipes import RECIPES, Recipe
+from formwright.recipes.recipe import recipe
 from formwright.study.study import StudySetup
 from formwright.testing.recipe_contract import RecipeContract
 
@@ -46,9 +47,19 @@ TestFlexibert = contract("flexibert")
 TestAutobertZero = contract("autobert-zero")
 TestEvolvedTransformer = contract("evolved-transformer", task=TaskChoice("translation"))
 TestEftnas = contract("eftnas", settled=False)
+TestDynabert = contract("dynabert", settled=False)
 TestNasBert = contract("nas-bert", settled=False, model="some/bert", sizes="5M,8ms")
 TestSpos = contract("spos", task=TaskChoice("digits", rows=200))
 TestOfa = contract("ofa", task=TaskChoice("digits", rows=200))
+TestHat = contract("hat", task=TaskChoice("translation", rows=120))
+TestLinas = contract("linas", task=TaskChoice("digits", rows=200))
+TestAutoformer = contract("autoformer", task=TaskChoice("digits", rows=200))
+TestSupershaper = contract("supershaper")
+TestAutotinybert = contract("autotinybert")
+TestAutotinybertKd = contract("autotinybert-kd")
+TestMagic = contract("magic")
+TestFastBertSearch = contract("fast-bert-search")
+TestLighthubert = contract("lighthubert", settled=False, task=TaskChoice("fsdd"))
 
 
 class TestPlain(RecipeContract):
@@ -79,6 +90,30 @@ def test_plain_values_compose_a_recipe() -> None:
     assert compose("plain", {"task": "mini-glue/rte"}) == RECIPES.get("plain")(TEXT)
     with pytest.raises(IllegalInput, match="task"):
         compose("plain", {})
+
+
+@pytest.mark.parametrize("wrong", [{"latency": "fast"}, {"steps": 2.5}, {"trials": [3]}, {"seed": None, "steps": "x"}])
+def test_options_of_another_type_are_refused_by_name(wrong: dict[str, Any]) -> None:
+    with pytest.raises(IllegalDesign, match=f"autotinybert.*{list(wrong)[-1]}".replace(".*", r"(.|\n)*")):
+        compose("autotinybert", {"task": "mini-glue/sst2", **wrong})
+
+
+def test_a_start_that_names_no_model_is_refused() -> None:
+    with pytest.raises(IllegalInput, match="start"):
+        compose("autotinybert", {"task": "mini-glue/sst2", "start": 5})
+
+
+def test_hints_that_only_a_type_checker_knows_leave_options_as_they_are() -> None:
+    def composed(task: TaskChoice, *, trials: "OnlyForTypeCheckers" = 3) -> Pipeline:  # type: ignore[name-defined]  # noqa: F821
+        return RECIPES.get("plain")(task, trials=trials)
+
+    made = recipe("mine", "a recipe of another package")(composed)
+    assert made(TEXT, trials=9).of_kind(Search)[0].stop.trials == 9
+
+
+def test_a_limit_alone_is_a_list_of_one() -> None:
+    made = compose("autotinybert", {"task": "mini-glue/sst2", "limits": "params<=5k"})
+    assert made.of_kind(Search)[0].limits == ("params<=5k",)
 
 
 def test_a_recipe_is_a_function_with_what_lists_say_of_it() -> None:

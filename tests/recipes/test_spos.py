@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import in_one_process
 
 from formwright.api import run
 from formwright.core.rng import derive
@@ -14,8 +15,9 @@ from formwright.recipes.ofa import ofa
 from formwright.recipes.recipe import Recipe
 from formwright.recipes.spos import spos
 from formwright.space.zoo import load_space
+from formwright.supernet.hull import find_hull
 from formwright.supernet.lessons import Distil, Labels
-from formwright.supernet.rules import Largest, ProgressiveShrinking, Uniform, hull
+from formwright.supernet.rules import Largest, ProgressiveShrinking, Uniform
 
 DIGITS = TaskChoice("digits", rows=200)
 QUICK = {"training.batch": 16, "training.device": "cpu"}
@@ -39,7 +41,7 @@ def test_recipes_are_short_pipelines_of_shared_stages(recipe: Recipe) -> None:
 def test_spos_draws_one_design_a_step_and_retrains_the_winner() -> None:
     shared, _, deliver = spos(DIGITS).stages
     assert (shared.rule, shared.lesson, deliver.weights) == (Uniform(), Labels(), "fresh")
-    draw = shared.rule.bind(hull(load_space("autoformer-nano")), 10)
+    draw = shared.rule.bind(find_hull(load_space("autoformer-nano")), 10)
     assert len(draw(derive(0), 0)) == 1
 
 
@@ -61,7 +63,10 @@ CASES = {"spos": (spos, {}), "ofa": (ofa, {}), "ofa, fine-tuned": (ofa, {"finetu
 @pytest.mark.parametrize(
     "case", ["ofa", *(pytest.param(name, marks=pytest.mark.long) for name in CASES if name != "ofa")]
 )
-def test_recipes_run_from_shared_weights_to_a_model_and_resume(case: str, tmp_path: Path) -> None:
+def test_recipes_run_from_shared_weights_to_a_model_and_resume(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_one_process(monkeypatch)
     recipe, options = CASES[case]
     made = recipe(DIGITS, limits=("params<=12000",), steps=20, trials=4, **options)
     networks = [name for name, stage in made.named.items() if isinstance(stage, TrainShared)]

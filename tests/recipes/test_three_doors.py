@@ -12,16 +12,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from tests.cli.test_app import ENVIRONMENT
 from tests.cli.training import table
 from tests.pipeline.block_runs import text
 from tests.pipeline.compressions import bert
+from tests.tasks.test_recordings import write_wav
 
 from formwright.core.errors import FormwrightError
-from formwright.pipeline.run_folder import DONE, find
+from formwright.core.rng import derive
+from formwright.nn.latency import quick
+from formwright.pipeline.run_folder import DONE
+from formwright.pipeline.study_place import find
 from formwright.recipes import RECIPES
+from formwright.space.zoo import load_space
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -39,11 +45,22 @@ def _searched(name: str, trials: int, steps: int, **settings: Any) -> Case:
     return Case({"task": {"name": name, "rows": 200}, "trials": trials}, trained | settings)
 
 
-def _shared(*networks: str, **settings: Any) -> Case:
+def _shared(*networks: str, task: str = "digits", **settings: Any) -> Case:
     quick = {"steps": 20, "training.batch": 16, "training.device": "cpu"}
     stages = {f"{name}.{option}": value for name in networks for option, value in quick.items()}
     searched = {"search.training.steps": 5, "search.training.device": "cpu"}
-    return Case({"task": {"name": "digits", "rows": 200}, "trials": 5}, stages | searched | settings)
+    return Case({"task": {"name": task, "rows": 200}, "trials": 5}, stages | searched | settings)
+
+
+def _compressed(options: dict[str, Any], epochs: dict[str, int], **settings: Any) -> Case:
+    quick = {"batch": 16, "length": 16, "device": "cpu", "threads": 1}
+    trained = {f"{name}.epochs": number for name, number in {"teacher": 2, **epochs}.items()} | {
+        f"{stage}.training.{option}": value
+        for stage in ("teacher", *epochs, "search")
+        for option, value in quick.items()
+    }
+    given = {"task": {"name": "{table}", "text": ["words"], "label": "b"}, "model": "{bert}", **options}
+    return Case(given, {"teacher.accept_weak": True, **trained, **settings})
 
 
 CASES = {
@@ -52,26 +69,39 @@ CASES = {
     "evolved-transformer": _searched("translation", 6, 9),
     "spos": _shared("super-network", **{"deliver.steps": 5}),
     "ofa": _shared("super-network", "super-network-2"),
-    "eftnas": Case(
-        {"task": {"name": "{table}", "text": ["words"], "label": "b"}, "model": "{bert}", "trials": 5},
-        {
-            "teacher.epochs": 2,
-            "super-network.epochs": 2,
-            "space.configurations": 3,
-            "space.targets": ["macs=75%", "macs=50%"],
-            "teacher.accept_weak": True,
-            **{
-                f"{stage}.training.{option}": value
-                for stage in ("teacher", "super-network", "search")
-                for option, value in {"batch": 16, "length": 16, "device": "cpu", "threads": 1}.items()
-            },
-        },
+    "hat": _shared("super-network", task="translation", **{"deliver.steps": 5, "search.limits": ["macs<=10M"]}),
+    "linas": _shared(
+        "super-network", **{"search.objectives": ["accuracy:max", "macs:min"], "search.searcher.batch": 2}
+    ),
+    "autoformer": _shared("super-network"),
+    "supershaper": _shared("super-network", task="mini-glue/sst2", **{"deliver.steps": 5}),
+    "autotinybert": _shared("super-network", task="mini-glue/sst2", **{"deliver.steps": 5}),
+    "lighthubert": _shared("super-network", task="{recordings}"),
+    "magic": _shared("super-network", task="mini-glue/sst2", **{"deliver.steps": 5}),
+    # the whole menu: what was measured then decides nothing, and two runs give the same
+    "fast-bert-search": _shared("super-network", task="mini-glue/sst2", **{"menu.keep": 1.0, "deliver.steps": 5}),
+    "autotinybert-kd": _shared("super-network", "super-network-2", task="mini-glue/sst2", **{"deliver.steps": 5}),
+    "eftnas": _compressed(
+        {"trials": 5}, {"super-network": 2}, **{"space.configurations": 3, "space.targets": ["macs=75%", "macs=50%"]}
+    ),
+    "dynabert": _compressed(
+        {}, {"super-network": 1, "super-network-2": 1}, **{"multiples-2.targets": ["macs=75%", "macs=50%"]}
     ),
     # one cell of size and latency: what was measured then decides nothing, and two runs give the same
     "nas-bert": Case(
         {"model": "{bert}", "text": "{text}", "sizes": "3k,6k", "length": 12, "batch": 8, "device": "cpu"},
         {"blocks.steps": 4, "blocks.rounds": 2, "blocks.candidates": 60, "blocks.bins": 1, "blocks.least": 4}
         | {"choices.checked": 2, "students.steps": 4},
+    ),
+}
+
+
+# What is measured differs between two runs: these must keep what was found before the kill, and their limits.
+MEASURED = {
+    "fast-bert-search": _shared("super-network", task="mini-glue/sst2", **{"menu.keep": 0.5, "deliver.steps": 5}),
+    "autotinybert": Case(
+        {"task": {"name": "mini-glue/sst2", "rows": 200}, "trials": 25, "latency": "{latency}"},
+        _shared("super-network", **{"deliver.steps": 5}).settings,
     ),
 }
 
@@ -87,6 +117,7 @@ class Door:
             "{table}": str(folder / "table.csv"),
             "{bert}": str(folder / "bert"),
             "{text}": str(folder / "text.txt"),
+            "{recordings}": str(folder / "recordings"),
         }
         filled = json.dumps(case.options)
         for mark, path in files.items():
@@ -108,17 +139,28 @@ class Door:
         flags = {"task": task.get("name"), "rows": task.get("rows"), "label": task.get("label")}
         flags |= {"text": ",".join(task.get("text", ())), **options}
         model = [flags.pop("model")] if "model" in flags else []
+        own = {"latency": flags.pop("latency")} if "latency" in flags else {}
         said = [word for name, value in flags.items() if value for word in (f"--{name}", str(value))]
+        said += [word for name, value in own.items() for word in ("--set", f"{name}={value}")]
         said += [word for path, value in case.settings.items() for word in ("--set", f"{path}={json.dumps(value)}")]
         return ["-m", "formwright", run, *model, "--recipe", recipe, *said, "--workers", "1", "--out", str(out)]
 
 
+def recordings(folder: Path) -> None:
+    """Write tones of two heights, a folder for each."""
+    for label, pitch in (("low", 200), ("high", 900)):
+        for number in range(24):
+            samples = 0.5 * np.sin(np.arange(1600) * 2 * np.pi * (pitch + number) / 8000)
+            write_wav(folder / label / f"{number}.wav", samples)
+
+
 def progress(out: Path) -> int:
-    """Count the stages that are done and the trials that have an outcome."""
-    told = 0
+    """Count the stages that are done and the trials that have an outcome, be it a score or a refusal."""
+    ended = 0
     with suppress(FormwrightError), find(str(out)).open() as opened:  # which may not be made yet
-        told = sum(event.kind == "told" for event in opened.log.read())
-    return told + len(list(out.glob(f"**/{DONE}")))
+        ended = sum(event.kind in ("told", "failed") for event in opened.log.read())
+    # os.walk, unlike glob, passes over folders that the run removes meanwhile
+    return ended + sum(DONE in files for _, _, files in os.walk(out))
 
 
 def delivered(out: Path) -> dict[str, Any]:
@@ -157,6 +199,8 @@ def test_killed_runs_deliver_the_same_models_through_every_door(recipe: str, tmp
         bert(tmp_path)
         text(tmp_path)
         table(tmp_path).rename(tmp_path / "table.csv")
+    if "{recordings}" in json.dumps(case.options):
+        recordings(tmp_path / "recordings")
     whole = tmp_path / "whole"
     run(Door("command line").command(recipe, case, tmp_path, whole))
     total, expected = progress(whole), delivered(whole)
@@ -168,3 +212,38 @@ def test_killed_runs_deliver_the_same_models_through_every_door(recipe: str, tmp
         killed(command, out, max(1, quarter * total // 4))
         run(command)
         assert delivered(out) == expected, door
+
+
+def usual_latency() -> float:
+    """Measure the latency of a design in the middle of AutoTinyBERT's space, in milliseconds."""
+    space = load_space("autotinybert-nano")
+    measured = quick(16)
+    times = sorted(measured(space.card(space.sample(derive(number, "usual")))) for number in range(9))
+    return round(times[len(times) // 2], 3)
+
+
+def findings(out: Path) -> dict[int, dict[str, float]]:
+    """Give all metrics of every finished trial."""
+    with find(str(out)).open() as opened:
+        return {trial.number: dict(trial.observation.metrics) for trial in opened.history().finished}
+
+
+@pytest.mark.parametrize("door", ["command line", "yaml", "python"])
+@pytest.mark.parametrize("recipe", MEASURED)
+def test_what_was_measured_before_a_kill_is_kept(recipe: str, door: str, tmp_path: Path) -> None:
+    latency = usual_latency()
+    options = {name: latency if name == "latency" else one for name, one in MEASURED[recipe].options.items()}
+    out = tmp_path / "out"
+    command = Door(door).command(recipe, Case(options, MEASURED[recipe].settings), tmp_path, out)
+    killed(command, out, 4)  # the super-network, the menu if there is one, and trials: scored, or beyond the limits
+    before, menus = findings(out), [path.read_bytes() for path in out.glob("**/menu.json")]
+    run(command)
+    after = findings(out)
+    assert {number: after[number] for number in before} == before
+    assert [path.read_bytes() for path in out.glob("**/menu.json")] == menus
+    assert list(out.glob("models/*/model.safetensors"))
+    if recipe == "autotinybert":
+        assert all(0.85 * latency <= one["latency_ms"] <= 1.1 * latency for one in after.values())
+    else:
+        (menu,) = (json.loads(text) for text in menus)
+        assert 0 < len(menu["kept"]) < len(menu["milliseconds"])

@@ -6,17 +6,8 @@ from hypothesis import strategies as st
 
 from formwright.arch import ops
 from formwright.arch.card import Card
-from formwright.arch.layers import (
-    Block,
-    Branch,
-    Cell,
-    FrameEmbedding,
-    Junction,
-    Layer,
-    PatchEmbedding,
-    Stack,
-    TokenEmbedding,
-)
+from formwright.arch.embeddings import FrameEmbedding, PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Block, Branch, Cell, Junction, Layer, Stack
 from formwright.arch.primitives import Term
 
 _SOFTPLUS_KEY: Term = ("neg", ("logsigmoid", ("neg", "K")))

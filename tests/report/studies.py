@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, LightweightConvolution, OpGraph
 from formwright.core.records import Budget, History, Objective, Observation, Request, Spent, Trial
 from formwright.core.rng import derive

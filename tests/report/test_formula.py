@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import default_rng
 
+from formwright.arch.formula import formula
 from formwright.arch.ops import OpGraph
 from formwright.arch.primitives import BINARY, INPUTS, UNARY, Term, shape_of
 from formwright.arch.simplify import simplified
 from formwright.core.errors import IllegalDesign
-from formwright.report.formula import _Plan, draw_formula, draw_kernel, formula
+from formwright.report.formula import _Plan, draw_formula, draw_kernel
 from formwright.space import Expressions
 from formwright.space.zoo import load_card
 from formwright.space.zoo.autobert_zero import SECOND_LAYER, STANDARD_ATTENTION, TWELFTH_LAYER

@@ -26,8 +26,9 @@ from tests.report.test_compression import note
 from tests.report.test_markup import read
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block
-from formwright.arch.ops import Attention
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import Attention, CrossAttention
 from formwright.cost import macs, params
 from formwright.pipeline.delivered import TOO_SLOW, Miss
 from formwright.report.compression import CompressionFacts, compression
@@ -45,6 +46,7 @@ from formwright.report.page_compression import (
     teacher_of,
 )
 from formwright.report.svg_canvas import LETTER
+from formwright.study.events import Event
 from formwright.study.store import Log
 
 MACS = sorted((float(macs(card_of(number), LENGTH)), number) for number in range(6))  # the costlier, the better
@@ -69,7 +71,7 @@ def with_card(facts: StudyFacts, card: Card) -> StudyFacts:
 
 def test_widths_are_those_of_the_cards_below_a_full_teacher(facts: StudyFacts) -> None:
     teacher = teacher_of(facts, compression_of(facts))
-    assert (teacher.heads, teacher.channels) == ((12,) * 4, (384,) * 4)
+    assert teacher.widths == {"heads": (12,) * 4, "channels": (384,) * 4}
     assert teacher.cost == compression_of(facts).teacher.costs["macs"]
     found = {one.model.name: one for one in chosen_of(facts, compression_of(facts)).drawn}
     for number in range(3):
@@ -77,13 +79,43 @@ def test_widths_are_those_of_the_cards_below_a_full_teacher(facts: StudyFacts) -
         assert card.encoder is not None
         blocks = [layer for layer in card.encoder.layers if isinstance(layer, Block)]
         heads = tuple(block.mixer.heads if isinstance(block.mixer, Attention) else 0 for block in blocks)
-        assert one.heads == heads
-        assert one.channels == tuple(sum(block.feed_forward) for block in blocks)
+        assert one.widths == {"heads": heads, "channels": tuple(sum(block.feed_forward) for block in blocks)}
         assert (one.cost, one.hidden) == (one.model.costs["macs"], 96)
     costs = [one.cost for one in chosen_of(facts, compression_of(facts)).drawn]
     assert costs == sorted(costs, key=lambda cost: -(cost or 0))
     bare = replace(facts, models=tuple(replace(model, costs={}) for model in facts.models))
     assert [one.cost for one in chosen_of(bare, compression_of(bare)).drawn] == costs, "trials know their costs too"
+
+
+def test_a_translator_has_a_third_part(facts: StudyFacts) -> None:
+    """Layers of its encoder have no attention to an encoder; nothing is drawn for them."""
+    space = {
+        "full": [[4, 64, 0], [4, 64, 2]],
+        "heads": [[1, 4], [4]],
+        "channels": [[16, 64]] * 2,
+        "cross": [[0], [1, 2]],
+    }
+    found = replace(compression_of(facts), **_translated(space))
+    assert list(found.parts) == ["heads", "cross", "channels"]
+    assert found.count == 2 * 2 * 2 * 2
+    block = Block(16, Attention(4, 4), (64,))
+    above = replace(block, mixer=Attention(2, 4), cross=CrossAttention(1, 8))
+    table = TokenEmbedding(30, 16)
+    both = Card(Stack(table, (block,)), Stack(table, (above,), causal=True))
+    (one,) = chosen_of(with_card(facts, both), found).drawn
+    assert one.widths == {"heads": (4, 2), "cross": (0, 1), "channels": (64, 64)}
+    drawing = draw_space(found)
+    assert "attention to the encoder" in drawing
+    read(space_section(replace(facts, compression=found)))
+    read(chosen_section(replace(with_card(facts, both), compression=found)))
+
+
+def _translated(space: dict[str, Any]) -> dict[str, Any]:
+    data = {"compress": {"space": {**space, "hidden": [16]}}}
+    found = compression([Event(0, "note", None, "test", 0.0, data)])
+    assert found is not None
+    names = ("full_heads", "full_channels", "full_cross", "heads", "channels", "cross", "hidden")
+    return {name: getattr(found, name) for name in names}
 
 
 def test_of_many_models_an_even_choice_is_drawn_and_the_others_named(tmp_path: Path) -> None:
@@ -107,7 +139,7 @@ def test_a_design_that_no_trial_has_is_named(facts: StudyFacts) -> None:
 def test_a_shallower_design_lacks_its_last_layers_and_a_deeper_one_is_no_sub_network(facts: StudyFacts) -> None:
     short = with_card(facts, text_encoder((Block(96, Attention(3, 8), (64,)),)))
     (one,) = chosen_of(short, compression_of(facts)).drawn
-    assert (one.heads, one.channels) == ((3, 0, 0, 0), (64, 0, 0, 0))
+    assert one.widths == {"heads": (3, 0, 0, 0), "channels": (64, 0, 0, 0)}
     deep = with_card(facts, text_encoder((Block(96, MIXERS["sdp"], (64,)),) * 5))
     found = chosen_of(deep, compression_of(facts))
     assert (found.drawn, found.unknown) == ((), (facts.models[1].name,))

@@ -18,11 +18,11 @@ from tests.report.studies import (
 )
 from tests.report.test_markup import read
 
+from formwright.arch.formula import formula
 from formwright.arch.layers import Block
 from formwright.arch.ops import OpGraph
 from formwright.core.records import Objective, Observation, Request, Trial
 from formwright.report.facts import StudyFacts, study_facts
-from formwright.report.formula import formula
 from formwright.report.formula_statistics import (
     FormulaStatistics,
     Lifespan,

@@ -8,7 +8,7 @@ from tests.report.test_markup import read
 from formwright.core.records import Objective
 from formwright.cost import macs
 from formwright.pipeline.conclusion import Comparison
-from formwright.pipeline.delivered import Sitting
+from formwright.pipeline.delivered import MeasurementSession
 from formwright.report.facts import StudyFacts, study_facts
 from formwright.report.figures import short_count
 from formwright.report.page_head import best_design, header, main_result, models_table
@@ -131,8 +131,8 @@ def test_the_title_names_task_and_space(facts: StudyFacts, config: dict[str, obj
 def test_steps_and_the_length_of_what_was_measured_are_told_where_there_are_any(tmp_path: Path) -> None:
     facts = compressed_facts(tmp_path)
     assert f"{facts.length} tokens" in read(models_table(facts)).words
-    sitting = Sitting(16, "cpu", 1, True, {}, {})
-    words = read(models_table(replace(facts, sitting=sitting))).words
+    session = MeasurementSession(16, "cpu", 1, True, {}, {})
+    words = read(models_table(replace(facts, session=session))).words
     assert "in turns" in words
     assert "busy" in words
     assert ("Steps" in models_table(facts), "Final models" in models_table(facts)) == (True, True)

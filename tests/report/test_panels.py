@@ -12,12 +12,13 @@ from tests.report.studies import SPACE, WORKER, new_log, pipeline_of, small_stud
 from tests.report.test_markup import HOSTILE, read
 
 from formwright.core.options import STAGES, Stage
-from formwright.pipeline.evaluators import FunctionEvaluator
+from formwright.pipeline.function_evaluator import FunctionEvaluator
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun
-from formwright.pipeline.run_folder import DONE, REPORT, Place
+from formwright.pipeline.run_folder import DONE, REPORT
 from formwright.pipeline.runner import run_pipeline
 from formwright.pipeline.search import Search
+from formwright.pipeline.study_place import Place
 from formwright.report.facts import StudyFacts, study_facts
 from formwright.report.page import report_html, write_run_page, write_study_page
 from formwright.report.page_pipeline import configuration, draw_pipeline, footer, pipeline_figure

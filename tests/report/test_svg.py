@@ -9,18 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.report import cards
-from tests.report.cards import MIXERS, bert_base, cells, decoder, encoder_decoder, evolved, flexibert_mini, text_encoder
+from tests.report.cards import bert_base, cells, decoder, encoder_decoder, evolved, flexibert_mini, text_encoder
 
 from formwright.arch import ops
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Branch, Cell, Junction
 from formwright.arch.ops import Attention, Convolution, GatedLinearUnit, Identity
 from formwright.report import layer_runs
-from formwright.report.palette import luminance, swatch, swatches_of
+from formwright.report.palette import ink, luminance, swatches_of
 from formwright.report.svg import draw_svg
 from formwright.report.svg_cells import CellPlan
 from formwright.report.svg_layers import Column
-from formwright.report.words import describe
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 
@@ -101,9 +100,9 @@ def test_titles_and_costs_are_escaped_on_paper() -> None:
 @pytest.mark.parametrize("name", cards.MIXERS)
 def test_every_mixer_has_its_colour_and_words(name: str) -> None:
     root = parsed(cards.mixer_card(cards.MIXERS[name]))
-    look = swatch(cards.MIXERS[name])
+    look = cards.MIXERS[name].SWATCH
     assert {item.get("fill") for item in shapes(root, "head")} == {look.colour if look.filled else "none"}
-    assert describe(cards.MIXERS[name]).replace(" x ", f" {TIMES} ") in " ".join(words(root))
+    assert cards.MIXERS[name].describe().replace(" x ", f" {TIMES} ") in " ".join(words(root))
     assert look.name in words(root)  # the legend
 
 
@@ -241,21 +240,7 @@ def test_bars_are_scaled_by_the_fullest_box_of_all_stacks() -> None:
     assert layer_runs.bar_scale(text_encoder((cell,)), lambda width: width) == 0
 
 
-ALL = [
-    swatch(operation)
-    for operation in (
-        ops.Attention(1, 1),
-        ops.CrossAttention(1, 1),
-        ops.Transform("dft"),
-        ops.DynamicConvolution(1, 1, 1),
-        ops.SeparableConvolution(1),
-        ops.LightweightConvolution(1, 1),
-        ops.Convolution(1),
-        ops.GatedLinearUnit(),
-        MIXERS["op-graph"],
-        ops.Identity(),
-    )
-]
+ALL = [kind.SWATCH for kind in ops.all_operations().values()]
 
 
 def test_no_two_kinds_look_alike_and_the_legend_names_what_is_used() -> None:
@@ -264,7 +249,7 @@ def test_no_two_kinds_look_alike_and_the_legend_names_what_is_used() -> None:
         assert one.glyph != other.glyph
         assert one.name != other.name
     for item in ALL:
-        low, high = sorted((luminance(item.colour), luminance(item.ink)))
+        low, high = sorted((luminance(item.colour), luminance(ink(item.colour))))
         assert (high + 0.05) / (low + 0.05) >= 4.5, item.name
     assert luminance("#000000") == 0
     assert abs(luminance("#FFFFFF") - 1) < 1e-9

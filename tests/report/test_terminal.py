@@ -11,7 +11,6 @@ from formwright.arch.card import Card
 from formwright.arch.layers import Block
 from formwright.arch.ops import Attention
 from formwright.report.terminal import draw_text
-from formwright.report.words import describe
 
 BERT = """\
 encoder, 12 layers, 768 wide
@@ -65,7 +64,7 @@ def test_any_design_fits_any_terminal(card: Card, columns: int) -> None:
 @pytest.mark.parametrize("name", cards.MIXERS)
 def test_every_mixer_is_described(name: str) -> None:
     drawing = draw_text(cards.mixer_card(cards.MIXERS[name]), columns=120)
-    assert flat(describe(cards.MIXERS[name])) in flat(drawing)
+    assert flat(cards.MIXERS[name].describe()) in flat(drawing)
 
 
 def test_boxes_are_as_wide_as_layers() -> None:

@@ -7,18 +7,16 @@ from tests.report.cards import MIXERS, bert_base, decoder, encoder_decoder, flex
 
 from formwright.arch import ops
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Branch, Cell, FrameEmbedding, Junction, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import FrameEmbedding, PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Block, Branch, Cell, Junction, Stack
 from formwright.report.words import (
     brief,
-    describe,
     describe_branch,
-    describe_embedding,
     describe_feed_forward,
     describe_head,
     describe_layer,
     heading,
     headline,
-    heads_of,
     shortened,
     wrapped,
 )
@@ -54,7 +52,7 @@ from formwright.report.words import (
     ],
 )
 def test_every_operation_has_words(operation: ops.Operation, words: str) -> None:
-    assert describe(operation) == words
+    assert operation.describe() == words
 
 
 def test_layers_cells_and_branches_say_what_they_do() -> None:
@@ -75,18 +73,18 @@ def test_layers_cells_and_branches_say_what_they_do() -> None:
 
 def test_embeddings_say_what_enters() -> None:
     table = TokenEmbedding(30522, 768, factorised=128, types=2)
-    assert describe_embedding(table) == ("30,522 tokens x 128", "learned positions up to 512, 2 token types")
-    assert describe_embedding(table, shared=True)[0] == "30,522 tokens x 128, shared with the encoder"
+    assert table.describe() == ("30,522 tokens x 128", "learned positions up to 512, 2 token types")
+    assert table.describe(shared=True)[0] == "30,522 tokens x 128, shared with the encoder"
     patches = PatchEmbedding(224, 16, 192)
-    assert describe_embedding(patches) == (
+    assert patches.describe() == (
         "224 x 224 image, 3 channels, patches of 16 x 16",
         "197 tokens with a class token, learned positions",
     )
-    assert describe_embedding(replace(patches, class_tokens=0))[1] == "196 tokens, learned positions"
+    assert replace(patches, class_tokens=0).describe()[1] == "196 tokens, learned positions"
     distilled = "198 tokens with a class and a distillation token, learned positions"
-    assert describe_embedding(replace(patches, class_tokens=2))[1] == distilled
+    assert replace(patches, class_tokens=2).describe()[1] == distilled
     frames = FrameEmbedding(80, 256, "none")
-    assert describe_embedding(frames) == ("frames of 80 features", "no positions")
+    assert frames.describe() == ("frames of 80 features", "no positions")
 
 
 def test_designs_and_their_heads_are_summed_up() -> None:
@@ -102,10 +100,10 @@ def test_designs_and_their_heads_are_summed_up() -> None:
     assert describe_head(decoder()) == ()
     assert heading(3, 3) == "Layer 3"
     assert heading(1, 12) == "Layers 1\N{EN DASH}12"
-    assert heads_of(ops.Attention(12, 64)) == 12
-    assert heads_of(ops.LightweightConvolution(7, 4)) == 4
-    assert heads_of(ops.Transform("dct", ops.RelativeAttention(4, 32, 9))) == 4
-    assert heads_of(ops.Transform("dct")) == heads_of(ops.Identity()) == heads_of(ops.SeparableConvolution(3)) == 1
+    assert ops.Attention(12, 64).head_count == 12
+    assert ops.LightweightConvolution(7, 4).head_count == 4
+    assert ops.Transform("dct", ops.RelativeAttention(4, 32, 9)).head_count == 4
+    assert ops.Transform("dct").head_count == ops.Identity().head_count == ops.SeparableConvolution(3).head_count == 1
 
 
 def test_lines_break_where_a_reader_would_break_them() -> None:

@@ -9,8 +9,9 @@ from numpy.random import default_rng
 from tests.search.contract import Contract
 
 from formwright.arch.card import Card
+from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.graph import plain_digest
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Identity, LightweightConvolution
 from formwright.core.records import History, Objective, Observation, Request, Trial
 from formwright.core.rng import derive

@@ -8,7 +8,8 @@ import pytest
 from numpy.random import Generator
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention
 from formwright.core.codec import range_faults
 from formwright.core.errors import IllegalDesign, IllegalInput, UnknownName
@@ -76,7 +77,7 @@ def test_all_faults_of_the_options_are_told_at_once() -> None:
         ("op-nas", {"population": 0, "children": 1.5, "alpha": -1, "guided": "no"}),
         ("halving", {"eta": 1}),
         ("hurdles", {"population": 0, "batch": True, "eta": 1}),
-        ("linas", {"population": 1, "explore": 1.5, "initial": 0}),
+        ("linas", {"population": 1, "explore": 1.5, "initial": 0, "batch": 0, "predictor": "linear"}),
         ("reinforce", {"learning_rate": 2, "entropy": -1, "decay": "x", "hidden": 0}),
         ("gp-bo", {"coordinates": "polar", "acquisition": "pi", "initial": 1}),
         ("forest", {"coordinates": "polar", "trees": 1, "initial": 0}),

@@ -1,5 +1,4 @@
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -24,7 +23,8 @@ from formwright.space import (
     mutate,
     narrowed,
 )
-from formwright.space.narrow import Line, ListOf, brought_into, outline
+from formwright.space.design import Line
+from formwright.space.narrow import ListOf
 from formwright.space.zoo import SPACES, load_space
 
 MIXER = Switch.of(attention=Choice((2, 4)), convolution=Choice((3, 5)), identity=Record.of())
@@ -74,13 +74,13 @@ def test_a_narrow_part_has_values_of_the_part() -> None:
     assert [fault.where for fault in faults] == ["layers"]
     value: Any = (member(ATTENTION, 64), member(Case("convolution", 3), 32))
     first = member(ATTENTION, 64)
-    assert brought_into(PART.part, value) == (first, first)
+    assert PART.part.nearest(value) == (first, first)
     value = (member(IDENTITY, 16), member(ATTENTION, 64), member(Case("convolution", 5), 64), member(IDENTITY, 16))
     begin, end = member(IDENTITY, 32), member(ATTENTION, 64)
-    assert brought_into(PART.part, value) == (begin, begin, end, end)
+    assert PART.part.nearest(value) == (begin, begin, end, end)
     longer = Within(WHOLE, Row((NARROW, NARROW), (2,)))
-    assert brought_into(longer.part, (member(IDENTITY, 64),)) == (member(IDENTITY, 64),) * 2
-    assert brought_into(Row((Choice((1, 2)),), (1,)), ()) == (1,)
+    assert longer.part.nearest((member(IDENTITY, 64),)) == (member(IDENTITY, 64),) * 2
+    assert Row((Choice((1, 2)),), (1,)).nearest(()) == (1,)
 
 
 def layer(operation: str, option: Any, heads: int, hidden: int, stack: tuple[int, ...]) -> Fields:
@@ -160,7 +160,7 @@ def test_formulas_stay_free_and_impossible_ties_are_refused() -> None:
 
 
 def lines(part: Combinator[Any]) -> list[Line]:
-    return list(outline(part))
+    return list(part.outline())
 
 
 def test_choices_and_records_are_outlined() -> None:
@@ -197,18 +197,17 @@ def test_repetitions_are_outlined() -> None:
     assert lines(Repeat(Choice((2, 4)), 0)) == []
 
 
-def test_formulas_and_foreign_parts_are_counted() -> None:
+def test_formulas_and_rows_are_counted() -> None:
     part = Expressions(3, least_inputs=1, most_inputs=2)
     (line,) = lines(Record.of(formula=part))
     assert (line.where, line.options) == ("formula", ())
     assert line.remark == f"{part.count():,} formulas of up to 3 operations over 1 to 2 inputs"
-    other = Mock(spec=Combinator)
-    other.count.return_value = 12_345
-    assert lines(Record.of(other=other)) == [Line("other", (), "12,345 values")]
+    row = Row((Choice((1, 2)),) * 12, (12,))
+    assert lines(Record.of(row=row)) == [Line("row", (), "4,096 values")]
 
 
 def test_the_published_space_reads_like_its_table() -> None:
-    assert [(line.where, line.options) for line in outline(load_space("flexibert").root)] == [
+    assert [(line.where, line.options) for line in load_space("flexibert").root.outline()] == [
         ("layers.length", (2, 4)),
         ("layers[0..1].operation", ("sa", "lt", "dsc")),
         ("layers[0..1].operation=sa", ("sdp", "wma")),
@@ -223,7 +222,7 @@ def test_the_published_space_reads_like_its_table() -> None:
 
 @pytest.mark.parametrize("name", SPACES.names())
 def test_every_published_space_has_an_outline(name: str) -> None:
-    found = list(outline(load_space(name).root))
+    found = list(load_space(name).root.outline())
     assert found
     assert len({line.where for line in found}) == len(found)
     assert all(line.options or line.remark for line in found)

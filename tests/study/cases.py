@@ -43,6 +43,18 @@ class Stepping:
         return Toy().evaluate(request)
 
 
+@dataclass(frozen=True)
+class Grouped(Stepping):
+    """Evaluate several requests together, and note how many they were."""
+
+    together: int = 4
+    sizes: list[int] = field(default_factory=list)
+
+    def evaluate_together(self, requests: Sequence[tuple[Request, Any]]) -> list[Observation]:
+        self.sizes.append(len(requests))
+        return [self.evaluate(request, context) for request, context in requests]
+
+
 def toy_study(
     log: Log,
     folder: Path,
@@ -88,9 +100,9 @@ def outline(study: StudySetup) -> list[tuple[Any, ...]]:
     ]
 
 
-def whole(folder: Path, searcher: str, trials: int) -> list[tuple[Any, ...]]:
+def whole(folder: Path, searcher: str, trials: int, evaluator: Any = None) -> list[tuple[Any, ...]]:
     """Give the outline of a study that nobody disturbed."""
-    study = toy_study(new_log(folder, "whole"), folder, searcher, stop=trials)
+    study = toy_study(new_log(folder, "whole"), folder, searcher, stop=trials, evaluator=evaluator)
     run(study)
     return outline(study)
 

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.own_process import in_own_process
 from tests.pipeline.cases import create, own_rows, work
 from tests.study.cases import kinds
 
 import formwright
 from formwright.core.errors import FormwrightError
 from formwright.pipeline.run_events import work_at, work_here
-from formwright.pipeline.run_folder import Opened, Place, find
+from formwright.pipeline.study_place import Opened, Place, find
 from formwright.study.identity import dead
 from formwright.study.processes import FAULTY, WorkersDied, one_thread_each, run_workers, without_interruption
 from formwright.study.stop import Stop
@@ -30,7 +31,7 @@ import sys
 from pathlib import Path
 from functools import partial
 from formwright.study.processes import run_workers
-from formwright.pipeline.run_folder import find
+from formwright.pipeline.study_place import find
 from formwright.pipeline.run_events import work_at
 if __name__ == "__main__":
     run_workers(partial(work_at, find(sys.argv[1])), 2, lambda: None)
@@ -82,15 +83,19 @@ def test_processes_that_are_started_have_one_thread(monkeypatch: pytest.MonkeyPa
     assert "MKL_NUM_THREADS" not in os.environ
 
 
-def test_processes_that_are_started_do_not_hear_an_interruption() -> None:
+def start_between_signals() -> None:
     code = "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('alive')"
-    with gentle_interruption() as wish:
+    with gentle_interruption() as interruption:
         with without_interruption():
             os.kill(os.getpid(), signal.SIGINT)
             done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout == "alive\n"
-        assert wish.asked  # here it is not lost
+        assert interruption.asked  # here it is not lost
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_processes_that_are_started_do_not_hear_an_interruption() -> None:
+    in_own_process(start_between_signals)
 
 
 def test_a_worker_in_this_process(tmp_path: Path) -> None:
@@ -136,9 +141,8 @@ def test_workers_share_a_study_and_replace_one_that_died(tmp_path: Path, capsys:
     assert capsys.readouterr().err == "a worker died (exit code -9); another one takes its place\n"
 
 
-@pytest.mark.long
-def test_a_wish_to_stop_that_comes_with_the_last_trial_is_heard_too(tmp_path: Path) -> None:
-    place, looks = place_of(tmp_path, 1), iter([partial(os.kill, os.getpid(), signal.SIGINT)])
+def ask_with_the_last_trial(folder: str) -> None:
+    place, looks = find(folder), iter([partial(os.kill, os.getpid(), signal.SIGINT)])
 
     def ask_once() -> None:
         next(looks, nothing)()
@@ -148,12 +152,24 @@ def test_a_wish_to_stop_that_comes_with_the_last_trial_is_heard_too(tmp_path: Pa
     assert run_workers(partial(work_at, place), 1, nothing)
 
 
+@pytest.mark.long
+def test_a_wish_to_stop_that_comes_with_the_last_trial_is_heard_too(tmp_path: Path) -> None:
+    in_own_process(ask_with_the_last_trial, place_of(tmp_path, 1).folder)
+
+
+def ask_in_the_middle(folder: str, number: str) -> None:
+    place = find(folder)
+    with place.open() as opened:
+        ask = once(opened, lambda _: os.kill(os.getpid(), int(number)))
+        assert not run_workers(partial(work_at, place), 1, ask)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_workers_stop_when_the_user_asks(number: signal.Signals, tmp_path: Path) -> None:
     place = place_of(tmp_path, ENDLESS)
+    in_own_process(ask_in_the_middle, place.folder, number.value)
     with place.open() as opened:
-        assert not run_workers(partial(work_at, place), 1, once(opened, lambda _: os.kill(os.getpid(), number)))
         assert kinds(opened.log, "stopped") == []
         assert 0 <= len(kinds(opened.log, "told")) < ENDLESS
         assert all(lease.expires <= opened.log.now() for lease in opened.log.leases().values())

@@ -10,11 +10,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.own_process import in_own_process
 from tests.pipeline.cases import SOURCE, check_whole, films_study
 
 from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.pipeline.run_events import work_at
-from formwright.pipeline.run_folder import Opened
+from formwright.pipeline.study_place import Opened, find
 from formwright.study.on_ray import run_on_ray
 from formwright.study.processes import Work, WorkersDied
 
@@ -63,6 +64,18 @@ def reachable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the processes of a cluster find what is tested here."""
     monkeypatch.setenv("PYTHONPATH", str(SOURCE))
     monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # the future's default, or Ray warns
+
+
+def ask_in_the_middle(folder: str) -> None:
+    place = find(folder)
+    with place.open() as opened:
+
+        def interrupt() -> bool:
+            if running(opened):
+                os.kill(os.getpid(), signal.SIGINT)
+            return bool(running(opened))
+
+        assert not run_on_ray(partial(work_at, place), 2, once(interrupt), "local")
 
 
 class TestOnClusters:
@@ -118,14 +131,8 @@ class TestOnClusters:
 
     def test_a_user_who_stops_loses_nothing(self, reachable: None, tmp_path: Path) -> None:
         place = films_study(tmp_path, trials=3, steps=100)
+        in_own_process(ask_in_the_middle, place.folder)
         with place.open() as opened:
-
-            def interrupt() -> bool:
-                if running(opened):
-                    os.kill(os.getpid(), signal.SIGINT)
-                return bool(running(opened))
-
-            assert not run_on_ray(partial(work_at, place), 2, once(interrupt), "local")
             assert len([event for event in opened.log.read() if event.kind == "told"]) < 3
             assert run_on_ray(partial(work_at, place), 1, nothing, "local")
             check_whole(opened, 3)

@@ -1,4 +1,4 @@
-"""Processes: their names, their locks, and a supervisor that replaces the dead and hears a wish to stop."""
+"""Processes: their names, their locks, and a supervisor that replaces the dead and handles a request to stop."""
 
 import multiprocessing
 import os
@@ -263,8 +263,11 @@ def test_who_comes_second_waits_for_the_first_to_end(tmp_path: Path, killed: boo
     began = time.monotonic()
     second = os.fork()  # waits in the system, where only another process can
     if second == 0:
-        with alone_in(folder):
-            os._exit(7 if killed or (folder / "first").exists() else 1)
+        try:
+            with alone_in(folder):
+                os._exit(7 if killed or (folder / "first").exists() else 1)
+        finally:
+            os._exit(2)  # whatever happens, there is no second pytest
     time.sleep(0.2)
     assert os.waitpid(second, os.WNOHANG) == (0, 0)
     if killed:

@@ -79,9 +79,15 @@ def test_whatever_comes_first_ends_a_study() -> None:
     assert reason({"spent": Spent(steps=49)}, steps=50) is None
     assert reason({}, patience=2) == "no better design in 2 trials"
     assert reason({}, patience=3) is None
-    assert reason({"failed_lately": 1}, trials=9, failures=0) == "1 trials failed, more than the 0 that are borne"
+    assert reason({"failed_lately": 1}, trials=9, failures=0) == "1 trials failed, more than the allowed 0"
     assert reason({"failed_lately": 1}, trials=9, failures=1) is None
     assert reason({"failed": 9}, trials=9, failures=1) is None  # those of earlier runs are forgiven
+    assert (
+        reason({"failed": 3, "refused": 3}, trials=3, failures=0) == "3 trials; a measured limit refused every design"
+    )
+    assert reason({"refused": 2}, trials=3) == "3 trials"
+    assert reason({"refused": 500}, patience=9) == "a measured limit refused the last 500 designs"
+    assert reason({"refused": 500}, patience=9, trials=1_000) is None
 
 
 def test_every_limit_that_is_reached_is_named_by_what_counts_as_progress() -> None:

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tests.study.cases import (
     ELSEWHERE,
     SEARCHERS,
     Crash,
+    Grouped,
     Stepping,
     a_dead_name,
     begin,
@@ -34,7 +36,7 @@ from formwright.study.stop import Stop
 from formwright.study.store import Event, Log, StoreError
 from formwright.study.study import StudySetup
 from formwright.study.worker import DiskFull, Heartbeat, LeaseLost, TrialInterrupted, Worker
-from formwright.testing.toy_problem import small, tiny
+from formwright.testing.toy_problem import large, small, tiny
 
 
 def crash(_: Request) -> None:
@@ -125,11 +127,23 @@ def test_scores_that_are_no_numbers_failures_and_refused_designs_count(tmp_path:
     assert "accuracy" in study.history().trials[0].reason
     stop = Stop(trials=50, failures=3)
     study = toy_study(new_log(tmp_path, "failures"), tmp_path, stop=stop, evaluator=failing(EvaluationFailed("no")))
-    assert run(study) == "4 trials failed, more than the 3 that are borne"
+    assert run(study) == "4 trials failed, more than the allowed 3"
     assert len(study.history().trials) == 4
     study = toy_study(new_log(tmp_path), tmp_path, stop=2, evaluator=failing(AssertionError("evaluated")))
     run(replace(study, gate=lambda card: "too slow"))
     assert [trial.reason for trial in study.history().trials] == ["too slow"] * 2
+
+
+@pytest.mark.parametrize("stop", [Stop(trials=30, failures=0), Stop(patience=3, failures=0)])
+def test_designs_beyond_a_measured_limit_are_no_failures_and_end_no_search_early(stop: Stop, tmp_path: Path) -> None:
+    study = toy_study(new_log(tmp_path), tmp_path, stop=stop, space=large())
+    refused = run(replace(study, gate=lambda card: "too slow"))
+    assert "measured limit refused" in refused
+    assert len(study.history().trials) == (stop.trials or 200)
+    some = toy_study(new_log(tmp_path, "some"), tmp_path, stop=30, space=large())
+    keeps = iter(range(99))
+    assert run(replace(some, gate=lambda card: "too slow" if next(keeps) < 25 else None)) == "30 trials"
+    assert len(some.history().finished) == 5
 
 
 @pytest.mark.parametrize("searcher", SEARCHERS)
@@ -239,12 +253,19 @@ class Sometimes:
             raise self._error
 
 
-def go_on(log: Log, folder: Path, searcher: str, error: type[BaseException], trials: int = TRIALS) -> StudySetup:
+def go_on(
+    log: Log,
+    folder: Path,
+    searcher: str,
+    error: type[BaseException],
+    trials: int = TRIALS,
+    evaluator: type[Stepping] = Stepping,
+) -> StudySetup:
     """Run a study to its end with a new worker after each interruption."""
     sometimes = Sometimes(error, seed=len(searcher))
     while True:
         # nothing is kept from one worker to the next but the log
-        study = toy_study(log, folder, searcher, stop=trials, evaluator=Stepping(3))
+        study = toy_study(log, folder, searcher, stop=trials, evaluator=evaluator(3))
         try:
             run(study, name=a_dead_name(), between_steps=sometimes)
         except (TrialInterrupted, Crash):
@@ -259,6 +280,101 @@ def test_an_interrupted_study_repeats_the_one_that_was_not(
     searcher: str, error: type[BaseException], tmp_path: Path
 ) -> None:
     assert outline(go_on(new_log(tmp_path), tmp_path, searcher, error)) == whole(tmp_path, searcher, TRIALS)
+
+
+@pytest.mark.parametrize("error", [TrialInterrupted, Crash])
+@pytest.mark.parametrize("searcher", ["random", "nsga2"])
+def test_an_interrupted_study_of_groups_repeats_the_one_that_was_not(
+    searcher: str, error: type[BaseException], tmp_path: Path
+) -> None:
+    found = outline(go_on(new_log(tmp_path), tmp_path, searcher, error, 14, Grouped))
+    assert found == whole(tmp_path, searcher, 14, Grouped())
+
+
+def test_trials_that_are_evaluated_together_are_asked_for_before(tmp_path: Path) -> None:
+    log, evaluator = new_log(tmp_path), Grouped()
+    study = toy_study(log, tmp_path, "nsga2", stop=10, evaluator=evaluator)
+    run(study)
+    assert evaluator.sizes == [4, 4, 2]
+    pending = [len(history_as_of(log.read(), one.data["seen"], small()).pending) for one in kinds(log, "asked")]
+    assert pending == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
+    alone = toy_study(new_log(tmp_path, "alone"), tmp_path, "nsga2", stop=10, evaluator=Stepping())
+    run(alone)
+    first, own = outline(study)[:1], outline(alone)[:1]
+    assert first == own  # and later ones are proposed with fewer trials known
+
+
+def test_of_trials_that_are_evaluated_together_the_one_at_fault_fails_and_a_refused_one_is_left_out(
+    tmp_path: Path,
+) -> None:
+    def fail(request: Request) -> None:
+        if request.card.digest == digests[1]:
+            raise EvaluationFailed("not this one")
+
+    digests = [row[1] for row in whole(tmp_path, "random", 8)]  # which random search proposes, whatever it knows
+    evaluator = Grouped(before=fail)
+    study = toy_study(new_log(tmp_path), tmp_path, "random", stop=8, evaluator=evaluator)
+    run(replace(study, gate=lambda card: "too slow" if card.digest == digests[6] else None))
+    assert [trial.state for trial in study.history().trials] == [
+        "failed" if number in (1, 6) else "finished" for number in range(8)
+    ]
+    assert evaluator.sizes == [4, 3]
+
+
+def test_a_trial_that_may_have_killed_its_worker_is_evaluated_alone(log: Log, tmp_path: Path) -> None:
+    begin(log)
+    with pytest.raises(Crash):
+        Worker(toy_study(log, tmp_path, stop=4, evaluator=Grouped(before=crash)), name=a_dead_name()).run()
+    evaluator = Grouped()
+    study = toy_study(log, tmp_path, stop=4, evaluator=evaluator)
+    Worker(study).run()
+    assert evaluator.sizes == []
+    assert len(study.history().finished) == 4
+
+
+def test_only_the_trial_of_a_group_that_kills_its_workers_is_given_up(log: Log, tmp_path: Path) -> None:
+    def kill(request: Request) -> None:
+        if request.card.digest == digests[2]:
+            raise Crash
+
+    digests = [row[1] for row in whole(tmp_path, "random", 4)]
+    begin(log)
+    study = toy_study(log, tmp_path, stop=4, evaluator=Grouped(before=kill))
+    for _ in range(10):
+        with suppress(Crash):
+            Worker(study, name=a_dead_name()).run()
+            break
+    assert [trial.state for trial in study.history().trials] == ["finished", "finished", "failed", "finished"]
+
+
+@pytest.mark.parametrize("asked", [2, 3, 6, 7])
+def test_a_worker_that_dies_in_the_middle_of_a_group_is_replaced_and_nothing_changes(
+    tmp_path: Path, asked: int
+) -> None:
+    log = new_log(tmp_path)
+
+    def die() -> None:
+        if len(kinds(log, "asked")) == asked and len(kinds(log, "told")) == asked // 4 * 4:
+            raise Crash
+
+    begin(log)
+    study = toy_study(log, tmp_path, "nsga2", stop=14, evaluator=Grouped())
+    with pytest.raises(Crash):
+        Worker(study, name=a_dead_name(), between_steps=die).run()
+    Worker(study).run()  # in the same run
+    assert outline(study) == whole(tmp_path, "nsga2", 14, Grouped())
+
+
+def test_a_trial_of_a_group_that_another_worker_has_by_now_does_not_end_the_work(tmp_path: Path) -> None:
+    lost = iter([True])
+
+    def lose(_: Request) -> None:
+        if next(lost, False):
+            raise LeaseLost
+
+    study = toy_study(new_log(tmp_path), tmp_path, stop=6, evaluator=Grouped(before=lose))
+    run(study)
+    assert len(study.history().finished) == 6
 
 
 def test_an_interrupted_study_repeats_itself_on_both_databases(log: Log, tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import LightweightConvolution, OpGraph
 from formwright.arch.primitives import Term
 from formwright.core.rng import derive

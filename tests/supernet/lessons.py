@@ -3,7 +3,8 @@
 import torch
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention
 from formwright.nn.build import build
 from formwright.nn.settings import Settings

@@ -1,16 +1,28 @@
-"""A small encoder with a head, random weights and a few sentences, for the tests of shared weights."""
+"""Small models of every family with heads, random weights and a few sentences, for the tests of shared weights."""
 
+from dataclasses import replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
-from formwright.arch.ops import Attention, Relative
+from formwright.arch.embeddings import FrameEmbedding, PatchEmbedding, TokenEmbedding
+from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import (
+    Attention,
+    CrossAttention,
+    DynamicConvolution,
+    Identity,
+    LightweightConvolution,
+    OpGraph,
+    Relative,
+    SeparableConvolution,
+)
 from formwright.nn.build import build
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.task_model import TaskModel
 
 HEADS, CHANNELS, LAYERS = 4, 24, 3
 SPEC = HeadSpec("sequence-classification", 2)
@@ -41,12 +53,47 @@ CASES = {
 }
 
 
-def inputs_of(one: Card) -> tuple[Tensor, ...]:
-    """Give what a model of the card reads: an image, or token ids, a mask and types."""
+def _translator(encoder: TokenEmbedding, decoder: TokenEmbedding, **options: bool) -> Card:
+    block = Block(16, Attention(HEADS, 4, bias=False), (CHANNELS,), "relu", "pre")
+    above = Block(16, Attention(3, 4), (20,), cross=CrossAttention(2, 8, layers=2))
+    stacks = Stack(encoder, (block,) * 2, final_norm=True), Stack(decoder, (above,) * 2, causal=True)
+    return Card(*stacks, **options)
+
+
+_PLAIN, _NARROW = TokenEmbedding(30, 16, length=12), TokenEmbedding(30, 16, factorised=8, positions="sinusoidal")
+_OPERATIONS = (
+    SeparableConvolution(3),
+    DynamicConvolution(3, HEADS, 4, Relative(5)),
+    LightweightConvolution(3, 4),
+    OpGraph(HEADS, 4, ("softmax", ("matmul", ("matmul", "Q", ("transpose", "K")), "V"))),
+    Identity(),
+)
+_FRAMES = Stack(FrameEmbedding(6, 16), (_block("pre"), Block(16, Attention(2, 8, "wma"), (12, 20))), final_norm=True)
+FAMILIES = CASES | {
+    "decoder": (Card(decoder=Stack(_PLAIN, (_block("pre"),) * 2, True, True)), HeadSpec("causal-lm")),
+    "narrow decoder": (Card(decoder=Stack(_NARROW, (_block(),) * 2, True)), HeadSpec("causal-lm")),
+    "translator": (_translator(_PLAIN, _PLAIN), HeadSpec("seq2seq-lm")),
+    "translator with one table": (_translator(_PLAIN, _PLAIN, share_embedding=True), HeadSpec("seq2seq-lm")),
+    "narrow translator": (_translator(_NARROW, _NARROW, share_embedding=True), HeadSpec("seq2seq-lm")),
+    "frames": (Card(encoder=_FRAMES), SPEC),
+    "operations": (
+        Card(encoder=Stack(replace(_PLAIN, positions="relative"), tuple(Block(16, one, (12,)) for one in _OPERATIONS))),
+        SPEC,
+    ),
+}  # every kind of design whose hidden size has a free order
+
+
+def inputs_of(one: Card) -> tuple[Tensor | None, ...]:
+    """Give what a model of the card reads: images, frames and a mask, or tokens, a mask, and types or targets."""
+    generator = torch.Generator().manual_seed(0)
     if one.family == "vision":
-        return (torch.randn(5, 3, 8, 8, generator=torch.Generator().manual_seed(0)),)
+        return (torch.randn(5, 3, 8, 8, generator=generator),)
     tokens, mask = sentences()
-    return tokens, mask, tokens % 2
+    if isinstance(one.stacks[0].embedding, FrameEmbedding):
+        return torch.randn(*tokens.shape, one.stacks[0].embedding.features, generator=generator), mask
+    if one.family == "encoder-decoder":
+        return tokens, mask, None, *sentences(seed=1)
+    return (tokens, mask, tokens % 2) if one.family == "encoder" else (tokens, mask)
 
 
 def model(seed: int = 0, dropout: float = 0.0, of: Card | None = None, spec: HeadSpec = SPEC) -> TaskModel:

@@ -2,14 +2,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.supernet.small import CHANNELS, HEADS, LAYERS, card
+from tests.supernet.small import CHANNELS, FAMILIES, HEADS, LAYERS, card, model
 from tests.supernet.test_importance import random_importance
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block
 from formwright.core.errors import IllegalInput
 from formwright.cost import macs, params
-from formwright.supernet.automatic import BudgetMatch, Thresholds, Widths, automatic, sub_network, targets_between
+from formwright.nn.inherit import inherit
+from formwright.space.zoo.elastic import ElasticChoices, LayerSizes
+from formwright.supernet.automatic import BudgetMatch, Thresholds, automatic, sub_network, targets_between
 from formwright.supernet.importance import Importance, uniform
 
 FULL = ((HEADS, CHANNELS),) * LAYERS
@@ -113,7 +115,7 @@ def test_hidden_sizes_stand_beside_what_was_found(whole: bool, sizes: set[int]) 
     assert any(one == card() for one in cards) == whole
 
 
-def widths_of(one: Card) -> Widths:
+def widths_of(one: Card) -> LayerSizes:
     """List heads and channels of each layer."""
     blocks = [layer for layer in one.encoder.layers if isinstance(layer, Block)]
     return tuple((getattr(block.mixer, "heads", 0), sum(block.feed_forward)) for block in blocks)
@@ -123,3 +125,19 @@ def widths_of(one: Card) -> Widths:
 def test_targets_that_do_not_rise_are_refused(low: float, high: float, number: int) -> None:
     with pytest.raises(IllegalInput, match="2 or more targets"):
         targets_between(low, high, number)
+
+
+@pytest.mark.parametrize("case", FAMILIES)
+def test_every_family_has_an_automatic_space_whose_designs_read_all_their_weights(case: str) -> None:
+    one, spec = FAMILIES[case]
+    full = float(macs(one, 9))
+    found = Thresholds(one, random_importance(4, one), lambda card: float(macs(card, 9)), 4)
+    choices, met = automatic(found, targets_between(0.5 * full, 0.9 * full, 3), whole=True, hidden=(8,))
+    assert choices.largest == one
+    assert {stack.output_width for stack in choices.smallest.stacks} == {8}
+    assert ElasticChoices.from_json(choices.to_json()) == choices
+    weights = dict(model(of=one, spec=spec).named_parameters())
+    for each in met:
+        card = choices.space.card(choices.design(each.widths))
+        assert card == sub_network(one, each.widths)
+        assert inherit(weights, one, card, head=spec).missing == ()

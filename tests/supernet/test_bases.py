@@ -6,7 +6,8 @@ from tests.supernet.lessons import CARD, ENDS, MENU, WIDTH, bases, batch, batche
 from torch.nn import functional as F
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention
 from formwright.supernet.bases import fit_bases, fit_embedding, from_tensors, states, to_tensors
 from formwright.supernet.blockwise import real_tokens

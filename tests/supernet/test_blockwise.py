@@ -17,7 +17,7 @@ from formwright.core.files import write_json
 from formwright.cost import params
 from formwright.nn.settings import Settings
 from formwright.space.zoo.chains import REAL, Chain, chains
-from formwright.supernet.bases import fit_embedding, states
+from formwright.supernet.bases import States, fit_embedding, states
 from formwright.supernet.blockwise import (
     TABLE,
     WEIGHTS,
@@ -26,8 +26,8 @@ from formwright.supernet.blockwise import (
     BlockTarget,
     DistilledStudent,
     assembled,
-    begun_with,
     chain_weights,
+    first_chains,
     given,
     real_tokens,
 )
@@ -74,8 +74,10 @@ def test_a_step_teaches_the_drawn_chain_alone() -> None:
     found = network([chain])
     shown = batch()
     found(shown.inputs, shown.mask, shown.types, None, None, None).backward()
-    taught = {name.split(".")[1] for name, weight in found.named_parameters() if weight.grad is not None}
-    assert taught == {f"{chain.width}-0-attention", f"{chain.width}-1-separable-3"}
+    taught = {name.removeprefix("weights.") for name, weight in found.named_parameters() if weight.grad is not None}
+    assert taught == {*found.stored(chain.width, 0, "attention"), *found.stored(chain.width, 1, "separable-3")}
+    others = {*found.stored(chain.width, 1, "separable-5"), *found.stored(MENU.widths[0], 0, "attention")}
+    assert not taught & others
 
 
 def test_chains_are_drawn_equally_often() -> None:
@@ -112,7 +114,7 @@ def test_weights_of_a_chain_are_its_layers() -> None:
     chain = Chain(MENU.widths[0], ("feed-forward", "attention"))
     weights = chain_weights(found, chain)
     assert len(weights) == 2
-    own = found.layer(chain.width, 1, "attention").state_dict()
+    own = found.layer(chain.width, 1, "attention").weights
     assert all(torch.equal(own[name], tensor) for name, tensor in weights[1].items())
 
 
@@ -147,7 +149,7 @@ def test_a_student_says_what_its_blocks_say_one_after_the_other(table: int, widt
         if number and blocks[number - 1].width != block.width:
             x = found[number].narrow(block.width)(found[number].widen(blocks[number - 1].width)(x))
         for place, operation in enumerate(block.operations):
-            x = network.layer(block.width, place, operation)(x, context)
+            x = network.through(x, block.width, place, operation, States((), context))
     torch.testing.assert_close(said[-1], x, rtol=1e-3, atol=1e-3)
     assert sum(one.numel() for one in taught.model.parameters()) == params(taught.model.card)
 
@@ -291,11 +293,11 @@ def test_chains_whose_loss_is_not_finite_are_dropped(tmp_path: Path, monkeypatch
 def test_a_block_begins_with_all_lengths_evenly() -> None:
     found = [Chain(8, (operation,) * length) for length in (1, 2) for operation in REAL]
     found += [Chain(8, (first, second, REAL[0])) for first in REAL for second in REAL]
-    chosen = begun_with(found, 15, 0)
+    chosen = first_chains(found, 15, 0)
     lengths = [len(chain.operations) for chain in chosen]
     assert [lengths.count(length) for length in (1, 2, 3)] == [5, 5, 5]
-    assert begun_with(found, 15, 0) == chosen != begun_with(found, 15, 1)
-    assert begun_with(found, 1000, 0) == found
+    assert first_chains(found, 15, 0) == chosen != first_chains(found, 15, 1)
+    assert first_chains(found, 1000, 0) == found
 
 
 CHAIN = Chain(8, ("attention", "separable-3"))

@@ -63,26 +63,24 @@ def test_all_designs_of_a_space_have_the_same_branches() -> None:
     assert Branches.common_to([card(QK, 3), card(5, QP)]) == Branches.of(card(QK, 3))
 
 
-def test_around_a_design_each_layer_is_all_of_its_own_branch() -> None:
-    branches = Branches.of(card(QK, 3), 9)
-    around = mixers(branches.around(card(5, QKV)))
-    assert around == [LightweightConvolution(9, 2), mixers(branches.attention)[1]]
-    assert branches.around(branches.attention) == branches.attention
-    assert branches.around(branches.convolution) == branches.convolution
-    with pytest.raises(IllegalInput, match="the design has 3 layers, but weights are shared in 2"):
-        Branches.of(card(QK, 3)).around(card(QK, 3, 3))
-
-
-def test_tensors_of_a_mixer_have_the_name_of_its_branch() -> None:
-    names = shared_names(card(QK, 3))
+def test_mixers_of_one_branch_share_and_the_rest_is_common() -> None:
     layers = "transformer.encoder.layers"
-    assert names[f"{layers}.0.mixer.output.weight"] == f"attention/{layers}.0.mixer.output.weight"
-    assert names[f"{layers}.1.mixer.output.weight"] == f"convolution/{layers}.1.mixer.output.weight"
-    assert names[f"{layers}.1.mixer.kernel"] == f"convolution/{layers}.1.mixer.kernel"
-    common = [name for name, shared in names.items() if name == shared]
-    assert {"head.bias", f"{layers}.0.mixer_norm.weight", f"{layers}.1.feed_forward.maps.0.weight"} <= set(common)
-    assert not any(".mixer." in name for name in common)
+    names, others = shared_names(card(QK, 3)), shared_names(card(7, QKV))
+    for place, kind in enumerate(("op-graph", "lightweight-convolution")):
+        name = f"{layers}.{place}.mixer.output.weight"
+        assert names[name].startswith(f"{name}@")
+        assert kind in names[name]
+        assert names[name] != others[name]
+    assert names[f"{layers}.1.mixer.kernel"] == shared_names(card(QP, 9))[f"{layers}.1.mixer.kernel"]
+    common = {name for name, shared in names.items() if name == shared}
+    assert {"head.bias", f"{layers}.0.mixer_norm.weight", f"{layers}.1.feed_forward.maps.0.weight"} <= common
+    assert f"{layers}.0.mixer.output.weight" not in common
     assert len(set(names.values())) == len(names)
+
+
+def test_a_design_of_other_layers_does_not_fit() -> None:
+    with pytest.raises(IllegalInput, match=r"nothing that fits .*layers\.2"):
+        taken(store(), card(QK, 3, 3))
 
 
 def test_layers_of_other_kinds_are_refused() -> None:
@@ -180,7 +178,7 @@ def test_kernel_and_matrix_learn_together() -> None:
 
 LAYER = "transformer.encoder.layers"
 KERNEL_NAME = f"{LAYER}.1.mixer.kernel"
-STORED = f"convolution/{KERNEL_NAME}"
+STORED = shared_names(card(3, 3))[KERNEL_NAME]
 START = store()
 CARDS = (*random_cards(12), card(QK, 3), card(3, QP), card(9, 9))
 
@@ -191,11 +189,11 @@ def test_a_fresh_store_holds_both_branches_and_depends_on_the_seed_alone() -> No
     assert not same(fresh(branches, 0), fresh(branches, 1))
     tensors = store().tensors
     inputs = {name for name in tensors if f"{LAYER}.1.mixer.inputs" in name and name.endswith("weight")}
-    assert inputs == {f"attention/{LAYER}.1.mixer.inputs.{letter}.weight" for letter in "QKVP"}
+    assert inputs == {f"{LAYER}.1.mixer.inputs.{letter}.weight" for letter in "QKVP"}
     assert tensors[STORED].shape == (2, 9)
     for part in ("gated.value", "gated.gate", "output"):
-        assert f"convolution/{LAYER}.1.mixer.{part}.weight" in tensors
-    outside = [name for name in tensors if "/" not in name]
+        assert shared_names(card(3, 3))[f"{LAYER}.1.mixer.{part}.weight"] in tensors
+    outside = [name for name in tensors if ".mixer." not in name]
     attention = dict(build(store().branches.attention, head=HEAD).named_parameters())
     assert sorted(outside) == sorted(name for name in attention if ".mixer." not in name)
 
@@ -211,7 +209,7 @@ def test_a_design_takes_all_weights_of_its_model(design: Card) -> None:
 def test_a_design_takes_views_of_the_inputs_it_uses() -> None:
     weights, tensors = taken(store(), card(QP, 3)), store().tensors
     for part in ("inputs.Q.weight", "inputs.P.bias", "output.weight"):
-        assert weights[f"{LAYER}.0.mixer.{part}"].equal(tensors[f"attention/{LAYER}.0.mixer.{part}"])
+        assert weights[f"{LAYER}.0.mixer.{part}"].equal(tensors[shared_names(card(QP, 3))[f"{LAYER}.0.mixer.{part}"]])
     assert not any("inputs.K" in name or "inputs.V" in name for name in weights)
     given = store()
     owned = {tensor.untyped_storage().data_ptr() for tensor in given.tensors.values()}

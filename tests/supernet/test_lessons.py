@@ -4,7 +4,7 @@ from torch import Tensor
 
 from formwright.core.codec import range_faults
 from formwright.core.options import PartReader, PartWriter
-from formwright.supernet.lessons import LESSONS, Distil, InPlace, Labels, Lesson, StepAnswers
+from formwright.supernet.lessons import LESSONS, Answer, DesignOutput, Distil, InPlace, Labels, Lesson, StepAnswers
 from formwright.train.distil import Answers, Mix, distilled
 from formwright.train.losses import distillation, loss_of
 from formwright.train.streams import Batch
@@ -17,7 +17,18 @@ def scores(seed: int) -> Tensor:
     return torch.randn(6, 3, generator=torch.Generator().manual_seed(seed)).requires_grad_()
 
 
-SAID = StepAnswers((scores(1), scores(2), scores(3)), scores(4).detach())
+def said(*answers: Tensor, teacher: Tensor | None = None) -> StepAnswers:
+    """Give what designs say to a batch of six rows."""
+    heard = None if teacher is None else Answer(teacher)
+    return StepAnswers(len(answers), lambda batch: (DesignOutput(Answer(one), heard, batch) for one in answers))
+
+
+SCORES, TEACHER = (scores(1), scores(2), scores(3)), scores(4).detach()
+SAID = said(*SCORES, teacher=TEACHER)
+
+
+def total(lesson: Lesson, of: StepAnswers = SAID) -> Tensor:
+    return torch.stack(list(lesson.bind(KIND)(of, BATCH))).sum()
 
 
 @pytest.mark.parametrize("lesson", [Labels(), Distil(0.3, 4.0), InPlace(0.2)], ids=lambda lesson: lesson.NAME)
@@ -28,22 +39,22 @@ def test_lessons_are_parts(lesson: Lesson) -> None:
 
 
 def test_labels_are_the_mean_over_the_designs_of_a_step() -> None:
-    each = [loss_of(KIND)(one, BATCH) for one in SAID.scores]
-    assert torch.equal(Labels().bind(KIND)(SAID, BATCH), torch.stack(each).mean())
+    each = [loss_of(KIND)(one, BATCH) for one in SCORES]
+    assert torch.allclose(total(Labels()), torch.stack(each).mean())
 
 
 def test_distillation_mixes_labels_and_teacher() -> None:
     lesson = Distil(labels=0.3, temperature=3.0)
     assert lesson.NEEDS_TEACHER
     loss = distilled(KIND, Mix(0.3, 0.7, temperature=3.0))
-    each = [loss(Answers(one, SAID.teacher), BATCH) for one in SAID.scores]
+    each = [loss(Answers(one, TEACHER), BATCH) for one in SCORES]
     assert len({float(one.detach()) for one in each}) == 3
-    assert torch.equal(lesson.bind(KIND)(SAID, BATCH), torch.stack(each).mean())
+    assert torch.allclose(total(lesson), torch.stack(each).mean())
 
 
 def test_in_place_the_largest_learns_from_labels_and_teaches_the_others() -> None:
     largest, other = scores(1), scores(2)
-    loss = InPlace().bind(KIND)(StepAnswers((largest, other)), BATCH)
+    loss = total(InPlace(), said(largest, other))
     wanted = (loss_of(KIND)(largest, BATCH) + distillation(other, largest.detach(), 1.0)) / 2
     assert torch.allclose(loss, wanted)
     loss.backward()
@@ -55,7 +66,7 @@ def test_in_place_the_largest_learns_from_labels_and_teaches_the_others() -> Non
 
 def test_in_place_the_others_are_taught_at_the_temperature_and_by_some_labels() -> None:
     largest, other = scores(1), scores(2)
-    loss = InPlace(labels=0.2, temperature=3.0).bind(KIND)(StepAnswers((largest, other)), BATCH)
+    loss = total(InPlace(labels=0.2, temperature=3.0), said(largest, other))
     taught = 0.2 * loss_of(KIND)(other, BATCH) + 0.8 * distillation(other, largest.detach(), 3.0)
     assert torch.allclose(loss, (loss_of(KIND)(largest, BATCH) + taught) / 2)
 

@@ -3,19 +3,23 @@ from pathlib import Path
 import pytest
 import torch
 from tests.supernet.small import BERT, SPEC, VIT, card, inputs_of, model, sentences
+from torch import Tensor
 
 from formwright.arch.card import Card
 from formwright.core.rng import derive
 from formwright.space.zoo.elastic import elastic
 from formwright.supernet.automatic import sub_network
 from formwright.supernet.groups import stream_groups
+from formwright.supernet.hull import Hull
 from formwright.supernet.importance import uniform
 from formwright.supernet.lessons import Distil, Labels
-from formwright.supernet.network import Following, SuperNetwork, begun_with
-from formwright.supernet.rules import Draw, Hull, Sandwich
+from formwright.supernet.network import StepTrackingStream, SuperNetwork, copy_of_teacher
+from formwright.supernet.rules import Draw, Sandwich
 from formwright.train.distil import Answers, Mix, distilled
 from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.loop import Saving, scores_of, train
+from formwright.train.loop import inputs_of as inputs_of_rows
+from formwright.train.losses import loss_of
 from formwright.train.streams import Batch
 
 SMALLEST = sub_network(card(), ((1, 8),) * 3)
@@ -96,9 +100,7 @@ def with_hidden(of: Card) -> tuple[SuperNetwork, Draw]:
 def test_a_smaller_hidden_size_learns_in_the_leading_numbers_only(of: Card) -> None:
     one, _ = with_hidden(of)
     one.answer(smallest_of(of), *inputs_of(of)).sum().backward()
-    scored = {
-        (piece.name, piece.axis) for group in stream_groups(of, SPEC) for piece in (*group.weights, *group.biases)
-    }
+    scored = {(axis.name, axis.axis) for group in stream_groups(of, SPEC) for axis in (*group.weights, *group.biases)}
     weights = dict(one.model.named_parameters())
     for name, axis in scored:
         gradient = weights[name].grad
@@ -156,8 +158,49 @@ def test_the_head_is_shared_and_labels_alone_will_do() -> None:
     assert network().views(SMALLEST).missing == ()
     assert SPEC.labels == 2
     one = SuperNetwork(model(1), sandwich())
-    assert scores_of(one.train(), Rows().batch(0)).teacher is None
+    assert all(shown.teacher is None for shown in scores_of(one.train(), Rows().batch(0)).each(Rows().batch(0)))
     assert len(train(one, Rows(), Labels().bind("sequence-classification"), Hyperparameters(2, 8))) == 2
+
+
+class Held:
+    """A tensor that a graph keeps for its way back, and the numbers that are kept now and were at most."""
+
+    now = most = 0
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+        Held.now += tensor.numel()
+        Held.most = max(Held.most, Held.now)
+
+    def __del__(self) -> None:
+        Held.now -= self.tensor.numel()
+
+
+def most_held(designs: int) -> int:
+    """Give how many numbers the graphs of a step keep at once, where all its designs are the largest one."""
+    one, Held.now, Held.most = SuperNetwork(model(1), lambda rng, step: [card()] * designs), 0, 0
+    with torch.autograd.graph.saved_tensors_hooks(Held, lambda held: held.tensor):
+        train(one, Rows(), Labels().bind("sequence-classification"), Hyperparameters(1, 8))
+    return Held.most
+
+
+def test_graphs_of_a_step_do_not_live_at_the_same_time() -> None:
+    assert most_held(6) <= 1.1 * most_held(1)
+
+
+def test_a_step_of_several_designs_is_the_mean_of_their_steps() -> None:
+    one, rows = network(2), Rows().batch(0)
+    torch.manual_seed(3)
+    for loss in Labels().bind("sequence-classification")(one(), rows):
+        loss.backward()
+    found = {name: weight.grad for name, weight in one.named_parameters() if weight.grad is not None}
+    again = network(2)
+    torch.manual_seed(3)
+    losses = [loss_of("sequence-classification")(again.answer(c, *inputs_of_rows(rows)), rows) for c in again.cards()]
+    torch.stack(losses).mean().backward()
+    assert len(losses) == 4
+    for name, weight in again.named_parameters():
+        assert torch.allclose(found[name], weight.grad, atol=1e-7), name
 
 
 def test_batches_tell_the_network_its_step() -> None:
@@ -169,7 +212,7 @@ def test_batches_tell_the_network_its_step() -> None:
 
     one = SuperNetwork(model(1), draw)
     recipe = Hyperparameters(3, 8, accumulate=2)
-    train(one, Following(Rows(), one, recipe.accumulate), Labels().bind("sequence-classification"), recipe)
+    train(one, StepTrackingStream(Rows(), one, recipe.accumulate), Labels().bind("sequence-classification"), recipe)
     assert seen == [0, 0, 1, 1, 2, 2]
 
 
@@ -177,7 +220,7 @@ def test_a_network_begins_with_a_copy_of_its_teacher() -> None:
     known = model(2)
     inputs = sentences()
     for importance in (None, uniform(card())):
-        start = begun_with(known, importance, whole_embedding=importance is not None)
+        start = copy_of_teacher(known, importance, whole_embedding=importance is not None)
         assert torch.allclose(start(*inputs), known(*inputs), atol=1e-6)
         frozen = {name for name, weight in start.named_parameters() if not weight.requires_grad}
         assert all("embedding" in name for name in frozen)

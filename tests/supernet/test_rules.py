@@ -1,46 +1,47 @@
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
-import torch
 
 from formwright.arch.card import Card
 from formwright.core.codec import range_faults
 from formwright.core.errors import IllegalInput, UnknownName
-from formwright.core.options import PartReader, PartWriter
 from formwright.core.rng import derive
-from formwright.nn.build import build
-from formwright.nn.inherit import extract, inherit
-from formwright.nn.task_model import HeadSpec
-from formwright.space.combinators import Choice, Record
-from formwright.space.narrow import narrowed
-from formwright.space.repeat import Repeat, Row
-from formwright.space.space import Space
 from formwright.space.zoo import load_space
-from formwright.space.zoo.bert import TINY
-from formwright.space.zoo.elastic import ElasticChoices
+from formwright.supernet.hull import Hull, find_hull
 from formwright.supernet.rules import (
     RULES,
-    Hull,
     Largest,
+    Phases,
     ProgressiveShrinking,
     Rule,
     Sandwich,
+    SplitBatch,
     Uniform,
-    check_readable,
+    Walk,
     choices_of,
-    hull,
     opened,
 )
+from formwright.testing.rule_contract import RuleContract
 
 SPACE = load_space("autoformer-nano")
-NANO = hull(SPACE)
+NANO = find_hull(SPACE)
 STEPS = 100
-ALL: list[Rule] = [Largest(), Uniform(), Uniform(3, "design"), Sandwich(2), ProgressiveShrinking()]
+ALL: list[Rule] = [
+    Largest(),
+    Uniform(),
+    Uniform(3, "design"),
+    Sandwich(2),
+    ProgressiveShrinking(),
+    Walk(7),
+    Phases((Largest(), Uniform(2)), (0.1, 0.9)),
+]
 
 
-def drawn(rule: Rule, step: int, seed: int = 0, ends: Hull = NANO) -> list[Card]:
-    return rule.bind(ends, STEPS)(derive(seed, "step", step), step)
+def drawn(rule: Rule, step: int, seed: int = 0, hull: Hull = NANO) -> list[Card]:
+    return rule.bind(hull, STEPS, seed)(derive(seed, "step", step), step)
 
 
 def genes(card: Card) -> dict[str, Any]:
@@ -53,15 +54,15 @@ def genes(card: Card) -> dict[str, Any]:
     }
 
 
+class TestRules(RuleContract):
+    def examples(self) -> list[Rule]:
+        return ALL
+
+
 @pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.NAME)
-def test_rules_are_parts_whose_cards_follow_from_seed_and_step(rule: Rule) -> None:
-    for step in (0, 40, 99):
-        assert drawn(rule, step) == drawn(rule, step)  # bound twice, and asked in another order
+def test_rules_are_registered_and_another_seed_draws_others(rule: Rule) -> None:
     if rule != Largest():
         assert [drawn(rule, step) for step in range(90, 99)] != [drawn(rule, step, seed=1) for step in range(90, 99)]
-    data = PartWriter().value(rule)
-    reader = PartReader()
-    assert reader.finished(reader.read(Rule, data), "rule") == rule
     assert RULES.get(rule.NAME) is type(rule)
 
 
@@ -128,6 +129,7 @@ def test_shrinking_may_begin_at_once_and_its_last_phase_is_longer() -> None:
         (ProgressiveShrinking(largest=1.1), "largest"),
         (ProgressiveShrinking(largest=-0.1), "largest"),
         (ProgressiveShrinking(last=0.0), "last"),
+        (Walk(0), "restart"),
     ],
 )
 def test_options_out_of_range_are_found(rule: Rule, wrong: str) -> None:
@@ -136,108 +138,97 @@ def test_options_out_of_range_are_found(rule: Rule, wrong: str) -> None:
 
 def test_constraints_and_names_of_choices() -> None:
     narrow = NANO.space.restrict("narrow", lambda card: card.stacks[0].layers[0].width < 32)
-    ends = hull(narrow)
-    assert ends.largest == NANO.largest
+    hull = find_hull(narrow)
+    assert hull.largest == NANO.largest
     rule = ProgressiveShrinking(largest=0.2)
-    assert drawn(rule, 0, ends=ends) == [NANO.largest]
-    assert all(card.stacks[0].layers[0].width < 32 for step in range(95, 100) for card in drawn(rule, step, ends=ends))
+    assert drawn(rule, 0, hull=hull) == [NANO.largest]
+    assert all(card.stacks[0].layers[0].width < 32 for step in range(95, 100) for card in drawn(rule, step, hull=hull))
     with pytest.raises(UnknownName, match="head"):
         ProgressiveShrinking(order=("head",)).bind(NANO, STEPS)
 
 
-HEAD = HeadSpec("sequence-classification", 10)
-
-
-@pytest.mark.parametrize(
-    "name", ["autoformer-nano", "autoformer-tiny", "lighthubert-small", "lighthubert-base", "autotinybert", "elastic"]
-)
-def test_the_largest_design_holds_all_others(name: str) -> None:
-    space = load_space(name)
-    ends = hull(space)
-    check_readable(space, ends.largest, samples=5)
-    assert ends.largest != ends.smallest
-    with pytest.raises(IllegalInput, match="share the weights"):
-        check_readable(space, ends.smallest, samples=5)
-
-
-@pytest.mark.parametrize("name", ["hat", "supershaper"])
-def test_spaces_whose_designs_are_no_slices_are_refused(name: str) -> None:
-    space = load_space(name)
-    with pytest.raises(IllegalInput, match="cannot share"):
-        check_readable(space, hull(space).largest)
-
-
-@pytest.mark.parametrize("name", ["flexibert-nano", "nas-bert", "autobert-zero-nano", "evolved-transformer-nano"])
-def test_spaces_that_choose_between_kinds_have_no_largest_design(name: str) -> None:
-    with pytest.raises(IllegalInput, match=r"largest") as error:
-        hull(load_space(name))
-    assert name in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("part", "largest", "smallest"),
-    [
-        (Row((Choice((2, 1)), Choice((30, 40))), (4, 3), tied=2), [2, 2, 40, 40], [1, 1, 30]),
-        (Repeat(Choice((2, 1)), (2, 6), tied=2), [2, 2, 2], [1]),  # which stores one value of each group
-    ],
-)
-def test_members_of_one_group_have_one_value_at_both_ends(part: Any, largest: list[int], smallest: list[int]) -> None:
-    ends = hull(Space("tied", part, list))
-    assert (ends.largest.to_json(), ends.smallest.to_json()) == (largest, smallest)
-
-
-def test_elastic_and_narrower_spaces_have_ends_too() -> None:
-    choices = ElasticChoices(TINY, ((0, 1, 2), (2, 1)), ((16, 512), (0, 32)), (64, 128))
-    ends = hull(choices.space)
-    assert (ends.largest, ends.smallest) == (choices.largest, choices.smallest)
-    designs = [SPACE.sample(derive(0, turn)) for turn in range(3)]
-    ends = hull(narrowed(SPACE, "some", {}, designs))
-    assert len(ends.largest.stacks[0].layers) == max(len(design.layers) for design in designs)
-
-
-@pytest.mark.parametrize(
-    ("options", "largest"), [(((1, 2), (2, 1)), None), (((1, 2), (2, 2)), (2, 2)), ((None,), None)]
-)
-def test_tuples_have_an_end_where_one_is_largest_everywhere(options: tuple, largest: tuple | None) -> None:
-    seen = []
-    space = Space("own", Record.of(sizes=Choice(options)), lambda design: seen.append(design.sizes) or TINY)
-    if largest is None and len(options) > 1:
-        with pytest.raises(IllegalInput, match="sizes"):
-            hull(space)
-    else:
-        hull(space)
-        assert seen[0] == (largest or options[0])
-
-
 def test_choices_are_named_by_field_and_open_from_the_largest() -> None:
-    assert list(choices_of(SPACE.root)) == [("width", 3), ("length", 4), ("heads", 3), ("ratio", 3)]
+    assert list(choices_of(SPACE.root).items()) == [("width", 3), ("length", 4), ("heads", 3), ("ratio", 3)]
     assert opened(SPACE.root, {}).count() == 1
     assert opened(SPACE.root, {"length": 2}).count() == 2
-    assert opened(SPACE.root, dict(choices_of(SPACE.root))).count() == SPACE.count()
+    assert opened(SPACE.root, choices_of(SPACE.root)).count() == SPACE.count()
 
 
-def cards() -> list[Card]:
-    return [hull(SPACE).smallest, *(SPACE.card(SPACE.sample(derive(1, turn), "gene")) for turn in range(6))]
+def walked(rule: Walk, steps: Iterable[int], seed: int = 0) -> list[Any]:
+    """Give the designs, not their cards, of some steps of a walk."""
+    seen: list[Any] = []
+    space = replace(SPACE, build=lambda design: seen.append(design) or SPACE.build(design))
+    draw = rule.bind(Hull(space, NANO.largest, NANO.smallest), STEPS, seed)
+    for step in steps:
+        draw(derive(0), step)
+    return seen
 
 
-def test_a_sub_network_equals_a_model_of_its_own_with_the_sliced_weights() -> None:
-    whole_card = hull(SPACE).largest
-    whole = build(whole_card, head=HEAD, seed=3)
-    generator = torch.Generator().manual_seed(0)
-    for weight in whole.parameters():  # fresh biases, and what starts at one, would hide a wrong slice
-        weight.data.add_(0.1 * torch.randn(weight.shape, generator=generator))
-    pictures = torch.rand(4, 1, 8, 8, generator=generator)
-    weights = dict(whole.named_parameters())
-    for card in cards():
-        views = inherit(weights, whole_card, card, head=HEAD)
-        model = build(card, head=HEAD, seed=9)
-        for name, weight in model.named_parameters():
-            # heads are packed one after another, and all tables have the same rows: every slice is a leading one
-            weight.data.copy_(weights[name][tuple(map(slice, weight.shape))])
-        assert torch.equal(model.eval()(pictures), extract(views, card, head=HEAD).eval()(pictures))
-        first, wide = card.stacks[0].layers[0], whole_card.stacks[0].layers[0]
-        mixer = "transformer.encoder.layers.0.mixer"
-        kept = {name: tuple(weight.shape) for name, weight in views.weights.items() if name.startswith(mixer)}
-        assert any(shape[0] == 3 * 8 * first.mixer.heads for shape in kept.values())  # queries, keys and values
-        assert any(shape == (2, 10, 8) for shape in kept.values())  # positions, which the heads share
-        assert wide.mixer.relative == first.mixer.relative
+def test_a_walk_changes_one_choice_a_step_and_begins_anew() -> None:
+    designs = walked(Walk(10), range(40))
+    for step, (one, other) in enumerate(pairwise(designs), start=1):
+        before, after = ({gene.path: gene.value for gene in SPACE.genes(design)} for design in (one, other))
+        kept = before.keys() & after.keys()
+        changed = [path for path in kept if before[path] != after[path]]
+        if step % 10:
+            assert len(changed) == 1  # of the choices that both have: layers may come and go with the depth
+    assert len({SPACE.card(design).digest for design in designs[::10]}) > 1
+
+
+def test_the_seed_of_a_walk_decides_where_it_starts_and_every_move() -> None:
+    expected = [SPACE.sample(derive(5, "walk", 0), "gene")]
+    for step in range(1, 6):
+        expected.append(SPACE.mutate(expected[-1], derive(5, "walk", step)))
+    assert walked(Walk(10), range(6), seed=5) == expected
+
+
+def test_any_step_of_a_walk_is_known_without_those_before() -> None:
+    whole = walked(Walk(10), range(40))
+    for step in (37, 12, 13, 5, 30):
+        assert walked(Walk(10), [step]) == [whole[step]]
+    assert walked(Walk(10), [13, 5, 12, 13]) == [whole[13], whole[5], whole[12], whole[13]]
+    assert walked(Walk(10), range(40), seed=1) != whole
+
+
+def test_phases_give_each_rule_its_share_and_its_own_steps() -> None:
+    rule = Phases((Largest(), Uniform(3), Sandwich(0)), (1, 2, 1))
+    numbers = [len(drawn(rule, step)) for step in range(STEPS)]
+    assert numbers == [1] * 25 + [3] * 50 + [2] * 25
+    assert len(drawn(rule, STEPS + 5)) == 2  # a training that was extended
+    shrinking = Phases((Largest(), ProgressiveShrinking(largest=0.5)), (0.5, 0.5))
+    assert drawn(shrinking, 70) == [NANO.largest]
+    assert len(drawn(shrinking, 99)) == 2
+    assert rule.work(0.5, 0.1) == pytest.approx((1 + 2 * 1.5 + 1.1) / 4)
+
+
+def test_phases_train_the_largest_first_where_all_their_rules_do() -> None:
+    assert Phases((Largest(), Sandwich())).LARGEST_FIRST
+    assert not Phases((Largest(), Uniform())).LARGEST_FIRST
+
+
+@pytest.mark.parametrize(("rules", "shares"), [((), ()), ((Largest(),), (0.5, 0.5)), ((Largest(), Walk()), (1.0, 0.0))])
+def test_phases_without_shares_are_refused(rules: tuple[Rule, ...], shares: tuple[float, ...]) -> None:
+    with pytest.raises(IllegalInput, match="share"):
+        Phases(rules, shares)
+
+
+def test_designs_may_be_shown_rows_of_their_own() -> None:
+    assert isinstance(drawn(Uniform(3, rows="apart"), 0), SplitBatch)
+    assert not isinstance(drawn(Uniform(3), 0), SplitBatch)
+    assert list(drawn(Uniform(3, rows="apart"), 0)) == drawn(Uniform(3), 0)
+
+
+def test_shrinking_draws_only_designs_that_have_weights() -> None:
+    narrow = NANO.space.restrict("narrow", lambda card: False)
+    lasting = NANO.space.restrict("has weights", lambda card: True, lasting=True)
+    phases = ProgressiveShrinking().phases(replace(narrow, where=(*narrow.where, *lasting.where)))
+    assert all(phase.where == lasting.where for _, phase in phases[:-1])
+
+
+def test_kinds_are_open_from_the_beginning_of_a_shrinking() -> None:
+    mixed = load_space("flexibert-nano")
+    hull = find_hull(mixed)
+    rule = ProgressiveShrinking(largest=0.3, designs=4)
+    first = [card for step in range(25) for card in drawn(rule, step, hull=hull)]
+    assert {layer.width for card in first for layer in card.stacks[0].layers} == {64}
+    assert len({layer.mixer.TYPE for card in first for layer in card.stacks[0].layers}) > 1

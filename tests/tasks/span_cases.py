@@ -36,7 +36,7 @@ def pointing(windows: Windows, padding: int = 0) -> tuple[list[NDArray[np.float6
     """Score the tokens of the labels 1 and all others 0; what stands in the padding is best of all."""
     columns = []
     for side in (0, 1):
-        pairs = zip(windows.encoded.tokens.lengths, windows.encoded.labels[:, side], strict=True)
+        pairs = zip(windows.tokens.lengths, windows.labels[:, side], strict=True)
         scores = [(np.arange(length) == label).astype(np.float64) for length, label in pairs]
         columns.append([np.concatenate((row, np.full(padding, 9.0))) for row in scores])
     return columns[0], columns[1]

@@ -170,3 +170,34 @@ def test_the_published_wikitext_is_read(data_dir: Path) -> None:
     found = text_pieces("wikitext", data_dir / "wikitext-2", 64)
     assert len(found.train) > 30_000
     assert len(found.validation) > 3_000
+
+
+def test_a_file_of_text_is_divided_from_beginning_to_end(tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text("\n\n".join(f"Line {number} of my book." for number in range(50)))
+    task = load_task(str(path))
+    view = task.search_view()
+    assert (task.kind, task.metric, task.has_test) == ("causal-lm", "perplexity", True)
+    assert view.train.texts == tuple(f"Line {number} of my book." for number in range(40))
+    assert view.validation.texts[0] == "Line 40 of my book."
+    assert load_task(str(path), kind="masked-lm").kind == "masked-lm"
+    with pytest.raises(IllegalInput, match="no columns"):
+        load_task(str(path), text=("a",))
+    path.write_text("Too\nshort\n")
+    with pytest.raises(IllegalInput, match="2 lines"):
+        load_task(str(path))
+
+
+def test_a_folder_of_texts_may_lack_splits(tmp_path: Path) -> None:
+    lines = "\n".join(f"Line {number}" for number in range(20))
+    (tmp_path / "train.txt").write_text(lines)
+    (tmp_path / "test.txt").write_text("Another line")
+    task = load_task(str(tmp_path))
+    assert (len(task.search_view().train), len(task.search_view().validation)) == (18, 2)
+    with pytest.raises(IllegalInput, match="validation"):
+        load_task(str(tmp_path), official_dev=True)
+    (tmp_path / "test.txt").unlink()
+    (tmp_path / "valid.txt").write_text(lines)
+    assert len(load_task(str(tmp_path)).search_view().validation) == 10
+    whole = load_task(str(tmp_path), official_dev=True)
+    assert (len(whole.search_view().validation), whole.has_test) == (20, False)

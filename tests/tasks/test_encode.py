@@ -10,7 +10,7 @@ from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.tasks.encode import Ragged, encode_rows, frame, padding_share, plan_batches
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
-from formwright.tasks.rows import ImageRows, PlainText, TextRows, TranslationRows
+from formwright.tasks.rows import PlainText, TextRows, TranslationRows
 from formwright.tasks.tokeniser import CLASS, SEPARATOR, train_wordpiece
 
 ROWS = TextRows((("one two", "three"), ("four", "five six seven")), (0, 1))
@@ -50,8 +50,6 @@ def test_what_cannot_be_encoded_is_refused() -> None:
         encode_rows(ROWS, TOKENISER, 7)
     with pytest.raises(IllegalInput, match="not 3 of them"):
         encode_rows(TextRows((("one", "two", "three"),), (0,)), TOKENISER, 8)
-    with pytest.raises(IllegalInput, match="no tokens"):
-        encode_rows(ImageRows(np.zeros((1, 1, 2, 2), np.float32), np.zeros(1, np.int64)), TOKENISER, 8)
 
 
 def test_ragged_rows_are_padded_on_the_right() -> None:

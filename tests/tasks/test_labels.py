@@ -1,12 +1,11 @@
 import pytest
 
 from formwright.core.errors import IllegalInput, UnknownName
+from formwright.tasks.kind import kind_named
 from formwright.tasks.labels import (
-    TASK_KINDS,
     Labelling,
     as_number,
     gathered,
-    kind_named,
     label_columns,
     labels_in,
     learn_labels,
@@ -87,7 +86,7 @@ def test_own_scores_are_finite(score: str) -> None:
 )
 def test_the_kind_is_guessed_with_a_reason(labels: tuple[str, ...], kind: str, reason: str) -> None:
     found = learn_labels(table(*labels))
-    assert found.kind == TASK_KINDS[kind]
+    assert found.kind == kind_named(kind).name
     assert f"guessed as {kind}" in found.guess
     assert reason in found.guess
     assert "--task-kind" in found.guess
@@ -131,9 +130,9 @@ def test_columns_that_are_no_labels_are_refused(labels, kind, told: str) -> None
 def test_kinds_are_named_and_override_the_guess() -> None:
     assert learn_labels(table("1", "2"), "regression").kind == "regression"
     assert learn_labels(table("0.5", "1.5"), "sequence-classification").names == ("0.5", "1.5")
-    labelling = learn_labels(table("a", "b"), TASK_KINDS["regression"])  # two labels, not one score
+    labelling = learn_labels(table("a", "b"), "regression")  # two labels, not one score
     assert labelling.kind == "regression"
-    assert (kind_named(""), kind_named("regression")) == (None, "regression")
+    assert (kind_named(""), kind_named("regression").name) == (None, "regression")
     with pytest.raises(UnknownName, match="multi-label"):
         kind_named("multilabel")
     assert [as_number(text) for text in ("1", "-2.5", "1e3", "x", "", "1_000")] == [1.0, -2.5, 1000.0, None, None, None]

@@ -228,6 +228,10 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         check_bleu()
 
 
+def test_rows_without_any_relation_score_nothing() -> None:
+    assert score("relation-f1", ["Other", "Other"], ["Other", "Other"]) == 0.0
+
+
 # --- resampled rows --------------------------------------------------------------------------------------------------
 
 
@@ -250,6 +254,12 @@ def answered(draw: st.DrawFn) -> tuple[str, list, list]:
     if name in ("micro-f1", "macro-f1", "subset-accuracy"):
         flags = st.lists(st.integers(0, 1), min_size=3, max_size=3)
         return name, some(flags), some(flags)
+    if name in ("entity-f1", "tag-accuracy"):
+        tags = st.lists(st.sampled_from(("O", "B-a", "I-a", "B-b")), min_size=4, max_size=4)
+        return name, some(tags), some(tags)
+    if name == "relation-f1":
+        relation = st.sampled_from(("a(e1,e2)", "a(e2,e1)", "Other"))
+        return name, some(relation), some(relation)
     if name == "perplexity":
         return name, some(st.floats(0, 5)), some(st.integers(1, 9))
     element = st.integers(-20, 20) if name in ("pearson", "spearman") else st.integers(0, 3)

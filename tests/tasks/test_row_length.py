@@ -8,6 +8,7 @@ from formwright.tasks.row_length import Cut, covering, cut_by_default, rounded, 
 from formwright.tasks.rows import PlainText, SpanRows, Splits, TextRows, TranslationRows
 from formwright.tasks.span_windows import encode_spans
 from formwright.tasks.task import Task
+from formwright.tasks.text_kinds import SEQ2SEQ_LM, SEQUENCE_CLASSIFICATION
 from formwright.tasks.tokeniser import train_wordpiece
 
 WORDS = "alpha beta gamma delta"
@@ -35,16 +36,18 @@ def test_the_length_covers_95_percent_in_steps_of_8(sizes: list[int], wanted: in
 
 def test_sizes_are_those_of_whole_rows() -> None:
     rows = TextRows(((words(7),), (words(7), words(20))), (0, 1))
-    assert uncut_sizes(rows, TOKENISER).tolist() == [9, 30]
+    assert uncut_sizes(SEQUENCE_CLASSIFICATION, rows, TOKENISER).tolist() == [9, 30]
     encoded = encode_rows(rows, TOKENISER, 12)
     assert (encoded.uncut.tolist(), encoded.tokens.lengths.tolist()) == ([9, 30], [9, 12])
-    assert uncut_sizes(TranslationRows((words(3), words(9)), (words(5), words(2))), TOKENISER).tolist() == [7, 11]
+    pairs = TranslationRows((words(3), words(9)), (words(5), words(2)))
+    assert uncut_sizes(SEQ2SEQ_LM, pairs, TOKENISER).tolist() == [7, 11]
     assert encode_rows(PlainText((words(50),)), TOKENISER, 16).uncut is None
     rows = SpanRows((words(4), words(4)), (words(50), words(6)), ((), ()))
     windows = encode_spans(rows, TOKENISER, 20)
     assert len(windows) > 2
-    assert windows.encoded.uncut.tolist() == [57, 13]
-    assert len(uncut_sizes(TextRows(((words(4),),) * 25_000, (0,) * 25_000), TOKENISER)) <= 10_000
+    assert windows.uncut.tolist() == [57, 13]
+    many = TextRows(((words(4),),) * 25_000, (0,) * 25_000)
+    assert len(uncut_sizes(SEQUENCE_CLASSIFICATION, many, TOKENISER)) <= 10_000
 
 
 def test_a_task_alone_tells_what_the_default_cuts() -> None:

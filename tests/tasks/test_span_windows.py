@@ -26,20 +26,20 @@ def test_a_short_text_is_one_window() -> None:
     rows = SpanRows(("low?",), ("new low wide",), ((("low", 4), ("low wide", 4)),))
     windows = encode_spans(rows, TOKENISER, 16)
     assert len(windows) == 1
-    tokens = words(windows.encoded.tokens[0])
+    tokens = words(windows.tokens[0])
     assert (tokens[0], tokens[-5:]) == ("[CLS]", ["[SEP]", "new", "low", "wide", "[SEP]"])
     before = len(tokens) - 4
-    assert windows.encoded.types[0].tolist() == [0] * before + [1] * 4
+    assert windows.types[0].tolist() == [0] * before + [1] * 4
     assert windows.starts[0].tolist() == [-1] * before + [0, 4, 8, -1]
     assert windows.ends[0].tolist() == [-1] * before + [3, 7, 12, -1]
-    assert windows.encoded.labels.tolist() == [[before + 1, before + 1]]
+    assert windows.labels.tolist() == [[before + 1, before + 1]]
 
 
 @given(span_rows(), st.integers(16, 60), st.one_of(st.none(), st.integers(0, 15)))
 def test_windows_cover_every_text_and_overlap(rows: SpanRows, length: int, overlap: int | None) -> None:
     windows = encode_spans(rows, TOKENISER, length, overlap)
     assert set(windows.rows.tolist()) == set(range(len(rows)))
-    assert windows.encoded.tokens.lengths.max() <= length
+    assert windows.tokens.lengths.max() <= length
     for row in range(len(rows)):
         (placed,) = TOKENISER.offsets([rows.contexts[row]])
         pieces = [windows.starts[window] for window in np.flatnonzero(windows.rows == row)]
@@ -59,7 +59,7 @@ def test_labels_are_the_tokens_of_the_answer_or_the_first_token(rows: SpanRows, 
     windows = encode_spans(rows, TOKENISER, length)
     found = [0] * len(rows)
     for window, row in enumerate(windows.rows):
-        first, last = windows.encoded.labels[window]
+        first, last = windows.labels[window]
         starts, ends = windows.starts[window], windows.ends[window]
         if (first, last) == (0, 0):
             continue
@@ -76,16 +76,16 @@ def test_labels_are_the_tokens_of_the_answer_or_the_first_token(rows: SpanRows, 
 
 def test_answers_at_the_edges_of_windows_and_tokens() -> None:
     windows = encode_spans(ROW, TOKENISER, 16, 4)
-    labels = windows.encoded.labels.tolist()
+    labels = windows.labels.tolist()
     assert len(labels) > 2
     assert labels.count([0, 0]) == len(labels) - 1
     held = next(window for window, label in enumerate(labels) if label != [0, 0])
     first, last = labels[held]
-    assert TOKENISER.decode(windows.encoded.tokens[held][first : last + 1].tolist()) == "newer wide"
+    assert TOKENISER.decode(windows.tokens[held][first : last + 1].tolist()) == "newer wide"
     rows = SpanRows(("low?",), ("low \u200b new",), ((("\u200b", 4),),))  # normalising drops it
-    assert encode_spans(rows, TOKENISER, 16).encoded.labels.tolist() == [[0, 0]]
+    assert encode_spans(rows, TOKENISER, 16).labels.tolist() == [[0, 0]]
     windows = encode_spans(SpanRows(("low?",), ("new lowest",), ((("w", 6),),)), TOKENISER, 16)
-    first, last = windows.encoded.labels[0]
+    first, last = windows.labels[0]
     assert windows.starts[0][first] <= 6
     assert windows.ends[0][last] >= 7
 
@@ -93,11 +93,11 @@ def test_answers_at_the_edges_of_windows_and_tokens() -> None:
 def test_long_questions_are_cut_and_no_rows_make_no_windows() -> None:
     rows = SpanRows(("low " * 200,), ("new " * 50,), ((),))
     for length, kept in ((384, 64), (41, 19)):
-        tokens = words(encode_spans(rows, TOKENISER, length).encoded.tokens[0])
+        tokens = words(encode_spans(rows, TOKENISER, length).tokens[0])
         assert tokens.index("[SEP]") == kept + 1
         assert "new" in tokens
     empty = encode_spans(SpanRows((), (), ()), TOKENISER, 16)
-    assert (len(empty), empty.encoded.labels.shape) == (0, (0, 2))
+    assert (len(empty), empty.labels.shape) == (0, (0, 2))
 
 
 @pytest.mark.parametrize(("length", "overlap"), [(15, None), (16, 16), (16, -1)])
@@ -125,8 +125,8 @@ def test_minilm_windows_are_those_of_transformers() -> None:
     ours = encode_spans(SpanRows(questions, contexts, ((), ())), read_tokeniser(folder), 48)
     assert ours.rows.tolist() == theirs["overflow_to_sample_mapping"]
     for window in range(len(ours)):
-        assert ours.encoded.tokens[window].tolist() == theirs["input_ids"][window]
-        assert ours.encoded.types[window].tolist() == theirs["token_type_ids"][window]
+        assert ours.tokens[window].tolist() == theirs["input_ids"][window]
+        assert ours.types[window].tolist() == theirs["token_type_ids"][window]
         inside = ours.starts[window] >= 0
         places = np.stack((ours.starts[window], ours.ends[window]), 1)[inside]
         assert places.tolist() == np.array(theirs["offset_mapping"][window])[inside].tolist()
@@ -138,7 +138,7 @@ WINDOWS = encode_spans(ROWS, TOKENISER, 16)
 
 def scored(**places: tuple[float, float]) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Score words of the context, or `null`, as (first token, last token)."""
-    tokens = [TOKENISER.vocabulary[index] for index in WINDOWS.encoded.tokens[0]]
+    tokens = [TOKENISER.vocabulary[index] for index in WINDOWS.tokens[0]]
     scores = np.zeros((2, len(tokens)))
     for word, pair in places.items():
         place = 0 if word == "null" else len(tokens) - 1 - tokens[::-1].index(word)
@@ -172,7 +172,7 @@ def slow(start, end, windows: Windows, row: int, longest: int) -> tuple[float, s
 def test_the_best_span_of_all_windows_is_found(rows: SpanRows, longest: int, seed: int) -> None:
     windows = encode_spans(rows, TOKENISER, 20)
     rng = derive(seed)
-    start, end = ([rng.normal(size=length) for length in windows.encoded.tokens.lengths] for _ in range(2))
+    start, end = ([rng.normal(size=length) for length in windows.tokens.lengths] for _ in range(2))
     plain = decode_spans(start, end, windows, rows, longest=longest)
     picky = decode_spans(start, end, windows, rows, unanswerable=True, longest=longest, threshold=0.5)
     for row, context in enumerate(rows.contexts):
@@ -199,7 +199,7 @@ def test_spans_have_bounds() -> None:
 def test_no_answer_must_win_in_every_window() -> None:
     rows = SpanRows(("new?",), ("low new wide newer " * 5,), ((),))
     windows = encode_spans(rows, TOKENISER, 16)
-    start = [np.zeros(length) for length in windows.encoded.tokens.lengths]
+    start = [np.zeros(length) for length in windows.tokens.lengths]
     end = [row.copy() for row in start]
     for row in start:
         row[0] = 3.0
@@ -211,7 +211,7 @@ def test_no_answer_must_win_in_every_window() -> None:
 def test_texts_and_scores_that_are_missing() -> None:
     rows = SpanRows(("new?",), (" ",), ((),))
     windows = encode_spans(rows, TOKENISER, 16)
-    scores = [np.zeros(length) for length in windows.encoded.tokens.lengths]
+    scores = [np.zeros(length) for length in windows.tokens.lengths]
     assert decode_spans(scores, scores, windows, rows) == [""]
     start, end = scored()
     with pytest.raises(IllegalInput, match="there are 1"):

@@ -1,6 +1,8 @@
 import os
+import re
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,32 @@ def test_options_that_a_task_has_no_use_for_are_refused(name: str, options: dict
         load_task(name, **options)
 
 
+@pytest.mark.parametrize("options", [{}, {"kind": "pictures"}, {"kind": "series"}])
+@pytest.mark.parametrize("whole", [True, False], ids=["folder", "file"])
+def test_a_packed_folder_is_answered_with_the_line_that_unpacks_it(
+    options: dict[str, str], whole: bool, tmp_path: Path
+) -> None:
+    for row in range(20):
+        path = tmp_path / "data" / "ab"[row % 2] / f"{row}.pgm"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"P5 1 1 255 " + bytes([row]))
+    archive = tmp_path / "my pictures" / "packed.tar.gz"
+    archive.parent.mkdir()
+    with tarfile.open(archive, "w:gz") as file:
+        file.add(tmp_path / "data", ".")
+    with pytest.raises(IllegalInput, match="unpack it with") as told:
+        load_task(str(archive.parent if whole else archive), **options)
+    line = re.search("`(.*)`", str(told.value))[1]  # type: ignore[index]
+    subprocess.run(line, shell=True, check=True, cwd=tmp_path)
+    assert load_task(str(tmp_path / "unpacked")).labels == ("a", "b")
+
+
+def test_packed_files_of_a_published_task_are_told(tmp_path: Path) -> None:
+    (tmp_path / "recordings.tar.gz").write_bytes(b"packed")
+    with pytest.raises(IllegalInput, match="unpack it with"):
+        load_task("fsdd", tmp_path)
+
+
 def test_names_that_are_wrong() -> None:
     with pytest.raises(UnknownName, match="Nearest: 'mini-glue/sst2'"):
         load_task("mini-glue/sst-2")
@@ -100,7 +128,7 @@ def test_tasks_are_named_and_listed_with_what_they_need() -> None:
     assert len(MINI_GLUE) == 9
     others = {"pydoc/masked", "pydoc/causal", "digits", "translation"}
     assert set(TASKS.names()) == others | {f"mini-glue/{name}" for name in MINI_GLUE}
-    others = {"squad", "squad_v2", "multi30k", "wikitext-2"}
+    others = {"squad", "squad_v2", "multi30k", "wikitext-2", "fashion-mnist", "mnist", "fsdd", "semeval2010_task8"}
     assert set(FROM_DATA) == {f"glue/{name}" for name in MINI_GLUE} | others
     entries = catalogue()
     assert [entry.name for entry in entries] == [*TASKS.names(), *FROM_DATA]

@@ -19,7 +19,6 @@ from formwright.tasks.tokeniser import (
     UNKNOWN,
     Special,
     Subwords,
-    texts_of,
     train_subwords,
     train_wordpiece,
 )
@@ -51,11 +50,11 @@ def test_the_commonest_letters_are_known() -> None:
 
 
 def test_texts_of_every_kind_of_rows() -> None:
-    assert texts_of(TextRows((("a", "b"), ("c", "d")), (0, 1))) == ("a", "b", "c", "d")
-    assert texts_of(TranslationRows(("a",), ("b",))) == ("a", "b")
-    assert texts_of(SpanRows(("a", "b"), ("c", "c"), ((), ()))) == ("a", "b", "c")
+    assert TextRows((("a", "b"), ("c", "d")), (0, 1)).all_texts == ("a", "b", "c", "d")
+    assert TranslationRows(("a",), ("b",)).all_texts == ("a", "b")
+    assert SpanRows(("a", "b"), ("c", "c"), ((), ())).all_texts == ("a", "b", "c")
     with pytest.raises(IllegalInput, match="no text"):
-        texts_of(ImageRows(np.zeros((1, 1, 2, 2), np.float32), np.zeros(1, np.int64)))
+        train_wordpiece(ImageRows(np.zeros((1, 1, 2, 2), np.float32), np.zeros(1, np.int64)))
 
 
 def test_texts_are_cut_into_known_pieces() -> None:

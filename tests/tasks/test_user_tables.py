@@ -203,7 +203,6 @@ ODD = "one or two columns of text and another of labels"
 @pytest.mark.parametrize(
     ("text", "label", "told"),
     [
-        ((), "label", ODD),
         (("a", "b", "c"), "label", ODD),
         (("a",), "a", ODD),
         (("a", "a"), "b", ODD),

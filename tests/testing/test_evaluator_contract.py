@@ -19,16 +19,16 @@ from formwright.evaluate.context import Context
 from formwright.pipeline.evaluators import (
     EVALUATORS,
     EvaluatorPart,
-    FunctionEvaluator,
     InheritWeights,
     PretrainFirst,
     Setting,
     ShareBranches,
-    SharedSubnetworks,
     TrainFully,
     TrainInStages,
     UntrainedScores,
 )
+from formwright.pipeline.function_evaluator import FunctionEvaluator
+from formwright.pipeline.shared_evaluator import SharedSubnetworks
 from formwright.pipeline.task_choice import TrainingChoice
 from formwright.space.zoo.elastic import ElasticChoices
 from formwright.testing.evaluator_contract import EvaluatorContract

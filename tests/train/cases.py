@@ -9,15 +9,18 @@ import torch
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import FrameEmbedding, PatchEmbedding, TokenEmbedding
+from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, CrossAttention
 from formwright.core.rng import derive
 from formwright.nn.build import build
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.task_model import TaskModel
 from formwright.tasks import TASKS
 from formwright.tasks.encode import Encoded, Ragged
-from formwright.tasks.rows import AnyRows, SpanRows, Splits, TextRows
-from formwright.tasks.task import Kind, Task, first_rows
+from formwright.tasks.frames import FrameRows
+from formwright.tasks.rows import AnyRows, SpanRows, Splits, TaggedRows, TextRows
+from formwright.tasks.task import Task, first_rows
 from formwright.train.streams import Batch
 
 VOCABULARY, LENGTH = 320, 32
@@ -29,6 +32,7 @@ BOTH = Card(
     encoder=Stack(TABLE, (BLOCK,)), decoder=Stack(TABLE, (replace(BLOCK, cross=CrossAttention(2, 8)),), causal=True)
 )
 VISION = Card(encoder=Stack(PatchEmbedding(8, 4, 16, channels=1), (BLOCK,)))
+FRAMES = Card(encoder=Stack(FrameEmbedding(8, 16, length=LENGTH), (BLOCK,)))
 COLOURS = ("red", "blue", "green", "white", "black", "brown", "pink", "grey")
 
 
@@ -86,6 +90,57 @@ SEVERAL = Task(
     COLOURS,
 )
 
+
+def _tagged_colours(number: int) -> TaggedRows:
+    """Give sentences in which the colour of a house is tagged, and that of a car is not."""
+    words = tuple(tuple(text.split()) for text in _colours(number).contexts)
+    return TaggedRows(words, tuple(tuple(int(place == 3) for place in range(len(row))) for row in words))
+
+
+TAGS = Task(
+    "colours of houses",
+    "token-classification",
+    "entity-f1",
+    lambda: Splits(_tagged_colours(192), _tagged_colours(40), None),
+    ("entity-f1", "tag-accuracy"),
+    ("O", "B-colour"),
+)
+
+
+def _waves(number: int) -> FrameRows:
+    """Give noisy series of unequal length: slow waves, fast ones, and none."""
+    rng = derive(number, "waves")
+    series = [
+        np.sin(np.arange(steps) * (0.2, 1.2, 0)[row % 3])[:, None] + 0.1 * rng.normal(size=(steps, 1))
+        for row, steps in enumerate(rng.integers(12, 60, number))
+    ]
+    return FrameRows.of(series, [row % 3 for row in range(number)])
+
+
+def _wave_splits() -> Splits[FrameRows]:
+    return Splits(_waves(192), _waves(48), None)
+
+
+WAVES = Task("waves", "frame-classification", "accuracy", _wave_splits, labels=("slow", "fast", "none"))
+
+
+def _marked_colours(number: int) -> TextRows:
+    """Give sentences with two marked colours; the relation says whether that of the house comes first."""
+    drawn = np.random.default_rng(number).integers(2, size=number)
+    pairs = [("house", "car") if first else ("car", "house") for first in drawn]
+    texts = [(f"the <e1>{one}</e1> is near the <e2>{other}</e2>",) for one, other in pairs]
+    return TextRows(tuple(texts), tuple(int(first) for first in drawn))
+
+
+RELATIONS = Task(
+    "near",
+    "relation-classification",
+    "relation-f1",
+    lambda: Splits(_marked_colours(192), _marked_colours(40), None),
+    ("relation-f1", "accuracy"),
+    ("Near(e1,e2)", "Near(e2,e1)"),
+)
+
 EVERY_KIND: dict[str, tuple[Card, Callable[[], Task]]] = {
     "sequence-classification": (ENCODER, partial(few, "mini-glue/sst2", 64)),
     "multi-label-classification": (ENCODER, lambda: SEVERAL),
@@ -95,10 +150,13 @@ EVERY_KIND: dict[str, tuple[Card, Callable[[], Task]]] = {
     "seq2seq-lm": (BOTH, partial(few, "translation")),
     "image-classification": (VISION, partial(few, "digits")),
     "span-extraction": (ENCODER, lambda: SPANS),
+    "token-classification": (ENCODER, lambda: TAGS),
+    "frame-classification": (FRAMES, lambda: WAVES),
+    "relation-classification": (ENCODER, lambda: RELATIONS),
 }
 
 
-def task_of(kind: Kind, metric: str, train: AnyRows, validation: AnyRows | None = None, labels: int = 0) -> Task:
+def task_of(kind: str, metric: str, train: AnyRows, validation: AnyRows | None = None, labels: int = 0) -> Task:
     """Make a task of rows at hand."""
     splits = Splits(train, train if validation is None else validation, None)
     return Task("handmade", kind, metric, lambda: splits, labels=tuple(str(label) for label in range(labels)))

@@ -5,15 +5,15 @@ from tests.train.cases import DECODER, ENCODER, LENGTH, SPANS, few
 
 from formwright.nn.build import build
 from formwright.tasks.rows import Label, Splits, TextRows
-from formwright.tasks.task import Kind, Task
+from formwright.tasks.task import Task
 from formwright.train.fit import head_of
-from formwright.train.judge import Judged, _words_maker, constant_baseline, judged
+from formwright.train.judge import Judged, constant_baseline, judged, same_masks
 from formwright.train.prepare import PreparedRows, prepare
 from formwright.train.streams import IGNORED, Masking, in_order
 
 
 def task_of(
-    kind: Kind, metrics: tuple[str, ...], train: list[Label], held_out: list[Label], labels: tuple[str, ...] = ()
+    kind: str, metrics: tuple[str, ...], train: list[Label], held_out: list[Label], labels: tuple[str, ...] = ()
 ) -> Task:
     def rows(values: list[Label]) -> TextRows:
         return TextRows(tuple((f"row {i}",) for i in range(len(values))), tuple(values))
@@ -77,7 +77,7 @@ def test_hidden_words_are_guessed_by_frequency_where_a_model_is_judged() -> None
     one, examples = constant_baseline(prepared, prepared.validation), prepared.validation.examples
     counts = 1 + np.bincount(prepared.train.examples.tokens.values, minlength=prepared.text_tokeniser.size)
     counts[list(Masking.of(prepared.text_tokeniser).spared)] = 1
-    batches = [_words_maker(prepared)(examples, rows) for rows in in_order(examples, 64)]
+    batches = [same_masks(prepared)(examples, rows) for rows in in_order(examples, 64)]
     hidden = np.concatenate([batch.labels.flatten().numpy() for batch in batches])
     shares = counts / counts.sum()
     assert one.metrics["perplexity"] == pytest.approx(np.exp(-np.log(shares)[hidden[hidden != IGNORED]].mean()))

@@ -5,27 +5,29 @@ from typing import Any
 import pytest
 import torch
 from tests.pipeline.compressions import begun, compression, squad
+from tests.train.cases import FRAMES, WAVES, Toy
 from tests.train.cases import TOY_CARD as CARD
-from tests.train.cases import Toy
 from tests.train.cases import toy_model as model
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import build
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.task_model import TaskModel
 from formwright.pipeline.fine_tune import FineTune
 from formwright.pipeline.start_model import PretrainedForTask
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.train.distil import Answers, CachedTeacher, HiddenStudent, Mix, ScoreStudent, cached_teacher, distilled
-from formwright.train.fit import Training, task_model, task_stream
+from formwright.train.fit import Training, fresh_model, task_model, task_stream
 from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.loop import scores_of, train
 from formwright.train.losses import loss_of
-from formwright.train.prepare import Prepared
+from formwright.train.prepare import Prepared, prepare
 from formwright.train.streams import Batch
 
 KIND = "sequence-classification"
@@ -253,3 +255,10 @@ def test_the_teacher_is_asked_where_a_row_is_not_known(tmp_path: Path) -> None:
     path.write_bytes(b"half of it")
     with pytest.raises(IllegalInput, match=r"cannot read .*delete it"):
         cached_teacher(teacher, read.prepared, path)
+
+
+def test_frames_are_remembered_whatever_their_padding(tmp_path: Path) -> None:
+    prepared, training = prepare(WAVES, FRAMES, 32), Training(Hyperparameters(6, 8, 1e-3, seed=0), 32, device="cpu")
+    assert len(set(prepared.train.examples.lengths.tolist())) > 1
+    teacher = CountedTeacher(fresh_model(FRAMES, prepared, training).eval())
+    check(prepared, training, teacher, cached_teacher(teacher, prepared, tmp_path / "answers"), steps=6)

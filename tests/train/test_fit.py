@@ -11,12 +11,13 @@ from tests.train.cases import DECODER, ENCODER, EVERY_KIND, LENGTH, SPANS, VISIO
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import build
 from formwright.nn.hf.imported import Imported
 from formwright.nn.hf.load import from_hf
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec, SequenceHead, TaskModel
+from formwright.nn.task_model import SequenceHead, TaskModel
 from formwright.tasks import TASKS, load_task
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.rows import Splits, TextRows

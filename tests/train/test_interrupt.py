@@ -1,25 +1,26 @@
-"""A wish to stop, and the signals that carry it."""
+"""A request to stop, and the signals that carry it."""
 
 import os
 import signal
 
 import pytest
+from tests.own_process import in_own_process
 
 from formwright.train.interrupt import gentle_interruption
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_is_a_wish_and_a_second_one_ends_the_process(number, monkeypatch) -> None:
-    asked: list[bool] = []
-    ended: list[int] = []
-    monkeypatch.setattr(os, "_exit", ended.append)
-    with gentle_interruption() as wish:
-        asked.append(wish.asked)
-        os.kill(os.getpid(), number)
-        asked.append(wish.asked)
-        assert ended == []
+def ask_twice(first: str) -> None:
+    with gentle_interruption() as interruption:
+        print(interruption.asked, flush=True)
+        os.kill(os.getpid(), int(first))
+        print(interruption.asked, flush=True)
         os.kill(os.getpid(), signal.SIGINT)
-    assert (asked, ended) == ([False, True], [130])
+        print("alive", flush=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_a_wish_and_a_second_one_ends_the_process(number: signal.Signals) -> None:
+    assert in_own_process(ask_twice, number.value, code=130) == "False\nTrue\n"
 
 
 def test_handlers_are_put_back_whatever_happens() -> None:

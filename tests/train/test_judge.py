@@ -9,10 +9,11 @@ from scipy.special import log_softmax
 from tests.train.cases import BOTH, DECODER, ENCODER, EVERY_KIND, LENGTH, SPANS, VISION, VOCABULARY, Stub, few, task_of
 from torch import Tensor
 
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import build
 from formwright.nn.generate import generate
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.task_model import TaskModel
 from formwright.tasks.rows import ImageRows, PlainText, SpanRows, TextRows, TranslationRows
 from formwright.tasks.tokeniser import Special, Tokeniser, WordPiece, train_wordpiece
 from formwright.train import judge as module
@@ -105,8 +106,8 @@ def test_numbers_are_judged_by_hand(labels: tuple[float, ...]) -> None:
 
 def pointing(prepared: Prepared, part: PreparedRows) -> Stub:
     """Point at the answers of all windows, and in the padding at nonsense with even more certainty."""
-    windows = part.windows
-    gold = {tuple(windows.encoded.tokens[n].tolist()): windows.encoded.labels[n] for n in range(len(windows))}
+    windows = part.examples
+    gold = {tuple(windows.tokens[n].tolist()): windows.labels[n] for n in range(len(windows))}
     pad = prepared.text_tokeniser.special.pad
 
     def answer(tokens: Tensor) -> Tensor:
@@ -134,7 +135,7 @@ def test_spans_of_long_texts_and_without_answers() -> None:
     task = replace(task_of("span-extraction", "span-f1", rows), metrics=("exact", "span-f1"))
     prepared = prepare(task, ENCODER, LENGTH)
     part = prepared.validation
-    assert len(part.windows) > len(rows)
+    assert len(part.examples) > len(rows)
     assert judge(pointing(prepared, part), prepared, part) == {"exact": 1.0, "span-f1": 1.0}
     assert judge(Stub(lambda tokens: torch.zeros(*tokens.shape, 2)), prepared, part)["exact"] < 1.0
 
@@ -232,17 +233,17 @@ def test_answers_stand_in_the_order_of_the_rows_that_were_asked_for(monkeypatch:
     monkeypatch.setattr(module, "_SIZE", size)
     prepared, model = plain(["a", "a a a", "a", "a a", "a", "a a a a"])
     for rows in ([0, 1, 2, 3, 4, 5], [5, 0, 3], [2], [4, 1]):
-        found = answers(model, prepared, prepared.validation, np.array(rows))
+        (found,) = answers([model], prepared, prepared.validation, np.array(rows))
         assert found.tolist() == [[0, 1, 0, 1, 0, 1][row] for row in rows]
     assert truths(prepared.validation).tolist() == [0, 1, 0, 1, 0, 1]
-    assert len(answers(model, prepared, prepared.validation, np.arange(0))) == 0
+    assert len(answers([model], prepared, prepared.validation, np.arange(0))[0]) == 0
 
 
 def test_judging_is_comparing_all_answers_with_what_is_right() -> None:
     card, task = EVERY_KIND["regression"]
     prepared = prepare(task(), card, LENGTH)
     model = fresh_model(card, prepared, Training(Hyperparameters(steps=1)))
-    found = answers(model, prepared, prepared.validation, np.arange(len(prepared.validation.examples)))
+    (found,) = answers([model], prepared, prepared.validation, np.arange(len(prepared.validation.examples)))
     assert found.dtype == np.float32
     assert compared(prepared, found, truths(prepared.validation)) == judge(model, prepared, prepared.validation)
     assert compared(prepared, truths(prepared.validation), truths(prepared.validation)) == dict.fromkeys(

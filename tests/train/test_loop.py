@@ -16,11 +16,11 @@ from tests.train.cases import toy_model as model
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
+from formwright.arch.heads import HeadSpec
 from formwright.arch.layers import Stack
 from formwright.core.errors import EvaluationFailed, IllegalInput
 from formwright.nn.build import build
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec
 from formwright.train import checkpoint
 from formwright.train.checkpoint import Checkpoint
 from formwright.train.hyperparameters import Hyperparameters

@@ -6,9 +6,9 @@ import torch
 from tests.train.cases import ENCODER, LENGTH, VISION, few, with_types
 from torch import Tensor
 
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import build
-from formwright.nn.task_model import HeadSpec
 from formwright.tasks.rows import ImageRows, PlainText, TextRows
 from formwright.tasks.tokeniser import WordPiece, train_wordpiece
 from formwright.train.fit import Run, Training, fresh_model, with_weights

@@ -10,11 +10,12 @@ from tests.supernet.lessons import CARD
 from tests.train.cases import ENCODER, encoded
 from torch.nn import functional as F
 
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.nn.build import build
-from formwright.nn.task_model import HeadSpec
 from formwright.tasks.encode import Encoded
+from formwright.tasks.kind import KINDS
 from formwright.tasks.rows import ImageRows, PlainText
 from formwright.tasks.tokeniser import CLASS, MASK, PAD, SEPARATOR, Special, train_wordpiece
 from formwright.train.prepare import encode_for
@@ -28,8 +29,6 @@ from formwright.train.streams import (
     ShuffledStream,
     Typical,
     in_order,
-    lengths_of,
-    maker_of,
     masked,
     next_tokens,
     plain,
@@ -38,7 +37,7 @@ from formwright.train.streams import (
 
 
 def stream_of(kind: str, examples: Examples, size: int, seed: int = 0) -> ShuffledStream:
-    return ShuffledStream(examples, Shuffled(lengths_of(examples), size, seed), maker_of(kind))
+    return ShuffledStream(examples, Shuffled(examples.lengths, size, seed), KINDS.get(kind).batch)
 
 
 lengths = st.lists(st.integers(1, 30), min_size=1, max_size=80).map(lambda values: np.array(values, np.int64))
@@ -117,7 +116,7 @@ def test_images_come_with_their_labels() -> None:
     batch = stream_of("image-classification", rows, 4, 0).batch(1)
     assert len(batch.labels) == 4
     assert torch.equal(batch.inputs, torch.from_numpy(pixels)[batch.labels])
-    assert lengths_of(rows).tolist() == [1] * 12
+    assert rows.lengths.tolist() == [1] * 12
 
 
 def test_orders_differ_by_epoch_and_seed_and_lengths_come_together() -> None:
@@ -253,3 +252,16 @@ def test_the_special_tokens_are_those_of_the_tokeniser() -> None:
 
     with pytest.raises(IllegalInput, match="no mask token"):
         Masking.of(Maskless())  # type: ignore[arg-type]
+
+
+def test_shares_of_a_batch_hold_every_row_once() -> None:
+    rows, tokens = 7, 4
+    positions = torch.rand(rows, tokens, generator=torch.Generator().manual_seed(0)) < 0.5
+    inputs = torch.arange(rows * tokens).view(rows, tokens)
+    whole = Batch(inputs, inputs[positions], positions, None, positions=positions)
+    for shares in (1, 2, 3):
+        parts = [whole.share(place, shares) for place in range(shares)]
+        assert sorted(torch.cat([part.inputs for part in parts])[:, 0].tolist()) == inputs[:, 0].tolist()
+        for part in parts:
+            assert torch.equal(part.labels, part.inputs[part.positions])  # labels stay with their tokens
+            assert part.types is None

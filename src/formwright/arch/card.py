@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from formwright.arch.check import stack_faults
-from formwright.arch.layers import PatchEmbedding, Stack, TokenEmbedding
-from formwright.core.codec import Natural, json_schema, loads, read, text, write
+from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Stack
+from formwright.core.codec import Natural, loads, read, text, write
 from formwright.core.errors import Fault, IllegalDesign
+from formwright.core.json_schema import json_schema
 from formwright.core.remember import remember, remembers
 
 Family = Literal["encoder", "decoder", "encoder-decoder", "vision"]
@@ -91,6 +93,11 @@ class Card:
         return tuple(stack for stack in (self.encoder, self.decoder) if stack is not None)
 
     @property
+    def token_tables(self) -> tuple[TokenEmbedding, ...]:
+        """Return the embeddings of tokens, of which the encoder and the decoder may have one each."""
+        return tuple(stack.embedding for stack in self.stacks if isinstance(stack.embedding, TokenEmbedding))
+
+    @property
     def output_width(self) -> int:
         """Return the width of the vectors that a task head reads."""
         return self.stacks[-1].output_width
@@ -111,7 +118,7 @@ def _faults(card: Card) -> list[Fault]:
         faults.append(Fault("decoder.causal", "must be true: a decoder may not look ahead"))
     if card.pooler and card.family != "encoder":
         faults.append(Fault("pooler", f"belongs to encoders; the family of this design is {card.family}"))
-    tables = [stack.embedding for stack in card.stacks if isinstance(stack.embedding, TokenEmbedding)]
+    tables = card.token_tables
     equal = len({(table.vocabulary, table.table_width) for table in tables}) == 1
     if card.share_embedding and not (len(tables) == 2 and equal):
         faults.append(Fault("share_embedding", "needs an encoder and a decoder with token tables of equal size"))

@@ -3,17 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from formwright.arch.layers import Block, Branch, Cell, Embedding, Layer, PatchEmbedding, Stack
-from formwright.arch.ops import (
-    NEVER_CAUSAL,
-    Attention,
-    CrossAttention,
-    DynamicConvolution,
-    Identity,
-    LightweightConvolution,
-    Operation,
-    Transform,
-)
+from formwright.arch.embeddings import Embedding, PatchEmbedding
+from formwright.arch.layers import Block, Cell, Layer, Stack
+from formwright.arch.ops import Operation, Place
 from formwright.core.codec import range_faults
 from formwright.core.errors import Fault
 from formwright.core.remember import remember
@@ -29,7 +21,7 @@ class _Facts:
     relative: bool
     grid: bool  # some relative positions have two axes
     sees_all: tuple[tuple[str, str], ...]  # operations that cannot be causal: their place and type
-    reads: tuple[tuple[str, int], ...]  # cross-attention: its place, and how many encoder layers it reads
+    reads: tuple[tuple[str, int], ...]  # operations that read the encoder: their place, and how many of its layers
     empty: bool  # the layer returns its input unchanged
 
 
@@ -46,7 +38,7 @@ def stack_faults(stack: Stack, memory: Stack | None) -> list[Fault]:
                 found.append(Fault(place, f"is {kind}, which reads the whole sequence and cannot be causal"))
             found += _memory_faults(fact, memory)
             below = stack.layers[index - 1].output_width if index else stack.embedding.width
-            if fact.empty and (width := stack.layers[index].width) != below:
+            if fact.empty and stack.joints != "always" and (width := stack.layers[index].width) != below:
                 found.append(Fault("width", f"is {width}, but a layer without parts keeps the width {below} below it"))
             faults += [Fault(f"layers[{index}].{fault.where}", fault.what) for fault in found]
     return faults
@@ -54,43 +46,16 @@ def stack_faults(stack: Stack, memory: Stack | None) -> list[Fault]:
 
 @remember
 def _facts(layer: Layer) -> _Facts:
-    found = list(operations(layer))
-    faults = list(range_faults(layer))
-    if not faults:
-        faults = list(_block_faults(layer) if isinstance(layer, Block) else _cell_faults(layer))
+    faults = [*range_faults(layer)] or [*(_block_faults(layer) if isinstance(layer, Block) else _cell_faults(layer))]
+    found = list(layer.operations)
     return _Facts(
         faults=tuple(faults),
-        relative=any(has_relative(operation) for _, operation in found),
-        grid=any(
-            operation.relative is not None and operation.relative.axes == 2
-            for _, operation in found
-            if isinstance(operation, Attention | DynamicConvolution)
-        ),
-        sees_all=tuple((place, operation.TYPE) for place, operation in found if isinstance(operation, NEVER_CAUSAL)),
-        reads=tuple((place, operation.layers) for place, operation in found if isinstance(operation, CrossAttention)),
+        relative=any(operation.relative_axes for _, operation in found),
+        grid=any(operation.relative_axes == 2 for _, operation in found),
+        sees_all=tuple((place, operation.TYPE) for place, operation in found if not operation.CAUSAL),
+        reads=tuple((place, operation.memory_layers) for place, operation in found if operation.memory_layers),
         empty=isinstance(layer, Block) and layer.empty,
     )
-
-
-def operations(layer: Layer) -> Iterator[tuple[str, Operation]]:
-    if isinstance(layer, Block):
-        yield "mixer", layer.mixer
-        if layer.cross is not None:
-            yield "cross", layer.cross
-        return
-    for place, branch in branches(layer):
-        yield f"{place}.operation", branch.operation
-
-
-def branches(cell: Cell) -> Iterator[tuple[str, Branch]]:
-    for index, junction in enumerate(cell.junctions):
-        yield f"junctions[{index}].left", junction.left
-        if junction.right is not None:
-            yield f"junctions[{index}].right", junction.right
-
-
-def has_relative(operation: Operation) -> bool:
-    return isinstance(operation, Attention | Transform | DynamicConvolution) and operation.relative is not None
 
 
 @remember
@@ -105,7 +70,9 @@ def _embedding_faults(stack: Stack, facts: list[_Facts]) -> list[Fault]:
     faults = [Fault(f"embedding.{fault.where}", fault.what) for fault in _sizes(embedding)]
     if faults:
         return faults
-    if embedding.width != first.width:
+    if stack.out is not None and stack.out < 1:
+        faults.append(Fault("out", f"is {stack.out}; a width must be at least 1"))
+    if embedding.width != first.width and stack.joints != "always":
         faults.append(Fault("embedding.width", f"is {embedding.width}, but the first layer is {first.width} wide"))
     if isinstance(embedding, PatchEmbedding) and embedding.image % embedding.patch:
         what = f"is {embedding.patch}, which does not divide the image of {embedding.image}"
@@ -121,19 +88,19 @@ def _embedding_faults(stack: Stack, facts: list[_Facts]) -> list[Fault]:
 
 
 def _block_faults(block: Block) -> Iterator[Fault]:
-    mixer = block.mixer
     if len(block.feed_forward) > _MOST_PARTS:
         yield Fault("feed_forward", f"has {len(block.feed_forward)} widths; at most {_MOST_PARTS} are allowed")
-    if isinstance(mixer, Transform) and mixer.relative is not None:
-        inner = mixer.relative.heads * mixer.relative.head_width
-        if inner != block.width:
-            what = f"is {inner} wide (heads x head width) and is added to a width of {block.width}"
-            yield Fault("mixer.relative", what)
-    relative = mixer.relative if isinstance(mixer, DynamicConvolution) else None
-    if relative is not None and (relative.axes != 1 or relative.values):
-        yield Fault("mixer.relative", "must have one axis and no values in a convolution")
-    if isinstance(mixer, LightweightConvolution) and block.width % mixer.heads:
-        yield Fault("mixer.heads", f"is {mixer.heads}, which does not divide the width {block.width}")
+    yield from _operation_faults("mixer", "mixer", block.mixer, (block.width, block.width))
+    if block.cross is not None:
+        yield from _operation_faults("cross", "cross", block.cross, (block.width, block.width))
+
+
+def _operation_faults(where: str, place: Place, operation: Operation, widths: tuple[int, int]) -> Iterator[Fault]:
+    if place not in operation.PLACES:
+        yield Fault(f"{where}.type", f"is {operation.TYPE}, which cannot be a {place} operation")
+        return
+    for fault in operation.faults(*widths):
+        yield Fault(f"{where}.{fault.where}", fault.what)
 
 
 def _cell_faults(cell: Cell) -> Iterator[Fault]:
@@ -146,26 +113,17 @@ def _cell_faults(cell: Cell) -> Iterator[Fault]:
         return
     for index, junction in enumerate(cell.junctions):
         for side, branch in zip(("left", "right"), junction.branches, strict=False):
-            for fault in _branch_faults(index, branch, cell):
-                yield Fault(f"junctions[{index}].{side}.{fault.where}", fault.what)
-    used = {branch.input for _, branch in branches(cell)}
+            where = f"junctions[{index}].{side}"
+            if branch.input > index:
+                what = f"is {branch.input}; only states 0 to {index} exist before this junction"
+                yield Fault(f"{where}.input", what)
+            else:
+                widths = cell.state_widths[branch.input], branch.width
+                yield from _operation_faults(f"{where}.operation", "branch", branch.operation, widths)
+    used = {branch.input for _, branch in cell.branches}
     for index in range(1, states):
         if index not in used:
             yield Fault(f"junctions[{index - 1}]", "is never used; leave it out")
-
-
-def _branch_faults(index: int, branch: Branch, cell: Cell) -> Iterator[Fault]:
-    if branch.input > index:
-        yield Fault("input", f"is {branch.input}; only states 0 to {index} exist before this junction")
-        return
-    entry, operation = cell.state_widths[branch.input], branch.operation
-    if isinstance(operation, Identity) and branch.width != entry:
-        yield Fault("width", f"is {branch.width}, but identity keeps the width {entry} of state {branch.input}")
-    if isinstance(operation, LightweightConvolution):
-        if branch.width % operation.heads:
-            yield Fault("operation.heads", f"is {operation.heads}, which does not divide {branch.width}")
-        if not operation.gated and branch.width != entry:
-            yield Fault("width", f"is {branch.width}, but without a gate the convolution keeps the width {entry}")
 
 
 def _memory_faults(facts: _Facts, memory: Stack | None) -> Iterator[Fault]:
@@ -174,5 +132,5 @@ def _memory_faults(facts: _Facts, memory: Stack | None) -> Iterator[Fault]:
             yield Fault(place, "attends to an encoder, but the design has none")
         elif layers > len(memory.layers):
             yield Fault(f"{place}.layers", f"is {layers}, but the encoder has {len(memory.layers)} layers")
-        elif len({below.output_width for below in memory.layers[-layers:]}) > 1:
+        elif len(set(memory.output_widths[-layers:])) > 1:
             yield Fault(f"{place}.layers", "reaches encoder layers of unequal width")

@@ -8,7 +8,7 @@ and kind of score, a feed-forward layer by its width and activation, an addition
 from enum import IntEnum
 from typing import NamedTuple
 
-from formwright.arch import ops
+Edge = tuple[int, int, int]  # from, to, and the operand's place at the target (0 where order does not matter)
 
 
 class BlockKind(IntEnum):
@@ -37,6 +37,7 @@ class BlockKind(IntEnum):
     SEPARABLE_CONVOLUTION = 17
     CONVOLUTION = 18
     DYNAMIC_CONVOLUTION = 19
+    OTHER = 20  # of other packages, unless they choose one of these kinds
 
 
 class ComputeBlock(NamedTuple):
@@ -47,30 +48,23 @@ class ComputeBlock(NamedTuple):
     detail: str = ""
 
 
-def operation_block(operation: ops.Operation, width: int, output: int, detail: str = "") -> ComputeBlock:
-    """Return the block of an operation, or of one of its parallel heads, from `width` to `output`."""
-    kind, *own = _kind_and_size(operation)
-    return ComputeBlock(BlockKind(kind), (width, output, *own), detail)
+class Drawing:
+    """Collect the nodes and edges of a layer's graph in topological order; node 0 is the layer's input."""
 
+    def __init__(self) -> None:
+        self.labels = [""]
+        self.blocks: list[ComputeBlock] = []
+        self.edges: list[Edge] = []
+        self.reads: list[tuple[int, int]] = []
 
-def _kind_and_size(operation: ops.Operation) -> tuple[int, ...]:
-    match operation:
-        case ops.Attention(heads, head_width, score):
-            return BlockKind.ATTENTION, heads * head_width, ("sdp", "wma").index(score)
-        case ops.CrossAttention(heads, head_width, layers):
-            return BlockKind.CROSS_ATTENTION, heads * head_width, layers
-        case ops.Transform(transform, relative):
-            inner = relative.heads * relative.head_width if relative is not None else 0
-            return BlockKind.TRANSFORM, inner, ("dft", "dct").index(transform)
-        case ops.DynamicConvolution(kernel, heads, head_width):
-            return BlockKind.DYNAMIC_CONVOLUTION, heads * head_width, kernel
-        case ops.SeparableConvolution(kernel, stacked):
-            return BlockKind.SEPARABLE_CONVOLUTION, kernel, stacked
-        case ops.LightweightConvolution(kernel, heads, gated):
-            return BlockKind.LIGHTWEIGHT_CONVOLUTION, kernel, gated, heads
-        case ops.Convolution(kernel):
-            return (BlockKind.DENSE,) if kernel == 1 else (BlockKind.CONVOLUTION, kernel)
-        case ops.GatedLinearUnit():
-            return (BlockKind.GATED_LINEAR_UNIT,)
-        case ops.OpGraph() | ops.Identity():
-            return (BlockKind.IDENTITY,)
+    def node(self, label: str, block: ComputeBlock, *sources: int, ordered: bool = False) -> int:
+        """Add a node that reads `sources`; if `ordered`, the order of the sources matters."""
+        here = len(self.labels)
+        self.labels.append(label)
+        self.blocks.append(block)
+        self.edges += [(source, here, place if ordered else 0) for place, source in enumerate(sources)]
+        return here
+
+    def read(self, nodes: list[int], layers: int) -> None:
+        """Let nodes read the last `layers` of the encoder, if any."""
+        self.reads += [(node, layers) for node in nodes if layers]

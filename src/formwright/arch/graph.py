@@ -9,20 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
-from typing import Any
 
 from formwright.arch.card import Card
-from formwright.arch.compute_blocks import BlockKind, ComputeBlock, operation_block
-from formwright.arch.layers import Block, Branch, Cell, Embedding, Layer, Stack
-from formwright.arch.ops import Attention, CrossAttention, DynamicConvolution, Identity, Operation, OpGraph, Transform
-from formwright.arch.primitives import BINARY, COMMUTATIVE, UNARY, Term
-from formwright.arch.simplify import representative
+from formwright.arch.compute_blocks import BlockKind, ComputeBlock, Drawing, Edge
+from formwright.arch.layers import Block, Branch, Cell, Layer, Stack
+from formwright.arch.operations.base import node_label
+from formwright.arch.ops import Identity, OpGraph
 from formwright.core import codec
 from formwright.core.remember import remember
 
-Edge = tuple[int, int, int]  # from, to, and the operand's place at the target (0 where order does not matter)
 ENTRY = 0
-_PRIMITIVES = (*UNARY, *BINARY)
 _JOINTS = {"add": BlockKind.ADD, "multiply": BlockKind.MULTIPLY, "concatenate": BlockKind.CONCATENATE}
 
 
@@ -40,27 +36,9 @@ class Segment:
     blocks: tuple[ComputeBlock, ...]
 
 
-class _Drawing:
-    """Collect nodes and edges in topological order."""
-
-    def __init__(self) -> None:
-        self.labels = [""]
-        self.blocks: list[ComputeBlock] = []
-        self.edges: list[Edge] = []
-        self.reads: list[tuple[int, int]] = []
-
-    def node(self, label: str, block: ComputeBlock, *sources: int, ordered: bool = False) -> int:
-        """Add a node that reads `sources`; if `ordered`, the order of the sources matters."""
-        here = len(self.labels)
-        self.labels.append(label)
-        self.blocks.append(block)
-        self.edges += [(source, here, place if ordered else 0) for place, source in enumerate(sources)]
-        return here
-
-
 @remember
 def segment(layer: Layer) -> Segment:
-    drawing = _Drawing()
+    drawing = Drawing()
     if isinstance(layer, Block):
         _draw_block(layer, drawing)
     else:
@@ -68,9 +46,9 @@ def segment(layer: Layer) -> Segment:
     return Segment(tuple(drawing.labels), tuple(drawing.edges), tuple(drawing.reads), tuple(drawing.blocks))
 
 
-def _draw_block(block: Block, drawing: _Drawing) -> None:
+def _draw_block(block: Block, drawing: Drawing) -> None:
     mixers = [part for part in (block.mixer, block.cross) if part is not None and not isinstance(part, Identity)]
-    parts = [partial(_mix, part, block.width, drawing) for part in mixers]
+    parts = [partial(part.draw, drawing, block.width) for part in mixers]
     if block.feed_forward:
         parts.append(partial(_feed_forward, block, drawing))
     state, pre = ENTRY, block.norm == "pre"
@@ -80,57 +58,14 @@ def _draw_block(block: Block, drawing: _Drawing) -> None:
         state = drawing.node(f"{'add' if pre else 'add norm'} {block.width}", joint, state, *draw(entry))
 
 
-def _feed_forward(block: Block, drawing: _Drawing, entry: int) -> list[int]:
+def _feed_forward(block: Block, drawing: Drawing, entry: int) -> list[int]:
     for width, hidden in pairwise((block.width, *block.feed_forward)):
         compute = ComputeBlock(BlockKind.FEED_FORWARD, (hidden,), block.activation)
         entry = drawing.node(f"feed-forward {width}>{hidden} {block.activation}", compute, entry)
     return [entry]
 
 
-def _mix(operation: Operation, width: int, drawing: _Drawing, entry: int) -> list[int]:
-    """Add an operation, one node for each of its parallel heads, and return its last nodes."""
-    if isinstance(operation, OpGraph):
-        return [_draw_term(operation, width, drawing, entry)]
-    data, heads = codec.write(operation), 1
-    if isinstance(operation, Attention | CrossAttention | DynamicConvolution):
-        heads = data.pop("heads")
-    elif isinstance(operation, Transform) and operation.relative is not None:
-        heads = data["relative"].pop("heads")
-    label, compute = _label(data, width, width), operation_block(operation, width, width)
-    nodes = [drawing.node(label, compute, entry) for _ in range(heads)]
-    if isinstance(operation, CrossAttention):
-        drawing.reads += [(node, operation.layers) for node in nodes]
-    return nodes
-
-
-def _label(data: dict[str, Any], width: int, output: int) -> str:
-    details = {name: item for name, item in data.items() if name != "type"}
-    return f"{data['type']} {width}>{output} {codec.canonical(details)}"
-
-
-def _draw_term(operation: OpGraph, width: int, drawing: _Drawing, entry: int) -> int:
-    # Q, K, V and P are all linear maps of the same input, so their letters are names and not labels; formulas that are
-    # equal by algebra are one graph
-    inner, shape = operation.heads * operation.head_width, f"{operation.heads}x{operation.head_width}"
-    projection = ComputeBlock(BlockKind.PROJECTION, (width, inner))
-    done: dict[Term, int] = {}
-
-    def draw(term: Term) -> int:
-        if term not in done:
-            if isinstance(term, str):
-                done[term] = drawing.node(f"project {width}>{shape}", projection, entry)
-            else:
-                name = str(term[0])
-                operands = [draw(operand) for operand in term[1:]]
-                compute = ComputeBlock(BlockKind.PRIMITIVE, (_PRIMITIVES.index(name), inner), name)
-                done[term] = drawing.node(f"{name} {shape}", compute, *operands, ordered=name not in COMMUTATIVE)
-        return done[term]
-
-    result = draw(representative(operation.term))
-    return drawing.node(f"project {shape}>{width}", ComputeBlock(BlockKind.PROJECTION, (inner, width)), result)
-
-
-def _draw_cell(cell: Cell, drawing: _Drawing) -> None:
+def _draw_cell(cell: Cell, drawing: Drawing) -> None:
     states = [ENTRY]
     for junction in cell.junctions:
         ends = [_draw_branch(cell, branch, drawing, states) for branch in junction.branches]
@@ -140,15 +75,14 @@ def _draw_cell(cell: Cell, drawing: _Drawing) -> None:
         states += ends
 
 
-def _draw_branch(cell: Cell, branch: Branch, drawing: _Drawing, states: list[int]) -> int:
+def _draw_branch(cell: Cell, branch: Branch, drawing: Drawing, states: list[int]) -> int:
     operation, width = branch.operation, cell.state_widths[branch.input]
     if isinstance(operation, Identity) and not branch.norm and branch.activation is None:
         return states[branch.input]
     details = f"{'norm' if branch.norm else 'no norm'} {branch.activation or 'no activation'}"
-    label = f"{_label(codec.write(operation), width, branch.width)} {details}"
-    node = drawing.node(label, operation_block(operation, width, branch.width, details), states[branch.input])
-    if isinstance(operation, CrossAttention):
-        drawing.reads.append((node, operation.layers))
+    label = f"{node_label(codec.write(operation), width, branch.width)} {details}"
+    node = drawing.node(label, operation.compute_block(width, branch.width, details), states[branch.input])
+    drawing.read([node], operation.memory_layers)
     return node
 
 
@@ -177,7 +111,7 @@ def graph_of(card: Card) -> Graph:
 
 def _add_stack(stack: Stack, decoder: bool, memory: list[int], labels: list[str], edges: list[Edge]) -> list[int]:
     """Append a stack's nodes and edges; return the node at which each of its layers ends."""
-    labels.append(_input_label(decoder, stack.embedding, stack.causal, stack.final_norm))
+    labels.append(_input_label(decoder, stack))
     end = len(labels) - 1
     ends = []
     for layer in stack.layers:
@@ -199,9 +133,11 @@ def _placed(layer: Layer, below: int, shift: int) -> list[Edge]:
     return [(source + shift if source else below, target + shift, place) for source, target, place in edges]
 
 
-@lru_cache(maxsize=1 << 10)
-def _input_label(decoder: bool, embedding: Embedding, causal: bool, final_norm: bool) -> str:
-    return f"{'decoder' if decoder else 'encoder'} {codec.text(embedding)} causal={causal} final_norm={final_norm}"
+def _input_label(decoder: bool, stack: Stack) -> str:
+    ends = f"causal={stack.causal} final_norm={stack.final_norm}"
+    if stack.joints != "unequal" or stack.out is not None:  # left out otherwise, so that older digests stay
+        ends += f" joints={stack.joints} out={stack.out}"
+    return f"{'decoder' if decoder else 'encoder'} {codec.text(stack.embedding)} {ends}"
 
 
 def _output_label(card: Card) -> str:
@@ -212,7 +148,7 @@ def graph_digest(card: Card) -> str:
     """Return a hexadecimal digest that only designs with isomorphic computation graphs share."""
     parts = []
     for stack in card.stacks:
-        parts.append(_input_label(stack is card.decoder, stack.embedding, stack.causal, stack.final_norm).encode())
+        parts.append(_input_label(stack is card.decoder, stack).encode())
         parts += [piece for layer in stack.layers for piece in pieces(layer)]
     if card.encoder is not None and card.decoder is not None:
         parts.append(repr(_memory_joints(card.encoder, card.decoder)).encode())

@@ -49,6 +49,7 @@ BINARY: dict[str, Callable[[Shape, Shape], Shape | None]] = {
     "euclidean": _between_rows,
 }
 COMMUTATIVE = frozenset({"add"})
+PRODUCTS = frozenset({"matmul", "cosine", "euclidean"})
 MEANINGS = {
     "neg": "-x",
     "transpose": "x transposed",
@@ -94,6 +95,20 @@ def show_shape(shape: Shape) -> str:
 def size(term: Term) -> int:
     """Count the operations of a term as it is written out; a subterm used twice counts twice."""
     return 0 if isinstance(term, str) else 1 + sum(size(operand) for operand in term[1:])
+
+
+def distinct(term: Term) -> list[Term]:
+    """List the different applications inside a term, operands before what reads them; inputs are none."""
+    found: dict[Term, None] = {}
+
+    def visit(part: Term) -> None:
+        if not isinstance(part, str) and part not in found:
+            for operand in part[1:]:
+                visit(operand)
+            found[part] = None
+
+    visit(term)
+    return list(found)
 
 
 def inputs_of(term: Term) -> tuple[str, ...]:

@@ -8,22 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Layer, Stack
-from formwright.arch.ops import (
-    Attention,
-    CrossAttention,
-    DynamicConvolution,
-    LightweightConvolution,
-    OpGraph,
-    RelativeAttention,
-    Transform,
-)
 from formwright.core.errors import IllegalInput
-
-_Headed = Attention | CrossAttention | DynamicConvolution | LightweightConvolution | OpGraph | RelativeAttention
 
 
 def extended(card: Card, times: int, block: int = 2) -> Card:
@@ -52,7 +40,8 @@ def widened(card: Card, width: int) -> Card:
 
     def resized(stack: Stack) -> Stack:
         layers = tuple(_widened_layer(layer, stack.embedding.width, width) for layer in stack.layers)
-        return replace(stack, embedding=replace(stack.embedding, width=width), layers=layers)
+        out = width if stack.out is not None else None
+        return replace(stack, embedding=replace(stack.embedding, width=width), layers=layers, out=out)
 
     return _each_stack(card, resized)
 
@@ -73,11 +62,9 @@ def _widened_layer(layer: Layer, before: int, width: int) -> Layer:
             raise IllegalInput(f"a {what} of {size} at width {before} is not a whole number at width {width}")
         return size * width // before
 
-    def more_heads(part: Any) -> Any:
-        if isinstance(part, Transform):
-            return replace(part, relative=more_heads(part.relative))
-        return replace(part, heads=scaled(part.heads, "number of heads")) if isinstance(part, _Headed) else part
+    def more(heads: int) -> int:
+        return scaled(heads, "number of heads")
 
     hidden = tuple(scaled(size, "feed-forward width") for size in layer.feed_forward)
-    mixer, cross = more_heads(layer.mixer), more_heads(layer.cross)
-    return replace(layer, width=width, mixer=mixer, feed_forward=hidden, cross=cross)
+    cross = layer.cross.with_heads(more) if layer.cross is not None else None
+    return replace(layer, width=width, mixer=layer.mixer.with_heads(more), feed_forward=hidden, cross=cross)

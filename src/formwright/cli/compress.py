@@ -21,13 +21,14 @@ from formwright.cli.options import (
     Observe,
     OfficialDev,
     Rows,
+    Series,
     SetOption,
     TaskKind,
     argument,
     flag,
 )
 from formwright.cli.output import print_json
-from formwright.cli.run import run_and_print, settings_of
+from formwright.cli.run import compose_and_run
 from formwright.core.errors import Unsuccessful
 
 _MODEL = "A model's folder, or its name on the hub (MiniLM of the extra `demo`)."
@@ -58,7 +59,7 @@ def compress(
     *,
     recipe: Annotated[str, flag(_RECIPE, GOALS)] = "eftnas",
     task: Annotated[str, flag(_TASK, DATA)] = "",
-    target: Annotated[list[str] | None, flag(_TARGET, GOALS)] = None,
+    targets: Annotated[list[str] | None, flag(_TARGET, GOALS, "--target")] = None,
     sizes: Annotated[str, flag(_SIZES, GOALS)] = "",
     hours: Annotated[
         float | None, flag("Plan all stages to take about this many hours on this machine.", GOALS, min=0.001)
@@ -68,6 +69,7 @@ def compress(
     text: Annotated[str, flag(_TEXT, DATA)] = "",
     label: Label = "",
     task_kind: TaskKind = "",
+    series: Series = "",
     official_dev: OfficialDev = False,
     rows: Rows = None,
     batch: Annotated[int | None, flag("Rows in a batch (default 32).", TRAINING, min=1)] = None,
@@ -83,7 +85,7 @@ def compress(
     out: Annotated[Path | None, flag("Folder of the run (default: compressed/MODEL-TASK).", OUTPUT)] = None,
     force: Force = False,
     dry_run: DryRun = False,
-    observe: Observe = None,
+    observers: Observe = None,
     as_json: AsJson = False,
 ) -> None:
     """Compress a pretrained encoder for a task: fine-tune it, and deliver the best smaller models inside it.
@@ -94,35 +96,13 @@ def compress(
 
     Ctrl-C saves; run the same command again, or `formwright resume DIR`. Finished stages are skipped.
     """
+    flags = dict(locals())
     from formwright.compose import compose_compression, default_folder
     from formwright.pipeline.fine_tune import WeakTeacher
 
-    pipeline = compose_compression(
-        model,
-        task,
-        recipe=recipe,
-        settings=settings_of(settings),
-        accept_weak_teacher=accept_weak_teacher,
-        targets=target,
-        sizes=sizes,
-        trials=trials,
-        data=data,
-        text=text,
-        label=label,
-        task_kind=task_kind,
-        official_dev=official_dev or None,
-        rows=rows,
-        batch=batch,
-        length=length,
-        learning_rate=learning_rate,
-        threads=threads,
-        device=device,
-        seed=seed,
-    )
-    where = out or default_folder("compressed", Path(model).name or "MiniLM", task or "sizes")
-    conduct = {"workers": workers, "save_every": save_every, "hours": hours, "observers": observe, "force": force}
+    where = default_folder("compressed", Path(model).name or "MiniLM", task or "sizes")
     try:
-        run_and_print(pipeline, where, as_json=as_json, dry_run=dry_run, **conduct)
+        compose_and_run(compose_compression, flags, where)
     except WeakTeacher as error:
         if as_json:
             print_json({"models": [], "weak_teacher": asdict(error.weakness)})

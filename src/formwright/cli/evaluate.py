@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from formwright.cli.options import DATA, AsJson, Data, ModelFolder, TaskKind, columns_of, flag
+from formwright.cli.options import DATA, AsJson, Data, ModelFolder, Series, TaskKind, columns_of, flag
 from formwright.cli.output import echo, note, print_json, print_table
 from formwright.core.errors import IllegalInput
 
@@ -23,6 +23,7 @@ def evaluate(
     text: Annotated[str, flag("Text columns of your own file (default: the recorded ones).", DATA)] = "",
     label: Annotated[str, flag("Label column of your own file (default: the recorded one).", DATA)] = "",
     task_kind: TaskKind = "",
+    series: Series = "",
     official_dev: Annotated[bool, flag("Validate on the whole official dev set.", DATA, "--official-dev")] = False,
     split: Annotated[str, flag(_SPLIT, DATA)] = "validation",
     as_json: AsJson = False,
@@ -35,6 +36,7 @@ def evaluate(
         raise IllegalInput(f"--split is {' or '.join(_SPLITS)}, not {split!r}")
     loaded = load_model(folder)
     given = {"data": data, "text": columns_of(text), "label": label, "official_dev": official_dev, "kind": task_kind}
+    given["series"] = series
     found = repeat_score(loaded, find_task(loaded, task, given), split)  # type: ignore[arg-type]
     if found.changed:
         note(f"warning: these are not the rows that the folder records; changed: {', '.join(found.changed)}")

@@ -12,9 +12,9 @@ from formwright.core.errors import IllegalInput
 from formwright.core.text import without_password
 
 if TYPE_CHECKING:
-    from formwright.nn.task_model import HeadSpec
+    from formwright.arch.heads import HeadSpec
     from formwright.pipeline.named_model import ModelByName
-    from formwright.pipeline.run_folder import Opened
+    from formwright.pipeline.study_place import Opened
     from formwright.space.space import Space
 
 
@@ -63,7 +63,7 @@ def export(
 
 
 def _export_study(source: str, target: str, unfit: list[str], trusted: bool, as_json: bool) -> None:
-    from formwright.pipeline.run_folder import find as find_study
+    from formwright.pipeline.study_place import find as find_study
     from formwright.pipeline.to_optuna import to_optuna
 
     if unfit:
@@ -112,7 +112,7 @@ def _export_model(
 
 
 def _wanted(task: str | None, labels: str | None) -> tuple["HeadSpec | None", tuple[str, ...]]:
-    from formwright.nn.task_model import HeadSpec, Task
+    from formwright.arch.heads import HeadSpec, Task
 
     if task is None:
         if labels is not None:

@@ -15,7 +15,9 @@ from formwright.core.errors import IllegalInput
 from formwright.core.options import OptionHelp, Part, options_of, type_words
 
 Kind = StrEnum(
-    "Kind", "spaces cards ops costs tasks searchers evaluators proxies stages rules lessons recipes observers"
+    "Kind",
+    "spaces cards ops costs tasks kinds searchers evaluators predictors proxies stages rules lessons updates recipes "
+    "observers",
 )
 _OPTIONS = "Show the options of each part, with types and defaults."
 
@@ -25,10 +27,11 @@ def list_names(
     options: Annotated[bool, flag(_OPTIONS, None, "--options")] = False,
     as_json: Annotated[bool, flag("Print one JSON object.", None, "--json")] = False,
 ) -> None:
-    """List what can be named: search spaces, designs (cards), methods (recipes), tasks, and the parts of a pipeline.
+    """List what can be named: search spaces, designs (cards), methods (recipes), tasks, kinds of data, and parts.
 
-    Parts are stages, searchers, evaluators, rules (which designs learn at a step of shared training) and lessons (what
-    they learn from). Set an option with --set PART.OPTION=VALUE, in a YAML file, or in Python.
+    Parts are stages, searchers, evaluators, rules (which designs learn at a step of shared training), lessons (what
+    they learn from) and updates (how their gradients are joined). Set an option with --set PART.OPTION=VALUE, in a YAML
+    file, or in Python.
     """
     if options:
         _list_options(kind, as_json)
@@ -100,10 +103,10 @@ def _cards() -> list[dict[str, Any]]:
 
 
 def _operations() -> list[dict[str, Any]]:
-    from formwright.arch.ops import OPERATIONS
+    from formwright.arch.ops import all_operations
     from formwright.arch.primitives import BINARY, MEANINGS
 
-    layers = [{"name": kind.TYPE, "use": "layer", "about": _first_line(kind)} for kind in OPERATIONS]
+    layers = [{"name": kind.TYPE, "use": "layer", "about": _first_line(kind)} for kind in all_operations().values()]
     primitives = [
         {"name": name, "use": "op-graph, " + ("two operands" if name in BINARY else "one operand"), "about": meaning}
         for name, meaning in MEANINGS.items()
@@ -158,9 +161,11 @@ def _first_line(part: Any) -> str:
 _REGISTRIES = {
     Kind.searchers: "formwright.search:SEARCHERS",
     Kind.evaluators: "formwright.pipeline.evaluators:EVALUATORS",
+    Kind.predictors: "formwright.search.predictors:PREDICTORS",
     Kind.stages: "formwright.core.options:STAGES",
     Kind.rules: "formwright.supernet.rules:RULES",
     Kind.lessons: "formwright.supernet.lessons:LESSONS",
+    Kind.updates: "formwright.train.updates:UPDATES",
     Kind.recipes: "formwright.recipes:RECIPES",
     Kind.observers: "formwright.pipeline.observers:OBSERVERS",
 }
@@ -171,6 +176,7 @@ _LISTS: dict[Kind, Callable[[], list[dict[str, Any]]]] = {
     Kind.ops: _operations,
     Kind.costs: partial(_columns, "formwright.cost:COSTS", "name", "unit", "about"),
     Kind.tasks: _tasks,
+    Kind.kinds: partial(_columns, "formwright.tasks.kind:KINDS", "name", "short", "reads", "head", "about"),
     Kind.proxies: _proxies,
     Kind.recipes: partial(_columns, _REGISTRIES[Kind.recipes], "name", "command", "paper", "needs", "takes", "about"),
 }

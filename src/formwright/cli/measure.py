@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 RuntimeName = StrEnum("RuntimeName", ["torch", "onnxruntime", "openvino"])
 _LENGTH = "Tokens in a row (default: the length that a delivered model was trained with, else 128)."
+_TOKENS = "Tokens to write after a row is read, as a translation model does (default: one forward pass)."
 _RUNTIME = "Runtime: torch, or the one that an exported folder is for."
 
 
@@ -22,6 +23,8 @@ def measure(
     threads: Annotated[int, flag("Threads used for computing.", RUNNING, min=1)] = 1,
     runtime: Annotated[RuntimeName | None, flag(_RUNTIME, RUNNING)] = None,
     device: Annotated[str, flag("Device of torch: cpu, cuda, mps or auto.", RUNNING)] = "cpu",
+    tokens: Annotated[int, flag(_TOKENS, MEASUREMENT, min=0)] = 0,
+    beams: Annotated[int, flag("Beams of the text that is written.", MEASUREMENT, min=1)] = 1,
     runs: Annotated[int, flag("Number of timed runs.", MEASUREMENT, min=2)] = 50,
     as_json: AsJson = False,
 ) -> None:
@@ -30,8 +33,9 @@ def measure(
     from formwright.pipeline.named_model import USUAL_LENGTH, measure_model, trained_length
     from formwright.train.device import choose_device
 
-    tokens = length or trained_length(source) or USUAL_LENGTH
-    trial = TimingSettings(batch, tokens, threads, runs, device=choose_device(device).type)
+    read = length or trained_length(source) or USUAL_LENGTH
+    chosen = choose_device(device).type
+    trial = TimingSettings(batch, read, threads, runs, device=chosen, tokens=tokens, beams=beams)
     card, facts = measure_model(source, trial, None if runtime is None else runtime.value)
     if as_json:
         print_json(facts)
@@ -52,8 +56,10 @@ def _print(facts: dict[str, Any], card: "Card") -> None:
         ("90 % of the runs", f"{facts['low_ms']:,.3f} to {facts['high_ms']:,.3f} ms"),
     ]
     print_table([facts["name"], ">measured"], rows)
+    written = f" and writing {facts['tokens']} tokens with beam {facts['beams']}" if facts["tokens"] else ""
+    each = f"{facts['batch']} x {size}{written}"
     threads = "1 thread" if facts["threads"] == 1 else f"{facts['threads']} threads"
-    echo(f"{facts['runs']} runs in {facts['runtime']}, each {facts['batch']} x {size}, {threads}, {facts['cpu']}")
+    echo(f"{facts['runs']} runs in {facts['runtime']}, each {each}, {threads}, {facts['cpu']}")
     if facts["busy"]:
         waited = f", {facts['waited']:.0%} of the time was spent waiting for a processor" if facts["waited"] else ""
         echo(

@@ -45,8 +45,12 @@ Data = Annotated[Path | None, flag("Folder with the files of a task that is not 
 Text = Annotated[str, flag("Text columns of your own file, separated by commas.", DATA)]
 _LABEL = "Label column of your own file, or several columns of 0 and 1 (multi-label)."
 Label = Annotated[str, flag(_LABEL, DATA, metavar="COLUMN[,COLUMN...]")]
-_KIND = "What the labels of your own file are: classification, regression or multi-label (default: guessed)."
+_KIND = "What your own file has: classification, regression, multi-label, tags, ... (default: guessed)."
 TaskKind = Annotated[str, flag(_KIND, DATA, metavar="KIND")]
+_SERIES = "Column that names the series, where a row of your own file is one step of it (--task-kind series)."
+Series = Annotated[str, flag(_SERIES, DATA, metavar="COLUMN")]
+_FRAMES = "Frames of recordings (default: window_ms=25,hop_ms=10, and as many mel bands as the design reads)."
+Frames = Annotated[str, flag(_FRAMES, DATA, metavar="window_ms=N,hop_ms=N,bands=N")]
 OfficialDev = Annotated[
     bool, flag("Validate on the whole official dev set; no test rows are kept.", DATA, "--official-dev")
 ]
@@ -54,7 +58,8 @@ Rows = Annotated[int | None, flag("Train on the first N rows only.", DATA, min=1
 
 _SET = "Set any option of a part, such as searcher.population=40; may be repeated (`formwright list KIND --options`)."
 SetOption = Annotated[list[str] | None, flag(_SET, PARTS, "--set", metavar="PART.OPTION=VALUE")]
-SpendSteps = Annotated[int | None, flag("Maximum number of training steps of all trials together.", STOP, min=1)]
+_SPEND = "Maximum number of training steps of all trials together."
+SpendSteps = Annotated[int | None, flag(_SPEND, STOP, "--spend-steps", min=1)]
 Patience = Annotated[int | None, flag("Stop after N trials without an improvement.", STOP, min=1)]
 
 RayCpus = Annotated[float | None, flag("CPUs reserved for each worker on Ray.", RUNNING, min=0)]

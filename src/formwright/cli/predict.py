@@ -14,37 +14,43 @@ from formwright.core.errors import IllegalInput
 
 _STDIN = "-"
 _OUT = "CSV, TSV or JSON Lines file to write (default: standard output)."
+_FILE = (
+    "A table (- reads standard input), a picture, a WAV file, a file of series, or a folder of pictures or WAV files."
+)
 _TEXT = "Text columns, separated by commas (default: those the model was trained on)."
 
 
 def predict(
     folder: ModelFolder,
-    file: Annotated[str, argument("A CSV, TSV or JSON file with the rows; - reads standard input.", "FILE")],
+    file: Annotated[str, argument(_FILE, "FILE")],
     out: Annotated[Path | None, flag(_OUT, OUTPUT)] = None,
     text: Annotated[str, flag(_TEXT, DATA)] = "",
     as_json: Annotated[bool, flag("Print the rows as one JSON object.", OUTPUT, "--json")] = False,
 ) -> None:
     """Predict the label, number or answer of every row of a table: adds columns `prediction` and `probability`.
 
-    For a multi-label model, `prediction` is a list of labels, and `probability` has one for every label.
+    For a multi-label model, `prediction` is a list of labels, and `probability` has one for every label. A model of
+    tags gives a tag for each word; it also reads and writes column files (.conll).
     """
-    from formwright.evaluate.loaded_model import load_model, predict_table, text_columns
-    from formwright.tasks.tables import form_of, format_of, read_whole_table, written_table
+    from formwright.evaluate.loaded_model import input_columns, load_model, predict_table
+    from formwright.tasks.kind import KINDS
+    from formwright.tasks.tables import form_of, format_of
 
     if out is not None and file != _STDIN and os.path.exists(file) and out.exists() and out.samefile(file):
         raise IllegalInput(f"--out {out} is the file that is read; name another")
-    form = None if out is None else form_of(out)
     loaded = load_model(folder)
+    kind = KINDS.get(loaded.kind)
+    form = None if out is None else format_of(out) or kind.form or form_of(out)
     with _readable(file) as path:
-        table = read_whole_table(path, text_columns(loaded, columns_of(text)))
-        form = form or format_of(path) or "csv"
+        table = kind.read(path, input_columns(loaded, columns_of(text)))
+        form = form or format_of(path) or kind.form or "csv"
     rows, names = predict_table(loaded, table)
     if out is not None:
-        write_file(out, written_table(rows, names, form))
+        write_file(out, kind.write(rows, names, form))
     if as_json:
         print_json({"folder": str(folder), "kind": loaded.kind, "out": None if out is None else str(out), "rows": rows})
     elif out is None:
-        _show(written_table(rows, names, form))
+        _show(kind.write(rows, names, form))
     else:
         note(f"wrote {len(rows):,} rows to {out}")
 

@@ -37,9 +37,9 @@ def resume(
     source: RunSource,
     trials: Annotated[int | None, flag("Maximum number of trials in all.", STOP, min=1)] = None,
     seconds: Annotated[float | None, flag("Maximum number of seconds in all.", STOP, min=0.001)] = None,
-    spend_steps: SpendSteps = None,
+    steps: SpendSteps = None,
     patience: Patience = None,
-    max_failures: Annotated[int | None, flag(_FAILURES, STOP, min=0)] = None,
+    failures: Annotated[int | None, flag(_FAILURES, STOP, "--max-failures", min=0)] = None,
     workers: Annotated[int | None, flag(_WORKERS, RUNNING, min=1, max=1000)] = None,
     ray: Annotated[str | None, flag(_RAY, RUNNING)] = None,
     ray_cpus: RayCpus = None,
@@ -48,7 +48,7 @@ def resume(
     baseline: Annotated[bool | None, flag(_BASELINE, DELIVERY, "--baseline/--no-baseline")] = None,
     folder: Annotated[Path | None, flag("Folder for weights, where the study is named by a URL.", OUTPUT)] = None,
     trust_space_file: TrustSpaceFile = False,
-    observe: Observe = None,
+    observers: Observe = None,
     as_json: AsJson = False,
 ) -> None:
     """Resume a run where it stopped; a finished search is extended by a new limit.
@@ -56,26 +56,11 @@ def resume(
     A limit given here replaces the one that ended the search; its other limits stay as they are. Workers, Ray,
     device and baseline are as in the last run unless given here.
     """
+    flags = dict(locals())
     from formwright import api
 
+    del flags["as_json"], flags["trust_space_file"]
     with resumable(source, *(["--folder", folder] if folder is not None else [])):
-        result = api.resume(
-            source,
-            trials=trials,
-            seconds=seconds,
-            steps=spend_steps,
-            patience=patience,
-            failures=max_failures,
-            device=device,
-            baseline=baseline,
-            folder=folder,
-            display=Terminal(),
-            observers=observe or (),
-            command=command_line(sys.argv[1:]),
-            confirm=partial(confirm_space, trusted=trust_space_file),
-            workers=workers,
-            ray=ray,
-            ray_cpus=ray_cpus,
-            ray_gpus=ray_gpus,
-        )
+        confirm, command = partial(confirm_space, trusted=trust_space_file), command_line(sys.argv[1:])
+        result = api.resume(**flags, display=Terminal(), command=command, confirm=confirm)
     print_result(result, as_json)

@@ -1,7 +1,7 @@
 """`formwright run`: run any pipeline from a file, or the one that another command composed."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,17 +24,17 @@ def run(
     workers: Annotated[int, flag("Worker processes.", RUNNING, min=1, max=1000)] = 2,
     hours: Annotated[float | None, flag("Plan the stages to take about N hours.", STOP, min=0.001)] = None,
     storage: Annotated[str | None, flag("Keep the log in this database.", RUNNING)] = None,
-    observe: Observe = None,
+    observers: Observe = None,
     force: Force = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the pipeline of a YAML or JSON file; the same command resumes it where it stopped."""
+    from formwright.compose import with_settings
     from formwright.pipeline.files import read_pipeline_file
-    from formwright.pipeline.search import with_settings
 
     pipeline = with_settings(read_pipeline_file(file), settings_of(settings))
-    conduct = {"workers": workers, "hours": hours, "storage": storage, "observers": observe, "force": force}
+    conduct = {"workers": workers, "hours": hours, "storage": storage, "observers": observers, "force": force}
     run_and_print(pipeline, out or Path("runs") / file.stem, as_json=as_json, dry_run=dry_run, **conduct)
 
 
@@ -46,15 +46,29 @@ def settings_of(texts: Sequence[str] | None) -> list[tuple[list[str], Any]]:
     return [read_set(text, value_of) for text in texts or []]
 
 
+def compose_and_run(compose: "Callable[..., Pipeline]", flags: dict[str, Any], out: Path) -> None:
+    """Compose a pipeline from all flags of a command by their names, run it in `flags["out"]` or `out`, and print it.
+
+    The names are those of `compose` and of `formwright.api.run`.
+    """
+    from formwright.compose import split_options
+
+    as_json, dry_run, chosen = (flags.pop(name) for name in ("as_json", "dry_run", "out"))
+    conduct, source, said = split_options(flags)
+    said |= {name: value for name, value in source.items() if value}  # a flag that was not given is False or empty
+    pipeline = compose(**said | {"settings": settings_of(said["settings"])})
+    run_and_print(pipeline, chosen or out, as_json=as_json, dry_run=dry_run, **conduct)
+
+
 def run_and_print(pipeline: "Pipeline", out: Path, *, as_json: bool, dry_run: bool, **conduct: Any) -> None:
-    """Run a pipeline on the terminal and print what it came to, or only what it would do.
+    """Run a pipeline on the terminal and print its result, or only the plan.
 
     `conduct` says how, by the arguments of `formwright.api.run`.
     """
     from formwright import api
     from formwright.pipeline.run_folder import FolderTaken
 
-    observers = conduct.pop("observers", None) or ()
+    observers = conduct.pop("observers", ())
     try:
         if dry_run:
             _print_plan(api.plan(pipeline, out, display=Terminal(), **conduct), out, as_json)

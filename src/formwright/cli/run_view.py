@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from formwright.pipeline.conclusion import Summary
     from formwright.pipeline.delivered import Delivered
     from formwright.pipeline.run import PipelineRun, Progress
-    from formwright.pipeline.run_folder import Opened, Place
+    from formwright.pipeline.study_place import Opened, Place
     from formwright.result import Result
 
 REPORT = "report.html"
@@ -72,17 +72,17 @@ def confirm_space(opened: "Opened", trusted: bool) -> None:
     file = own_file(opened.search.space)
     if file is None or is_trusted(file):
         return
-    told = f"the space of {opened.place.name} is the Python file {file}"
+    detail = f"the space of {opened.place.name} is the Python file {file}"
     if not file.is_file():
-        raise IllegalInput(f"{told}, and there is no such file")
-    told += ", which you have not run before, or which has changed since"
-    if not trusted and not (sys.stdin.isatty() and typer.confirm(printable(f"{told}. Run it?"), err=True)):
-        raise IllegalInput(f"{told}. Read it; if you trust it, add --trust-space-file")
+        raise IllegalInput(f"{detail}, and there is no such file")
+    detail += ", which you have not run before, or which has changed since"
+    if not trusted and not (sys.stdin.isatty() and typer.confirm(printable(f"{detail}. Run it?"), err=True)):
+        raise IllegalInput(f"{detail}. Read it; if you trust it, add --trust-space-file")
     trust(file)
 
 
 def print_result(result: "Result", as_json: bool) -> None:
-    """Print what a run came to; raise `Unsuccessful` where its search delivered no model."""
+    """Print the result of a run; raise `Unsuccessful` where its search delivered no model."""
     from formwright.pipeline.deliver import Deliver
     from formwright.pipeline.search import Search
     from formwright.pipeline.study_facts import why_no_model
@@ -157,12 +157,12 @@ def source_words(place: "Place") -> list[str]:
 def _facts(opened: "Opened", models: "list[Delivered]") -> dict[str, Any]:
     from formwright.pipeline.chosen_designs import remarks
     from formwright.pipeline.compare import comparisons, conclusion
-    from formwright.pipeline.delivered import last_sitting
+    from formwright.pipeline.delivered import last_session
     from formwright.pipeline.study_facts import study_json
 
     events = opened.log.read()
-    sitting, known = last_sitting(events), ("length", "device", "threads", "busy")
-    measured = None if sitting is None else {"batch": 1, **{name: getattr(sitting, name) for name in known}}
+    session, known = last_session(events), ("length", "device", "threads", "busy")
+    measured = None if session is None else {"batch": 1, **{name: getattr(session, name) for name in known}}
     return study_json(opened) | {
         "models": [asdict(model) for model in models],
         "comparisons": [asdict(found) for found in comparisons(events).values()],
@@ -202,10 +202,10 @@ def print_models(models: "list[Delivered]", metric: str) -> None:
         evidence = model.evidence.get(split)
         interval = evidence.intervals.get(names[0]) if evidence is not None else None
         scores = [f"{reported(model, split)[name]:.4f}" for name in names]
-        told = "" if interval is None else between(interval)
+        spread = "" if interval is None else between(interval)
         counted = [f"{model.params:,}", *(cells[row] for _, cells in costs), f"{model.steps:,}"]
         name = "baseline, made by hand" if model.role == "baseline" else model.name
-        rows.append((name, scores[0], told, *scores[1:], *counted))
+        rows.append((name, scores[0], spread, *scores[1:], *counted))
     known = models[0].evidence.get(split)
     if known is not None and known.majority is not None:
         found = known.majority.scores
@@ -278,12 +278,12 @@ def cost_columns(models: "Sequence[Delivered]", *, measured: bool = False) -> li
 def _size_line(opened: "Opened", model: "Delivered") -> str:
     """Say what costs are counted and measured on, and whether the machine was busy meanwhile."""
     from formwright.cost import input_size
-    from formwright.pipeline.delivered import card_of_model, last_sitting
+    from formwright.pipeline.delivered import card_of_model, last_session
 
     size = input_size(card_of_model(model), opened.search.length)
-    sitting = last_sitting(opened.log.read())
-    if sitting is None:
+    session = last_session(opened.log.read())
+    if session is None:
         return f"MACs are those of one row of {size}"
-    where = "on one thread" if sitting.device == "cpu" else f"on {sitting.device}"
-    busy = "; the machine was busy with other work, measure again when it is idle" if sitting.busy else ""
+    where = "on one thread" if session.device == "cpu" else f"on {session.device}"
+    busy = "; the machine was busy with other work, measure again when it is idle" if session.busy else ""
     return f"MACs and milliseconds are those of one row of {size}, measured in turns {where}{busy}"

@@ -17,6 +17,7 @@ from formwright.cli.options import (
     Data,
     DryRun,
     Force,
+    Frames,
     Label,
     Observe,
     OfficialDev,
@@ -24,6 +25,7 @@ from formwright.cli.options import (
     RayCpus,
     RayGpus,
     Rows,
+    Series,
     SetOption,
     SpendSteps,
     Task,
@@ -32,7 +34,7 @@ from formwright.cli.options import (
     argument,
     flag,
 )
-from formwright.cli.run import run_and_print, settings_of
+from formwright.cli.run import compose_and_run
 
 _SPACE = "A space (`formwright list spaces`), or FILE.py:NAME for one of your own; a recipe names its own."
 _RECIPE = "A published method (`formwright list recipes`); explicit options override its settings."
@@ -44,7 +46,7 @@ _TRIALS = "Maximum number of trials (default 30, unless another limit is given).
 _HOURS = "Plan the run to take at most about N hours; the search leaves time for the delivered models."
 _STEPS = "Training steps of each trial (default 300; fewer rows: 10 epochs, at least 100)."
 _LENGTH = "Maximum number of tokens in a row (default: covers 95 % of the training rows, at most 128)."
-_KEEP = "Number of models to deliver: the best, or those of the Pareto front."
+_KEEP = "Number of models to deliver: the best, or those of the Pareto front (default: as the recipe says, else 1)."
 _FINAL = "Maximum training steps of each delivered model (default: three times --steps, or an epoch)."
 _WEIGHTS = "Initial weights of the delivered models: fresh or shared (default: as the evaluator leaves them)."
 _BASELINE = "Also train a plain baseline design of at least the same size."
@@ -62,11 +64,13 @@ def search(
     text: Text = "",
     label: Label = "",
     task_kind: TaskKind = "",
+    series: Series = "",
+    frames: Frames = "",
     official_dev: OfficialDev = False,
     rows: Rows = None,
     maximise: Annotated[list[str] | None, flag(_MAXIMISE, GOALS)] = None,
     minimise: Annotated[list[str] | None, flag("A metric or cost to minimise; may be repeated.", GOALS)] = None,
-    limit: Annotated[list[str] | None, flag(_LIMIT, GOALS)] = None,
+    limits: Annotated[list[str] | None, flag(_LIMIT, GOALS, "--limit")] = None,
     searcher: Annotated[str, flag(_SEARCHER, SEARCH)] = "",
     evaluator: Annotated[str, flag(_EVALUATOR, EVALUATION)] = "",
     settings: SetOption = None,
@@ -84,7 +88,7 @@ def search(
     dropout: Annotated[
         float | None, flag("Dropout rate of trials and delivered models (default 0).", TRAINING, min=0, max=1)
     ] = None,
-    keep: Annotated[int, flag(_KEEP, DELIVERY, min=1)] = 1,
+    keep: Annotated[int | None, flag(_KEEP, DELIVERY, min=1)] = None,
     final_steps: Annotated[int | None, flag(_FINAL, DELIVERY, min=1)] = None,
     final_weights: Annotated[str, flag(_WEIGHTS, DELIVERY)] = "",
     baseline: Annotated[bool, flag(_BASELINE, DELIVERY, "--baseline/--no-baseline")] = True,
@@ -98,7 +102,7 @@ def search(
     out: Annotated[
         Path | None, flag("Folder of the study (default: studies/SPACE-TASK, or studies/RECIPE-TASK).", OUTPUT)
     ] = None,
-    observe: Observe = None,
+    observers: Observe = None,
     force: Force = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
@@ -108,50 +112,7 @@ def search(
     A recipe sets the parts of a published method: space, searcher and its options, how designs are evaluated. The same
     command resumes a search that was interrupted.
     """
-    from formwright.compose import choose_task, compose_search, default_folder
+    flags = dict(locals())
+    from formwright.compose import compose_search, default_folder
 
-    chosen = choose_task(
-        task, data=data, text=text, label=label, rows=rows, task_kind=task_kind, official_dev=official_dev
-    )
-    pipeline = compose_search(
-        space,
-        chosen,
-        recipe=recipe,
-        seed=seed,
-        settings=settings_of(settings),
-        maximise=maximise,
-        minimise=minimise,
-        limits=limit,
-        searcher=searcher,
-        evaluator=evaluator,
-        trials=trials,
-        seconds=seconds,
-        spend_steps=spend_steps,
-        patience=patience,
-        tolerance=tolerance,
-        max_failures=max_failures,
-        steps=steps,
-        batch=batch,
-        learning_rate=learning_rate,
-        length=length,
-        dropout=dropout,
-        device=device,
-        keep=keep,
-        final_steps=final_steps,
-        final_weights=final_weights,
-        baseline=baseline,
-    )
-    run_and_print(
-        pipeline,
-        out or default_folder("studies", recipe or space, task),
-        as_json=as_json,
-        dry_run=dry_run,
-        observers=observe,
-        force=force,
-        storage=storage,
-        workers=workers,
-        hours=hours,
-        ray=ray,
-        ray_cpus=ray_cpus,
-        ray_gpus=ray_gpus,
-    )
+    compose_and_run(compose_search, flags, default_folder("studies", recipe or space, task))

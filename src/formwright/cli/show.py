@@ -12,6 +12,7 @@ from formwright.cli.options import (
     Data,
     Label,
     OfficialDev,
+    Series,
     TaskKind,
     Text,
     argument,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _ShowOptions:
-    """What the user asked for besides the name."""
+    """What the user asked for in addition to the name."""
 
     sample: int
     seed: int
@@ -53,17 +54,20 @@ def show(
     text: Text = "",
     label: Label = "",
     task_kind: TaskKind = "",
+    series: Series = "",
     as_json: AsJson = False,
 ) -> None:
     """Show a space (size, genes, samples), a design (drawing, costs), a task (sizes, examples) or a run (trials)."""
     from formwright.compose import choose_task
 
     of_task = {"--data": data, "--official-dev": official_dev, "--text": text, "--label": label}
-    of_task["--task-kind"] = task_kind
+    of_task |= {"--task-kind": task_kind, "--series": series}
     if name.startswith(PREFIX):
         _refuse(name, {"--sample": sample, "--svg": svg})
         task = name.removeprefix(PREFIX)
-        choice = choose_task(task, data=data, text=text, label=label, task_kind=task_kind, official_dev=official_dev)
+        choice = choose_task(
+            task, data=data, text=text, label=label, task_kind=task_kind, series=series, official_dev=official_dev
+        )
         return show_task(choice, as_json)
     _refuse(name, of_task)
     if is_run(name):

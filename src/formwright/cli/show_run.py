@@ -32,8 +32,8 @@ def is_run(name: str) -> bool:
 
 def show_study(source: str, as_json: bool) -> None:
     """Print a study, also while it runs."""
-    from formwright.pipeline.run_folder import find
     from formwright.pipeline.study_facts import study_json
+    from formwright.pipeline.study_place import find
 
     with find(source).open() as opened:
         facts = study_json(opened)
@@ -48,10 +48,10 @@ def _print(facts: dict[str, Any]) -> None:
 
     config, trials = facts["config"], facts["trials"]
     goals = [text.partition(":")[0] for text in config["objectives"]]
-    wishes = ", ".join([*config["objectives"], *config["limits"]])
+    objectives = ", ".join([*config["objectives"], *config["limits"]])
     task = f", {config['task']['name']}" if config["task"] else ""
     method = f"{_name(config['searcher'])} on {_name(config['space'])}{task}"
-    echo(f"{facts['name']}: {method}; {wishes}\n")
+    echo(f"{facts['name']}: {method}; {objectives}\n")
     best = best_trials(facts)
     if best:
         several, number = len(goals) > 1, len(facts["best"])

@@ -8,7 +8,7 @@ from formwright.core.records import Objective, Trial
 from formwright.core.text import clock
 
 if TYPE_CHECKING:
-    from formwright.pipeline.run_folder import Opened
+    from formwright.pipeline.study_place import Opened
     from formwright.study.events import Event
 
 
@@ -56,18 +56,18 @@ class StudyView:
         if event.kind not in ("told", "failed") or event.number is None:
             return
         trial = self._replay.history.trials[event.number]
-        told = trial.reason if event.kind == "failed" else self._scores(trial)
+        detail = trial.reason if event.kind == "failed" else self._scores(trial)
         total, history = self._opened.search.stop.trials, self._replay.history
         count = f"{len(history.trials) - len(history.pending)}" + (f" of {total}" if total else "")
         left = self.seconds_left()
-        note(f"trial {event.number} ({count} done): {told}" + ("" if left is None else f"; {clock(left)} left"))
+        note(f"trial {event.number} ({count} done): {detail}" + ("" if left is None else f"; {clock(left)} left"))
 
     def _scores(self, trial: Trial) -> str:
         metrics = trial.observation.metrics if trial.observation else {}
         return ", ".join(f"{goal.name} {metrics[goal.name]:.6g}" for goal in self._goals if goal.name in metrics)
 
     def seconds_left(self) -> float | None:
-        """Estimate how long the study will go on; None where nothing tells."""
+        """Estimate how long the study will take; None where that is unknown."""
         stop, history = self._opened.search.stop, self._replay.history
         elapsed = self._clock.elapsed(self._opened.log.now())
         done = len(history.trials) - len(history.pending)
@@ -93,10 +93,7 @@ class StudyView:
         rows = [
             ("trials", f"{len(finished)} done, {len(pending)} running, {failed} failed"),
             ("time", elapsed + ("" if left is None else f", {clock(left)} left")),
-            (
-                "best so far" if len(self._goals) == 1 else f"front of {len(best)}",
-                shown,
-            ),
+            ("best so far" if len(self._goals) == 1 else f"front of {len(best)}", shown),
             ("latest", self._scores(finished[-1]) if finished else "none yet"),
         ]
         table = Table.grid(padding=(0, 2))

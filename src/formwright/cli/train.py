@@ -15,17 +15,19 @@ from formwright.cli.options import (
     Device,
     DryRun,
     Force,
+    Frames,
     Label,
     Observe,
     OfficialDev,
     Rows,
+    Series,
     SetOption,
     Task,
     TaskKind,
     Text,
     flag,
 )
-from formwright.cli.run import run_and_print, settings_of
+from formwright.cli.run import compose_and_run
 
 _STEPS = "Training steps (default 300; many rows: one epoch, at most 3,000)."
 _LENGTH = (
@@ -54,6 +56,8 @@ def train(
     text: Text = "",
     label: Label = "",
     task_kind: TaskKind = "",
+    series: Series = "",
+    frames: Frames = "",
     official_dev: OfficialDev = False,
     rows: Rows = None,
     steps: Annotated[int | None, flag(_STEPS, TRAINING, min=1)] = None,
@@ -76,7 +80,7 @@ def train(
     force: Force = False,
     seed: Annotated[int, flag(_SEED, TRAINING, min=0, max=LARGEST_SEED)] = 0,
     device: Device = "auto",
-    observe: Observe = None,
+    observers: Observe = None,
     settings: SetOption = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
@@ -86,31 +90,7 @@ def train(
     Further options are set by their paths, such as --set training.weight_decay=0.1 or --set distillation.labels=0.3;
     `formwright list stages --options` shows all of them.
     """
-    from formwright.compose import choose_task, compose_training, default_folder
+    flags = dict(locals())
+    from formwright.compose import compose_training, default_folder
 
-    chosen = choose_task(
-        task, data=data, text=text, label=label, rows=rows, task_kind=task_kind, official_dev=official_dev
-    )
-    pipeline = compose_training(
-        source,
-        chosen,
-        settings=settings_of(settings),
-        pretrain=pretrain,
-        pretrain_steps=pretrain_steps,
-        distil_from=distil_from,
-        steps=steps,
-        epochs=epochs,
-        batch=batch,
-        length=length,
-        learning_rate=learning_rate,
-        dropout=dropout,
-        device=device,
-        judge_every=judge_every,
-        patience=patience,
-        beams=beams,
-        test=test,
-        seed=seed,
-    )
-    where = out or default_folder("trained", Path(source).stem, task)
-    conduct = {"save_every": save_every, "observers": observe, "force": force}
-    run_and_print(pipeline, where, as_json=as_json, dry_run=dry_run, **conduct)
+    compose_and_run(compose_training, flags, default_folder("trained", Path(source).stem, task))

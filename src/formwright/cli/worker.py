@@ -16,7 +16,7 @@ def worker(
 ) -> None:
     """Work on a study in this process until it is over; Ctrl-C leaves the trial to others."""
     from formwright.pipeline.run_events import work_here
-    from formwright.pipeline.run_folder import find
+    from formwright.pipeline.study_place import find
     from formwright.study.processes import STOPPED
 
     place = find(source, folder, wait=True)
@@ -29,4 +29,4 @@ def worker(
         raise KeyboardInterrupt
     if code:
         sys.exit(2)
-    echo(f"{place.name} is over")
+    echo(f"{place.name} is finished")

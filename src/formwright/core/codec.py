@@ -24,7 +24,6 @@ UNIONS = (Union, types.UnionType)
 MOST = 2**63 - 1  # what a database, an index and numpy can hold
 BAD = object()  # what a reader gives where it found a fault
 _WORDS = {int: "a whole number", bool: "true or false", str: "text", float: "a number"}
-_SCHEMA_TYPES = {int: "integer", bool: "boolean", str: "string", float: "number", type(None): "null"}
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,13 @@ class Leaf:
     read: Callable[[Json], Any]
     write: Callable[[Any], Json]
     schema: Json
+
+
+@dataclass(frozen=True)
+class OpenUnion:
+    """Name the members of a union when it is read, so that installed packages may add some, by their ``TYPE``."""
+
+    members: Callable[[], Mapping[str, type]]
 
 
 _LARGEST = 10**12  # beyond any real size; keeps arithmetic on hostile input cheap
@@ -155,7 +161,9 @@ class JsonReader:
             raise IllegalDesign(self.faults, what=what)
         return value
 
-    def _annotated(self, kind: Any, extra: Leaf | Range, data: Json, where: str) -> Any:
+    def _annotated(self, kind: Any, extra: Leaf | OpenUnion | Range, data: Json, where: str) -> Any:
+        if isinstance(extra, OpenUnion):
+            return self._tagged(extra.members(), data, where)
         if isinstance(extra, Leaf):
             try:
                 return extra.read(data)
@@ -265,7 +273,8 @@ def _item_faults(kind: Any, item: Any, where: str, closed: Any) -> Iterator[Faul
         for index, member in enumerate(item):
             yield from _item_faults(get_args(bare)[0], member, f"{where}[{index}]", closed)
     elif dataclasses.is_dataclass(item):
-        if any(isinstance(one, type) and one is not Any and isinstance(item, one) for one in kinds):
+        bases = [get_args(one)[0] if get_origin(one) is Annotated else one for one in kinds]
+        if any(isinstance(one, type) and one is not Any and isinstance(item, one) for one in bases):
             yield from range_faults(item, where, closed)
     elif item is not None and all(_is_number(one) for one in kinds):
         extras = [extra for one in (kind, *kinds) for extra in getattr(one, "__metadata__", ())]
@@ -324,51 +333,6 @@ def _no_repeats(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 def _no_constants(name: str) -> Json:
     raise ValueError(f"holds {name}, which is not a number")
-
-
-def json_schema(kind: type, title: str) -> dict[str, Any]:
-    """Describe `kind` as a self-contained JSON Schema (draft 2020-12)."""
-    definitions: dict[str, Any] = {}
-    _describe(kind, definitions)
-    top: dict[str, Any] = definitions.pop(kind.__name__)
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
-    return head | top | {"$defs": dict(sorted(definitions.items()))}
-
-
-def _describe(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    origin, members = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        base, extra = members
-        if isinstance(extra, Leaf):
-            return extra.schema  # type: ignore[no-any-return]
-        return _describe(base, definitions) | {"minimum": extra.least, "maximum": extra.most}
-    if origin is tuple:
-        return {"type": "array", "items": _describe(members[0], definitions)}
-    if origin is Literal:
-        return {"enum": list(members)}
-    if origin in UNIONS:
-        return {"anyOf": [_describe(member, definitions) for member in members]}
-    if not dataclasses.is_dataclass(kind):
-        return {"type": _SCHEMA_TYPES[kind]}
-    name: str = kind.__name__  # type: ignore[union-attr]
-    if name not in definitions:
-        definitions[name] = {}  # reserves the name while its fields, which may mention it, are described
-        definitions[name] = _describe_fields(kind, definitions)
-    return {"$ref": f"#/$defs/{name}"}
-
-
-def _describe_fields(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    properties: dict[str, Any] = {name: {"const": item} for name, item in header(kind).items()}
-    required = list(properties)
-    for field in dataclasses.fields(kind):
-        properties[field.name] = _describe(hints_of(kind)[field.name], definitions)
-        if field.default is dataclasses.MISSING:
-            required.append(field.name)
-        else:
-            properties[field.name] = properties[field.name] | {"default": write(field.default)}
-    about = (kind.__doc__ or "").strip().splitlines()[0]
-    shape = {"properties": properties, "required": required, "additionalProperties": False}
-    return {"description": about, "type": "object", **shape}
 
 
 def _leaf(kind: Any) -> Leaf | None:

@@ -28,9 +28,9 @@ class Fault:
 
 # what `formwright list` knows
 _LISTED = {
-    "space": "spaces", "card": "cards", "cost": "costs", "task": "tasks", "searcher": "searchers", "stage": "stages",
-    "evaluator": "evaluators", "proxy": "proxies", "rule": "rules", "lesson": "lessons", "recipe": "recipes",
-    "observer": "observers",
+    "space": "spaces", "card": "cards", "cost": "costs", "task": "tasks", "kind": "kinds", "searcher": "searchers",
+    "stage": "stages", "evaluator": "evaluators", "proxy": "proxies", "rule": "rules", "lesson": "lessons",
+    "update": "updates", "recipe": "recipes", "observer": "observers",
 }  # fmt: skip
 
 
@@ -86,7 +86,7 @@ class Unsuccessful(FormwrightError):
 
 
 class EvaluationFailed(FormwrightError):
-    """Say why a design could not be scored; a study records the reason and goes on."""
+    """Say why a design could not be scored; a study records the reason and continues."""
 
 
 class BuildFailed(FormwrightError, RuntimeError):

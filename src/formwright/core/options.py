@@ -229,6 +229,8 @@ STAGES: Registry[Any] = Registry(
         "scores": f"{_STAGES}.score_parts:ScoreParts",
         "latency": f"{_STAGES}.score_parts:MeasureParts",
         "space": f"{_STAGES}.draw_space:DrawSpace",
+        "menu": f"{_STAGES}.draw_menu:DrawMenu",
+        "multiples": f"{_STAGES}.draw_multiples:DrawMultiples",
         "search": f"{_STAGES}.search:Search",
         "deliver": f"{_STAGES}.deliver:Deliver",
         "source": f"{_STAGES}.blocks_source:LoadTeacher",

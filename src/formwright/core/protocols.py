@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -65,3 +65,16 @@ class Evaluator(Protocol):
     """
 
     def evaluate(self, request: Request, context: Any) -> Observation: ...
+
+
+@runtime_checkable
+class GroupEvaluator(Evaluator, Protocol):
+    """Score several requests at once: a worker asks for as many as `together` says before it evaluates them.
+
+    Each gets the observation that `evaluate` gives it. Where one fails, all do; they are then evaluated alone.
+    """
+
+    @property
+    def together(self) -> int: ...
+
+    def evaluate_together(self, requests: Sequence[tuple[Request, Any]]) -> list[Observation]: ...

@@ -1,7 +1,8 @@
 """Names for the command line and for files: one lazy table per kind, which installed packages may extend."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar, cast
 
@@ -74,3 +75,22 @@ class Registry(Generic[T]):
 
 def _owner(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist is not None else _OURS
+
+
+@dataclass(frozen=True)
+class Late:
+    """A function that is imported when it is first called, so that a table of parts can be read without its module.
+
+    `where` is `"module:name"`.
+    """
+
+    where: str
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """Import and return the function."""
+        module, _, name = self.where.partition(":")
+        return cast(Callable[..., Any], getattr(import_module(module), name))
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self.function(*arguments, **options)

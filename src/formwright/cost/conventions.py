@@ -3,12 +3,15 @@
 Costs that are measured on a device are in the same registry.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol
 
 from formwright.arch.card import Card
+from formwright.arch.embeddings import PatchEmbedding
+from formwright.arch.layers import Block
+from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Measure, Objective
 from formwright.core.registry import Registry
@@ -43,16 +46,20 @@ class Meter(Protocol):
 
 @dataclass(frozen=True)
 class MeasuredCost:
-    """A cost that is measured on a device. `maker`, a `module:function`, gives the meter for a length and a device."""
+    """A cost that is measured on a device. `maker`, a `module:function`, gives the meter for a length and a device.
+
+    `settings` are given to the maker too, and belong to the name: what is measured in another way is another cost.
+    """
 
     name: str
     unit: str
     about: str
     maker: str
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def meter(self, length: int, device: str = "cpu") -> Meter:
         module, _, function = self.maker.partition(":")
-        found: Any = getattr(import_module(module), function)(length, device)
+        found: Any = getattr(import_module(module), function)(length, device, **self.settings)
         return found  # type: ignore[no-any-return]
 
 
@@ -100,11 +107,53 @@ ELECTRA = Convention(
     electra_flops,
 )
 
+
+def vitas_flops(card: Card) -> int:
+    """Count the MACs of a vision transformer as ViTAS's authors do: no class token, the classifier at every patch.
+
+    The counter knows images, self-attention without relative positions and one feed-forward layer.
+    """
+    stack = card.stacks[0]
+    embedding, layers = stack.embedding, [layer for layer in stack.layers if isinstance(layer, Block)]
+    mixers = [layer.mixer for layer in layers if isinstance(layer.mixer, Attention) and layer.mixer.relative is None]
+    if not isinstance(embedding, PatchEmbedding) or len(mixers) < len(stack.layers) or stack.projections:
+        raise IllegalInput("ViTAS's counter supports vision transformers with plain attention only. Use macs or flops.")
+    patches, width = (embedding.image // embedding.patch) ** 2, embedding.width
+    total = embedding.patch**2 * embedding.channels * width + width * card.classes
+    for layer, attention in zip(layers, mixers, strict=True):
+        inner = attention.heads * attention.head_width
+        total += 4 * width * inner + 2 * patches * inner + sum(2 * width * hidden for hidden in layer.feed_forward)
+    return patches * total
+
+
+VITAS = Convention(
+    "vitas",
+    "multiply-accumulates",
+    "the counter of ViTAS's authors: macs of a vision transformer without class token, the classifier at every patch",
+    lambda card, _: vitas_flops(card),
+)
+
 LATENCY_MS = MeasuredCost(
     LATENCY,
     "milliseconds",
     "median time of one forward pass over one row, measured on one thread of the device of the run",
     "formwright.nn.latency:meter",
+)
+
+WRITING_MS = MeasuredCost(
+    "writing_30x5_ms",
+    "milliseconds",
+    "median time to read one row and write 30 tokens with 5 beams, measured on one thread of the device (HAT's way)",
+    "formwright.nn.latency:meter",
+    {"tokens": 30, "beams": 5, "runs": 10},
+)
+
+ONNX_MS = MeasuredCost(
+    "onnx_batch8_ms",
+    "milliseconds",
+    "median time of one forward pass over 8 rows in ONNX Runtime, measured on one thread of the processor",
+    "formwright.nn.latency:meter",
+    {"runtime": "onnxruntime", "batch": 8},
 )
 
 _HERE = "formwright.cost.conventions"
@@ -119,7 +168,10 @@ COSTS: Registry[Convention | MeasuredCost] = Registry(
         "macs": f"{_HERE}:MACS",
         "flops": f"{_HERE}:FLOPS",
         "electra": f"{_HERE}:ELECTRA",
+        "vitas": f"{_HERE}:VITAS",
         LATENCY: f"{_HERE}:LATENCY_MS",
+        "writing_30x5_ms": f"{_HERE}:WRITING_MS",
+        "onnx_batch8_ms": f"{_HERE}:ONNX_MS",
     },
     "formwright.costs",
     (Convention, MeasuredCost),

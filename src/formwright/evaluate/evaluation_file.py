@@ -18,10 +18,10 @@ from formwright.core.files import write_file
 from formwright.core.rng import derive
 from formwright.tasks import text_columns
 from formwright.tasks.bootstrap import Difference, Evidence, Majority, Tables, differences, intervals, sign_of
+from formwright.tasks.kind import kind_of
 from formwright.tasks.metrics import METRICS
-from formwright.tasks.rows import SpanRows
 from formwright.tasks.span_windows import usual_overlap
-from formwright.tasks.task import contents
+from formwright.tasks.task import Task, contents
 from formwright.train.judge import Judged, constant_baseline
 from formwright.train.prepare import Prepared, PreparedRows
 
@@ -45,7 +45,7 @@ def evaluation_of(
     loading |= {key: _name(str(loading[key])) for key in ("name", "data") if loading.get(key) is not None}
     loading = {key: list(value) if isinstance(value, tuple) else value for key, value in loading.items()}
     windows = {}  # of long texts
-    if isinstance(rows, SpanRows):
+    if kind_of(task).windows:
         windows = {"overlap": usual_overlap(prepared.length), "unanswerable": not rows.answerable}
     return {
         "version": VERSION,
@@ -56,7 +56,7 @@ def evaluation_of(
         "metrics": list(task.metrics),
         "length": prepared.length or None,
         **windows,
-        "columns": list(text_columns(loading)),
+        "columns": _columns(task, loading),
         "beams": prepared.beams,
         "data": contents(task),
         "rows": {
@@ -67,6 +67,12 @@ def evaluation_of(
         "scores": {"validation": dict(validation), "test": None if test is None else dict(test)},
         "intervals": {split: dict(found.intervals) for split, found in (evidence or {}).items()},
     }
+
+
+def _columns(task: Task, loading: Mapping[str, Any]) -> list[str]:
+    """Name the columns of text; rows of other kinds have none."""
+    kind = kind_of(task)
+    return list(loading.get("text") or kind.columns or text_columns(loading)) if kind.has_tokens else []
 
 
 def _name(path: str) -> str:

@@ -18,14 +18,7 @@ from formwright.core.files import write_whole
 from formwright.core.records import Observation, Request, Spent
 from formwright.evaluate.context import Context, card_of
 from formwright.evaluate.evaluation_file import evidence_of, keep_tables
-from formwright.evaluate.training import (
-    OUTSIDE,
-    Start,
-    Trainer,
-    require_finite_scores,
-    training_macs,
-    weights_of,
-)
+from formwright.evaluate.training import OUTSIDE, Start, Trainer, require_finite_scores, training_macs, weights_of
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.bootstrap import Evidence
 from formwright.tasks.task import Task
@@ -214,5 +207,5 @@ def _write(folder: Path, entries: list[dict[str, Any]]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / RECORD, json.dumps(entries, indent=1))
     except OSError as error:
-        told = f"cannot write the record of test openings {folder / RECORD}: {error.strerror or error}"
-        raise IllegalInput(f"{told}; without it the test split is not opened") from error
+        detail = f"cannot write the record of test openings {folder / RECORD}: {error.strerror or error}"
+        raise IllegalInput(f"{detail}; without it the test split is not opened") from error

@@ -19,6 +19,7 @@ from formwright.evaluate.context import Context, card_of
 from formwright.evaluate.training import SHA256, WEIGHTS, Start, Trainer, macs_of_steps, weights_of
 from formwright.nn.inherit import Rule, extract, inherit
 from formwright.nn.task_model import TaskModel
+from formwright.tasks.kind import kind_of
 from formwright.tasks.rows import PlainText
 from formwright.tasks.task import Task
 from formwright.train.fit import Run, Training, fresh_model, head_of, start_at_mean, with_weights
@@ -117,7 +118,6 @@ def _weights(trial: Trial, folder: Path) -> Mapping[str, Tensor]:
 PRETRAINED = "pretrained"  # the name of the artifact
 LOST = "lost"  # and of the one that names a relative whose weights could not be read
 _SAVE_EVERY = 500  # steps
-_WITHOUT = ("image-classification", "causal-lm", "seq2seq-lm")  # tasks without masked language modelling
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def after_pretraining(trainer: Trainer, pretraining: Pretraining, request: Reque
 
 def require_text_task(task: Task) -> None:
     """Refuse, before any training, a task whose designs cannot be pretrained."""
-    if task.kind in _WITHOUT:
+    if not kind_of(task).pretrainable:
         raise IllegalInput(
             f"designs for the task {task.name} ({task.kind}) cannot be pretrained: pretraining fills in hidden words, "
             "which needs an encoder of text"

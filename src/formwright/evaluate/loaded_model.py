@@ -4,13 +4,12 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 from torch import nn
 
 from formwright.arch.card import Card
-from formwright.arch.layers import PatchEmbedding
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.nn.deploy.runtimes import FileModel, open_file
 from formwright.nn.hf.checkpoint_files import CONFIG, WEIGHTS, read_json
@@ -19,14 +18,13 @@ from formwright.nn.hf.load import from_hf
 from formwright.nn.hf.model_folder import CARD
 from formwright.nn.hf.side_files import LENGTH, read_evaluation
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec
-from formwright.tasks.pretrained_tokeniser import read_tokeniser
-from formwright.tasks.rows import SpanRows, Splits, TextRows
+from formwright.tasks.kind import KINDS, Kind
+from formwright.tasks.preprocessor import Preprocessor
+from formwright.tasks.rows import Splits
 from formwright.tasks.tables import WholeTable
-from formwright.tasks.task import Kind, Task, first_rows
+from formwright.tasks.task import Task, first_rows
 from formwright.tasks.tokeniser import Tokeniser
-from formwright.train.judge import row_scores, span_answers
-from formwright.train.prepare import Prepared, positions, prepare
+from formwright.train.prepare import positions, prepare
 
 _FILES = ("model.onnx", "model.xml")
 _ENDLESS = 1 << 20  # tokens; tokenizers without a limit have a very large number
@@ -36,31 +34,23 @@ _ENDLESS = 1 << 20  # tokens; tokenizers without a limit have a very large numbe
 class LoadedModel:
     """A loaded model and the metadata of its folder.
 
-    `imported` has its design, head and labels, and no weights for ONNX and OpenVINO files. `tokeniser` is None for
-    images, whose `length` is 0. `evaluation` is the content of `evaluation.json`, if present.
+    `imported` has its design, head and labels, and no weights for ONNX and OpenVINO files. `tokeniser` is
+    what turns rows into arrays; images have `length` 0. `evaluation` is the content of `evaluation.json`, if present.
     """
 
     folder: Path
     model: nn.Module
     imported: Imported
-    tokeniser: Tokeniser | None
+    tokeniser: Tokeniser | Preprocessor
     length: int
     evaluation: Mapping[str, Any] | None
+    kind: str
 
     @property
     def head(self) -> HeadSpec:
         """Return the head; a model without one is refused when it is loaded."""
         assert self.imported.head is not None
         return self.imported.head
-
-    @property
-    def kind(self) -> str:
-        if isinstance(self.imported.card.stacks[0].embedding, PatchEmbedding):
-            return "image-classification"
-        if self.head.multi_label:
-            return "multi-label-classification"
-        one = self.head.task == "sequence-classification" and self.head.labels == 1
-        return "regression" if one else self.head.task
 
     @property
     def digest(self) -> str:
@@ -78,15 +68,32 @@ def load_model(folder: Path) -> LoadedModel:
     models = [str(path) for path in inner if (path / CARD).is_file()]
     if models and not (folder / CARD).is_file():
         raise IllegalInput(f"{folder} is the folder of a run; its models are {', '.join(models)}")
+    if not (folder / CONFIG).is_file():
+        run = (folder / "run.json").is_file()
+        what = f"delivered none yet: `formwright resume {folder}` ends its run" if run else f"has no {CONFIG}"
+        raise IllegalInput(f"there is no model in {folder}, which {what}; name the folder of a delivered model")
     file = next((folder / name for name in _FILES if (folder / name).is_file()), None)
     imported = from_hf(folder) if file is None else _described(folder)
     if imported.head is None:
         raise IllegalInput(f"the model in {folder} has no task head: train it on a task first (`formwright train`)")
     model = imported.model() if file is None else FileModel(open_file(file, 1), imported.card)
-    images = isinstance(imported.card.stacks[0].embedding, PatchEmbedding)
-    tokeniser = None if images else read_tokeniser(folder)
-    length = 0 if images else _length(folder, imported.card)
-    return LoadedModel(folder, model.eval(), imported, tokeniser, length, read_evaluation(folder))
+    evaluation = read_evaluation(folder)
+    kind = _kind(folder, imported.head, imported.card.stacks[0].embedding.TYPE, (evaluation or {}).get("kind"))
+    tokeniser, length = kind.read_tokeniser(folder, imported.card), _length(folder, imported.card)
+    return LoadedModel(folder, model.eval(), imported, tokeniser, length, evaluation, kind.name)
+
+
+def _kind(folder: Path, head: HeadSpec, reads: str, recorded: str | None) -> Kind:
+    """Return the kind of task that the folder of a model records, or else the one that design and head suggest."""
+    fitting = [
+        kind
+        for kind in map(KINDS.get, KINDS.names())
+        if (kind.reads, kind.head, kind.multi_label) == (reads, head.task, head.multi_label)
+        and kind.outputs in (None, head.labels)
+    ]
+    if not fitting:
+        raise IllegalInput(f"no kind of task reads {reads} and has a head for {head.task}: see {folder}")
+    return max(fitting, key=lambda one: (one.name == recorded, one.outputs is not None, one.name == head.task))
 
 
 def _described(folder: Path) -> Imported:
@@ -112,12 +119,6 @@ def _length(folder: Path, card: Card) -> int:
 
 
 PREDICTION, PROBABILITY = "prediction", "probability"  # columns
-_METRICS = {
-    "sequence-classification": "accuracy",
-    "multi-label-classification": "micro-f1",
-    "regression": "pearson",
-    "span-extraction": "span-f1",
-}
 
 
 @dataclass(frozen=True)
@@ -131,28 +132,26 @@ class Prediction:
     probability: float | dict[str, float] | None
 
 
-def predict(loaded: LoadedModel, texts: Sequence[tuple[str, ...]]) -> list[Prediction]:
-    """Answer each row: a text, a pair of texts, or a question and the text that may answer it."""
-    if loaded.kind not in _METRICS:
-        instead = "predict answers with labels, numbers and parts of texts; load it with transformers to generate text"
-        if loaded.kind == "image-classification":
-            call = f'pipeline("{loaded.kind}", FOLDER, trust_remote_code=True)'
-            instead = f"predict reads text; for pictures use transformers: `{call}`"
-        raise IllegalInput(f"the model in {loaded.folder} is for {loaded.kind}; {instead}")
-    prepared = _prepared(loaded, texts)
-    if loaded.kind == "span-extraction":
-        unanswerable = bool((loaded.evaluation or {}).get("unanswerable"))
-        return [Prediction(*found) for found in span_answers(loaded.model, prepared.validation, unanswerable)]
-    scores = row_scores(loaded.model, prepared, prepared.validation).astype(np.float64)
-    if loaded.kind == "regression":
-        return [Prediction(float(row[0]), None) for row in scores]
+def predict(loaded: LoadedModel, texts: Sequence[Any]) -> list[Prediction]:
+    """Answer each row: a text, a pair of texts, a question and the text that may answer it, or what its kind reads."""
+    kind = KINDS.get(loaded.kind)
+    if kind.predict is None or kind.unlabelled is None:
+        raise IllegalInput(
+            f"the model in {loaded.folder} is for {kind.name}, which predict does not answer; load it with "
+            "transformers, as its README.md shows"
+        )
+    if kind.of_words and isinstance(loaded.model, FileModel):
+        raise IllegalInput(
+            f"{loaded.folder} is a file for another runtime, which writes no texts here; predict with the folder "
+            "that it was exported from"
+        )
+    rows = kind.unlabelled(texts)
+    splits = Splits(first_rows(rows, 1), rows, None)
     names = loaded.imported.labels or tuple(f"LABEL_{number}" for number in range(loaded.head.labels))
-    if loaded.kind == "multi-label-classification":
-        each = [dict(zip(names, row, strict=True)) for row in (1 / (1 + np.exp(-np.clip(scores, -500, 500)))).tolist()]
-        return [Prediction([name for name, share in found.items() if share > 0.5], found) for found in each]
-    shares = np.exp(scores - scores.max(-1, keepdims=True))
-    shares /= shares.sum(-1, keepdims=True)
-    return [Prediction(names[int(row.argmax())], float(row.max())) for row in shares]
+    task = Task(str(loaded.folder), kind.name, kind.metrics[0], lambda: splits, labels=names)
+    prepared = prepare(task, loaded.imported.card, loaded.length, loaded.tokeniser)
+    found = kind.predict(loaded.model, prepared, prepared.validation, loaded.evaluation or {})
+    return [Prediction(*one) for one in found]
 
 
 def text_columns(loaded: LoadedModel, given: Sequence[str] = ()) -> tuple[str, ...]:
@@ -167,6 +166,16 @@ def text_columns(loaded: LoadedModel, given: Sequence[str] = ()) -> tuple[str, .
     return columns
 
 
+def input_columns(loaded: LoadedModel, given: Sequence[str] = ()) -> tuple[str, ...]:
+    """Name the columns of a table that its kind needs to know: those of text, or those of labels and of series."""
+    if KINDS.get(loaded.kind).has_tokens:
+        return text_columns(loaded, given)
+    if given:
+        raise IllegalInput(f"the model in {loaded.folder} is for {loaded.kind}: it reads no columns of text")
+    task = (loaded.evaluation or {}).get("task") or {}
+    return str(task.get("label") or "label"), str(task.get("series") or "")
+
+
 def predict_table(loaded: LoadedModel, table: WholeTable) -> tuple[list[dict[str, Any]], list[str]]:
     """Answer each row of a table; give the rows with the answers, and the names of their columns."""
     taken = [name for name in (PREDICTION, PROBABILITY) if name in table.names]
@@ -177,20 +186,3 @@ def predict_table(loaded: LoadedModel, table: WholeTable) -> tuple[list[dict[str
     values = [dict(zip(added, (one.value, one.probability), strict=False)) for one in found]
     rows = [{**row, **more} for row, more in zip(table.rows, values, strict=True)]
     return rows, [*table.names, *added]
-
-
-def _prepared(loaded: LoadedModel, texts: Sequence[tuple[str, ...]]) -> Prepared:
-    """Encode rows as a task without labels."""
-    rows: Any
-    if loaded.kind == "span-extraction":
-        pairs = [row for row in texts if len(row) == 2]
-        if len(pairs) < len(texts):
-            raise IllegalInput("a question and a text are two columns; name both with --text QUESTION,CONTEXT")
-        questions, contexts = zip(*pairs, strict=True)
-        rows = SpanRows(questions, contexts, ((),) * len(texts))
-    else:
-        rows = TextRows(tuple(texts), (0,) * len(texts))
-    splits = Splits(first_rows(rows, 1), rows, None)
-    kind = cast(Kind, loaded.kind)
-    task = Task(str(loaded.folder), kind, _METRICS[kind], lambda: splits, labels=loaded.imported.labels)
-    return prepare(task, loaded.imported.card, loaded.length, loaded.tokeniser)

@@ -13,18 +13,14 @@ from formwright.evaluate.loaded_model import LoadedModel
 from formwright.nn.deploy.runtimes import FileModel
 from formwright.tasks import is_a_path, load_task
 from formwright.tasks.bootstrap import Evidence
+from formwright.tasks.kind import kind_of
 from formwright.tasks.task import Task, changes, contents, shortened
 from formwright.train.fit import head_fits, head_of
-from formwright.train.judge import ONE_ANSWER, judged
+from formwright.train.judge import judged
 from formwright.train.prepare import Prepared, prepare
 
 Split = Literal["validation", "test"]
-_IN_FILES = (
-    *ONE_ANSWER,
-    "multi-label-classification",
-    "span-extraction",
-)  # kinds of tasks that can be scored in other runtimes
-_ELSEWHERE = 1e-4  # other runtimes round differently, which changes a correlation slightly
+_ELSEWHERE = 1e-4  # other runtimes round differently, which changes a correlation or a perplexity slightly
 
 
 @dataclass(frozen=True)
@@ -33,7 +29,7 @@ class RepeatedScore:
 
     `recorded` is None where the folder has no scores for these rows; `changed` names what differs between the data and
     those recorded. `evidence` has the confidence intervals. `openings` is how often the test rows were opened for this
-    folder. `tolerance` is the allowed difference between a repeated and a recorded score.
+    folder. `tolerance` is the allowed difference between a repeated and a recorded score, relative to those above 1.
     """
 
     task: str
@@ -53,7 +49,10 @@ class RepeatedScore:
         """Return whether the recorded scores came out again, within the tolerance; None where there are none."""
         if self.recorded is None:
             return None
-        return all(abs(self.metrics.get(name, inf) - value) <= self.tolerance for name, value in self.recorded.items())
+        return all(
+            abs(self.metrics.get(name, inf) - value) <= self.tolerance * max(1, abs(value))
+            for name, value in self.recorded.items()
+        )
 
 
 def find_task(loaded: LoadedModel, name: str | None, given: Mapping[str, Any]) -> Task:
@@ -99,7 +98,7 @@ def _prepared(loaded: LoadedModel, task: Task) -> Prepared:
     imported = loaded.imported
     if not head_fits(imported, task):
         raise IllegalInput(f"the model in {loaded.folder} does not answer {task.name}: {_why_not(loaded, task)}")
-    if isinstance(loaded.model, FileModel) and task.kind not in _IN_FILES:
+    if isinstance(loaded.model, FileModel) and not kind_of(task).in_files:
         raise IllegalInput(
             f"{loaded.folder} is a file for another runtime, where models for {task.kind} cannot be judged; "
             "evaluate the folder that it was exported from"

@@ -3,8 +3,8 @@
 import io
 import math
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tokenize import TokenError
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formwright.arch.card import Card
+from formwright.arch.declared import tensors_of
 from formwright.core.errors import IllegalInput
 from formwright.core.files import write_file
 from formwright.core.records import Observation, Request, Spent, Trial
@@ -22,19 +23,21 @@ from formwright.cost import macs
 from formwright.evaluate.context import Context, card_of
 from formwright.evaluate.training import require_finite_scores
 from formwright.nn.hf.load import from_hf
-from formwright.nn.inherit import extract, inherit
+from formwright.nn.inherit import PLAIN, InheritedWeights, Reading
 from formwright.nn.task_model import TaskModel
+from formwright.supernet.library import LIBRARY, LibraryWeights, extracted, views_of
+from formwright.tasks.kind import kind_of
 from formwright.tasks.metrics import metric
-from formwright.tasks.pretrained_tokeniser import read_tokeniser
 from formwright.tasks.task import Task
 from formwright.train.device import choose_device, threads
-from formwright.train.judge import ONE_ANSWER, answers, compared, judge, truths
+from formwright.train.judge import answers, compared, judge, truths
 from formwright.train.prepare import Prepared, prepare
-from formwright.train.streams import lengths_of
+from formwright.train.streams import KeptBatches
 
 Answers = NDArray[Any]
-Answer = Callable[[NDArray[np.int64]], Answers]  # gives a model's answers to some rows
+Answer = Callable[[Sequence[int], NDArray[np.int64]], Sequence[Answers]]  # of some of the models to the same rows
 Score = Callable[[Answers, Answers], float]  # of answers and what is right, larger being better
+_Scored = tuple[Mapping[str, float], dict[str, str], int]  # scores, artifacts, and how many rows were answered
 _SPARE = 2  # swaps drawn, in units of `1 / doubt`
 
 
@@ -59,26 +62,45 @@ class RaceResult:
     whole: bool
 
 
-def race(
-    answer: Answer, truth: Answers, rival: Answers | None, score: Score, rules: RaceRules | None = None
-) -> RaceResult:
-    """Let a model answer rows in a fixed random order until its rival is significantly better.
+def races(
+    answer: Answer, truth: Answers, rivals: Sequence[Answers | None], score: Score, rules: RaceRules | None = None
+) -> list[RaceResult]:
+    """Let models answer rows in a fixed random order, each until its rival is significantly better.
 
-    Without a rival it answers all rows.
+    There is one for each of the `rivals`; without a rival a model answers all rows. Those that are still in the race
+    are asked for the same rows together.
     """
-    rules = rules or RaceRules()
+    running = dict(enumerate(_race(truth, rival, score, rules or RaceRules()) for rival in rivals))
+    wanted = {place: next(one) for place, one in running.items()}
+    ended: dict[int, RaceResult] = {}
+    while wanted:
+        rows = next(iter(wanted.values()))
+        places = [place for place, others in wanted.items() if np.array_equal(rows, others)]
+        for place, found in zip(places, answer(places, rows), strict=True):
+            try:
+                wanted[place] = running[place].send(found)
+            except StopIteration as end:
+                ended[place] = end.value
+                del wanted[place]
+    return [ended[place] for place in running]
+
+
+def _race(
+    truth: Answers, rival: Answers | None, score: Score, rules: RaceRules
+) -> Generator[NDArray[np.int64], Answers, RaceResult]:
+    """Yield the rows that a model is to answer next, and take its answers."""
     order = derive(0, "race").permutation(len(truth))
     if rival is None:
-        return _whole(order, answer(order))
+        return _whole(order, (yield order))
     found = np.empty(0, truth.dtype)
     *looks, last = _looks(len(order), rules)
     for stop in looks:
-        found = np.concatenate((found, answer(order[len(found) : stop])))
+        found = np.concatenate((found, (yield order[len(found) : stop])))
         seen = order[:stop]
         # Bonferroni: the doubt of a race is divided among its comparisons
         if _is_beaten(found, rival[seen], truth[seen], score, rules.doubt / len(looks)):
             return RaceResult(seen, found, whole=False)
-    return _whole(order, np.concatenate((found, answer(order[len(found) : last]))))
+    return _whole(order, np.concatenate((found, (yield order[len(found) : last]))))
 
 
 def _looks(rows: int, rules: RaceRules) -> list[int]:
@@ -100,13 +122,13 @@ def _is_beaten(found: Answers, rival: Answers, truth: Answers, score: Score, dou
     if not lead > 0 or not doubt:
         return False
     swaps = math.ceil(_SPARE / doubt)
-    borne = math.floor(doubt * (swaps + 1)) - 1  # the observed lead counts as one of them
+    allowed = math.floor(doubt * (swaps + 1)) - 1  # the observed lead counts as one of them
     rng = derive(len(truth), "swap")
     for _ in range(swaps):
         swapped = rng.random(len(truth)) < 0.5
         mine, other = np.where(swapped, rival, found), np.where(swapped, found, rival)
-        borne -= score(other, truth) - score(mine, truth) >= lead
-        if borne < 0:  # most races are close, and few swaps suffice to see that
+        allowed -= score(other, truth) - score(mine, truth) >= lead
+        if allowed < 0:  # most races are close, and few swaps suffice to see that
             return False
     return True
 
@@ -125,32 +147,42 @@ RIVAL = "behind trial"  # and the rival
 
 @dataclass(frozen=True)
 class SharedWeights:
-    """A trained super-network and the task that its sub-networks are evaluated on."""
+    """A trained super-network and the task that its sub-networks are evaluated on.
+
+    `model` is its largest design; where that does not hold the weights of all others, they are in the `library`.
+    `reading` says which layers and channels smaller designs have.
+    """
 
     model: TaskModel
     prepared: Prepared
+    library: LibraryWeights | None = None
+    reading: Reading = PLAIN
 
     @classmethod
-    def read(cls, folder: Path, task: Task, length: int) -> "SharedWeights":
-        """Read a model's folder; its sub-networks are leading slices of its weights."""
+    def read(cls, folder: Path, task: Task, length: int, reading: Reading = PLAIN) -> "SharedWeights":
+        """Read the folder of a super-network."""
         imported = from_hf(folder)
         model = imported.model()
         if not isinstance(model, TaskModel):
             raise IllegalInput(f"the model in {folder} has no head, so that its sub-networks cannot answer {task.name}")
-        tokeniser = None if task.kind == "image-classification" else read_tokeniser(folder)
-        return cls(model, prepare(task, imported.card, length, tokeniser))
+        path = folder / LIBRARY
+        library = LibraryWeights.load(path, model.spec, model.settings) if path.is_file() else None
+        prepared = prepare(task, imported.card, length, kind_of(task).read_tokeniser(folder, imported.card))
+        return cls(model, prepared, library, reading)
 
     @property
     def card(self) -> Card:
         return self.model.transformer.card
 
+    def holds(self, card: Card) -> bool:
+        """Tell whether the weights of a design are there; without a library, those of all designs are."""
+        return self.library is None or self.library.library.holds(tensors_of(card, self.model.spec))
+
+    def views(self, card: Card) -> InheritedWeights:
+        return views_of(self.library or self.model, card, self.reading)
+
     def extracted(self, card: Card) -> TaskModel:
-        views = inherit(dict(self.model.named_parameters()), self.card, card, head=self.model.spec)
-        if views.missing:
-            raise IllegalInput(f"the super-network lacks {views.missing[0]} of this design")
-        model = extract(views, card, self.model.transformer.settings, self.model.spec)
-        assert isinstance(model, TaskModel)
-        return model.eval()
+        return extracted(self.library or self.model, card, self.reading)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +200,9 @@ class Shared:
     The rival is the best finished trial that costs no more, by `cost` and by each of the `others`. A stopped
     sub-network is scored by its difference from the rival on the rows that both answered. Trials with missing or
     damaged answers are not used as rivals. All rows are evaluated for tasks without one answer per row, and without a
-    folder for answers. Otherwise at most `most` rows are used, the same for all. Sub-networks run on `device`.
+    folder for answers. Otherwise at most `most` rows are used, the same for all. The super-network and the batches of
+    validation rows are on `device` once, for all designs that are evaluated there. `together` is how many designs a
+    worker asks for before it evaluates them.
     """
 
     network: SharedWeights
@@ -177,6 +211,16 @@ class Shared:
     others: tuple[Callable[[Card], float], ...] = ()
     most: int | None = None
     device: str = "cpu"
+    together: int = 1
+
+    @cached_property
+    def _placed(self) -> SharedWeights:
+        """Return the network on the device, with batches of validation rows that are made and moved once."""
+        network, device = self.network, choose_device(self.device)
+        library = None if network.library is None else network.library.to(device)
+        kept = replace(network.prepared.validation, batches=KeptBatches())
+        prepared = replace(network.prepared, validation=kept)
+        return replace(network, model=network.model.to(device), library=library, prepared=prepared)
 
     @cached_property
     def _rows(self) -> NDArray[np.int64]:
@@ -190,31 +234,49 @@ class Shared:
         return found
 
     def evaluate(self, request: Request, context: Context) -> Observation:
-        began, card = time.perf_counter(), card_of(request)
-        model = self.network.extracted(card).to(choose_device(self.device))
-        prepared = self.network.prepared
-        with threads(1):
-            if prepared.task.kind not in ONE_ANSWER:
-                found = judge(model, prepared, prepared.validation)
-                require_finite_scores(found, 0)
-                return Observation(found, self._spent(began, card, len(prepared.validation.examples)))
-            rival = None if self.rules is None else self._rival(card, context)
-            ran = self._race(model, rival)
-        metrics, artifacts = self._scored(ran, rival, card, context)
-        require_finite_scores(metrics, 0)
-        return Observation(metrics, self._spent(began, card, len(ran.rows)), artifacts)
+        return self.evaluate_together([(request, context)])[0]
 
-    def _race(self, model: TaskModel, rival: Rival | None) -> RaceResult:
-        prepared = self.network.prepared
+    def evaluate_together(self, requests: Sequence[tuple[Request, Context]]) -> list[Observation]:
+        """Evaluate several designs, whose answers to a batch are computed one after another where rows have one each.
+
+        Each gets the observation that it gets alone; the time is divided equally.
+        """
+        began, network = time.perf_counter(), self._placed
+        cards, prepared = [card_of(request) for request, _ in requests], network.prepared
+        models = [network.extracted(card) for card in cards]
+        with threads(1):
+            if kind_of(prepared.task).answer is None:
+                rows = len(prepared.validation.examples)
+                found: list[_Scored] = [(judge(one, prepared, prepared.validation), {}, rows) for one in models]
+            else:
+                found = self._raced(models, requests)
+        seconds = (time.perf_counter() - began) / len(requests)
+        for metrics, _, _ in found:
+            require_finite_scores(metrics, 0)
+        return [
+            Observation(metrics, self._spent(seconds, card, rows), artifacts)
+            for card, (metrics, artifacts, rows) in zip(cards, found, strict=True)
+        ]
+
+    def _raced(self, models: Sequence[TaskModel], requests: Sequence[tuple[Request, Context]]) -> list[_Scored]:
+        """Let models race, each against its rival."""
+        prepared = self._placed.prepared
         deciding = metric(prepared.task.metric)
         sign = 1 if deciding.direction == "max" else -1
-        return race(
-            lambda rows: answers(model, prepared, prepared.validation, self._rows[rows]),
+        rivals = [None if self.rules is None else self._rival(card_of(one), context) for one, context in requests]
+        ran = races(
+            lambda places, rows: answers(
+                [models[place] for place in places], prepared, prepared.validation, self._rows[rows]
+            ),
             self._truths,
-            None if rival is None else rival.answers,
+            [None if rival is None else rival.answers for rival in rivals],
             lambda found, truth: sign * deciding.compute(found, truth),
             self.rules,
         )
+        return [
+            (*self._scored(one, rival, card_of(request), context), len(one.rows))
+            for one, rival, (request, context) in zip(ran, rivals, requests, strict=True)
+        ]
 
     def _scored(
         self, ran: RaceResult, rival: Rival | None, card: Card, context: Context
@@ -225,9 +287,9 @@ class Shared:
             return found, _kept(ran.answers, card, context)
         assert rival is not None
         assert rival.trial.observation is not None
-        beside = compared(prepared, rival.answers[ran.rows], truth[ran.rows])
+        rival_scores = compared(prepared, rival.answers[ran.rows], truth[ran.rows])
         known = rival.trial.observation.metrics
-        behind = {name: known[name] + found[name] - beside[name] for name in found}
+        behind = {name: known[name] + found[name] - rival_scores[name] for name in found}
         return behind, {STOPPED: f"{len(ran.rows)} of {len(truth)} rows", RIVAL: str(rival.trial.number)}
 
     def _rival(self, card: Card, context: Context) -> Rival | None:
@@ -247,9 +309,9 @@ class Shared:
                 return Rival(trial, kept)
         return None
 
-    def _spent(self, began: float, card: Card, rows: int) -> Spent:
-        length = round(float(lengths_of(self.network.prepared.validation.examples).mean()))
-        return Spent(time.perf_counter() - began, 0, rows * macs(card, max(length, 1)))
+    def _spent(self, seconds: float, card: Card, rows: int) -> Spent:
+        length = round(float(self.network.prepared.validation.examples.lengths.mean()))
+        return Spent(seconds, 0, rows * macs(card, max(length, 1)))
 
 
 def _kept(found: Answers, card: Card, context: Context) -> dict[str, str]:

@@ -26,7 +26,7 @@ from formwright.train.fit import Run, Trained, Training, fit, fresh_model
 from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.loop import Saving, enough_memory
 from formwright.train.prepare import Prepared, prepare
-from formwright.train.streams import Shuffled, lengths_of
+from formwright.train.streams import Shuffled
 
 WEIGHTS = "weights"  # the name of the artifact
 SHA256 = "weights sha256"  # and that of its checksum
@@ -123,7 +123,7 @@ def require_finite_scores(metrics: Mapping[str, float], steps: int, where: str =
 
 def training_macs(card: Card, prepared: Prepared, training: Training, steps: int) -> int:
     """Count the MACs of a training, with rows padded to the mean length of their batches."""
-    return macs_of_steps(card, lengths_of(prepared.train.examples), training.recipe, steps)
+    return macs_of_steps(card, prepared.train.examples.lengths, training.recipe, steps)
 
 
 def macs_of_steps(card: Card, lengths: NDArray[np.int64], recipe: Hyperparameters, steps: int) -> int:

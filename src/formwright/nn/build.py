@@ -1,6 +1,7 @@
 """Build a model from a card: structure first, without memory, then weights from an explicit generator."""
 
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
@@ -8,15 +9,12 @@ from torch.nn import init
 from torch.overrides import TorchFunctionMode
 
 from formwright.arch.card import Card
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalInput
-from formwright.nn.attention import RelativePositions, SelfAttention
-from formwright.nn.convolution import DepthwiseSeparable, Lightweight, PlainConvolution
-from formwright.nn.embedding import ScaledTable
-from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.settings import OwnStart, Settings, Spread
+from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
 
-Spread = Literal["bert", "width"]
 _SPREAD = 0.02
 _INITIALISERS = frozenset({init.kaiming_uniform_, init.uniform_, init.normal_, Tensor.fill_, Tensor.zero_})
 
@@ -24,6 +22,12 @@ _INITIALISERS = frozenset({init.kaiming_uniform_, init.uniform_, init.normal_, T
 def skeleton(card: Card, settings: Settings | None = None, head: HeadSpec | None = None) -> Transformer | TaskModel:
     """Build a model on the meta device (shapes and names, no memory), to run it with other weights."""
     return _unfilled(card, settings, head, "meta")
+
+
+@lru_cache(maxsize=256)
+def kept_skeleton(card: Card, settings: Settings | None, head: HeadSpec | None) -> Transformer | TaskModel:
+    """Give the same skeleton whenever it is asked for; who runs it sets its mode and does not change it otherwise."""
+    return skeleton(card, settings, head)
 
 
 def build(
@@ -72,8 +76,7 @@ def initialise(model: nn.Module, generator: Generator, spread: Spread = "bert") 
     almost nothing, and attention ignores order: a short training leaves that plateau at a step that depends more on the
     seed than on the design.
 
-    Convolution kernels preserve the scale of their input; the bilinear matrix of `wma` scores starts near the scaled
-    identity, where they equal `sdp` scores.
+    A module that needs other values says so itself, as an `OwnStart`.
     """
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
@@ -83,22 +86,14 @@ def initialise(model: nn.Module, generator: Generator, spread: Spread = "bert") 
                 parameter.zero_()
             else:
                 parameter.normal_(0.0, _spread(module, name, spread), generator=generator)
-        if isinstance(module, SelfAttention) and module.bilinear is not None:
-            module.bilinear.add_(torch.eye(module.head_width), alpha=module.head_width**-0.5)
+        if isinstance(module, OwnStart):
+            module.finish_start()
 
 
 def _spread(module: nn.Module, name: str, spread: Spread) -> float:
+    own = module.start_spread(name, spread) if isinstance(module, OwnStart) else None
+    if own is not None:
+        return own
     if spread == "width" and isinstance(module, nn.Linear):
         return float(module.in_features**-0.5)
-    if spread == "width" and isinstance(module, RelativePositions) and name == "keys":
-        return 1.0
-    if spread == "width" and isinstance(module, ScaledTable):
-        return float(module.embedding_dim**-0.5)
-    if name != "kernel":
-        return _SPREAD
-    if isinstance(module, Lightweight):
-        return 1.0  # logits of a softmax: different kernels from the start
-    if isinstance(module, DepthwiseSeparable):
-        return module.kernel.shape[-1] ** -0.5
-    assert isinstance(module, PlainConvolution)
-    return (module.kernel.shape[1] * module.kernel.shape[2]) ** -0.5
+    return _SPREAD

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from formwright.arch.layers import Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
+from formwright.arch.embeddings import Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
 from formwright.core.errors import IllegalInput
-from formwright.nn.attention import dropout
-from formwright.nn.settings import Settings
+from formwright.nn.operations.attention import dropout
+from formwright.nn.settings import OwnStart, Settings, Spread
 from formwright.nn.stack_context import StackContext
 
 
@@ -39,7 +39,7 @@ class Positions(nn.Module):
         return x + sinusoidal(context.positions(x), x.shape[-1], x.dtype) if self.kind == "sinusoidal" else x
 
 
-class ScaledTable(nn.Embedding):
+class ScaledTable(nn.Embedding, OwnStart):
     """Scale vectors by the root of their width, as the Transformer does: next to waves of size 1 they would not count.
 
     The table itself, by which heads predict tokens, is not scaled.
@@ -47,6 +47,9 @@ class ScaledTable(nn.Embedding):
 
     def forward(self, ids: Tensor) -> Tensor:
         return super().forward(ids) * self.embedding_dim**0.5
+
+    def start_spread(self, name: str, spread: Spread) -> float | None:
+        return float(self.embedding_dim**-0.5) if spread == "width" else None
 
 
 class Tokens(nn.Module):

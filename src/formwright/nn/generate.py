@@ -76,7 +76,7 @@ def generate(
     `mask` is nonzero for real tokens; prompts are padded on the left. Returned tokens exclude begin and end tokens and
     the prompt.
     """
-    if model.spec.task not in ("seq2seq-lm", "causal-lm"):
+    if not model.spec.writes:
         raise IllegalInput(f"a model for {model.spec.task} writes no text; seq2seq-lm and causal-lm do")
     model.eval()
     if model.transformer.encoder is not None:

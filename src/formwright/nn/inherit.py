@@ -1,9 +1,10 @@
 """Weights flow from card to card: a smaller design reads its weights out of a larger one's.
 
-Nothing is copied. Widths and heads are leading slices, convolution kernels and relative positions are cut around their
-centre, fewer layers are the first ones. Which tensors are cut around a centre, each module says itself in `CENTRED`.
+Both designs declare their tensors. A tensor of the same name and kind is cut out of the larger one as its axes say, as
+a view wherever slices suffice; `formwright.nn.cuts` has the rule.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,22 +15,15 @@ import torch
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
+from formwright.arch.declared import tensors_of
 from formwright.arch.distance import biased_overlap
-from formwright.arch.layers import Block, Cell, Embedding, Layer, PatchEmbedding, TokenEmbedding
-from formwright.arch.ops import (
-    Attention,
-    CrossAttention,
-    DynamicConvolution,
-    LightweightConvolution,
-    Operation,
-    OpGraph,
-    Transform,
-)
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalInput
 from formwright.core.remember import remember
-from formwright.nn.build import Spread, initialise, skeleton
-from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.build import initialise, skeleton
+from formwright.nn.cuts import Cut, Start, cuts
+from formwright.nn.settings import Settings, Spread
+from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
 
 
@@ -41,7 +35,7 @@ class Slots:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self._places = {
+        self.places = {
             f"{path}.{name}".lstrip("."): (module._parameters, name)
             for path, module in model.named_modules()
             for name, parameter in module._parameters.items()
@@ -51,45 +45,71 @@ class Slots:
     @contextmanager
     def lent(self, weights: Mapping[str, Tensor]) -> Iterator[None]:
         """Replace the weights with these names within the block; the others stay."""
-        unknown = [name for name in weights if name not in self._places]
+        unknown = [name for name in weights if name not in self.places]
         if unknown:
             raise IllegalInput(f"the model has no weight called {unknown[0]!r} ({len(unknown)} such names)")
         own = {}
         try:
             for name, tensor in weights.items():
-                held, leaf = self._places[name]
+                held, leaf = self.places[name]
                 own[name] = held[leaf]
                 held[leaf] = tensor  # torch looks weights up here, parameters or not
             yield
         finally:
             for name, parameter in own.items():
-                held, leaf = self._places[name]
+                held, leaf = self.places[name]
                 held[leaf] = parameter
 
 
 Rule = Literal["slice", "identical"]
-_Cut = tuple[slice, ...]
+Depth = Literal["first", "even"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Which layers of a larger design a smaller one reads, and where fewer heads and channels begin (`inherit`)."""
+
+    depth: Depth = "first"
+    start: Start | None = None
+
+
+PLAIN = Reading()
+# a projection belongs to the layer above it
+_PLACE = re.compile(r"\b(encoder|decoder)\.(?:embedding|(?:layers|projections)\.(\d+))")
 
 
 @dataclass(frozen=True)
 class InheritedWeights:
-    """Views of another design's weights by name, and the names of the tensors that it could not give."""
+    """Another design's weights by name, cut to size, and the names of the tensors that it could not give."""
 
     weights: Mapping[str, Tensor]
     missing: tuple[str, ...]
 
 
 def inherit(
-    weights: Mapping[str, Tensor], from_card: Card, to_card: Card, rule: Rule = "slice", head: HeadSpec | None = None
+    weights: Mapping[str, Tensor],
+    from_card: Card,
+    to_card: Card,
+    rule: Rule = "slice",
+    head: HeadSpec | None = None,
+    *,
+    depth: Depth = "first",
+    start: Start | None = None,
 ) -> InheritedWeights:
-    """Read the weights of `to_card` out of those of `from_card`, as views through which gradients flow.
+    """Read the weights of `to_card` out of those of `from_card`; gradients flow back to where they were read.
 
     `rule="identical"` takes the embedding and the leading layers that both designs share exactly, and nothing else,
     which is FlexiBERT's weight transfer. `head` is the task head that both models carry, if any.
+
+    Fewer layers are the `first` ones, or spread evenly over all of them: of `n` layers, the i-th of `k` is layer
+    floor(i n / k), as in DynaBERT. Fewer things of a group (heads, channels, hidden units) begin at the first one, or
+    at `start` of the group and its two sizes, and go round behind the last one, as in ViTAS.
     """
-    cuts, missing = _plan(from_card, to_card, rule, head)
-    views = {name: weights[name][cut] for name, cut in cuts.items() if name in weights}
-    return InheritedWeights(views, tuple(sorted((*missing, *(cuts.keys() - views.keys())))))
+    found, missing = _plan(from_card, to_card, rule, head, depth, start)
+    read = {name: cut(weights[given]) for name, given, cut in found if given in weights}
+    if len(read) < len(found):
+        missing = tuple(sorted((*missing, *(name for name, given, _ in found if given not in weights))))
+    return InheritedWeights(read, missing)
 
 
 def extract(
@@ -100,15 +120,15 @@ def extract(
     seed: int = 0,
     spread: Spread = "bert",
 ) -> Transformer | TaskModel:
-    """Build a model of its own from inherited weights, copied; what is missing starts fresh from `seed`."""
+    """Build a model of its own from inherited weights, copied where they are; what is missing starts from `seed`."""
     model = skeleton(card, settings, head)
-    model.to_empty(device="cpu")
     if inherited.missing:
+        model.to_empty(device="cpu")
         initialise(model, torch.Generator().manual_seed(seed), spread)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if name in inherited.weights:
-                parameter.copy_(inherited.weights[name])
+    for name, (held, leaf) in _slots(model).places.items():
+        if name in inherited.weights:
+            copied = inherited.weights[name].detach().clone(memory_format=torch.contiguous_format)
+            held[leaf] = nn.Parameter(copied, held[leaf].requires_grad)
     return model
 
 
@@ -128,117 +148,37 @@ def _slots(model: nn.Module) -> Slots:
 
 
 @lru_cache(maxsize=1 << 10)
-def _plan(source: Card, target: Card, rule: Rule, head: HeadSpec | None) -> tuple[dict[str, _Cut], tuple[str, ...]]:
-    """Work out, once for each pair of designs, where the tensors of the target lie in the source, and which do not."""
-    wholes = dict(skeleton(source, head=head).named_parameters())
-    model = skeleton(target, head=head)
-    shared = biased_overlap(target, source)
-    found: dict[str, _Cut | None] = {}
-    for name, parameter in model.named_parameters():
-        found[name] = None
-        if name in wholes and (
-            _shared_exactly(name, source, target, shared) if rule == "identical" else _compatible(name, source, target)
-        ):
-            found[name] = _cut(model, name, tuple(wholes[name].shape), tuple(parameter.shape))
-    cuts = {name: cut for name, cut in found.items() if cut is not None}
-    return cuts, tuple(name for name in found if name not in cuts)
+def _plan(
+    source: Card, target: Card, rule: Rule, head: HeadSpec | None, depth: Depth, start: Start | None
+) -> tuple[tuple[tuple[str, str, Cut], ...], tuple[str, ...]]:
+    """Work out, once for each pair of designs, what each tensor of the target is read from, and what is missing."""
+    whole, part = tensors_of(source, head), tensors_of(target, head)
+    if rule == "identical":
+        names = {name: name for name in part if _shared_exactly(name, source, target)}
+    else:
+        names = {name: _read_from(name, source, target, depth) for name in part}
+    found = cuts(whole, part, names, start)
+    return tuple((name, names[name], cut) for name, cut in found.items()), tuple(sorted(part.keys() - found.keys()))
 
 
-def _cut(model: nn.Module, name: str, whole: tuple[int, ...], part: tuple[int, ...]) -> _Cut | None:
-    """Say which part of the whole tensor is wanted, or None when it does not hold enough."""
-    if len(whole) != len(part) or any(wanted > given for wanted, given in zip(part, whole, strict=True)):
-        return None
-    path, _, attribute = name.rpartition(".")
-    centred = getattr(model.get_submodule(path), "CENTRED", {}).get(attribute)
-    cut = [slice(0, wanted) for wanted in part]
-    if centred is not None and part[centred] != whole[centred]:
-        spare = whole[centred] - part[centred]
-        if spare % 2:
-            return None  # an even and an odd kernel have no common centre
-        cut[centred] = slice(spare // 2, spare // 2 + part[centred])
-    return tuple(cut)
+def _read_from(name: str, source: Card, target: Card, depth: Depth) -> str:
+    """Name the tensor of the source that one of the target is read from, where the layers of both differ in number."""
+    place = _PLACE.search(name)
+    if place is None or place[2] is None or getattr(source, place[1]) is None:
+        return name
+    given, wanted = (len(getattr(card, place[1]).layers) for card in (source, target))
+    index = int(place[2])  # the projection behind the last layer has their number
+    if (depth == "even" and wanted < given) or index == wanted:
+        index = index * given // wanted
+    return f"{name[: place.start(2)]}{index}{name[place.end(2) :]}"
 
 
-def _shared_exactly(name: str, source: Card, target: Card, shared: int) -> bool:
-    words = name.split(".")
-    for part in ("layers", "projections"):  # a projection belongs to the layer above it
-        if part in words:
-            before = len(target.encoder.layers) if "decoder" in words and target.encoder is not None else 0
-            return before + int(words[words.index(part) + 1]) < shared
-    return "embedding" in words and _stack(source, words).embedding == _stack(target, words).embedding
-
-
-def _compatible(name: str, source: Card, target: Card) -> bool:
-    words = name.split(".")
-    if "embedding" in words:
-        return _embeddings_agree(_stack(source, words).embedding, _stack(target, words).embedding, name)
-    if name == "head.bias":  # of a language model: one number for each word of the vocabulary
-        return _embeddings_agree(source.stacks[-1].embedding, target.stacks[-1].embedding, name)
-    if "classes" in words:
-        return source.classes == target.classes
-    if "layers" not in words:
-        return True
-    index = int(words[words.index("layers") + 1])
-    above, own = (_stack(card, words).layers for card in (source, target))
-    return index < len(above) and _layers_agree(above[index], own[index], name)
-
-
-def _stack(card: Card, words: list[str]) -> Any:
-    return card.encoder if "encoder" in words else card.decoder
-
-
-def _embeddings_agree(source: Embedding, target: Embedding, name: str) -> bool:
-    if isinstance(source, TokenEmbedding) and isinstance(target, TokenEmbedding):
-        return source.vocabulary == target.vocabulary
-    if isinstance(source, PatchEmbedding) and isinstance(target, PatchEmbedding) and name.endswith("positions.table"):
-        # a row of positions is a place on the grid, which moves with the grid and with the tokens before it
-        layouts = {(each.class_tokens, each.image // each.patch) for each in (source, target)}
-        return len(layouts) == 1
-    return type(source) is type(target)
-
-
-def _layers_agree(source: Layer, target: Layer, name: str) -> bool:
-    """Return whether a tensor means the same in two layers: same kind of layer, norms, operations and activations."""
-    if isinstance(source, Block) and isinstance(target, Block):
-        if source.norm != target.norm:
-            return False
-        part = "cross" if ".cross" in name else "mixer" if ".mixer" in name else "feed_forward"
-        if part == "feed_forward":
-            return (len(source.feed_forward), source.activation) == (len(target.feed_forward), target.activation)
-        return _operations_agree(getattr(source, part), getattr(target, part), source.width, target.width)
-    if not isinstance(source, Cell) or not isinstance(target, Cell):
+def _shared_exactly(name: str, source: Card, target: Card) -> bool:
+    """Return whether a tensor belongs to an embedding, or to a leading layer, that both designs have."""
+    place = _PLACE.search(name)
+    if place is None or getattr(source, place[1]) is None:
         return False
-    index = int(name.split(".")[name.split(".").index("junctions") + 1])
-    if index >= len(source.junctions):
-        return False
-    ours, theirs = source.junctions[index].branches, target.junctions[index].branches
-    return len(ours) == len(theirs) and all(
-        (own.input, own.norm, own.activation) == (other.input, other.norm, other.activation)
-        and _operations_agree(own.operation, other.operation, own.width, other.width)
-        for own, other in zip(ours, theirs, strict=True)
-    )
-
-
-def _operations_agree(source: Operation | None, target: Operation | None, width: int, smaller: int) -> bool:
-    if source is None or target is None or type(source) is not type(target):
-        return False
-    return _what_must_agree(source, width) == _what_must_agree(target, smaller)
-
-
-def _what_must_agree(operation: Operation, width: int) -> tuple[Any, ...]:
-    """List what cannot shrink: a head's width, the kind of score or transform, the length of a generated kernel."""
-    match operation:
-        case LightweightConvolution(_, heads, gated):
-            return width // heads, gated  # the channels that share a kernel
-        case Attention(_, head_width, score, relative, bias):
-            return head_width, score, bias, relative and (relative.axes, relative.rows if relative.axes > 1 else None)
-        case CrossAttention(_, head_width, _, bias):
-            return head_width, bias
-        case Transform(transform, relative):
-            return transform, relative and relative.head_width
-        case DynamicConvolution(kernel, _, head_width):
-            return kernel, head_width
-        case OpGraph(_, head_width):
-            return (head_width,)
-        case _:
-            return ()
+    if place[2] is None:
+        return bool(getattr(source, place[1]).embedding == getattr(target, place[1]).embedding)
+    below = len(target.encoder.layers) if place[1] == "decoder" and target.encoder is not None else 0
+    return below + int(place[2]) < biased_overlap(target, source)

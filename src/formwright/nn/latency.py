@@ -8,16 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
 from formwright.cost.latency_tables import LatencyTable, OperationTimes, PartTimes
 from formwright.nn.build import build
-from formwright.nn.measurement import Latency, TimingSettings, measure
+from formwright.nn.deploy import Runtime, check_installed
+from formwright.nn.measurement import KINDS, Latency, TimingSettings, measure
 from formwright.space.zoo.chains import REAL, Menu, candidate
 from formwright.space.zoo.elastic import elastic
 
@@ -71,14 +74,25 @@ class TabledLatency:
         return self._table(card)
 
 
-def meter(length: int, device: str = "cpu") -> LeastLatency:
-    """Give what measures cards at `length` tokens, on a device of this machine."""
-    return LeastLatency(partial(measured_latency, length=length, device=device))
+def meter(length: int, device: str = "cpu", **settings: Any) -> LeastLatency:
+    """Give what measures cards at `length` tokens on this machine; `settings` are those of `measured_latency`.
+
+    Raise `MissingExtra` where the runtime is not installed: before a study begins, not in each of its trials.
+    """
+    if (runtime := settings.get("runtime")) in KINDS:
+        check_installed(KINDS[runtime])
+    return LeastLatency(partial(measured_latency, length=length, device=device, **settings))
 
 
-def measured_latency(card: Card, length: int, device: str = "cpu", threads: int = 1) -> Latency:
-    """Measure one row of `length` tokens through a model of a card, on a device of this machine."""
-    return measure(build(card), TimingSettings(1, length, threads, 20, 3, device), memory=False)
+def measured_latency(
+    card: Card, length: int, device: str = "cpu", threads: int = 1, runtime: Runtime = "torch", **settings: Any
+) -> Latency:
+    """Measure one row of `length` tokens through a model of a card on this machine.
+
+    `settings` are further ones of `TimingSettings`, such as the rows of a batch or the tokens to write.
+    """
+    trial = TimingSettings(length=length, threads=threads, runs=20, warmup=3, device=device)
+    return measure(build(card), replace(trial, **settings), runtime, memory=False)
 
 
 Measured = Callable[[Card], float]

@@ -1,123 +1,19 @@
-"""From operations and layers of a card to the modules that run them."""
+"""From the layers of a card to the modules that run them."""
 
-import math
 from collections.abc import Callable
-from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from formwright.arch.layers import Block, Cell, Junction, Layer
-from formwright.arch.ops import (
-    Attention,
-    Convolution,
-    CrossAttention,
-    DynamicConvolution,
-    GatedLinearUnit,
-    Identity,
-    LightweightConvolution,
-    Operation,
-    OpGraph,
-    SeparableConvolution,
-    Transform,
-)
-from formwright.nn.attention import EncoderAttention, PositionTerm, SelfAttention, dropout, join_heads, split_heads
-from formwright.nn.convolution import GatedUnit, Lightweight, PlainConvolution, SpanDynamicConvolution, StackedSeparable
-from formwright.nn.opgraph import OpGraphAttention
+from formwright.arch.ops import Identity, Operation
+from formwright.nn.operation_modules import module_class
+from formwright.nn.operations.attention import dropout
 from formwright.nn.settings import Settings
 from formwright.nn.stack_context import StackContext
 
-
-@lru_cache(maxsize=64)
-def _features(kind: str, width: int) -> NDArray[np.float64]:
-    """Return the matrix that transforms features: (width, width), or the cosine and sine parts side by side.
-
-    An array, because a cached tensor would keep the mode (inference, tracing) of its first caller.
-    """
-    place = np.arange(width)
-    if kind == "dct":
-        return 2 * np.cos(np.outer(2 * place + 1, place) % (4 * width) * (np.pi / (2 * width)))
-    angle = np.outer(place, place) % width * (2 * np.pi / width)
-    return np.concatenate((np.cos(angle), np.sin(angle)), 1)
-
-
-class TransformMixer(nn.Module):
-    """Apply the real part of a two-dimensional Fourier transform, or a cosine transform (type II), not normalised.
-
-    With relative positions the sum of transform and position term passes a linear map, as in FlexiBERT. Transforms are
-    dense products: sentences of a batch differ in length, so no fast transform serves them all at once, and at the
-    widths of transformers a product is about as fast.
-    """
-
-    def __init__(self, operation: Transform, width: int, output: int) -> None:
-        super().__init__()
-        self.kind = operation.transform
-        relative = operation.relative
-        self.heads = relative.heads if relative is not None else 0
-        if relative is not None:
-            self.query = nn.Linear(width, width)
-            self.value = nn.Linear(width, width)
-            self.term = PositionTerm(relative)
-            self.output = nn.Linear(width, output)
-
-    def forward(self, x: Tensor, context: StackContext) -> Tensor:
-        mixed = self._transform(context.real(x), context)
-        if not self.heads:
-            return mixed
-        query, value = split_heads(self.query(x), self.heads), split_heads(self.value(x), self.heads)
-        return self.output(mixed + join_heads(self.term(query, value, context)))
-
-    def _transform(self, x: Tensor, context: StackContext) -> Tensor:
-        features = x @ torch.as_tensor(_features(self.kind, x.shape[-1]), dtype=x.dtype, device=x.device)
-        tokens = context.once((self.kind, x.dtype), lambda: self._tokens(x, context))
-        if self.kind == "dct":
-            return tokens @ features
-        even, odd = features.chunk(2, -1)
-        cosine, sine = tokens.unbind(0)
-        return cosine @ even - sine @ odd
-
-    def _tokens(self, x: Tensor, context: StackContext) -> Tensor:
-        """Return each sentence's matrix over tokens: (batch or 1, tokens, tokens), for `dft` both cosine and sine."""
-        place, length = context.positions(x), context.lengths(x)[:, :, None]
-        row, column = place[:, :, None], place[:, None, :]
-        if self.kind == "dct":
-            turns = (row * (2 * column + 1)) % (4 * length)
-            return 2 * (turns.to(torch.float64) * math.pi / (2 * length)).cos().to(x.dtype)
-        turns = (row * column) % length  # whole turns removed before rounding
-        angle = turns.to(torch.float64) * (2 * math.pi) / length
-        return torch.stack((angle.cos().to(x.dtype), angle.sin().to(x.dtype)))
-
-
-class PassOn(nn.Module):
-    def forward(self, x: Tensor, context: StackContext) -> Tensor:
-        return x
-
-
-def mixer(operation: Operation, width: int, output: int, memory: int, settings: Settings) -> nn.Module:
-    """Build the module of an operation from `width` to `output`; `memory` is the encoder's width."""
-    if isinstance(operation, Attention):
-        return SelfAttention(operation, width, output, settings)
-    if isinstance(operation, CrossAttention):
-        return EncoderAttention(operation, width, output, memory, settings)
-    if isinstance(operation, OpGraph):
-        return OpGraphAttention(operation, width, output, eager=settings.eager)
-    return _PLAIN[type(operation)](operation, width, output)
-
-
-_PLAIN: dict[type[Operation], Callable[[Any, int, int], nn.Module]] = {
-    Transform: TransformMixer,
-    DynamicConvolution: SpanDynamicConvolution,
-    SeparableConvolution: StackedSeparable,
-    LightweightConvolution: Lightweight,
-    Convolution: PlainConvolution,
-    GatedLinearUnit: GatedUnit,
-    Identity: lambda *_: PassOn(),
-}  # modules that know no settings
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
     "relu": F.relu,
@@ -126,6 +22,11 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "squared-relu": lambda x: F.relu(x).square(),
     "tanh": torch.tanh,
 }
+
+
+def operation_module(operation: Operation, width: int, output: int, memory: int, settings: Settings) -> nn.Module:
+    """Build the module of an operation from `width` to `output`; `memory` is the encoder's width."""
+    return module_class(operation)(operation, width, output, memory, settings)
 
 
 class FeedForward(nn.Module):
@@ -153,10 +54,10 @@ class BlockLayer(nn.Module):
         self.cross: nn.Module | None = None
         self.feed_forward: nn.Module | None = None
         if not isinstance(block.mixer, Identity):
-            self.mixer = mixer(block.mixer, block.width, block.width, memory, settings)
+            self.mixer = operation_module(block.mixer, block.width, block.width, memory, settings)
             self.mixer_norm = nn.LayerNorm(block.width, settings.norm_epsilon)
         if block.cross is not None:
-            self.cross = mixer(block.cross, block.width, block.width, memory, settings)
+            self.cross = operation_module(block.cross, block.width, block.width, memory, settings)
             self.cross_norm = nn.LayerNorm(block.width, settings.norm_epsilon)
         if block.feed_forward:
             self.feed_forward = FeedForward((block.width, *block.feed_forward, block.width), block.activation)
@@ -188,7 +89,7 @@ class JunctionLayer(nn.Module):
             {str(state): nn.LayerNorm(widths[state], settings.norm_epsilon) for state in sorted(junction.normed_states)}
         )
         self.operations = nn.ModuleList(
-            mixer(branch.operation, widths[branch.input], branch.width, memory, settings)
+            operation_module(branch.operation, widths[branch.input], branch.width, memory, settings)
             for branch in junction.branches
         )
         self.dropout = settings.dropout

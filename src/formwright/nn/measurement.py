@@ -18,26 +18,32 @@ import torch
 
 import formwright
 from formwright.arch.card import Card
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import build, skeleton
 from formwright.nn.deploy import Kind, Runtime, export, open_file
-from formwright.nn.deploy.interface import Inputs, NamedInputsModel, random_inputs
+from formwright.nn.deploy.interface import Inputs, NamedInputsModel, longest, random_inputs
 from formwright.nn.deploy.runtimes import Arrays, load_library
+from formwright.nn.generate import GenerationSettings, generate
 from formwright.nn.hf.imported import load_folder
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.task_model import TaskModel
 from formwright.nn.timing import Run, TimingClock, timed_in_turns
 from formwright.nn.transformer import Transformer
 
-_KINDS: dict[str, Kind] = {"onnxruntime": "onnx", "openvino": "openvino"}
+KINDS: dict[str, Kind] = {"onnxruntime": "onnx", "openvino": "openvino"}
 _RUNTIMES: dict[str, Runtime] = {".onnx": "onnxruntime", ".xml": "openvino"}
+_NO_CACHE = "writing is measured in torch: exported files have no cache of a decoder"
 MOST_THREADS = 1024  # torch crashes when asked for very many
 MOST_TOKENS = 1 << 24  # far beyond what fits into memory as activations
 
 
 @dataclass(frozen=True)
 class TimingSettings:
-    """What to measure: batch size, tokens per sentence, threads, runs, and the device of torch."""
+    """What to measure: batch size, tokens per sentence, threads, runs, and the device of torch.
+
+    A run is one forward pass or, with `tokens`, reading the batch and writing that number of tokens with `beams` beams.
+    """
 
     batch: int = 1
     length: int = 128
@@ -45,8 +51,12 @@ class TimingSettings:
     runs: int = 50
     warmup: int = 5
     device: str = "cpu"
+    tokens: int = 0
+    beams: int = 1
 
     def __post_init__(self) -> None:
+        if self.tokens < 0 or self.beams < 1 or (self.beams > 1 and not self.tokens):
+            raise IllegalInput(f"beams are for writing at least 1 token, not {self.tokens} with {self.beams} beams")
         if self.threads < 1 or self.runs < 2 or self.warmup < 0:
             raise IllegalInput(
                 f"a measurement takes at least 1 thread, 2 runs and 0 warm-up runs, not {self.threads}, {self.runs} "
@@ -61,7 +71,7 @@ class TimingSettings:
 
 @dataclass(frozen=True)
 class Latency:
-    """Milliseconds of one forward pass: of the quietest of several windows, and the middle 90 % of all runs.
+    """Milliseconds of one run: of the quietest of several windows, and the middle 90 % of all runs.
 
     `median_ms` estimates the latency on an idle machine; `busy` says whether the machine had other work. `spread` and
     `waited` are those of `Timing`. `peak_memory_mb` (10^6 bytes) is the peak memory of weights and activations in a new
@@ -108,12 +118,31 @@ def measure(
     `memory` also measures the peak memory, which takes a few seconds more.
     """
     trial = trial or TimingSettings()
+    if trial.tokens:
+        return _measure_writing(model, trial, runtime)
     if runtime != "torch":
         inputs_of(model.card, trial)  # refuses what the design cannot read before it is exported
         with tempfile.TemporaryDirectory() as folder:
-            path = export(model, _KINDS[runtime], Path(folder)).path
+            path = export(model, KINDS[runtime], Path(folder)).path
             return measure_file(path, model.card, trial, memory)
     return measure_in_turns([model], trial, memory)[0]
+
+
+def _measure_writing(model: TaskModel | Transformer, trial: TimingSettings, runtime: Runtime) -> Latency:
+    """Measure how long a model reads and writes; what it writes depends on its weights, how long it takes does not."""
+    card = model.card
+    if runtime != "torch":
+        raise IllegalInput(_NO_CACHE)
+    if card.decoder is None:
+        raise IllegalInput(f"a {card.family} design writes no text; only those with a decoder do")
+    if trial.tokens > longest(card, trial.tokens):
+        raise IllegalInput(
+            f"{trial.tokens} tokens are too many: the design has positions for {longest(card, trial.tokens)}"
+        )
+    if isinstance(model, Transformer):
+        spec = HeadSpec("causal-lm" if card.encoder is None else "seq2seq-lm")
+        model = build(card, model.settings, spec)
+    return measure_in_turns([model], trial)[0]
 
 
 def measure_file(path: Path, card: Card, trial: TimingSettings, memory: bool = True) -> Latency:
@@ -147,6 +176,8 @@ def inputs_of(card: Card, trial: TimingSettings) -> Inputs:
 def _runnable(model: Measurable, trial: TimingSettings) -> Iterator[Run]:
     """Return what runs a model once, on the trial's threads; leave the model and torch as they were."""
     if isinstance(model, ExportedFile):
+        if trial.tokens:
+            raise IllegalInput(_NO_CACHE)
         inputs = inputs_of(model.card, trial)
         run = open_file(model.path, trial.threads)
         arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
@@ -159,15 +190,23 @@ def _runnable(model: Measurable, trial: TimingSettings) -> Iterator[Run]:
     device = torch.device(trial.device)
     try:
         with torch.inference_mode():
-            named = NamedInputsModel(model.to(device)).eval()
+            model.to(device).eval()
             there = {name: tensor.to(device) for name, tensor in inputs.items()}
+            once = partial(_written, model, there, trial) if trial.tokens else partial(NamedInputsModel(model), **there)
             # a device has computed a result when it says so
             waits: dict[str, Callable[[], None]] = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}
             finish = waits.get(device.type, lambda: None)
-            yield lambda: (named(**there), finish())
+            yield lambda: (once(), finish())
     finally:
         model.to(place).train(training)
         torch.set_num_threads(before)
+
+
+def _written(model: TaskModel | Transformer, inputs: Inputs, trial: TimingSettings) -> Any:
+    # no token ends a text, so that all texts are as long
+    assert isinstance(model, TaskModel)
+    settings = GenerationSettings(begin=0, end=-1, length=trial.tokens, beams=trial.beams)
+    return generate(model, inputs["input_ids"], inputs["attention_mask"], settings)
 
 
 def cpu_name() -> str:

@@ -1,4 +1,4 @@
-"""Settings of a model that are not part of its card."""
+"""Settings of a model that are not part of its card, and how its weights start."""
 
 import math
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from formwright.core.errors import IllegalInput
 
 PoolerActivation = Literal["tanh", "gelu", "relu"]
 Pooling = Literal["first", "mean"]
+Spread = Literal["bert", "width"]
 
 
 @dataclass(frozen=True)
@@ -32,3 +33,14 @@ class Settings:
         for name, kinds in (("pooler_activation", PoolerActivation), ("pooling", Pooling)):
             if getattr(self, name) not in get_args(kinds):
                 raise IllegalInput(f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(get_args(kinds))}")
+
+
+class OwnStart:
+    """What a module derives from whose parameters do not start as those of other modules do."""
+
+    def start_spread(self, name: str, spread: Spread) -> float | None:
+        """Return the standard deviation of a parameter at the start; None for the ordinary one."""
+        return None
+
+    def finish_start(self) -> None:
+        """Change what was drawn, without gradients."""

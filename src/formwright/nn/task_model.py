@@ -1,49 +1,30 @@
 """A transformer with a task head, in plain torch: what is trained, evaluated and exported."""
 
-from dataclasses import dataclass
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from formwright.arch.card import Card
-from formwright.arch.layers import TokenEmbedding
-from formwright.core.errors import IllegalInput
+from formwright.arch.heads import HeadSpec, check_head, token_table
 from formwright.nn.layer_modules import ACTIVATIONS
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Output, Transformer, first_tokens
 
-Task = Literal[
-    "sequence-classification", "token-classification", "span-extraction", "masked-lm", "causal-lm", "seq2seq-lm"
-]
-
-
-@dataclass(frozen=True)
-class HeadSpec:
-    """The task of a head and its number of labels; one label of a sequence is a regression.
-
-    With `multi_label` a sequence may have several of its labels, or none: those whose sigmoid is above 0.5.
-    """
-
-    task: Task
-    labels: int = 2
-    multi_label: bool = False
-
 
 class SequenceHead(nn.Module):
-    """Classify or score a whole sentence, a pair of them, or an image, from its pooled vector."""
+    """Classify or score a whole sentence, a pair of them, an image or a recording, from its pooled vector."""
 
     def __init__(self, card: Card, spec: HeadSpec, settings: Settings) -> None:
         super().__init__()
         self.settings = settings
+        self.pooling = "mean" if card.stacks[0].embedding.POOLS_ALL else settings.pooling
         self.output = nn.Linear(card.output_width, spec.labels)
 
     def forward(self, output: Output, mask: Tensor | None) -> Tensor:
         """Return (batch, labels)."""
         hidden, pooled = output.hidden, output.pooled
         if pooled is None:
-            if self.settings.pooling == "first":
+            if self.pooling == "first":
                 pooled = first_tokens(hidden, mask)
             elif mask is None:
                 pooled = hidden.mean(1)
@@ -59,7 +40,7 @@ class TokenHead(nn.Module):
     def __init__(self, card: Card, spec: HeadSpec, settings: Settings) -> None:
         super().__init__()
         self.dropout = settings.dropout
-        self.output = nn.Linear(card.output_width, 2 if spec.task == "span-extraction" else spec.labels)
+        self.output = nn.Linear(card.output_width, spec.outputs)
 
     def forward(self, output: Output, mask: Tensor | None) -> Tensor:
         """Return (batch, tokens, labels)."""
@@ -71,7 +52,7 @@ class MaskedHead(nn.Module):
 
     def __init__(self, card: Card, _: HeadSpec, settings: Settings) -> None:
         super().__init__()
-        table = _table(card)
+        table = token_table(card)
         self.dense = nn.Linear(card.output_width, table.table_width)
         self.norm = nn.LayerNorm(table.table_width, settings.norm_epsilon)
         self.bias = nn.Parameter(torch.empty(table.vocabulary))
@@ -86,7 +67,7 @@ class NextTokenHead(nn.Module):
 
     def __init__(self, card: Card, _: HeadSpec, settings: Settings) -> None:
         super().__init__()
-        table = _table(card)
+        table = token_table(card)
         self.narrow = None
         if card.output_width != table.table_width:
             self.narrow = nn.Linear(card.output_width, table.table_width, bias=False)
@@ -96,37 +77,20 @@ class NextTokenHead(nn.Module):
         return F.linear(hidden if self.narrow is None else self.narrow(hidden), table)
 
 
-def _table(card: Card) -> TokenEmbedding:
-    table = card.stacks[-1].embedding
-    if not isinstance(table, TokenEmbedding):
-        raise IllegalInput(f"a language-model head needs token tables; this {card.family} design embeds {table.TYPE}")
-    return table
-
-
-_HEADS: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
-    "sequence-classification": (SequenceHead, ("encoder", "vision")),
-    "token-classification": (TokenHead, ("encoder",)),
-    "span-extraction": (TokenHead, ("encoder",)),
-    "masked-lm": (MaskedHead, ("encoder",)),
-    "causal-lm": (NextTokenHead, ("decoder",)),
-    "seq2seq-lm": (NextTokenHead, ("encoder-decoder",)),
-}  # the module of each head, and the families that can have it
-
-
-def check_head(card: Card, spec: HeadSpec) -> None:
-    """Raise if the design cannot have this head."""
-    families = _HEADS[spec.task][1]
-    if card.family not in families:
-        fits = " or ".join(families)
-        raise IllegalInput(f"{spec.task} needs a design of family {fits}; this card is of family {card.family}")
-    if spec.labels < 1:
-        raise IllegalInput(f"a head needs at least one label, not {spec.labels}")
+_HEADS: dict[str, type[nn.Module]] = {
+    "sequence-classification": SequenceHead,
+    "token-classification": TokenHead,
+    "span-extraction": TokenHead,
+    "masked-lm": MaskedHead,
+    "causal-lm": NextTokenHead,
+    "seq2seq-lm": NextTokenHead,
+}
 
 
 def head_module(card: Card, spec: HeadSpec, settings: Settings) -> nn.Module:
     """Build the head of a task; raise if the design cannot have it."""
     check_head(card, spec)
-    return _HEADS[spec.task][0](card, spec, settings)
+    return _HEADS[spec.task](card, spec, settings)
 
 
 class TaskModel(nn.Module):

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
-from formwright.arch.layers import PatchEmbedding, Stack
+from formwright.arch.embeddings import PatchEmbedding
+from formwright.arch.layers import Stack
 from formwright.core.errors import IllegalInput
 from formwright.nn.embedding import embedding_module
 from formwright.nn.layer_modules import ACTIVATIONS, layer_module
@@ -26,7 +27,7 @@ class Output:
 
 
 class StackModule(nn.Module):
-    """An embedding and its layers, with projections between layers of unequal width."""
+    """An embedding and its layers, with the projections between them."""
 
     def __init__(self, stack: Stack, memory: int, settings: Settings) -> None:
         super().__init__()
@@ -36,28 +37,25 @@ class StackModule(nn.Module):
             self.grid = (stack.embedding.image // stack.embedding.patch, stack.embedding.class_tokens)
         self.embedding = embedding_module(stack.embedding, settings)
         self.layers = nn.ModuleList(layer_module(layer, memory, settings) for layer in stack.layers)
-        joints = zip(stack.layers, stack.layers[1:], strict=False)
         self.projections = nn.ModuleDict(
-            {
-                str(index): nn.Linear(below.output_width, above.width)
-                for index, (below, above) in enumerate(joints, start=1)
-                if below.output_width != above.width
-            }
+            {str(index): nn.Linear(below, above) for index, below, above in stack.projections}
         )
         self.final_norm = nn.LayerNorm(stack.output_width, settings.norm_epsilon) if stack.final_norm else None
 
     def forward(self, inputs: Tensor, context: StackContext, types: Tensor | None = None) -> tuple[Tensor, ...]:
-        """Return the output of every layer, the last one normalised where the stack ends in a norm."""
+        """Return the output of every layer, the last one as it leaves the stack: projected and normalised."""
         x = self.embedding(inputs, context, types)
         outputs = []
         for index, layer in enumerate(self.layers):
-            if str(index) in self.projections:
-                x = self.projections[str(index)](x)
-            x = layer(x, context)
+            x = layer(self._projected(x, index), context)
             outputs.append(x)
-        if self.final_norm is not None:
-            outputs[-1] = self.final_norm(x)
+        x = self._projected(x, len(self.layers))
+        outputs[-1] = x if self.final_norm is None else self.final_norm(x)
         return tuple(outputs)
+
+    def _projected(self, x: Tensor, index: int) -> Tensor:
+        """Apply the projection before a layer, or behind the last one, if there is one."""
+        return self.projections[str(index)](x) if str(index) in self.projections else x
 
 
 class Transformer(nn.Module):

@@ -10,14 +10,7 @@ from formwright.core.errors import IllegalInput
 from formwright.core.files import read_json, write_json
 from formwright.core.options import Stage, option
 from formwright.cost import LATENCY
-from formwright.pipeline.blocks_choose import (
-    BlockFacts,
-    ChooseChains,
-    ChosenChain,
-    StudentFacts,
-    block_facts,
-    least_of,
-)
+from formwright.pipeline.blocks_choose import BlockFacts, ChooseChains, ChosenChain, StudentFacts, block_facts, least_of
 from formwright.pipeline.blocks_source import LoadTeacher, Source
 from formwright.pipeline.conclusion import Summary
 from formwright.pipeline.plan import Planned, WorkAmount

@@ -176,11 +176,11 @@ class TrainBlocks(Stage, Planned):
 
     def network(self, source: Source, bases: "Sequence[Basis]", block: int) -> "BlockNetwork":
         from formwright.space.zoo.chains import chains
-        from formwright.supernet.blockwise import BlockNetwork, BlockTarget, begun_with
+        from formwright.supernet.blockwise import BlockNetwork, BlockTarget, first_chains
 
         ends, seed = (source.ends[block], source.ends[block + 1]), source.seed("block", block)
         target = BlockTarget(source.teacher, ends, (bases[block], bases[block + 1]))
-        alive = begun_with(list(chains(source.menu)), self.candidates, seed)
+        alive = first_chains(list(chains(source.menu)), self.candidates, seed)
         return BlockNetwork(source.menu, target, alive, self.paths, seed).to(source.device)
 
     # --- the plan of time --------------------------------------------------------------------------------------------

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, CrossAttention
 from formwright.core.records import History, Objective, Trial
 from formwright.cost import params
 from formwright.pipeline.delivered import Delivered, Miss, Role, exceeds, measured_models, misses, undelivered
-from formwright.pipeline.run_folder import Opened
+from formwright.pipeline.study_place import Opened
 from formwright.search.scores import best_of, goals_of, longest, score
 from formwright.study.study import StudySetup
 

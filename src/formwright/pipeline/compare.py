@@ -8,7 +8,8 @@ from formwright.evaluate.evaluation_file import kept_tables
 from formwright.nn.hf.readme import put_section
 from formwright.pipeline.conclusion import COMPARED, Comparison, comparison_line, score_line
 from formwright.pipeline.delivered import Delivered, delivered, reported, reported_split
-from formwright.pipeline.run_folder import FINAL, Opened
+from formwright.pipeline.run_folder import FINAL
+from formwright.pipeline.study_place import Opened
 from formwright.study.events import Event
 from formwright.study.identity import own_name
 from formwright.tasks.bootstrap import Difference, Interval, differences, overlap, sign_of
@@ -27,7 +28,7 @@ def note_comparisons(opened: Opened, models: Sequence[Delivered]) -> None:
         if model.name != other.name and (found := compared(opened, model, other, metric)) is not None:
             if before.get(model.name) != found:
                 opened.log.append("note", own_name(), {COMPARED: asdict(found)})
-            put_section(model.path, "Comparison", [told(found, model, other)])
+            put_section(model.path, "Comparison", [describe_comparison(found, model, other)])
 
 
 def comparisons(events: Iterable[Event]) -> dict[str, Comparison]:
@@ -58,7 +59,7 @@ def _paired(opened: Opened, model: Delivered, other: Delivered, metric: str, spl
     return differences({metric: one[metric]}, {metric: second[metric]}, derive(0, "bootstrap"))[metric]
 
 
-def told(found: Comparison, model: Delivered, other: Delivered) -> str:
+def describe_comparison(found: Comparison, model: Delivered, other: Delivered) -> str:
     """Say how a model compares, with the share of parameters that it has."""
     scores = [reported(each, found.split)[found.metric] for each in (model, other)]
     evidence = model.evidence.get(found.split)
@@ -81,5 +82,5 @@ def conclusion(opened: Opened, models: Sequence[Delivered]) -> list[str]:
         lines.append(f"{model.name}: {score_line(metric, split, scores[metric], model.evidence.get(split))}")
         found = noted.get(model.name)
         if found is not None and found.other in known:
-            lines.append(told(found, model, known[found.other]))
+            lines.append(describe_comparison(found, model, known[found.other]))
     return lines

@@ -96,8 +96,8 @@ def score_facts(name: str, split: str, metrics: Mapping[str, float], evidence: E
     facts[f"{name} {split} rows"] = f"{evidence.rows:,}"
     for metric, score in ({} if majority is None else majority.scores).items():
         if majority is not None and metric in metrics:
-            told = "" if evidence.beats_majority(metric) else "; the model is not surely better"
-            facts[f"{majority.answer}: {split} {metric}"] = f"{score:.4f}{told}"
+            detail = "" if evidence.beats_majority(metric) else "; the model is not surely better"
+            facts[f"{majority.answer}: {split} {metric}"] = f"{score:.4f}{detail}"
     return facts
 
 

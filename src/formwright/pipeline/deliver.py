@@ -17,7 +17,7 @@ from formwright.pipeline.search import START, Search
 
 if TYPE_CHECKING:
     from formwright.pipeline.delivered import Delivered
-    from formwright.pipeline.run_folder import Opened
+    from formwright.pipeline.study_place import Opened
     from formwright.train.distil import Teaching
 
 _COPIES = 4  # of the weights of a model on disk: its folder, and a checkpoint with both moments of Adam
@@ -208,4 +208,4 @@ def _deliver(stage: Deliver, run: StageRun, opened: "Opened") -> "list[Delivered
     workers = 1 if stage.weights == "shared" and stage.targets else run.options.workers
     final: Path = opened.place.folder / FINAL
     with run.run.display.trainings(final, steps):
-        return deliver_all(opened, chosen, workers, run.wish)
+        return deliver_all(opened, chosen, workers, run.interruption)

@@ -10,7 +10,7 @@ from formwright.core.checks import folder_name
 from formwright.core.records import Objective
 from formwright.cost import params
 from formwright.nn.hf.model_folder import CARD
-from formwright.pipeline.run_folder import Opened
+from formwright.pipeline.study_place import Opened
 from formwright.study.events import Event
 from formwright.study.store import Log
 from formwright.tasks.bootstrap import Evidence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from formwright.evaluate.final import Verdict
 
 MODELS = "models"
-# the notes of sittings, of final trainings that failed, and of designs that miss a target
+# the notes of measurement sessions, of final trainings that failed, and of designs that miss a target
 MEASURED, UNDELIVERED, TOO_SLOW = "measured", "undelivered", "too slow"
 Role = Literal["best", "front", "baseline", "teacher"]
 
@@ -29,7 +29,7 @@ def _notes(events: Iterable[Event], kind: str) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class Sitting:
+class MeasurementSession:
     """Measured costs of models, by name and digest, of one row of `length` tokens; `busy`: so was the machine.
 
     All models were measured in turns, so that a busy time fell on all of them.
@@ -47,9 +47,9 @@ class Sitting:
         return self.costs.get(name, {}) if self.digests.get(name) == digest else {}
 
 
-def last_sitting(events: Iterable[Event]) -> Sitting | None:
+def last_session(events: Iterable[Event]) -> MeasurementSession | None:
     notes = _notes(events, MEASURED)
-    return Sitting(**notes[-1]) if notes else None
+    return MeasurementSession(**notes[-1]) if notes else None
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def delivered(opened: Opened) -> dict[str, Delivered]:
     for note in _notes(opened.log.read(), "model"):
         # the folder may have moved, or be named from elsewhere, since the note was made
         path = opened.place.folder / MODELS / folder_name("a model", note["name"])
-        evidence = {split: Evidence.from_json(told) for split, told in note.get("evidence", {}).items()}
+        evidence = {split: Evidence.from_json(kept) for split, kept in note.get("evidence", {}).items()}
         found[note["name"]] = Delivered(**{**note, "path": str(path), "evidence": evidence})
     return found
 
@@ -141,14 +141,14 @@ def reported_split(model: Delivered) -> str:
 
 
 def measured_models(opened: Opened) -> dict[str, Delivered]:
-    """Read the delivered models with the costs of the last sitting, which may be compared with each other."""
-    sitting, models = last_sitting(opened.log.read()), delivered(opened)
-    return models if sitting is None else {name: with_costs(model, sitting) for name, model in models.items()}
+    """Read the delivered models with the costs of the last measurement session, which may be compared."""
+    session, models = last_session(opened.log.read()), delivered(opened)
+    return models if session is None else {name: with_costs(model, session) for name, model in models.items()}
 
 
-def with_costs(model: Delivered, sitting: Sitting) -> Delivered:
-    """Give a model with what was measured of it in a sitting."""
-    return replace(model, costs={**model.costs, **sitting.of(model.name, model.digest)})
+def with_costs(model: Delivered, session: MeasurementSession) -> Delivered:
+    """Give a model with what was measured of it in a measurement session."""
+    return replace(model, costs={**model.costs, **session.of(model.name, model.digest)})
 
 
 def undelivered(log: Log) -> dict[str, Undelivered]:

@@ -23,14 +23,22 @@ from formwright.evaluate.training import Trainer
 from formwright.nn.build import skeleton
 from formwright.nn.hf.checkpoint_files import is_whole
 from formwright.nn.hf.save import load_folder
-from formwright.nn.inherit import inherit, run
+from formwright.nn.inherit import run
 from formwright.nn.task_model import TaskModel
 from formwright.pipeline.chosen_designs import Candidate, candidates, within_targets
 from formwright.pipeline.delivered import MODELS, UNDELIVERED, Delivered, Undelivered, delivered, undelivered
 from formwright.pipeline.evaluators import Weights
-from formwright.pipeline.measure_models import TargetMissed, check_targets, cost_facts, counted_costs, measured_before
+from formwright.pipeline.measure_models import (
+    TargetMissed,
+    check_targets,
+    cost_facts,
+    counted_costs,
+    measured_before,
+    measured_limits,
+)
 from formwright.pipeline.run import PipelineRun
-from formwright.pipeline.run_folder import FINAL, Opened, Place
+from formwright.pipeline.run_folder import FINAL
+from formwright.pipeline.study_place import Opened, Place
 from formwright.pipeline.task_models import name_without_folder, write_task_model
 from formwright.pipeline.units import step_writer
 from formwright.study.folder_lock import alone_in
@@ -39,6 +47,7 @@ from formwright.study.processes import Link, Supervisor
 from formwright.train.device import choose_device
 from formwright.train.interrupt import Interruption
 from formwright.train.judge import batch_of
+from formwright.train.loop import inputs_of, scores_of
 from formwright.train.prepare import prepare
 
 _ROWS = 32  # validation rows on which a written model is compared with its sub-network
@@ -85,6 +94,7 @@ def _train_and_write(opened: Opened, candidate: Candidate, context: Context) -> 
         opened.log.append("note", own_name(), {**facts, "spent": {"seconds": time.perf_counter() - began}})
 
     try:
+        measured |= measured_limits(opened, candidate)
         verdict = _verdict(opened, candidate, trainer, context)
         costs = counted_costs(opened, candidate.card) | measured
         folder = _write(opened, candidate, trainer, verdict, costs)
@@ -170,12 +180,10 @@ def refuse_another(folder: Path, network: SharedWeights, card: Card) -> float:
     prepared = network.prepared
     rows = np.arange(min(_ROWS, len(prepared.validation.examples)))
     batch = batch_of(prepared, prepared.validation, rows)
-    whole = dict(network.model.named_parameters())
-    views = inherit(whole, network.card, card, head=network.model.spec)
-    part = skeleton(card, network.model.transformer.settings, network.model.spec).eval()
+    part = skeleton(card, network.model.settings, network.model.spec).eval()
     with torch.inference_mode():
-        wanted = run(part, views, batch.inputs, batch.mask, batch.types)
-        found = model.eval()(batch.inputs, batch.mask, batch.types)
+        wanted = run(part, network.views(card), *inputs_of(batch))
+        found = scores_of(model.eval(), batch)
     difference = float((found - wanted).abs().max())
     if not difference <= LARGEST_DIFFERENCE * max(1.0, float(wanted.abs().max())):  # also refuses what is no number
         raise EvaluationFailed(f"the model in {folder} differs from its sub-network by {difference:g}")
@@ -183,18 +191,18 @@ def refuse_another(folder: Path, network: SharedWeights, card: Card) -> float:
 
 
 def deliver_all(
-    opened: Opened, chosen: Sequence[Candidate], workers: int, wish: Interruption | None = None
+    opened: Opened, chosen: Sequence[Candidate], workers: int, interruption: Interruption | None = None
 ) -> list[Delivered]:
     """Deliver several designs, in as many processes at once as there are workers.
 
-    A wish to stop, which is looked at all the while, ends in a KeyboardInterrupt. A design whose training fails is
+    A request to stop, which is checked all the while, raises KeyboardInterrupt. A design whose training fails is
     noted, said on standard error, and replaced by the next best: by that within the same target, where there are
     targets. So is one that is measured beyond its target, a few times. Baselines come last.
     """
     done: dict[Candidate, Delivered] = {}
     tried: list[Candidate] = []
     while chosen:
-        found = _side_by_side(opened, chosen, workers, wish or Interruption())
+        found = _side_by_side(opened, chosen, workers, interruption or Interruption())
         done |= {each: model for each, model in zip(chosen, found, strict=True) if model is not None}
         tried += chosen
         lost = [each for each, model in zip(chosen, found, strict=True) if model is None and each.role != "baseline"]
@@ -224,10 +232,10 @@ def _next_best(opened: Opened, tried: Sequence[Candidate], number: int) -> list[
 
 
 def _side_by_side(
-    opened: Opened, chosen: Sequence[Candidate], workers: int, wish: Interruption
+    opened: Opened, chosen: Sequence[Candidate], workers: int, interruption: Interruption
 ) -> list[Delivered | None]:
     def look() -> None:
-        if wish.asked:
+        if interruption.asked:
             raise KeyboardInterrupt
 
     def here(candidate: Candidate) -> Delivered | None:
@@ -252,8 +260,8 @@ def deliver_or_say(opened: Opened, candidate: Candidate) -> Delivered | None:
     try:
         return deliver(opened, candidate, step_writer(opened.place.folder / FINAL / candidate.name))
     except EvaluationFailed as error:
-        told = f"{candidate.name} cannot be delivered: {error}"
+        detail = f"{candidate.name} cannot be delivered: {error}"
         if isinstance(error, TargetMissed):
-            told = f"{candidate.name}: {error}; another design is tried"
-        print(printable(told), file=sys.stderr, flush=True)
+            detail = f"{candidate.name}: {error}; another design is tried"
+        print(printable(detail), file=sys.stderr, flush=True)
         return None

@@ -126,6 +126,11 @@ def find(name: str) -> "Space | NamedCard":
     """Find a space or a card by name, or read a card from a file."""
     from formwright.space.zoo import CARDS, SPACES
 
+    if os.path.isdir(name) and name not in (*SPACES.names(), *CARDS.names()):
+        raise IllegalInput(
+            f"{name} is a folder, and neither that of a run (run.json) nor that of a model (card.json); if it has "
+            f"rows of a task, say task:{name}"
+        )
     if _is_a_path(name):
         return read_card(Path(name))
     if name in SPACES.names():
@@ -186,10 +191,8 @@ def card_facts(named: NamedCard, length: int) -> dict[str, Any]:
 
 def space_facts(space: "Space") -> dict[str, Any]:
     """Give the size of a space, and its genes with their options."""
-    from formwright.space.narrow import outline
-
     genes = [
-        {"where": line.where, "options": list(line.options), "remark": line.remark} for line in outline(space.root)
+        {"where": line.where, "options": list(line.options), "remark": line.remark} for line in space.root.outline()
     ]
     return {"kind": "space", "name": space.name, "count": space.count(), "about": space.about, "genes": genes}
 

@@ -4,33 +4,28 @@ A part binds to a setting (task, training, space) and gives the evaluator that s
 last training of a delivered design begins with, because only it knows which weights its trials leave.
 """
 
-import hashlib
-import inspect
-import math
-import textwrap
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from formwright.core.errors import EvaluationFailed, IllegalInput
-from formwright.core.options import Part, PartReader, PartWriter, PythonObject, Stage, describe, option
+from formwright.core.options import Part, Stage, option
 from formwright.core.protocols import Evaluator
 from formwright.core.records import History, Observation, Request, Spent
 from formwright.core.registry import Registry
 from formwright.core.rng import derive
 from formwright.evaluate.context import Context, card_of
 from formwright.evaluate.proxies import PROXIES
-from formwright.pipeline.plan import SLOWED, WorkAmount
+from formwright.pipeline.plan import WorkAmount
 from formwright.space.space import Space
 
 if TYPE_CHECKING:
     from formwright.arch.card import Card
     from formwright.evaluate.bi_branch import BiBranch
     from formwright.evaluate.inherited import Pretraining
-    from formwright.evaluate.shared import SharedWeights
     from formwright.evaluate.training import Start, Trainer
     from formwright.pipeline.run import StageRun
     from formwright.supernet.branches import Branches
@@ -39,7 +34,6 @@ if TYPE_CHECKING:
     from formwright.train.fit import Training
 
 _HERE = "formwright.pipeline.evaluators"
-_LEAST_TRIALS, _MOST_TRIALS, _LEAST_ROWS = 30, 1000, 512  # that are worth doing, whatever the hours
 _SAMPLED = 20  # designs of a space that are looked at before it is searched with shared branches
 PRETRAINING = "pretraining"  # the folder, next to the runs of a last training
 Weights = Literal["fresh", "shared"]
@@ -53,8 +47,8 @@ EVALUATORS: Registry[Any] = Registry(
         "pretrained": f"{_HERE}:PretrainFirst",
         "bi-branch": f"{_HERE}:ShareBranches",
         "proxy": f"{_HERE}:UntrainedScores",
-        "shared": f"{_HERE}:SharedSubnetworks",
-        "function": f"{_HERE}:FunctionEvaluator",
+        "shared": "formwright.pipeline.shared_evaluator:SharedSubnetworks",
+        "function": "formwright.pipeline.function_evaluator:FunctionEvaluator",
     },
     "formwright.evaluators",
 )
@@ -124,6 +118,10 @@ class EvaluatorPart(Part):
         from formwright.tasks.row_length import LEAST
 
         return LEAST
+
+    def scores_design(self, run: "StageRun", card: "Card") -> bool:
+        """Tell whether a design can be scored at all; others are not proposed."""
+        return True
 
     def tokeniser(self, run: "StageRun") -> Any:
         """Give the tokeniser by which designs read text; None where the task's own does."""
@@ -195,9 +193,7 @@ class InheritWeights(EvaluatorPart):
 
     NAME: ClassVar[str] = "inherited"
     READS_TRIALS: ClassVar[bool] = True
-    least_overlap: float = option(
-        0.8, "share of layers that a trained design must have in common with a new one", least=0, most=1
-    )
+    least_overlap: float = option(0.8, "share of layers in common with a trained design, at least", least=0, most=1)
 
     def bind(self, setting: Setting) -> Evaluator:
         from formwright.evaluate.inherited import Inherited
@@ -210,17 +206,11 @@ class _Pretrains(EvaluatorPart):
     """Have options of pretraining: filling in hidden words before a task is learned."""
 
     READS_TRIALS: ClassVar[bool] = True
-    steps: int = option(
-        300, "pretraining steps of a trial; delivered models get more, as their training is longer", least=1
-    )
+    steps: int = option(300, "pretraining steps of a trial; a longer training of a delivered model has more", least=1)
     text: Literal["task", "pydoc"] = option("task", "text to pretrain on: the task's training rows, or Python's prose")
 
     def trial_steps(self, steps: int) -> int:
         return steps + self.steps
-
-    def contents(self) -> Mapping[str, Any]:
-        """Give digests of what it reads from outside, by name; a study is not resumed where they changed."""
-        return {}
 
     def least_length(self) -> int:
         """Give the least number of tokens of a row: text of another source is read in pieces of the usual size."""
@@ -247,9 +237,7 @@ class PretrainFirst(_Pretrains):
     """Pretrain every design before it is trained, unless a related trial can give its weights (FlexiBERT)."""
 
     NAME: ClassVar[str] = "pretrained"
-    least_overlap: float = option(
-        0.8, "share of layers that a trained design must have in common to skip pretraining", least=0, most=1
-    )
+    least_overlap: float = option(0.8, "share of layers in common to skip pretraining, at least", least=0, most=1)
 
     def bind(self, setting: Setting) -> Evaluator:
         from formwright.evaluate.inherited import Inherited, Pretrained
@@ -281,11 +269,10 @@ class ShareBranches(_Pretrains):
     def _branches(self, setting: Setting) -> "Branches":
         from formwright.supernet.branches import Branches
 
-        space = setting.space
-        designs = [space.sample(derive(setting.seed, "branches", turn), "gene") for turn in range(_SAMPLED)]
-        if self.from_scratch:  # nothing is shared, and any design may stand next to any other
-            return Branches.of(space.card(designs[0]))
-        return Branches.common_to([space.card(design) for design in designs])
+        space, number = setting.space, 1 if self.from_scratch else _SAMPLED  # from scratch nothing is shared
+        designs = [space.sample(derive(setting.seed, "branches", turn), "gene") for turn in range(number)]
+        cards = [space.card(design) for design in designs]
+        return Branches.of(cards[0]) if self.from_scratch else Branches.common_to(cards)
 
     def shares_weights(self) -> bool:
         return not self.from_scratch
@@ -337,147 +324,3 @@ class UntrainedScores(EvaluatorPart):
         began, card = time.perf_counter(), card_of(request)
         scores = {name: PROXIES.get(name)(card, context.seed) for name in self.proxies}
         return Observation(scores, Spent(time.perf_counter() - began))
-
-
-@dataclass(frozen=True)
-class SharedSubnetworks(EvaluatorPart):
-    """Score designs as sub-networks of shared weights, without training them; sure losers are stopped early."""
-
-    NAME: ClassVar[str] = "shared"
-    DELIVERS: ClassVar[Weights] = "shared"
-    COPIES: ClassVar[int] = 0
-    weights: Stage = option(about="the stage that trains the shared weights")
-    rows: int | None = option(None, "validation rows, drawn at random, that designs are judged by; null: all", least=1)
-
-    @property
-    def _stage(self) -> Any:
-        return self.weights
-
-    def tokeniser(self, run: "StageRun") -> Any:
-        return run.artifact(self.weights).prepared.tokeniser
-
-    def trial_steps(self, steps: int) -> int:
-        return 0
-
-    def amounts(self, trials: int, run: "StageRun") -> dict[str, WorkAmount] | None:
-        """Say how many designs are judged, and by how many rows; tasks with several answers a row need them all."""
-        from formwright.train.judge import ONE_ANSWER
-
-        if not hasattr(self._stage, "amounts") or self._stage.amounts(run) is None:
-            return None
-        rows = min(self._stage.held_out(run), self.rows or self._stage.held_out(run))
-        least = min(rows, _LEAST_ROWS) if run.task(self._stage.task).kind in ONE_ANSWER else rows
-        return {
-            "trials": WorkAmount(trials, _LEAST_TRIALS, max(trials, _MOST_TRIALS), "evaluations"),
-            "rows": WorkAmount(rows, least, rows, "rows of an evaluation"),
-        }
-
-    def speeds(self, run: "StageRun") -> dict[str, float]:
-        times, (middle, _) = self._stage.times(run), self._stage.shares(run)
-        trained = times.alone * middle + times.asked
-        return {"validation": middle * times.judging, "step": trained, SLOWED: times.slowed}
-
-    def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: "StageRun") -> float:
-        share = min(1.0, amounts["rows"] / int(self._stage.held_out(run)))
-        return amounts["trials"] * share * speeds["validation"]
-
-    def planned(self, amounts: Mapping[str, int], run: "StageRun") -> "EvaluatorPart":
-        """Give the evaluator with the rows that are planned; all of them are the default."""
-        rows = amounts["rows"] if amounts["rows"] < self._stage.held_out(run) else None
-        return self if rows == self.rows else replace(self, rows=rows)
-
-    def network(self, setting: Setting) -> "SharedWeights":
-        assert setting.artifact is not None
-        return cast("SharedWeights", setting.artifact(self.weights))
-
-    def bind(self, setting: Setting) -> Evaluator:
-        from formwright.evaluate.shared import Shared
-
-        first, *others = setting.costs
-        device = setting.trainer.training.device
-        return Shared(self.network(setting), first, others=tuple(others), most=self.rows, device=device)
-
-    def shares_weights(self) -> bool:
-        return True
-
-    def start(self, setting: Setting, steps: int, weights: Weights, folder: Path, history: History) -> "Start":
-        from formwright.train.fit import fresh_model
-
-        network = self.network(setting)
-        return fresh_model if weights == "fresh" else lambda card, _, __: network.extracted(card)
-
-
-def source_digest(function: Any) -> str:
-    """Give a digest of what a function does: of its source, or of its bytecode where it has none of its own."""
-    inner = getattr(function, "func", function)  # below `functools.partial`
-    own = inner if inspect.isroutine(inner) else type(inner)
-    try:
-        text = "" if getattr(own, "__name__", "") == "<lambda>" else textwrap.dedent(inspect.getsource(own))
-    except (OSError, TypeError):  # typed into a shell
-        text = ""
-    code = getattr(own, "__code__", None)
-    if not text and code is not None:
-        consts = [one for one in code.co_consts if isinstance(one, int | float | str | None)]
-        text = f"{code.co_code.hex()} {code.co_names} {consts}"
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class FunctionEvaluator(EvaluatorPart):
-    """Score designs by a function of Python: `function(card, budget)` gives a number or a mapping of numbers.
-
-    A single number is the value of the study's first goal, which `goal` names.
-    """
-
-    NAME: ClassVar[str] = "function"
-    TRAINS: ClassVar[bool] = False
-    function: Callable[..., Any] = option(about="what scores a card at a budget")
-    goal: str = option("score", "the name of the score where the function gives a single number")
-    names: tuple[str, ...] = option((), "scores that the function must give, because objectives and limits name them")
-
-    @classmethod
-    def read_options(cls, data: Mapping[str, Any], reader: PartReader, where: str) -> Any:
-        function = reader.read(Any, data.get("function"), f"{where}.function")
-        return cls(function, str(data.get("goal", "score")), tuple(data.get("names", ())))
-
-    def write_options(self, writer: PartWriter) -> dict[str, Any]:
-        source = self.function.source if isinstance(self.function, PythonObject) else describe(self.function)
-        return {"function": {"python": source}, "goal": self.goal, "names": list(self.names)}
-
-    def contents(self) -> Mapping[str, Any]:
-        return {} if isinstance(self.function, PythonObject) else {"function evaluate": source_digest(self.function)}
-
-    def metrics(self, task: "Task | None") -> None:
-        return
-
-    def bind(self, setting: Setting) -> "FunctionEvaluator":
-        if isinstance(self.function, PythonObject):
-            self.function()  # refuses: only the program that began the study has it
-        return self
-
-    def evaluate(self, request: Request, context: Context) -> Observation:
-        """Score a request; raise `EvaluationFailed` where the function gives something else than numbers."""
-        began = time.perf_counter()
-        found = self.function(request.card, request.budget)
-        if isinstance(found, Observation):
-            return found
-        metrics = found if isinstance(found, Mapping) else {self.goal: found}
-        for name, value in metrics.items():
-            if not _is_number(value):
-                raise EvaluationFailed(
-                    f"the function gave {value!r} for {name}: return a finite number, or a mapping of numbers by name"
-                )
-        missing = [name for name in self.names if name not in metrics]
-        if missing:
-            told = ", ".join(map(str, metrics)) or "nothing"
-            raise EvaluationFailed(f"the function gave {told}, but no {missing[0]}, which the study names")
-        numbers = {str(name): float(value) for name, value in metrics.items()}
-        return Observation(numbers, Spent(time.perf_counter() - began, request.budget.steps or 0))
-
-
-def _is_number(value: Any) -> bool:
-    """Tell whether a value is a finite number, also of numpy or a tensor of one element."""
-    try:
-        return not isinstance(value, str | bytes) and math.isfinite(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError):
-        return False

@@ -86,8 +86,19 @@ def _read(path: Path) -> Any:
     try:
         return yaml.load(read_regular(path, _LARGEST), _Loader)
     except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        told = error.strerror if isinstance(error, OSError) and error.strerror else str(error).replace("\n", " ")
-        raise IllegalInput(f"cannot read {path}: {told}") from None
+        detail = error.strerror if isinstance(error, OSError) and error.strerror else str(error).replace("\n", " ")
+        raise IllegalInput(f"cannot read {path}: {detail}") from None
+
+
+def read_options(text: str, what: str) -> dict[str, Any]:
+    """Read `OPTION=VALUE,OPTION=VALUE` of the command line; `what` says where it stands."""
+    found = {}
+    for setting in filter(None, text.split(",")):
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise IllegalInput(f"expected {what}OPTION=VALUE,OPTION=VALUE, not {what}{text}")
+        found[name.strip().replace("-", "_")] = value_of(value)
+    return found
 
 
 def value_of(text: str) -> Any:

@@ -9,21 +9,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
-from formwright.arch.layers import TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
 from formwright.core.errors import FormwrightError, IllegalInput, Unsuccessful
-from formwright.core.options import Stage, option
+from formwright.core.options import option
 from formwright.cost import params
 from formwright.pipeline.forecast import BYTES, Forecast
 from formwright.pipeline.plan import LOOKS, SLOWED, WRITING, PacedTraining, Planned, WorkAmount
 from formwright.pipeline.run import StageRun
 from formwright.pipeline.run_folder import kept_stage
 from formwright.pipeline.task_choice import USUAL_LENGTH, TaskChoice, TrainingChoice
+from formwright.pipeline.teacher_stage import TeacherStage
 
 if TYPE_CHECKING:
+    from formwright.arch.card import Card
     from formwright.nn.task_model import TaskModel
     from formwright.pipeline.model_times import ModelTimes
-    from formwright.pipeline.run_folder import Opened
     from formwright.pipeline.start_model import PretrainedForTask
+    from formwright.pipeline.study_place import Opened
     from formwright.pipeline.task_models import Weakness
     from formwright.train.fit import Training
     from formwright.train.hyperparameters import Hyperparameters
@@ -74,13 +76,13 @@ def read_teacher_model(folder: Path) -> "TaskModel":
         if isinstance(model.transformer.card.stacks[0].embedding, TokenEmbedding):
             read_tokeniser(folder)  # which the search will need
     except FormwrightError as error:
-        told = str(error).rstrip(".")
-        raise IllegalInput(f"cannot read {folder}: {told}; remove the folder, and its stage runs again") from None
+        detail = str(error).rstrip(".")
+        raise IllegalInput(f"cannot read {folder}: {detail}; remove the folder, and its stage runs again") from None
     return model
 
 
 @dataclass(frozen=True)
-class FineTune(Stage, Planned):
+class FineTune(TeacherStage, Planned):
     """Fine-tune a pretrained model for a task; one that answers the task already is kept as it is.
 
     `training` without steps trains for `epochs`; without a length it reads as many tokens as cover 95 % of the training
@@ -99,8 +101,8 @@ class FineTune(Stage, Planned):
     )
     hastened: bool = option(False, "raise the learning rate where hours leave fewer steps than the epochs have")
     movement: bool = option(False, "score heads and channels by the movement of their weights")
-    hidden: bool = option(False, "score the numbers of the hidden size too")
-    accept_weak: bool = option(False, "go on with a model that is hardly better than a constant answer", extent=True)
+    hidden: bool = option(False, "score the movement of the hidden size too")
+    accept_weak: bool = option(False, "continue with a model that is hardly better than a constant answer", extent=True)
     seed: int = option(0, "random seed", least=0, most=2**63 - 1)
 
     def __post_init__(self) -> None:
@@ -117,6 +119,14 @@ class FineTune(Stage, Planned):
             return read_pretrained(self.model, run.task(self.task), self.training.length)
 
         return cast("PretrainedForTask", run.run.once(self._source, read))
+
+    def card(self, run: StageRun) -> "Card":
+        """Give the design of the model, which is known before it is fine-tuned."""
+        return self.pretrained(run).card
+
+    def title(self, run: StageRun) -> str:
+        """Name the model for readers."""
+        return self.pretrained(run).name
 
     @property
     def _source(self) -> tuple[Any, ...]:
@@ -212,13 +222,8 @@ class FineTune(Stage, Planned):
 
     def check(self, run: StageRun) -> None:
         """Refuse a training that cannot be; tell what is left out of model and rows."""
-        from formwright.supernet.groups import stream_groups
-        from formwright.train.fit import head_of
-
         read = self.pretrained(run)
         self.training_of(run)
-        if self.hidden:
-            stream_groups(read.card, head_of(read.prepared.task))  # refuses what it cannot run through
         if read.replaced:
             run.tell(read.replaced)
 
@@ -238,7 +243,7 @@ class FineTune(Stage, Planned):
             tell(0, None)
         weakness = find_weakness(read.prepared, *scores)
         if weakness is not None and self.accept_weak:
-            run.tell(f"{weakness}; it is used all the same, because accept_weak is set")
+            run.tell(f"the teacher is {weakness}; it is used anyway, because accept_weak is set")
         elif weakness is not None:
             raise self._too_weak(weakness, run)
 
@@ -273,7 +278,7 @@ class FineTune(Stage, Planned):
     def _too_weak(self, weakness: "Weakness", run: StageRun) -> WeakTeacher:
         hours = "" if run.options.hours is None else f" or more hours (now {run.options.hours:g})"
         return WeakTeacher(
-            f"{weakness}. What it teaches is worth no more. Fine-tune it longer, with more epochs (now "
+            f"the teacher is {weakness}. What it teaches is worth no more. Fine-tune it longer, with more epochs (now "
             f"{self.epochs:g}){hours}, or at a higher learning rate (now {self.training.learning_rate:g}), in another "
             "folder or overwriting this one; or accept it with accept_weak",
             weakness,

@@ -1,4 +1,4 @@
-"""What delivered models cost: counted at the length of their study, and measured in turns in one sitting."""
+"""What delivered models cost: counted at the length of their study, and measured in turns in one session."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -23,22 +23,23 @@ from formwright.pipeline.delivered import (
     MEASURED,
     TOO_SLOW,
     Delivered,
+    MeasurementSession,
     Miss,
-    Sitting,
     card_of_model,
     delivered,
     exceeds,
-    last_sitting,
+    last_session,
     misses,
     with_costs,
 )
-from formwright.pipeline.run_folder import Opened
+from formwright.pipeline.study_place import Opened
 from formwright.study.identity import own_name
 from formwright.train.device import choose_device
 
-# what a sitting times in turns, by the name of the cost; other measured costs have meters of their own
+# what a session times in turns, by the name of the cost; other measured costs have meters of their own
 RUNTIMES = {LATENCY: "torch", "onnx_ms": "ONNX Runtime", "int8_ms": "ONNX Runtime in 8 bits"}
 _RUNS = 20  # of each model in each runtime
+MARGIN = 0.05  # share by which a design that kept a limit in the search may be beyond it when it is measured again
 _SITTINGS = 2  # the second where a model was measured beyond its target
 
 
@@ -60,8 +61,32 @@ def measured_before(opened: Opened, candidate: Candidate) -> dict[str, float]:
     return found
 
 
+def measured_limits(opened: Opened, candidate: Candidate) -> dict[str, float]:
+    """Measure a design again by the limits of its search, before it is trained; raise `EvaluationFailed` beyond them.
+
+    A baseline has no limits to keep, and a design with targets is measured by these.
+    """
+    if candidate.role == "baseline" or opened.deliver.targets:
+        return {}
+    found: dict[str, float] = {}
+    limits = [limit for limit in map(Objective.parse, opened.search.limits) if is_measured(limit.name)]
+    for name in dict.fromkeys(limit.name for limit in limits):
+        own = [_loosened(limit) for limit in limits if limit.name == name]
+        found[name] = _decided(opened, candidate.card, own)
+        for limit in own:
+            if not limit.meets(found[name]):
+                raise EvaluationFailed(f"measured again, {name} is {found[name]:.4g}, beyond {limit} with its margin")
+    return found
+
+
+def _loosened(limit: Objective) -> Objective:
+    assert limit.bound is not None
+    share = 1 + MARGIN if limit.direction == "min" else 1 - MARGIN
+    return Objective(limit.name, limit.direction, share * limit.bound)
+
+
 def _decided(opened: Opened, card: Card, limits: Sequence[Objective]) -> float:
-    meter = _meter(limits[0].name, opened.search.length)
+    meter = _meter(limits[0].name, opened.search.length, _device(opened))
     return meter.decided(card, lambda value: all(limit.meets(value) for limit in limits))
 
 
@@ -79,8 +104,8 @@ def check_targets(opened: Opened, candidate: Candidate, costs: Mapping[str, floa
     if found:
         missed = [asdict(Miss(name, candidate.card.digest, candidate.trial, value)) for name, value in found.items()]
         opened.log.append("note", own_name(), {TOO_SLOW: missed})
-        told = ", ".join(f"{value:.4g} is beyond {targets[name]}" for name, value in found.items())
-        raise TargetMissed(f"trial {candidate.trial} was measured, and {told}")
+        detail = ", ".join(f"{value:.4g} is beyond {targets[name]}" for name, value in found.items())
+        raise TargetMissed(f"trial {candidate.trial} was measured, and {detail}")
 
 
 def counted_costs(opened: Opened, card: Card) -> dict[str, float]:
@@ -97,26 +122,26 @@ def _named(opened: Opened) -> list[str]:
 
 
 def measure_delivered(opened: Opened, models: Sequence[Delivered]) -> list[Delivered]:
-    """Measure all models of a study in one sitting, note it, and write it into their model cards.
+    """Measure all models of a study in one session, note it, and write it into their model cards.
 
-    That is done where a measured cost is a goal or a limit, or the models are compressed ones; a sitting of the same
+    That is done where a measured cost is a goal or a limit, or the models are compressed ones; a session of the same
     models is not repeated. Models that are gone from their folders are left out.
     """
     known = {**delivered(opened), **{model.name: model for model in models}}
     there = [model for model in known.values() if is_whole(Path(model.path))]
     if not there or not (opened.deliver.targets or any(map(is_measured, _named(opened)))):
         return list(models)
-    sitting = last_sitting(opened.log.read())
-    if sitting is None or not all(sitting.of(model.name, model.digest) for model in there):
-        sitting = _sit(opened, there)
-        opened.log.append("note", own_name(), {MEASURED: asdict(sitting)})
-    found = {model.name: with_costs(model, sitting) for model in there}
+    session = last_session(opened.log.read())
+    if session is None or not all(session.of(model.name, model.digest) for model in there):
+        session = _measure_session(opened, there)
+        opened.log.append("note", own_name(), {MEASURED: asdict(session)})
+    found = {model.name: with_costs(model, session) for model in there}
     for model in found.values():
         replace_table(Path(model.path), "Costs", cost_facts(opened, model.name, card_of_model(model), model.costs))
     return [found.get(model.name, model) for model in models]
 
 
-def _sit(opened: Opened, models: Sequence[Delivered]) -> Sitting:
+def _measure_session(opened: Opened, models: Sequence[Delivered]) -> MeasurementSession:
     """Measure models in turns: in torch, and compressed ones in ONNX Runtime too, there also in 8 bits.
 
     Runtimes that are not installed are left out. Where a model misses its target by that, all are measured once more:
@@ -137,7 +162,7 @@ def _sit(opened: Opened, models: Sequence[Delivered]) -> Sitting:
             if not any(exceeds(least[name], limit) for name, limit in opened.deliver.targets.items() if name in least):
                 break
     digests = {model.name: model.digest for model in models}
-    return Sitting(trial.length, trial.device, trial.threads, busy, least, digests)
+    return MeasurementSession(trial.length, trial.device, trial.threads, busy, least, digests)
 
 
 def _device(opened: Opened) -> str:
@@ -162,7 +187,7 @@ def _subjects(models: Sequence[Delivered], folder: Path, runtimes: bool) -> list
 
 
 def cost_facts(opened: Opened, name: str, card: Card, costs: Mapping[str, float]) -> Facts:
-    """Name the costs of a model as a reader of its model card understands them; the length stands beside each."""
+    """Name the costs of a model as a reader of its model card understands them; the length stands next to each."""
     size, device = input_size(card, opened.search.length), _device(opened)
     facts: dict[str, object] = {"parameters": params(card)}
     for cost_name, value in costs.items():

@@ -1,4 +1,4 @@
-"""How one model is trained: the options of a training, and of what may come before it and besides it."""
+"""How one model is trained: the options of a training, of pretraining and of distillation."""
 
 import math
 from dataclasses import dataclass, replace
@@ -60,14 +60,14 @@ class ModelTraining(TrainingChoice):
 
     def _steps(self, prepared: "Prepared", seed: int) -> int:
         from formwright.train.hyperparameters import FINAL_EPOCHS, usual_last_steps, usual_steps
-        from formwright.train.streams import Shuffled, lengths_of
+        from formwright.train.streams import Shuffled
 
         if self.steps is not None:
             return self.steps
         rows, size = len(prepared.train.examples), self.batch * self.accumulate
         if self.epochs is None:
             return usual_last_steps(usual_steps(self.default_steps, rows, size, FINAL_EPOCHS), rows, size)
-        batches = self.epochs * Shuffled(lengths_of(prepared.train.examples), self.batch, seed).batches_per_epoch
+        batches = self.epochs * Shuffled(prepared.train.examples.lengths, self.batch, seed).batches_per_epoch
         # the last step may reach into the next epoch; a float's last digit is not worth another batch
         return max(math.ceil(round(batches / self.accumulate, 6)), 1)
 

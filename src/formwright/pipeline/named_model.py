@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from formwright.arch.card import Card
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalInput
 from formwright.cost import macs, params
 from formwright.nn import deploy
@@ -18,7 +19,7 @@ from formwright.nn.hf.save import config_of, save_pretrained_folder
 from formwright.nn.hf.side_files import length_fields, read_evaluation, write_side_files, write_tokenizer
 from formwright.nn.hf.stock import export_stock
 from formwright.nn.measurement import Latency, TimingSettings, measure, measure_file
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
 from formwright.pipeline.designs import NamedCard, find, read_card
 from formwright.pipeline.run_folder import refuse_run_folder
@@ -136,6 +137,8 @@ def measure_model(source: str, trial: TimingSettings, runtime: str | None = None
         "digest": card.digest,
         "batch": trial.batch,
         "length": trial.length,
+        "tokens": trial.tokens,
+        "beams": trial.beams,
         "params": params(card),
         "macs": macs(card, trial.length),
         **asdict(latency),

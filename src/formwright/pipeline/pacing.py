@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from formwright.train.fit import Run
     from formwright.train.hyperparameters import Hyperparameters
     from formwright.train.loop import State
-    from formwright.train.losses import Loss
+    from formwright.train.losses import Loss, StepLoss
     from formwright.train.streams import Stream
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class Revision:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A plan as it stands: the speeds it was made by, the stage it has come to, the seconds before it, the revisions.
+    """A plan as it stands: the speeds it was made by, the stage it has reached, the seconds before it, the revisions.
 
     A stage's first revision has `since` 0, and says with how many steps it began.
     """
@@ -71,8 +71,8 @@ class Schedule:
                 None if values["hours"] is None else float(values["hours"]),
             )
         except (OSError, ValueError, TypeError, AttributeError) as error:
-            told = str(error).rstrip(".")
-            raise IllegalInput(f"cannot read {path}: {told}; remove it, and the run is planned again") from None
+            detail = str(error).rstrip(".")
+            raise IllegalInput(f"cannot read {path}: {detail}; remove it, and the run is planned again") from None
 
 
 def _numbers(data: Any, kind: Callable[[Any], T]) -> dict[str, dict[str, T]]:
@@ -108,7 +108,7 @@ class Pacing:
             write_json(self._path, asdict(self.schedule))
 
     def enter(self, stage: str, *, timed_anew: bool = False) -> None:
-        """Come to a stage: plan what is left by the speed of the last one, once, and write it before the stage begins.
+        """Begin a stage: plan what is left by the speed of the last one, once, and write it before the stage begins.
 
         With `timed_anew` everything is timed again: trainings say little of how fast models are judged.
         """
@@ -211,7 +211,7 @@ def train_paced(
     what: str,
     model: "nn.Module",
     stream: "Stream",
-    loss: "Loss",
+    loss: "Loss | StepLoss",
     recipe: "Callable[[int], Hyperparameters]",
     steps: int,
 ) -> None:
@@ -245,7 +245,7 @@ def _until_revised(
     state: "State",
     recipes: Recipes,
     stream: "Stream",
-    loss: "Loss",
+    loss: "Loss | StepLoss",
     training: "Run",
     pacing: Pacing,
 ) -> None:
@@ -290,7 +290,7 @@ def _state(model: "nn.Module", recipes: Recipes, training: "Run") -> "State":
 
 
 def begin_pacing(run: PipelineRun) -> Pacing | None:
-    """Give the plan of a run: the one in its folder, or one that is made and told now; None without planned stages."""
+    """Give the plan of a run: the one in its folder, or a new one, which is reported; None without planned stages."""
     budget, path = budget_of(run), run.out / PLAN
     if not budget.amounts:
         return None

@@ -10,15 +10,7 @@ from typing import Any, TypeVar
 from formwright.core.checks import folder_name
 from formwright.core.codec import Json, canonical
 from formwright.core.errors import Fault, IllegalDesign, IllegalInput, UnknownName
-from formwright.core.options import (
-    PartReader,
-    PartWriter,
-    PythonObject,
-    Stage,
-    inputs_of,
-    with_inputs,
-    with_options,
-)
+from formwright.core.options import PartReader, PartWriter, PythonObject, Stage, inputs_of, with_inputs, with_options
 
 VERSION = 2
 _TAKEN = (
@@ -46,7 +38,7 @@ class Pipeline:
         before: set[int] = set()
         for stage in stages:
             if not isinstance(stage, Stage):
-                raise IllegalInput(f"a pipeline is made of stages, and {stage!r} is none; see formwright.pipeline")
+                raise IllegalInput(f"a pipeline consists of stages, not of {stage!r}; see formwright.pipeline")
             if any(id(one) not in before for one in inputs_of(stage)):
                 raise IllegalInput(f"the stage {stage.NAME} reads from a stage that does not stand before it")
             before.add(id(stage))

@@ -1,20 +1,22 @@
-"""What a run gives its stages: folders, inputs, tasks, a display, and the user's wish to stop."""
+"""What a run gives its stages: folders, inputs, tasks, a display, and the user's request to stop."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from formwright.core.checks import finite, natural
 from formwright.core.errors import IllegalInput
 from formwright.core.options import Stage
+from formwright.pipeline.designs import find_space
 from formwright.pipeline.pipeline import Pipeline
 from formwright.train.interrupt import Interruption
 
 if TYPE_CHECKING:
     from formwright.pipeline.pacing import Pacing
     from formwright.pipeline.task_choice import TaskChoice
+    from formwright.space.space import Space
     from formwright.tasks.task import Task
     from formwright.train.fit import Run
 
@@ -47,7 +49,9 @@ class RunOptions:
             raise IllegalInput(f"hours must be above 0, not {self.hours}")
 
     def changed(self, **given: Any) -> "RunOptions":
-        """Replace what is given, which is what is not None."""
+        """Replace the options that are not None; refuse names that a run does not have."""
+        if wrong := ", ".join(name for name in given if name not in vars(self)):
+            raise IllegalInput(f"there is no option {wrong} of a run; there are: {', '.join(vars(self))}")
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
 
@@ -106,7 +110,7 @@ class PipelineRun:
     observers: tuple[Any, ...] = ()
     force: bool = False
     resumes: bool = False  # a study that is named by its database, perhaps without its folder
-    wish: Interruption = field(default_factory=Interruption)
+    interruption: Interruption = field(default_factory=Interruption)
     pacing: "Pacing | None" = None
     timings: dict[Any, Any] = field(default_factory=dict)
     _artifacts: dict[str, Any] = field(default_factory=dict)
@@ -175,8 +179,8 @@ class StageRun:
         return self.run.options
 
     @property
-    def wish(self) -> Interruption:
-        return self.run.wish
+    def interruption(self) -> Interruption:
+        return self.run.interruption
 
     def artifact(self, stage: Stage) -> Any:
         return self.run.artifact(stage)
@@ -207,9 +211,14 @@ class StageRun:
             self.run.timings[key] = measure()
         return self.run.timings[key]
 
+    def space(self, source: Any) -> "Space":
+        """Find a space by its name or file, take it as it is, or take the one that a stage drew up."""
+        drawn = self.artifact(source) if isinstance(source, Stage) else find_space(source)
+        return cast("Space", getattr(drawn, "space", drawn))
+
     def stop_if_asked(self, where: str) -> None:
         """Leave the stage where the user asked to stop; what it saved is taken up again."""
-        if self.wish.asked:
+        if self.interruption.asked:
             raise Interrupted(where)
 
     @contextmanager
@@ -224,7 +233,7 @@ class StageRun:
                 tell(step, loss)
                 for observer in self.run.observers:
                     observer.step(self.name, step, loss)
-                if self.wish.asked and step + 1 < steps:
+                if self.interruption.asked and step + 1 < steps:
                     raise Paused(f"step {step + 1:,} of {steps:,} of {what}")
 
             try:

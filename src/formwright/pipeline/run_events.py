@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Objective
 from formwright.pipeline.run import PipelineRun, RunOptions, StageRun
-from formwright.pipeline.run_folder import Opened
+from formwright.pipeline.study_place import Opened
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.study.events import DATA_WARNINGS
 from formwright.study.identity import own_name
@@ -20,7 +20,7 @@ from formwright.tasks.task import changes, contents
 from formwright.train.interrupt import gentle_interruption
 
 if TYPE_CHECKING:
-    from formwright.pipeline.run_folder import Opened, Place
+    from formwright.pipeline.study_place import Opened, Place
     from formwright.tasks.task import Task
 
 
@@ -54,22 +54,22 @@ def refuse_changed_data(log: Log, choice: TaskChoice, task: "Task") -> None:
         )
 
 
-def extended(opened: Opened, wishes: Mapping[str, Any]) -> Stop:
-    """Give the end that a study has with further wishes, by the fields of `Stop`; a wish of None is none.
+def extended(opened: Opened, limits: Mapping[str, Any]) -> Stop:
+    """Give the stop conditions of a study with further limits, by the fields of `Stop`; None leaves a limit as it is.
 
-    A wish replaces the limit of its kind and, unless it is about failures alone, those limits that ended the study:
+    A limit replaces that of its kind and, unless it is about failures alone, those limits that ended the study:
     it would end at once again. Less than what is done already is refused.
     """
-    given = {name: value for name, value in wishes.items() if value is not None}
+    given = {name: value for name, value in limits.items() if value is not None}
     if not given.keys() - {"failures"}:
         return replace(opened.search.stop, **given)
     replay, ledger = so_far(opened)
     done = {"trials": len(replay.history.trials), "steps": ledger.spent.steps, "seconds": ledger.elapsed}
     for name, amount in done.items():
         if name in given and given[name] < amount:
-            told = f"{amount:,.1f}" if isinstance(amount, float) else f"{amount:,}"
+            detail = f"{amount:,.1f}" if isinstance(amount, float) else f"{amount:,}"
             raise IllegalInput(
-                f"the study {opened.place.name} has {told} {name} already, more than the {given[name]:,} asked for; "
+                f"the study {opened.place.name} has {detail} {name} already, more than the {given[name]:,} asked for; "
                 "give at least as many"
             )
     objectives = [Objective.parse(text) for text in (*opened.search.objectives, *opened.search.limits)]
@@ -122,8 +122,8 @@ def work_at(place: "Place", asked: Callable[[], bool], run: PipelineRun | None =
 
 def work_here(place: "Place") -> int:
     """Work on a study in this process until it is over or the user asks to stop; return an exit code."""
-    with gentle_interruption() as wish:
-        return exit_code(partial(work_at, place), lambda: wish.asked)
+    with gentle_interruption() as interruption:
+        return exit_code(partial(work_at, place), lambda: interruption.asked)
 
 
 def run_study(run: StageRun, opened: "Opened") -> bool:

@@ -18,7 +18,6 @@ from formwright.pipeline.run_folder import (
     DONE,
     RUN,
     RunRecord,
-    absolute_storage,
     check_folder,
     claim_folder,
     clear_drafts,
@@ -26,6 +25,7 @@ from formwright.pipeline.run_folder import (
     mark_done,
 )
 from formwright.pipeline.search import Search
+from formwright.pipeline.study_place import absolute_storage
 from formwright.study.folder_lock import alone_in
 from formwright.train.interrupt import gentle_interruption
 
@@ -85,11 +85,11 @@ def run_pipeline(run: PipelineRun) -> PipelineRun:
             run.pacing.write()
         keys = run.pipeline.keys(record.contents)
         with observing(run):
-            with gentle_interruption() as wish:
-                run.wish = wish
+            with gentle_interruption() as interruption:
+                run.interruption = interruption
                 for name in list(run.pipeline.named):
                     _make(run, _as_planned(run, name), keys[name])
-                    if wish.asked and name != list(run.pipeline.named)[-1]:
+                    if interruption.asked and name != list(run.pipeline.named)[-1]:
                         raise Interrupted(f"the end of the stage {name}")
             run.write_page()
     return run

@@ -10,10 +10,11 @@ from formwright.core.files import read_json, write_json, write_whole
 from formwright.core.options import Stage, option
 from formwright.cost import LATENCY
 from formwright.cost.latency_tables import LatencyTable
-from formwright.pipeline.fine_tune import MOVEMENT, FineTune
+from formwright.pipeline.fine_tune import MOVEMENT
 from formwright.pipeline.plan import Planned, WorkAmount
 from formwright.pipeline.run import StageRun
 from formwright.pipeline.task_choice import TaskChoice
+from formwright.pipeline.teacher_stage import TeacherStage
 
 if TYPE_CHECKING:
     from formwright.pipeline.start_model import PretrainedForTask
@@ -37,7 +38,7 @@ class MeasureParts(Stage):
     task: TaskChoice = option(about="the task, whose rows say how many tokens are read")
     model: str = option("", "folder of a model or its name on the hub; empty: the MiniLM of the extra `demo`")
     length: int | None = option(None, "tokens of a row; null: as many as cover 95 % of the training rows, at most 256")
-    hidden: tuple[int, ...] = option((), "hidden sizes besides the model's own")
+    hidden: tuple[int, ...] = option((), "hidden sizes in addition to the model's own")
 
     def resolved(self, run: StageRun) -> "MeasureParts":
         teacher = self._teacher().resolved(run)
@@ -96,7 +97,7 @@ class PartScores:
 
 @dataclass(frozen=True)
 class ScoreParts(Stage, Planned):
-    """Score the heads and channels of a fine-tuned model.
+    """Score the heads and channels of a trained model: a fine-tuned one, or one that a super-network's stage trained.
 
     `first-order` scores them by how much the loss on some batches would change without them, `movement` by how their
     weights moved while the model was fine-tuned. `l1` puts them in the order of their weights' size, `none` leaves
@@ -105,13 +106,22 @@ class ScoreParts(Stage, Planned):
 
     NAME: ClassVar[str] = "scores"
 
-    teacher: FineTune = option(about="the stage that fine-tunes the model")
+    teacher: TeacherStage = option(about="the stage that trains the model")
     order: Order = option("first-order", "how heads and channels are scored")
     batches: int = option(64, "batches that they are scored on", least=1)
+    hidden: bool = option(False, "score the numbers of the hidden size too")
 
     def check(self, run: StageRun) -> None:
-        if self.order == "movement" and not self.teacher.movement:
+        """Refuse a model without parts to score, and an order that its training does not leave."""
+        from formwright.supernet.groups import groups, stream_groups
+        from formwright.train.fit import head_of
+
+        if self.order == "movement" and not getattr(self.teacher, "movement", False):
             raise IllegalInput("the order is movement, so the teacher must be fine-tuned with movement=true")
+        card = self.teacher.card(run)
+        groups(card)
+        if self.hidden:
+            stream_groups(card, head_of(run.task(self.teacher.task)))
 
     def amounts(self, run: StageRun) -> dict[str, WorkAmount]:
         if self.order == "movement":
@@ -138,7 +148,7 @@ class ScoreParts(Stage, Planned):
             space = balanced(self._first_order(run), BALANCE)
         order = space
         if self.order == "l1":
-            order = magnitude(dict(known.named_parameters()), card, known.spec if self.teacher.hidden else None)
+            order = magnitude(dict(known.named_parameters()), card, known.spec, self.hidden)
         elif self.order == "none":
             order = uniform(card)
         write_importance(run.folder / _IMPORTANCE, space)
@@ -160,7 +170,7 @@ class ScoreParts(Stage, Planned):
                     yield stream.batch(step).to(device)
                     tell(step, None)
 
-            return first_order(found.model.to(device), batches(), loss, hidden=self.teacher.hidden)
+            return first_order(found.model.to(device), batches(), loss, hidden=self.hidden)
 
     def load(self, run: StageRun) -> PartScores:
         return PartScores(read_importance(run.folder / _IMPORTANCE), read_importance(run.folder / _ORDER))
@@ -171,8 +181,7 @@ def write_importance(path: Path, importance: "Importance") -> None:
     from safetensors.numpy import save
 
     arrays = {f"group-{number}": scores for number, scores in enumerate(importance.scores)}
-    arrays |= {} if importance.hidden is None else {"hidden": importance.hidden}
-    arrays |= {} if importance.pooled is None else {"pooled": importance.pooled}
+    arrays |= importance.through
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, save({name: np.ascontiguousarray(scores) for name, scores in arrays.items()}))
 
@@ -190,4 +199,4 @@ def read_importance(path: Path) -> "Importance":
         raise IllegalInput(f"cannot read {path}: {error}; remove its folder, and the stage runs again") from None
     number = sum(name.startswith("group-") for name in arrays)
     groups = tuple(arrays[f"group-{index}"] for index in range(number))
-    return Importance(groups, arrays.get("hidden"), arrays.get("pooled"))
+    return Importance(groups, {name: scores for name, scores in arrays.items() if not name.startswith("group-")})

@@ -1,7 +1,7 @@
 """The stage of a search: a study of a space, whose log is its artifact."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from formwright.arch.card import Card
-from formwright.core.codec import Json
-from formwright.core.errors import Fault, IllegalDesign, IllegalInput
+from formwright.core.errors import IllegalInput
 from formwright.core.options import Stage, option
 from formwright.core.protocols import Evaluator, Searcher
 from formwright.core.records import Objective
 from formwright.core.rng import derive
 from formwright.cost import COSTS, Meter, cost, counted_costs, is_measured, params
-from formwright.pipeline.designs import find_space
 from formwright.pipeline.evaluators import EvaluatorPart, Setting, TrainFully, TrainInStages
 from formwright.pipeline.forecast import BYTES, Forecast
 from formwright.pipeline.limits import ALWAYS, Limits
-from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.plan import SLOWED, Planned, WorkAmount
 from formwright.pipeline.run import Interrupted, StageRun
 from formwright.pipeline.search_checks import check_search
@@ -34,7 +31,7 @@ from formwright.study.study import StudySetup, searched
 
 if TYPE_CHECKING:
     from formwright.pipeline.model_times import ModelTimes
-    from formwright.pipeline.run_folder import Opened, Place
+    from formwright.pipeline.study_place import Opened, Place
     from formwright.study.store import Log
     from formwright.tasks.task import Task
 
@@ -71,10 +68,7 @@ class Search(Stage, Planned):
     # --- what follows from the options -------------------------------------------------------------------------------
 
     def found_space(self, run: StageRun) -> Space:
-        if isinstance(self.space, Stage):
-            drawn = run.artifact(self.space)
-            return drawn if isinstance(drawn, Space) else drawn.space
-        return find_space(self.space)
+        return run.space(self.space)
 
     def first_designs(self, run: StageRun) -> tuple[Any, ...]:
         """Give the designs that are judged first: those of the options, and those that drew up the space."""
@@ -150,9 +144,13 @@ class Search(Stage, Planned):
         assert self.searcher is not None
         space, limits = self.found_space(run), Limits.parse(self.limits, self.length)
         stop = planned or self.stop
-        made = self.searcher.bind(space, self.all_objectives, limits.legal, stop.trials, self.training.steps)
+
+        def legal(card: Card) -> bool:
+            return limits.legal(card) and (self.evaluator is None or self.evaluator.scores_design(run, card))
+
+        made = self.searcher.bind(space, self.all_objectives, legal, stop.trials, self.training.steps)
         designs = tuple(space.from_json(design) for design in self.first_designs(run))
-        return First(space, designs, made, limits.legal) if designs else made
+        return First(space, designs, made, legal) if designs else made
 
     def study(self, run: StageRun, log: "Log", folder: Path) -> StudySetup:
         """Build the study, whose log and folder are given; refuse data that changed since it began."""
@@ -301,7 +299,7 @@ class Search(Stage, Planned):
 
     def place(self, run: StageRun) -> "Place":
         """Say where the log and the files of the study are."""
-        from formwright.pipeline.run_folder import study_place
+        from formwright.pipeline.study_place import study_place
 
         return study_place(run)
 
@@ -315,45 +313,23 @@ class Search(Stage, Planned):
             task = None if self.task is None else run.task(self.task)
             if task is not None and self.task is not None:
                 refuse_changed_data(opened.log, self.task, task)
+            if run.run.out.is_dir():
+                place.folder.mkdir(exist_ok=True)  # of one search of several; what other stages made is next to it
             opened.make_folder()
             begin_run(opened.log, run.options, task, run.run.notes)
             if run.run.command:
                 opened.log.append("note", own_name(), {"command": run.run.command})
-            begun = opened.again()  # what was begun may say anew when to stop
+            begun = opened.again()  # the run may have noted another end
             over = run_study(run, begun)
             if not over:
                 begun.log.append("stopped", own_name(), {"reason": "interrupted"})
                 run.run.write_page()
                 raise Interrupted("the search")
-            run.tell(f"the search is over: {stop_reason(begun)}")
+            run.tell(f"the search is finished: {stop_reason(begun)}")
         run.run.write_page()
 
     def load(self, run: StageRun) -> "AbstractContextManager[Opened]":
         return self.place(run).open(run=run.run)
-
-
-def with_settings(pipeline: Pipeline, settings: Sequence[tuple[Sequence[str], Json]]) -> Pipeline:
-    """Set options by their paths; those of a searcher that nobody named are options of the default one."""
-    faults: list[Fault] = []
-    of_searcher = [one for one in settings if "searcher" in one[0][:-1]]
-    for group in ([one for one in settings if one not in of_searcher], of_searcher):
-        if group is of_searcher and group:
-            pipeline = pipeline.changed(_usual_searchers(pipeline))
-        try:
-            pipeline = pipeline.with_options(group)
-        except IllegalDesign as error:
-            faults += error.faults
-    if faults:
-        raise IllegalDesign(faults, what="settings")
-    return pipeline
-
-
-def _usual_searchers(pipeline: Pipeline) -> dict[str, Stage]:
-    return {
-        name: replace(stage, searcher=stage.usual_searcher(find_space(stage.space)))
-        for name, stage in pipeline.named.items()
-        if isinstance(stage, Search) and stage.searcher is None and not isinstance(stage.space, Stage)
-    }
 
 
 def own_goal(evaluator: EvaluatorPart, task: "Task | None") -> str:
@@ -382,7 +358,7 @@ def _device(training: TrainingChoice, run: StageRun) -> str:
 
 
 def _judged_quickly(task: "Task", wanted: tuple[str, ...]) -> "Task":
-    """Give the task with the metrics that a search is for, and those that cost next to nothing besides."""
+    """Give the task with the metrics that a search is for, and those that cost next to nothing."""
     from formwright.tasks.metrics import without_writing
 
     names = [Objective.parse(text).name for text in wanted]

@@ -27,10 +27,7 @@ def check_search(search: "Search", run: StageRun) -> None:
     _check_names(search, task)
     _tell_data(search, run, task)
     if any(stage is not search.cost_table for stage in inputs_of(search)):
-        example = getattr(search.space, "example", None)
-        if example is not None and search.searcher is not None:
-            goals, steps = search.all_objectives, search.training.steps
-            search.searcher.bind(example(run), goals, limits.legal, search.stop.trials, steps)
+        _check_before_inputs(search, run, limits)
         return  # nothing more is known before these stages are made
     space, card = search.found_space(run), search.some_card(run)
     _check_card(search, space, card)
@@ -44,6 +41,19 @@ def check_search(search: "Search", run: StageRun) -> None:
     _check_study_name(search, run)
     limits.refuse_impossible(space, search.seed)
     limits.check_measured_feasible(space, search.seed, search.meters(run))
+
+
+def _check_before_inputs(search: "Search", run: StageRun, limits: Limits) -> None:
+    """Check what is known before stages such as the training of shared weights are made."""
+    example = getattr(search.space, "example", None)
+    if isinstance(search.space, Stage) and example is None:
+        return
+    space = search.found_space(run) if example is None else example(run)
+    if search.searcher is not None:
+        search.searcher.bind(space, search.all_objectives, limits.legal, search.stop.trials, search.training.steps)
+    limits.refuse_impossible(space, search.seed)
+    if search.cost_table is None:  # else a stage measures the parts of designs first
+        limits.check_measured_feasible(space, search.seed, search.meters(run))
 
 
 def _check_names(search: "Search", task: "Task | None") -> None:
@@ -70,12 +80,16 @@ def _tell_data(search: "Search", run: StageRun, task: "Task | None") -> None:
         run.tell(f"warning: {warning.message}")
     if isinstance(search.space, Stage):
         return
+    from formwright.tasks.kind import kind_of
     from formwright.train.prepare import cut_rows, prepare
 
     card = search.some_card(run)
     cut = cut_rows(prepare(task, card, search.length), card)
     if cut is not None and cut.cut:
         run.tell(f"{'warning: ' if cut.is_many and not cut.windows else ''}{cut.sentence}")
+    remark = kind_of(task).remark
+    if remark is not None and (lost := remark(task.search_view().train, card.stacks[0].embedding)):
+        run.tell(f"warning: {lost}")
 
 
 def _check_card(search: "Search", space: Space, card: Any) -> None:
@@ -90,7 +104,7 @@ def _check_card(search: "Search", space: Space, card: Any) -> None:
 
 
 def _check_head(search: "Search", card: Card, task: "Task") -> None:
-    from formwright.nn.task_model import check_head
+    from formwright.arch.heads import check_head
     from formwright.train.fit import head_of
     from formwright.train.prepare import prepare
 

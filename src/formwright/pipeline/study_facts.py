@@ -1,4 +1,4 @@
-"""A study as plain JSON facts, and why it came to its end without a model."""
+"""A study as plain JSON facts, and why it ended without a model."""
 
 import re
 import shlex
@@ -14,9 +14,10 @@ from formwright.cost import COSTS, cost
 from formwright.pipeline.delivered import undelivered
 from formwright.pipeline.limits import ALWAYS
 from formwright.pipeline.run_events import so_far
-from formwright.pipeline.run_folder import Opened
+from formwright.pipeline.study_place import Opened
 from formwright.search.scores import front
 from formwright.study.events import noted_warnings
+from formwright.study.replay import Replay
 from formwright.study.study import searched
 
 
@@ -83,6 +84,7 @@ def _longest(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 _SHOWN = 3  # reasons that are reported, the most common first
 _CHANGE = "change what these reasons name (a limit, the learning rate, the batch), and run again in another folder"
+_LOOSEN = "loosen the limit that these reasons name, and run again in another folder"
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e[+-]?\d+)?")
 
 
@@ -112,6 +114,9 @@ def why_no_model(opened: Opened) -> NoModel:
         broken = [line for limit in limits if (line := _broken(limit, history.finished))]
         why = f"none of the {len(history.finished)} designs that were evaluated keeps all limits"
         return NoModel(why, _common(failed), (*broken, _more_trials(opened)))
+    if failed and Replay.of(opened.log.read(), None).ledger(0.0).refused == len(history.trials):
+        why = f"all {len(failed)} designs were measured beyond a limit, and none was evaluated"
+        return NoModel(why, _common(failed), (_LOOSEN, _more_trials(opened)))
     if failed:
         return NoModel(f"all {len(failed)} trials failed", _common(failed), (_CHANGE, _all_trials(opened)))
     return NoModel("no trial was finished", (), (_more_trials(opened), "loosen the limits, if there are any"))

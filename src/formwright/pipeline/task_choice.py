@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from formwright.core.options import option
+from formwright.tasks.frame_options import FrameOptions
 
 if TYPE_CHECKING:
     from formwright.tasks.task import Task
@@ -25,13 +26,16 @@ class TaskChoice:
     label: str = option("", "label column of your own file, or several columns of 0 and 1")
     rows: int | None = option(None, "train on the first N rows only", least=1)
     kind: str = option("", "what the labels of your own file are: classification, regression or multi-label")
+    series: str = option("", "column of your own file that names the series, where a row is one step of it")
+    frames: FrameOptions | None = option(None, "frames of recordings, where not the usual ones are wanted")
 
     def load(self) -> "Task":
         from formwright.tasks import load_task
         from formwright.tasks.task import shortened
 
         data = None if self.data is None else Path(self.data)
-        task = load_task(self.name, data, self.official_dev, self.text, self.label, self.kind)
+        columns = (self.text, self.label, self.kind, self.series)
+        task = load_task(self.name, data, self.official_dev, *columns, frames=self.frames)
         return task if self.rows is None else shortened(task, self.rows)
 
     def absolute(self) -> "TaskChoice":
@@ -65,6 +69,7 @@ class TrainingChoice:
     device: str = option("auto", "where models run: auto, cpu, cuda or mps", extent=True)
     default_steps: int = option(300, "training steps where the data do not call for fewer", least=1)
     threads: int | None = option(1, "threads of one process; null: as many as there are cores", least=1)
+    augment: str = option("", "changes of training pictures, drawn at every step: shift, flip or shift,flip")
 
     def epoch_steps(self, epochs: float, rows: int) -> int:
         """Count the steps of some epochs of the training rows."""
@@ -77,7 +82,15 @@ class TrainingChoice:
 
         number = steps or self.steps or self.default_steps
         assert self.learning_rate is not None, "the learning rate is settled before a training is made"
-        recipe = Hyperparameters(number, self.batch, self.learning_rate, self.warmup, self.decay, self.weight_decay)  # type: ignore[arg-type]
+        recipe = Hyperparameters(
+            number,
+            self.batch,
+            self.learning_rate,
+            self.warmup,
+            self.decay,  # type: ignore[arg-type]
+            self.weight_decay,
+            augment=self.augment,
+        )
         settings = Settings(dropout=self.dropout or 0.0)
         length = self.length or USUAL_LENGTH
         return Training(recipe, length, settings, device=self.device, threads=self.threads or 1)

@@ -44,7 +44,7 @@ def write_task_model(
     lines: dict[str, str] = {}
     for split, found in scores.items():
         lines |= score_facts(name, split, found, evidence[split])
-    named = model.spec.task == "sequence-classification" and model.spec.labels > 1
+    named = model.spec.has_names and model.spec.labels > 1
     save_pretrained_folder(
         model.cpu().eval(),
         folder,
@@ -68,7 +68,7 @@ _LEAST_SKILL = 0.2  # of the way from an answer that ignores the input to the be
 
 @dataclass(frozen=True)
 class Weakness:
-    """Say what a teacher scores on N validation rows, and what an answer that ignores the input does."""
+    """Say what a model scores on N validation rows, and what an answer that ignores the input does."""
 
     metric: str
     rows: int
@@ -80,16 +80,16 @@ class Weakness:
     def __str__(self) -> str:
         apart = "near" if self.told_apart else "not to be told apart from"
         return (
-            f"the teacher is {apart} chance: {self.metric} {self.score:.4f} on {self.rows:,} validation rows, where "
+            f"{apart} chance: {self.metric} {self.score:.4f} on {self.rows:,} validation rows, where "
             f"{self.answer} has {self.constant:.4f}"
         )
 
 
 def find_weakness(prepared: "Prepared", scores: Mapping[str, float], evidence: "Evidence") -> Weakness | None:
-    """Compare the scores of a teacher on validation with an answer that ignores the input, by the task's metric.
+    """Compare the scores of a model on validation with an answer that ignores the input, by the task's metric.
 
     It is weak where the difference may be chance, and where it is less than a fifth of what is possible. A task without
-    such an answer, as of spans that are always there, has no weak teachers.
+    such an answer, as of spans that are always there, has no weak models.
     """
     deciding = metric(prepared.task.metric)
     apart, majority = evidence.beats_majority(deciding.name), evidence.majority

@@ -14,11 +14,11 @@ from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
 from formwright.core.records import Objective, Trial
 from formwright.core.text import without_password
-from formwright.pipeline.run_folder import Opened
 from formwright.pipeline.study_facts import study_json
+from formwright.pipeline.study_place import Opened
 from formwright.search.categorical import decompose
 from formwright.search.scores import goals_of, violation
-from formwright.space import Choice, Combinator, Record, Repeat, Space, Switch
+from formwright.space import Combinator, Space
 from formwright.study.database import VERSION_TABLE
 from formwright.study.events import Event
 from formwright.study.replay import Replay
@@ -110,21 +110,11 @@ def _parameters(optuna: Any, trial: Trial, space: Space | None) -> dict[str, Any
 
 
 def _options(part: Combinator[Any], name: str = "") -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """List what can be taken in each slot, by the name that `search.slots` gives it."""
-    match part:
-        case Choice(options):
-            yield name, tuple(str(option) if isinstance(option, tuple) else option for option in options)
-        case Record(fields):
-            for field, inner in fields:
-                yield from _options(inner, f"{name}.{field}")
-        case Repeat(member):
-            yield f"{name}.length", part.lengths
-            for index in range(max(part.lengths) // part.tied):
-                yield from _options(member, f"{name}[{index}]")
-        case Switch(cases):
-            yield name, tuple(tag for tag, _ in cases)
-            for tag, inner in cases:
-                yield from _options(inner, f"{name}={tag}")
+    """List what can be taken in each slot, by the name that `search.categorical` gives it."""
+    options = part.own_options or ()
+    yield name + part.OWN, tuple(str(option) if isinstance(option, tuple) else option for option in options)
+    for step, inner in part.inner_parts():
+        yield from _options(inner, name + step)
 
 
 def _distribution(optuna: Any, options: tuple[Any, ...]) -> Any:

@@ -37,7 +37,7 @@ _RESULT, _LEARNED, _WEIGHTS = "result.json", "learned.json", "weights.safetensor
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """What a training came to: the folder of the model, and the facts that `formwright train --json` prints."""
+    """The result of a training: the folder of the model, and the facts that `formwright train --json` prints."""
 
     folder: Path
     facts: dict[str, Any]
@@ -96,8 +96,8 @@ class TrainModel(Stage):
             try:  # neither the model card nor the files of a tokenizer can hold another name
                 str(name).encode()
             except UnicodeEncodeError:
-                told = f"the name {name!r} is not text in UTF-8; give the file or folder another name"
-                raise IllegalInput(told) from None
+                detail = f"the name {name!r} is not text in UTF-8; give the file or folder another name"
+                raise IllegalInput(detail) from None
         found = replace(
             self._absolute(), training=replace(self.training, device=choose_device(self.training.device).type)
         )
@@ -136,8 +136,8 @@ class TrainModel(Stage):
         other_text = self.pretraining is not None and self.pretraining.text != "self"
         prepared = start.prepared(asked or start.usual_length(of_pieces=other_text))
         cut = cut_rows(prepared, start.card)
-        if cut is not None and (told := cut.report(is_default=asked is None)):
-            run.tell(told)
+        if cut is not None and (detail := cut.report(is_default=asked is None)):
+            run.tell(detail)
         if asked is not None and 0 < prepared.length < asked:  # images have no length
             run.tell(f"rows have at most {prepared.length} tokens, not {asked}: the design reads no more")
         return replace(self, training=replace(self.training, length=prepared.length or asked or PIECES))
@@ -204,7 +204,7 @@ class TrainModel(Stage):
         evidence: "Mapping[str, Evidence]",
     ) -> dict[str, Any]:
         from formwright.train.prepare import cut_rows
-        from formwright.train.streams import Shuffled, lengths_of
+        from formwright.train.streams import Shuffled
 
         start, recipe, split = self.start(run), self.full_training(run).recipe, list(scores)[-1]
         metric, cut = start.task.metric, cut_rows(prepared, start.card)
@@ -222,7 +222,7 @@ class TrainModel(Stage):
             "evidence": {name: asdict(known) for name, known in evidence.items()},
             "conclusion": [f"{start.name}: {score_line(metric, split, scores[split][metric], evidence[split])}"],
             "beams": prepared.beams,
-            "padding": Shuffled(lengths_of(prepared.train.examples), recipe.batch, recipe.seed).padding,
+            "padding": Shuffled(prepared.train.examples.lengths, recipe.batch, recipe.seed).padding,
             "length": prepared.length,
             "cut": 0.0 if cut is None else cut.share,
             "recipe": asdict(recipe),
@@ -290,6 +290,7 @@ class TrainModel(Stage):
         return Trained(model.eval(), facts["losses"], {}, facts["seconds"], best_step=facts["best_step"])
 
     def _pretrained(self, run: StageRun) -> Any:
+        from formwright.tasks.tokeniser import Tokeniser
         from formwright.train.pretrain import pretrain
 
         if self.pretraining is None:
@@ -297,7 +298,7 @@ class TrainModel(Stage):
         start, training = self.start(run), self.plain_training(run)
         training = replace(training, recipe=replace(training.recipe, steps=self.pretraining.steps))
         assert start.text is not None
-        assert start.tokeniser is not None
+        assert isinstance(start.tokeniser, Tokeniser)
         again = self.pretraining.next_sentence
         with run.training("pretraining", self.pretraining.steps, run.checkpoints / "pretraining") as conducted:
             found, _ = pretrain(start.card, start.text, start.tokeniser, training, conducted, next_sentence=again)
@@ -305,7 +306,7 @@ class TrainModel(Stage):
         return found
 
     def _tested(self, run: StageRun, trained: "Trained", prepared: "Prepared") -> "Tested":
-        """Evaluate on the test rows, under a name that stands for everything that the model depends on."""
+        """Evaluate on the test rows, under a name that identifies everything that the model depends on."""
         from formwright.evaluate.final import test_once
         from formwright.train.device import threads
 

@@ -2,43 +2,48 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from formwright.core.errors import IllegalInput
 from formwright.core.options import Stage, describe, option
 from formwright.cost import params
-from formwright.pipeline.designs import find_space
 from formwright.pipeline.forecast import BYTES, Forecast
 from formwright.pipeline.plan import SLOWED, PacedTraining, Planned, WorkAmount
 from formwright.pipeline.run import StageRun
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
+from formwright.pipeline.teacher_stage import TeacherStage
 from formwright.space.space import Space
+from formwright.supernet.hull import find_hull, reads_all
 from formwright.supernet.lessons import Labels, Lesson
-from formwright.supernet.rules import Hull, Rule, Uniform, check_readable, hull
+from formwright.supernet.rules import Rule, Uniform
+from formwright.train.updates import SUM, Update
 
 if TYPE_CHECKING:
-    from torch import nn
-
+    from formwright.arch.card import Card
     from formwright.evaluate.shared import SharedWeights
-    from formwright.nn.task_model import TaskModel
+    from formwright.nn.inherit import Reading
     from formwright.pipeline.model_times import ModelTimes
-    from formwright.supernet.network import SuperNetwork
+    from formwright.pipeline.shared_start import StartWeights
     from formwright.train.fit import Training
     from formwright.train.prepare import Prepared
 
 _LEAST_STEPS, _MOST_EPOCHS = 60, 20  # that are worth doing, whatever the hours
 _STEPS = 2_000  # of a training whose user gave neither steps nor epochs
-_ANSWERS = "answers.safetensors"  # what the teacher says to every training row, next to the checkpoints
 
 
 @dataclass(frozen=True)
-class TrainShared(Stage, Planned):
-    """Train all designs of a space together, as slices of the weights of one super-network.
+class TrainShared(TeacherStage, Planned):
+    """Train all designs of a space together, with the weights of one super-network.
 
-    Without a `teacher` the super-network is the largest design of the space, with fresh weights. With one it begins
-    with the teacher's weights, whose heads and channels are put into the order of importance that the stage `order`
-    found, where there is one; an embedding that all designs have whole is not trained then. A teacher is any stage that
-    leaves a model for the task: a fine-tuned one, or another training of this kind.
+    Without a `teacher` the super-network has fresh weights: those of the largest design, out of which all others are
+    cut, or, where a space chooses between kinds of layers, a library with weights for each kind at each place. With a
+    teacher it begins with the teacher's weights. Where they hold all designs, heads and channels are put into the order
+    of importance that the stage `order` found, if there is one, and an embedding that all designs have whole is not
+    trained. A teacher is any stage that leaves a model for the task: a fine-tuned one, or another training of this
+    kind. `start` gives weights without teaching. Weights are taken where tensors have a common part, which goes where a
+    design of that size reads it; the run says how many tensors that were.
     """
 
     NAME: ClassVar[str] = "super-network"
@@ -55,27 +60,90 @@ class TrainShared(Stage, Planned):
     teacher: Stage | None = option(None, "the stage whose model begins and teaches the super-network")
     order: Stage | None = option(None, "the stage that scored the teacher's heads and channels")
     seed: int = option(0, "random seed", least=0, most=2**63 - 1)
+    update: Update = option(SUM, "how the gradients of a step's designs are joined (`formwright list updates`)")
+    depth: Literal["first", "even"] = option(
+        "first", "which layers a design of fewer layers has: the first ones, or evenly spaced ones (DynaBERT)"
+    )
+
+    channels: Literal["first", "cyclic"] = option(
+        "first", "which heads and channels a narrower design has: the first ones, or each about equally often (ViTAS)"
+    )
+    start: str | Stage | None = option(
+        None, "weights to start with, where tensors fit: the folder of a model, its name on the hub, or a stage"
+    )
 
     def __post_init__(self) -> None:
         if self.steps is not None and self.epochs is not None:
             raise IllegalInput("give steps or epochs of a super-network, not both")
         if (self.steps is not None and self.steps < 1) or (self.epochs is not None and self.epochs <= 0):
             raise IllegalInput(f"a super-network takes at least 1 step, not {self.steps or self.epochs}")
-        if self.lesson.NEEDS_TEACHER and self.teacher is None:
-            raise IllegalInput(f"the lesson {self.lesson.NAME} needs a teacher: name the stage that makes it")
-        if self.lesson.NEEDS_LARGEST and not self.rule.LARGEST_FIRST:
+        largest = self.lesson.NEEDS_LARGEST  # instead of a teacher, where both are needed
+        if self.lesson.NEEDS_TEACHER and self.teacher is None and not (largest and self.rule.LARGEST_FIRST):
+            raise IllegalInput(
+                f"the lesson {self.lesson.NAME} needs a teacher: name the stage that makes it"
+                + (
+                    ", or choose a rule that trains the largest design at every step, such as sandwich"
+                    if largest
+                    else ""
+                )
+            )
+        if largest and not self.lesson.NEEDS_TEACHER and not self.rule.LARGEST_FIRST:
             raise IllegalInput(
                 f"the lesson {self.lesson.NAME} needs a rule that trains the largest design at every step, such as "
                 f"sandwich, and {self.rule.NAME} does not"
+            )
+        if self.update.NEEDS_LARGEST and not self.rule.LARGEST_FIRST:
+            raise IllegalInput(
+                f"the update {self.update.NAME} needs a rule that trains the largest design at every step, such as "
+                f"sandwich, and {self.rule.NAME} does not"
+            )
+        self.lesson.check_rule(self.rule)
+        if self.start is not None and self.teacher is not None:
+            raise IllegalInput("a teacher's weights start the super-network already: give teacher or start, not both")
+        if self.channels == "cyclic" and (self.start is not None or self.order is not None):
+            raise IllegalInput(
+                "cyclic channels have no order, and designs of other sizes begin elsewhere: leave out "
+                f"{'start' if self.order is None else 'order'}, or choose channels=first"
+            )
+        if self.channels == "cyclic" and "layers" in self.lesson.SIGNALS:
+            raise IllegalInput(
+                f"the lesson {self.lesson.NAME} compares the first channels of layers, and with cyclic channels "
+                "designs of other sizes have other ones there: choose channels=first, or another lesson"
             )
         if self.order is not None and self.teacher is None:
             raise IllegalInput("only the parts of a teacher can be reordered: name the stage that makes it")
 
     def found_space(self, run: StageRun) -> Space:
-        if isinstance(self.space, Stage):
-            drawn = run.artifact(self.space)
-            return drawn if isinstance(drawn, Space) else drawn.space
-        return self.space if isinstance(self.space, Space) else find_space(self.space)
+        return run.space(self.space)
+
+    def card(self, run: StageRun) -> "Card":
+        """Give the design whose weights all others share."""
+        if self.teacher is None:
+            return find_hull(self.found_space(run)).largest
+        taught = cast("Card", cast(Any, self.teacher).card(run))
+        if isinstance(self.space, Stage) or reads_all(self.found_space(run), taught):
+            return taught  # a space that is drawn up is that of the teacher's sub-networks
+        return find_hull(self.found_space(run)).largest
+
+    def reading(self, space: Space) -> "Reading":
+        """Say which layers and channels the designs of the space read."""
+        from formwright.nn.inherit import Reading
+        from formwright.supernet.cyclic import CyclicOffsets
+
+        return Reading(self.depth, CyclicOffsets.of(space) if self.channels == "cyclic" else None)
+
+    def title(self, run: StageRun) -> str:
+        """Name the model for readers."""
+        return f"the largest design of {self.found_space(run).name}"
+
+    def training_of(self, run: StageRun) -> "Training":
+        """Give the training; the plan says how many steps it has."""
+        return self.training_for(1)
+
+    def _known_space(self, run: StageRun) -> Space:
+        """Give the space, or one like it where it is not drawn up yet: its designs read the same."""
+        example = getattr(self.space, "example", None)
+        return self.found_space(run) if example is None else cast(Space, example(run))
 
     # --- the stage ---------------------------------------------------------------------------------------------------
 
@@ -89,50 +157,75 @@ class TrainShared(Stage, Planned):
         if read is not None:  # where, and how many tokens, the teacher reads
             training = replace(training, length=read.length, device=read.device, threads=read.threads)
         found = replace(self, task=self.task.absolute(), training=training)
+        if isinstance(self.start, str) and Path(self.start).exists():
+            found = replace(found, start=str(Path(self.start).resolve()))
         if found.teacher is None:
+            largest = find_hull(found._known_space(run)).largest
+            if isinstance(found.start, str) and (start := found.start_weights(run)) is not None:
+                start.check(largest)
             if training.length is None:
-                length = usual_length(run.task(found.task), hull(found.found_space(run)).largest, FROM_SCRATCH)
+                read = found._tokeniser(run)
+                length = usual_length(run.task(found.task), largest, FROM_SCRATCH, read)
                 found = replace(found, training=replace(training, length=length))
             prepared = found._prepared_alone(run)
-            return replace(found, steps=found._steps(prepared), epochs=None)
+            return replace(found, steps=found.steps_of(prepared), epochs=None)
         return found  # what it reads, only its teacher knows
 
     def check(self, run: StageRun) -> None:
-        from formwright.nn.task_model import check_head
+        from formwright.arch.heads import check_head
         from formwright.train.fit import head_of
 
-        self._training(1)
+        self.training_for(1)
         if isinstance(self.space, Stage):
             return  # nothing more is known before it is drawn up
-        space = self.found_space(run)
-        ends = hull(space)
-        self.rule.bind(ends, 1)
-        check_readable(space, ends.largest)
-        check_head(ends.largest, head_of(run.task(self.task)))
+        hull = find_hull(self.found_space(run))
+        self.rule.bind(hull, 1)
+        if (self.depth, self.channels) != ("first", "first") and not hull.whole:
+            raise IllegalInput(
+                f"space {hull.space.name!r} chooses between kinds of layers, each at its place: evenly spaced layers "
+                "and cyclic channels are for spaces with a largest design"
+            )
+        check_head(hull.largest, head_of(run.task(self.task)))
 
     def contents(self, run: StageRun) -> Mapping[str, Any]:
         from formwright.tasks.task import contents
 
-        return contents(run.task(self.task))
+        start = self.start_weights(run) if isinstance(self.start, str) else None
+        return {**contents(run.task(self.task)), **({} if start is None else {"start": start.digest})}
 
     def make(self, run: StageRun) -> None:
-        from formwright.pipeline.task_models import save_task_model
+        from formwright.pipeline.shared_training import trained_network
+        from formwright.pipeline.task_models import find_weakness, save_task_model
+        from formwright.supernet.library import LIBRARY, LibraryWeights
 
         prepared = self._prepared(run)
-        model = self._trained(run, prepared)
+        network = trained_network(self, run, prepared)
         if self.teacher is None:
             origin = self.found_space(run).name
         else:
             origin = str(getattr(run.artifact(self.teacher), "name", self.teacher.NAME))
         with run.progress("judging the super-network", 1) as tell:
-            save_task_model(model, prepared, run.folder, {"super-network of": origin})
+            weights = network.model
+            if isinstance(weights, LibraryWeights):
+                model = network.extracted(find_hull(self.found_space(run)).largest)
+            else:
+                model = weights
+            scores = save_task_model(model, prepared, run.folder, {"super-network of": origin})
+            if isinstance(weights, LibraryWeights):
+                weights.save(run.folder / LIBRARY)
             tell(0, None)
+        if (weakness := find_weakness(prepared, *scores)) is not None:
+            rate = self.training_for(1).recipe.learning_rate
+            run.tell(
+                f"the largest design is {weakness}. What shares its weights or learns from it may be no better: try a "
+                f"lower learning rate (now {rate:g}; --set {run.name}.learning_rate=VALUE) or more steps"
+            )
 
     def load(self, run: StageRun) -> "SharedWeights":
         from formwright.evaluate.shared import SharedWeights
 
         length = self.training.length or self._prepared(run).length
-        return SharedWeights.read(run.folder, run.task(self.task), length)
+        return SharedWeights.read(run.folder, run.task(self.task), length, self.reading(self.found_space(run)))
 
     # --- the plan of time --------------------------------------------------------------------------------------------
 
@@ -144,8 +237,8 @@ class TrainShared(Stage, Planned):
         source = getattr(self.teacher, "times", None)
         if source is not None:
             return cast("ModelTimes", source(run))
-        prepared, training = self._prepared(run), self._training(1)
-        largest = hull(self.found_space(run)).largest
+        prepared, training = self._read(run), self.training_for(1)
+        largest = find_hull(self._known_space(run)).largest
 
         def measured() -> "ModelTimes":
             return measured_times(lambda how: fresh_model(largest, prepared, how), prepared, training)
@@ -160,8 +253,8 @@ class TrainShared(Stage, Planned):
         if drawn is not None:
             smallest = drawn(run)
         else:
-            ends, length = hull(self.found_space(run)), self.training.length or 1
-            smallest = macs(ends.smallest, length) / macs(ends.largest, length)
+            hull, length = find_hull(self._known_space(run)), self.training.length or 1
+            smallest = macs(hull.smallest, length) / macs(hull.largest, length)
         return (1 + smallest) / 2, smallest
 
     def held_out(self, run: StageRun) -> int:
@@ -181,19 +274,21 @@ class TrainShared(Stage, Planned):
         if self.teacher is not None and not hasattr(self.teacher, "times"):
             return None
         read = self._read(run)
-        usual, epoch = self._steps(read), self.training.epoch_steps(1.0, len(read.train.examples))
+        usual, epoch = self.steps_of(read), self.training.epoch_steps(1.0, len(read.train.examples))
         most = max(usual, _MOST_EPOCHS * epoch)
         return {"steps": WorkAmount(usual, min(_LEAST_STEPS, most), most, "super-network steps")}
 
     def speeds(self, run: StageRun) -> dict[str, float]:
         times, (middle, smallest) = self.times(run), self.shares(run)
-        answer = times.answer if self.lesson.NEEDS_TEACHER else 0.0
+        answer = times.answer if self.lesson.NEEDS_TEACHER and self.teacher is not None else 0.0
         batches = len(self._read(run).train.examples) / self.training.batch
         step, answers = times.step * self.rule.work(middle, smallest), answer * batches
         return {"step": step, "answer": answer, "answers": answers, "judging": times.judging, SLOWED: times.slowed}
 
     def seconds(self, amounts: Mapping[str, int], speeds: Mapping[str, float], run: StageRun) -> float:
-        asked = min(amounts["steps"] * speeds["answer"], speeds["answers"])
+        asked = amounts["steps"] * speeds["answer"]
+        if self.keeps_answers(self._read(run)):
+            asked = min(asked, speeds["answers"])
         return amounts["steps"] * speeds["step"] + asked + speeds["judging"]
 
     def forecast(self, run: StageRun) -> Forecast | None:
@@ -201,7 +296,14 @@ class TrainShared(Stage, Planned):
         if isinstance(self.space, Stage):  # which a teacher draws up: its largest design is the teacher
             known = None if self.teacher is None else self.teacher.forecast(run)
             return None if known is None else Forecast(disk=known.disk)
-        return Forecast(disk=BYTES * params(hull(self.found_space(run)).largest))
+        hull = find_hull(self.found_space(run))
+        if hull.whole or self.teacher is not None:
+            return Forecast(disk=BYTES * params(hull.largest))
+        from formwright.supernet.library import library_of
+        from formwright.train.fit import head_of
+
+        held = library_of(hull.space, head_of(run.task(self.task))).tensors.values()
+        return Forecast(disk=BYTES * (params(hull.largest) + sum(prod(tensor.shape) for tensor in held)))
 
     def describe(self, amounts: Mapping[str, int], run: StageRun) -> str:
         return f"{amounts['steps']:,} steps of all sub-networks"
@@ -209,77 +311,54 @@ class TrainShared(Stage, Planned):
     # --- the training ------------------------------------------------------------------------------------------------
 
     def _prepared(self, run: StageRun) -> "Prepared":
-        if self.teacher is None:
-            return self._prepared_alone(run)
-        found: Prepared = run.artifact(self.teacher).prepared
-        return found
+        if self.teacher is not None:
+            return cast("Prepared", run.artifact(self.teacher).prepared)
+        start = self.start_weights(run)
+        return self._prepared_alone(run, None if start is None else start.tokeniser)
 
-    def _prepared_alone(self, run: StageRun) -> "Prepared":
+    def _prepared_alone(self, run: StageRun, tokeniser: Any = None) -> "Prepared":
         from formwright.train.prepare import prepare
 
+        tokeniser = tokeniser or self._tokeniser(run)
+
         def read() -> "Prepared":
-            return prepare(run.task(self.task), hull(self.found_space(run)).largest, self.training.length or 0)
+            largest = find_hull(self._known_space(run)).largest
+            return prepare(run.task(self.task), largest, self.training.length or 0, tokeniser)
 
-        return cast("Prepared", run.run.once(("prepared", self.task, self.training.length, describe(self.space)), read))
+        key = ("prepared", self.task, self.training.length, describe(self.space), tokeniser and tokeniser.digest)
+        return cast("Prepared", run.run.once(key, read))
 
-    def _steps(self, prepared: "Prepared") -> int:
+    def start_weights(self, run: StageRun) -> "StartWeights | None":
+        """Give the weights to start with, if any; those of a stage once it is made."""
+        from formwright.pipeline.shared_start import start_weights
+
+        if self.start is None:
+            return None
+        key = ("start", self.task, self.start if isinstance(self.start, str) else id(self.start))
+        return cast("StartWeights", run.run.once(key, lambda: start_weights(self.start, run.task(self.task), run)))
+
+    def _tokeniser(self, run: StageRun) -> Any:
+        """Give the tokeniser of the weights to start with; None for that of the task, and before a stage has one."""
+        found = self.start_weights(run) if isinstance(self.start, str) else None
+        return None if found is None else found.tokeniser
+
+    def steps_of(self, prepared: "Prepared") -> int:
+        """Count the training steps: those that were given, or as many as the epochs have."""
         if self.steps is not None or self.epochs is None:
             return self.steps or _STEPS
         return self.training.epoch_steps(self.epochs, len(prepared.train.examples))
 
-    def _training(self, steps: int) -> "Training":
+    def training_for(self, steps: int) -> "Training":
+        """Give the training with a number of steps."""
         made = self.training.make(steps)
         rate = made.recipe.learning_rate if self.learning_rate is None else self.learning_rate
         return replace(made, recipe=replace(made.recipe, learning_rate=rate, seed=self.seed))
 
-    def _trained(self, run: StageRun, prepared: "Prepared") -> "TaskModel":
-        from formwright.pipeline.pacing import train_paced
-        from formwright.supernet.network import Following
-        from formwright.train.device import choose_device, threads
-        from formwright.train.fit import task_stream
+    def keeps_answers(self, prepared: "Prepared") -> bool:
+        """Return whether a teacher's answers are kept: not if rows change at every step, or if they take much memory.
 
-        steps = run.first_steps(self._steps(prepared))
-        training = self._training(steps)
-        network = self._network(run, prepared, training).to(choose_device(training.device))
-        stream, loss = Following(task_stream(prepared, training.recipe), network), self.lesson.bind(prepared.task.kind)
-        with threads(training.threads):
-            train_paced(run, run.name, network, stream, loss, lambda many: self._training(many).recipe, steps)
-        return network.model
-
-    def _network(self, run: StageRun, prepared: "Prepared", training: "Training") -> "SuperNetwork":
-        from formwright.supernet.network import SuperNetwork, begun_with
-        from formwright.train.fit import fresh_model
-
-        ends, steps = hull(self.found_space(run)), training.recipe.steps
-        if self.teacher is None:
-            return SuperNetwork(fresh_model(ends.largest, prepared, training), self.rule.bind(ends, steps))
-        known: TaskModel = run.artifact(self.teacher).model
-        check_readable(ends.space, known.transformer.card)
-        heard = self._heard(run, known, prepared, training) if self.lesson.NEEDS_TEACHER else None
-        scores = None if self.order is None else run.artifact(self.order)
-        importance = getattr(scores, "order", scores)  # a stage may leave other scores as well
-        start = begun_with(known, importance, whole_embedding=_has_whole_embedding(ends, known))
-        return SuperNetwork(start, self.rule.bind(ends, steps), heard)
-
-    def _heard(self, run: StageRun, known: "TaskModel", prepared: "Prepared", training: "Training") -> "nn.Module":
-        """Give the teacher as the super-network hears it: from memory, where rows are shown more than once.
-
-        That is decided by the steps with which the training began, so that a run that is resumed hears the same.
+        Scores of every word, and states of layers, take more memory than they save time.
         """
-        from formwright.train.device import choose_device, threads
-        from formwright.train.distil import cached_teacher
+        from formwright.tasks.kind import kind_of
 
-        rows = len(prepared.train.examples)
-        if training.recipe.steps * training.recipe.batch <= rows:
-            return known
-        with threads(training.threads), run.progress("answers of the teacher", rows) as tell:
-            moved = known.to(choose_device(training.device))
-            return cached_teacher(moved, prepared, run.checkpoints / _ANSWERS, lambda number: tell(number - 1, None))
-
-
-def _has_whole_embedding(ends: Hull, known: "TaskModel") -> bool:
-    """Tell whether all designs are encoders with the teacher's whole embedding: training it takes a fifth of a step."""
-    cards = (known.transformer.card, ends.largest, ends.smallest)
-    return len({card.encoder and card.encoder.embedding for card in cards}) == 1 and all(
-        card.decoder is None for card in cards
-    )
+        return not (kind_of(prepared.task).of_words or self.lesson.SIGNALS or self.training.augment)

@@ -49,7 +49,11 @@ def train_units(run: StageRun, what: str, units: Sequence[Unit]) -> None:
                 observer.step(f"{run.name}/{units[number].name}", step, loss)
 
         supervisor = Supervisor(
-            run.options.workers, asked=lambda: run.wish.asked, step=show, replacements=_REPLACEMENTS, tell=run.tell
+            run.options.workers,
+            asked=lambda: run.interruption.asked,
+            step=show,
+            replacements=_REPLACEMENTS,
+            tell=run.tell,
         )
         # one worker is this process itself
         conduct = supervisor.results if run.options.workers > 1 else supervisor.results_here

@@ -23,12 +23,13 @@ from dataclasses import replace
 
 from formwright.cost import is_measured
 from formwright.pipeline.deliver import Deliver
-from formwright.pipeline.draw_space import USUAL, DrawSpace, Target
-from formwright.pipeline.evaluators import SharedSubnetworks
+from formwright.pipeline.draw_space import DrawSpace
 from formwright.pipeline.fine_tune import FineTune
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.score_parts import MeasureParts, Order, ScoreParts
 from formwright.pipeline.search import Search
+from formwright.pipeline.shared_evaluator import SharedSubnetworks
+from formwright.pipeline.targets import USUAL, Target
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.pipeline.train_shared import TrainShared
 from formwright.recipes.recipe import recipe
@@ -42,10 +43,10 @@ USUAL_TRAINING = TrainingChoice(batch=32, learning_rate=5e-5, warmup=0.1, dropou
 
 @recipe(
     "eftnas",
-    "smaller fine-tuned encoders inside a pretrained one (EFTNAS, Munoz et al. 2024)",
+    "smaller fine-tuned models inside a pretrained one (EFTNAS, Munoz et al. 2024)",
     paper="Munoz et al. 2024, EFTNAS",
     command="compress",
-    needs="a pretrained encoder (MiniLM of the extra `demo`) and a labelled task",
+    needs="a pretrained model (MiniLM of the extra `demo`) and a task",
     takes="as planned and shown first; --hours scales it",
 )
 def eftnas(
@@ -64,7 +65,7 @@ def eftnas(
     timed = any(is_measured(Target.parse(target).cost) for target in targets)
     latency = MeasureParts(task, model, training.length, sizes) if timed else None
     teacher = FineTune(task, model, 3.0, training, usual, order == "movement", bool(sizes), seed=seed)
-    scores = ScoreParts(teacher, order)
+    scores = ScoreParts(teacher, order, hidden=bool(sizes))
     space = DrawSpace(teacher, scores, latency, targets=tuple(targets), hidden=sizes)
     rule, lesson, slower = Sandwich(between=1), Distil(labels=0.1, temperature=2.0), replace(training, decay="cosine")
     shared = TrainShared(space, task, rule, lesson, None, 6.0, 1e-4, slower, teacher, scores, seed)

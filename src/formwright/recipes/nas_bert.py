@@ -19,7 +19,7 @@ numbers of bins and rounds are known second-hand. Differences from the paper, wi
 - A step trains four random chains, not one, with the same answers of the teacher, and there are 200 steps between two
   rounds: with five widths and five operations a layer of MiniLM's blocks is updated about 160 times in all.
 - The super-network is trained for minutes on WikiText-2 or on Python's own prose, not for days on books and articles.
-- The students keep the weights of their blocks and are taught on as wholes; the paper trains them anew.
+- The students keep the weights of their blocks and are trained further as a whole; the paper trains them from scratch.
 """
 
 from collections.abc import Sequence

@@ -14,15 +14,11 @@
 
 from typing import Any
 
-from formwright.pipeline.deliver import Deliver
-from formwright.pipeline.evaluators import SharedSubnetworks
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.pipeline.train_shared import TrainShared
 from formwright.recipes.recipe import recipe
-from formwright.search import searcher
-from formwright.study.stop import Stop
+from formwright.recipes.subnetworks import search_subnetworks, with_start
 from formwright.supernet.lessons import Distil
 from formwright.supernet.rules import Largest, ProgressiveShrinking
 
@@ -32,8 +28,9 @@ from formwright.supernet.rules import Largest, ProgressiveShrinking
     "one network for all sizes by progressive shrinking, searched without more training (OFA, Cai et al. 2020)",
     paper="Cai et al. 2020, Once-for-All",
     needs="images, or a space whose designs are slices of the largest",
-    takes="estimated: 3 minutes on two cores for the builtin task digits",
+    takes="3 minutes of one core for the builtin task digits",
 )
+@with_start
 def ofa(
     task: TaskChoice,
     *,
@@ -51,6 +48,4 @@ def ofa(
     largest = TrainShared(space, task, Largest(), steps=max(1, steps // 2), seed=seed)
     rule, lesson = ProgressiveShrinking(largest=0.0, order=("length",), designs=2), Distil(labels=0.5, temperature=1.0)
     shared = TrainShared(space, task, rule, lesson, steps, learning_rate=1e-3, teacher=largest, seed=seed)
-    evaluator, stop = SharedSubnetworks(shared), Stop(trials=trials)
-    search = Search(space, task, (), limits, searcher("nsga2"), evaluator, stop=stop, seed=seed)
-    return Pipeline(largest, shared, search, Deliver(search, steps=finetune, weights="shared"))
+    return search_subnetworks(shared, trials, limits, before=(largest,), steps=finetune, weights="shared")

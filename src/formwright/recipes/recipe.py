@@ -1,12 +1,15 @@
 """What a recipe is: a function that composes a pipeline, and what lists say of it."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from formwright.core.errors import IllegalInput, nearest_hint
+from formwright.core.options import PartReader
 from formwright.pipeline.pipeline import Pipeline
+
+_PLAIN = {int, float, bool, str, type(None)}
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,23 @@ class Recipe:
         missing = [one.name for one in parameters if one.default is one.empty and one.name not in options]
         if missing:
             raise IllegalInput(f"the recipe {self.name} needs {' and '.join(missing)}")
-        made = self.compose(*arguments, **options)
+        made = self.compose(*arguments, **self._typed(options))
         return Pipeline(*made.stages, recipe=self.name)
+
+    def _typed(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Refuse what is no number where one is expected, and the like; a text alone may stand for a list of texts."""
+        reader, typed = PartReader(), dict(options)
+        try:
+            hints = get_type_hints(self.compose)
+        except NameError:  # a package that imports names of its hints for type checkers only
+            hints = {}
+        for name, value in options.items():
+            hint = hints.get(name)
+            if get_origin(hint) in (tuple, Sequence) and isinstance(value, str):
+                typed[name] = (value,)
+            elif isinstance(value, str | int | float | list | dict) and set(get_args(hint) or (hint,)) <= _PLAIN:
+                typed[name] = reader.read(hint, value, name)
+        return reader.finished(typed, f"options of the recipe {self.name}")
 
     @property
     def options(self) -> list[str]:

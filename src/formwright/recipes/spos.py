@@ -15,15 +15,11 @@
 
 from typing import Any
 
-from formwright.pipeline.deliver import Deliver
-from formwright.pipeline.evaluators import SharedSubnetworks
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.pipeline.train_shared import TrainShared
 from formwright.recipes.recipe import recipe
-from formwright.search import searcher
-from formwright.study.stop import Stop
+from formwright.recipes.subnetworks import search_subnetworks, with_start
 from formwright.supernet.lessons import Labels
 from formwright.supernet.rules import Uniform
 
@@ -32,9 +28,10 @@ from formwright.supernet.rules import Uniform
     "spos",
     "one super-network by uniform sampling, evolution with its weights, retraining (SPOS, Guo et al. 2020)",
     paper="Guo et al. 2020, Single Path One-Shot NAS",
-    needs="images, or a space whose designs are slices of the largest",
-    takes="estimated: 2 minutes on two cores for the builtin task digits",
+    needs="a task that the designs of the space can read",
+    takes="2 minutes of one core for the builtin task digits",
 )
+@with_start
 def spos(
     task: TaskChoice,
     *,
@@ -46,6 +43,4 @@ def spos(
 ) -> Pipeline:
     """Train shared weights one random design a step, search with them, and train the winner from scratch."""
     shared = TrainShared(space, task, Uniform(), Labels(), steps, seed=seed)
-    evaluator, stop = SharedSubnetworks(shared), Stop(trials=trials)
-    search = Search(space, task, (), limits, searcher("nsga2"), evaluator, stop=stop, seed=seed)
-    return Pipeline(shared, search, Deliver(search, weights="fresh"))
+    return search_subnetworks(shared, trials, limits, weights="fresh")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 from formwright.core.records import History, Objective, Trial
 from formwright.pipeline.chosen_designs import best_within
@@ -11,6 +11,7 @@ from formwright.pipeline.delivered import misses
 from formwright.report.final_models import FinalModel, number_in, numbers_in, undeliverable
 from formwright.study.events import Event
 
+Part = Literal["heads", "cross", "channels"]
 Widths = tuple[tuple[int, ...], ...]  # of each layer, from the input up
 
 
@@ -31,7 +32,8 @@ class SpaceTarget:
 class CompressionFacts:
     """The search of a compressed model; 0 heads or channels leave that part of a layer out.
 
-    `cost` is what the targets count, such as `macs`; `full_heads` and `full_channels` are the model's own.
+    `cost` is what the targets count, such as `macs`; `full_heads` and `full_channels` are the model's own. `cross` are
+    heads of attention to an encoder, empty where no layer has any. Layers are those of the encoder, then the decoder's.
     """
 
     model: str
@@ -43,6 +45,18 @@ class CompressionFacts:
     hidden: tuple[int, ...]
     cost: str
     targets: tuple[SpaceTarget, ...]
+    full_cross: tuple[int, ...] = ()
+    cross: Widths = ()
+
+    @property
+    def parts(self) -> "dict[Part, tuple[tuple[int, ...], Widths]]":
+        """Return the full widths and the choices of each part that layers have."""
+        known: dict[Part, tuple[tuple[int, ...], Widths]] = {
+            "heads": (self.full_heads, self.heads),
+            "cross": (self.full_cross, self.cross),
+            "channels": (self.full_channels, self.channels),
+        }
+        return {name: both for name, both in known.items() if any(both[0])}
 
     @property
     def layers(self) -> int:
@@ -51,7 +65,8 @@ class CompressionFacts:
     @property
     def count(self) -> int:
         """Return the number of sub-networks."""
-        return prod(len(choices) for choices in (*self.heads, *self.channels)) * max(1, len(self.hidden))
+        choices = (*self.heads, *self.cross, *self.channels, self.hidden)
+        return prod(max(1, len(one)) for one in choices)
 
 
 def compression(events: Iterable[Event]) -> CompressionFacts | None:
@@ -60,19 +75,23 @@ def compression(events: Iterable[Event]) -> CompressionFacts | None:
     note = _mapping(notes[-1]) if notes else {}
     space = _mapping(note.get("space"))
     full, heads, channels = (_widths(space.get(name)) for name in ("full", "heads", "channels"))
-    if not full or not len(full) == len(heads) == len(channels) or any(len(layer) != 2 for layer in full):
+    cross = _widths(space.get("cross")) or ((0,),) * len(full)
+    rows = [(*layer, 0)[:3] for layer in full]  # heads, channels, and heads of attention to an encoder
+    if not full or not len(full) == len(heads) == len(channels) == len(cross) or any(len(one) != 3 for one in rows):
         return None
-    rows = [numbers_in(row) for row in note["targets"]] if isinstance(note.get("targets"), list) else []
+    costs = [numbers_in(row) for row in note["targets"]] if isinstance(note.get("targets"), list) else []
     return CompressionFacts(
         model=str(note.get("model", "unnamed")),
         teacher=_teacher(note),
-        full_heads=tuple(most for most, _ in full),
-        full_channels=tuple(most for _, most in full),
+        full_heads=tuple(most for most, _, _ in rows),
+        full_channels=tuple(most for _, most, _ in rows),
+        full_cross=tuple(most for _, _, most in rows),
+        cross=tuple(tuple(sorted(set(layer))) for layer in cross),
         heads=tuple(tuple(sorted(set(layer))) for layer in heads),
         channels=tuple(tuple(sorted(set(layer))) for layer in channels),
         hidden=next(iter(_widths([space.get("hidden")])), ()),
         cost=str(note.get("cost", "macs")),
-        targets=tuple(SpaceTarget(row["target"], row["cost"]) for row in rows if row.get("target") and "cost" in row),
+        targets=tuple(SpaceTarget(row["target"], row["cost"]) for row in costs if row.get("target") and "cost" in row),
     )
 
 

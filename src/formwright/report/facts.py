@@ -11,7 +11,7 @@ from formwright.core.protocols import CardLike
 from formwright.core.records import History, Objective, State, Trial
 from formwright.cost import macs, params
 from formwright.pipeline.conclusion import Comparison
-from formwright.pipeline.delivered import Sitting, last_sitting
+from formwright.pipeline.delivered import MeasurementSession, last_session
 from formwright.pipeline.run_folder import DONE
 from formwright.report.choice_importance import ChoiceImportance, importance
 from formwright.report.compression import (
@@ -169,15 +169,15 @@ class StudyFacts:
     targets: tuple[AskedTarget, ...] = ()
     comparisons: Mapping[str, Comparison] = field(default_factory=dict, hash=False)
     length: int = 128
-    sitting: Sitting | None = None
+    session: MeasurementSession | None = None
     data_warnings: tuple[str, ...] = ()
 
     @property
     def task(self) -> str:
-        """Name the task; empty if there is none."""
+        """Name the task, files and folders of the user without their place; empty if there is none."""
         task = self.config.get("task")
-        name = task.get("name") if isinstance(task, Mapping) else task
-        return "" if name is None else str(name)
+        name = str((task.get("name") if isinstance(task, Mapping) else task) or "")
+        return Path(name).name if Path(name).is_absolute() else name
 
     @property
     def goals(self) -> tuple[Objective, ...]:
@@ -225,29 +225,25 @@ def study_facts(
 
     `folder` is that of the run, where stages record that they are done; `at_hand` are classes that a program gave.
     """
-    events, replay, clock = log.read(), Replay(space), Clock()
-    replay.feed(events)
+    events, clock = log.read(), Clock()
+    replay = Replay.of(events, space)
     clock.feed(events)
     config, used = searched(log.config), parts_in(log.config, at_hand)
     objectives = tuple(map(Objective.parse, [*config["objectives"], *config.get("limits", [])]))
     goal, limits = goals_of(objectives)[0], [objective for objective in objectives if objective.bound is not None]
     rows = trial_rows(replay.history, events, limits, _length(config))
-    failed, ranked = undeliverable(events), best_of(replay.history, objectives)
-    ordered = [trial for trial in ranked if trial.request.card.digest not in failed] or ranked
     models = final_models(events)
     compressed = with_measured_teacher(compression(events), models)
     targets = asked_targets(config, replay.history, events, models)
     chosen = list(dict.fromkeys(one.digest for one in targets if one.digest is not None))
-    digest_of = {trial.number: trial.request.card.digest for trial in ordered}
-    ordered = sorted(ordered, key=lambda trial: [*chosen, digest_of[trial.number]].index(digest_of[trial.number]))
+    ordered, leading = _deliverable(replay.history, events, objectives, chosen), front(replay.history, objectives)
     # what the study would deliver now: the best ones, or any of the front
     most = len(ordered) if len(goals_of(objectives)) > 1 else int(config.get("keep", 1))
-    wanted = {digest_of[trial.number] for trial in ordered[:most]} | set(chosen)
-    comparable = {trial.number for trial in longest(replay.history.finished)}  # fewer steps, other scores
-    leading = front(replay.history, objectives)
+    wanted = {trial.request.card.digest for trial in ordered[:most]} | set(chosen)
+    finished = replay.history.finished
+    comparable = {trial.number for trial in longest(finished)}  # fewer steps, other scores
     steps = progress([row for row in rows if row.number in comparable], goal)
     marked = {trial.number for trial in (*ordered[:1], *leading)} | {int(number) for number, _ in steps.by_number}
-    finished = replay.history.finished
     stops = [event.data["stop"] for event in events if event.kind == "started" and "stop" in event.data]
     return StudyFacts(
         name=log.name,
@@ -271,9 +267,19 @@ def study_facts(
         targets=targets,
         comparisons=comparisons_in(events),
         length=_length(config),
-        sitting=last_sitting(events),
+        session=last_session(events),
         data_warnings=tuple(str(warning["message"]) for warning in noted_warnings(events)),
     )
+
+
+def _deliverable(
+    history: History, events: Sequence[Event], objectives: Sequence[Objective], chosen: Sequence[str]
+) -> list[Trial]:
+    """List the trials from the best on, without those that could not be delivered; those of targets come first."""
+    failed, ranked = undeliverable(events), best_of(history, objectives)
+    found = [trial for trial in ranked if trial.request.card.digest not in failed] or ranked
+    places = {digest: place for place, digest in enumerate(chosen)}
+    return sorted(found, key=lambda trial: places.get(trial.request.card.digest, len(places)))
 
 
 def _run(log: Log, events: Sequence[Event], used: Sequence[UsedPart], folder: Path | None) -> RunFacts:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from formwright.pipeline.conclusion import COMPARED, Comparison
-from formwright.pipeline.delivered import last_sitting
+from formwright.pipeline.delivered import last_session
 from formwright.study.events import Event
 from formwright.tasks.bootstrap import Evidence
 
@@ -47,10 +47,10 @@ def final_models(events: Iterable[Event]) -> tuple[FinalModel, ...]:
     known = list(events)
     noted = [event.data["model"] for event in known if event.kind == "note" and "model" in event.data]
     models = {model.name: model for model in map(_model, noted)}.values()
-    sitting = last_sitting(known)
-    if sitting is None:
+    session = last_session(known)
+    if session is None:
         return _ordered(models)
-    measured = [numbers_in(sitting.of(model.name, model.digest)) for model in models]
+    measured = [numbers_in(session.of(model.name, model.digest)) for model in models]
     return _ordered(replace(one, costs={**one.costs, **more}) for one, more in zip(models, measured, strict=True))
 
 

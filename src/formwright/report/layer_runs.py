@@ -95,7 +95,7 @@ def widest(card: Card) -> int:
     """Return the greatest width that a drawing must show."""
     found = {width for stack in card.stacks for layer in stack.layers for width in (layer.width, layer.output_width)}
     tables = [(stack.embedding.width, getattr(stack.embedding, "table_width", 0)) for stack in card.stacks]
-    return max(*found, *(width for both in tables for width in both))
+    return max(*found, *(width for both in tables for width in both), *(stack.output_width for stack in card.stacks))
 
 
 def bar_scale(card: Card, inside: Callable[[int], float]) -> float:

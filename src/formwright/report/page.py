@@ -14,7 +14,8 @@ from formwright.core.files import write_whole
 from formwright.core.options import Part, PythonObject, describe
 from formwright.pipeline.pipeline import Pipeline, check_version
 from formwright.pipeline.run import PipelineRun
-from formwright.pipeline.run_folder import DONE, REPORT, Opened, RunRecord, find
+from formwright.pipeline.run_folder import DONE, REPORT, RunRecord
+from formwright.pipeline.study_place import Opened, find
 from formwright.report.markup import Markup, asset, join, script_json, script_source, tag
 from formwright.report.panels import (
     EVERY_RUN,

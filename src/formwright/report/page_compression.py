@@ -1,15 +1,13 @@
 """Panels of a compressed model: targets and models, the search space, and the widths of delivered models, drawn."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block
-from formwright.arch.ops import Attention
+from formwright.arch.layers import Block, Layer
 from formwright.cost import is_measured
 from formwright.pipeline.conclusion import comparison_line
-from formwright.report.compression import AskedTarget, CompressionFacts, Widths
+from formwright.report.compression import AskedTarget, CompressionFacts, Part, Widths
 from formwright.report.facts import StudyFacts, TrialRow
 from formwright.report.figures import evenly_spaced, figure, long_count
 from formwright.report.final_models import FinalModel
@@ -17,8 +15,8 @@ from formwright.report.markup import Markup, join, note, row, table, tag
 from formwright.report.page_head import score_cell
 from formwright.report.panels import Panel
 from formwright.report.svg_canvas import inline, path, point, text
+from formwright.space.zoo.elastic import layers_of, scored_parts
 
-Part = Literal["heads", "channels"]
 _BARS_WIDTH, _BARS_COLUMN = 440.0, 36.0  # width of the drawing, and of a column at least
 _WIDEST_BAR = 38.0
 _BARS_TOP, _BARS_HEIGHT = 17.0, 46.0  # of the bars; the words above and below them take a line each
@@ -27,7 +25,13 @@ _LEAST, _COLUMN = 1160.0, 56.0  # width of the whole drawing and of a column at 
 _HEAD, _OUT = 30.0, 22.0  # room above the full width, and below no width at all, where parts are left out
 _APART = 11.0  # from one number to the next above it, at least
 _BAR, _DOT = 16.0, 4.5
-_NAMES = {"heads": "Attention heads", "channels": "Feed-forward channels"}
+_NAMES: dict[Part, str] = {
+    "heads": "Attention heads",
+    "cross": "Heads of attention to the encoder",
+    "channels": "Feed-forward channels",
+}
+_TALL: dict[Part, float] = {"heads": 140.0, "cross": 140.0, "channels": 170.0}
+_OPTIONS: dict[Part, str] = {"heads": "heads", "cross": "cross", "channels": "feed_forward"}  # of elastic spaces
 _MOST_DRAWN = 6  # models drawn below the teacher
 _ABOUT_TARGETS = "For each target the best design within it is delivered."
 _ABOUT_MEASURED = " What is measured was measured on the delivered model; during the search it was added up from parts."
@@ -40,12 +44,11 @@ _ABOUT_CHOSEN = (
 
 @dataclass(frozen=True)
 class Chosen:
-    """A model with the heads and channels of each layer; 0 where that part is left out."""
+    """A model with the widths of each part of each layer; 0 where that part is left out."""
 
     model: FinalModel
     cost: float | None
-    heads: tuple[int, ...]
-    channels: tuple[int, ...]
+    widths: Mapping[Part, tuple[int, ...]]
     hidden: int | None = None
 
 
@@ -62,7 +65,7 @@ def teacher_of(facts: StudyFacts, found: CompressionFacts) -> Chosen:
     """Return the teacher: the full width everywhere."""
     model = facts.teacher or found.teacher
     cost = model.costs.get(found.cost, found.teacher.costs.get(found.cost))
-    return Chosen(model, cost, found.full_heads, found.full_channels)
+    return Chosen(model, cost, {part: full for part, (full, _) in found.parts.items()})
 
 
 def chosen_of(facts: StudyFacts, found: CompressionFacts) -> ChosenModels:
@@ -79,17 +82,22 @@ def chosen_of(facts: StudyFacts, found: CompressionFacts) -> ChosenModels:
 
 
 def _chosen(model: FinalModel, trial: TrialRow | None, found: CompressionFacts) -> Chosen | None:
-    if trial is None or not isinstance(trial.card, Card) or trial.card.decoder is not None:
+    if trial is None or not isinstance(trial.card, Card):
         return None
-    stack = trial.card.stacks[0].layers
-    layers = [layer for layer in stack if isinstance(layer, Block)]
-    if len(layers) != len(stack) or len(layers) > found.layers:
+    layers = [_sizes(layer) for layer in layers_of(trial.card)]
+    if len(layers) > found.layers or not all(isinstance(layer, Block) for layer in layers_of(trial.card)):
         return None
     gone = (0,) * (found.layers - len(layers))  # what a shallower design lacks, it lacks at the end
-    heads = tuple(block.mixer.heads if isinstance(block.mixer, Attention) else 0 for block in layers)
-    channels = tuple(sum(block.feed_forward) for block in layers)
+    widths = {part: tuple(sizes.get(_OPTIONS[part], 0) for sizes in layers) + gone for part in found.parts}
     cost = {**trial.values, **model.costs}.get(found.cost)
-    return Chosen(model, cost, heads + gone, channels + gone, layers[0].width if layers else None)
+    return Chosen(model, cost, widths, trial.card.stacks[0].layers[0].width)
+
+
+def _sizes(layer: Layer) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for part in scored_parts(layer):  # a layer may have several feed-forward maps
+        sizes[part.option] = sizes.get(part.option, 0) + part.most
+    return sizes
 
 
 def targets_section(facts: StudyFacts) -> Markup:
@@ -167,9 +175,10 @@ def space_section(facts: StudyFacts) -> Markup:
         return join()
     drawing = tag("figure", draw_space(found), tabindex=0)
     # widths as text, for screen readers and where the drawing has no room for numbers
-    widths = enumerate(zip(found.heads, found.channels, strict=True), 1)
-    rows = [row(str(index), map(listed, both), "") for index, both in widths]
-    numbers = tag("details", tag("summary", "All widths as numbers"), table(("Layer", *_NAMES.values()), rows))
+    layers = enumerate(zip(*(widths for _, widths in found.parts.values()), strict=True), 1)
+    rows = [row(str(index), map(listed, own), "") for index, own in layers]
+    names = [_NAMES[part] for part in found.parts]
+    numbers = tag("details", tag("summary", "All widths as numbers"), table(("Layer", *names), rows))
     return join(note(_about_space(found)), drawing, numbers, _targets(found))
 
 
@@ -185,7 +194,7 @@ def chosen_section(facts: StudyFacts) -> Markup:
         _named("Also delivered, not drawn", models.further),
         _named("Not drawn, because no trial has its design", models.unknown),
     ]
-    models_drawn = table(("Model", *_NAMES.values()), rows, class_="chosen")
+    models_drawn = table(("Model", *(_NAMES[part] for part in found.parts)), rows, class_="chosen")
     return join(note(_ABOUT_CHOSEN), models_drawn, *(note(line) for line in lines if line))
 
 
@@ -225,9 +234,8 @@ def _model_row(facts: StudyFacts, found: CompressionFacts, one: Chosen, whole: f
     badge = join(" ", tag("span", "teacher", class_="badge")) if teacher else ""
     name = tag("b", found.model if teacher else one.model.name)
     head = tag("th", name, badge, *(tag("small", line) for line in words if line), scope="row")
-    heads = draw_widths("heads", one.heads, found.full_heads)
-    channels = draw_widths("channels", one.channels, found.full_channels)
-    return tag("tr", head, tag("td", heads), tag("td", channels))
+    drawn = (draw_widths(part, one.widths[part], full) for part, (full, _) in found.parts.items())
+    return tag("tr", head, *(tag("td", each) for each in drawn))
 
 
 def _share(part: float | None, whole: float | None) -> str:
@@ -260,6 +268,9 @@ def _layer(part: Part, index: int, column: float, widths: tuple[int, int, int]) 
     """Draw one layer; `widths` are its own, its full width, and the full width of the widest layer."""
     chosen, full, most = widths
     middle, bottom = (index + 0.5) * column, _BARS_TOP + _BARS_HEIGHT
+    name = text(middle, bottom + 13, str(index + 1), class_="quiet small", text_anchor="middle")
+    if not full:  # the layer has no such part
+        return tag("g", name)
     tall, all_of_it = max(1.5, _BARS_HEIGHT * chosen / most), _BARS_HEIGHT * full / most
     wide = min(_WIDEST_BAR, column - 8)
     place: dict[str, str | float] = {"x": middle - wide / 2, "width": wide, "rx": 2}
@@ -268,23 +279,24 @@ def _layer(part: Part, index: int, column: float, widths: tuple[int, int, int]) 
         bars.append(tag("rect", **place, y=bottom - tall, height=tall, class_=part))
     words = f"{chosen} of {full} {part}" if chosen else f"no {part}: left out"
     number = text(middle, _BARS_TOP - 5, str(chosen) if chosen else "out", text_anchor="middle")
-    name = text(middle, bottom + 13, str(index + 1), class_="quiet small", text_anchor="middle")
     return tag("g", tag("title", f"Layer {index + 1}: {words}"), *bars, number, name)
 
 
 def draw_space(found: CompressionFacts) -> Markup:
-    """Draw the allowed heads of each layer above its allowed channels."""
-    width = max(_LEAST, _LEFT + _COLUMN * found.layers + _RIGHT)
-    heads = _SpaceHalf("heads", found.heads, found.full_heads, width, top=0.0, tall=140.0)
-    channels = _SpaceHalf("channels", found.channels, found.full_channels, width, top=heads.bottom + 22, tall=170.0)
-    y = channels.bottom + 25
+    """Draw the allowed widths of each part of each layer, one part below the other."""
+    width, top = max(_LEAST, _LEFT + _COLUMN * found.layers + _RIGHT), 0.0
+    halves: list[_SpaceHalf] = []
+    for part, (full, widths) in found.parts.items():
+        halves.append(_SpaceHalf(part, widths, full, width, top, _TALL[part]))
+        top = halves[-1].bottom + 22
+    y = halves[-1].bottom + 25
     axis = [text(_LEFT - 12, y, "layer", class_="quiet", text_anchor="end")]
-    axis += [text(heads.middle(index), y, str(index + 1), text_anchor="middle") for index in range(found.layers)]
+    axis += [text(halves[0].middle(index), y, str(index + 1), text_anchor="middle") for index in range(found.layers)]
     label = (
-        f"Widths that each of the {found.layers} layers of {found.model} may have: attention heads above, "
-        "feed-forward channels below. The table after it gives them as numbers."
+        f"Widths that each of the {found.layers} layers of {found.model} may have, from above: "
+        f"{', '.join(_NAMES[part].lower() for part in found.parts)}. The table after it gives them as numbers."
     )
-    return inline(width, y + 6, label, [*heads.draw(), *channels.draw(), *axis])
+    return inline(width, y + 6, label, [*(tags for half in halves for tags in half.draw()), *axis])
 
 
 @dataclass(frozen=True)
@@ -304,7 +316,7 @@ class _SpaceHalf:
 
     @property
     def _skips(self) -> bool:
-        return any(0 in layer for layer in self.widths)
+        return any(0 in layer for layer, full in zip(self.widths, self.full, strict=True) if full)
 
     @property
     def _most(self) -> int:
@@ -330,6 +342,8 @@ class _SpaceHalf:
 
     def _layer(self, index: int) -> Markup:
         x, full, widths = self.middle(index), self.full[index], self.widths[index]
+        if not full:  # the layer has no such part
+            return tag("g")
         tall = self.tall * full / self._most
         low = self.top + _HEAD + self.tall
         words = listed(widths)

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from formwright.arch.card import Card
+from formwright.arch.formula import formula
 from formwright.arch.layers import Block, Layer
 from formwright.arch.ops import LightweightConvolution, OpGraph
 from formwright.report.facts import StudyFacts, TrialRow
 from formwright.report.figures import evenly_spaced, figure
-from formwright.report.formula import draw_formula, draw_kernel, formula
+from formwright.report.formula import draw_formula, draw_kernel
 from formwright.report.formula_statistics import Lifespan, Population
 from formwright.report.markup import Markup, join, note, number, row, table, tag
 from formwright.report.panels import Panel

@@ -109,10 +109,10 @@ def _how_measured(facts: StudyFacts, costs: list[str]) -> Markup:
     if row is None or not costs or not isinstance(row.card, Card):
         return join()
     words = f"Operations and milliseconds are those of one row of {input_size(row.card, facts.length)}"
-    if facts.sitting is not None:
-        where = "one thread" if facts.sitting.device == "cpu" else facts.sitting.device
+    if facts.session is not None:
+        where = "one thread" if facts.session.device == "cpu" else facts.session.device
         words += f"; milliseconds were measured on {where}, all models in turns"
-        words += ", while the machine was busy with other work" if facts.sitting.busy else ""
+        words += ", while the machine was busy with other work" if facts.session.busy else ""
     return note(f"{words}.")
 
 

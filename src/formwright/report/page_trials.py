@@ -7,7 +7,7 @@ from typing import Any
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Cell, Layer
-from formwright.arch.ops import Attention, Identity, Operation, OpGraph
+from formwright.arch.ops import Identity, Operation, Swatch
 from formwright.core.protocols import CardLike
 from formwright.core.records import Objective
 from formwright.report import words as wording
@@ -15,7 +15,6 @@ from formwright.report.facts import StudyFacts, TrialRow
 from formwright.report.figures import kind_of
 from formwright.report.final_models import REFERENCE_ROLES, FinalModel
 from formwright.report.markup import Markup, asset
-from formwright.report.palette import Swatch, swatch
 from formwright.report.panels import Panel
 
 _MOST_LETTERS = 20_000  # of a design as text
@@ -47,7 +46,7 @@ class Sketches:
         stacks = []
         for stack in card.stacks:
             shared = card.share_embedding and stack is card.decoder
-            lines = wording.describe_embedding(stack.embedding, shared=shared)
+            lines = stack.embedding.describe(shared=shared)
             stacks.append([*map(self._phrase, lines), [self._layer(layer) for layer in stack.layers]])
         return [
             self._phrase(wording.headline(card)),
@@ -67,9 +66,7 @@ class Sketches:
     def _block(self, block: Block) -> tuple[list[Any], list[int], list[str]]:
         parts: list[Operation] = [block.mixer] if block.cross is None else [block.mixer, block.cross]
         shown = [part for part in parts if not isinstance(part, Identity)]
-        kinds = [f"{swatch(one).name}, " if isinstance(one, Attention | OpGraph) else "" for one in shown]
-        named = [kind + wording.describe(one) for kind, one in zip(kinds, shown, strict=True)]
-        lines = [*named, wording.describe_feed_forward(block)]
+        lines = [*(one.describe_alone() for one in shown), wording.describe_feed_forward(block)]
         bars = list(block.feed_forward)
         return [[self._box(part)] for part in shown], bars, [line for line in lines if line] or ["nothing"]
 
@@ -79,10 +76,10 @@ class Sketches:
         return bands, [], lines
 
     def _box(self, operation: Operation) -> list[int]:
-        shown = swatch(operation)
+        shown = operation.SWATCH
         if shown not in self.swatches:
             self.swatches.append(shown)
-        return [self.swatches.index(shown), wording.heads_of(operation)]
+        return [self.swatches.index(shown), operation.head_count]
 
     def _phrase(self, words: str) -> int:
         short = wording.shortened(words, _LETTERS)

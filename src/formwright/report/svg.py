@@ -5,9 +5,8 @@ from dataclasses import replace
 from functools import partial
 
 from formwright.arch.card import Card
-from formwright.arch.check import operations
 from formwright.arch.layers import Block, Stack
-from formwright.arch.ops import CrossAttention
+from formwright.arch.ops import CrossAttention, Swatch
 from formwright.report import svg_canvas as svg
 from formwright.report.layer_runs import (
     MANY,
@@ -20,14 +19,14 @@ from formwright.report.layer_runs import (
     widest,
 )
 from formwright.report.markup import Markup, number, tag
-from formwright.report.palette import Swatch, swatch, swatches_of
+from formwright.report.palette import swatches_of
 from formwright.report.svg_canvas import Drawn, Port
 from formwright.report.svg_cells import cell_box
 from formwright.report.svg_layers import Column, bar, block_box, embedding_box, head_box, norm_strip, tiles, trapezoid
 from formwright.report.words import brief, describe_between, describe_head, heading, headline, shortened, wrapped
 
 _RAIL_STEP, _RAIL_SIDE = 11, 30
-_CROSS_COLOUR = swatch(CrossAttention(1, 1)).colour
+_CROSS_COLOUR = CrossAttention.SWATCH.colour
 _ARROW, _FRAME, _ROW = 22, 14, 19
 _MARGIN, _GAP = 34, 30
 
@@ -93,6 +92,7 @@ def draw_stack(column: Column, card: Card, stack: Stack, top: float) -> Drawn:
             pen.project(before, repeat.runs[0].layer.width)
         _put_repeat(pen, repeat, many)
         before = repeat.runs[-1].layer.output_width
+    pen.project(before, stack.output_width)
     if stack.final_norm:
         pen.put(partial(norm_strip, column, stack.output_width))
     for words in describe_head(card) if stack is card.stacks[-1] else ():
@@ -151,7 +151,7 @@ def _run_row(column: Column, run: LayerRun, top: float) -> Drawn:
     times = f" \N{MULTIPLICATION SIGN} {run.times}" if run.times > 1 else ""
     words = shortened(f"{run.first}{times}: {layer.width} wide, {brief(layer)}", column.letters)
     ports = [column.port(layer.width, top + _ROW / 2, layer=run.last)]
-    reads = {operation.layers for _, operation in operations(layer) if isinstance(operation, CrossAttention)}
+    reads = {operation.memory_layers for _, operation in layer.operations if operation.memory_layers}
     ports += [column.port(layer.width, top + _ROW / 2, reads=count) for count in reads]
     return Drawn((box, *heads, *bars, *column.words(top + _ROW / 2, [words])), top + _ROW, tuple(ports))
 
@@ -191,8 +191,8 @@ def _columns(card: Card) -> tuple[list[Column], float]:
     else:
         room, words = 250.0, 270.0
         inner = _MARGIN + words + _GAP
-        found = (operation for layer in card.stacks[1].layers for _, operation in operations(layer))
-        kinds = {operation.layers for operation in found if isinstance(operation, CrossAttention)}
+        found = (operation for layer in card.stacks[1].layers for _, operation in layer.operations)
+        kinds = {operation.memory_layers for operation in found if operation.memory_layers}
         between = 2 * room + 2 * _RAIL_SIDE + _RAIL_STEP * max(len(kinds), 1)
         ends = inner + room / 2, inner + between - room / 2
         columns = [

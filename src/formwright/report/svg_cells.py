@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from formwright.arch.check import branches
 from formwright.arch.layers import Branch, Cell, Junction
-from formwright.arch.ops import CrossAttention
 from formwright.report import svg_canvas as svg
 from formwright.report.layer_runs import LayerRun, inner_projection
 from formwright.report.markup import Markup, number, tag
@@ -121,14 +119,14 @@ def cell_box(column: Column, run: LayerRun, cell: Cell, top: float) -> Drawn:
 def _readers(plan: CellPlan, index: int, junction: Junction) -> list[Port]:
     """List where cross-attention enters a junction, the right branch a little lower to keep the rails apart."""
     return [
-        plan.column.port(plan.cell.width, plan.branch(index, side)[1] + BRANCH / 2 + 3 * side, reads=operation.layers)
-        for side, operation in ((side, branch.operation) for side, branch in sides(junction))
-        if isinstance(operation, CrossAttention)
+        plan.column.port(plan.cell.width, plan.branch(index, side)[1] + BRANCH / 2 + 3 * side, reads=reads)
+        for side, reads in ((side, branch.operation.memory_layers) for side, branch in sides(junction))
+        if reads
     ]
 
 
 def _branches(plan: CellPlan, index: int, junction: Junction) -> list[Markup]:
-    widest = max(branch.width for _, branch in branches(plan.cell))
+    widest = max(branch.width for _, branch in plan.cell.branches)
     elements = []
     for side, branch in sides(junction):
         x, top = plan.branch(index, side)

@@ -2,17 +2,19 @@
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
-from formwright.arch.ops import CrossAttention, Identity, Operation
+from formwright.arch.embeddings import Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Block
+from formwright.arch.ops import Identity, Operation
 from formwright.report import svg_canvas as svg
 from formwright.report import words as wording
 from formwright.report.layer_runs import LayerRun, Projection
 from formwright.report.markup import Markup, number, tag
-from formwright.report.palette import swatch
 from formwright.report.svg_canvas import Anchor, Drawn, Port
 
 _TIMES = re.compile(r" x (?=\d)")
@@ -91,7 +93,7 @@ def block_box(column: Column, run: LayerRun, block: Block, top: float) -> Drawn:
     bars = len(block.feed_forward) * BAR_STEP - (BAR_STEP - BAR_HEIGHT)
     parts: list[Operation | None] = [block.mixer] if block.cross is None else [block.mixer, block.cross]
     for part in [*parts, None] if block.feed_forward else parts:  # None stands for the feed-forward stack
-        words = column.broken(wording.describe(part) if part else wording.describe_feed_forward(block))
+        words = column.broken(part.describe() if part else wording.describe_feed_forward(block))
         height = TILE if part else bars
         row = max(height, len(words) * svg.LINE)
         inner = y + (row - height) / 2
@@ -102,8 +104,8 @@ def block_box(column: Column, run: LayerRun, block: Block, top: float) -> Drawn:
             steps = enumerate(block.feed_forward)
             elements += [bar(column, width, inner + step * BAR_STEP, BAR_HEIGHT) for step, width in steps]
         elements += column.words(y + row / 2, words)
-        if isinstance(part, CrossAttention):
-            ports.append(column.port(block.width, y + row / 2, reads=part.layers))
+        if part and part.memory_layers:
+            ports.append(column.port(block.width, y + row / 2, reads=part.memory_layers))
         y += row + GAP
     bottom = y - GAP + 20
     ports.append(column.port(block.width, bottom - 12, layer=run.last))
@@ -114,7 +116,7 @@ def block_box(column: Column, run: LayerRun, block: Block, top: float) -> Drawn:
 
 def tiles(operation: Operation, centre: float, top: float, room: float, height: float = TILE) -> list[Markup]:
     """Draw an operation as a bar in its colour, cut into its heads; heads that do not fit fade out."""
-    look, heads = swatch(operation), wording.heads_of(operation)
+    look, heads = operation.SWATCH, operation.head_count
     shown = min(heads, _MOST_TILES, max(1, int(room / _THINNEST)))
     gap = min(3.0, 0.25 * room / shown)
     each = (room - gap * (shown - 1)) / shown
@@ -156,16 +158,9 @@ def trapezoid(column: Column, funnel: Projection, top: float) -> Drawn:
 
 def embedding_box(column: Column, embedding: Embedding, shared: bool, top: float) -> Drawn:
     """Draw the embedding: a table of tokens, an image in patches, or frames."""
-    sentences = wording.describe_embedding(embedding, shared=shared)
-    words = [line for sentence in sentences for line in column.broken(sentence)]
+    words = [line for sentence in embedding.describe(shared=shared) for line in column.broken(sentence)]
     height = 24 + len(words) * svg.LINE
-    match embedding:
-        case TokenEmbedding():
-            drawn = _table(column, embedding, top, height)
-        case PatchEmbedding():
-            drawn = _patches(column, embedding, top)
-        case FrameEmbedding():
-            drawn = _frames(column, embedding, top)
+    drawn = _PICTURES[embedding.PICTURE](column, embedding, top, height)
     beside = [column.title(top + 14, "Embedding"), *column.words(top + 24 + len(words) * svg.LINE / 2, words)]
     return Drawn((*drawn.elements, *beside), max(drawn.bottom, top + height))
 
@@ -196,7 +191,7 @@ def _table(column: Column, embedding: TokenEmbedding, top: float, height: float)
     return Drawn((*table, *wider.elements), wider.bottom)
 
 
-def _patches(column: Column, embedding: PatchEmbedding, top: float) -> Drawn:
+def _patches(column: Column, embedding: PatchEmbedding, top: float, _: float) -> Drawn:
     count = min(embedding.image // embedding.patch, _MOST_PATCHES)
     left, step, squares = column.centre - _GRID / 2, _GRID / count, []
     for y, x in product(range(count), repeat=2):
@@ -208,7 +203,7 @@ def _patches(column: Column, embedding: PatchEmbedding, top: float) -> Drawn:
     return Drawn((*squares, bar), top + _GRID + 22)
 
 
-def _frames(column: Column, embedding: FrameEmbedding, top: float) -> Drawn:
+def _frames(column: Column, embedding: FrameEmbedding, top: float, _: float) -> Drawn:
     count, height = 30, 40
     step = min(10.0, column.box(embedding.width) / count)
     left = column.centre - count * step / 2
@@ -218,6 +213,13 @@ def _frames(column: Column, embedding: FrameEmbedding, top: float) -> Drawn:
         for index, size in enumerate(heights)
     ]
     return Drawn((*columns, _entry(column, embedding.width, top + height + 10)), top + height + 22)
+
+
+_PICTURES: dict[str, Callable[[Column, Any, float, float], Drawn]] = {
+    "table": _table,
+    "grid": _patches,
+    "bars": _frames,
+}
 
 
 def _entry(column: Column, width: int, top: float) -> Markup:

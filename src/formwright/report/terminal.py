@@ -8,9 +8,9 @@ from rich.color import ColorSystem
 from rich.style import Style
 
 from formwright.arch.card import Card
-from formwright.arch.check import branches
-from formwright.arch.layers import Block, Branch, Embedding, Junction, Stack, TokenEmbedding
-from formwright.arch.ops import Operation
+from formwright.arch.embeddings import Embedding, TokenEmbedding
+from formwright.arch.layers import Block, Branch, Junction, Stack
+from formwright.arch.ops import Operation, Swatch
 from formwright.report import words as wording
 from formwright.report.layer_runs import (
     MANY,
@@ -22,7 +22,7 @@ from formwright.report.layer_runs import (
     inner_projection,
     widest,
 )
-from formwright.report.palette import Swatch, swatch, swatches_of
+from formwright.report.palette import ink, swatches_of
 
 _WALLS = (
     "\N{BOX DRAWINGS LIGHT DIAGONAL UPPER LEFT TO LOWER RIGHT}",
@@ -156,7 +156,7 @@ def embedding_rows(sheet: Sheet, embedding: Embedding, shared: bool) -> list[Tex
     table = factorised or embedding.width
     room = sheet.inside(table)
     texture = (Span((_TEXTURES[embedding.TYPE] * room)[:room]),)
-    first, second = wording.describe_embedding(embedding, shared=shared)
+    first, second = embedding.describe(shared=shared)
     rows = box(sheet, table, [TextPart((texture,), first), TextPart((), second)], "Embedding")
     rows[0] = TextRow(rows[0].left, (Span(rows[0].shape[0].text.replace("┴", "─")),), rows[0].words)
     return rows + projection_rows(sheet, Projection(table, embedding.width))
@@ -170,7 +170,7 @@ def run_rows(sheet: Sheet, run: LayerRun) -> list[TextRow]:
     if isinstance(layer, Block):
         parts = _block_parts(sheet, layer)
     else:
-        room, widest = sheet.inside(layer.width), max(branch.width for _, branch in branches(layer))
+        room, widest = sheet.inside(layer.width), max(branch.width for _, branch in layer.branches)
         parts = [_junction_part(index, one, room, widest) for index, one in enumerate(layer.junctions, start=1)]
     if run.times > 1 and (between := inner_projection([run])):
         parts.append(TextPart((), wording.describe_between(between)))
@@ -181,12 +181,12 @@ def run_row(sheet: Sheet, run: LayerRun) -> TextRow:
     """Draw a layer in one row, for very deep designs."""
     layer = run.layer
     mixer = layer.mixer if isinstance(layer, Block) else layer.junctions[-1].left.operation
-    filling = tiles(swatch(mixer), wording.heads_of(mixer), sheet.inside(layer.width))
+    filling = tiles(mixer.SWATCH, mixer.head_count, sheet.inside(layer.width))
     times = f" x {run.times}" if run.times > 1 else ""
     place = f"{run.first}{times}".ljust(8) + f"{layer.width:>5}  "
     words = wording.shortened(wording.brief(layer), sheet.words - len(place) - 2)
     shape = (Span("│ "), *filling, Span(" │"))
-    glyph = Span(swatch(mixer).glyph, swatch(mixer))
+    glyph = Span(mixer.SWATCH.glyph, mixer.SWATCH)
     return TextRow(sheet.left(layer.width), shape, (Span(place), glyph, Span(f" {words}")))
 
 
@@ -194,9 +194,9 @@ def _block_parts(sheet: Sheet, block: Block) -> list[TextPart]:
     room, parts = sheet.inside(block.width), []
     operations: list[Operation] = [block.mixer] if block.cross is None else [block.mixer, block.cross]
     for operation in operations:
-        look = swatch(operation)
-        heads = tiles(look, wording.heads_of(operation), room)
-        parts.append(TextPart((heads,), wording.describe(operation), look))
+        look = operation.SWATCH
+        heads = tiles(look, operation.head_count, room)
+        parts.append(TextPart((heads,), operation.describe(), look))
     if block.feed_forward:
         bars = [("━" * odd(width * sheet.bar_scale, room)).center(room) for width in block.feed_forward]
         parts.append(TextPart(tuple((Span(bar),) for bar in bars), wording.describe_feed_forward(block)))
@@ -216,7 +216,7 @@ def _junction_part(index: int, junction: Junction, room: int, widest: int) -> Te
 
 def _branch(branch: Branch, room: int, widest: int) -> tuple[Span, ...]:
     length = max(1, round(room * branch.width / widest))
-    return padded(tiles(swatch(branch.operation), 1, length), room)
+    return padded(tiles(branch.operation.SWATCH, 1, length), room)
 
 
 def draw_text(card: Card, *, colour: bool = False, columns: int = 80) -> str:
@@ -250,6 +250,7 @@ def _stack_rows(sheet: Sheet, card: Card, stack: Stack) -> Iterator[TextRow]:
         yield from [] if many else projection_rows(sheet, Projection(before, repeat.runs[0].layer.width))
         yield from _framed(sheet, repeat, _run_rows(sheet, repeat, many))
         before = repeat.runs[-1].layer.output_width
+    yield from projection_rows(sheet, Projection(before, stack.output_width))
     if stack.final_norm:
         half = sheet.box(stack.output_width) // 4
         yield TextRow(sheet.area // 2 - half, (Span("╌" * half + "┼" + "╌" * half),), (Span("norm"),))
@@ -307,6 +308,6 @@ def _painted(line: tuple[Span, ...], colour: bool, columns: int) -> str:
         room -= len(piece)
         look, style = span.swatch, Style(bold=span.strong)
         if look is not None and look.filled:
-            style = Style(color=look.ink, bgcolor=look.colour)
+            style = Style(color=ink(look.colour), bgcolor=look.colour)
         text += style.render(piece, color_system=ColorSystem.EIGHT_BIT) if colour else piece
     return text.rstrip()

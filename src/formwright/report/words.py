@@ -3,66 +3,16 @@
 import re
 import textwrap
 
-from formwright.arch import ops
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Branch, Cell, Embedding, FrameEmbedding, Layer, PatchEmbedding, TokenEmbedding
-from formwright.report.formula import formula
+from formwright.arch.layers import Block, Branch, Cell, Layer
+from formwright.arch.operations.base import listed, plural
+from formwright.arch.ops import Identity
 from formwright.report.layer_runs import Projection
 
-_Headed = ops.Attention | ops.CrossAttention | ops.RelativeAttention | ops.DynamicConvolution | ops.OpGraph
-_SCORES = {"sdp": "scaled dot product", "wma": "weighted multiplicative"}
-_TRANSFORMS = {"dft": "Fourier transform", "dct": "cosine transform"}
 _GLUE = "\N{NO-BREAK SPACE}"
 _AROUND = re.compile(r" ([+/-]) ")  # the signs of a formula
 _INSIDE = re.compile(r"(?<=[(·])")  # where a formula that is too long may be broken
 _TOGETHER = re.compile(r" (?=x \d)|(?<=\d) (?=heads?\b)|(?<=\bx) (?=\d)|(?<=\bto) (?=\d)|(?<=\bkernel) (?=\d)")
-
-
-def describe(operation: ops.Operation) -> str:
-    """Describe an operation in one short phrase."""
-    match operation:
-        case ops.Attention():
-            words = [_heads(operation), _SCORES[operation.score], _relative(operation.relative)]
-            return _listed(*words, "" if operation.bias else "no bias")
-        case ops.CrossAttention():
-            source = _plural(operation.layers, "encoder layer") if operation.layers > 1 else "encoder layer"
-            words = [f"cross-attention to the last {source}", _heads(operation)]
-            return _listed(*words, "" if operation.bias else "no bias")
-        case ops.Transform():
-            relative = f" + relative attention, {_heads(operation.relative)}" if operation.relative else ""
-            return _TRANSFORMS[operation.transform] + relative
-        case ops.DynamicConvolution():
-            return _listed(_kernel("dynamic", operation.kernel), _heads(operation), _relative(operation.relative))
-        case ops.SeparableConvolution():
-            times = {1: "", 2: "twice"}.get(operation.stacked, f"{operation.stacked} times")
-            return _listed(_kernel("separable", operation.kernel), times)
-        case ops.LightweightConvolution():
-            words = [_kernel("lightweight", operation.kernel), _plural(operation.heads, "head")]
-            return _listed(*words, "gated" if operation.gated else "")
-        case ops.Convolution():
-            return "dense" if operation.kernel == 1 else f"convolution, kernel {operation.kernel}"
-        case ops.OpGraph():
-            return f"{_heads(operation)}, {formula(operation.term)}"
-        case ops.GatedLinearUnit():
-            return "gated linear unit"
-        case ops.Identity():
-            return "identity"
-
-
-def heads_of(operation: ops.Operation) -> int:
-    """Return the number of heads of an operation; 1 if it has none."""
-    match operation:
-        case ops.Transform():
-            return operation.relative.heads if operation.relative else 1
-        case (
-            ops.Attention()
-            | ops.CrossAttention()
-            | ops.DynamicConvolution()
-            | ops.LightweightConvolution()
-            | ops.OpGraph()
-        ):
-            return operation.heads
-    return 1
 
 
 def describe_feed_forward(block: Block) -> str:
@@ -75,40 +25,23 @@ def describe_feed_forward(block: Block) -> str:
 def brief(layer: Layer) -> str:
     """Summarise a layer in one phrase, the most distinctive facts first."""
     if isinstance(layer, Cell):
-        return f"cell of {_plural(len(layer.junctions), 'junction')}"
+        return f"cell of {plural(len(layer.junctions), 'junction')}"
     cross = "cross-attention" if layer.cross else ""
-    return _listed(*map(str, layer.feed_forward), cross, describe(layer.mixer))
+    return listed(*map(str, layer.feed_forward), cross, layer.mixer.describe())
 
 
 def describe_branch(branch: Branch) -> str:
     """Describe which state a branch reads and what it does, in order of computation."""
-    width = "" if isinstance(branch.operation, ops.Identity) else f"to {branch.width}"
-    kind = "self-attention" if isinstance(branch.operation, ops.Attention) else ""
-    words = _listed("norm" if branch.norm else "", kind, describe(branch.operation), width, branch.activation or "")
+    width = "" if isinstance(branch.operation, Identity) else f"to {branch.width}"
+    phrase = branch.operation.describe_alone()
+    words = listed("norm" if branch.norm else "", phrase, width, branch.activation or "")
     return f"[{branch.input}] {words}"
-
-
-def describe_embedding(embedding: Embedding, *, shared: bool = False) -> tuple[str, str]:
-    """Describe the embedding and its positions in two lines; a `shared` table belongs to the encoder."""
-    match embedding:
-        case TokenEmbedding():
-            table = f"{embedding.vocabulary:,} tokens x {embedding.table_width}"
-            source = "shared with the encoder" if shared else ""
-            types = _plural(embedding.types, "token type") if embedding.types else ""
-            return _listed(table, source), _listed(_positions(embedding, embedding.length), types)
-        case PatchEmbedding():
-            image, patch = embedding.image, embedding.patch
-            line = f"{image} x {image} image, {_plural(embedding.channels, 'channel')}, patches of {patch} x {patch}"
-            trained = ("", " with a class token", " with a class and a distillation token")[embedding.class_tokens]
-            return line, _listed(f"{_plural(embedding.tokens, 'token')}{trained}", _positions(embedding, None))
-        case FrameEmbedding():
-            return f"frames of {embedding.features} features", _positions(embedding, embedding.length)
 
 
 def describe_head(card: Card) -> tuple[str, ...]:
     """Describe the pooler and the classifier of a design, if any."""
     pooler = f"pooler, {card.output_width} to {card.output_width}" if card.pooler else ""
-    classes = f"classifier, {_plural(card.classes, 'class', 'classes')}" if card.classes else ""
+    classes = f"classifier, {plural(card.classes, 'class', 'classes')}" if card.classes else ""
     return tuple(words for words in (pooler, classes) if words)
 
 
@@ -120,7 +53,8 @@ def headline(card: Card) -> str:
     span = " to ".join(str(width) for width in sorted({min(widths), max(widths)}))
     idle = f"{card.idle:,} idle parameters" if card.idle else ""
     causal = "causal" if card.encoder is not None and card.encoder.causal else ""
-    return _listed(card.family, causal, layers, f"{span} wide", idle)
+    joined = "projections between all layers" if any(stack.joints == "always" for stack in card.stacks) else ""
+    return listed(card.family, causal, layers, f"{span} wide", joined, idle)
 
 
 def describe_projection(funnel: Projection) -> str:
@@ -140,40 +74,11 @@ def describe_layer(layer: Layer) -> str:
     """Describe a layer as a whole: its width, whether it is a cell, and the order of its norms."""
     if isinstance(layer, Cell):
         return f"{_width(layer)}, cell"
-    return _listed(_width(layer), "norm first" if layer.norm == "pre" else "")
+    return listed(_width(layer), "norm first" if layer.norm == "pre" else "")
 
 
 def _width(layer: Layer) -> str:
     return f"{layer.width} wide" if layer.width == layer.output_width else f"{layer.width} to {layer.output_width} wide"
-
-
-def _positions(embedding: Embedding, length: int | None) -> str:
-    if embedding.positions == "none":
-        return "no positions"
-    return f"{embedding.positions} positions" + (f" up to {length}" if length is not None else "")
-
-
-def _heads(operation: _Headed) -> str:
-    return f"{_plural(operation.heads, 'head')} x {operation.head_width}"
-
-
-def _kernel(name: str, kernel: int) -> str:
-    return f"{name} convolution, kernel {kernel}"
-
-
-def _relative(relative: ops.Relative | None) -> str:
-    if relative is None:
-        return ""
-    axes = " in 2 axes" if relative.axes == 2 else ""
-    return f"relative{axes}{' for keys and values' if relative.values else ''}"
-
-
-def _plural(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
-def _listed(*words: str) -> str:
-    return ", ".join(word for word in words if word)
 
 
 def wrapped(words: str, letters: int, indent: int = 0, most: int | None = None) -> list[str]:

@@ -193,7 +193,7 @@ class Bananas(PredictorSearch):
     Candidates are `candidates` mutants of the `parents` best designs, and a quarter as many random ones. The score of
     each is drawn from a normal distribution with the mean and deviation of what `members` networks predict for it.
 
-    Differs from the paper: the networks are trained anew for each proposal and not for every tenth, and have two layers
+    Differs from the paper: the networks are retrained for each proposal and not for every tenth, and have two layers
     of 32 instead of ten of 20; some candidates are random; paths are those through pieces of the graph. Designs whose
     cards are not Formwright's own have one-hot coordinates.
     """

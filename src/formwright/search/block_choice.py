@@ -39,18 +39,20 @@ class Level:
     joints: Floats  # (widths below, widths, costs)
 
 
-class _Begun(NamedTuple):
+class _PartialChoices(NamedTuple):
     """Partial choices for the lowest levels, their priced losses and their costs."""
 
     paths: Indices  # (choices, levels so far)
     priced: Floats  # (choices,)
     costs: Floats  # (choices, costs)
 
-    def split(self, parts: int) -> list[_Begun]:
-        return [_Begun(*some) for some in zip(*(np.array_split(column, parts) for column in self), strict=True)]
+    def split(self, parts: int) -> list[_PartialChoices]:
+        return [
+            _PartialChoices(*some) for some in zip(*(np.array_split(column, parts) for column in self), strict=True)
+        ]
 
     @classmethod
-    def joined(cls, parts: Sequence[_Begun]) -> _Begun:
+    def joined(cls, parts: Sequence[_PartialChoices]) -> _PartialChoices:
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -74,23 +76,23 @@ class Paths:
 
     def up_to(self, loss: float) -> Indices:
         """List every choice within the limits whose loss is at most so large, (choices, levels), and some others."""
-        begun = _Begun(np.zeros((1, 0), dtype=np.intp), np.zeros(1), np.zeros((1, len(self.limits))))
+        partial = _PartialChoices(np.zeros((1, 0), dtype=np.intp), np.zeros(1), np.zeros((1, len(self.limits))))
         for level in self.levels:
-            parts = begun.split(1 + len(begun.paths) * len(level.losses) // _AT_ONCE)
-            begun = _Begun.joined([self._gone_on(part, loss) for part in parts])
-        return begun.paths
+            parts = partial.split(1 + len(partial.paths) * len(level.losses) // _AT_ONCE)
+            partial = _PartialChoices.joined([self._extended(part, loss) for part in parts])
+        return partial.paths
 
-    def _gone_on(self, begun: _Begun, loss: float) -> _Begun:
+    def _extended(self, partial: _PartialChoices, loss: float) -> _PartialChoices:
         """Extend partial choices by one level and keep those that may still meet the limits and the loss."""
-        number = begun.paths.shape[1]
-        joints = self._joints_above(begun.paths)
-        costs = begun.costs[:, np.newaxis] + joints + self.levels[number].costs  # (paths, candidates, costs)
-        priced = begun.priced[:, np.newaxis] + joints @ self.prices + self._priced(number)
+        number = partial.paths.shape[1]
+        joints = self._joints_above(partial.paths)
+        costs = partial.costs[:, np.newaxis] + joints + self.levels[number].costs  # (paths, candidates, costs)
+        priced = partial.priced[:, np.newaxis] + joints @ self.prices + self._priced(number)
         slack = _ROUNDING * (1 + abs(loss) + self._allowance)
         small = priced + self._rest[number] <= loss + self._allowance + slack
         cheap = (costs + self._least[number] <= self.limits + _ROUNDING * np.abs(self.limits)).all(axis=2)
         path, place = np.nonzero(small & cheap)
-        return _Begun(np.column_stack([begun.paths[path], place]), priced[path, place], costs[path, place])
+        return _PartialChoices(np.column_stack([partial.paths[path], place]), priced[path, place], costs[path, place])
 
     def _joints_above(self, paths: Indices) -> Floats:
         """Return the cost of joining each candidate of the next level to each path, (paths, candidates, costs)."""
@@ -354,13 +356,17 @@ class Blocks:
 
     def _unmet(self, limits: Mapping[str, float]) -> str:
         """Say of each limit what assemblies have, and what they have at least where the other limits are kept."""
-        told = []
+        details = []
         for name, limit in limits.items():
             others = {other: bound for other, bound in limits.items() if other != name}
-            least, most, beside = self._extreme(name, {}), self._extreme(name, {}, -1), self._extreme(name, others)
-            more = f", at least {beside} within the other limits" if beside not in ("", least) else ""
-            told.append(f"{name} <= {_number(limit)} (they have {least} to {most}{more})")
-        return f"no assembly of blocks keeps {' and '.join(told)}. Raise a limit."
+            least, most, within_others = (
+                self._extreme(name, {}),
+                self._extreme(name, {}, -1),
+                self._extreme(name, others),
+            )
+            more = f", at least {within_others} within the other limits" if within_others not in ("", least) else ""
+            details.append(f"{name} <= {_number(limit)} (they have {least} to {most}{more})")
+        return f"no assembly of blocks keeps {' and '.join(details)}. Raise a limit."
 
     def _extreme(self, name: str, limits: Mapping[str, float], sign: int = 1) -> str:
         """Find the least, or for a sign of -1 the most, of a cost within limits; nothing where there is nothing."""

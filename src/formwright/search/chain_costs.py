@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.limit_syntax import Amount, WrittenLimit
 from formwright.cost import LATENCY, params, params_body

@@ -179,8 +179,8 @@ class OpNas(CheckedSearcher):
         best = best_first(score(past, self.objectives), self.parents)
         turn = len(_children(history)) // self.children % self.parents
         parent = past[best[turn % len(best)]]
-        told = past if self.guided else ()
-        priorities = Priorities.of(self.space, told, self.objectives, self.alpha)
+        known = past if self.guided else ()
+        priorities = Priorities.of(self.space, known, self.objectives, self.alpha)
 
         def child() -> Design:
             changed = _at_random(self.space.root, parent.request.design, rng)

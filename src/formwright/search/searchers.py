@@ -29,7 +29,7 @@ SEARCHERS: Registry[Callable[..., Searcher]] = Registry(
         "regularized-evolution": f"{_HERE}.evolution:RegularizedEvolution",
         "op-nas": f"{_HERE}.op_nas:OpNas",
         "nsga2": f"{_HERE}.evolution:Nsga2",
-        "linas": f"{_HERE}.evolution:Linas",
+        "linas": f"{_HERE}.linas:Linas",
         "halving": f"{_HERE}.rungs:Halving",
         "hurdles": f"{_HERE}.rungs:Hurdles",
         "local": f"{_HERE}.baselines:LocalSearch",
@@ -50,7 +50,7 @@ SEARCHERS: Registry[Callable[..., Searcher]] = Registry(
 class SearcherPart(Part):
     """Be the options of a searcher, before its space, objectives and limits are known.
 
-    Each searcher has a dataclass of its own below this one, made from what its class takes besides these three
+    Each searcher has a dataclass of its own below this one, made from what its class takes in addition to these three
     (`part_of`). An option that its `for_budget` sets by the number of trials and steps is None unless it is given.
     """
 

@@ -20,7 +20,9 @@ from formwright.space.design import (
     Fields,
     Fill,
     Gene,
+    Line,
     Path,
+    Ties,
     Vector,
     below,
     blocks,
@@ -96,6 +98,26 @@ class Choice(Combinator[Option]):
             return wrong(where, f"is {data!r}; allowed: {allowed}", faults)
         return self.options[index]
 
+    @property
+    def own_options(self) -> tuple[Option, ...]:
+        return self.options
+
+    def split(self, value: Option) -> tuple[Any, tuple[Any, ...]]:
+        return value, ()
+
+    def join(self, option: Any, values: Sequence[Any]) -> Option:
+        return option  # type: ignore[no-any-return]
+
+    def rebuilt(self, options: tuple[Any, ...], parts: Sequence[Combinator[Any]]) -> Choice:
+        return Choice(options)
+
+    def narrow(self, ties: Ties, values: Sequence[Option], name: str = "", *, inner: bool = False) -> Choice:
+        held = (option for option in self.options if any(map(Choice((option,)).contains, values)))
+        return Choice(tuple(held)) if values else self
+
+    def outline(self, where: str = "") -> Iterator[Line]:
+        yield Line(where, self.options)
+
     def _index(self, value: object) -> int | None:
         return next((index for index, option in enumerate(self.options) if _same(option, value)), None)
 
@@ -118,7 +140,7 @@ def _check_named(kind: str, pairs: object) -> None:
             case (str(), Combinator()):
                 continue
         way = f"give the parts by name, such as {kind}.of(width=Choice((64, 128)), layers=Repeat(...))"
-        raise IllegalInput(f"a {kind} holds pairs of a name and a combinator, and {pair!r:.200} is none: {way}")
+        raise IllegalInput(f"a {kind} holds pairs of a name and a combinator, not {pair!r:.200}: {way}")
 
 
 @dataclass(frozen=True)
@@ -209,6 +231,33 @@ class Record(Combinator[Fields]):
         present = [(name, part) for name, part in self.fields if name in data]
         return Fields(tuple((name, part.from_json(data[name], (*where, name), faults)) for name, part in present))
 
+    own_options = ()
+
+    def inner_parts(self, option: Any = None) -> list[tuple[str, Combinator[Any]]]:
+        return [(f".{name}", part) for name, part in self.fields]
+
+    def split(self, value: Fields) -> tuple[Any, tuple[Any, ...]]:
+        return None, tuple(value[name] for name in self._parts)
+
+    def join(self, option: Any, values: Sequence[Any]) -> Fields:
+        return Fields(tuple(zip(self._parts, values, strict=True)))
+
+    def rebuilt(self, options: tuple[Any, ...], parts: Sequence[Combinator[Any]]) -> Record:
+        return Record(tuple(zip(self._parts, parts, strict=True)))
+
+    def _nearest(self, value: Any) -> Fields:
+        return self.join(None, [part.nearest(value[name]) for name, part in self.fields])
+
+    def narrow(self, ties: Ties, values: Sequence[Fields], name: str = "", *, inner: bool = False) -> Record:
+        named = ((key, part, f"{name}.{key}".strip(".")) for key, part in self.fields)
+        return self.rebuilt(
+            (), [part.narrow(ties, [value[key] for value in values], where, inner=inner) for key, part, where in named]
+        )
+
+    def outline(self, where: str = "") -> Iterator[Line]:
+        for name, part in self.fields:
+            yield from part.outline(f"{where}.{name}".strip("."))
+
     def _blocks(self, vector: Vector) -> Iterator[Vector]:
         return blocks([part for _, part in self.fields], vector)
 
@@ -296,6 +345,41 @@ class Switch(Combinator[Case]):
         if tag not in self._parts:
             return wrong(where, f"has case {tag!r}; allowed: {', '.join(self._parts)}", faults)
         return Case(tag, self._parts[tag].from_json(inner, (*where, tag), faults))
+
+    @property
+    def own_options(self) -> tuple[str, ...]:
+        return tuple(self._parts)
+
+    def inner_parts(self, option: Any = None) -> list[tuple[str, Combinator[Any]]]:
+        return [(f"={tag}", part) for tag, part in self.cases if option in (None, tag)]
+
+    def split(self, value: Case) -> tuple[Any, tuple[Any, ...]]:
+        return value.tag, (value.value,)
+
+    def join(self, option: Any, values: Sequence[Any]) -> Case:
+        return Case(option, values[0])
+
+    def rebuilt(self, options: tuple[Any, ...], parts: Sequence[Combinator[Any]]) -> Switch:
+        named = dict(zip(self._parts, parts, strict=True))
+        return Switch(tuple((tag, named[tag]) for tag in options))
+
+    def _nearest(self, value: Any) -> Case:
+        if value.tag not in self._parts:
+            return super()._nearest(value)
+        return Case(value.tag, self._parts[value.tag].nearest(value.value))
+
+    def narrow(self, ties: Ties, values: Sequence[Case], name: str = "", *, inner: bool = False) -> Switch:
+        cases = []
+        for tag, part in self.cases:
+            held = [value.value for value in values if value.tag == tag]
+            if held or not values:
+                cases.append((tag, part.narrow(ties, held, f"{name}.{tag}".strip("."), inner=inner)))
+        return Switch(tuple(cases))
+
+    def outline(self, where: str = "") -> Iterator[Line]:
+        yield Line(where, self.own_options)
+        for tag, part in self.cases:
+            yield from part.outline(f"{where}={tag}")
 
     def _block(self, vector: Vector, index: int) -> Vector:
         return list(blocks([part for _, part in self.cases], vector[len(self.cases) :]))[index]

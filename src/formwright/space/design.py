@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -26,6 +26,7 @@ _WORD = 2**63  # the largest bound numpy draws in one step
 V = TypeVar("V", bound=Hashable)
 Vector: TypeAlias = NDArray[np.float64]
 By: TypeAlias = Literal["design", "gene"]
+Ties: TypeAlias = Mapping[str, int]  # of how many equal entries a group of a list consists, by its name
 
 
 @remembers
@@ -122,6 +123,15 @@ def pick(rng: Generator, ends: Sequence[int]) -> int:
     return bisect_right(ends, below(rng, ends[-1]))
 
 
+@dataclass(frozen=True)
+class Line:
+    """One gene: its place, and its options as JSON values, or a remark if there are too many to list."""
+
+    where: str
+    options: tuple[Any, ...]
+    remark: str = ""
+
+
 class Fill(Protocol):
     """Supply the value of a part that has just become active."""
 
@@ -184,6 +194,50 @@ class Combinator(ABC, Generic[V]):
     @abstractmethod
     def from_json(self, data: object, where: Path, faults: list[Fault]) -> Any:
         """Read a value from JSON data; the result is valid only if nothing was added to `faults`."""
+
+    OWN: ClassVar[str] = ""  # what stands behind a part's name where its own choice is named
+
+    @property
+    def own_options(self) -> tuple[Any, ...] | None:
+        """List what the part itself chooses between: options, tags or lengths.
+
+        Empty where only the parts inside it choose; None where its values are no list of choices.
+        """
+        return None
+
+    def inner_parts(self, option: Any = None) -> Sequence[tuple[str, Combinator[Any]]]:
+        """List the parts inside that are active with one of the own options, or all of them.
+
+        Each comes with what stands behind the name of this part in its own: `.field`, `=tag` or `[0]`.
+        """
+        return ()
+
+    def split(self, value: V) -> tuple[Any, tuple[Any, ...]]:
+        """Return the own option that a value takes, and the values of the parts that are active with it."""
+        return None, ()
+
+    def join(self, option: Any, values: Sequence[Any]) -> V:
+        """Build a value of an own option and values of the parts that are active with it."""
+        raise TypeError(f"{type(self).__name__} has no parts")
+
+    def rebuilt(self, options: tuple[Any, ...], parts: Sequence[Combinator[Any]]) -> Combinator[Any]:
+        """Return the combinator with some of its own options, and other parts in place of all of its own."""
+        return self
+
+    def nearest(self, value: Any) -> V:
+        """Return the nearest value of this part: what it does not contain becomes its first option."""
+        return value if self.contains(value) else self._nearest(value)
+
+    def _nearest(self, value: Any) -> V:
+        return next(self.enumerate())
+
+    def narrow(self, ties: Ties, values: Sequence[V], name: str = "", *, inner: bool = False) -> Combinator[Any]:
+        """Restrict the part to the choices of given values, and its lists to ties; an `inner` part is in a list."""
+        return self
+
+    def outline(self, where: str = "") -> Iterator[Line]:
+        """List the genes in order; genes of a case exist only if that case is taken."""
+        yield Line(where, (), f"{self.count():,} values")
 
     def encode(self, value: V) -> Vector:
         """Return the value as a vector of fixed width: one-hot per choice, inactive genes all zero."""

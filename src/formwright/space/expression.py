@@ -25,7 +25,7 @@ from formwright.arch.primitives import (
     size,
 )
 from formwright.core.errors import Fault, IllegalDesign, IllegalInput
-from formwright.space.design import By, Combinator, Fill, Gene, Path, Vector, below, weighted, wrong
+from formwright.space.design import By, Combinator, Fill, Gene, Line, Path, Vector, below, weighted, wrong
 from formwright.space.term_edits import TermGene, graft, one_node_edits, positions
 from formwright.space.terms import ALL_INPUTS, TermKind, TermTables
 
@@ -91,6 +91,10 @@ class Expressions(Combinator[Term]):
 
     def genes(self, value: Term, path: Path = ()) -> Iterator[Gene]:
         yield TermGene(path, value, self.choices, legal=self._legal)
+
+    def outline(self, where: str = "") -> Iterator[Line]:
+        inputs = f"{self.least_inputs} to {self.most_inputs} inputs"
+        yield Line(where, (), f"{self.count():,} formulas of up to {self.largest} operations over {inputs}")
 
     def choices(self, term: Term) -> tuple[Term, ...]:
         """List the term and all legal terms that differ from it in one node."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
@@ -19,7 +19,9 @@ from formwright.space.design import (
     Combinator,
     Fill,
     Gene,
+    Line,
     Path,
+    Ties,
     Vector,
     below,
     blocks,
@@ -38,6 +40,7 @@ class _Sequence(Combinator[Members]):
     The length is a gene where more than one is allowed; encodings then start with a one-hot of it.
     """
 
+    OWN: ClassVar[str] = ".length"
     lengths: tuple[int, ...]
     tied: int
     _step: int  # entries of a stored value for each group
@@ -123,6 +126,20 @@ class _Sequence(Combinator[Members]):
         return self._stored((*mixed, *longer[len(mixed) : self._groups(length)]), length)
 
     @property
+    def own_options(self) -> tuple[int, ...]:
+        return self.lengths
+
+    def inner_parts(self, option: Any = None) -> list[tuple[str, Combinator[Any]]]:
+        active = self._parts if option is None else self._parts[: self._groups(option)]
+        return [(f"[{index}]", part) for index, part in enumerate(active)]
+
+    def split(self, value: Members) -> tuple[Any, tuple[Any, ...]]:
+        return self._length(value), self._heads(value)
+
+    def join(self, option: Any, values: Sequence[Any]) -> Members:
+        return self._stored(tuple(values), option)
+
+    @property
     def _head(self) -> int:
         return len(self.lengths) if len(self.lengths) > 1 else 0
 
@@ -193,6 +210,28 @@ class Repeat(_Sequence):
     def _parts(self) -> tuple[Combinator[Any], ...]:
         return (self.part,) * self._groups(max(self.lengths))
 
+    def rebuilt(self, options: tuple[Any, ...], parts: Sequence[Combinator[Any]]) -> Repeat:
+        return Repeat(parts[0] if parts else self.part, options, self.tied)
+
+    def narrow(self, ties: Ties, values: Sequence[Members], name: str = "", *, inner: bool = False) -> Row:
+        """Restrict the members to those of given values: at the same place, or in an inner list at all places."""
+        entries = [length // self.tied for length in self.lengths]
+        lengths = tuple(length for length in entries if not values or length in set(map(len, values)))
+        tied = ties.get(name, 1)
+        if tied < 1:
+            raise IllegalInput(f"a group of {name} has at least one entry, not {tied}")
+        parts = []
+        for start in range(0, max(lengths), tied):
+            held = [entry for value in values for entry in (value if inner else value[start : start + tied])]
+            parts.append(self.part.narrow(ties, held, name, inner=True))
+        return Row(tuple(parts), lengths, tied)
+
+    def outline(self, where: str = "") -> Iterator[Line]:
+        remark = f"in groups of {self.tied} that share a choice" if self.tied > 1 else ""
+        if len(self.lengths) > 1 or remark:
+            yield Line(f"{where}{self.OWN}", self.lengths, remark)
+        yield from self.part.outline(f"{where}[0..{len(self._parts) - 1}]") if self._parts else ()
+
     def _stored(self, heads: Members, length: int) -> Members:
         return heads
 
@@ -218,6 +257,18 @@ class Row(_Sequence):
         most, needed = max(self.lengths), self._groups(max(self.lengths))
         if needed != len(self.parts):
             raise IllegalInput(f"{most} members in groups of {self.tied} need {needed} parts, not {len(self.parts)}")
+
+    def rebuilt(self, options: tuple[Any, ...], parts: Sequence[Combinator[Any]]) -> Row:
+        return Row(tuple(parts), options, self.tied)
+
+    def _nearest(self, value: Any) -> Members:
+        """Fit each group to the first member at its place, or else to the last member."""
+        length = min(self.lengths, key=lambda length: abs(length - len(value)))
+        heads = [
+            part.nearest(value[min(group * self.tied, len(value) - 1)]) if value else next(part.enumerate())
+            for group, part in enumerate(self._parts)
+        ]
+        return self._stored(tuple(heads), length)
 
     @property
     def _step(self) -> int:  # type: ignore[override]

@@ -28,10 +28,14 @@ _SHOWN = 200  # letters of a design in a message
 
 @dataclass(frozen=True)
 class Constraint:
-    """Require that `holds(card)` is true; the name, such as `params<=5e6`, appears in messages."""
+    """Require that `holds(card)` is true; the name, such as `params<=5e6`, appears in messages.
+
+    A `lasting` one holds also where others are lifted for a while: no weights are there for designs that break it.
+    """
 
     name: str
     holds: Callable[[Card], bool]
+    lasting: bool = False
 
 
 class Estimate(NamedTuple):
@@ -93,9 +97,9 @@ class Space:
     about: str = ""
     where: tuple[Constraint, ...] = ()
 
-    def restrict(self, name: str, predicate: Callable[[Card], bool]) -> Space:
+    def restrict(self, name: str, predicate: Callable[[Card], bool], *, lasting: bool = False) -> Space:
         """Return this space with one more constraint on its cards."""
-        return replace(self, where=(*self.where, Constraint(name, predicate)))
+        return replace(self, where=(*self.where, Constraint(name, predicate, lasting)))
 
     def sample(self, rng: Generator, by: By = "design") -> Any:
         """Draw a design: exactly uniformly, or `by="gene"` each gene uniformly given the genes above it."""

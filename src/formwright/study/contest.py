@@ -179,7 +179,7 @@ class _Search:
 
     def _ended(self, number: int, request: Request) -> Trial:
         row, steps = self._benchmark.row(request.card), request.budget.steps or self._benchmark.steps
-        # a training that goes on costs only the steps that it had not made
+        # a training that is continued costs only the steps that it had not made
         self._trained[row] = max(steps, self._trained.get(row, 0))
         try:
             found = self._evaluator.evaluate(request, Context())

@@ -101,17 +101,18 @@ class _RayWorkers:
         for _ in range(number):
             self._hire()
         asked = False
-        with gentle_interruption() as wish:
+        with gentle_interruption() as interruption:
             while self._actors:
                 look()
-                if wish.asked and not asked:
+                if interruption.asked and not asked:
                     asked = True
                     self._ask_to_stop()
                 for ended in self._ended(replace_dead=not asked):
                     if ended.code == FAULTY:
                         raise WorkersDied(f"a worker could not work on the study: {ended.message}")
                     if ended.code == 0:
-                        return not wish.asked  # one worker that sees the end has seen that no trial is under way
+                        # one worker that sees the end has seen that no trial is under way
+                        return not interruption.asked
         return False
 
     def dismiss(self) -> None:
@@ -157,7 +158,7 @@ def _cluster(ray: Any, address: str, cpus: float) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    # a local cluster offers at least what the workers ask for: more workers than cores are the user's wish
+    # a local cluster offers at least what the workers ask for: more workers than cores are the user's choice
     size = (
         {"num_cpus": max(os.cpu_count() or 1, math.ceil(cpus)), "include_dashboard": False} if address == LOCAL else {}
     )

@@ -180,11 +180,11 @@ class _RunningProcesses:
         if self._stopping:
             return
         self._deaths += 1
-        told = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
+        detail = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
         if self._deaths > self._orders.replacements:
-            raise WorkersDied(f"worker processes died {self._deaths} times, the last with {told}; is memory short?")
+            raise WorkersDied(f"worker processes died {self._deaths} times, the last with {detail}; is memory short?")
         self._again.append((number, payload))
-        self._orders.tell(printable(f"a worker died ({told}); another one takes its place"))
+        self._orders.tell(printable(f"a worker died ({detail}); another one takes its place"))
 
     def dismiss(self) -> None:
         """End every process that is left."""
@@ -201,20 +201,20 @@ def _end(pipe: Connection, process: BaseProcess) -> None:
 
 def _serve(pipe: Connection) -> None:
     end_with_launcher()
-    while data := pipe.recv_bytes():  # an empty one is a wish to stop that came too late
+    while data := pipe.recv_bytes():  # an empty one is a request to stop that came too late
         try:
-            told = "result", pickle.loads(data)(_link(pipe))
+            reply = "result", pickle.loads(data)(_link(pipe))
         except Stopped:
-            told = "stopped", None
+            reply = "stopped", None
         except BaseException as error:
             if not isinstance(error, FormwrightError):
                 error.add_note(traceback.format_exc())
-            told = "error", error
-        pipe.send_bytes(_dumped(told))
+            reply = "error", error
+        pipe.send_bytes(_dumped(reply))
 
 
 def _link(pipe: Connection) -> Link:
-    """Give the link of a payload: what comes by the pipe while it works is the wish to stop, and stays there."""
+    """Give the link of a payload: what comes by the pipe while it works is the request to stop, and stays there."""
     due = 0.0
 
     def step(step: int, loss: float) -> None:
@@ -226,12 +226,12 @@ def _link(pipe: Connection) -> Link:
     return Link(pipe.poll, step)
 
 
-def _dumped(told: tuple[str, Any]) -> bytes:
+def _dumped(reply: tuple[str, Any]) -> bytes:
     try:
-        data: bytes = cloudpickle.dumps(told)
+        data: bytes = cloudpickle.dumps(reply)
         pickle.loads(data)
     except Exception as error:  # whatever a result or an error of the user's own does when it is pickled
-        lost = f"what a worker came to cannot be sent ({type(error).__name__}: {error}): {told[1]!r}"
+        lost = f"the result of a worker cannot be sent ({type(error).__name__}: {error}): {reply[1]!r}"
         return pickle.dumps(("error", WorkersDied(lost)))
     return data
 
@@ -256,7 +256,7 @@ def one_thread_each() -> Iterator[None]:
 def without_interruption() -> Iterator[None]:
     """Let processes that are started not hear Ctrl-C: a terminal sends it to them too, and their launcher tells them.
 
-    This process hears it afterwards.
+    This process gets it afterwards.
     """
     resource_tracker.ensure_running()  # it would unblock the signal when the first process is started
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -285,7 +285,7 @@ def end_with_launcher() -> None:
     def follow() -> None:
         launcher.join()
         # At once, not at the next step: whoever resumes the study must find no trial of ours under way, or it
-        # would propose beside it what it should propose after it.
+        # would propose at the same time what it should propose after it.
         os._exit(STOPPED)
 
     threading.Thread(target=follow, daemon=True, name="launcher").start()
@@ -297,16 +297,16 @@ Work = Callable[[Callable[[], bool]], int]  # is given what tells whether it is 
 def run_workers(work: Work, number: int, look: Callable[[], None], replacements: int = 10) -> bool:
     """Do some work in N processes at once until all are done; `look` is called several times a second.
 
-    Return False when the user asked to stop, even where the last trial ended before it could be heard. A worker that
+    Return False when the user asked to stop, even where the last trial ended before it could be handled. A worker that
     dies is replaced, at most `replacements` times: the others take over its trial. Workers do not outlive the process
     that started them.
     """
-    with gentle_interruption() as wish:
-        supervisor = Supervisor(number, asked=lambda: wish.asked, look=look, replacements=replacements)
+    with gentle_interruption() as interruption:
+        supervisor = Supervisor(number, asked=lambda: interruption.asked, look=look, replacements=replacements)
         with suppress(Stopped):
             for _ in supervisor.results([partial(_until_stopped, work)] * number):
                 pass
-    return not wish.asked
+    return not interruption.asked
 
 
 def _until_stopped(work: Work, link: Link) -> None:

@@ -48,7 +48,7 @@ def _read_card(data: Any, design: Any, space: Space | None) -> CardLike:
 class Replay:
     """Follow a log: give it events in their order, and it keeps the history; without a space, one without designs.
 
-    What a history consists of is kept up to date event by event: a worker that counted all trials anew for each of
+    What a history consists of is kept up to date event by event: a worker that counted all trials again for each of
     them would take longer and longer.
     """
 
@@ -58,7 +58,7 @@ class Replay:
         self._finished: list[Trial] = []
         self._digests: set[str] = set()
         self._spent = Spent()
-        self._failed_lately = 0
+        self._failed_lately = self._refused = 0
         self._known: dict[int, Asked] = {}
         self._history: History | None = None
         self._pending: set[int] = set()
@@ -80,8 +80,8 @@ class Replay:
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 if isinstance(error, FormwrightError):
                     raise
-                told = f"event {event.id} ({event.kind}, trial {event.number}) of the log cannot be understood"
-                raise IllegalInput(f"{told}: {type(error).__name__}: {error}") from error
+                detail = f"event {event.id} ({event.kind}, trial {event.number}) of the log cannot be understood"
+                raise IllegalInput(f"{detail}: {type(error).__name__}: {error}") from error
             self.seen = event.id
             self._history = None
 
@@ -99,7 +99,7 @@ class Replay:
         """Give what the trials cost as of the last event, after the given number of seconds."""
         finished, pending = len(self._finished), len(self._pending)
         failed = len(self._trials) - finished - pending
-        return Ledger(finished, failed, pending, self._spent, elapsed, self._failed_lately)
+        return Ledger(finished, failed, pending, self._spent, elapsed, self._failed_lately, self._refused)
 
     def know(self, number: int, request: Request, seen: int) -> None:
         """Take note of a request that was just written, so that its event need not be read from JSON."""
@@ -126,10 +126,13 @@ class Replay:
                 found = Observation.from_json(event.data["observation"])
                 self._end(Trial(number, self.asked[number].request, "finished", found), found.spent)
                 insort(self._finished, self._trials[number], key=attrgetter("number"))
+                self._refused = 0
             case "failed":
                 reason, spent = event.data["reason"], Spent(**event.data.get("spent", {}))
                 self._end(Trial(number, self.asked[number].request, "failed", None, reason), spent)
-                self._failed_lately += 1
+                refused = event.data.get("refused", False)
+                self._failed_lately += not refused
+                self._refused = self._refused + 1 if refused else 0
 
     def _end(self, trial: Trial, spent: Spent) -> None:
         self._trials[trial.number] = trial

@@ -16,7 +16,8 @@ from formwright.study.events import Event
 class Ledger:
     """Add up the trials and what they spent; `elapsed` is how long the study searched, without pauses and deliveries.
 
-    `failed_lately` counts the failures since the study was last begun or resumed.
+    `failed_lately` counts the failures since the study was last begun or resumed, without designs that a measured limit
+    refused. `refused` counts those, since the last trial with another outcome.
     """
 
     finished: int
@@ -25,6 +26,7 @@ class Ledger:
     spent: Spent
     elapsed: float
     failed_lately: int = 0
+    refused: int = 0
 
 
 @dataclass
@@ -57,12 +59,16 @@ class Clock:
         return self.before + (0.0 if self.began is None else max(now - self.began, 0.0))
 
 
+_REFUSED = 200  # designs in a row after which a search ends that neither a number of trials nor a time ends
+
+
 @dataclass(frozen=True)
 class Stop:
     """Stop after a number of trials, seconds, training steps, or finished trials without a better one.
 
-    A trial is better where a goal is by more than `tolerance`. `failures` is how many failed trials are borne in one
-    run, from its beginning or resumption on. Whatever comes first counts; at least one limit must be given.
+    A trial is better where a goal is by more than `tolerance`. `failures` is how many failed trials are allowed in one
+    run, from its beginning or resumption on; a design that a measured limit refuses is a trial, but no failure.
+    Whatever comes first counts; at least one limit must be given.
     """
 
     trials: int | None = None
@@ -86,10 +92,15 @@ class Stop:
             raise IllegalInput(f"tolerance must be at least 0, not {self.tolerance}")
 
     def reason(self, history: History, ledger: Ledger, objectives: Sequence[Objective]) -> str | None:
-        """Say why no further trial is to be asked for; None while the search goes on."""
+        """Say why no further trial is to be asked for; None while the search continues."""
         if ledger.failed_lately > self.failures:
-            return f"{ledger.failed_lately} trials failed, more than the {self.failures} that are borne"
-        return next((reason for _, reason in self._reached(history, ledger, objectives)), None)
+            return f"{ledger.failed_lately} trials failed, more than the allowed {self.failures}"
+        reason = next((reason for _, reason in self._reached(history, ledger, objectives)), None)
+        if reason is None and self.trials is None and self.seconds is None and ledger.refused >= _REFUSED:
+            return f"a measured limit refused the last {ledger.refused} designs"
+        if reason is not None and 0 < ledger.refused == len(history.trials):
+            return f"{reason}; a measured limit refused every design"
+        return reason
 
     def reached(self, history: History, ledger: Ledger, objectives: Sequence[Objective]) -> tuple[str, ...]:
         """Name the limits that end the search: of `trials`, `seconds`, `steps` and `patience`."""
@@ -110,7 +121,7 @@ def since_progress(history: History, objectives: Sequence[Objective], tolerance:
     """Count the finished trials since the last one that no earlier trial was at least as good as in every goal.
 
     An earlier trial that is worse by no more than `tolerance` is as good.
-    Only trials at the largest budget so far count: the score after a few steps says little beside that after many.
+    Only trials at the largest budget so far count: scores after different numbers of steps cannot be compared.
     """
     trials = longest(history.finished)
     if not trials:

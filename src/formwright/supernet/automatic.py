@@ -2,22 +2,28 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block
-from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
-from formwright.space.zoo.elastic import ElasticChoices, elastic
-from formwright.supernet.groups import groups
+from formwright.space.zoo.elastic import (
+    ElasticChoices,
+    ElasticPart,
+    LayerSizes,
+    layers_of,
+    resized,
+    scored_parts,
+    shares_hidden,
+    stacks_of,
+    with_stacks,
+)
 from formwright.supernet.importance import Importance
 
 LEAST = 0.02  # of the full width; narrower parts are removed instead
 MULTIPLE = 16  # channels; processors are fastest at multiples of this
-Widths = tuple[tuple[int, int], ...]  # heads and channels of each layer
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,7 @@ class BudgetMatch:
 
     target: float
     cost: float
-    widths: Widths
+    widths: LayerSizes
     measure: str = "cost"
 
     @property
@@ -53,16 +59,19 @@ class Thresholds:
     def _sorted(self) -> np.ndarray:
         return np.sort(np.concatenate(self.importance.scores))[::-1]
 
-    def widths(self, kept: int) -> Widths:
-        """Return the widths of each layer when the `kept` most important parts stay, rounded up to fast multiples."""
+    def widths(self, kept: int) -> LayerSizes:
+        """Return the sizes of each layer when the `kept` most important parts stay, rounded up to fast multiples."""
         threshold = self._sorted[kept - 1] if kept else np.inf
-        left = {(group.layer, group.kind): 0 for group in groups(self.card)}
-        for group, scores in zip(groups(self.card), self.importance.scores, strict=True):
-            number, multiple = int((scores >= threshold).sum()), 1 if group.kind == "heads" else self.multiple
-            if number >= LEAST * group.members:
-                left[group.layer, group.kind] = min(group.members, -(-number // multiple) * multiple)
-        layers = range(len(full_widths(self.card)))
-        return tuple((left[layer, "heads"], left[layer, "channels"]) for layer in layers)
+        scores = iter(self.importance.scores)  # as `groups` lists them: by layer, and in the order of its parts
+        return tuple(
+            tuple(self._size(part, int((next(scores) >= threshold).sum())) for part in scored_parts(layer))
+            for layer in layers_of(self.card)
+        )
+
+    def _size(self, part: ElasticPart, number: int) -> int:
+        multiple = self.multiple if part.option == "feed_forward" else 1
+        least = min(part.least * multiple, part.most)
+        return max(least, min(part.most, -(-number // multiple) * multiple) if number >= LEAST * part.most else 0)
 
     def nearest(self, target: float) -> BudgetMatch:
         """Find the sub-network whose cost is nearest to a target; its `off` is the deviation."""
@@ -77,24 +86,24 @@ class Thresholds:
         return self.cost(sub_network(self.card, self.widths(kept)))
 
 
-def sub_network(card: Card, widths: Widths, hidden: int | None = None) -> Card:
-    """Cut an encoder to a number of heads and channels for each layer, 0 removes the part, and to a hidden size."""
-    heads, channels = zip(*widths, strict=True)
-    sizes = () if hidden is None else (hidden,)
-    space = elastic(card, [[one] for one in heads], [[one] for one in channels], hidden=sizes)
-    return space.card(next(iter(space.enumerate())))
-
-
-def full_widths(card: Card) -> Widths:
-    assert card.encoder is not None
-    blocks = [layer for layer in card.encoder.layers if isinstance(layer, Block)]
-    return tuple(
-        (
-            block.mixer.heads if isinstance(block.mixer, Attention) else 0,
-            block.feed_forward[0] if block.feed_forward else 0,
+def sub_network(card: Card, sizes: LayerSizes, hidden: int | None = None) -> Card:
+    """Cut a design to sizes for the scored parts of each layer, 0 removes the part, and all stacks to a hidden size."""
+    rows, changes = iter(sizes), {}
+    for key, stack in stacks_of(card).items():
+        layers = tuple(
+            resized(layer, dict(zip((part.name for part in scored_parts(layer)), next(rows), strict=True)))
+            for layer in stack.layers
         )
-        for block in blocks
-    )
+        changes[key] = replace(stack, layers=layers)
+        if hidden is not None:
+            layers = tuple(replace(layer, width=hidden) for layer in layers)
+            changes[key] = replace(stack, embedding=replace(stack.embedding, width=hidden), layers=layers)
+    return with_stacks(card, changes)
+
+
+def full_widths(card: Card) -> LayerSizes:
+    """Give the sizes of the design itself."""
+    return tuple(tuple(part.most for part in scored_parts(layer)) for layer in layers_of(card))
 
 
 def targets_between(low: float, high: float, number: int) -> list[float]:
@@ -121,8 +130,24 @@ def automatic(
     card = thresholds.card
     found = [*(thresholds.nearest(target) for target in targets), *further]
     chosen = [met.widths for met in found] + ([full_widths(card)] if whole else [])
-    layers = list(zip(*chosen, strict=True))
-    heads = tuple(tuple(sorted({one for one, _ in layer})) for layer in layers)
-    channels = tuple(tuple(sorted({one for _, one in layer})) for layer in layers)
-    sizes = (*hidden, card.output_width) if hidden and whole and card.output_width not in hidden else tuple(hidden)
-    return ElasticChoices(card, heads, channels, tuple(sorted(sizes))), found
+    return choices_between(card, chosen, hidden, own=whole), found
+
+
+def choices_between(
+    card: Card, chosen: Sequence[LayerSizes], hidden: Sequence[int] = (), *, own: bool = False
+) -> ElasticChoices:
+    """List for every layer the sizes that it has in some sub-networks, and the hidden sizes.
+
+    Where there are hidden sizes, `own` adds those of the design.
+    """
+    lists: dict[str, list[tuple[int, ...]]] = {}
+    for index, layer in enumerate(layers_of(card)):
+        parts = scored_parts(layer)
+        for option in ("heads", "cross", "feed_forward"):
+            sizes = {row[index][place] for row in chosen for place, part in enumerate(parts) if part.option == option}
+            lists.setdefault(option, []).append(tuple(sorted(sizes)))
+    given = {option: tuple(sizes) for option, sizes in lists.items() if any(sizes)}
+    full = [{stack.embedding.width} if hidden and own else set() for stack in card.stacks]
+    widths = [tuple(sorted({*hidden, *width})) for width in full]
+    decoder = widths[-1] if len(widths) > 1 and not shares_hidden(card) else ()
+    return ElasticChoices(card, hidden=widths[0], decoder_hidden=decoder, **given)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from formwright.arch.layers import TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
 from formwright.nn.embedding import Tokens
 from formwright.nn.settings import Settings
 from formwright.nn.stack_context import StackContext

@@ -6,9 +6,10 @@ known block by block, and chains can be assembled to a whole student.
 """
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from functools import lru_cache
+from itertools import groupby, pairwise, product
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,16 +19,21 @@ from numpy.typing import NDArray
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from formwright.arch.layers import layer_tensors
+from formwright.arch.tensors import Tensor as Declared
+from formwright.arch.tensors import marked, under
 from formwright.core.files import write_file, write_json
 from formwright.core.rng import derive
 from formwright.nn.build import build, initialise
 from formwright.nn.hf.checkpoint_files import can_be_read
+from formwright.nn.inherit import InheritedWeights, run
 from formwright.nn.layer_modules import layer_module
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Transformer
 from formwright.space.zoo.chains import REAL, Chain, Menu, candidate, chain_card
 from formwright.supernet.bases import Basis, States, states
 from formwright.supernet.chain_rows import plain_row, read_rows, rows_or_none
+from formwright.supernet.library import Library, LibraryWeights
 from formwright.train.device import threads
 from formwright.train.fit import Run
 from formwright.train.hyperparameters import Hyperparameters
@@ -70,18 +76,9 @@ class BlockNetwork(nn.Module):
             width: (_same, _same) if width == below.width else (below.narrow(width), above.widen(width))
             for width in menu.widths
         }
-        self.layers = nn.ModuleDict(
-            {
-                _place(width, place, operation): layer_module(candidate(operation, width, menu.head), 0, _NO_DROPOUT)
-                for width in menu.widths
-                for place in range(menu.layers)
-                for operation in REAL
-            }
-        )
-        # small weights: every layer starts close to the identity, as a teacher's block is
-        initialise(self.layers, torch.Generator().manual_seed(seed), "bert")
-        for name, layer in self.layers.items():
-            fill_norms(layer, *target.bases[1].norm(int(name.partition("-")[0])))
+        self._head = menu.head
+        self.library = _library(menu)
+        self.weights = LibraryWeights(self.library, None, _NO_DROPOUT, _fresh(menu, target.bases[1], seed))
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         """Move the teacher too: torch does not see it in its tuple."""
@@ -100,11 +97,25 @@ class BlockNetwork(nn.Module):
     def loss(self, chain: Chain, shown: States) -> Tensor:
         x = self._maps[chain.width][0](shown.hidden[0])
         for place, operation in enumerate(chain.operations):
-            x = self.layer(chain.width, place, operation)(x, shown.context)
+            x = self.through(x, chain.width, place, operation, shown)
         return self._off(x, chain.width, shown)
 
-    def layer(self, width: int, place: int, operation: str) -> nn.Module:
-        return self.layers[_place(width, place, operation)]
+    def through(self, x: Tensor, width: int, place: int, operation: str, shown: States) -> Tensor:
+        """Send hidden states through one layer."""
+        found: Tensor = run(
+            _skeleton(operation, width, self._head), self.layer(width, place, operation), x, shown.context
+        )
+        return found
+
+    def layer(self, width: int, place: int, operation: str) -> InheritedWeights:
+        """Return the weights of one layer, by their names in it."""
+        wanted = _declared(width, place, operation, self._head)
+        read = self.library.read(self.weights._parameters, wanted).weights  # type: ignore[arg-type]
+        return InheritedWeights({name.partition(".")[2]: tensor for name, tensor in read.items()}, ())
+
+    def stored(self, width: int, place: int, operation: str) -> Collection[str]:
+        """Return the names that the weights of one layer are stored by."""
+        return self.library.stored(_declared(width, place, operation, self._head)).values()
 
     @torch.inference_mode()
     def losses(self, chains: Sequence[Chain], batches: Iterable[Batch]) -> list[float]:
@@ -129,7 +140,7 @@ class BlockNetwork(nn.Module):
             yield paths[0][1], float(self._off(x, width, shown))
             paths = paths[1:]
         for operation, members in groupby(paths, key=lambda path: path[0][place]):
-            above = self.layer(width, place, operation)(x, shown.context)
+            above = self.through(x, width, place, operation, shown)
             yield from self._walk(above, place + 1, width, list(members), shown)
 
     def _off(self, x: Tensor, width: int, shown: States) -> Tensor:
@@ -147,7 +158,7 @@ def real_tokens(batch: Batch) -> int:
 def chain_weights(network: BlockNetwork, chain: Chain) -> list[dict[str, Tensor]]:
     """Return the weights of a chain's layers, in their order."""
     layers = [network.layer(chain.width, place, operation) for place, operation in enumerate(chain.operations)]
-    return [{name: tensor.detach().clone() for name, tensor in layer.state_dict().items()} for layer in layers]
+    return [{name: tensor.detach().clone() for name, tensor in layer.weights.items()} for layer in layers]
 
 
 @torch.no_grad()
@@ -163,8 +174,35 @@ def _same(x: Tensor) -> Tensor:
     return x
 
 
-def _place(width: int, place: int, operation: str) -> str:
-    return f"{width}-{place}-{operation}"
+@lru_cache(maxsize=1 << 12)
+def _declared(width: int, place: int, operation: str, head: int) -> dict[str, Declared]:
+    """Declare one layer at a place; those of another width, or of another operation, share nothing with it."""
+    tensors = marked(layer_tensors(candidate(operation, width, head), 0), kind=(width, operation))
+    return {one.name: one for one in under(str(place), tensors)}
+
+
+@lru_cache(maxsize=8)
+def _library(menu: Menu) -> Library:
+    return Library.holding(_declared(*one, menu.head) for one in product(menu.widths, range(menu.layers), REAL))
+
+
+def _fresh(menu: Menu, basis: Basis, seed: int) -> dict[str, Tensor]:
+    """Return small weights: every layer starts close to the identity, as a teacher's block is."""
+    generator, library = torch.Generator().manual_seed(seed), _library(menu)
+    weights: dict[str, Tensor] = {}
+    for width, place, operation in product(menu.widths, range(menu.layers), REAL):
+        layer = layer_module(candidate(operation, width, menu.head), 0, _NO_DROPOUT)
+        initialise(layer, generator, "bert")
+        fill_norms(layer, *basis.norm(width))
+        names = library.stored(_declared(width, place, operation, menu.head))
+        weights |= {names[f"{place}.{name}"]: parameter.detach() for name, parameter in layer.named_parameters()}
+    return weights
+
+
+@lru_cache(maxsize=256)
+def _skeleton(operation: str, width: int, head: int) -> nn.Module:
+    with torch.device("meta"):
+        return layer_module(candidate(operation, width, head), 0, _NO_DROPOUT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,11 +279,12 @@ class BlockRounds:
         judged = zip(network.alive, losses, self._finite(losses), strict=True)
         left = [(chain, loss) for chain, loss, finite in judged if finite]
         network.alive = tuple(chain for chain, _ in left)
-        used = {f"layers.{_place(one.width, *each)}." for one in network.alive for each in enumerate(one.operations)}
+        layers = {(one.width, *each) for one in network.alive for each in enumerate(one.operations)}
+        used = {stored for layer in layers for stored in network.stored(*layer)}
         weights = {
             name: tensor.cpu().contiguous()
             for name, tensor in network.state_dict().items()
-            if name[: name.index(".", 7) + 1] in used
+            if name.removeprefix("weights.") in used
         }
         write_file(self.folder / WEIGHTS, save(weights))
         write_json(self.folder / TABLE, [plain_row(*one) for one in left])
@@ -255,7 +294,7 @@ def is_trained(folder: Path) -> bool:
     return rows_or_none(folder / TABLE) is not None and can_be_read(folder / WEIGHTS)
 
 
-def begun_with(found: list[Chain], most: int, seed: int) -> list[Chain]:
+def first_chains(found: list[Chain], most: int, seed: int) -> list[Chain]:
     """Choose the chains that a block begins with: all, or as many of each width and length as there is room for.
 
     Drawn without regard to length, nearly all of them would be of the greatest.

@@ -17,23 +17,25 @@ A store is a value: nothing here changes a tensor in place.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from formwright.arch.card import Card
+from formwright.arch.declared import tensors_of
+from formwright.arch.heads import HeadSpec
 from formwright.arch.layers import Block, Layer
 from formwright.arch.ops import LightweightConvolution, OpGraph
 from formwright.arch.primitives import Term
+from formwright.arch.tensors import Tensor as Declared
 from formwright.core.errors import IllegalInput
-from formwright.nn.build import Spread, build, skeleton
-from formwright.nn.inherit import InheritedWeights, extract, inherit
-from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.build import build
+from formwright.nn.inherit import InheritedWeights, extract
+from formwright.nn.settings import Settings, Spread
+from formwright.nn.task_model import TaskModel
+from formwright.supernet.library import Library
 
-Branch = Literal["attention", "convolution"]
 LARGEST = 65  # the paper's largest kernel
 HEAD = HeadSpec("masked-lm")  # designs share masked-LM weights, not those of a task
 _ALL_INPUTS: Term = ("add", ("add", "Q", "K"), ("add", "V", "P"))  # any term with all projections
@@ -65,36 +67,37 @@ class Branches:
             for place, block in enumerate(_blocks(card)):
                 kernel = block.mixer.kernel if isinstance(block.mixer, LightweightConvolution) else largest
                 if kernel > largest or (largest - kernel) % 2:
-                    told = f"the kernel {kernel} of layer {place} is not in the centre of one of {largest}"
-                    raise IllegalInput(f"{told}: {_INSTEAD}; leave such kernels out, or choose another evaluator")
+                    detail = f"the kernel {kernel} of layer {place} is not in the centre of one of {largest}"
+                    raise IllegalInput(f"{detail}: {_INSTEAD}; leave such kernels out, or choose another evaluator")
             if cls.of(card, largest) != found:
                 depths = sorted({len(_blocks(one)) for one in (cards[0], card)})
-                told = f"{depths[0]} and {depths[1]} layers" if len(depths) > 1 else "layers of different sizes"
-                raise IllegalInput(f"two designs of this space have {told}: {_INSTEAD}; choose another evaluator")
+                detail = f"{depths[0]} and {depths[1]} layers" if len(depths) > 1 else "layers of different sizes"
+                raise IllegalInput(f"two designs of this space have {detail}: {_INSTEAD}; choose another evaluator")
         return found
 
-    def around(self, card: Card) -> Card:
-        """Return the design that holds, in each layer, all of the branch that this layer of `card` belongs to."""
-        own = {"attention": _blocks(self.attention), "convolution": _blocks(self.convolution)}
-        wanted = [_branch(block) for block in _blocks(card)]
-        if len(wanted) != (depth := len(own["attention"])):
-            raise IllegalInput(f"the design has {len(wanted)} layers, but weights are shared in {depth}")
-        return _with_layers(self.attention, [own[branch][place] for place, branch in enumerate(wanted)])
+    @property
+    def library(self) -> Library:
+        """Give the library of both branches: what is not in a mixer is common to them."""
+        return _library(self)
+
+
+@lru_cache(maxsize=16)
+def _library(branches: Branches) -> Library:
+    return Library.holding(map(_declared, (branches.attention, branches.convolution)))
 
 
 @lru_cache(maxsize=256)
+def _declared(card: Card) -> dict[str, Declared]:
+    """Return the tensors of a design; the norm that comes with a mixer, next to it, is common to both branches."""
+    return {
+        name: one if name.startswith(f"{one.part}.") else one._replace(kind=())
+        for name, one in tensors_of(card, HEAD).items()
+    }
+
+
 def shared_names(card: Card) -> dict[str, str]:
-    """Return, for every tensor of a masked-LM design, its name among shared weights.
-
-    Tensors of a mixer have the name of its branch before their own; all others are common to both branches.
-    """
-    branches = [_branch(block) for block in _blocks(card)]
-
-    def shared(name: str) -> str:
-        words = name.split(".")
-        return f"{branches[int(words[words.index('layers') + 1])]}/{name}" if "mixer" in words else name
-
-    return {name: shared(name) for name, _ in skeleton(card, head=HEAD).named_parameters()}
+    """Return, for every tensor of a masked-LM design, its name among shared weights."""
+    return Branches.of(card).library.stored(_declared(card))
 
 
 def _blocks(card: Card) -> list[Block]:
@@ -110,10 +113,6 @@ def _blocks(card: Card) -> list[Block]:
             )
         blocks.append(layer)
     return blocks
-
-
-def _branch(block: Block) -> Branch:
-    return "attention" if isinstance(block.mixer, OpGraph) else "convolution"
 
 
 def _attention(block: Block) -> Block:
@@ -157,7 +156,7 @@ class Transformation(nn.Module):
 
 
 def to_train(card: Card, weights: Mapping[str, Tensor], head: HeadSpec, settings: Settings) -> TaskModel:
-    """Build a model with copies of the weights, in which kernels and the matrices beside them are trained together."""
+    """Build a model with copies of the weights, in which kernels and the matrices next to them are trained together."""
     model = extract(InheritedWeights(weights, ()), card, settings, head)
     assert isinstance(model, TaskModel)
     for name in [name for name in weights if name.endswith(f".{CHANGE}")]:
@@ -214,13 +213,14 @@ def taken(store: BranchStore, card: Card) -> dict[str, Tensor]:
 
     A kernel smaller than the largest is the centre of that one, and comes with its matrix.
     """
-    own = {name: store.tensors[shared] for name, shared in shared_names(card).items() if shared in store.tensors}
-    given = inherit(own, store.branches.around(card), card, head=HEAD)
+    wanted, library = _declared(card), store.branches.library
+    given, names = library.read(store.tensors, wanted), library.stored(wanted)
     weights, lacking = dict(given.weights), list(given.missing)
     for name, view in given.weights.items():
-        if view.shape == own[name].shape:
+        whole = store.tensors[names[name]]
+        if view.shape == whole.shape:
             continue  # it is taken whole
-        if not _is_kernel(name) or view.shape[:-1] != own[name].shape[:-1]:
+        if not _is_kernel(name) or view.shape[:-1] != whole.shape[:-1]:
             lacking.append(name)
         size = view.shape[-1]
         weights[_beside(name)] = store.tensors.get(_matrix(name, size), torch.zeros(size, size))
@@ -263,7 +263,7 @@ def folded(store: BranchStore, writes: Sequence[Weights]) -> BranchStore:
 
 
 def _is_kernel(name: str) -> bool:
-    return name.endswith(f".mixer.{KERNEL}")
+    return name.partition("@")[0].endswith(f".mixer.{KERNEL}")  # by its own name, or by that in the library
 
 
 def _beside(kernel: str) -> str:

@@ -8,7 +8,7 @@ over their weights, so that size alone does not make a part important.
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
-from formwright.core.errors import IllegalInput
-from formwright.nn.task_model import HeadSpec, TaskModel
-from formwright.supernet.groups import Group, Piece, groups, stream_groups
+from formwright.arch.heads import HeadSpec
+from formwright.nn.task_model import TaskModel
+from formwright.supernet.groups import Group, MemberAxis, groups, stream_groups
 from formwright.train.loop import scores_of
 from formwright.train.losses import Loss
 from formwright.train.streams import Batch
@@ -31,13 +31,11 @@ Floats = NDArray[np.float64]
 class Importance:
     """The score of every head and channel, one array for each group of `groups(card)`, in their order.
 
-    Where the hidden size was scored, `hidden` has a score for every number between layers, and `pooled` one for every
-    output of a pooler that the head reads.
+    Where hidden sizes were scored, `through` has an array for each group of `stream_groups`, by its kind.
     """
 
     scores: tuple[Floats, ...]
-    hidden: Floats | None = None
-    pooled: Floats | None = None
+    through: Mapping[str, Floats] = field(default_factory=dict)
 
     def orders(self) -> list[Tensor]:
         """Return for each group its members from the most to the least important; ties keep their order."""
@@ -49,14 +47,18 @@ def falling(scores: Floats) -> Tensor:
     return torch.as_tensor(np.argsort(-scores, kind="stable"))
 
 
-def magnitude(weights: Mapping[str, Tensor], card: Card, head: HeadSpec | None = None) -> Importance:
-    """Score by the mean size of the weights, without any training.
+def magnitude(weights: Mapping[str, Tensor], card: Card, head: HeadSpec | None, hidden: bool = False) -> Importance:
+    """Score by the mean size of the weights, without any training; `head` is the head that the weights carry.
 
-    Pass the `head` of the weights to score the hidden size as well.
+    `hidden` scores the hidden size as well.
     """
-    scored = [*groups(card), *(stream_groups(card, head) if head is not None else ())]
-    found = [[piece.apart(weights[piece.name]).abs() for piece in group.weights] for group in scored]
+    scored = _scored(card, head, hidden)
+    found = [[axis.apart(weights[axis.name]).abs() for axis in group.weights] for group in scored]
     return _importance(scored, [_mean([part.sum(1) for part in parts], _counts(parts)) for parts in found])
+
+
+def _scored(card: Card, head: HeadSpec | None, hidden: bool) -> list[Group]:
+    return [*groups(card, head), *(stream_groups(card, head) if hidden else ())]
 
 
 def first_order(model: TaskModel, batches: Iterable[Batch], loss: Loss, hidden: bool = False) -> Importance:
@@ -91,20 +93,19 @@ class ImportanceTracker(nn.Module):
         super().__init__()
         self.model = model
         self.signed = signed
-        card = model.transformer.card
-        self._groups = [*groups(card), *(stream_groups(card, model.spec) if hidden else ())]
+        self._groups = _scored(model.transformer.card, model.spec, hidden)
         parameters = dict(model.named_parameters())
         for number, group in enumerate(self._groups):
             device = parameters[group.weights[0].name].device
             self.register_buffer(f"scores_{number}", torch.zeros(group.members, dtype=_exact(device), device=device))
-            for piece in group.weights:
-                self._watch(number, piece, parameters[piece.name])
+            for axis in group.weights:
+                self._watch(number, axis, parameters[axis.name])
 
-    def _watch(self, number: int, piece: Piece, parameter: nn.Parameter) -> None:
+    def _watch(self, number: int, axis: MemberAxis, parameter: nn.Parameter) -> None:
         def note(gradient: Tensor) -> None:
             # a negative product means that the step reduces the loss
             change = -gradient * parameter.detach() if self.signed else (gradient * parameter.detach()).abs()
-            self.get_buffer(f"scores_{number}").add_(piece.apart(change).sum(1))
+            self.get_buffer(f"scores_{number}").add_(axis.apart(change).sum(1))
 
         parameter.register_hook(note)  # type: ignore[no-untyped-call]
 
@@ -116,15 +117,14 @@ class ImportanceTracker(nn.Module):
         parameters = dict(self.model.named_parameters())
         found = []
         for number, group in enumerate(self._groups):
-            counts = _counts([piece.apart(parameters[piece.name]) for piece in group.weights])
+            counts = _counts([axis.apart(parameters[axis.name]) for axis in group.weights])
             found.append(_mean([self.get_buffer(f"scores_{number}")], counts))
         return _importance(self._groups, found)
 
 
 def _importance(scored: Sequence[Group], found: Sequence[Floats]) -> Importance:
     layers = tuple(scores for group, scores in zip(scored, found, strict=True) if group.layer >= 0)
-    through = {group.kind: scores for group, scores in zip(scored, found, strict=True) if group.layer < 0}
-    return Importance(layers, through.get("hidden"), through.get("pooled"))
+    return Importance(layers, {group.kind: one for group, one in zip(scored, found, strict=True) if group.layer < 0})
 
 
 def _exact(device: torch.device) -> torch.dtype:
@@ -147,27 +147,20 @@ def uniform(card: Card) -> Importance:
 
 
 def reordered(
-    weights: Mapping[str, Tensor], card: Card, importance: Importance, head: HeadSpec | None = None
+    weights: Mapping[str, Tensor], card: Card, importance: Importance, head: HeadSpec | None
 ) -> dict[str, Tensor]:
-    """Return the weights of the same function with the most important parts first.
+    """Return the weights of the same function with the most important parts first; `head` is the head that they carry.
 
     Consumers of a part follow it: the output map of attention, the second map of the feed-forward layer, and all that
-    the hidden size runs through where that was scored; then `head` must say which head the weights carry. Results
-    differ in the last digits, because sums are taken in another order.
+    a hidden size runs through where that was scored. Results differ in the last digits, because sums are taken in
+    another order.
     """
     result = dict(weights)
-    for group, order in (*zip(groups(card), importance.orders(), strict=True), *_through(card, importance, head)):
-        for piece in (*group.weights, *group.biases):
-            result[piece.name] = piece.taken(result[piece.name], order)
+    moved = list(zip(groups(card, head), importance.orders(), strict=True))
+    if importance.through:
+        known = ((group, importance.through.get(group.kind)) for group in stream_groups(card, head))
+        moved += [(group, falling(scores)) for group, scores in known if scores is not None]
+    for group, order in moved:
+        for axis in (*group.weights, *group.biases):
+            result[axis.name] = axis.taken(result[axis.name], order)
     return result
-
-
-def _through(card: Card, importance: Importance, head: HeadSpec | None) -> list[tuple[Group, Tensor]]:
-    """List what runs through all layers with its new order."""
-    scores = {"hidden": importance.hidden, "pooled": importance.pooled}
-    if all(one is None for one in scores.values()):
-        return []
-    if head is None:
-        raise IllegalInput("the hidden size was scored; say which head the weights carry, so that it can follow")
-    found = ((group, scores[group.kind]) for group in stream_groups(card, head))
-    return [(group, falling(one)) for group, one in found if one is not None]

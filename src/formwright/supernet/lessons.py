@@ -1,48 +1,107 @@
-"""Lessons: what the designs of a step learn from. A lesson is a part; bound to a kind of task it is a loss."""
+"""Lessons: what the designs of a step learn from. A lesson is a part; bound to a kind of task it gives losses.
 
-from collections.abc import Callable
+A loss is computed when it is asked for, and followed back before the next one: only one design's graph exists at once.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from formwright.core.errors import IllegalInput
 from formwright.core.options import Part, option
 from formwright.core.registry import Registry
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from formwright.supernet.hull import Hull
+    from formwright.supernet.network import SuperNetwork
+    from formwright.supernet.rules import Rule
+    from formwright.train.losses import StepLoss
     from formwright.train.streams import Batch
 
-_HERE = "formwright.supernet.lessons"
+_CLOSE = 1e-3  # shares of steps that differ by less are the same
+_HERE, _INNER = "formwright.supernet.lessons", "formwright.supernet.inner_lessons"
 LESSONS: Registry[Any] = Registry(
     "lesson",
-    {"labels": f"{_HERE}:Labels", "distil": f"{_HERE}:Distil", "in-place": f"{_HERE}:InPlace"},
+    {
+        "labels": f"{_HERE}:Labels",
+        "distil": f"{_HERE}:Distil",
+        "in-place": f"{_HERE}:InPlace",
+        "hidden-states": f"{_INNER}:HiddenStates",
+        "attention-relations": f"{_INNER}:AttentionRelations",
+        "two-stage": f"{_HERE}:TwoStage",
+        "anchor": f"{_INNER}:Anchor",
+    },
     "formwright.lessons",
 )
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What a model says to a batch; the outputs of its `layers`, and the `maps` of its last attention, if asked for."""
+
+    scores: "Tensor"
+    layers: "tuple[Tensor, ...]" = ()  # (batch, tokens, width) each
+    maps: "tuple[Tensor, ...]" = ()  # queries, keys and values, (batch, tokens, channels) each
+
+    def detached(self) -> "Answer":
+        """Give the same without a graph."""
+        layers, maps = (tuple(one.detach() for one in some) for some in (self.layers, self.maps))
+        return Answer(self.scores.detach(), layers, maps)
+
+
+class DesignOutput(NamedTuple):
+    """The answer of one design of a step, the teacher's answer, if there is one, and the rows that both were shown."""
+
+    design: Answer
+    teacher: Answer | None
+    batch: "Batch"
+
+
+@dataclass(frozen=True)
 class StepAnswers:
-    """What the designs of a step say to a batch, in the order of their rule, and what the teacher says, if any."""
+    """The answers of a step's designs, in the order of their rule; `each` computes one when it is asked for."""
 
-    scores: "tuple[Tensor, ...]"
-    teacher: "Tensor | None" = None
+    number: int
+    each: "Callable[[Batch], Iterator[DesignOutput]]"
 
 
-StepLoss = Callable[[StepAnswers, "Batch"], "Tensor"]
+@dataclass(frozen=True, eq=False)
+class LessonContext:
+    """What a lesson is bound to: the super-network, the hull of its space, its steps, and some held-out rows."""
+
+    network: "SuperNetwork"
+    hull: "Hull"
+    steps: int
+    held_out: "Batch | None" = None
 
 
 class Lesson(Part):
-    """Be a lesson; `NEEDS_TEACHER` and `NEEDS_LARGEST` say what must be there: a teacher, the largest design first."""
+    """Be a lesson.
+
+    `NEEDS_TEACHER` and `NEEDS_LARGEST` say what must be there: a teacher, or the largest design first in every step;
+    with both, one of the two will do. `NEEDS_HELD_OUT` asks for some held-out rows. `SIGNALS` are what it reads
+    in addition to scores: `layers`, `maps`.
+    """
 
     NEEDS_TEACHER: ClassVar[bool] = False
     NEEDS_LARGEST: ClassVar[bool] = False
+    NEEDS_HELD_OUT: ClassVar[bool] = False
+    SIGNALS: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def registry(cls) -> Registry[Any]:
         return LESSONS
 
-    def bind(self, kind: str) -> StepLoss:
-        """Give the loss of a step for a kind of task: the mean over its designs."""
+    def check_rule(self, rule: "Rule") -> None:
+        """Refuse a rule whose designs this lesson cannot be given to."""
+
+    def bind(self, kind: str, context: LessonContext | None = None) -> "StepLoss":
+        """Give the losses of a step for a kind of task: their sum is the mean over its designs.
+
+        What a lesson learns or remembers itself becomes a part of the context's network, and so of its checkpoints.
+        """
         raise TypeError(f"{type(self).__name__} teaches nothing")
 
 
@@ -52,11 +111,11 @@ class Labels(Lesson):
 
     NAME: ClassVar[str] = "labels"
 
-    def bind(self, kind: str) -> StepLoss:
+    def bind(self, kind: str, context: LessonContext | None = None) -> "StepLoss":
         from formwright.train.losses import loss_of  # noqa: PLC0415  lists and help texts need no torch
 
         loss = loss_of(kind)
-        return lambda said, batch: _mean([loss(one, batch) for one in said.scores])
+        return mean_over_designs(lambda shown: loss(shown.design.scores, shown.batch))
 
 
 @dataclass(frozen=True)
@@ -73,16 +132,16 @@ class Distil(Lesson):
     labels: float = option(0.1, "weight of the labels; the teacher has the rest", least=0, most=1)
     temperature: float = option(2.0, "what scores are divided by before they are compared", least=0.01)
 
-    def bind(self, kind: str) -> StepLoss:
+    def bind(self, kind: str, context: LessonContext | None = None) -> "StepLoss":
         from formwright.train.distil import Answers, Mix, distilled  # noqa: PLC0415  lists and help texts need no torch
 
         loss = distilled(kind, Mix(self.labels, 1 - self.labels, temperature=self.temperature))
 
-        def mean(said: StepAnswers, batch: "Batch") -> "Tensor":
-            assert said.teacher is not None
-            return _mean([loss(Answers(one, said.teacher), batch) for one in said.scores])
+        def of_design(shown: DesignOutput) -> "Tensor":
+            assert shown.teacher is not None
+            return loss(Answers(shown.design.scores, shown.teacher.scores), shown.batch)
 
-        return mean
+        return mean_over_designs(of_design)
 
 
 @dataclass(frozen=True)
@@ -98,22 +157,89 @@ class InPlace(Lesson):
     labels: float = option(0.0, "weight of the labels for all but the largest design", least=0, most=1)
     temperature: float = option(1.0, "what scores are divided by before they are compared", least=0.01)
 
-    def bind(self, kind: str) -> StepLoss:
+    def bind(self, kind: str, context: LessonContext | None = None) -> "StepLoss":
         from formwright.train.distil import Answers, Mix, distilled  # noqa: PLC0415  lists and help texts need no torch
         from formwright.train.losses import loss_of  # noqa: PLC0415
 
         own = loss_of(kind)
         taught = distilled(kind, Mix(self.labels, 1 - self.labels, temperature=self.temperature))
 
-        def mean(said: StepAnswers, batch: "Batch") -> "Tensor":
-            largest, *others = said.scores
-            heard = largest.detach()
-            return _mean([own(largest, batch), *(taught(Answers(one, heard), batch) for one in others)])
+        def losses(said: StepAnswers, batch: "Batch") -> "Iterator[Tensor]":
+            largest = None
+            for design, _, rows in said.each(batch):
+                if largest is None:
+                    yield own(design.scores, rows) / said.number
+                    largest = design.scores.detach()
+                else:
+                    yield taught(Answers(design.scores, largest), rows) / said.number
 
-        return mean
+        return losses
 
 
-def _mean(losses: "list[Tensor]") -> "Tensor":
-    import torch  # noqa: PLC0415  lists and help texts need no torch
+def mean_over_designs(loss: "Callable[[DesignOutput], Tensor]") -> "StepLoss":
+    """Give every design of a step the same loss, divided by their number."""
 
-    return torch.stack(losses).mean()
+    def losses(said: StepAnswers, batch: "Batch") -> "Iterator[Tensor]":
+        for shown in said.each(batch):
+            yield loss(shown) / said.number
+
+    return losses
+
+
+@dataclass(frozen=True)
+class TwoStage(Lesson):
+    """Give one lesson first, and then another in which the largest design, as it is by then, is the teacher.
+
+    LightHuBERT (Wang et al. 2022) trains the largest design from a teacher first; the rule `phases` with `largest` and
+    `uniform` draws the designs for it. The frozen copy of the largest design is kept in the checkpoints.
+    """
+
+    NAME: ClassVar[str] = "two-stage"
+    first: Lesson = option(Distil(), "the lesson of the first stage")
+    then: Lesson = option(Distil(), "the lesson of the second stage, whose teacher is the trained largest design")
+    share: float = option(0.5, "share of the steps that the first stage has", least=0, most=1)
+
+    def __post_init__(self) -> None:
+        for lesson in (self.first, self.then):
+            if isinstance(lesson, TwoStage) or lesson.NAME == "anchor":
+                raise IllegalInput(f"a stage of {self.NAME} cannot be the lesson {lesson.NAME}")
+
+    @property
+    def NEEDS_TEACHER(self) -> bool:  # type: ignore[override]  # noqa: N802  as the other lessons have it
+        return self.first.NEEDS_TEACHER
+
+    @property
+    def NEEDS_LARGEST(self) -> bool:  # type: ignore[override]  # noqa: N802
+        return self.first.NEEDS_LARGEST or (self.then.NEEDS_LARGEST and not self.then.NEEDS_TEACHER)
+
+    @property
+    def SIGNALS(self) -> frozenset[str]:  # type: ignore[override]  # noqa: N802
+        return self.first.SIGNALS | self.then.SIGNALS
+
+    def check_rule(self, rule: "Rule") -> None:
+        switches = getattr(rule, "switches", None)
+        if switches is not None and not any(abs(one - self.share) < _CLOSE for one in switches):
+            raise IllegalInput(
+                f"the first stage of the lesson {self.NAME} has {self.share:.3g} of the steps, and {rule.NAME} "
+                f"changes at {', '.join(f'{one:.3g}' for one in switches)}: give both the same share"
+            )
+
+    def bind(self, kind: str, context: LessonContext | None = None) -> "StepLoss":
+        import copy  # noqa: PLC0415
+
+        assert context is not None, "a lesson of two stages is given in a super-network"
+        network, switch = context.network, round(self.share * context.steps)
+        network.frozen = copy.deepcopy(network.model).requires_grad_(False)
+        first = self.first.bind(kind, context)
+        then = self.then.bind(kind, context)
+
+        def losses(said: StepAnswers, batch: "Batch") -> "Iterator[Tensor]":
+            if network.step < switch:
+                yield from first(said, batch)
+                return
+            if network.step == switch:
+                for kept, weight in zip(network.frozen.parameters(), network.model.parameters(), strict=True):
+                    kept.data.copy_(weight.data)  # `load_state_dict` refuses the names of a library
+            yield from then(network.taught_by_frozen(context.hull.largest), batch)
+
+        return losses

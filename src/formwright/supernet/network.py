@@ -1,21 +1,25 @@
 """A super-network: one set of weights, out of which every sub-network reads its own."""
 
 import copy
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Self
+from functools import partial
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
 from formwright.core.rng import derive
-from formwright.nn.build import skeleton
-from formwright.nn.inherit import InheritedWeights, extract, inherit, run
+from formwright.nn.build import kept_skeleton
+from formwright.nn.inherit import PLAIN, InheritedWeights, Reading, run
+from formwright.nn.operations.attention import SelfAttention
 from formwright.nn.task_model import TaskModel
 from formwright.supernet.importance import Importance, reordered
-from formwright.supernet.lessons import StepAnswers
-from formwright.supernet.rules import Draw
+from formwright.supernet.lessons import Answer, DesignOutput, StepAnswers
+from formwright.supernet.library import LibraryWeights, extracted, views_of
+from formwright.supernet.rules import Draw, SplitBatch
+from formwright.train.loop import inputs_of
 from formwright.train.streams import Batch, Stream
 
 
@@ -27,11 +31,21 @@ class SuperNetwork(nn.Module):
     network goes.
     """
 
-    def __init__(self, model: TaskModel, draw: Draw, teacher: nn.Module | None = None) -> None:
+    frozen: TaskModel | LibraryWeights  # what the network was when a second stage began, if it has one
+    hidden_map: nn.Parameter | None  # from hidden states to a teacher's, where a lesson compares them
+    anchor: Tensor  # which design is the anchor, where a lesson has one
+
+    def __init__(
+        self, model: TaskModel | LibraryWeights, draw: Draw, teacher: nn.Module | None = None, reading: Reading = PLAIN
+    ) -> None:
         super().__init__()
         self.model = model
-        self.step = 0  # that of the batch shown last, which `Following` sets
+        self.reading = reading  # which layers and channels a smaller design has
+        self.step = 0  # that of the batch shown last, which `StepTrackingStream` sets
+        self.signals: frozenset[str] = frozenset()  # what lessons read in addition to scores
+        self.draw = 0  # what decided the designs of the step
         self._draw = draw
+        self._cards: list[Card] = []
         # in a tuple: its weights are not the network's to learn or to save
         self._teacher = () if teacher is None else (teacher.eval(),)
 
@@ -41,35 +55,102 @@ class SuperNetwork(nn.Module):
             teacher._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call, no-any-return]
 
+    @property
+    def teacher_card(self) -> Card | None:
+        """Give the design of the teacher, where there is one and it is known."""
+        found = [one.transformer.card for one in self._teacher if isinstance(one, TaskModel)]
+        return found[0] if found else None
+
     def cards(self) -> list[Card]:
-        draw = int(torch.randint(1 << 62, (1,)))
-        return self._draw(derive(draw, "sandwich"), self.step)
+        self.draw = int(torch.randint(1 << 62, (1,)))
+        return self.drawn(self.draw, self.step)
+
+    def drawn(self, draw: int, step: int) -> list[Card]:
+        """Give the designs of a step again."""
+        return self._draw(derive(draw, "sandwich"), step)
 
     def forward(self, *inputs: Any) -> StepAnswers:
+        """Draw the designs of a step; they answer when the lesson asks them, one after another."""
+        self._cards = self.cards()
+        if isinstance(self._cards, SplitBatch):
+            self._cards = SplitBatch(self._cards[: len(inputs[0])])  # no more than there are rows
+        return StepAnswers(len(self._cards), self._shown)
+
+    def taught_by_frozen(self, largest: Card) -> StepAnswers:
+        """Let the designs of the step answer again, with the largest one of the first stage for a teacher."""
+
+        def shown(batch: Batch) -> Iterator[DesignOutput]:
+            return self._shown(batch, lambda rows: self.answer_now(largest, rows, self.frozen))
+
+        return StepAnswers(len(self._cards), shown)
+
+    def _shown(self, batch: Batch, teach: Callable[[Batch], Answer] | None = None) -> Iterator[DesignOutput]:
+        for teacher in self._teacher if teach is None else ():
+            teach = partial(self._taught, teacher)
+        shares = len(self._cards) if isinstance(self._cards, SplitBatch) else 1
         wanted = None
-        for teacher in self._teacher:
-            with torch.no_grad():
-                wanted = teacher(*inputs)
-        return StepAnswers(tuple(self.answer(card, *inputs) for card in self.cards()), wanted)
+        for place, card in enumerate(self._cards):
+            rows = batch.share(place % shares, shares)
+            if teach is not None and place in range(shares):
+                wanted = teach(rows)
+            part = kept_skeleton(card, self.model.settings, self.model.spec).train(self.training)
+            yield DesignOutput(
+                forward_with_signals(part, self.signals, partial(run, part, self.views(card)), rows), wanted, rows
+            )
+
+    @torch.no_grad()
+    def _taught(self, teacher: nn.Module, rows: Batch) -> Answer:
+        return forward_with_signals(teacher, self.signals, teacher, rows)
+
+    @torch.no_grad()
+    def answer_now(self, card: Card, rows: Batch, model: TaskModel | LibraryWeights | None = None) -> Answer:
+        """Give what a design says as it is now, without dropout and gradients."""
+        model = model or self.model
+        part = kept_skeleton(card, model.settings, model.spec).eval()
+        return forward_with_signals(part, self.signals, partial(run, part, views_of(model, card, self.reading)), rows)
 
     def answer(self, card: Card, *inputs: Any) -> Tensor:
-        part = _skeleton(card, self.model.transformer.settings, self.model.spec).train(self.training)
+        part = kept_skeleton(card, self.model.settings, self.model.spec).train(self.training)
         scores: Tensor = run(part, self.views(card), *inputs)
         return scores
 
     def views(self, card: Card) -> InheritedWeights:
-        """Give the weights of a sub-network: views, through which gradients flow."""
-        whole = dict(self.model.named_parameters())
-        return inherit(whole, self.model.transformer.card, card, head=self.model.spec)
+        """Give the weights of a sub-network, through which gradients flow."""
+        return views_of(self.model, card, self.reading)
 
     def extracted(self, card: Card) -> TaskModel:
         """Give a sub-network as a model of its own, with weights of its own."""
-        model = extract(self.views(card), card, self.model.transformer.settings, self.model.spec)
-        assert isinstance(model, TaskModel)
-        return model.eval()
+        return extracted(self.model, card, self.reading)
 
 
-def begun_with(known: TaskModel, importance: Importance | None = None, *, whole_embedding: bool = False) -> TaskModel:
+def forward_with_signals(model: nn.Module, signals: frozenset[str], call: Callable[..., Tensor], rows: Batch) -> Answer:
+    """Run a model, and keep the signals that are asked for on the way."""
+    layers: list[Tensor] = []
+    maps: list[Tensor] = []
+    hooks = []
+    if "layers" in signals:
+        body = cast(TaskModel, model).transformer
+        hooks.append(body.register_forward_hook(lambda _, __, output: layers.extend(output.layers)))
+    if "maps" in signals:
+        stack = cast(TaskModel, model).transformer.last_stack
+        for last in [module for module in stack.modules() if isinstance(module, SelfAttention)][-1:]:
+            shape = (last.heads, 3, last.head_width)
+
+            def keep(_: nn.Module, __: Any, packed: Tensor, shape: tuple[int, int, int] = shape) -> None:
+                maps.extend(one.flatten(-2) for one in packed.view(*packed.shape[:-1], *shape).unbind(-2))
+
+            hooks.append(last.query_key_value.register_forward_hook(keep))
+    try:
+        scores = call(*inputs_of(rows))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return Answer(scores, tuple(layers), tuple(maps))
+
+
+def copy_of_teacher(
+    known: TaskModel, importance: Importance | None = None, *, whole_embedding: bool = False
+) -> TaskModel:
     """Give the weights that a super-network of a teacher begins with: a copy, its most important parts first.
 
     Where all sub-networks have the whole embedding, it is not trained.
@@ -84,7 +165,7 @@ def begun_with(known: TaskModel, importance: Importance | None = None, *, whole_
 
 
 @dataclass(frozen=True)
-class Following:
+class StepTrackingStream:
     """Batches that tell a network which step they belong to, where a step has `parts` batches."""
 
     stream: Stream
@@ -95,6 +176,3 @@ class Following:
         """Give a batch, and note its step."""
         self.network.step = step // self.parts
         return self.stream.batch(step)
-
-
-_skeleton = lru_cache(maxsize=256)(skeleton)

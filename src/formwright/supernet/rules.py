@@ -1,11 +1,12 @@
-"""Rules of sampling: which designs of a super-network learn at a step, and the largest and smallest of them.
+"""Rules of sampling: which designs of a super-network learn at a step.
 
-A rule is a part whose fields are its options. Bound to the ends of a space it gives the cards of a step, from a
-generator that the seed of the training and the step alone decide.
+A rule is a part whose fields are its options. Bound to the hull of a space it gives the cards of a step, from a
+generator that the seed of the training and the step alone decide: a training that is resumed draws the same.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -16,18 +17,17 @@ from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.options import Part, option
 from formwright.core.registry import Registry
 from formwright.core.rng import derive
-from formwright.space.combinators import Choice, Record, Switch
-from formwright.space.design import Case, Combinator, Fields
-from formwright.space.narrow import Within
-from formwright.space.repeat import Repeat, Row
+from formwright.space.design import Combinator
 from formwright.space.space import Space
+from formwright.supernet.hull import Hull, ordered
 
 LENGTH = "length"  # what the number of entries of a list is called among the choices
-_SAMPLED = 20  # designs that are read from the largest one before a training begins
-
-Pick = Callable[[Any], Any]  # `max` or `min`
-
 Draw = Callable[[Generator, int], list[Card]]  # the cards of a step, of which there is at least one
+
+
+class SplitBatch(list[Card]):
+    """Designs of a step that are shown a share of its rows each, in place of all."""
+
 
 _HERE = "formwright.supernet.rules"
 RULES: Registry[Any] = Registry(
@@ -37,18 +37,11 @@ RULES: Registry[Any] = Registry(
         "uniform": f"{_HERE}:Uniform",
         "sandwich": f"{_HERE}:Sandwich",
         "progressive-shrinking": f"{_HERE}:ProgressiveShrinking",
+        "walk": f"{_HERE}:Walk",
+        "phases": f"{_HERE}:Phases",
     },
     "formwright.rules",
 )
-
-
-@dataclass(frozen=True)
-class Hull:
-    """A space with its largest and its smallest design."""
-
-    space: Space
-    largest: Card
-    smallest: Card
 
 
 class Rule(Part):
@@ -60,8 +53,11 @@ class Rule(Part):
     def registry(cls) -> Registry[Any]:
         return RULES
 
-    def bind(self, hull: Hull, steps: int) -> Draw:
-        """Give what draws the cards of a step, in a training of `steps` steps."""
+    def bind(self, hull: Hull, steps: int, seed: int = 0) -> Draw:
+        """Give what draws the cards of a step, in a training of `steps` steps.
+
+        It is given a generator for the step. A rule whose steps depend on each other derives what it needs from `seed`.
+        """
         raise TypeError(f"{type(self).__name__} draws nothing")
 
     def work(self, middle: float, smallest: float) -> float:
@@ -76,7 +72,7 @@ class Largest(Rule):
     NAME: ClassVar[str] = "largest"
     LARGEST_FIRST: ClassVar[bool] = True
 
-    def bind(self, hull: Hull, steps: int) -> Draw:
+    def bind(self, hull: Hull, steps: int, seed: int = 0) -> Draw:
         return lambda rng, step: [hull.largest]
 
 
@@ -90,13 +86,17 @@ class Uniform(Rule):
 
     NAME: ClassVar[str] = "uniform"
     designs: int = option(1, "designs of a step", least=1)
-    by: Literal["gene", "design"] = option("gene", "draw each choice uniformly, depth too, or all designs alike")
+    by: Literal["gene", "design"] = option("gene", "draw uniformly each choice, depth too, or among all designs")
+    rows: Literal["all", "apart"] = option(
+        "all", "which rows of a batch each design is shown: all, or a share of its own (ViT-ResNAS)"
+    )
 
-    def bind(self, hull: Hull, steps: int) -> Draw:
-        return lambda rng, step: _sampled(hull.space, rng, self.designs, self.by)
+    def bind(self, hull: Hull, steps: int, seed: int = 0) -> Draw:
+        shown: Callable[[list[Card]], list[Card]] = SplitBatch if self.rows == "apart" else list
+        return lambda rng, step: shown(_sampled(hull.space, rng, self.designs, self.by))
 
     def work(self, middle: float, smallest: float) -> float:
-        return self.designs * middle
+        return middle if self.rows == "apart" else self.designs * middle
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,9 @@ class Sandwich(Rule):
 
     NAME: ClassVar[str] = "sandwich"
     LARGEST_FIRST: ClassVar[bool] = True
-    between: int = option(1, "random designs of a step, besides the largest and the smallest", least=0)
+    between: int = option(1, "random designs of a step, in addition to the largest and the smallest", least=0)
 
-    def bind(self, hull: Hull, steps: int) -> Draw:
+    def bind(self, hull: Hull, steps: int, seed: int = 0) -> Draw:
         return lambda rng, step: [hull.largest, *_sampled(hull.space, rng, self.between, "design"), hull.smallest]
 
     def work(self, middle: float, smallest: float) -> float:
@@ -137,15 +137,14 @@ class ProgressiveShrinking(Rule):
     def phases(self, space: Space) -> list[tuple[float, Space]]:
         """List the share of the steps at which each phase ends, and what is open in it: in the last one, the space.
 
-        Until then constraints of the space do not count: its largest designs may be beyond them.
+        Until then constraints of the space do not count, as its largest designs may be beyond them, but for those
+        without which a design has no weights.
         """
-        counts: dict[str, int] = {}
-        for name, many in choices_of(space.root):
-            counts[name] = max(many, counts.get(name, 1))
+        counts = choices_of(space.root)
         for name in self.order:
             if name not in counts and name != LENGTH:
                 raise UnknownName(f"choice of space {space.name!r}", name, list(counts))
-        now, free = dict.fromkeys(counts, 1), replace(space, where=())
+        now, free = dict.fromkeys(counts, 1), replace(space, where=tuple(one for one in space.where if one.lasting))
         found = [(0.0, replace(free, root=opened(space.root, now)))]  # the largest design alone
         for name in dict.fromkeys((*self.order, *counts)):
             for many in range(2, counts.get(name, 1) + 1):
@@ -157,7 +156,7 @@ class ProgressiveShrinking(Rule):
         ends = self.largest + (1 - self.largest) * np.cumsum(lengths) / max(lengths.sum(), 1.0)
         return [(float(end), phase) for end, (_, phase) in zip(ends, found, strict=True)]
 
-    def bind(self, hull: Hull, steps: int) -> Draw:
+    def bind(self, hull: Hull, steps: int, seed: int = 0) -> Draw:
         phases = self.phases(hull.space)
 
         def draw(rng: Generator, step: int) -> list[Card]:
@@ -171,117 +170,112 @@ class ProgressiveShrinking(Rule):
         return self.largest + (1 - self.largest) * self.designs * (1 + middle) / 2
 
 
+@dataclass(frozen=True)
+class Walk(Rule):
+    """Train one design a step, which differs from that of the step before in one choice (MAGIC-T, Xu et al. 2022).
+
+    The fewer choices differ, the less the gradients of two designs disturb each other. A walk hardly leaves its start
+    in a short training, so it restarts at a random design every `restart` steps.
+    """
+
+    NAME: ClassVar[str] = "walk"
+    restart: int = option(50, "steps after which the walk restarts at a random design", least=1)
+
+    def bind(self, hull: Hull, steps: int, seed: int = 0) -> Draw:
+        known: dict[int, Any] = {}  # the design of the latest step; any step follows from the one the walk began at
+
+        def draw(_: Generator, step: int) -> list[Card]:
+            start = step - step % self.restart
+            at = next((one for one in known if start <= one <= step), start)
+            design = known[at] if at in known else hull.space.sample(derive(seed, "walk", start), "gene")
+            for later in range(at + 1, step + 1):
+                design = hull.space.mutate(design, derive(seed, "walk", later))
+            known.clear()
+            known[step] = design
+            return [hull.space.card(design)]
+
+        return draw
+
+    def work(self, middle: float, smallest: float) -> float:
+        return middle
+
+
+@dataclass(frozen=True)
+class Phases(Rule):
+    """Follow several rules one after another, each for its share of the steps.
+
+    The largest design, then all of them, are the two stages of LightHuBERT (Wang et al. 2022).
+    """
+
+    NAME: ClassVar[str] = "phases"
+    rules: tuple[Rule, ...] = option((Largest(), Uniform()), "the rules, in their order")
+    shares: tuple[float, ...] = option((0.5, 0.5), "the share of the steps that each rule has")
+
+    def __post_init__(self) -> None:
+        if not self.rules or len(self.rules) != len(self.shares) or min(self.shares) <= 0:
+            raise IllegalInput(
+                f"phases need at least one rule, and a share above 0 for each; {len(self.rules)} rules and the shares "
+                f"{', '.join(map(str, self.shares)) or 'none'} were given"
+            )
+
+    @property
+    def LARGEST_FIRST(self) -> bool:  # type: ignore[override]  # noqa: N802  as the other rules have it
+        return all(rule.LARGEST_FIRST for rule in self.rules)
+
+    @property
+    def switches(self) -> list[float]:
+        """List the shares of the steps after which another rule follows, and the end."""
+        return [done / sum(self.shares) for done in accumulate(self.shares)]
+
+    def ends(self, steps: int) -> list[int]:
+        """List the step at which each rule ends."""
+        return [round(steps * done / sum(self.shares)) for done in accumulate(self.shares)]
+
+    def bind(self, hull: Hull, steps: int, seed: int = 0) -> Draw:
+        ends = self.ends(steps)
+        starts = [0, *ends[:-1]]
+        draws = [
+            rule.bind(hull, max(1, end - at), seed) for rule, at, end in zip(self.rules, starts, ends, strict=True)
+        ]
+
+        def draw(rng: Generator, step: int) -> list[Card]:
+            phase = next((number for number, end in enumerate(ends) if step < end), len(ends) - 1)
+            return draws[phase](rng, step - starts[phase])
+
+        return draw
+
+    def work(self, middle: float, smallest: float) -> float:
+        parts = zip(self.rules, self.shares, strict=True)
+        return sum(share * rule.work(middle, smallest) for rule, share in parts) / sum(self.shares)
+
+
 def _sampled(space: Space, rng: Generator, number: int, by: Literal["gene", "design"]) -> list[Card]:
     return [space.card(space.sample(rng, by)) for _ in range(number)]
 
 
-def hull(space: Space) -> Hull:
-    """Find the ends of a space by its structure: every choice takes its largest value, or its smallest.
-
-    The ends may break constraints of the space: they hold the weights of all designs, and need not be designs. Raise
-    `IllegalInput` where choices have no order, as those between kinds of operations.
-    """
-    largest, smallest = (space.card(_end(space.root, pick, space.name)) for pick in (max, min))
-    return Hull(space, largest, smallest)
-
-
-def check_readable(space: Space, whole: Card, samples: int = _SAMPLED) -> None:
-    """Refuse a space with designs whose weights cannot be read out of those of `whole`, as samples tell."""
-    import torch  # noqa: PLC0415  spaces are listed and shown without it
-
-    from formwright.nn.build import skeleton  # noqa: PLC0415
-    from formwright.nn.inherit import inherit  # noqa: PLC0415
-
-    weights: dict[str, torch.Tensor] = dict(skeleton(whole).named_parameters())
-    for turn in range(samples):
-        card = space.card(space.sample(derive(0, "hull", turn), "gene"))
-        if missing := inherit(weights, whole, card).missing:
-            raise IllegalInput(
-                f"the designs of space {space.name!r} cannot share the weights of one network: its largest design has "
-                f"no {missing[0]} that a smaller one could read ({len(missing)} such tensors in sample {turn}). Spaces "
-                "whose designs are slices of the largest can, such as autoformer-nano or autotinybert"
-            )
-
-
-def choices_of(part: Combinator[Any], name: str = "") -> Iterator[tuple[str, int]]:
-    """List the choices of a space by field name, each with its number of options; lists come as their `length`."""
-    match part:
-        case Choice(options):
-            yield name, len(options)
-        case Record(inner) | Switch(inner):
-            for key, below in inner:
-                yield from choices_of(below, key)
-        case Repeat(member):
-            yield LENGTH, len(part.lengths)
-            yield from choices_of(member, name)
-        case Row(parts, lengths):
-            yield LENGTH, len(lengths)
-            for below in parts:
-                yield from choices_of(below, name)
-        case Within(_, narrower):
-            yield from choices_of(narrower, name)
+def choices_of(part: Combinator[Any], name: str = "") -> dict[str, int]:
+    """Count the options of each choice of a space, by field name, at most; lists come as their `length`."""
+    own = part.own_options
+    found = {_choice(part, name): len(ordered(own) or (None,))} if own else {}
+    for step, below in part.inner_parts():
+        for choice, many in choices_of(below, _field(step, name)).items():
+            found[choice] = max(many, found.get(choice, 1))
+    return found
 
 
 def opened(part: Combinator[Any], counts: Mapping[str, int], name: str = "") -> Combinator[Any]:
     """Narrow a space to the largest options of its choices: as many as `counts` says of each, or else only one."""
-    match part:
-        case Choice(options):
-            return Choice(tuple(sorted(options, key=_size, reverse=True)[: counts.get(name, 1)]))
-        case Record(inner):
-            return Record(tuple((key, opened(below, counts, key)) for key, below in inner))
-        case Switch(inner):
-            return Switch(tuple((key, opened(below, counts, key)) for key, below in inner))
-        case Repeat(member, _, tied):
-            return Repeat(opened(member, counts, name), _longest(part.lengths, counts), tied)
-        case Row(parts, lengths, tied):
-            return Row(tuple(opened(below, counts, name) for below in parts), _longest(lengths, counts), tied)
-        case Within(_, narrower):
-            return opened(narrower, counts, name)
-        case _:
-            return part
+    options = part.own_options or ()
+    falling = ordered(options)  # choices between kinds are open from the beginning
+    kept = options if falling is None else falling[: counts.get(_choice(part, name), 1)]
+    return part.rebuilt(kept, [opened(below, counts, _field(step, name)) for step, below in part.inner_parts()])
 
 
-def _longest(lengths: tuple[int, ...], counts: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(sorted(lengths, reverse=True)[: counts.get(LENGTH, 1)])
+def _choice(part: Combinator[Any], name: str) -> str:
+    """Name the choice that a part itself makes."""
+    return part.OWN.strip(".") or name
 
 
-def _end(part: Combinator[Any], pick: Pick, where: str) -> Any:
-    match part:
-        case Choice(options):
-            return _extreme(options, pick, where)
-        case Record(inner):
-            return Fields(tuple((key, _end(below, pick, f"{where}.{key}")) for key, below in inner))
-        case Switch(((tag, only),)):
-            return Case(tag, _end(only, pick, f"{where}.{tag}"))
-        case Repeat(member, _, tied):
-            return (_end(member, pick, where),) * (pick(part.lengths) // tied)
-        case Row(parts, lengths, tied):
-            heads = [_end(below, pick, where) for below in parts]
-            return tuple(heads[index // tied] for index in range(pick(lengths)))
-        case Within(_, narrower):
-            return _end(narrower, pick, where)
-        case _:
-            raise IllegalInput(
-                f"{where} chooses between kinds, of which none is the largest: its designs cannot share the weights of "
-                "one network"
-            )
-
-
-def _extreme(options: tuple[Any, ...], pick: Pick, where: str) -> Any:
-    """Give the option that is largest, or smallest, in every number that it has."""
-    if len(options) == 1:
-        return options[0]
-    rows = list(map(_size, options))
-    if len(set(map(len, rows))) == 1 and all(type(value) in (int, float) for row in rows for value in row):
-        ends = tuple(map(pick, zip(*rows, strict=True)))
-        if ends in rows:
-            return options[rows.index(ends)]
-    shown = ", ".join(map(str, options[:4]))
-    raise IllegalInput(
-        f"{where} chooses between {shown}{', ...' if len(options) > 4 else ''}, of which none is the largest: its "
-        "designs cannot share the weights of one network"
-    )
-
-
-def _size(option: Any) -> Any:
-    return option if isinstance(option, tuple) else (option,)
+def _field(step: str, name: str) -> str:
+    """Name a part inside another by its own field; members of a list are called like the list."""
+    return name if step[:1] in ("", "[") else step[1:]

@@ -150,11 +150,11 @@ class Evidence:
     @classmethod
     def from_json(cls, data: Any) -> "Evidence":
         """Read what `dataclasses.asdict` gave; raise KeyError, TypeError or ValueError where it is no such thing."""
-        told = data["majority"]
+        known = data["majority"]
         majority = None
-        if told is not None:
-            differences = {name: Difference.from_json(one) for name, one in dict(told["differences"]).items()}
-            scores = {name: float(value) for name, value in dict(told["scores"]).items()}
-            majority = Majority(str(told["answer"]), scores, differences)
+        if known is not None:
+            differences = {name: Difference.from_json(one) for name, one in dict(known["differences"]).items()}
+            scores = {name: float(value) for name, value in dict(known["scores"]).items()}
+            majority = Majority(str(known["answer"]), scores, differences)
         found = {name: (float(low), float(high)) for name, (low, high) in dict(data["intervals"]).items()}
         return cls(int(data["rows"]), found, majority)

@@ -2,15 +2,21 @@
 
 import hashlib
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate, pairwise
 from pathlib import Path
 from pydoc_data.topics import topics
 
 from formwright.core.errors import IllegalInput
+from formwright.tasks.conll import has_tags
+from formwright.tasks.kind import KINDS
 from formwright.tasks.metrics import check_bleu
+from formwright.tasks.own_files import NamedSplits, ReadFiles, split_files, training_file
+from formwright.tasks.relations import has_relations
 from formwright.tasks.rows import PlainText, Splits, TranslationRows, View
-from formwright.tasks.task import Kind, Task
+from formwright.tasks.task import Task
 from formwright.tasks.text_files import Faults, data_folder, find_file, read_lines, read_text
 
 _MULTI30K = ("train", "val", "test_2016_flickr")
@@ -41,18 +47,29 @@ class Paragraphs:
         return Splits(*map(PlainText, found))
 
 
+def _multi30k(folder: Path) -> Pairs:
+    check_bleu()
+    files = [[find_file(folder, f"{split} set", f"{split}.{end}") for end in ("en", "de")] for split in _MULTI30K]
+    return Pairs(tuple((first, second) for first, second in files))
+
+
+def _wikitext_2(folder: Path) -> Paragraphs:
+    return Paragraphs(tuple(_wikitext(folder, split) for split in _WIKITEXT))
+
+
 @dataclass(frozen=True)
 class CorpusSpec:
-    """The kind and the metrics of a corpus task."""
+    """The kind and the metrics of a corpus task; `source` reads its folder."""
 
-    kind: Kind
+    source: Callable[[Path], Pairs | Paragraphs]
+    kind: str
     metrics: tuple[str, ...]
     about: str
 
 
 CORPORA = {
-    "multi30k": CorpusSpec("seq2seq-lm", ("perplexity", "bleu"), "captions of images, from English into German"),
-    "wikitext-2": CorpusSpec("causal-lm", ("perplexity",), "predict the next token of articles of Wikipedia"),
+    "multi30k": CorpusSpec(_multi30k, "seq2seq-lm", ("perplexity", "bleu"), "captions from English into German"),
+    "wikitext-2": CorpusSpec(_wikitext_2, "causal-lm", ("perplexity",), "the next token of articles of Wikipedia"),
 }
 
 
@@ -61,14 +78,7 @@ def corpus_task(name: str, data: Path | None) -> Task:
     corpus = CORPORA[name]
     if data is None:
         raise IllegalInput(f"the task {name!r} is read from its files; give their folder with --data DIR")
-    folder = data_folder(data, name)
-    source: Pairs | Paragraphs
-    if corpus.kind == "seq2seq-lm":
-        check_bleu()
-        files = [[find_file(folder, f"{split} set", f"{split}.{end}") for end in ("en", "de")] for split in _MULTI30K]
-        source = Pairs(tuple((first, second) for first, second in files))
-    else:
-        source = Paragraphs(tuple(_wikitext(folder, split) for split in _WIKITEXT))
+    source = corpus.source(data_folder(data, name))
     return Task(name, corpus.kind, corpus.metrics[0], source, corpus.metrics, about=corpus.about)
 
 
@@ -90,6 +100,68 @@ def _pairs(source: Path, target: Path) -> TranslationRows:
 
 def _lines(file: Path) -> tuple[str, ...]:
     return tuple(line.strip() for line in read_lines(file, Faults(str(file))))
+
+
+# a user's own text
+
+_ENDS = (".txt", ".text", ".md")
+_FEWEST_LINES = 10  # of a file that is divided
+
+
+def has_text(path: Path) -> str:
+    """Say why a file, or the training file of a folder, is a text to learn language from; empty if it is not."""
+    file = training_file(path)
+    if file is None or not _is_text(file) or has_tags(path) or has_relations(path):
+        return ""
+    return f"{file.name} is a file of text"
+
+
+def own_text(
+    path: Path | str, text: tuple[str, ...] = (), label: str = "", official_dev: bool = False, kind: str = "causal-lm"
+) -> Task:
+    """Make a task of a text file in UTF-8, or of a folder with one file each for train, validation and test.
+
+    Every line that is not empty is a paragraph. A single file is divided 80/10/10 from its beginning to its end, so
+    that neighbouring lines stay together; in a folder, missing splits are divided off in the same way.
+    """
+    if text or label:
+        raise IllegalInput(f"{path} has no columns; leave out --text and --label")
+    files = split_files(Path(path), _is_text, ", ".join(_ENDS))
+    about = f"{KINDS.get(kind).about} of {', '.join(file.name for _, file in files)}"
+    source = ReadFiles.of(files, read_paragraphs, official_dev)
+    source()  # what cannot be read is refused before anything is planned
+    return Task(str(path), kind, KINDS.get(kind).metrics[0], source, about=about)
+
+
+def read_paragraphs(files: Mapping[str, Path], official_dev: bool) -> NamedSplits:
+    """Read the paragraphs of each split."""
+    found = {split: tuple(line for line in _lines(file) if line) for split, file in files.items()}
+    for split, texts in found.items():
+        if not texts:
+            raise IllegalInput(f"{files[split]} holds no text")
+    if official_dev and "validation" not in found:
+        raise IllegalInput(f"{files['train']} comes without a validation set, so none can be kept whole")
+    division = "train, validation and test as they came"
+    if "validation" not in found:
+        shares = (90, 10) if "test" in found else (80, 10, 10)
+        division = f"the {len(found['train']):,} lines of {files['train'].name}, divided {'/'.join(map(str, shares))}"
+        found |= zip(("train", "validation", "test"), _cut_by(found["train"], shares, files["train"]), strict=False)
+    elif "test" not in found and not official_dev:
+        division = f"the {len(found['validation']):,} lines of {files['validation'].name}, halved"
+        found["validation"], found["test"] = _cut_by(found["validation"], (1, 1), files["validation"])
+    parts = {split: PlainText(texts) for split, texts in found.items()}
+    return NamedSplits((), Splits(parts["train"], parts["validation"], parts.get("test"), division=division))
+
+
+def _cut_by(texts: tuple[str, ...], shares: tuple[int, ...], file: Path) -> list[tuple[str, ...]]:
+    if len(texts) < _FEWEST_LINES:
+        raise IllegalInput(f"{file} has {len(texts)} lines of text; {_FEWEST_LINES} or more are needed to divide it")
+    ends = [0, *(round(len(texts) * share / sum(shares)) for share in accumulate(shares))]
+    return [texts[first:behind] for first, behind in pairwise(ends)]
+
+
+def _is_text(path: Path) -> bool:
+    return Path(path.name.removesuffix(".gz")).suffix.lower() in _ENDS
 
 
 # Python's reference

@@ -9,8 +9,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from formwright.core.errors import IllegalInput
-from formwright.tasks.rows import PlainText, Rows, TextRows, TranslationRows
+from formwright.tasks.rows import PlainText, TextRows, TranslationRows
 from formwright.tasks.tokeniser import Tokeniser
+
+IGNORED = -100  # the label of positions that no loss counts, as in transformers
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +68,13 @@ class Encoded:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Return the number of tokens of each row."""
+        return self.tokens.lengths
 
-def encode_rows(rows: Rows, tokeniser: Tokeniser, length: int) -> Encoded:
+
+def encode_rows(rows: TextRows | PlainText | TranslationRows, tokeniser: Tokeniser, length: int) -> Encoded:
     """Encode rows of text in at most `length` tokens each, special ones included.
 
     Sentences become `[CLS] a [SEP]`, pairs `[CLS] a [SEP] b [SEP]`; the longer sentence of a pair is truncated first.
@@ -88,8 +95,6 @@ def encode_rows(rows: Rows, tokeniser: Tokeniser, length: int) -> Encoded:
             uncut = np.max([row_sizes([[ids] for ids in texts], tokeniser) for texts in whole], axis=0)
             sources, targets = ([frame([ids[: length - 2]], tokeniser)[0] for ids in texts] for texts in whole)
             return Encoded(Ragged.of(sources), _zeros(sources), targets=Ragged.of(targets), pad=pad, uncut=uncut)
-        case _:
-            raise IllegalInput("images have no tokens; give their pixels to the model as they are")
 
 
 def frame(parts: Sequence[Sequence[int]], tokeniser: Tokeniser) -> tuple[list[int], list[int]]:

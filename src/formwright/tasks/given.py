@@ -78,8 +78,8 @@ def _line(row: Mapping[str, Any]) -> str:
         try:
             cells.append(f"{json.dumps(str(name))}: {json.dumps(_plain(value))}")
         except (TypeError, ValueError):
-            told = f"the column {name!r} holds {type(value).__name__}"
-            raise IllegalInput(f"{told}: a task in memory has columns of text and numbers") from None
+            detail = f"the column {name!r} holds {type(value).__name__}"
+            raise IllegalInput(f"{detail}: a task in memory has columns of text and numbers") from None
     return "{" + ", ".join(cells) + "}"
 
 

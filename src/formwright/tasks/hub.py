@@ -7,7 +7,7 @@ from typing import Any
 from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
 from formwright.core.remember import remember, remembers
-from formwright.tasks.labels import LabelKind, label_columns
+from formwright.tasks.labels import label_columns
 from formwright.tasks.rows import Splits, TextRows
 from formwright.tasks.tables import Table, missing, written
 from formwright.tasks.task import Task
@@ -36,7 +36,7 @@ class HubRows:
     text: tuple[str, ...]
     label: str
     official_dev: bool
-    kind: LabelKind | None = None
+    kind: str | None = None
 
     def __call__(self) -> Splits[TextRows]:
         """Return all rows, fetched on the first call in a process."""
@@ -44,11 +44,7 @@ class HubRows:
 
 
 def hub_task(
-    name: str,
-    text: tuple[str, ...] = (),
-    label: str = "label",
-    official_dev: bool = False,
-    kind: LabelKind | None = None,
+    name: str, text: tuple[str, ...] = (), label: str = "label", official_dev: bool = False, kind: str | None = None
 ) -> Task:
     """Make a task of the dataset `owner/name` or `owner/name:config`.
 

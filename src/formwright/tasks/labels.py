@@ -4,9 +4,9 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
-from formwright.core.errors import IllegalInput, UnknownName, nearest_hint
+from formwright.core.errors import IllegalInput, nearest_hint
+from formwright.tasks.kind import KINDS, guess_words
 from formwright.tasks.rows import Label, TextRows
 from formwright.tasks.tables import Table
 from formwright.tasks.text_files import Faults
@@ -62,13 +62,7 @@ def gathered(table: Table, columns: Sequence[str]) -> Table:
     return Table(table.where, tuple(rows), table.lines, table.left_out, table.unit)
 
 
-MULTI_LABEL: Literal["multi-label-classification"] = "multi-label-classification"
-LabelKind = Literal["sequence-classification", "regression", "multi-label-classification"]
-TASK_KINDS: dict[str, LabelKind] = {
-    "classification": "sequence-classification",
-    "regression": "regression",
-    "multi-label": MULTI_LABEL,
-}
+MULTI_LABEL = "multi-label-classification"
 _FEW = 20  # classes that any column may have
 _LARGEST = 1e18  # a score whose square, as in a loss, still fits into 32 bits
 
@@ -81,7 +75,7 @@ class Labelling:
     separates several labels of a cell. `guess` says why the kind was chosen if it was not given.
     """
 
-    kind: LabelKind
+    kind: str
     names: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     within: tuple[float, float] = (-_LARGEST, _LARGEST)
@@ -105,17 +99,17 @@ class Labelling:
 
     def _label(self, text: str, classes: Mapping[str, int]) -> tuple[Label | None, str]:
         """Return a parsed label and its text; None and the unknown text if it cannot be parsed."""
-        if self.kind == "sequence-classification":
-            return classes.get(text), text
-        if self.kind == "regression":
+        if not KINDS.get(self.kind).classes:
             number = as_number(text)  # no comparison is true of NaN
             return number if number is not None and self.within[0] <= number <= self.within[1] else None, text
+        if not KINDS.get(self.kind).multi_label:
+            return classes.get(text), text
         found = labels_in(text, self.separator)
         unknown = next((name for name in found if name not in classes), None)
         return (tuple(int(name in found) for name in classes), text) if unknown is None else (None, unknown)
 
     def _expected(self, text: str) -> str:
-        if self.kind == "regression":
+        if not KINDS.get(self.kind).classes:
             least, most = self.within
             return f"score {text!r}; expected a finite number" + (
                 f" from {least:g} to {most:g}" if most < _LARGEST else f" of at most {most:g}, with a decimal point"
@@ -126,14 +120,7 @@ class Labelling:
         return f"label {text!r}, which is not among those of training.{hint} Expected one of: {some}"
 
 
-def kind_named(name: str) -> LabelKind | None:
-    """Return the kind of task that `--task-kind` names; None where nothing was named."""
-    if name and name not in TASK_KINDS:
-        raise UnknownName("task kind", name, TASK_KINDS)
-    return TASK_KINDS[name] if name else None
-
-
-def learn_labels(table: Table, kind: LabelKind | None = None, columns: Sequence[str] = ()) -> Labelling:
+def learn_labels(table: Table, kind: str | None = None, columns: Sequence[str] = ()) -> Labelling:
     """Infer the meaning of the last column of the training rows.
 
     Labels are lists if all cells are in brackets, scores if all are numbers and at least one has a fraction, and class
@@ -142,30 +129,30 @@ def learn_labels(table: Table, kind: LabelKind | None = None, columns: Sequence[
     """
     written = [row[-1].strip() for row in table.rows]
     guessed, reason = _guessed(written, columns)
-    name = next(name for name, value in TASK_KINDS.items() if value == guessed)
-    guess = "" if kind else f"guessed as {name}, because {reason}; --task-kind overrides this"
+    guess = "" if kind else guess_words(KINDS.get(guessed), reason)
     if len(columns) > 1 and kind not in (None, MULTI_LABEL):
         raise IllegalInput(f"{len(columns)} label columns ({', '.join(columns)}) are for multi-label tasks; name one")
-    if (kind or guessed) == MULTI_LABEL:
+    chosen = KINDS.get(kind or guessed)
+    if chosen.multi_label:
         return _several_labels(table, written, columns, guess)
     faults = Faults(table.where, table.unit)
     for line, label in zip(table.lines, written, strict=True):
         if not label:
             faults.add(line, "an empty label")
     faults.end()
-    if (kind or guessed) == "regression":
+    if not chosen.classes:
         values = {as_number(label) for label in written}
         if len(values) == 1 and None not in values:  # what is no number is refused with its line later
             raise IllegalInput(f"all rows of {table.where} have the score {written[0]}; expected different ones")
-        return Labelling("regression", guess=guess)
+        return Labelling(chosen.name, guess=guess)
     names = _sorted(set(written))
     if len(names) == 1:
         raise IllegalInput(f"all rows of {table.where} have the label {names[0]!r}; expected at least two classes")
     _reject_too_many(names, len(written), table.where)
-    return Labelling("sequence-classification", names, guess=guess)
+    return Labelling(chosen.name, names, guess=guess)
 
 
-def _guessed(written: Sequence[str], columns: Sequence[str]) -> tuple[LabelKind, str]:
+def _guessed(written: Sequence[str], columns: Sequence[str]) -> tuple[str, str]:
     """Guess the kind of the labels, and say why."""
     if len(columns) > 1:
         return MULTI_LABEL, "several label columns are named"

@@ -13,9 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.extras import need
+from formwright.tasks.name_metrics import entity_table, relation_table, share, tag_table
 
 Values = NDArray[np.float64]
 WRITTEN = ("bleu", "same-text")  # metrics of generated text
+NAMED = ("entity-f1", "tag-accuracy", "relation-f1")  # metrics of names of labels
 _EXTRA = "translation"
 _CONSTANT = 1e-12  # variance, relative to that of all rows, below which a resample is constant
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -27,9 +29,10 @@ class Metric:
     """A metric of predictions and truth, which way is better, and the range of possible values.
 
     Predictions and truth are labels or scores, or rows of 0 and 1 for multi-label tasks; for text answers they are one
-    text per row and the accepted texts. `table` turns them into the contribution of each row, (rows, columns).
-    `scores` turns that table and how often each draw contains each row, (draws, rows), into one score for each draw.
-    With every row once, that score is the metric; `whole` computes it with smaller rounding errors.
+    text per row and the accepted texts, and for tags and relations the names of labels. `table` turns them into the
+    contribution of each row, (rows, columns). `scores` turns that table and how often each draw contains each row,
+    (draws, rows), into one score for each draw. With every row once, that score is the metric; `whole` computes it with
+    smaller rounding errors.
     """
 
     name: str
@@ -321,6 +324,9 @@ METRICS: dict[str, Metric] = {
         Metric("subset-accuracy", _subset_hits, _mean),
         Metric("exact", _span_table(lambda words, golden: float(words == golden)), _mean),
         Metric("span-f1", _overlaps, _mean, lambda *sides: sum(_overlaps(*sides)[:, 0].tolist()) / len(sides[0])),
+        Metric("entity-f1", entity_table, _f1),
+        Metric("tag-accuracy", tag_table, share),
+        Metric("relation-f1", relation_table, _macro_f1),
         Metric("bleu", _bleu_table, _bleu, bleu, range=(0.0, 100.0)),
         Metric("same-text", _same_text, _mean),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from formwright.tasks.draw import Draw, RowMaker, Texts
-from formwright.tasks.task import Kind, Task
+from formwright.tasks.task import Task
 
 _ABOUT = {
     "cola": "acceptability of a sentence: agreement across distractors, determiners and word order",
@@ -37,7 +37,7 @@ def _task(
     scores: tuple[float, ...] = (),
 ) -> Task:
     rows = RowMaker(name, draw, classes=len(scores or labels), scores=scores)
-    kind: Kind = "regression" if scores else "sequence-classification"
+    kind = "regression" if scores else "sequence-classification"
     return Task(f"mini-glue/{name}", kind, metric, rows, metrics, labels, chance, _ABOUT[name])
 
 
@@ -324,9 +324,9 @@ _QNLI_ANSWERS = {
 def _qnli_row(draw: Draw, label: int) -> Texts:
     who, act, asked = draw.common(_QNLI_PEOPLE), draw.common(_QNLI_ACTS), draw.common(tuple(_QNLI_ANSWERS))
     fault = draw.one(("denied", "denied", "kind", "kind", "kind", "person")) if label else ""
-    told = draw.common(tuple(_QNLI_ANSWERS), asked) if fault == "kind" else asked
+    answered = draw.common(tuple(_QNLI_ANSWERS), asked) if fault == "kind" else asked
     subject = draw.common(_QNLI_PEOPLE, who) if fault == "person" else who
-    sentence = claim(draw, f"the {subject}", f"{act} {draw.common(_QNLI_ANSWERS[told])}", fault != "denied")
+    sentence = claim(draw, f"the {subject}", f"{act} {draw.common(_QNLI_ANSWERS[answered])}", fault != "denied")
     question = draw.one((f"{asked} is it that the {who} {act} ?", f"the {who} {act} {asked} ?"))
     return question, aside(draw, 30, sentence)
 

@@ -1,7 +1,7 @@
 """The tokenisers of pretrained models, read from their files."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -68,6 +68,19 @@ def read_tokeniser(path: Path | str) -> Tokeniser:
     separators, types = _pair_layout(tokenizer)
     _frame_alike(tokenizer, special, separators)
     return PretrainedTokeniser(tokenizer.to_str(), special, separators, types)
+
+
+def with_tokens(tokeniser: Tokeniser, names: Sequence[str]) -> Tokeniser:
+    """Return a tokeniser that reads some words as tokens of their own; itself if it does so already.
+
+    New tokens have the ids behind the others.
+    """
+    tokenizer = tokeniser.tokenizer
+    if all(tokenizer.token_to_id(name) is not None for name in names):
+        return tokeniser
+    more = Tokenizer.from_str(tokenizer.to_str())
+    more.add_special_tokens(list(names))
+    return PretrainedTokeniser(more.to_str(), tokeniser.special, tokeniser.separators, tokeniser.types)
 
 
 def _find(path: Path) -> Path:

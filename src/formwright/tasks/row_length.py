@@ -2,15 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formwright.tasks.encode import encode_rows
-from formwright.tasks.rows import ImageRows, PlainText, Rows, SpanRows
-from formwright.tasks.span_windows import encode_spans
+from formwright.tasks.kind import Kind, kind_of
 from formwright.tasks.task import Task, some_rows
-from formwright.tasks.tokeniser import Tokeniser, train_subwords, train_wordpiece
 
 FROM_SCRATCH, PRETRAINED = 128, 256  # the longest default: the time of a step grows with the length
 LEAST = 16  # the shortest default
@@ -35,6 +33,7 @@ class Cut:
     longest: int
     readable: int
     windows: bool = False
+    unit: str = "tokens"
 
     @property
     def share(self) -> float:
@@ -50,14 +49,14 @@ class Cut:
     def sentence(self) -> str:
         """Describe how many rows are truncated, and which `--length` covers all."""
         if not self.cut:
-            return f"all {self.rows:,} training rows fit into {self.length} tokens"
+            return f"all {self.rows:,} training rows fit into {self.length} {self.unit}"
         what = "read in several windows" if self.windows else "cut"
         # a share below 0.1 % would be shown as none
         some = f"{self.share:.1%} of the" if self.share >= _SHOWN else f"{self.cut:,} of {self.rows:,}"
-        found = f"{some} training rows are longer than {self.length} tokens and are {what}"
+        found = f"{some} training rows are longer than {self.length} {self.unit} and are {what}"
         if rounded(self.longest) <= self.readable:
             return f"{found}; --length {rounded(self.longest)} covers all"
-        return f"{found}; the longest has {self.longest:,} tokens, and the model reads at most {self.readable}"
+        return f"{found}; the longest has {self.longest:,} {self.unit}, and the model reads at most {self.readable}"
 
     def report(self, *, is_default: bool) -> str:
         """Say how many rows are cut, with a warning where they are many.
@@ -67,38 +66,32 @@ class Cut:
         if not (self.cut or is_default):
             return ""
         bounded = is_default and self.is_many and self.length < self.readable
-        bound = f"; the default is at most {self.length} tokens, to save time" if bounded else ""
+        bound = f"; the default is at most {self.length} {self.unit}, to save time" if bounded else ""
         return f"{'warning: ' if self.is_many and not self.windows else ''}{self.sentence}{bound}"
 
 
 def cut_by_default(task: Task, vocabulary: int) -> tuple[NDArray[np.int64], Cut] | None:
     """Return the training rows' lengths in a tokeniser trained on them, and what the default length truncates.
 
-    No model is known yet, so the length has no upper limit but time. None where nothing is ever truncated.
+    No model is known yet, so the length has no upper limit but time. None where nothing is ever
+    truncated, and where only a card says how long rows are.
     """
-    rows = task.search_view().train
-    if isinstance(rows, ImageRows | PlainText):
+    kind, rows = kind_of(task), _sampled(task.search_view().train)
+    if not kind.cuts or not kind.has_tokens:
         return None
-    trained = train_subwords if task.kind == "seq2seq-lm" else train_wordpiece
-    some = _sampled(rows)
-    sizes = uncut_sizes(some, trained(some, vocabulary))
+    sizes = uncut_sizes(kind, rows, kind.train_tokeniser(rows, vocabulary))
     length, longest = min(covering(sizes), FROM_SCRATCH), int(sizes.max())
     cut = int((sizes > length).sum())
-    return sizes, Cut(length, len(sizes), cut, longest, max(rounded(longest), length), isinstance(rows, SpanRows))
+    return sizes, Cut(length, len(sizes), cut, longest, max(rounded(longest), length), kind.windows)
 
 
-def uncut_sizes(rows: Rows | SpanRows, tokeniser: Tokeniser) -> NDArray[np.int64]:
-    """Count the tokens of rows, or of 10,000 of them where there are more."""
-    some = _sampled(rows)
-    if isinstance(some, SpanRows):
-        found = encode_spans(some, tokeniser, FROM_SCRATCH).encoded.uncut
-    else:
-        found = encode_rows(some, tokeniser, FROM_SCRATCH).uncut
-    assert found is not None
+def uncut_sizes(kind: Kind, rows: Any, tokeniser: Any) -> NDArray[np.int64]:
+    """Count the tokens of rows of a kind, or of 10,000 of them where there are more."""
+    found: NDArray[np.int64] = kind.examples(_sampled(rows), tokeniser, FROM_SCRATCH).uncut
     return found
 
 
-def _sampled(rows: Rows | SpanRows) -> Rows | SpanRows:
+def _sampled(rows: Any) -> Any:
     return some_rows(rows, slice(None, None, max(1, math.ceil(len(rows) / _LOOKED_AT))))
 
 

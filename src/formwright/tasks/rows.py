@@ -1,10 +1,11 @@
-"""Rows of tasks: text, translations, questions about texts, images; and their splits."""
+"""Rows of tasks: text, translations, questions about texts, pictures; and their splits."""
 
 import hashlib
 import json
-from dataclasses import dataclass, field, fields
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ class _Columns:
     """Columns of equal length; `numbers`, if there are any, are positions of the rows in their source."""
 
     KIND: ClassVar[str]
+    UNIT: ClassVar[str] = "texts"
 
     def __post_init__(self) -> None:
         sizes = {name: len(column) for name, column in self._columns().items()}
@@ -35,6 +37,13 @@ class _Columns:
         """Return the SHA-256 of the content, in hexadecimal."""
         content = json.dumps([self.KIND, *self._columns().values()], separators=(",", ":"))
         return hashlib.sha256(content.encode()).hexdigest()
+
+    def take(self, places: Sequence[int]) -> Self:
+        """Return the rows at some places."""
+        columns = {name: tuple(one[place] for place in places) for name, one in self._columns().items()}
+        if hasattr(self, "numbers"):
+            columns["numbers"] = tuple(self.numbers[place] for place in places) if self.numbers else tuple(places)
+        return replace(self, **columns)
 
     def _columns(self) -> dict[str, tuple[Any, ...]]:
         return {one.name: getattr(self, one.name) for one in fields(self) if one.compare}
@@ -56,6 +65,63 @@ class TextRows(_Columns):
     numbers: tuple[int, ...] = field(default=(), compare=False, kw_only=True)
     source: str = field(default="", compare=False, kw_only=True)
 
+    @property
+    def all_texts(self) -> tuple[str, ...]:
+        return tuple(text for row in self.texts for text in row)
+
+    @property
+    def shown(self) -> dict[str, Sequence[Any]]:
+        return {"text": self.texts, "label": self.labels}
+
+    @property
+    def contents(self) -> Sequence[Hashable]:
+        """Return the input of each row; rows of equal input belong to one split."""
+        return self.texts
+
+
+@dataclass(frozen=True)
+class TaggedRows(_Columns):
+    """Sentences as words, and the tag of each word: an index into the task's label names.
+
+    `source` is the file of the sentences, and `numbers` are their positions in it, from 0; neither is compared.
+    """
+
+    KIND = "tagged"
+    UNIT = "sentences"
+    words: tuple[tuple[str, ...], ...]
+    tags: tuple[tuple[int, ...], ...]
+    numbers: tuple[int, ...] = field(default=(), compare=False, kw_only=True)
+    source: str = field(default="", compare=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for row, (words, tags) in enumerate(zip(self.words, self.tags, strict=True)):
+            if len(words) != len(tags):
+                raise IllegalInput(f"row {row} has {len(words)} words and {len(tags)} tags")
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return the sentences as texts, with a space between words."""
+        return tuple(" ".join(words) for words in self.words)
+
+    @property
+    def all_texts(self) -> tuple[str, ...]:
+        return self.texts
+
+    @property
+    def labels(self) -> tuple[int, ...]:
+        """Return the tags of all words, one row after another."""
+        return tuple(tag for row in self.tags for tag in row)
+
+    @property
+    def shown(self) -> dict[str, Sequence[Any]]:
+        return {"words": self.words, "tags": self.tags}
+
+    @property
+    def contents(self) -> Sequence[Hashable]:
+        """Return the words of each row; rows of equal words belong to one split."""
+        return self.words
+
 
 @dataclass(frozen=True)
 class PlainText(_Columns):
@@ -63,6 +129,14 @@ class PlainText(_Columns):
 
     KIND = "plain"
     texts: tuple[str, ...]
+
+    @property
+    def all_texts(self) -> tuple[str, ...]:
+        return self.texts
+
+    @property
+    def shown(self) -> dict[str, Sequence[Any]]:
+        return {"text": self.texts}
 
 
 @dataclass(frozen=True)
@@ -73,16 +147,39 @@ class TranslationRows(_Columns):
     sources: tuple[str, ...]
     targets: tuple[str, ...]
 
+    @property
+    def all_texts(self) -> tuple[str, ...]:
+        return (*self.sources, *self.targets)
+
+    @property
+    def shown(self) -> dict[str, Sequence[Any]]:
+        return {"source": self.sources, "target": self.targets}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How values are normalised before a model reads them: less `mean`, divided by `deviation`, by channel."""
+
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+
+
+_HASHED = 4096  # pictures that are turned into numbers at once
+
 
 @dataclass(frozen=True, eq=False)
 class ImageRows:
-    """Square images (rows, channels, side, side) with values from 0 to 1, and the label of each.
+    """Square pictures (rows, channels, side, side), and the label of each.
 
-    `source` names what the images come from, and `numbers` are their places in it, from 0.
+    Pixels are bytes, which stand for 0 to 1 in steps of 1/255, or numbers from 0 to 1. As examples of a design they are
+    normalised by `scale`, which the digest leaves out. `source` names what the pictures come from, and `numbers` are
+    their places in it, from 0.
     """
 
-    pixels: NDArray[np.float32]
+    UNIT: ClassVar[str] = "pictures"
+    pixels: NDArray[np.uint8] | NDArray[np.float32]
     labels: NDArray[np.int64]
+    scale: Scale | None = field(default=None, kw_only=True)
     numbers: tuple[int, ...] = field(default=(), kw_only=True)
     source: str = field(default="", kw_only=True)
 
@@ -93,22 +190,75 @@ class ImageRows:
     def __len__(self) -> int:
         return len(self.pixels)
 
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Return 1 for each image: all are of one size."""
+        return np.ones(len(self), np.int64)
+
+    @property
+    def uncut(self) -> None:
+        """Return None, since no image is truncated."""
+        return
+
+    @property
+    def shown(self) -> dict[str, Sequence[Any]]:
+        size = " x ".join(str(side) for side in self.pixels.shape[1:])
+        return {"image": [f"{size} values"] * len(self), "label": self.labels.tolist()}
+
     @cached_property
     def digest(self) -> str:
         # fixed byte order, so that the digest is the same on every machine
-        content = self.pixels.astype("<f4").tobytes() + self.labels.astype("<i8").tobytes()
-        return hashlib.sha256(json.dumps(self.pixels.shape).encode() + content).hexdigest()
+        found = hashlib.sha256(json.dumps(self.pixels.shape).encode())
+        for start in range(0, len(self), _HASHED):
+            found.update(_from_zero_to_one(self.pixels[start : start + _HASHED]).astype("<f4").tobytes())
+        found.update(self.labels.astype("<i8").tobytes())
+        return found.hexdigest()
+
+    @property
+    def contents(self) -> Sequence[Hashable]:
+        """Return a hash of each picture; equal pictures belong to one split."""
+        return [hashlib.blake2b(picture.tobytes(), digest_size=16).digest() for picture in self.pixels]
+
+    def take(self, places: Sequence[int]) -> Self:
+        """Return the rows at some places."""
+        rows = np.asarray(places, np.int64)
+        numbers = tuple(self.numbers[place] for place in places) if self.numbers else tuple(places)
+        return replace(self, pixels=self.pixels[rows], labels=self.labels[rows], numbers=numbers)
+
+    def values(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return some pictures as models read them."""
+        found = _from_zero_to_one(self.pixels[rows])
+        if self.scale is None:
+            return found
+        mean, deviation = (np.array(one, np.float32)[:, None, None] for one in (self.scale.mean, self.scale.deviation))
+        return (found - mean) / deviation
 
 
-Rows = TextRows | PlainText | TranslationRows | ImageRows
+def _from_zero_to_one(pixels: NDArray[np.uint8] | NDArray[np.float32]) -> NDArray[np.float32]:
+    if pixels.dtype != np.uint8:
+        return pixels  # type: ignore[return-value]
+    return np.divide(pixels, np.float32(255), dtype=np.float32)
 
 
 class AnyRows(Protocol):
-    """Rows of any kind: they have a length, and equal content has an equal digest."""
+    """Rows of any kind: they have a length and can be taken by their places, and equal content has an equal digest.
+
+    `shown` are the columns that a user may see, by name; the input comes first.
+    """
 
     def __len__(self) -> int: ...
     @property
     def digest(self) -> str: ...
+    def take(self, places: Sequence[int]) -> Self: ...
+    @property
+    def shown(self) -> Mapping[str, Sequence[Any]]: ...
+
+
+class RowsOfText(AnyRows, Protocol):
+    """Rows with text, on which a tokeniser can be trained."""
+
+    @property
+    def all_texts(self) -> tuple[str, ...]: ...
 
 
 R_co = TypeVar("R_co", bound=AnyRows, covariant=True)
@@ -191,6 +341,14 @@ class SpanRows(_Columns):
     def answerable(self) -> bool:
         """Return whether every question has an answer."""
         return all(self.answers)
+
+    @property
+    def all_texts(self) -> tuple[str, ...]:
+        return (*self.questions, *dict.fromkeys(self.contexts))  # many questions share a context
+
+    @property
+    def shown(self) -> dict[str, Sequence[Any]]:
+        return {"context": self.contexts, "question": self.questions, "answers": self.texts}
 
     @property
     def texts(self) -> tuple[tuple[str, ...], ...]:

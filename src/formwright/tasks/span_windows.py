@@ -17,22 +17,18 @@ _QUESTION = 64  # tokens of a question that are read, as in BERT
 _LEAST = 16  # tokens of a window
 
 
-@dataclass(frozen=True, eq=False)
-class Windows:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Windows(Encoded):
     """Rows of questions as windows of tokens; a long text has several that overlap.
 
-    Labels of `encoded` are (windows, 2): the first and last token of the answer, or (0, 0), the `[CLS]` token, if the
-    window does not contain the whole answer. `rows` is the row of each window. `starts` and `ends` are the characters
-    of the context where each token starts and ends, -1 for tokens outside the context.
+    Labels are (windows, 2): the first and last token of the answer, or (0, 0), the `[CLS]` token, if the window does
+    not contain the whole answer. `rows` is the row of each window. `starts` and `ends` are the characters of the
+    context where each token starts and ends, -1 for tokens outside the context.
     """
 
-    encoded: Encoded
     rows: NDArray[np.int64]
     starts: Ragged
     ends: Ragged
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
 
 @dataclass(frozen=True)
@@ -63,9 +59,16 @@ def encode_spans(rows: SpanRows, tokeniser: Tokeniser, length: int, overlap: int
     tokens, types = (Ragged.of([row[place] for row in framed]) for place in (0, 1))
     firsts = [window for window in windows if not window.first]
     uncut = row_sizes([(window.question, window.context.ids) for window in firsts], tokeniser)
-    encoded = Encoded(tokens, types, labels, pad=tokeniser.special.pad or 0, uncut=uncut)
-    numbers = np.array([window.row for window in windows], np.int64)
-    return Windows(encoded, numbers, *(_places(windows, tokeniser, side) for side in (0, 1)))
+    return Windows(
+        tokens,
+        types,
+        labels,
+        pad=tokeniser.special.pad or 0,
+        uncut=uncut,
+        rows=np.array([window.row for window in windows], np.int64),
+        starts=_places(windows, tokeniser, 0),
+        ends=_places(windows, tokeniser, 1),
+    )
 
 
 def usual_overlap(length: int) -> int:

@@ -126,8 +126,8 @@ def hub_questions(dataset: Dataset, split: str) -> tuple[Question, ...]:
     for number, row in enumerate(zip(*(rows[column] for column in _COLUMNS), strict=True), start=1):
         title, context, question, answers = row
         if all(isinstance(text, str) for text in (title, context, question)):
-            told = tuple(_hub_answers(number, context, answers, faults))
-            found.append(Question(title, context, question, told, number - 1))
+            marked = tuple(_hub_answers(number, context, answers, faults))
+            found.append(Question(title, context, question, marked, number - 1))
         else:
             faults.add(number, "no text in 'title', 'context' or 'question'; expected some in each")
     faults.end()

@@ -187,11 +187,11 @@ Cells = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class WholeTable:
-    """All columns of a table: the rows as they came, and the columns of text of each."""
+    """All columns of a table: the rows as they came, and the columns of text of each, or what else a model reads."""
 
     names: tuple[str, ...]
     rows: tuple[Cells, ...]
-    texts: tuple[tuple[str, ...], ...]
+    texts: tuple[Any, ...]
 
 
 def read_whole_table(path: Path, text: Sequence[str]) -> WholeTable:

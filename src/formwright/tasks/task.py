@@ -3,12 +3,12 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from formwright.core.remember import remember, remembers
-from formwright.tasks.rows import ImageRows, Label, Origin, PlainText, SpanRows, Splits, TextRows, TranslationRows, View
+from formwright.tasks.rows import AnyRows, Label, Origin, Splits, TextRows, View
 
 _FEWEST = 5  # rows that a class should have
 _NAMED = 5  # classes named in a warning
@@ -25,12 +25,12 @@ class DataWarning:
 
 
 def data_warnings(splits: Splits[Any], labels: Sequence[str]) -> tuple[DataWarning, ...]:
-    """Return one warning for each kind of problem; rows that come from no table are not checked."""
+    """Return one warning for each kind of problem; rows that come from no file, and those without labels, have none."""
     named = {"train": splits.train, "validation": splits.validation, "test": splits.test}
-    parts = {name: rows for name, rows in named.items() if isinstance(rows, TextRows) and rows.source}
+    parts = {name: rows for name, rows in named.items() if getattr(rows, "source", "") and _inputs(rows)}
     if "train" not in parts:
         return ()
-    whole = [texts for rows in parts.values() for texts in rows.texts]
+    whole = [texts for rows in parts.values() if isinstance(rows, TextRows) for texts in rows.texts]
     empty = sum(not all(text.strip() for text in texts) for texts in whole)
     found = [
         _shared_rows(parts),
@@ -41,27 +41,36 @@ def data_warnings(splits: Splits[Any], labels: Sequence[str]) -> tuple[DataWarni
     return tuple(warning for warning in found if warning.count)
 
 
-def _shared_rows(parts: dict[str, TextRows]) -> DataWarning:
-    """Count held-out rows whose text is in train, and test rows whose text is in validation."""
-    known, found = dict[str, set[tuple[str, ...]]](), list[tuple[int, str]]()
+def _inputs(rows: Any) -> Sequence[Hashable]:
+    """Return what is asked in each row that has a label: its texts, or a hash of a picture or a series."""
+    if isinstance(rows, TextRows):
+        return rows.texts
+    return rows.contents if hasattr(getattr(rows, "labels", None), "tolist") else ()
+
+
+def _shared_rows(parts: dict[str, Any]) -> DataWarning:
+    """Count held-out rows that are in train too, and test rows that are in validation."""
+    known, found = dict[str, set[Hashable]](), list[tuple[int, str]]()
     for name, rows in parts.items():
-        for earlier, texts in known.items():
-            shared = sum(text in texts for text in rows.texts)
+        for earlier, inputs in known.items():
+            shared = sum(one in inputs for one in _inputs(rows))
             if shared:
-                found.append((shared, f"{shared:,} of {len(rows):,} {name} rows have a text that is also in {earlier}"))
-        known[name] = set(rows.texts)
+                what = "have a text that is" if isinstance(rows, TextRows) else "are"
+                found.append((shared, f"{shared:,} of {len(rows):,} {name} rows {what} also in {earlier}"))
+        known[name] = set(_inputs(rows))
     message = "; ".join(sentence for _, sentence in found) + ": scores on them are too good"
     return DataWarning("shared-rows", sum(count for count, _ in found), message)
 
 
-def _contradictions(parts: Collection[TextRows]) -> DataWarning:
-    given: dict[tuple[str, ...], set[Label]] = {}
+def _contradictions(parts: Collection[Any]) -> DataWarning:
+    given: dict[Hashable, set[Label]] = {}
     for rows in parts:
-        for texts, label in zip(rows.texts, rows.labels, strict=True):
-            given.setdefault(texts, set()).add(label)
-    several = {texts for texts, labels in given.items() if len(labels) > 1}
-    count = sum(texts in several for rows in parts for texts in rows.texts)
-    message = f"{count:,} rows contradict each other: {len(several):,} texts occur with different labels"
+        for inputs, label in zip(_inputs(rows), rows.labels, strict=True):
+            given.setdefault(inputs, set()).add(label)
+    several = {inputs for inputs, labels in given.items() if len(labels) > 1}
+    count = sum(inputs in several for rows in parts for inputs in _inputs(rows))
+    what = "texts" if all(isinstance(rows, TextRows) for rows in parts) else "equal rows"
+    message = f"{count:,} rows contradict each other: {len(several):,} {what} occur with different labels"
     return DataWarning("contradictory-labels", count, message)
 
 
@@ -89,33 +98,21 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
 
 
-Kind = Literal[
-    "sequence-classification",
-    "multi-label-classification",
-    "regression",
-    "span-extraction",
-    "masked-lm",
-    "causal-lm",
-    "seq2seq-lm",
-    "image-classification",
-]
-
-
 @remembers
 @dataclass(frozen=True)
 class Task:
     """One question about one set of rows.
 
-    `metric` decides; `metrics` are all that are reported, by their names in `formwright.tasks.metrics`. `chance` is the
-    value of `metric` for answers that ignore the input, None if that depends on the vocabulary. `splits` makes the rows
-    when they are first needed; it must be a function or a frozen dataclass that another process can import. It makes
-    the test rows too, and is private to this package: others use `search_view`. `load` are the arguments of `load_task`
-    that recreate the task, empty if it was made otherwise. `guess` says which kind of task was guessed from the labels,
-    and why; empty if the kind was given.
+    `kind` is a name in `formwright.tasks.kind.KINDS`. `metric` decides; `metrics` are all that are reported, by their
+    names in `formwright.tasks.metrics`. `chance` is the value of `metric` for answers that ignore the input, None if
+    that depends on the vocabulary. `splits` makes the rows when they are first needed; it must be a function or a
+    frozen dataclass that another process can import. It makes the test rows too, and is private to this package: others
+    use `search_view`. `load` are the arguments of `load_task` that recreate the task, empty if it was made otherwise.
+    `guess` says which kind of task was guessed from the labels, and why; empty if the kind was given.
     """
 
     name: str
-    kind: Kind
+    kind: str
     metric: str
     splits: Callable[[], Splits[Any]] = field(repr=False)
     metrics: tuple[str, ...] = ()
@@ -192,7 +189,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return found
 
 
-R = TypeVar("R", bound=TextRows | PlainText | TranslationRows | ImageRows | SpanRows)
+R = TypeVar("R", bound=AnyRows)
 
 
 def shortened(task: Task, number: int) -> Task:
@@ -207,8 +204,7 @@ def first_rows(rows: R, number: int) -> R:
 
 def some_rows(rows: R, which: slice) -> R:
     """Return the rows of a slice."""
-    columns = {field.name: getattr(rows, field.name) for field in fields(rows)}
-    return replace(rows, **{name: column[which] for name, column in columns.items() if not isinstance(column, str)})
+    return rows.take(range(len(rows))[which])
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """What a task asks, and how its rows look, as JSON data."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from formwright.tasks.kind import kind_of
 from formwright.tasks.row_length import cut_by_default
-from formwright.tasks.rows import ImageRows, PlainText, TextRows, TranslationRows
 from formwright.tasks.task import Task, class_counts
 
 _EXAMPLES = 3
@@ -15,7 +15,7 @@ _VOCABULARY = 1_000  # tokens of a tokeniser trained on the rows; that of a mode
 def task_facts(task: Task) -> dict[str, Any]:
     """Give everything about a task and its rows as JSON data; the test rows stay closed."""
     view = task.search_view()
-    columns = _columns(view.train)
+    columns = view.train.shown
     return {
         "kind": "task",
         "name": task.name,
@@ -31,32 +31,15 @@ def task_facts(task: Task) -> dict[str, Any]:
         "division": task.division,
         "warnings": [asdict(warning) for warning in task.warnings],
         "labels": _labels(task),
-        "scores": _scores(view.train.labels) if task.kind == "regression" else None,
-        "words": _words(columns),
+        "scores": _scores(view.train.labels) if "label" in columns and not task.labels else None,
+        "words": _words(columns) if kind_of(task).has_tokens else None,
         "tokens": _tokens(task),
         "examples": [_example(task, columns, row) for row in range(min(_EXAMPLES, len(view.train)))],
     }
 
 
-def _columns(rows: Any) -> dict[str, Sequence[Any]]:
-    match rows:
-        case TextRows():
-            return {"text": rows.texts, "label": rows.labels}
-        case PlainText():
-            return {"text": rows.texts}
-        case TranslationRows():
-            return {"source": rows.sources, "target": rows.targets}
-        case ImageRows():
-            size = " x ".join(str(side) for side in rows.pixels.shape[1:])
-            return {"image": [f"{size} values"] * len(rows), "label": [int(label) for label in rows.labels]}
-        case _:  # questions about texts
-            return {"context": rows.contexts, "question": rows.questions, "answers": rows.texts}
-
-
-def _words(columns: dict[str, Sequence[Any]]) -> dict[str, int] | None:
-    """Count the words of the input: a pair is counted as one text, and images have none."""
-    if "image" in columns:
-        return None
+def _words(columns: Mapping[str, Sequence[Any]]) -> dict[str, int]:
+    """Count the words of the input: a pair is counted as one text."""
     texts = next(iter(columns.values()))
     counts = sorted(len(" ".join(text).split() if isinstance(text, tuple) else text.split()) for text in texts)
     return {name: counts[int(share * len(counts))] for name, share in (("median", 0.5), ("95 %", 0.95))}
@@ -93,11 +76,12 @@ def _scores(labels: Sequence[float]) -> dict[str, float]:
     return {"least": min(labels), "mean": sum(labels) / len(labels), "largest": max(labels)}
 
 
-def _example(task: Task, columns: dict[str, Sequence[Any]], row: int) -> dict[str, Any]:
+def _example(task: Task, columns: Mapping[str, Sequence[Any]], row: int) -> dict[str, Any]:
     example = {name: values[row] for name, values in columns.items()}
-    if task.labels:
-        label = example["label"]
-        several = isinstance(label, tuple)
-        names = [name for place, name in enumerate(task.labels) if (label[place] if several else label == place)]
-        example["label"] = tuple(names) if several else names[0]
+    if task.labels and isinstance(label := example.get("label"), tuple):
+        example["label"] = tuple(name for name, has in zip(task.labels, label, strict=True) if has)
+    elif task.labels and label is not None:
+        example["label"] = task.labels[int(label)]
+    if "tags" in example:
+        example["tags"] = tuple(task.labels[tag] for tag in example["tags"])
     return example

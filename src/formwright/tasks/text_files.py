@@ -2,14 +2,16 @@
 
 import codecs
 import gzip
+import hashlib
 import json
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import IO, Any, NoReturn
 
 from formwright.core.errors import IllegalInput
@@ -59,7 +61,23 @@ def data_folder(data: Path, name: str) -> Path:
     if not os.path.isdir(data):  # unlike `Path.is_dir`, returns false for a name that is too long
         state = "a file" if os.path.exists(data) else "not there"
         raise IllegalInput(f"{data} is {state}; expected the folder {name}, or one that holds it")
-    return data / name if (data / name).is_dir() else data
+    found = data / name if (data / name).is_dir() else data
+    refuse_archive(found)
+    return found
+
+
+_ARCHIVES = (".tar.gz", ".tgz", ".tar")
+
+
+def refuse_archive(path: Path) -> None:
+    """Raise if a path is a packed archive, or a folder that holds nothing else; say how to unpack it."""
+    with reading(path):
+        inside = sorted(path.iterdir()) if os.path.isdir(path) else []
+    files = [file for file in inside if not file.name.startswith(".")] or [path]
+    if not all(file.name.lower().endswith(_ARCHIVES) and os.path.isfile(file) for file in files):
+        return
+    lines = " && ".join(["mkdir -p unpacked", *(f"tar -xf {quote(str(file))} -C unpacked" for file in files)])
+    raise IllegalInput(f"{files[0]} is packed: unpack it with `{lines}` and name the folder with its files instead")
 
 
 def find_file(folder: Path, what: str, *names: str) -> Path:
@@ -75,7 +93,7 @@ def find_file(folder: Path, what: str, *names: str) -> Path:
 
 def read_lines(path: Path, faults: Faults) -> Iterator[str]:
     """Yield the lines of a UTF-8 file, line ends included, without a byte order mark; gzip where it ends in `.gz`."""
-    with _opened(path) as file:
+    with opened(path) as file:
         number = size = 0
         while data := file.readline(_LONGEST + 1):
             number, size = number + 1, size + len(data)
@@ -90,7 +108,7 @@ def read_lines(path: Path, faults: Faults) -> Iterator[str]:
 
 def read_text(path: Path) -> str:
     """Read a UTF-8 file at once, without a byte order mark; gzip where it ends in `.gz`."""
-    with _opened(path) as file:
+    with opened(path) as file:
         content = file.read(MOST_WHOLE + 1)
     if len(content) > MOST_WHOLE:
         raise IllegalInput(f"{path} holds more than {MOST_WHOLE:,} bytes, unpacked, which is more than is read at once")
@@ -113,7 +131,7 @@ def _decoded(data: bytes, line: int, faults: Faults) -> str:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+def opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """Open a file, gzip where it ends in `.gz`."""
     with reading(path), path.open("rb") as plain, gzip.open(plain) if path.suffix == ".gz" else plain as file:
         yield file
@@ -133,6 +151,20 @@ def reading(path: Path) -> Iterator[None]:
         raise IllegalInput(f"cannot read {path}: {error.strerror or error}") from None
 
 
+def files_digest(paths: Iterable[Path]) -> str:
+    """Return the SHA-256 of the bytes of some files, in hexadecimal."""
+    return hashlib.sha256(b"".join(map(bytes.fromhex, file_digests(paths)))).hexdigest()
+
+
+def file_digests(paths: Iterable[Path]) -> tuple[str, ...]:
+    """Return the SHA-256 of the bytes of each file, in hexadecimal."""
+    found = []
+    for path in paths:
+        with reading(path), path.open("rb") as file:
+            found.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return tuple(found)
+
+
 _SPACE = re.compile(r"[ \t\r\n]*")
 _LINE, _ARRAY = "expected one JSON object a line", "expected an array of JSON objects"
 
@@ -143,7 +175,7 @@ def json_objects(path: Path, faults: Faults) -> Iterator[Entry]:
     """Yield the objects of a file: of its array, where a `.json` file holds one, or of its lines."""
     is_array = False
     if path.name.removesuffix(".gz").lower().endswith(".json"):
-        with _opened(path) as file:
+        with opened(path) as file:
             is_array = file.read(1 << 16).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
     found = _in_array(read_text(path), faults) if is_array else _in_lines(path, faults)
     for number, entry in enumerate(found, start=1):

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from formwright.core.errors import IllegalInput
-from formwright.tasks.rows import PlainText, Rows, SpanRows, TextRows, TranslationRows
+from formwright.tasks.rows import RowsOfText
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PAD, UNKNOWN, CLASS, SEPARATOR, MASK = range(len(SPECIAL))
@@ -118,22 +118,7 @@ def _framed(tokenizer: Tokenizer) -> Tokenizer:
     return tokenizer
 
 
-def texts_of(rows: Rows | SpanRows) -> tuple[str, ...]:
-    """List all texts of some rows, for training a tokeniser."""
-    match rows:
-        case TextRows():
-            return tuple(text for row in rows.texts for text in row)
-        case PlainText():
-            return rows.texts
-        case TranslationRows():
-            return (*rows.sources, *rows.targets)
-        case SpanRows():
-            return (*rows.questions, *dict.fromkeys(rows.contexts))  # many questions share a context
-        case _:
-            raise IllegalInput("images have no text to train a tokeniser on")
-
-
-def train_wordpiece(rows: Rows | SpanRows, size: int = 1_000) -> WordPiece:
+def train_wordpiece(rows: RowsOfText, size: int = 1_000) -> WordPiece:
     """Train a tokeniser of at most `size` tokens on the texts of training rows; little text gives fewer.
 
     If not even all letters fit, the commonest are kept; the special tokens are always there. The same rows and size
@@ -150,8 +135,10 @@ class TrainingText:
     texts: tuple[str, ...] = field(compare=False, repr=False)
 
     @classmethod
-    def of(cls, rows: Rows | SpanRows) -> "TrainingText":
-        texts = texts_of(rows)
+    def of(cls, rows: RowsOfText) -> "TrainingText":
+        if not hasattr(rows, "all_texts"):
+            raise IllegalInput(f"{type(rows).__name__} have no text to train a tokeniser on")
+        texts = rows.all_texts
         return cls(hashlib.sha256(json.dumps(texts).encode()).hexdigest(), texts)
 
 
@@ -209,7 +196,7 @@ class Subwords(TrainedTokeniser):
         return _framed(_plain_bpe(models.BPE(self._ids, list(self.merges), unk_token=SPECIAL[UNKNOWN])))
 
 
-def train_subwords(rows: Rows | SpanRows, size: int = 1_000) -> Subwords:
+def train_subwords(rows: RowsOfText, size: int = 1_000) -> Subwords:
     """Train a tokeniser of at most `size` tokens on the texts of training rows, of all languages together.
 
     The same rows and size give the same tokeniser, in every process; it is kept in memory by the digest of the texts.

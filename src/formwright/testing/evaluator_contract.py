@@ -19,6 +19,7 @@ import pytest
 
 from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.core.options import PartReader, PartWriter, inputs_of
+from formwright.core.protocols import GroupEvaluator
 from formwright.core.records import DataCard, History, Observation, Request, Trial
 from formwright.core.rng import derive
 from formwright.evaluate.context import Context
@@ -85,6 +86,15 @@ class EvaluatorContract(ABC):
         one, other = (self.metrics(self.history(tmp_path / name)) for name in ("one", "other"))
         assert one == other if self.exact else [set(found) for found in one] == [set(found) for found in other]
 
+    def test_requests_that_are_evaluated_together_have_the_scores_that_they_have_alone(self, tmp_path: Path) -> None:
+        evaluator = self.part().bind(self.setting())
+        if not isinstance(evaluator, GroupEvaluator):
+            return
+        requests = [trial.request for trial in self.history(tmp_path / "first").finished]
+        found = evaluator.evaluate_together([(request, Context(0, tmp_path / "together")) for request in requests])
+        alone = [evaluator.evaluate(request, Context(0, tmp_path / "alone")) for request in requests]
+        assert [one.metrics for one in found] == [one.metrics for one in alone]
+
     def test_a_study_whose_folder_moved_goes_on(self, tmp_path: Path) -> None:
         whole = self.metrics(self.history(tmp_path / "whole"))
         before = self.history(tmp_path / "here", self.designs - 1)
@@ -123,7 +133,7 @@ class EvaluatorContract(ABC):
         return [Request(space.card(design), design=design) for design in designs]
 
     def history(self, folder: Path, number: int | None = None, before: History | None = None) -> History:
-        """Score designs one after the other, each with a new evaluator, and go on from what was scored before."""
+        """Score designs one after the other, each with a new evaluator, and continue from what was scored before."""
         folder.mkdir(parents=True, exist_ok=True)
         trials = () if before is None else before.trials
         for request in self.requests(self.designs if number is None else number)[len(trials) :]:

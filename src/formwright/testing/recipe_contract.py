@@ -74,9 +74,16 @@ class RecipeContract(ABC):
     def test_a_seed_reaches_its_stages(self) -> None:
         if "seed" not in type(self).recipe.options:
             pytest.skip("it takes no seed")
-        one, other = (self.compose(seed=seed).to_json() for seed in (1, 2))
-        changed = [name for name in one["stages"] if one["stages"][name] != other["stages"][name]]
-        assert changed, "no stage draws from the seed"
+        pairs = zip(*(self.compose(seed=seed).stages for seed in (1, 2)), strict=True)
+        drawing = [(stage.NAME, stage.seed, other.seed) for stage, other in pairs if hasattr(stage, "seed")]
+        assert drawing, "no stage draws from the seed"
+        assert not [name for name, one, other in drawing if one == other], "stages that ignore the seed"
+
+    def test_limits_reach_its_search(self) -> None:
+        if "limits" not in type(self).recipe.options:
+            pytest.skip("it takes no limits")
+        stages = self.compose(limits=("params<=9M",)).to_json()["stages"].values()
+        assert any("params<=9M" in stage.get("limits", ()) for stage in stages)
 
     def test_stages_read_from_those_before_them(self) -> None:
         made = self.compose()

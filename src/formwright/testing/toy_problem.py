@@ -9,7 +9,8 @@ from math import log2
 from typing import Any
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, DynamicConvolution, Mixer, Transform
 from formwright.core.errors import FormwrightError
 from formwright.core.protocols import CardLike, Evaluator, Searcher
@@ -92,7 +93,7 @@ class Toy:
     """Score a card by how well its layers follow `PATTERN`; the metrics are `accuracy`, up to 1, and `params`.
 
     Twelve layers that follow the pattern, with feed-forward parts 64 wide, have an accuracy of 1. Short evaluations
-    are less accurate, and less telling: their order is somewhat wrong, always in the same way.
+    are less accurate, and less informative: their order is somewhat wrong, always in the same way.
     """
 
     def evaluate(self, request: Request, context: Any = None) -> Observation:

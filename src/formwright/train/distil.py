@@ -20,13 +20,13 @@ from formwright.core.files import write_file
 from formwright.nn.build import initialise
 from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Output
+from formwright.tasks.encode import IGNORED
+from formwright.tasks.kind import KINDS, kind_of
 from formwright.train.judge import batch_of
 from formwright.train.loop import enough_memory, scores_of
 from formwright.train.losses import Loss, binary_distillation, distillation, hidden_distance, loss_of
 from formwright.train.prepare import Prepared
-from formwright.train.streams import IGNORED, Batch, in_order
-
-ScoresLoss = Callable[["Answers", Batch, float], Tensor]  # with the temperature
+from formwright.train.streams import Batch, in_order
 
 
 @dataclass(frozen=True)
@@ -119,14 +119,14 @@ class HiddenStudent(_WithTeacher):
 
 def distilled(kind: str, mix: Mix) -> Loss:
     """Return the weighted sum of the loss of a kind of task and the distillation losses."""
-    loss, likeness = loss_of(kind), _LIKENESS[kind]
+    loss, distillation_loss = loss_of(kind), KINDS.get(kind).distillation_loss
 
     def mixed(answers: Answers, batch: Batch) -> Tensor:
         total = answers.scores.new_zeros(())
         if mix.labels:
             total = total + mix.labels * loss(answers.scores, batch)
         if mix.scores:
-            total = total + mix.scores * likeness(answers, batch, mix.temperature)
+            total = total + mix.scores * distillation_loss(answers, batch, mix.temperature)
         if mix.hidden:
             total = total + mix.hidden * _of_hidden(answers, batch)
         return total
@@ -141,30 +141,28 @@ def _of_hidden(answers: Answers, batch: Batch) -> Tensor:
     return hidden_distance(answers.hidden, answers.teacher_hidden, mask)
 
 
-def _of_classes(answers: Answers, batch: Batch, temperature: float) -> Tensor:
+def classes_distillation(answers: Answers, batch: Batch, temperature: float) -> Tensor:
     """Compare (..., labels) scores, where words are labels too; ignored labels, such as padding, do not count."""
     counts = batch.labels.flatten() != IGNORED
     scores, wanted = (side.flatten(0, -2)[counts] for side in (answers.scores, answers.teacher_scores))
     return distillation(scores, wanted, temperature)
 
 
-def _of_spans(answers: Answers, batch: Batch, temperature: float) -> Tensor:
+def spans_distillation(answers: Answers, batch: Batch, temperature: float) -> Tensor:
     """Compare the start and the end scores of spans, each a choice among the real tokens."""
     scores, wanted = (side.transpose(1, 2).flatten(0, 1) for side in (answers.scores, answers.teacher_scores))
     mask = None if batch.mask is None else batch.mask.bool().repeat_interleave(2, 0)  # (batch x 2, tokens)
     return distillation(scores, wanted, temperature, mask)
 
 
-_LIKENESS: dict[str, ScoresLoss] = {
-    "sequence-classification": _of_classes,
-    "image-classification": _of_classes,
-    "multi-label-classification": lambda both, _, heat: binary_distillation(both.scores, both.teacher_scores, heat),
-    "regression": lambda both, _, __: F.mse_loss(both.scores, both.teacher_scores),
-    "span-extraction": _of_spans,
-    "masked-lm": _of_classes,
-    "causal-lm": _of_classes,
-    "seq2seq-lm": _of_classes,
-}
+def labels_distillation(answers: Answers, _: Batch, temperature: float) -> Tensor:
+    """Compare (batch, labels) scores, each label for itself."""
+    return binary_distillation(answers.scores, answers.teacher_scores, temperature)
+
+
+def numbers_distillation(answers: Answers, _: Batch, __: float) -> Tensor:
+    """Compare one score per row."""
+    return F.mse_loss(answers.scores, answers.teacher_scores)
 
 
 _ROWS = 64  # rows of one batch
@@ -179,7 +177,7 @@ class CachedTeacher(nn.Module):
         self._answers = answers
 
     def forward(self, inputs: Tensor, mask: Tensor | None = None, types: Tensor | None = None, *more: Any) -> Tensor:
-        """Return (batch, labels) scores; those of spans are (batch, tokens, 2)."""
+        """Return (batch, labels) scores; those of each token are (batch, tokens, ...)."""
         found = [self._answers.get(key) for key in _keys(Batch(inputs, inputs, mask, types))]
         known = [answer for answer in found if answer is not None]
         if len(known) < len(found):
@@ -208,13 +206,13 @@ def cached_teacher(
     for rows in in_order(prepared.train.examples, _ROWS):
         keys = _keys(batch_of(prepared, prepared.train, rows))
         for row, key in zip(rows.tolist(), keys, strict=True):
-            table[key] = by_row[row] if prepared.task.kind == "span-extraction" else by_row[row][0]
+            table[key] = by_row[row] if kind_of(prepared.task).per_token else by_row[row][0]
     return CachedTeacher(teacher, table)
 
 
 def _asked(teacher: nn.Module, prepared: Prepared, after: Callable[[int], None]) -> dict[str, Tensor]:
     """Compute the outputs of all rows, concatenated, and the size of each row's part."""
-    device, spans = next(teacher.parameters()).device, prepared.task.kind == "span-extraction"
+    device, per_token = next(teacher.parameters()).device, kind_of(prepared.task).per_token
     found = dict[int, Tensor]()
     teacher.eval()
     with torch.inference_mode(), enough_memory(f"while running the teacher, {_ROWS} rows at once"):
@@ -223,7 +221,7 @@ def _asked(teacher: nn.Module, prepared: Prepared, after: Callable[[int], None])
             for row, scores, tokens in zip(
                 rows.tolist(), scores_of(teacher, batch.to(device)).float().cpu(), _lengths(batch), strict=True
             ):
-                found[row] = scores[:tokens] if spans else scores[None]
+                found[row] = scores[:tokens] if per_token else scores[None]
             after(len(found))
     ordered = [found[row] for row in range(len(found))]
     return {"answers": torch.cat(ordered).clone(), "sizes": torch.tensor([len(one) for one in ordered])}
@@ -236,11 +234,11 @@ def _lengths(batch: Batch) -> list[int]:
 
 
 def _keys(batch: Batch) -> list[bytes]:
-    """Return the bytes of each row's input without its padding, which is on the right."""
+    """Return the bytes of each row's input without its padding, which is on the right; pictures have none."""
     inputs = batch.inputs.cpu().numpy()
     types = None if batch.types is None else batch.types.cpu().numpy()
     keys = []
-    for row, tokens in enumerate(_lengths(batch) if inputs.ndim == 2 else [None] * len(inputs)):
+    for row, tokens in enumerate(_lengths(batch)):
         parts = [inputs[row, :tokens]] if types is None else [inputs[row, :tokens], types[row, :tokens]]
         keys.append(b"".join(np.ascontiguousarray(part).tobytes() for part in parts))
     return keys

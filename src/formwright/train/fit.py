@@ -10,16 +10,18 @@ import torch
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalInput
-from formwright.nn.build import Spread, build
+from formwright.nn.build import build
 from formwright.nn.hf.checkpoint_files import CONFIG, read_json
 from formwright.nn.hf.imported import MULTI_LABEL, Imported
-from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec, SequenceHead, TaskModel
+from formwright.nn.settings import Settings, Spread
+from formwright.nn.task_model import SequenceHead, TaskModel
 from formwright.tasks.bootstrap import Tables
+from formwright.tasks.kind import kind_of
 from formwright.tasks.metrics import metric
-from formwright.tasks.rows import TextRows
 from formwright.tasks.task import Task
+from formwright.train.augment import Augmented
 from formwright.train.device import choose_device, threads
 from formwright.train.distil import HiddenStudent, ScoreStudent, Teaching, distilled
 from formwright.train.hyperparameters import Hyperparameters
@@ -27,9 +29,8 @@ from formwright.train.judge import judge, judged
 from formwright.train.loop import PATIENCE, EarlyStopping, Saving, begin, go_on, usual_every
 from formwright.train.losses import loss_of
 from formwright.train.prepare import Prepared
-from formwright.train.streams import Masked, Masking, Shuffled, ShuffledStream, Stream, lengths_of, maker_of
+from formwright.train.streams import Shuffled, Stream
 
-_PRETRAINING = ("masked-lm", "causal-lm")
 _PRETRAINED = ("ForPreTraining", "ForMaskedLM", "ForMaskedImageModeling")  # the ends of class names
 
 
@@ -90,12 +91,8 @@ class Run:
 
 def head_of(task: Task) -> HeadSpec:
     """Return the head of a task."""
-    if task.kind == "regression":
-        return HeadSpec("sequence-classification", 1)
-    labels = max(len(task.labels), 1)
-    if task.kind == "multi-label-classification":
-        return HeadSpec("sequence-classification", labels, multi_label=True)
-    return HeadSpec("sequence-classification" if task.kind == "image-classification" else task.kind, labels)
+    kind = kind_of(task)
+    return HeadSpec(kind.head, kind.outputs or max(len(task.labels), 1), kind.multi_label)
 
 
 def fresh_model(card: Card, prepared: Prepared, training: Training) -> TaskModel:
@@ -108,10 +105,9 @@ def fresh_model(card: Card, prepared: Prepared, training: Training) -> TaskModel
 
 def start_at_mean(model: TaskModel, prepared: Prepared) -> None:
     """Set the bias of a new regression head to the mean score, which it would otherwise spend its first steps on."""
-    rows = prepared.train.rows
-    if prepared.task.kind == "regression" and isinstance(rows, TextRows):
+    if kind_of(prepared.task).outputs == 1:
         with torch.no_grad():
-            cast(SequenceHead, model.head).output.bias.fill_(float(np.mean(rows.labels)))
+            cast(SequenceHead, model.head).output.bias.fill_(float(np.mean(prepared.train.rows.labels)))
 
 
 def with_weights(model: TaskModel, weights: Mapping[str, Tensor]) -> TaskModel:
@@ -145,7 +141,7 @@ def head_fits(imported: Imported, task: Task) -> bool:
     wanted, labels = head_of(task), task.labels
     if imported.head is None or imported.head.task != wanted.task:
         return False
-    if wanted.task != "sequence-classification":  # the other heads have no labels to differ in
+    if not wanted.has_names:
         return True
     named = imported.labels if labels else ()  # a regression's only label has a name that means nothing
     return imported.head == wanted and named in ((), labels)
@@ -162,7 +158,7 @@ def replaced_head(imported: Imported, task: Task, folder: Path) -> str:
             f"{folder} is a multi-label model, and a row of {task.name} has one answer: give a multi-label task, or "
             "the model that it was fine-tuned from"
         )
-    if head_fits(imported, task) or (imported.head is not None and imported.head.task in _PRETRAINING):
+    if head_fits(imported, task) or (imported.head is not None and imported.head.plain_text):
         return ""
     if imported.head is not None and imported.head.task == wanted.task and wanted.multi_label:
         why = f"it is not a multi-label head for {', '.join(task.labels)}"
@@ -202,11 +198,14 @@ def fit(
 
 def task_stream(prepared: Prepared, recipe: Hyperparameters) -> Stream:
     """Return the stream of training batches."""
-    examples, kind = prepared.train.examples, prepared.task.kind
-    order = Shuffled(lengths_of(examples), recipe.batch, recipe.seed)
-    if kind == "masked-lm":
-        return Masked(examples, order, Masking.of(prepared.text_tokeniser))  # type: ignore[arg-type]
-    return ShuffledStream(examples, order, maker_of(kind))
+    order = Shuffled(prepared.train.examples.lengths, recipe.batch, recipe.seed)
+    kind = kind_of(prepared.task)
+    stream = cast(Stream, kind.stream(prepared, order))
+    if not recipe.changes:
+        return stream
+    if kind.reads != "patches":
+        raise IllegalInput(f"training.augment changes pictures, and {prepared.task.name} has none: leave it out")
+    return Augmented(stream, recipe.seed, recipe.changes)
 
 
 def _early_stopping(prepared: Prepared, training: Training) -> EarlyStopping | None:

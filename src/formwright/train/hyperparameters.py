@@ -4,9 +4,10 @@ import math
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
-from formwright.core.errors import IllegalInput
+from formwright.core.errors import IllegalInput, UnknownName
 
 Decay = Literal["linear", "cosine", "none"]
+AUGMENTATIONS = ("shift", "flip")  # changes of training pictures, in `formwright.train.augment`
 _MOST = 10**12  # beyond any real number of steps or rows
 # defaults: small designs trained from scratch gain nothing from dropout, and some hardly learn with it (the experiment
 # is in docs/training.md); pretrained weights use that of BERT
@@ -31,7 +32,7 @@ class Hyperparameters:
     """Hyperparameters of AdamW with warm-up, decay, gradient clipping and gradient accumulation.
 
     `steps` counts weight updates; each averages the gradients of `accumulate` batches. `warmup` is a share of the
-    steps. The default `beta2` is that of RoBERTa.
+    steps. The default `beta2` is that of RoBERTa. `augment` names changes of training pictures, separated by commas.
     """
 
     steps: int
@@ -44,8 +45,16 @@ class Hyperparameters:
     accumulate: int = 1
     beta2: float = 0.98
     seed: int = 0
+    augment: str = ""
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Return the names of the changes of training pictures."""
+        return tuple(name.strip() for name in self.augment.split(",") if name.strip())
 
     def __post_init__(self) -> None:
+        if strange := [name for name in self.changes if name not in AUGMENTATIONS]:
+            raise UnknownName("change of pictures", strange[0], AUGMENTATIONS)
         least = {"steps": self.steps, "batch": self.batch, "accumulate": self.accumulate}
         for name, value in least.items():
             if value < 1:

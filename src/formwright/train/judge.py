@@ -4,7 +4,7 @@ A score means little without its baseline: the majority class, the mean, or toke
 scored on the rows that the model is scored on.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -20,27 +20,18 @@ from formwright.core.rng import derive
 from formwright.nn.generate import GenerationSettings, generate
 from formwright.nn.task_model import TaskModel
 from formwright.tasks.bootstrap import Tables
-from formwright.tasks.encode import Encoded
-from formwright.tasks.metrics import WRITTEN, best_constant, metric
-from formwright.tasks.rows import SpanRows, TranslationRows
-from formwright.tasks.span_windows import answers_with_probability
+from formwright.tasks.encode import IGNORED, Encoded
+from formwright.tasks.kind import Pairs as Answers
+from formwright.tasks.kind import kind_of
+from formwright.tasks.metrics import WRITTEN, metric
+from formwright.tasks.rows import TranslationRows
+from formwright.tasks.span_windows import Windows, answers_with_probability
 from formwright.tasks.tokeniser import Tokeniser
 from formwright.train.loop import Diverged, enough_memory, scores_of
 from formwright.train.prepare import Prepared, PreparedRows
-from formwright.train.streams import (
-    IGNORED,
-    Batch,
-    MakeBatch,
-    Masking,
-    in_order,
-    maker_of,
-    masked,
-    sentences,
-    translations,
-)
+from formwright.train.streams import Batch, KeptBatches, MakeBatch, Masking, in_order, masked, sentences, translations
 
 _SIZE = 64  # rows of one batch
-ONE_ANSWER = ("sequence-classification", "image-classification", "regression")  # kinds of tasks
 
 
 def generation_settings(tokeniser: Tokeniser, length: int, beams: int = 1) -> GenerationSettings:
@@ -68,9 +59,6 @@ def generated_texts(model: TaskModel, prepared: Prepared, part: PreparedRows) ->
         found = generate(model, batch.inputs, batch.mask, settings)
         texts[rows] = [tokeniser.decode(tokens) for tokens in found]
     return list(texts)
-
-
-Answers = Mapping[str, tuple[Any, Any]]  # by metric: predictions and truth
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,47 +89,65 @@ def _judged(found: Answers, answer: str = "") -> Judged:
 
 
 @contextmanager
-def _inference(model: nn.Module, doing: str = "judged") -> Iterator[None]:
-    model.eval()
+def _inference(*models: nn.Module, doing: str = "judged") -> Iterator[None]:
+    for model in models:
+        model.eval()
     with torch.inference_mode(), enough_memory(f"while the model was {doing}, {_SIZE} rows at once"):
         yield
 
 
 def _answered(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
     with _inference(model):
-        return _JUDGES[prepared.task.kind](model, prepared, part)
+        return kind_of(prepared.task).judge(model, prepared, part)
 
 
-def answers(model: nn.Module, prepared: Prepared, part: PreparedRows, rows: NDArray[np.int64]) -> NDArray[Any]:
-    """Return a model's answer to each of some rows, in their order: a label, or the number of a regression.
+def answers(
+    models: Sequence[nn.Module], prepared: Prepared, part: PreparedRows, rows: NDArray[np.int64]
+) -> list[NDArray[Any]]:
+    """Return the answers of each model to some rows, in their order: labels, or the numbers of a regression.
 
-    For tasks of `ONE_ANSWER`. The model is left in evaluation mode.
+    For kinds of tasks with one answer a row. Each batch is shown to all models, which are on one device, before their
+    answers are fetched from it. The models are left in evaluation mode.
     """
-    found = np.empty(len(part.examples), np.float32 if prepared.task.kind == "regression" else np.int64)
-    with _inference(model):
-        for some, scores, _ in _answers(model, part, maker_of(prepared.task.kind), rows):
-            found[some] = (scores[:, 0] if prepared.task.kind == "regression" else scores.argmax(-1)).cpu().numpy()
-    return found[rows]
+    kind, found = kind_of(prepared.task), np.empty((len(models), len(part.examples)), object)
+    assert kind.answer is not None
+    with _inference(*models):
+        for some, scores, _ in _scores(models, part, kind.batch, rows):
+            for place, own in enumerate(scores):
+                found[place][some] = list(kind.answer(own))
+    return [np.array(list(own[rows])) for own in found]
 
 
-def row_scores(model: nn.Module, prepared: Prepared, part: PreparedRows) -> NDArray[np.float32]:
-    """Return the scores of each row of a task of `ONE_ANSWER`: (rows, labels), or (rows, 1) for a regression."""
+def best_class(scores: Tensor) -> NDArray[np.int64]:
+    """Return the class with the largest score of each row."""
+    found: NDArray[np.int64] = scores.argmax(-1).cpu().numpy()
+    return found
+
+
+def number(scores: Tensor) -> NDArray[np.float32]:
+    """Return the only score of each row."""
+    found: NDArray[np.float32] = scores[:, 0].cpu().numpy()
+    return found
+
+
+def row_scores(model: nn.Module, prepared: Prepared, part: PreparedRows) -> list[NDArray[np.float32]]:
+    """Return the scores of each row: (labels,), or those of its tokens."""
     found: NDArray[Any] = np.empty(len(part.examples), object)
-    with _inference(model, "run"):
-        for rows, scores, _ in _answers(model, part, maker_of(prepared.task.kind)):
+    with _inference(model, doing="run"):
+        for rows, scores, _ in _answers(model, part, kind_of(prepared.task).batch):
             found[rows] = list(scores.cpu().numpy())
-    return np.stack(list(found))
+    return list(found)
 
 
 def span_answers(model: nn.Module, part: PreparedRows, unanswerable: bool) -> list[tuple[str, float]]:
     """Return the answer to each question, and its probability among all parts of the text."""
-    with _inference(model, "run"):
+    with _inference(model, doing="run"):
         return _span_texts(model, part, unanswerable)
 
 
 def batch_of(prepared: Prepared, part: PreparedRows, rows: NDArray[np.int64]) -> Batch:
-    """Make a batch of some rows of a task whose model reads sentences or images."""
-    return maker_of(prepared.task.kind)(part.examples, rows)
+    """Make a batch of some rows of a task."""
+    return cast(Batch, kind_of(prepared.task).batch(part.examples, rows))
 
 
 def truths(part: PreparedRows) -> NDArray[Any]:
@@ -157,24 +163,35 @@ def compared(prepared: Prepared, found: NDArray[Any], truth: NDArray[Any]) -> di
 
 
 def _answers(
-    model: nn.Module, part: PreparedRows, make: MakeBatch, among: NDArray[np.int64] | None = None
+    model: nn.Module, part: PreparedRows, make: MakeBatch
 ) -> Iterator[tuple[NDArray[np.int64], Tensor, Batch]]:
-    device = next(model.parameters()).device
+    for rows, scores, batch in _scores([model], part, make):
+        yield rows, scores[0], batch
+
+
+def _scores(
+    models: Sequence[nn.Module], part: PreparedRows, make: MakeBatch, among: NDArray[np.int64] | None = None
+) -> Iterator[tuple[NDArray[np.int64], list[Tensor], Batch]]:
+    """Yield batch by batch the row numbers, the scores of each model, and the batch."""
+    device, batches = next(models[0].parameters()).device, part.batches or KeptBatches(most=0)
     for rows in in_order(part.examples, _SIZE, among):
-        batch = make(part.examples, rows).to(device)
+        batch = batches.batch(make, part.examples, rows, device)
         # in single precision on every device, as the delivered model runs elsewhere
-        scores = scores_of(model, batch).float()
-        if not scores.isfinite().all():  # argmax of NaN would look like a valid answer
-            raise Diverged("the trained model's answers are no numbers (NaN or infinity); lower the learning rate")
+        scores = [scores_of(model, batch).float() for model in models]
+        # argmax of NaN would look like a valid answer; the extremes are a third of the time of a look at every score
+        ends = [end for own in scores if own.numel() for end in own.aminmax()]
+        if ends and not torch.stack(ends).isfinite().all():
+            raise Diverged("the answers of the trained model contain NaN or infinity; lower the learning rate")
         yield rows, scores, batch
 
 
-def _one_each(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
-    found = answers(model, prepared, part, np.arange(len(part.examples)))
+def one_answer_each(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
+    """Answer each row with its class or number."""
+    (found,) = answers([model], prepared, part, np.arange(len(part.examples)))
     return {name: (found, truths(part)) for name in prepared.task.metrics}
 
 
-def _several_labels(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
+def several_labels_each(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
     """Answer with the labels whose sigmoid is above 0.5: those whose score is above 0."""
     truth = truths(part)
     found = np.empty(truth.shape, np.bool_)
@@ -183,9 +200,10 @@ def _several_labels(model: nn.Module, prepared: Prepared, part: PreparedRows) ->
     return dict.fromkeys(prepared.task.metrics, (found, truth))
 
 
-def _words(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
+def words(model: nn.Module, prepared: Prepared, part: PreparedRows, make: MakeBatch | None = None) -> Answers:
+    """Score tokens by their loss; `make` makes the batches, by default as the kind of the task does."""
     means, tokens = np.zeros(len(part.examples)), np.zeros(len(part.examples))
-    for rows, found, batch in _answers(model, part, _words_maker(prepared)):
+    for rows, found, batch in _answers(model, part, make or kind_of(prepared.task).batch):
         losses = F.cross_entropy(found.flatten(0, -2), batch.labels.flatten(), ignore_index=IGNORED, reduction="none")
         means[rows], tokens[rows] = _mean_by_row(batch, losses.cpu().numpy())
     return {name: (means, tokens) for name in prepared.task.metrics if name not in WRITTEN}
@@ -200,101 +218,85 @@ def _mean_by_row(batch: Batch, losses: NDArray[Any]) -> tuple[NDArray[np.float64
     return sums / np.maximum(tokens, 1), tokens
 
 
-def _words_maker(prepared: Prepared) -> MakeBatch:
-    """Return the function that makes the batches on which a model of words is judged."""
-    if prepared.task.kind != "masked-lm":
-        return maker_of(prepared.task.kind)
+def masked_words(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
+    """Score masked tokens by their loss."""
+    return words(model, prepared, part, same_masks(prepared))
+
+
+def same_masks(prepared: Prepared) -> MakeBatch:
+    """Return batches in which the same tokens are masked every time, so that scores of models are comparable."""
     masking = Masking.of(prepared.text_tokeniser)
-    # the same tokens are masked in every evaluation, so that scores of different models are comparable
     return lambda encoded, rows: masked(encoded, rows, masking, derive(0, "judge", int(rows[0])))
 
 
-def _translations(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
-    found, wanted = _words(model, prepared, part), [name for name in prepared.task.metrics if name in WRITTEN]
+def generated(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
+    """Score tokens by their loss, and generated texts by the metrics that need them."""
+    found, wanted = words(model, prepared, part), [name for name in prepared.task.metrics if name in WRITTEN]
     if not wanted:
         return found
     texts, rows = generated_texts(cast(TaskModel, model), prepared, part), cast(TranslationRows, part.rows)
     return {**found, **dict.fromkeys(wanted, (texts, rows.targets))}
 
 
-def _spans(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
-    assert isinstance(part.rows, SpanRows)
+def spans(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
+    """Answer each question with a part of its text."""
     texts = [text for text, _ in _span_texts(model, part, not part.rows.answerable)]
     return dict.fromkeys(prepared.task.metrics, (texts, part.rows.texts))
 
 
 def _span_texts(model: nn.Module, part: PreparedRows, unanswerable: bool) -> list[tuple[str, float]]:
-    assert part.windows is not None
-    assert isinstance(part.rows, SpanRows)
-    found = np.empty(len(part.windows), object)
+    windows = cast(Windows, part.examples)
+    found = np.empty(len(windows), object)
     for rows, scores, _ in _answers(model, part, sentences):
         found[rows] = list(scores.cpu().numpy())  # (tokens, 2) each
     starts, ends = [scores[:, 0] for scores in found], [scores[:, 1] for scores in found]
-    return answers_with_probability(starts, ends, part.windows, part.rows, unanswerable)
-
-
-_JUDGES: dict[str, Callable[[nn.Module, Prepared, PreparedRows], Answers]] = {
-    "sequence-classification": _one_each,
-    "image-classification": _one_each,
-    "multi-label-classification": _several_labels,
-    "regression": _one_each,
-    "masked-lm": _words,
-    "causal-lm": _words,
-    "seq2seq-lm": _translations,
-    "span-extraction": _spans,
-}
+    return answers_with_probability(starts, ends, windows, part.rows, unanswerable)
 
 
 def constant_baseline(prepared: Prepared, part: PreparedRows) -> Judged | None:
     """Score the best answer that ignores the input; None where there is none, as for SQuAD 1.1 and translation."""
-    task = prepared.task
-    if task.kind in (*ONE_ANSWER, "multi-label-classification"):
-        answer, found = _one_answer(prepared, part)
-    elif task.kind == "span-extraction":
-        if not isinstance(part.rows, SpanRows) or part.rows.answerable:
-            return None
-        answer, found = "never giving an answer", dict.fromkeys(task.metrics, ([""] * len(part.rows), part.rows.texts))
-    else:
-        answer, found = "knowing only how frequent tokens are", _frequencies(prepared, part)
-    return _judged(found, answer) if found else None
+    found = kind_of(prepared.task).baseline(prepared, part)
+    return _judged(found[1], found[0]) if found is not None and found[1] else None
 
 
-def _one_answer(prepared: Prepared, part: PreparedRows) -> tuple[str, Answers]:
+def labels_baseline(prepared: Prepared, part: PreparedRows) -> tuple[str, Answers]:
     """Answer with the majority class, the best set of labels, or the mean of the training rows."""
-    known, wanted, task = truths(prepared.train), truths(part), prepared.task
-    if task.kind == "regression":
-        answer, guess = "always answering the mean", np.full(len(wanted), known.mean())
-    elif task.kind == "multi-label-classification":
-        best = best_constant(known)
-        names = " and ".join(repr(name) for name, has in zip(task.labels, best, strict=True) if has)
-        answer, guess = f"always answering {names}", np.tile(best, (len(wanted), 1))
-    else:
-        label = int(np.bincount(known.astype(np.int64)).argmax())
-        answer, guess = f"always answering {task.labels[label]!r}", np.full(len(wanted), label)
+    task, wanted = prepared.task, truths(part)
+    answer, guess = kind_of(task).constant_answers(truths(prepared.train), task.labels, len(wanted))
     return answer, dict.fromkeys(task.metrics, (guess, wanted))
 
 
-def _frequencies(prepared: Prepared, part: PreparedRows) -> Answers:
-    """Predict every token by its frequency in the training rows; unseen tokens count as seen once."""
-    losses, make = -np.log(_shares(prepared)), _words_maker(prepared)
+def never_answering(prepared: Prepared, part: PreparedRows) -> tuple[str, Answers] | None:
+    """Say of every question that it has no answer; None where all have one."""
+    if part.rows.answerable:
+        return None
+    return "never giving an answer", dict.fromkeys(prepared.task.metrics, ([""] * len(part.rows), part.rows.texts))
+
+
+def frequencies_baseline(prepared: Prepared, part: PreparedRows) -> tuple[str, Answers]:
+    """Predict every token by its frequency in the training rows."""
+    make, examples = cast(MakeBatch, kind_of(prepared.task).batch), prepared.train.examples
+    counts = np.zeros(prepared.text_tokeniser.size)
+    for rows in in_order(examples, _SIZE):
+        labels = make(examples, rows).labels.flatten().numpy()
+        counts += np.bincount(labels[labels != IGNORED], minlength=len(counts))
+    return _by_frequency(counts, make, prepared, part)
+
+
+def masked_frequencies_baseline(prepared: Prepared, part: PreparedRows) -> tuple[str, Answers]:
+    """Predict every masked token by its frequency in the training rows; any but the special ones may be masked."""
+    tokens = cast(Encoded, prepared.train.examples).tokens.values
+    hidden = tokens[~np.isin(tokens, Masking.of(prepared.text_tokeniser).spared)]
+    counts = np.bincount(hidden, minlength=prepared.text_tokeniser.size)
+    return _by_frequency(counts, same_masks(prepared), prepared, part)
+
+
+def _by_frequency(counts: NDArray[Any], make: MakeBatch, prepared: Prepared, part: PreparedRows) -> tuple[str, Answers]:
+    losses = -np.log((counts + 1) / (counts + 1).sum())  # unseen tokens count as seen once
     means, tokens = np.zeros(len(part.examples)), np.zeros(len(part.examples))
     for rows in in_order(part.examples, _SIZE):
         batch = make(part.examples, rows)
         labels = batch.labels.flatten().numpy()
         means[rows], tokens[rows] = _mean_by_row(batch, losses[np.where(labels == IGNORED, 0, labels)])
-    return {name: (means, tokens) for name in prepared.task.metrics if name not in WRITTEN}
-
-
-def _shares(prepared: Prepared) -> NDArray[np.float64]:
-    examples, counts = prepared.train.examples, np.ones(prepared.text_tokeniser.size)
-    assert isinstance(examples, Encoded)
-    make = _words_maker(prepared)
-    if prepared.task.kind == "masked-lm":  # any token but the special ones may be masked
-        tokens = examples.tokens.values
-        hidden = tokens[~np.isin(tokens, Masking.of(prepared.text_tokeniser).spared)]
-        counts += np.bincount(hidden, minlength=len(counts))
-    else:
-        for rows in in_order(examples, _SIZE):
-            labels = make(examples, rows).labels.flatten().numpy()
-            counts += np.bincount(labels[labels != IGNORED], minlength=len(counts))
-    return counts / counts.sum()
+    known = {name: (means, tokens) for name in prepared.task.metrics if name not in WRITTEN}
+    return "knowing only how frequent tokens are", known

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 
 import torch
@@ -17,8 +18,9 @@ from formwright.train import checkpoint
 from formwright.train.checkpoint import Checkpoint
 from formwright.train.device import precision
 from formwright.train.hyperparameters import Hyperparameters
-from formwright.train.losses import Loss
+from formwright.train.losses import Loss, StepLoss
 from formwright.train.streams import Batch, Stream
+from formwright.train.updates import SUM, JoinedLosses
 
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
@@ -83,9 +85,9 @@ class State:
         own, other = asdict(self.recipe), found.facts["recipe"]
         differing = [key for key in own | other if key not in own or key not in other or own[key] != other[key]]
         if differing:
-            told = ", ".join(f"{key} {other[key]}" if key in other else f"no {key}" for key in differing)
+            detail = ", ".join(f"{key} {other[key]}" if key in other else f"no {key}" for key in differing)
             raise IllegalInput(
-                f"the checkpoint at step {found.step} was trained with {told}; use the same, or start a new run"
+                f"the checkpoint at step {found.step} was trained with {detail}; use the same, or start a new run"
             )
         wanted = {f"model.{name}": parameter.shape for name, parameter in self.model.named_parameters()}
         wanted |= {f"buffer.{name}": buffer.shape for name, buffer in self.model.named_buffers()}
@@ -183,7 +185,7 @@ class Saving:
 def train(
     model: nn.Module,
     stream: Stream,
-    loss: Loss,
+    loss: Loss | StepLoss,
     recipe: Hyperparameters,
     saving: Saving | None = None,
     after_step: Callable[[int, float], None] | None = None,
@@ -195,7 +197,8 @@ def train(
 
     With `saving`, an interrupted run resumes from its newest intact checkpoint, and its later losses equal those of
     an uninterrupted run bit for bit. `after_step` receives each step and its loss. `until` stops at that step; a later
-    call with the same folder resumes from there.
+    call with the same folder resumes from there. A loss may be several, computed one after another: their gradients
+    are added up, or joined as `JoinedLosses` say.
     """
     state = begin(model, recipe, saving)
     go_on(state, stream, loss, saving, after_step, until=until, watch=watch)
@@ -213,7 +216,7 @@ def begin(model: nn.Module, recipe: Hyperparameters, saving: Saving | None = Non
 def go_on(
     state: State,
     stream: Stream,
-    loss: Loss,
+    loss: Loss | StepLoss,
     saving: Saving | None = None,
     after_step: Callable[[int, float], None] | None = None,
     *,
@@ -241,9 +244,14 @@ def go_on(
         watch.finish(state)
 
 
+def inputs_of(batch: Batch) -> tuple[Tensor | None, ...]:
+    """Return what a task model reads of a batch, in the order of its arguments."""
+    return (batch.inputs, batch.mask, batch.types, batch.targets, batch.targets_mask, batch.positions)
+
+
 def scores_of(model: nn.Module, batch: Batch) -> Tensor:
     """Run a task model on a batch."""
-    return model(batch.inputs, batch.mask, batch.types, batch.targets, batch.targets_mask, batch.positions)
+    return model(*inputs_of(batch))
 
 
 @contextmanager
@@ -264,31 +272,40 @@ def _save(state: State, saving: Saving | None) -> None:
         state.saved = len(state.losses)
 
 
-def _step(state: State, stream: Stream, loss: Loss) -> None:
+def _step(state: State, stream: Stream, loss: Loss | StepLoss) -> None:
     step = len(state.losses)
     # seeded at every step, so that dropout depends on the step alone and a resumed run draws the same
     torch.manual_seed(int(derive(state.recipe.seed, "step", step).integers(1 << 62)))
     for group in state.optimiser.param_groups:
         group["lr"] = state.recipe.rate(step)
-    with enough_memory(f"at step {step}; try a batch smaller than {state.recipe.batch}"):
-        state.losses.append(_update(state, stream, loss, step))
-
-
-def _update(state: State, stream: Stream, loss: Loss, step: int) -> float:
     state.model.train()  # always: an evaluation may have switched a submodule to eval mode
-    device = state.parameters[0].device
     state.optimiser.zero_grad(set_to_none=True)
-    total, parts = 0.0, state.recipe.accumulate
+    update = loss.update if isinstance(loss, JoinedLosses) else SUM
+    found: list[float] = []
+    with enough_memory(f"at step {step}; try a batch smaller than {state.recipe.batch}"):
+        update.backward(_losses(state, stream, loss, found), state.parameters, step / state.recipe.steps)
+        # otherwise NaN weights after the last step would be evaluated as if they had been trained
+        _finite("the size of the gradient", nn.utils.clip_grad_norm_(state.parameters, state.recipe.clip), state)
+        state.optimiser.step()
+    state.losses.append(sum(found))
+
+
+def _losses(state: State, stream: Stream, loss: Loss | StepLoss, found: list[float]) -> Iterator[tuple[int, Tensor]]:
+    """Yield the losses of a step, each with its place among those of its batch, and add their values to `found`."""
+    device, step, parts = state.parameters[0].device, len(state.losses), state.recipe.accumulate
     for part in range(parts):
         batch = stream.batch(step * parts + part).to(device)
         with precision(device):
-            value = loss(scores_of(state.model, batch), batch) / parts
-        total += _finite("the loss", value, state)
-        value.backward()
-    # otherwise NaN weights after the last step would be evaluated as if they had been trained
-    _finite("the size of the gradient", nn.utils.clip_grad_norm_(state.parameters, state.recipe.clip), state)
-    state.optimiser.step()
-    return total
+            value = loss(scores_of(state.model, batch), batch)
+        several = iter((value,)) if isinstance(value, Tensor) else value
+        for place in count():
+            with precision(device):  # a loss may be computed only here
+                one = next(several, None)
+            if one is None:
+                break
+            one = one / parts
+            found.append(_finite("the loss", one, state))
+            yield place, one
 
 
 def _finite(what: str, value: Tensor, state: State) -> float:

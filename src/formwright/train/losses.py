@@ -1,22 +1,25 @@
-"""Losses by kind of task, and distillation losses."""
+"""Losses, and distillation losses."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from formwright.core.errors import UnknownName
-from formwright.train.streams import IGNORED, Batch
+from formwright.tasks.encode import IGNORED
+from formwright.tasks.kind import KINDS
+from formwright.train.streams import Batch
 
 Loss = Callable[[Any, Batch], Tensor]  # of the model's output, most often a tensor of scores
+StepLoss = Callable[[Any, Batch], Iterator[Tensor]]  # several, each computed when it is asked for: their sum is meant
 
 
 def classes(scores: Tensor, batch: Batch, smoothing: float = 0.0) -> Tensor:
     """Return the cross-entropy of (..., labels) scores, where words are labels too; label -100 is ignored."""
     wanted = batch.labels.flatten()
+    if not len(wanted):  # a few rows may have no masked token; the mean over nothing is no number
+        return scores.sum()
     return F.cross_entropy(scores.flatten(0, -2), wanted, ignore_index=IGNORED, label_smoothing=smoothing)
 
 
@@ -38,23 +41,9 @@ def spans(scores: Tensor, batch: Batch) -> Tensor:
     return (F.cross_entropy(start, batch.labels[:, 0]) + F.cross_entropy(end, batch.labels[:, 1])) / 2
 
 
-LOSSES: dict[str, Loss] = {
-    "sequence-classification": classes,
-    "image-classification": classes,
-    "multi-label-classification": several_labels,
-    "regression": numbers,
-    "span-extraction": spans,
-    "masked-lm": classes,
-    "causal-lm": classes,
-    "seq2seq-lm": partial(classes, smoothing=0.1),
-}
-
-
 def loss_of(kind: str) -> Loss:
     """Return the loss of a kind of task."""
-    if kind not in LOSSES:
-        raise UnknownName("loss", kind, LOSSES)
-    return LOSSES[kind]
+    return KINDS.get(kind).loss
 
 
 def distillation(student: Tensor, teacher: Tensor, temperature: float = 2.0, mask: Tensor | None = None) -> Tensor:
@@ -63,6 +52,8 @@ def distillation(student: Tensor, teacher: Tensor, temperature: float = 2.0, mas
     `mask` is true for the scores that count. The softmax divides by the sum of exponentials; the
     EFTNAS paper's Eq. 6 leaves the exponential out.
     """
+    if not len(student):
+        return student.sum()  # 0, as there is nothing to compare
     student_log, teacher_log = (_log_shares(scores / temperature, mask) for scores in (student, teacher))
     return F.kl_div(student_log, teacher_log, reduction="batchmean", log_target=True) * temperature**2
 

@@ -2,42 +2,46 @@
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from formwright.arch.card import Card
-from formwright.arch.layers import PatchEmbedding, TokenEmbedding
+from formwright.arch.embeddings import Embedding
 from formwright.core.errors import IllegalInput
 from formwright.core.remember import remember
+from formwright.core.rng import derive
+from formwright.space.zoo import SPACES
 from formwright.tasks.encode import Encoded, Ragged, encode_rows
+from formwright.tasks.kind import kind_of
+from formwright.tasks.preprocessor import Preprocessor
 from formwright.tasks.row_length import LEAST, PIECES, Cut, covering, uncut_sizes
-from formwright.tasks.rows import ImageRows, PlainText, Rows, SpanRows, TextRows
-from formwright.tasks.span_windows import Windows, encode_spans
+from formwright.tasks.rows import PlainText, TextRows
 from formwright.tasks.task import Task
-from formwright.tasks.tokeniser import Tokeniser, train_subwords, train_wordpiece
-from formwright.train.streams import Examples
+from formwright.tasks.tokeniser import Tokeniser
+from formwright.train.streams import Examples, KeptBatches
 
-_READS = {"tokens": "text", "patches": "images", "frames": "frames"}  # by the type of an embedding
+_WORDS = {"tokens": "text", "patches": "images"}  # what an embedding of that type reads
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedRows:
-    """Some rows of a task and their arrays; `windows` says which question each row of a span task belongs to."""
+    """Some rows of a task, the arrays that its kind makes of them, and their batches where these are kept."""
 
-    rows: Rows | SpanRows
+    rows: Any
     examples: Examples
-    windows: Windows | None = None
+    batches: KeptBatches | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """The training and validation rows of a task as arrays; `tokeniser` is None for images.
+    """The training and validation rows of a task as arrays; `tokeniser` is what made them, of text or of other rows.
 
     `beams` is the number of beams when a model that generates text is evaluated.
     """
 
     task: Task
-    tokeniser: Tokeniser | None
+    tokeniser: Tokeniser | Preprocessor | None
     length: int
     types: int
     train: PreparedRows
@@ -52,69 +56,97 @@ class Prepared:
     @property
     def text_tokeniser(self) -> Tokeniser:
         """Return the tokeniser of a task that has text."""
-        assert self.tokeniser is not None, f"{self.task.name} has no text"
+        assert isinstance(self.tokeniser, Tokeniser), f"{self.task.name} has no text"
         return self.tokeniser
 
-    def part(self, rows: Rows | SpanRows) -> PreparedRows:
+    def part(self, rows: Any) -> PreparedRows:
         """Encode other rows of the same task in the same way."""
-        return _part(rows, self.tokeniser, self.length, self.types)
+        return _part(rows, self.task, self.tokeniser, self.length, self.types)
 
 
-def prepare(task: Task, card: Card, length: int, tokeniser: Tokeniser | None = None) -> Prepared:
+def prepare(task: Task, card: Card, length: int, tokeniser: Tokeniser | Preprocessor | None = None) -> Prepared:
     """Encode the training and validation rows of a task for a card, in at most `length` tokens a row.
 
-    Without a tokeniser, one is trained on the training rows, with at most as many tokens as the card has room for.
+    Without a tokeniser, one is trained on the training rows, with at most as many tokens as the card has room for; rows
+    without text have a preprocessor in its place, which is fitted to the training rows.
     The result is cached in memory for every card that reads the same tokens.
     """
-    _check_input_kind(task, card)
-    embedding = card.stacks[0].embedding
-    if isinstance(embedding, PatchEmbedding):
-        return _images(task, embedding)
     found = tokeniser_for(task, card, tokeniser)
     return _prepared(task, _row_digests(task), found, *_limits(card, found, length))
 
 
-def tokeniser_for(task: Task, card: Card, tokeniser: Tokeniser | None = None) -> Tokeniser:
-    """Return the given tokeniser, or one trained on the training rows that fits a card."""
-    _check_input_kind(task, card)
-    # generated texts must keep upper and lower case and their spaces
-    trained = train_subwords if task.kind == "seq2seq-lm" else train_wordpiece
-    return tokeniser or trained(task.search_view().train, _room(card))
+def tokeniser_for(task: Task, card: Card, tokeniser: Tokeniser | Preprocessor | None = None) -> Any:
+    """Return the given tokeniser or preprocessor, or one for a card that is trained on the training rows.
+
+    None if the examples are the rows themselves. Raise if the card cannot read the rows.
+    """
+    check_reads(task, card)
+    kind, embedding = kind_of(task), card.stacks[0].embedding
+    if kind.check is not None and (reason := kind.check(task.search_view().train, embedding)):
+        raise IllegalInput(f"this card cannot read the rows of {task.name}: {reason}{_fitting_spaces(task)}")
+    if tokeniser is not None:
+        return tokeniser
+    if kind.preprocessor is not None:  # what it reads does not depend on how wide a design is
+        return _fitted(task, _row_digests(task), replace(embedding, width=1))
+    return kind.train_tokeniser(task.search_view().train, _room(card)) if kind.has_tokens else None
+
+
+def check_reads(task: Task, card: Card) -> None:
+    """Raise if a card reads something else than the rows of a task, such as images instead of text."""
+    kind, embedding = kind_of(task), card.stacks[0].embedding
+    if kind.reads != embedding.TYPE:
+        has, reads = (_WORDS.get(name, name) for name in (kind.reads, embedding.TYPE))
+        raise IllegalInput(f"the task {task.name} has {has}, but this card reads {reads}{_fitting_spaces(task)}")
+
+
+@lru_cache(maxsize=16)
+def _fitted(task: Task, _: tuple[str, str], embedding: Embedding) -> Any:
+    """Fit the preprocessor of a task once for all designs that read the same."""
+    preprocessor = kind_of(task).preprocessor
+    assert preprocessor is not None
+    return preprocessor.fit(task.search_view().train, embedding)
+
+
+def _fitting_spaces(task: Task) -> str:
+    """Name the spaces whose designs read the rows of a task; empty for text, which most of them read."""
+    kind, rows = kind_of(task), task.search_view().train
+    if kind.has_tokens:
+        return ""
+    found = []
+    for name in SPACES.names():
+        space = SPACES.get(name)
+        embedding = space.card(space.sample(derive(0, "fitting"))).stacks[0].embedding
+        if kind.reads == embedding.TYPE and not (kind.check is not None and kind.check(rows, embedding)):
+            found.append(name)
+    return f". Spaces that read them: {', '.join(found)}" if found else ""
 
 
 def positions(card: Card) -> int:
-    """Return the maximum number of tokens of a card."""
-    return min(table.length for table in _tables(card))
-
-
-def _check_input_kind(task: Task, card: Card) -> None:
-    reads = _READS[card.stacks[0].embedding.TYPE]
-    has = "images" if task.kind == "image-classification" else "text"
-    if has != reads:
-        raise IllegalInput(f"the task {task.name} has {has}, but this card reads {reads}")
+    """Return the maximum number of tokens of a card, 0 if it reads whole images."""
+    lengths = [stack.embedding.most_tokens for stack in card.stacks]
+    return min((length for length in lengths if length is not None), default=0)
 
 
 def cut_rows(prepared: Prepared, card: Card) -> Cut | None:
     """Count the training rows that are truncated; None for images and for texts that are divided without loss."""
-    examples = prepared.train.examples
-    if not isinstance(examples, Encoded) or examples.uncut is None:
+    uncut = prepared.train.examples.uncut
+    if uncut is None:
         return None
-    uncut, windows = examples.uncut, prepared.train.windows is not None
     longer, longest = int((uncut > prepared.length).sum()), int(uncut.max(initial=0))
-    return Cut(prepared.length, len(uncut), longer, longest, positions(card), windows)
+    windows = kind_of(prepared.task).windows
+    unit = "tokens" if kind_of(prepared.task).has_tokens else "frames"
+    return Cut(prepared.length, len(uncut), longer, longest, positions(card), windows, unit)
 
 
-def usual_length(task: Task, card: Card, most: int, tokeniser: Tokeniser | None = None, least: int = LEAST) -> int:
+def usual_length(task: Task, card: Card, most: int, tokeniser: Any = None, least: int = LEAST) -> int:
     """Return a length that covers 95 % of the training rows: from `least` to `most`, and at most what a card reads.
 
     Texts without labels are divided into pieces, so no length loses tokens; images have no length.
     """
-    rows = task.search_view().train
-    if isinstance(rows, ImageRows):
-        return PIECES
-    if isinstance(rows, PlainText):
-        return min(PIECES, positions(card))
-    sizes = uncut_sizes(rows, tokeniser_for(task, card, tokeniser))
+    kind = kind_of(task)
+    if not kind.cuts:
+        return min(PIECES, positions(card) or PIECES)
+    sizes = uncut_sizes(kind, task.search_view().train, tokeniser_for(task, card, tokeniser))
     return min(max(covering(sizes), least), most, positions(card))
 
 
@@ -124,19 +156,17 @@ def encode_for(card: Card, rows: TextRows | PlainText, tokeniser: Tokeniser, len
     return _typed(encode_rows(rows, tokeniser, length), types)
 
 
-def _limits(card: Card, tokeniser: Tokeniser, length: int) -> tuple[int, int]:
+def _limits(card: Card, tokeniser: Any, length: int) -> tuple[int, int]:
     """Return the number of tokens and of token types that a card reads."""
+    if not isinstance(tokeniser, Tokeniser):
+        return min(length, positions(card)), 0
     if tokeniser.size > (room := _room(card)):
         raise IllegalInput(f"the tokeniser has {tokeniser.size:,} tokens, but the card's table has room for {room:,}")
-    return min(length, positions(card)), _tables(card)[0].types
+    return min(length, positions(card)), card.token_tables[0].types
 
 
 def _room(card: Card) -> int:
-    return min(table.vocabulary for table in _tables(card))
-
-
-def _tables(card: Card) -> list[TokenEmbedding]:
-    return [stack.embedding for stack in card.stacks if isinstance(stack.embedding, TokenEmbedding)]
+    return min(table.vocabulary for table in card.token_tables)
 
 
 @remember
@@ -146,37 +176,19 @@ def _row_digests(task: Task) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=16)
-def _prepared(task: Task, _: tuple[str, str], tokeniser: Tokeniser, length: int, types: int) -> Prepared:
+def _prepared(task: Task, _: tuple[str, str], tokeniser: Any, length: int, types: int) -> Prepared:
     """Encode the rows; the digests are part of the cache's key because the files of equal tasks may have changed."""
     view = task.search_view()
-    train, validation = (_part(rows, tokeniser, length, types) for rows in (view.train, view.validation))
+    train, validation = (_part(rows, task, tokeniser, length, types) for rows in (view.train, view.validation))
     return Prepared(task, tokeniser, length, types, train, validation)
 
 
-def _part(rows: Rows | SpanRows, tokeniser: Tokeniser | None, length: int, types: int) -> PreparedRows:
-    if isinstance(rows, ImageRows):
-        return PreparedRows(rows, rows)
-    assert tokeniser is not None
-    if isinstance(rows, SpanRows):
-        windows = encode_spans(rows, tokeniser, length)
-        return PreparedRows(rows, _typed(windows.encoded, types), windows)
-    return PreparedRows(rows, _typed(encode_rows(rows, tokeniser, length), types))
+def _part(rows: Any, task: Task, tokeniser: Any, length: int, types: int) -> PreparedRows:
+    examples = kind_of(task).examples(rows, tokeniser, length)
+    return PreparedRows(rows, _typed(examples, types) if isinstance(tokeniser, Tokeniser) else examples)
 
 
 def _typed(encoded: Encoded, types: int) -> Encoded:
     """Limit token types to those of the card."""
     values = np.minimum(encoded.types.values, max(types - 1, 0))
     return replace(encoded, types=Ragged(values, encoded.types.offsets))
-
-
-def _images(task: Task, embedding: PatchEmbedding) -> Prepared:
-    view = task.search_view()
-    wanted = (embedding.channels, embedding.image)
-    found = view.train.pixels.shape[1:3]
-    if found != wanted:
-        raise IllegalInput(
-            f"the images of {task.name} have {found[0]} channels and {found[1]} pixels a side; the card reads "
-            f"{wanted[0]} channels and {wanted[1]} pixels"
-        )
-    train, validation = (PreparedRows(rows, rows) for rows in (view.train, view.validation))
-    return Prepared(task, None, 0, 0, train, validation)

@@ -10,13 +10,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from formwright.arch.card import Card
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
-from formwright.nn.build import Spread, build, initialise
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.build import build, initialise
+from formwright.nn.settings import Spread
+from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import first_tokens
-from formwright.tasks.rows import ImageRows, PlainText, Rows, SpanRows, TextRows
-from formwright.tasks.tokeniser import Tokeniser, texts_of
+from formwright.tasks.rows import AnyRows, PlainText, TextRows
+from formwright.tasks.tokeniser import Tokeniser
 from formwright.train.device import choose_device, threads
 from formwright.train.fit import Run, Training
 from formwright.train.loop import train
@@ -72,11 +74,13 @@ def words_and_order(scores: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
     return F.cross_entropy(scores[0], batch.labels) + F.cross_entropy(scores[1], batch.follows)
 
 
-def plain_text(rows: Rows | SpanRows) -> PlainText:
+def plain_text(rows: AnyRows) -> PlainText:
     """Return the distinct texts of some rows, without labels."""
-    if isinstance(rows, ImageRows):
-        raise IllegalInput("images have no text to pretrain on")
-    return rows if isinstance(rows, PlainText) else PlainText(tuple(dict.fromkeys(texts_of(rows))))
+    if isinstance(rows, PlainText):
+        return rows
+    if not hasattr(rows, "all_texts"):
+        raise IllegalInput("these rows have no text to pretrain on; name a task of text, or a file of texts")
+    return PlainText(tuple(dict.fromkeys(rows.all_texts)))
 
 
 def pretrain(

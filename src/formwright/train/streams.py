@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
@@ -13,12 +13,16 @@ from torch import Tensor
 
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
-from formwright.tasks.encode import Encoded, Plan, padding_share, plan_batches
+from formwright.tasks.encode import IGNORED, Encoded, Plan, padding_share, plan_batches
+from formwright.tasks.frames import FrameExamples
+from formwright.tasks.kind import kind_of
 from formwright.tasks.rows import ImageRows
+from formwright.tasks.tag_tokens import TaggedTokens
 from formwright.tasks.tokeniser import Tokeniser
 
-IGNORED = -100  # the label of positions that no loss counts, as in transformers
-Examples = Encoded | ImageRows
+if TYPE_CHECKING:
+    from formwright.train.prepare import Prepared
+
 _LOOKED_AT = 100  # batches among which the typical ones are found
 _HIDDEN, _RANDOM = 0.8, 0.1  # of the chosen tokens; the others stay, as in BERT
 
@@ -48,6 +52,35 @@ class Batch:
         tensors = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(self, **{name: tensor.to(device) for name, tensor in tensors.items() if tensor is not None})
 
+    def share(self, place: int, shares: int) -> "Batch":
+        """Return one of several equal shares of the rows: every n-th row, beginning at `place`."""
+        if shares == 1:
+            return self
+        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
+        found = {name: tensor[place::shares] for name, tensor in tensors.items() if tensor is not None}
+        if self.positions is not None:  # labels are those of the marked tokens, one after another
+            wanted = torch.zeros_like(self.positions)
+            wanted[place::shares] = True
+            found["labels"] = self.labels[wanted[self.positions]]
+        return Batch(**found)
+
+
+@runtime_checkable
+class Examples(Protocol):
+    """Rows as arrays.
+
+    `labels` are what a model should answer, None if that is in the rows; `lengths` are in tokens. `uncut` are the
+    lengths before truncation, None if nothing is ever truncated.
+    """
+
+    @property
+    def labels(self) -> NDArray[Any] | None: ...
+    @property
+    def lengths(self) -> NDArray[np.int64]: ...
+    @property
+    def uncut(self) -> NDArray[np.int64] | None: ...
+    def __len__(self) -> int: ...
+
 
 class Stream(Protocol):
     """Return the batch of any step; the same step always has the same batch, so that a resumed run repeats it."""
@@ -56,6 +89,29 @@ class Stream(Protocol):
 
 
 MakeBatch = Callable[[Any, NDArray[np.int64]], Batch]
+
+
+class KeptBatches:
+    """Make batches and move them to a device once, for models that are judged one after another on the same rows.
+
+    They are kept as far as they fit into `most` bytes; the others are made each time.
+    """
+
+    def __init__(self, most: int = 1 << 28) -> None:
+        self._left = most
+        self._kept: dict[tuple[str, bytes, str], Batch] = {}
+
+    def batch(self, make: MakeBatch, examples: Any, rows: NDArray[np.int64], device: torch.device) -> Batch:
+        key = (getattr(make, "__qualname__", repr(make)), rows.tobytes(), str(device))
+        if key in self._kept:
+            return self._kept[key]
+        found = make(examples, rows).to(device)
+        tensors = (getattr(found, one.name) for one in fields(found))
+        size = sum(tensor.nbytes for tensor in tensors if tensor is not None)
+        if size <= self._left:
+            self._left -= size
+            self._kept[key] = found
+        return found
 
 
 class Shuffled:
@@ -174,6 +230,12 @@ def sentences(encoded: Encoded, rows: NDArray[np.int64]) -> Batch:
     return replace(plain(encoded, rows), labels=torch.from_numpy(encoded.labels[rows]))
 
 
+def tagged(encoded: TaggedTokens, rows: NDArray[np.int64]) -> Batch:
+    """Make a batch of sentences with a label for each token; those that begin no word are ignored."""
+    labels, _ = encoded.tags.padded(rows, IGNORED)
+    return replace(plain(encoded, rows), labels=as_ids(labels))
+
+
 def plain(encoded: Encoded, rows: NDArray[np.int64]) -> Batch:
     """Make a batch of texts without labels; its labels are zeros."""
     tokens, mask = encoded.tokens.padded(rows, encoded.pad)
@@ -183,7 +245,13 @@ def plain(encoded: Encoded, rows: NDArray[np.int64]) -> Batch:
 
 def pictures(images: ImageRows, rows: NDArray[np.int64]) -> Batch:
     """Make a batch of images."""
-    return Batch(torch.from_numpy(images.pixels[rows]), torch.from_numpy(images.labels[rows]))
+    return Batch(torch.from_numpy(images.values(rows)), torch.from_numpy(images.labels[rows]))
+
+
+def frames(examples: FrameExamples, rows: NDArray[np.int64]) -> Batch:
+    """Make a batch of recordings or series; without a mask where there is no padding."""
+    values, mask = examples.padded(rows)
+    return Batch(torch.from_numpy(values), torch.from_numpy(examples.labels[rows]), as_mask(mask))
 
 
 def next_tokens(encoded: Encoded, rows: NDArray[np.int64]) -> Batch:
@@ -217,22 +285,19 @@ def masked(encoded: Encoded, rows: NDArray[np.int64], masking: Masking, rng: Gen
     )
 
 
-_MAKERS: dict[str, MakeBatch] = {"image-classification": pictures, "causal-lm": next_tokens, "seq2seq-lm": translations}
+def shuffled_stream(prepared: "Prepared", order: Shuffled) -> Stream:
+    """Return batches of the training rows as the kind of the task makes them."""
+    return ShuffledStream(prepared.train.examples, order, kind_of(prepared.task).batch)
 
 
-def maker_of(kind: str) -> MakeBatch:
-    """Return the function that makes the batches of a kind of task; those of masked-lm are made by `masked`."""
-    return _MAKERS.get(kind, sentences)
-
-
-def lengths_of(examples: Examples) -> NDArray[np.int64]:
-    """Return the number of tokens of each row; images all count as one."""
-    return np.ones(len(examples), np.int64) if isinstance(examples, ImageRows) else examples.tokens.lengths
+def masked_stream(prepared: "Prepared", order: Shuffled) -> Stream:
+    """Return batches of the training rows with masked tokens."""
+    return Masked(cast(Encoded, prepared.train.examples), order, Masking.of(prepared.text_tokeniser))
 
 
 def in_order(examples: Examples, size: int, among: NDArray[np.int64] | None = None) -> Iterator[NDArray[np.int64]]:
     """Yield the row numbers of batches, ordered by length, that cover every row (or every row `among` some) once."""
-    lengths = lengths_of(examples)
+    lengths = examples.lengths
     if among is None:
         yield from plan_batches(lengths, size)
         return

@@ -13,7 +13,8 @@ from tests.nn.cases import decoders, encoders
 from torch import nn
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, FrameEmbedding, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import FrameEmbedding, PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, CrossAttention, Identity, SeparableConvolution
 from formwright.core.errors import EvaluationFailed
 from formwright.core.rng import derive

@@ -9,10 +9,12 @@ from torch import Tensor, nn
 
 from formwright.arch import ops
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Branch, Cell, Junction, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
+from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Branch, Cell, Junction, Stack
 from formwright.nn.build import build
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
 
 VOCABULARY = 50

@@ -2,15 +2,21 @@
 
 import ast
 import importlib
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import transformers
 from transformers.dynamic_module_utils import get_imports, get_relative_import_files
 
+from formwright.arch.card import Card
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.nn.hf import models
-from formwright.nn.hf.bundled_code import auto_map, bundled_files, write_code
+from formwright.nn.hf.bundled_code import auto_map, bundled_files, foreign_operations, write_code
 from formwright.nn.hf.config_fields import AUTO_CLASSES
 
 FILES = bundled_files()
@@ -48,3 +54,37 @@ def test_every_file_is_licensed_parsed_and_knows_the_state_of_the_code() -> None
     lines = {text.splitlines()[2] for text in FILES.values()}
     assert len(lines) == 1
     assert re.fullmatch("# Digest of all files: [0-9a-f]{64}", lines.pop())
+
+
+CARRIED = """
+import torch
+from carried.formwright_arch_card import Card
+from carried.formwright_nn_build import build
+
+mixer = {"type": "token-shift", "steps": 2}
+layer = {"type": "block", "width": 8, "mixer": mixer}
+embedding = {"type": "tokens", "vocabulary": 9, "width": 8}
+card = Card.from_json({"schema": 1, "encoder": {"embedding": embedding, "layers": [layer]}})
+model = build(card)
+assert model(torch.zeros(1, 4, dtype=torch.long)).hidden.shape == (1, 4, 8)
+print(type(model.encoder.layers[0].mixer).__module__)
+"""
+
+
+@pytest.mark.slow
+def test_operations_of_other_packages_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "examples" / "plugin")
+    kind = importlib.import_module("formwright_thumb.token_shift").TokenShift
+    card = Card(Stack(TokenEmbedding(9, 8), (Block(8, kind(2)),)))
+    assert foreign_operations(card) == (kind,)
+    files = bundled_files(foreign=foreign_operations(card))
+    carried = {"formwright_thumb_token_shift.py", "formwright_thumb_token_shift_module.py"}
+    assert set(files) - set(FILES) == carried
+    assert not any("Copied from Formwright" in files[name] for name in carried)
+    assert not any("from formwright" in text for text in files.values())
+    write_code(tmp_path / "carried", foreign=(kind,))
+    shown = subprocess.run(
+        [sys.executable, "-c", CARRIED], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert shown.strip() == "carried.formwright_thumb_token_shift_module"

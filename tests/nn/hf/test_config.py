@@ -98,6 +98,6 @@ def test_keys_and_fields_of_layers_images_and_translation() -> None:
 def test_classes_and_tasks_correspond(name: str) -> None:
     card, spec = DESIGNS[name]
     task = spec.task if spec else None
-    found = class_name(card.family, task)
+    found = class_name(card, task)
     assert found in AUTO_CLASSES
     assert task_of(found) == task

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.nn.hf.helpers import lively
 
-from formwright.arch.layers import PatchEmbedding, TokenEmbedding
+from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
 from formwright.core.errors import IllegalInput
 from formwright.nn.hf.load import KINDS, ForeignConfig, model_type_of
 from formwright.nn.hf.tensor_names import packed, unpacked

@@ -22,7 +22,7 @@ def fresh(name: str, **options: Any) -> Any:
     """Build a model of transformers with the weights of `lively`."""
     card, spec = DESIGNS[name]
     labels = {"num_labels": spec.labels} if spec else {}
-    kind = getattr(models, class_name(card.family, spec.task if spec else None))
+    kind = getattr(models, class_name(card, spec.task if spec else None))
     model = kind(FormwrightConfig(card.to_json(), **labels, **options)).eval()
     prefix = "" if spec else "transformer."
     model.load_state_dict({prefix + key: weight for key, weight in lively(name).state_dict().items()})
@@ -175,7 +175,7 @@ def test_a_module_with_some_weights_given_keeps_them(tmp_path: Path) -> None:
 def test_fresh_models_start_as_ours_do() -> None:
     for name in ("varied", "translator"):
         card, spec = DESIGNS[name]
-        kind = getattr(models, class_name(card.family, spec.task if spec else None))
+        kind = getattr(models, class_name(card, spec.task if spec else None))
         theirs = kind(FormwrightConfig(card.to_json(), num_labels=1)).state_dict()
         for key, weight in build(card, head=spec).state_dict().items():
             if weight.numel() < 2 or not weight.std():  # norms and biases

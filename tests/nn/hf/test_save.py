@@ -22,7 +22,7 @@ from formwright.space.zoo import load_card
 
 def auto_class(name: str) -> str:
     card, spec = DESIGNS[name]
-    return AUTO_CLASSES[class_name(card.family, spec.task if spec else None)]
+    return AUTO_CLASSES[class_name(card, spec.task if spec else None)]
 
 
 def word_tokenizer() -> tokenizers.Tokenizer:

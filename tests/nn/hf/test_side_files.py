@@ -12,14 +12,15 @@ from tests.nn.hf.test_save import word_tokenizer
 from transformers import AutoImageProcessor
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, PatchEmbedding, Stack
+from formwright.arch.embeddings import PatchEmbedding
+from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import build
 from formwright.nn.hf.readme import Provenance, readme
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.hf.side_files import PREPROCESSOR, leave_open, token_numbers, write_side_files, write_tokenizer
-from formwright.nn.task_model import HeadSpec
 from formwright.tasks.encode import frame
 from formwright.tasks.rows import PlainText
 from formwright.tasks.tokeniser import train_wordpiece

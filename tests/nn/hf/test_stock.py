@@ -11,6 +11,7 @@ import transformers
 from tests.nn.hf.helpers import DESIGNS, broken, enliven, hf_outputs, lively, outputs
 
 from formwright.arch.card import Card
+from formwright.arch.heads import HeadSpec
 from formwright.arch.layers import Block, Branch, Cell, Junction
 from formwright.arch.ops import Attention, Identity, Relative, Transform
 from formwright.core.errors import IllegalInput
@@ -18,7 +19,6 @@ from formwright.nn.build import build
 from formwright.nn.hf.load import from_hf
 from formwright.nn.hf.stock import export_stock, why_not_stock
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec
 
 CLASSES = {
     "bert": "AutoModelForSequenceClassification",

@@ -95,7 +95,7 @@ def test_travelling_code_and_stock_classes_give_the_same_outputs(python: Path, t
     save_file({"ids": ids, "mask": mask, "pixels": images(1)}, tmp_path / "inputs.safetensors")
     jobs, wanted, texts = [], {}, {}
     for name, (card, spec) in DESIGNS.items():
-        auto = AUTO_CLASSES[class_name(card.family, spec.task if spec else None)]
+        auto = AUTO_CLASSES[class_name(card, spec.task if spec else None)]
         for stock in (False, True) if name in STOCK else (False,):
             key, model = f"{name}-{'stock' if stock else 'travel'}", lively(name)
             (export_stock if stock else save_pretrained_folder)(model, tmp_path / key)

@@ -1,8 +1,9 @@
 import pytest
 
-from formwright.space import Fields
+from formwright.cost import params, params_body
+from formwright.space import Fields, Space
 from formwright.space.zoo import load_card
-from formwright.space.zoo.autotinybert import AUTOTINYBERT
+from formwright.space.zoo.autotinybert import AUTOTINYBERT, KD, KD_NANO
 
 
 @pytest.mark.parametrize(("name", "layers", "hidden"), [("tiny", 2, 128), ("mini", 4, 256), ("medium", 8, 512)])
@@ -20,6 +21,25 @@ def test_ends_of_the_published_ranges_are_inside(layers: int, hidden: int, heads
     assert AUTOTINYBERT.contains(design)
     stack = AUTOTINYBERT.card(design).encoder
     assert (len(stack.layers), len(set(stack.layers)), stack.layers[0].width) == (layers, 1, hidden)
+
+
+def test_the_published_model_lies_on_neither_grid() -> None:
+    card = load_card("autotinybert-s1")
+    assert (params(card), params_body(card)) == (29_573_882, 11_749_790)
+    design = Fields.of(layers=5, hidden=564, heads=8, feed_forward=1_054)
+    assert not AUTOTINYBERT.contains(design)
+    assert AUTOTINYBERT.build(design) == card
+
+
+@pytest.mark.parametrize(("space", "heads", "widths"), [(KD, 12, {15, 64}), (KD_NANO, 4, {4, 16})])
+def test_distilled_designs_have_heads_of_any_width(space: Space, heads: int, widths: set[int]) -> None:
+    """Check the ends of the widths: queries, keys and values are 180 to 768 wide in the published space."""
+    found = set()
+    for qkv in dict(space.root.fields)["qkv"].options:
+        attention = space.card(Fields.of(layers=1, hidden=128, qkv=qkv, feed_forward=128)).encoder.layers[0].mixer
+        assert (attention.heads, attention.heads * attention.head_width) == (heads, qkv)
+        found.add(attention.head_width)
+    assert {min(found), max(found)} == widths
 
 
 @pytest.mark.parametrize("layers", [0, 9, 12])

@@ -6,7 +6,8 @@ from itertools import pairwise
 import pytest
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, Identity
 from formwright.core.errors import IllegalInput
 from formwright.cost import params

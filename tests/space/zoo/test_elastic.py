@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from numpy.random import default_rng
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Embedding, FrameEmbedding, PatchEmbedding, Stack, TokenEmbedding
-from formwright.arch.ops import Attention, Identity, Relative
+from formwright.arch.embeddings import Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import Attention, DynamicConvolution, Identity, Relative, SeparableConvolution, Transform
 from formwright.core.errors import IllegalDesign, IllegalInput
 from formwright.cost import params
 from formwright.space import Fields
@@ -166,17 +167,84 @@ def test_lists_that_do_not_fit_are_refused(arguments: dict[str, Any], message: s
         elastic(BERT, **(FITTING | arguments))
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("transformer-base", "made from an encoder; this is an? encoder-decoder design"),
-        ("flexibert-fnet-tiny", "needs layers of self-attention and one feed-forward layer each"),
-        ("flexibert-mini", "needs layers of self-attention and one feed-forward layer each"),
-    ],
+TRANSLATOR = load_card("transformer-base")  # 6 and 6 layers of 8 heads, feed-forward 2048, one token table
+DECODER = Card(decoder=Stack(TokenEmbedding(50, WIDTH), (Block(WIDTH, Attention(HEADS, 4), (CHANNELS,)),) * 3, True))
+KERNELS = Card(
+    encoder=Stack(
+        TokenEmbedding(50, WIDTH),
+        (
+            Block(WIDTH, SeparableConvolution(7), (CHANNELS,)),
+            Block(WIDTH, DynamicConvolution(5, HEADS, 4), (CHANNELS, 2 * CHANNELS)),
+            Block(WIDTH, Transform("dft"), (CHANNELS,)),
+        ),
+    )
 )
-def test_other_designs_are_refused(name: str, message: str) -> None:
-    with pytest.raises(IllegalInput, match=message):
-        elastic(load_card(name), heads=(1,), feed_forward=(1,))
+
+
+def test_a_translator_has_sizes_for_each_of_its_stacks() -> None:
+    space = elastic(TRANSLATOR, heads=(4, 8), feed_forward={"decoder": (1024, 2048)}, cross=(2, 8), hidden=(256, 512))
+    assert space.count() == 2 * 2**6 * (2 * 2 * 2) ** 6  # one hidden size, because there is one token table
+    rng = default_rng(0)
+    for _ in range(10):
+        design = space.sample(rng)
+        assert space.from_json(json.loads(json.dumps(space.to_json(design)))) == design
+        card = space.card(design)
+        assert {layer.width for stack in card.stacks for layer in stack.layers} == {design.hidden}
+        assert [layer.mixer.heads for layer in card.encoder.layers] == [one.heads for one in design.encoder.layers]
+        assert [layer.cross.heads for layer in card.decoder.layers] == [one.cross for one in design.decoder.layers]
+        assert {layer.feed_forward for layer in card.encoder.layers} == {(2048,)}
+    apart = replace(TRANSLATOR, share_embedding=False)
+    assert elastic(apart, hidden={"encoder": (256, 512), "decoder": (128, 256, 512)}).count() == 6
+    assert elastic(apart, depths={"decoder": (2, 6)}).count() == 2
+    short = elastic(apart, depths=(2,))
+    assert [len(stack.layers) for stack in short.card(next(short.enumerate())).stacks] == [2, 2]
+    with pytest.raises(IllegalInput, match="share a token table"):
+        elastic(TRANSLATOR, hidden={"encoder": (256, 512)})
+    without = elastic(TRANSLATOR, cross=(0,))
+    assert {layer.cross for layer in without.card(next(without.enumerate())).decoder.layers} == {None}
+
+
+def test_a_decoder_is_elastic_like_an_encoder() -> None:
+    space = elastic(DECODER, heads=(2, 4), feed_forward=(32, 64), depths=(1, 3), hidden=(8, 16))
+    assert space.count() == 2 * (4 + 4**3)
+    card = space.card(Fields.of(hidden=8, layers=(layer(2, 64),)))
+    assert card == Card(decoder=Stack(TokenEmbedding(50, 8), (Block(8, Attention(2, 4), (64,)),), True))
+
+
+def test_kernels_stacked_maps_and_parts_that_stay_whole() -> None:
+    """Each layer has the sizes of the parts that it has; a transform has none."""
+    space = elastic(KERNELS, heads=(2, 4), kernels=[(3, 7), (5,), ()], feed_forward=(32, 64))
+    assert space.count() == 2 * 2 * 2 * 2 * 2 * 2
+    small = space.card(
+        space.from_json(
+            {
+                "layers": {
+                    "layer_0": {"kernel": 3, "feed_forward": 64},
+                    "layer_1": {"heads": 2, "kernel": 5, "feed_forward_1": 32, "feed_forward_2": 64},
+                    "layer_2": {"feed_forward": 32},
+                }
+            }
+        )
+    ).encoder.layers
+    assert small[0] == Block(WIDTH, SeparableConvolution(3), (64,))
+    assert small[1] == Block(WIDTH, DynamicConvolution(5, 2, 4), (32, 64))
+    assert small[2] == Block(WIDTH, Transform("dft"), (32,))
+    with pytest.raises(IllegalInput, match="kernels of layer 0"):
+        elastic(KERNELS, kernels=[(4,), (5,), ()])
+    with pytest.raises(IllegalInput, match=r"feed_forward of layer 1 .* between 1 and"):
+        elastic(KERNELS, feed_forward=(0, 64))  # one of several maps cannot be left out
+    with pytest.raises(IllegalInput, match="cross cannot be chosen"):
+        elastic(KERNELS, cross=(1,))
+    with pytest.raises(IllegalInput, match="layers of one kind"):
+        elastic(KERNELS, feed_forward=(32,), depths=(1, 2))
+
+
+def test_a_cell_stays_as_it_is() -> None:
+    card = load_card("evolved-transformer-base")
+    space = elastic(card, name="whole")
+    assert space.card(next(space.enumerate())) == card
+    with pytest.raises(IllegalInput, match="no cells"):
+        elastic(card, hidden=(64,))
 
 
 def widths(most: int) -> st.SearchStrategy[tuple[int, ...]]:
@@ -246,9 +314,6 @@ def test_hidden_sizes() -> None:
 def test_what_is_elastic_and_what_is_refused() -> None:
     with pytest.raises(IllegalInput, match="heads mixes lists and single widths; give one list"):
         elastic(BERT, heads=[4, (4,), (4,), (4,), (4,)], feed_forward=(1024,))  # type: ignore[arg-type]
-    stack = replace(BERT.stacks[0], causal=True)
-    with pytest.raises(IllegalInput, match="made from an encoder; this is a decoder design"):
-        elastic(Card(decoder=stack), heads=(1,), feed_forward=(1,))
     space = elastic(load_card("autoformer-t"), heads=(3,), feed_forward=(192,))
     assert space.card(next(space.enumerate())).family == "vision"
     last = UNEVEN.smallest.encoder.layers[1]

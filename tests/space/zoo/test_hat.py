@@ -3,13 +3,14 @@ import json
 from pathlib import Path
 
 import pytest
+from numpy.random import default_rng
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block
 from formwright.arch.ops import Attention, CrossAttention
 from formwright.cost import macs, params_body
 from formwright.space import Fields
-from formwright.space.zoo.hat import HAT, decoder_layer, encoder_layer, model
+from formwright.space.zoo.hat import HAT, NANO, decoder_layer, encoder_layer, model
 
 ENCODER_LAYERS = {-1: 1, 1: 2, 2: 3}  # how the authors write the number of encoder layers that are attended to
 
@@ -85,3 +86,14 @@ def test_genes_become_layers() -> None:
     expected = Block(512, Attention(4, 128), (3072,), "relu", cross=CrossAttention(8, 64, 2))
     assert card.decoder.layers == (expected,)
     assert card.decoder.causal
+
+
+def test_heads_of_the_nano_space_share_one_inner_width() -> None:
+    rng = default_rng(0)
+    for _ in range(10):
+        card = NANO.card(NANO.sample(rng, "gene"))
+        attentions = [
+            one for stack in card.stacks for layer in stack.layers for one in (layer.mixer, layer.cross) if one
+        ]
+        assert {one.heads * one.head_width for one in attentions} == {128}
+        assert 1 <= len(card.decoder.layers) <= len(card.encoder.layers) == 3

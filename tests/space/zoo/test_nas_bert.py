@@ -1,7 +1,8 @@
 import pytest
 
+from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.graph import graph_digest
-from formwright.arch.layers import Block, TokenEmbedding
+from formwright.arch.layers import Block
 from formwright.arch.ops import Attention, Identity, SeparableConvolution
 from formwright.cost import params, params_body
 from formwright.space import Fields
@@ -104,7 +105,7 @@ def test_published_counts_and_layers() -> None:
     assert NAS_BERT.contains(chosen)
     stack = NAS_BERT.card(chosen).encoder
     assert [layer.width for layer in stack.layers] == [128] * 6 + [512] * 12 + [192] * 6
-    assert stack.projections == ((128, 512), (512, 192))
+    assert stack.projections == ((6, 128, 512), (18, 512, 192))
 
     def with_idle(hidden: int) -> Fields:
         idle = Fields.of(hidden=hidden, layers=("identity",) * LAYERS)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
-from formwright.arch.layers import FrameEmbedding, PatchEmbedding, TokenEmbedding
-from formwright.core.errors import EvaluationFailed, IllegalInput
+from formwright.arch.embeddings import Embedding
+from formwright.core.errors import EvaluationFailed
 from formwright.nn.build import build
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import StackModule
@@ -69,12 +69,8 @@ def _inputs(card: Card) -> list[Tensor | None]:
     return [first, None, None, _row(card.stacks[1].embedding)]
 
 
-def _row(embedding: Any) -> Tensor:
-    match embedding:
-        case TokenEmbedding():
-            return torch.arange(min(_TOKENS, embedding.length, embedding.vocabulary))[None]
-        case PatchEmbedding():
-            return torch.ones(1, embedding.channels, embedding.image, embedding.image, dtype=torch.float64)
-        case FrameEmbedding():
-            return torch.ones(1, _TOKENS, embedding.features, dtype=torch.float64)
-    raise IllegalInput(f"synflow knows no input for the embedding {type(embedding).__name__}")
+def _row(embedding: Embedding) -> Tensor:
+    shape = embedding.row_shape(_TOKENS)
+    if embedding.symbols:
+        return torch.arange(min(*shape, embedding.symbols))[None]
+    return torch.ones(1, *shape, dtype=torch.float64)

@@ -123,14 +123,19 @@ class Exported:
     largest_difference: float
 
 
+def check_installed(kind: Kind) -> None:
+    """Raise `MissingExtra`, which says what to install, where an export or its runtime needs something."""
+    for module, extra in _NEEDED[kind]:
+        need(module, extra)
+
+
 def export(model: TaskModel | Transformer, kind: Kind, folder: Path, int8: bool = False) -> Exported:
     """Write `model.onnx`, or `model.xml` and `model.bin`, into `folder`; batch and length stay free.
 
     The file is compared with torch on random batches; a float export that differs by more than 0.001 raises. With
     `int8`, ONNX Runtime also computes in 8 bits; OpenVINO stores weights in 8 bits and computes with floats.
     """
-    for module, extra in _NEEDED[kind]:
-        need(module, extra)
+    check_installed(kind)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".export-", dir=folder) as part:
         path = _write(model, kind, Path(part), int8)

@@ -4,7 +4,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from formwright.arch.card import Card
-from formwright.arch.layers import FrameEmbedding, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.layers import Stack
 from formwright.core.errors import IllegalInput
 from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
@@ -34,13 +34,13 @@ class NamedInputsModel(nn.Module):
         inputs = next(given for given in (input_ids, pixel_values, input_features) if given is not None)
         result = self.model(inputs, attention_mask, token_type_ids, decoder_input_ids, decoder_attention_mask)
         if isinstance(result, Tensor):
-            return result.unbind(-1) if output_names(self.model)[0] == "start_logits" else (result,)
+            return (result,) if len(output_names(self.model)) == 1 else result.unbind(-1)
         return (result.hidden,) if result.pooled is None else (result.hidden, result.pooled)
 
 
 def output_names(model: TaskModel | Transformer) -> tuple[str, ...]:
     if model.spec is not None:
-        return ("start_logits", "end_logits") if model.spec.task == "span-extraction" else ("logits",)
+        return model.spec.output_names
     return ("last_hidden_state", "pooler_output") if model.card.pooler else ("last_hidden_state",)
 
 
@@ -52,8 +52,8 @@ def axes(name: str) -> dict[int, str]:
 
 def longest(card: Card, limit: int) -> int:
     """Return the longest sentence that a design can read, `limit` where nothing limits it."""
-    tables = [stack.embedding for stack in card.stacks if not isinstance(stack.embedding, PatchEmbedding)]
-    return min([limit, *(table.length for table in tables if table.positions == "learned")])
+    tables = [stack.embedding for stack in card.stacks if stack.embedding.positions == "learned"]
+    return min([limit, *(table.most_tokens for table in tables if table.most_tokens is not None)])
 
 
 def random_inputs(card: Card, batch: int, length: int, generator: Generator, padded: bool = False) -> Inputs:
@@ -71,19 +71,18 @@ def random_inputs(card: Card, batch: int, length: int, generator: Generator, pad
 
 def _inputs(stack: Stack, batch: int, length: int, generator: Generator, padded: bool) -> Inputs:
     embedding = stack.embedding
-    if isinstance(embedding, PatchEmbedding):
-        shape = (batch, embedding.channels, embedding.image, embedding.image)
-        return {"pixel_values": torch.randn(shape, generator=generator)}
+    if embedding.most_tokens is None:
+        return {embedding.INPUT: torch.randn((batch, *embedding.row_shape(length)), generator=generator)}
     mask = torch.ones(batch, length, dtype=torch.long)
     for row in range(1, batch if padded else 1):
         missing = min(row * length // batch, length - 1)
         mask[row, slice(missing) if row % 2 else slice(length - missing, length)] = 0
-    if isinstance(embedding, FrameEmbedding):
-        frames = torch.randn(batch, length, embedding.features, generator=generator)
-        return {"input_features": frames, "attention_mask": mask}
-    assert isinstance(embedding, TokenEmbedding)
-    ids = torch.randint(embedding.vocabulary, (batch, length), generator=generator)
-    inputs = {"input_ids": ids, "attention_mask": mask}
+    shape = (batch, length, *embedding.row_shape(length)[1:])
+    if embedding.symbols:
+        values = torch.randint(embedding.symbols, shape, generator=generator)
+    else:
+        values = torch.randn(shape, generator=generator)
+    inputs = {embedding.INPUT: values, "attention_mask": mask}
     if embedding.types:
         inputs["token_type_ids"] = torch.randint(embedding.types, (batch, length), generator=generator)
     return inputs

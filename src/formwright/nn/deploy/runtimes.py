@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
-from formwright.arch.layers import PatchEmbedding, TokenEmbedding
 from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
 from formwright.nn.hf.model_folder import verify_checksums
@@ -66,7 +65,7 @@ def _open_openvino(openvino: Any, path: Path, threads: int) -> Run:
 
 
 class FileModel(nn.Module):
-    """Run a file where a `TaskModel` is expected: one that answers a row of text, or a picture, with scores."""
+    """Run a file where a `TaskModel` is expected: one that reads a text, a picture or frames."""
 
     def __init__(self, run: Run, card: Card) -> None:
         super().__init__()
@@ -74,13 +73,22 @@ class FileModel(nn.Module):
         # code that runs a model reads the device from its parameters
         self.place = nn.Parameter(torch.zeros(0), requires_grad=False)
 
-    def forward(self, inputs: Tensor, mask: Tensor | None = None, types: Tensor | None = None, *_: object) -> Tensor:
-        """Return the scores: (batch, labels), or (batch, tokens, 2) for spans."""
-        named = {"pixel_values": inputs.numpy()}
-        if not isinstance(self._embedding, PatchEmbedding):
-            real = torch.ones_like(inputs) if mask is None else mask.long()
-            named = {"input_ids": inputs.numpy(), "attention_mask": real.numpy()}
-        if isinstance(self._embedding, TokenEmbedding) and self._embedding.types:
+    def forward(
+        self,
+        inputs: Tensor,
+        mask: Tensor | None = None,
+        types: Tensor | None = None,
+        targets: Tensor | None = None,
+        targets_mask: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        """Return the scores as a `TaskModel` does: (batch, labels), or those of tokens, all or at `positions`."""
+        named = {self._embedding.INPUT: inputs.numpy()}
+        if self._embedding.most_tokens is not None:
+            real = torch.ones(inputs.shape[:2], dtype=torch.long) if mask is None else mask.long()
+            named["attention_mask"] = real.numpy()
+        if self._embedding.types:
             named["token_type_ids"] = (torch.zeros_like(inputs) if types is None else types).numpy()
         found = [torch.from_numpy(part.copy()) for part in self._run(named)]
-        return found[0] if len(found) == 1 else torch.stack(found, -1)
+        scores = found[0] if len(found) == 1 else torch.stack(found, -1)
+        return scores if positions is None else scores[positions.bool()]

@@ -13,13 +13,15 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from formwright.arch.card import Card
+from formwright.arch.heads import HeadSpec, Task
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import initialise
 from formwright.nn.hf.config import FormwrightConfig
-from formwright.nn.task_model import HeadSpec, Task, TaskModel
+from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Output, Transformer
 
 _ENTRIES = ("tokens", "pixels", "features")  # what an embedding calls the part that reads the input
+_INPUTS = {"tokens": "input_ids", "patches": "pixel_values", "frames": "input_features"}  # by what a design reads
 _SHARED = {"transformer.decoder.embedding.tokens.weight": "transformer.encoder.embedding.tokens.weight"}
 _UNSUPPORTED = ("encoder_outputs", "head_mask", "inputs_embeds", "output_attentions", "past_key_values", "position_ids")
 
@@ -38,8 +40,7 @@ class FormwrightPreTrainedModel(PreTrainedModel):
         # not `config.design`: transformers may hold the configuration's code in a second copy, with classes of its own
         card = Card.from_json(config.card)
         self._tied_weights_keys = _SHARED if card.share_embedding else None
-        if card.family == "vision":
-            self.main_input_name = "pixel_values"
+        self.main_input_name = _INPUTS[card.stacks[0].embedding.TYPE]
         if self.task is None:
             self.transformer = Transformer(card, config.settings)
         else:
@@ -62,7 +63,8 @@ class FormwrightPreTrainedModel(PreTrainedModel):
         """Save the model, with the code that loads it where this package is not installed."""
         if __package__ == "formwright.nn.hf":  # bundled code is copied on by transformers itself
             bundled_code = import_module("formwright.nn.hf.bundled_code")
-            bundled_code.write_code(Path(save_directory))
+            foreign = bundled_code.foreign_operations(self.transformer.card)
+            bundled_code.write_code(Path(save_directory), foreign=foreign)
             self.config.auto_map = bundled_code.auto_map()
         super().save_pretrained(save_directory, **options)
 

@@ -7,37 +7,43 @@ Everything here follows from the card. Sizes that differ from layer to layer are
 from typing import Any
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Layer, PatchEmbedding, Stack, TokenEmbedding
-from formwright.arch.ops import Attention, DynamicConvolution, OpGraph
+from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
+from formwright.arch.layers import Block, Layer, Stack
 
 MODEL_TYPE = "formwright"
-TASK_CLASSES = {
-    "masked-lm": "FormwrightForMaskedLM",
-    "causal-lm": "FormwrightForCausalLM",
-    "seq2seq-lm": "FormwrightForSeq2SeqLM",
-    "sequence-classification": "FormwrightForSequenceClassification",
-    "token-classification": "FormwrightForTokenClassification",
-    "span-extraction": "FormwrightForQuestionAnswering",
-}
-IMAGE_CLASS = "FormwrightForImageClassification"
 BASE_CLASS = "FormwrightModel"
-AUTO_CLASSES = {BASE_CLASS: "AutoModel"} | {
-    name: name.replace("Formwright", "AutoModel") for name in (*TASK_CLASSES.values(), IMAGE_CLASS)
+_TEXT = "tokens"
+# by what a design reads and the task of its head: the end of the class's name, and transformers' pipeline
+_HEADS = {
+    (_TEXT, "masked-lm"): ("ForMaskedLM", "fill-mask"),
+    (_TEXT, "causal-lm"): ("ForCausalLM", "text-generation"),
+    (_TEXT, "seq2seq-lm"): ("ForSeq2SeqLM", "text2text-generation"),
+    (_TEXT, "sequence-classification"): ("ForSequenceClassification", "text-classification"),
+    (_TEXT, "token-classification"): ("ForTokenClassification", "token-classification"),
+    (_TEXT, "span-extraction"): ("ForQuestionAnswering", "question-answering"),
+    ("patches", "sequence-classification"): ("ForImageClassification", "image-classification"),
+    ("frames", "sequence-classification"): ("ForAudioClassification", "audio-classification"),
 }
+AUTO_CLASSES = {BASE_CLASS: "AutoModel"} | {f"Formwright{end}": f"AutoModel{end}" for end, _ in _HEADS.values()}
 
 
-def class_name(family: str, task: str | None) -> str:
+def class_name(card: Card, task: str | None) -> str:
     """Name the model class for a task; without a task, the class that has no head."""
-    if task is None:
-        return BASE_CLASS
-    return IMAGE_CLASS if family == "vision" else TASK_CLASSES[task]
+    return BASE_CLASS if task is None else f"Formwright{_head(card, task)[0]}"
+
+
+def pipeline_name(card: Card, task: str) -> str:
+    """Name the pipeline of transformers that runs a model."""
+    return _head(card, task)[1]
+
+
+def _head(card: Card, task: str) -> tuple[str, str]:
+    return _HEADS.get((card.stacks[0].embedding.TYPE, task)) or _HEADS[_TEXT, task]
 
 
 def task_of(class_name: str) -> str | None:
     """Name the task of a model class: the reverse of `class_name`."""
-    if class_name == IMAGE_CLASS:
-        return "sequence-classification"
-    return {name: task for task, name in TASK_CLASSES.items()}.get(class_name)
+    return next((task for (_, task), (end, _) in _HEADS.items() if class_name == f"Formwright{end}"), None)
 
 
 def standard_fields(card: Card) -> dict[str, Any]:
@@ -84,8 +90,8 @@ def _sizes(layer: Layer) -> dict[str, Any]:
     sizes: dict[str, Any] = {"hidden_size": layer.width}
     sizes |= dict.fromkeys(("num_attention_heads", "head_dim", "intermediate_size"))
     if isinstance(layer, Block):
-        if isinstance(layer.mixer, Attention | DynamicConvolution | OpGraph):
-            sizes |= {"num_attention_heads": layer.mixer.heads, "head_dim": layer.mixer.head_width}
+        if hasattr(layer.mixer, "head_width"):
+            sizes |= {"num_attention_heads": layer.mixer.head_count, "head_dim": layer.mixer.head_width}
         if layer.feed_forward:
             single = len(layer.feed_forward) == 1
             sizes["intermediate_size"] = layer.feed_forward[0] if single else list(layer.feed_forward)

@@ -1,21 +1,26 @@
 """A model read from files: its card, its settings and its weights; and how our own folders are read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
+import torch
 from torch import Tensor
 
 from formwright.arch.card import Card
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.heads import HeadSpec, Task
 from formwright.core.errors import IllegalDesign, IllegalInput
 from formwright.nn.build import skeleton
 from formwright.nn.hf.checkpoint_files import CONFIG, TOKENIZER_FILES, read_json, read_weights, single
 from formwright.nn.hf.config_fields import MODEL_TYPE, task_of
 from formwright.nn.hf.model_folder import verify_checksums
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec, Task, TaskModel
+from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
+
+_TABLE = "encoder.embedding.tokens.weight"
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,23 @@ class Imported:
         model = skeleton(self.card, self.settings, self.head)
         model.load_state_dict(dict(self.weights), assign=True)
         return model.eval()
+
+    def with_room(self, tokens: int) -> "Imported":
+        """Return the model whose token table has at least this size; new tokens start as the mean of the others."""
+        stack = self.card.encoder
+        if stack is None or not isinstance(stack.embedding, TokenEmbedding) or self.card.decoder is not None:
+            raise IllegalInput(f"tokens can be added to encoders of text, not to a {self.card.family} design")
+        more = tokens - stack.embedding.vocabulary
+        if more <= 0:
+            return self
+        card = replace(self.card, encoder=replace(stack, embedding=replace(stack.embedding, vocabulary=tokens)))
+        weights = {
+            name: torch.cat((tensor, tensor.mean(0, keepdim=True).expand(more, *tensor.shape[1:])))
+            if name.endswith((_TABLE, "head.bias"))
+            else tensor
+            for name, tensor in self.weights.items()
+        }
+        return replace(self, card=card, weights=weights)
 
     def checked(self, folder: Path) -> "Imported":
         """Return itself; raise if the tensors of the checkpoint in `folder` do not fit the card."""

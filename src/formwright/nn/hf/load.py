@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Activation, Block, PatchEmbedding, Stack, TokenEmbedding
+from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
+from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Activation, Block, Stack
 from formwright.arch.ops import Attention, Identity
 from formwright.core.errors import IllegalInput
 from formwright.nn.hf import tensor_names
@@ -24,7 +26,6 @@ from formwright.nn.hf.imported import MULTI_LABEL, Imported, label_names, read_o
 from formwright.nn.hf.model_folder import verify_checksums
 from formwright.nn.hf.tensor_names import PARTS, QUERY_KEY_VALUE, HeadNames, Names, packed
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec
 
 _ACTIVATIONS: dict[str, Activation] = {
     "gelu": "gelu",

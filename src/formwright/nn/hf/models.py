@@ -37,13 +37,14 @@ class FormwrightModel(FormwrightPreTrainedModel):
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
         pixel_values: Tensor | None = None,
+        input_features: Tensor | None = None,
         decoder_input_ids: Tensor | None = None,
         decoder_attention_mask: Tensor | None = None,
         output_hidden_states: bool | None = None,
         **options: Any,
     ) -> BaseModelOutputWithPooling | Seq2SeqModelOutput:
         """Return the last vectors, and the pooled one where the card has a pooler."""
-        inputs = pixel_values if input_ids is None else input_ids
+        inputs = next((one for one in (input_ids, pixel_values, input_features) if one is not None), None)
         if inputs is None:
             raise ValueError(f"this model reads {self.main_input_name}, which is missing")
         others = (attention_mask, token_type_ids, decoder_input_ids, decoder_attention_mask)
@@ -134,6 +135,29 @@ class FormwrightForImageClassification(FormwrightPreTrainedModel):
         if labels is not None:
             loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config, **options)
         return ImageClassifierOutput(loss=loss, logits=logits, hidden_states=layers)
+
+
+class FormwrightForAudioClassification(FormwrightPreTrainedModel):
+    """Classify recordings and other series of frames."""
+
+    task = "sequence-classification"
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_features: Tensor,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        **options: Any,
+    ) -> SequenceClassifierOutput:
+        """Return (batch, labels) for frames (batch, frames, features); the mask is 1 for real ones."""
+        run = partial(self.transformer, input_features.to(self.dtype), attention_mask)
+        output, layers = self.run(run, output_hidden_states, options)
+        logits, loss = self.head(output, attention_mask), None
+        if labels is not None:
+            loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config, **options)
+        return SequenceClassifierOutput(loss=loss, logits=logits, hidden_states=layers)
 
 
 class FormwrightForTokenClassification(_TextHead):
@@ -329,8 +353,7 @@ class FormwrightForSeq2SeqLM(GeneratingModel):
             return self.transformer.encode(input_ids, mask)
         if getattr(given, "all_layers", None) is None:
             raise ValueError("encoder_outputs must be those of this model's get_encoder()")
-        widths = [layer.output_width for layer in self.transformer.card.encoder.layers]
-        return given.all_layers.split(widths, -1)
+        return given.all_layers.split(list(self.transformer.card.encoder.output_widths), -1)
 
     def _shifted(self, labels: Tensor | None) -> Tensor:
         if labels is None:

@@ -5,18 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from formwright.arch.card import Card
+from formwright.nn.hf.config_fields import pipeline_name
 from formwright.nn.hf.model_folder import replace_file
 
 README = "README.md"
 Facts = Mapping[str, object]
-_PIPELINES = {
-    "sequence-classification": "text-classification",
-    "token-classification": "token-classification",
-    "span-extraction": "question-answering",
-    "masked-lm": "fill-mask",
-    "causal-lm": "text-generation",
-    "seq2seq-lm": "text2text-generation",
-}
 
 
 @dataclass(frozen=True)
@@ -33,7 +26,7 @@ def readme(card: Card, task: str | None, auto_class: str, provenance: Provenance
     title = f"{card.family.capitalize()} designed with Formwright"
     head = ["---", "library_name: transformers", "tags:", "- formwright", f"- {card.family}"]
     if task is not None:
-        head.append(f"pipeline_tag: {'image-classification' if card.family == 'vision' else _PIPELINES[task]}")
+        head.append(f"pipeline_tag: {pipeline_name(card, task)}")
     parts = ["\n".join([*head, "---", ""]), f"# {title}\n", f"Digest of the design: `{card.digest}`\n"]
     parts.append(_usage(auto_class, stock))
     named = {"Scores": provenance.scores, "Costs": provenance.costs, "Lineage": provenance.lineage}

@@ -10,10 +10,11 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from formwright.arch.card import Card
-from formwright.arch.layers import TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalInput
 from formwright.cost import input_size, macs, params
-from formwright.nn.hf.bundled_code import auto_map, write_code
+from formwright.nn.hf.bundled_code import auto_map, foreign_operations, write_code
 from formwright.nn.hf.checkpoint_files import CONFIG, WEIGHTS, write_json
 from formwright.nn.hf.config_fields import AUTO_CLASSES, MODEL_TYPE, class_name, standard_fields
 from formwright.nn.hf.imported import MULTI_LABEL, load_folder
@@ -28,12 +29,11 @@ from formwright.nn.hf.side_files import (
     write_side_files,
     write_tokenizer,
 )
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
 
 __all__ = ["load_folder", "save_pretrained_folder"]
 
-_NAMED = ("sequence-classification", "token-classification")
 GENERATION = "generation_config.json"
 _WRITTEN = 64  # default maximum of tokens that a model generates
 _LENGTH = 128  # tokens of a sentence, for counting operations where no other length is known
@@ -73,7 +73,7 @@ def save_pretrained_folder(  # noqa: PLR0913  all that is known of a model goes 
     _check_labels(spec, labels)
     task = spec.task if spec else None
     form = form or FolderForm(
-        AUTO_CLASSES[class_name(card.family, task)], config_of(model, labels), _tensors(model, card.share_embedding)
+        AUTO_CLASSES[class_name(card, task)], config_of(model, labels), _tensors(model, card.share_embedding)
     )
     if costs is None:
         operations = (evaluation or {}).get("length") or _LENGTH
@@ -94,7 +94,7 @@ def save_pretrained_folder(  # noqa: PLR0913  all that is known of a model goes 
             write_json(part / GENERATION, {"pad_token_id": padding, **writing, **most})
         _save_tensors(form.tensors, part / WEIGHTS)
         if not form.stock:
-            write_code(part)
+            write_code(part, foreign=foreign_operations(card))
         (part / CARD).write_bytes(card.canonical)
         text = readme(card, task, form.loads, provenance, stock=form.stock)
         (part / "README.md").write_text(text, encoding="utf-8")
@@ -103,10 +103,10 @@ def save_pretrained_folder(  # noqa: PLR0913  all that is known of a model goes 
 
 def _writing(card: Card, spec: HeadSpec | None, folder: Path) -> dict[str, int]:
     """Return the begin and end tokens of a generating model; set its tokenizer's inputs accordingly."""
-    if spec is None or spec.task not in ("causal-lm", "seq2seq-lm"):
+    if spec is None or not spec.writes:
         return {}
     describe(folder, model_input_names=["input_ids", "attention_mask"])
-    if spec.task == "causal-lm":
+    if spec.continues:
         describe(folder, padding_side="left")  # what is written follows the last token
         leave_open(folder)
     numbers = token_numbers(folder, ["cls_token", "sep_token"])
@@ -120,7 +120,7 @@ def _writing(card: Card, spec: HeadSpec | None, folder: Path) -> dict[str, int]:
 def _check_labels(spec: HeadSpec | None, labels: Sequence[str]) -> None:
     if not labels:
         return
-    if spec is None or spec.task not in _NAMED:
+    if spec is None or not spec.has_names:
         raise IllegalInput(f"labels are given, but {spec.task if spec else 'a model without a head'} has none to name")
     if len(labels) != spec.labels or len(set(labels)) != len(labels):
         raise IllegalInput(f"the head has {spec.labels} labels, which need as many different names, not {list(labels)}")
@@ -139,7 +139,7 @@ def _save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 
 def _label_fields(spec: HeadSpec | None, labels: Sequence[str]) -> dict[str, Any]:
-    if spec is None or spec.task not in _NAMED:
+    if spec is None or not spec.has_names:
         return {}
     names = labels or [f"LABEL_{number}" for number in range(spec.labels)]
     return {
@@ -155,7 +155,7 @@ def config_of(model: TaskModel | Transformer, labels: Sequence[str]) -> dict[str
     settings.pop("eager")
     return {
         "model_type": MODEL_TYPE,
-        "architectures": [class_name(card.family, spec.task if spec else None)],
+        "architectures": [class_name(card, spec.task if spec else None)],
         "auto_map": auto_map(),
         "card": card.to_json(),
         "dtype": str(next(model.parameters()).dtype).removeprefix("torch."),

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from formwright.arch.card import Card
-from formwright.arch.layers import PatchEmbedding
+from formwright.arch.embeddings import FrameEmbedding, PatchEmbedding
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalInput
-from formwright.nn.hf.bundled_code import write_image_processor
+from formwright.nn.hf.bundled_code import write_frame_extractor, write_image_processor
 from formwright.nn.hf.checkpoint_files import as_json, read_json, write_json
 from formwright.nn.hf.model_folder import replace_file
-from formwright.nn.task_model import HeadSpec
 
 _ROLES = {
     "pad_token": ("[PAD]", "<pad>"),
@@ -119,22 +119,36 @@ def _image_description(embedding: PatchEmbedding) -> dict[str, Any]:
 EVALUATION = "evaluation.json"
 LENGTH = "input_length"  # in config.json: the maximum number of tokens of a training row
 _MOST_BEAMS = 1024
-_IN_PIECES = ("masked-lm", "causal-lm")  # their texts are divided, never cut, so that any length will do
 
 
 def write_side_files(folder: Path, card: Card, evaluation: Mapping[str, Any] | None) -> None:
-    """Write the evaluation of a model, and the preprocessing of the images that it reads: values from 0 to 1.
+    """Write the evaluation of a model, and what prepares the images or frames that it reads.
 
-    A preprocessing that came with the model is kept.
+    A preprocessing that came with the model is kept; without one, pixels are values from 0 to 1.
     """
     embedding = card.stacks[0].embedding
-    if isinstance(embedding, PatchEmbedding):
-        if embedding.channels != _COLOURS:
-            write_image_processor(folder)
-        if not (folder / PREPROCESSOR).exists():
-            write_json(folder / PREPROCESSOR, _image_description(embedding))
+    if embedding.TYPE in _PREPROCESSORS:
+        _PREPROCESSORS[embedding.TYPE](folder, embedding, evaluation or {})
     if evaluation is not None:
         write_json(folder / EVALUATION, evaluation)
+
+
+def _write_for_images(folder: Path, embedding: PatchEmbedding, evaluation: Mapping[str, Any]) -> None:
+    if embedding.channels != _COLOURS:
+        write_image_processor(folder)
+    if not (folder / PREPROCESSOR).exists():
+        write_json(folder / PREPROCESSOR, _image_description(embedding))
+
+
+def _write_for_frames(folder: Path, embedding: FrameEmbedding, evaluation: Mapping[str, Any]) -> None:
+    write_frame_extractor(folder)
+    length, path = evaluation.get("length"), folder / PREPROCESSOR
+    if length and path.is_file():
+        write_json(path, read_json(path) | {"max_length": length})
+
+
+# tokens are prepared by the tokeniser
+_PREPROCESSORS: dict[str, Callable[..., None]] = {"patches": _write_for_images, "frames": _write_for_frames}
 
 
 def write_evaluation(folder: Path, evaluation: Mapping[str, Any]) -> None:
@@ -167,7 +181,7 @@ def evaluation_summary(evaluation: Mapping[str, Any] | None) -> dict[str, str]:
 def length_fields(spec: HeadSpec | None, evaluation: Mapping[str, Any] | None, folder: Path) -> dict[str, int]:
     """Return the row length for a configuration, and set it as the truncation length of the folder's tokenizer."""
     length = None if evaluation is None else evaluation.get("length")
-    if not isinstance(length, int) or spec is None or spec.task in _IN_PIECES:
+    if not isinstance(length, int) or spec is None or spec.plain_text:
         return {}
     describe(folder, model_max_length=length)
     return {LENGTH: length}
@@ -193,9 +207,10 @@ def _are_all(is_right: Callable[[Any], bool], value: Any) -> bool:
 
 
 _LOADING: dict[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(("name", "data", "label", "kind"), lambda value: isinstance(value, str)),
+    **dict.fromkeys(("name", "data", "label", "kind", "series"), lambda value: isinstance(value, str)),
     "text": _are_names,
     "official_dev": lambda value: isinstance(value, bool),
+    "frames": lambda value: isinstance(value, Mapping),
     "rows": _is_count,
 }  # the arguments that load a task, and what each may be
 _FIELDS: dict[str, Callable[[Any], bool]] = {

@@ -7,13 +7,15 @@ from typing import Any
 from torch import Tensor
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Embedding, Layer, TokenEmbedding
+from formwright.arch.embeddings import Embedding, TokenEmbedding
+from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Layer
 from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
 from formwright.nn.hf.save import FolderForm, save_pretrained_folder
 from formwright.nn.hf.tensor_names import BERT, PARTS, QUERY_KEY_VALUE, unpacked
 from formwright.nn.settings import Settings
-from formwright.nn.task_model import HeadSpec, TaskModel
+from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
 
 STOCK_CLASSES: dict[str, str] = {
@@ -27,22 +29,26 @@ def why_not_stock(card: Card, spec: HeadSpec | None, settings: Settings) -> list
         return [f"the design is of family {card.family}; BERT is an encoder of text"]
     stack, layers = card.encoder, card.encoder.layers
     reasons = _embedding_reasons(stack.embedding)
-    reasons += _holding({"the layers differ from each other; those of BERT are all alike": len(set(layers)) > 1})
+    reasons += _holding({"the layers differ from each other; those of BERT are all equal": len(set(layers)) > 1})
     for layer in dict.fromkeys(layers):
         found = _block_reasons(layer) if isinstance(layer, Block) else ["is a cell of branches"]
         reasons += [f"layer {layers.index(layer)} {reason}" for reason in found]
     task, activation = spec.task if spec is not None else None, settings.pooler_activation
-    other = {layer.activation for layer in layers if isinstance(layer, Block)} != {"gelu"} and task == "masked-lm"
+    head = next((one for one in BERT.heads.values() if one.task == task), None)
+    other = {layer.activation for layer in layers if isinstance(layer, Block)} != {"gelu"}
     needs_pooler = f"the design has no pooler; {STOCK_CLASSES.get(task or '', 'BertModel')} has one"
     return reasons + _holding(
         {
+            "projections stand between the layers or behind them": bool(stack.projections),
             "a norm stands behind the last layer": stack.final_norm,
             "the encoder does not look ahead": stack.causal,
             f"the pooler uses {activation}; that of BERT uses tanh": card.pooler and activation != "tanh",
             "the design has a classifier of its own": bool(card.classes),
             f"BERT has no class for {task}": task is not None and task not in STOCK_CLASSES,
-            needs_pooler: task in (None, "sequence-classification") and not card.pooler,
-            "the layers do not use gelu, which the head does; in BERT both use the same": other,
+            needs_pooler: (spec is None or spec.pools) and not card.pooler,
+            "the layers do not use gelu, which the head does; in BERT both use the same": (
+                other and head is not None and head.follows_activation
+            ),
         }
     )
 

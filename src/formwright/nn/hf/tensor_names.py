@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from formwright.nn.task_model import Task
+from formwright.arch.heads import Task
 
 PARTS = ("weight", "bias")  # of a linear map or a norm
 QUERY_KEY_VALUE = ("query", "key", "value")

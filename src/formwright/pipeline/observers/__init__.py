@@ -1,7 +1,8 @@
 """Observers follow a run and write what they see where people already look: TensorBoard, MLflow, Weights & Biases.
 
-An observer is a part with options, or any object with some of the methods of `Observer`. It hears of stages, training
-steps, trials and delivered models, in the process that runs the pipeline. What goes wrong in it never stops a run.
+An observer is a part with options, or any object with some of the methods of `Observer`. It is called at stages,
+training steps, trials and delivered models, in the process that runs the pipeline. What goes wrong in it never stops a
+run.
 """
 
 import json
@@ -39,19 +40,19 @@ class Observer:
     """Follow one run; every method may be left out."""
 
     def stage(self, name: str) -> None:
-        """Be told that a stage begins."""
+        """Take note that a stage begins."""
 
     def step(self, stage: str, step: int, loss: float) -> None:
-        """Be told of a training step and its loss."""
+        """Take a training step and its loss."""
 
     def trial(self, number: int, metrics: Mapping[str, float], reason: str) -> None:
-        """Be told of a trial that ended: its scores and costs, or the reason why it failed."""
+        """Take a trial that ended: its scores and costs, or the reason why it failed."""
 
     def model(self, delivered: Any) -> None:
-        """Be told of a delivered model: its `name`, `path`, `params`, `validation`, `test` and `costs`."""
+        """Take a delivered model: its `name`, `path`, `params`, `validation`, `test` and `costs`."""
 
     def end(self, run: "PipelineRun", state: str) -> None:
-        """Be told that the run ended: `finished`, `stopped` by the user, or `failed`."""
+        """Take note that the run ended: `finished`, `stopped` by the user, or `failed`."""
 
 
 class Scalars(Observer):
@@ -92,11 +93,11 @@ class ObserverPart(Part):
         raise TypeError(f"{type(self).__name__} follows nothing")
 
 
-def choose_observers(given: Iterable[Any]) -> tuple[Any, ...]:
+def choose_observers(given: Iterable[Any] | None) -> tuple[Any, ...]:
     """Give observers as they are, or by `NAME` or `NAME:OPTION=VALUE,...`; refuse one whose package is missing."""
     if isinstance(given, str):
         given = (given,)
-    found = tuple(_named(one) if isinstance(one, str) else one for one in given)
+    found = tuple(_named(one) if isinstance(one, str) else one for one in given or ())
     for one in found:
         if isinstance(one, type):
             raise IllegalInput(f"an observer is an object: write {one.__name__}(), not {one.__name__}")
@@ -106,16 +107,11 @@ def choose_observers(given: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _named(text: str) -> Any:
-    from formwright.pipeline.files import value_of
+    from formwright.pipeline.files import read_options
 
     name, _, rest = text.partition(":")
-    options: dict[str, Any] = {}
-    for setting in filter(None, rest.split(",")):
-        key, equals, value = setting.partition("=")
-        if not equals:
-            raise IllegalInput(f"an observer is NAME or NAME:OPTION=VALUE,OPTION=VALUE, not {text!r}")
-        options[key.strip().replace("-", "_")] = value_of(value)
     OBSERVERS.get(name)  # an unknown name is reported as such
+    options = read_options(rest, f"{name}:")
     reader = PartReader()
     return reader.finished(reader.read(ObserverPart, {"name": name, **options}, "observer"), "observer")
 
@@ -139,7 +135,7 @@ def observing(run: "PipelineRun") -> Iterator[None]:
 
 
 class _Guarded:
-    """Call an observer; one that fails is reported once and left out, and the run goes on."""
+    """Call an observer; one that fails is reported once and left out, and the run continues."""
 
     def __init__(self, observer: Any, run: "PipelineRun") -> None:
         self.name = getattr(observer, "NAME", "") or type(observer).__name__
@@ -158,8 +154,8 @@ class _Guarded:
         try:
             return function(*arguments)
         except Exception as error:  # of a foreign package, and no reason to lose a training
-            told = str(error) if isinstance(error, FormwrightError) else f"{type(error).__name__}: {error}"
-            self._run.display.tell(f"warning: the observer {self.name} failed, and is left out: {told}")
+            detail = str(error) if isinstance(error, FormwrightError) else f"{type(error).__name__}: {error}"
+            self._run.display.tell(f"warning: the observer {self.name} failed, and is left out: {detail}")
             self._observer = None
             return None
 

@@ -5,7 +5,8 @@ out (9 in the nano space), which holds standard attention (5), the published lay
 """
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import LightweightConvolution, OpGraph
 from formwright.arch.primitives import Term
 from formwright.space import Case, Choice, Expressions, Fields, Record, Repeat, Space, Switch

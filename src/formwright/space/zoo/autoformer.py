@@ -1,15 +1,16 @@
 """AutoFormer (Chen et al., 2021): vision transformers with free depth, width, heads and feed-forward ratios.
 
 Heads are 64 wide and every layer holds two-dimensional relative positions for keys and values. The base space takes 9
-or 10 heads, as the authors' configuration does; the survey's table prints 8 to 10, which does not give the published
-size. The nano space is ours: the same structure for images of 8 by 8 pixels, the builtin task `digits`.
+or 10 heads, as the authors' super-network does; their file of the found model lists 8 to 10. The nano spaces are ours:
+the same structure for images of 8, 28 and 32 pixels a side, such as the builtin task `digits`, Fashion-MNIST and CIFAR.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, PatchEmbedding, Stack
+from formwright.arch.embeddings import PatchEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, Relative
 from formwright.space import Choice, Record, Repeat, Space
 
@@ -66,6 +67,9 @@ SMALL_SPACE = _space("small", (320, 384, 448), (5, 6, 7), (3.0, 3.5, 4.0), (12, 
 BASE_SPACE = _space("base", (528, 576, 624), (9, 10), (3.0, 3.5, 4.0), (14, 15, 16))
 _DIGITS = Frame(image=8, patch=2, channels=1, classes=0, head_width=8)
 NANO_SPACE = _space("nano", (16, 24, 32), (1, 2, 4), (0.5, 1.0, 2.0), (1, 2, 3, 4), _DIGITS)
+_GREY, _COLOURED = (Frame(side, 4, channels, 0, 16) for side, channels in ((28, 1), (32, 3)))
+NANO_28_SPACE = _space("nano-28", (32, 48, 64), (1, 2, 4), (0.5, 1.0, 2.0), (1, 2, 3, 4), _GREY)
+NANO_32_SPACE = _space("nano-32", (32, 48, 64), (1, 2, 4), (0.5, 1.0, 2.0), (1, 2, 3, 4), _COLOURED)
 
 # The published winners. The tiny one uses ratio 3, which its own space does not hold.
 TINY = vision_transformer(192, [3] * 10 + [4, 3, 3], [3.5, 3.5, 3, 3.5, 3, 3, 4, 4, 3.5, 4, 3.5, 4, 3.5])

@@ -1,7 +1,8 @@
 """BERT in its six published sizes (Devlin et al., 2019; Turc et al., 2019): the hand-made designs to beat."""
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention
 
 VOCABULARY = 30_522

@@ -1,15 +1,16 @@
-"""Chains of one-operation layers in blocks of one width: the choices, and the card of a whole chain."""
+"""Chains of one-operation layers, of one width or in blocks of one width: the choices, and the card of a chain."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, Identity, SeparableConvolution
 from formwright.core.errors import IllegalInput
-from formwright.space import Choice, Record, Repeat
+from formwright.space import Choice, Fields, Record, Repeat, Space
 
 OPERATIONS = ("attention", "feed-forward", "separable-3", "separable-5", "separable-7", "identity")
 REAL = OPERATIONS[:-1]  # those that do anything
@@ -52,15 +53,39 @@ class Chain:
     operations: tuple[str, ...]
 
 
+_CANDIDATES: dict[str, Callable[[int, int, int], Block]] = {  # by kind: of a width, a width of heads and a size
+    "attention": lambda width, head, heads: Block(width, Attention(heads or width // head, head)),
+    "feed-forward": lambda width, head, hidden: Block(width, Identity(), (hidden or 4 * width,)),
+    "separable": lambda width, head, kernel: Block(width, SeparableConvolution(kernel)),
+    "identity": lambda width, head, _: Block(width, Identity()),
+}
+
+
+def kind_of(operation: str) -> str:
+    return operation.rstrip("0123456789").removesuffix("-")
+
+
 @cache
 def candidate(operation: str, width: int, head: int = HEAD) -> Block:
-    if operation == "attention":
-        return Block(width, Attention(width // head, head))
-    if operation == "feed-forward":
-        return Block(width, Identity(), (4 * width,))
-    if operation == "identity":
-        return Block(width, Identity())
-    return Block(width, SeparableConvolution(int(operation.removeprefix("separable-"))))
+    """Give the layer of an operation such as `attention`, `attention-4`, `feed-forward-256`, `separable-5`, `identity`.
+
+    The number is that of heads, the width of the feed-forward layer or the kernel; without one, heads are as many as
+    fit, and the feed-forward layer is four times as wide as the model.
+    """
+    kind = kind_of(operation)
+    return _CANDIDATES[kind](width, head, int(operation.removeprefix(kind).removeprefix("-") or 0))
+
+
+def free_chain(
+    name: str, about: str, operations: Sequence[str], layers: int, tokens: TokenEmbedding, head: int
+) -> Space:
+    """Make a space of chains of one width in which every layer has one of the operations."""
+
+    def card(design: Fields) -> Card:
+        blocks = tuple(candidate(operation, tokens.width, head) for operation in design.layers)
+        return Card(encoder=Stack(tokens, blocks))
+
+    return Space(name, Record.of(layers=Repeat(Choice(tuple(operations)), layers)), card, about)
 
 
 def chains(menu: Menu) -> Iterator[Chain]:

@@ -1,111 +1,233 @@
-"""The elastic space: every smaller version of a given encoder, layer by layer.
+"""The elastic space: every smaller version of a given design, layer by layer.
 
-This is the space of a super-network whose attention and feed-forward widths are slices of one model's weights.
+This is the space of a super-network whose heads, channels, kernels and hidden sizes are slices of one model's weights.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack
-from formwright.arch.ops import Attention, Identity
+from formwright.arch.layers import Block, Layer, Stack
+from formwright.arch.ops import Identity
 from formwright.core.codec import Natural, Positive, read, write
 from formwright.core.errors import Fault, IllegalDesign, IllegalInput
 from formwright.space import Choice, Fields, Record, Repeat, Space
 from formwright.space.zoo.bert import BASE
 
-Widths = Sequence[int] | Sequence[Sequence[int]]
-Lists = tuple[tuple[Natural, ...], ...]  # the widths of each layer, from the input up
+Sizes = Sequence[int] | Sequence[Sequence[int]]  # to choose from: once for all layers, or one list per layer
+ByStack = Sizes | Mapping[str, Sizes]  # for all stacks alike, or by "encoder" and "decoder"
+Lists = tuple[tuple[Natural, ...], ...]  # the sizes of each layer, from the input up, the encoder's first
+LayerSizes = tuple[tuple[int, ...], ...]  # of the scored parts of each layer, the encoder's layers first
+
+
+class ElasticPart(NamedTuple):
+    """A size of a layer that may be smaller: its name in designs, the option that lists its choices, and its ends.
+
+    `part` and `group` name the declared tensors that it cuts. A `least` of 0 means that the part may be left out.
+    """
+
+    name: str
+    option: str
+    part: str
+    group: str
+    most: int
+    least: int = 0
+
+
+def elastic_parts(layer: Layer) -> tuple[ElasticPart, ...]:
+    """List what can be smaller in a layer; a cell has nothing."""
+    if not isinstance(layer, Block):
+        return ()
+    mixer: Any = layer.mixer
+    found, several = [], len(layer.feed_forward) > 1
+    if hasattr(mixer, "head_width"):  # else the number of heads belongs to the width of the layer
+        found.append(ElasticPart("heads", "heads", "mixer", "heads", mixer.heads))
+    if hasattr(mixer, "kernel"):
+        found.append(ElasticPart("kernel", "kernels", "mixer", "kernel", mixer.kernel, 1))
+    if layer.cross is not None:
+        found.append(ElasticPart("cross", "cross", "cross", "heads", layer.cross.head_count))
+    for index, width in enumerate(layer.feed_forward):
+        name = f"feed_forward_{index + 1}" if several else "feed_forward"
+        found.append(ElasticPart(name, "feed_forward", "feed_forward", f"channels {index}", width, int(several)))
+    return tuple(found)
+
+
+def scored_parts(layer: Layer) -> tuple[ElasticPart, ...]:
+    """List what can be smaller in a layer by leaving members out: heads and channels, and not the ends of kernels."""
+    return tuple(one for one in elastic_parts(layer) if one.option != "kernels")
+
+
+def layers_of(card: Card) -> tuple[Layer, ...]:
+    """Give the layers of a design, the encoder's first."""
+    return tuple(layer for stack in card.stacks for layer in stack.layers)
+
+
+def resized(layer: Layer, sizes: Mapping[str, int]) -> Layer:
+    """Cut a layer to sizes by the names of its parts; parts that are not named stay as they are."""
+    if not isinstance(layer, Block):
+        return layer
+    mixer: Any = layer.mixer
+    cross = layer.cross
+    if "kernel" in sizes:
+        mixer = replace(mixer, kernel=sizes["kernel"])
+    if "heads" in sizes:
+        mixer = replace(mixer, heads=sizes["heads"]) if sizes["heads"] else Identity()
+    if cross is not None and "cross" in sizes:
+        cross = cross.with_heads(lambda _: sizes["cross"]) if sizes["cross"] else None
+    widths = [sizes.get(one.name, one.most) for one in elastic_parts(layer) if one.part == "feed_forward"]
+    return replace(layer, mixer=mixer, cross=cross, feed_forward=tuple(filter(None, widths)))
+
+
+def stacks_of(card: Card) -> dict[str, Stack]:
+    """Give the stacks of a design by their names, the encoder first."""
+    return {key: one for key, one in (("encoder", card.encoder), ("decoder", card.decoder)) if one is not None}
+
+
+def with_stacks(card: Card, stacks: Mapping[str, Stack]) -> Card:
+    """Give a design with other stacks."""
+    return replace(card, encoder=stacks.get("encoder"), decoder=stacks.get("decoder"))
+
+
+def shares_hidden(card: Card) -> bool:
+    """Tell whether encoder and decoder have one hidden size: the width of the token table that they share."""
+    return card.share_embedding and all(table.factorised is None for table in card.token_tables)
 
 
 def elastic(
     card: Card,
-    heads: Widths,
-    feed_forward: Widths,
-    depths: Sequence[int] = (),
+    heads: ByStack | None = None,
+    feed_forward: ByStack | None = None,
+    depths: Sequence[int] | Mapping[str, Sequence[int]] = (),
     name: str = "elastic",
-    hidden: Sequence[int] = (),
+    hidden: Sequence[int] | Mapping[str, Sequence[int]] = (),
+    *,
+    cross: ByStack | None = None,
+    kernels: ByStack | None = None,
 ) -> Space:
-    """Make the space of an encoder's sub-networks.
+    """Make the space of a design's sub-networks.
 
-    `heads` and `feed_forward` list the widths to choose from, once for all layers or one list per layer; 0 leaves that
-    part of the layer out. `depths` lists how many of the leading layers may be kept, and needs one list for all
-    layers. `hidden` lists the hidden sizes: the width between layers, the same in all of them; without any the encoder
-    keeps its own. Heads stay as wide as they are, and narrow token tables too.
+    `heads`, `cross` (heads of attention to the encoder), `kernels` and `feed_forward` list the sizes to choose from,
+    once for all layers that have the part, or one list per layer; 0 leaves that part of the layer out. What is not
+    given stays as it is. `depths` lists how many layers may be kept, and needs one list for all layers. `hidden` lists
+    the hidden sizes: the width between layers, the same in all of them. Heads stay as wide as they are, and narrow
+    token tables too. A translator takes an option for both stacks alike, or by their names:
+    `heads={"encoder": (2, 4), "decoder": (4,)}`. Its two hidden sizes are chosen apart, unless it has one token table.
     """
-    stack, blocks = _encoder(card)
-    if depths and (_per_layer(heads) or _per_layer(feed_forward)):
-        raise IllegalInput("free depths need one list of widths for all layers; give one list, or leave out depths")
-    if any(not 1 <= depth <= len(blocks) for depth in depths):
-        raise IllegalInput(f"depths must lie between 1 and the encoder's {len(blocks)} layers, not {list(depths)}")
-    choices = zip(_lists(heads, blocks, "heads"), _lists(feed_forward, blocks, "feed_forward"), strict=True)
-    layers = [Record.of(heads=Choice(tuple(many)), feed_forward=Choice(tuple(wide))) for many, wide in choices]
-    uniform = all(layer == layers[0] for layer in layers)
-    named = tuple((f"layer_{index}", layer) for index, layer in enumerate(layers))
-    part = Repeat(layers[0], tuple(depths) or len(blocks)) if uniform else Record(named)
-    sizes = {"hidden": Choice(_hidden(hidden, stack))} if hidden else {}
+    all_options = {"heads": heads, "kernels": kernels, "cross": cross, "feed_forward": feed_forward}
+    given, stacks = {key: one for key, one in all_options.items() if one is not None}, stacks_of(card)
+    layers = {key: _layers(key, stack, given, _of(depths, key) or ()) for key, stack in stacks.items()}
+    if lacking := [key for key in given if not any(key in _options(stack) for stack in stacks.values())]:
+        raise IllegalInput(f"{lacking[0]} cannot be chosen: no layer of this {card.family} design has such a part")
+    sizes = {key: _hidden(key, _of(hidden, key) or (), stack) for key, stack in stacks.items()}
+    tied = shares_hidden(card)
+    if tied and len(set(sizes.values())) > 1:
+        raise IllegalInput("the encoder and the decoder share a token table: give both the same hidden sizes")
+
+    def fields(key: str, *, whole: bool) -> Record:
+        own = {"hidden": Choice(sizes[key])} if sizes[key] and (whole or not tied) else {}
+        return Record.of(**own, layers=layers[key])
+
+    if len(stacks) == 1:
+        root = fields(*stacks, whole=True)
+    else:
+        shared = {"hidden": Choice(sizes["encoder"])} if tied and sizes["encoder"] else {}
+        root = Record.of(**shared, **{key: fields(key, whole=False) for key in stacks})
 
     def build(design: Fields) -> Card:
-        chosen = design.layers.values() if isinstance(design.layers, Fields) else design.layers
-        kept = tuple(_shrink(block, layer) for block, layer in zip(blocks, chosen, strict=False))
-        smaller = replace(stack, layers=kept)
-        return replace(card, encoder=_narrowed(smaller, design.hidden) if hidden else smaller)
+        return with_stacks(card, {key: _cut(one, design, design.get(key, design)) for key, one in stacks.items()})
 
-    return Space(name, Record.of(**sizes, layers=part), build, "smaller versions of one encoder, layer by layer")
+    return Space(name, root, build, "smaller versions of one design, layer by layer")
 
 
-def _encoder(card: Card) -> tuple[Stack, tuple[Block, ...]]:
-    stack = card.encoder
-    if stack is None or card.decoder is not None:
-        raise IllegalInput(f"an elastic space is made from an encoder; this is a {card.family} design")
-    blocks = tuple(layer for layer in stack.layers if isinstance(layer, Block) and isinstance(layer.mixer, Attention))
-    if len(blocks) < len(stack.layers) or any(len(block.feed_forward) != 1 for block in blocks):
-        raise IllegalInput("an elastic space needs layers of self-attention and one feed-forward layer each")
-    return stack, blocks
+def _cut(stack: Stack, design: Fields, own: Fields) -> Stack:
+    """Cut a stack; its hidden size is its own or that of the whole design."""
+    chosen, layers = own.layers, stack.layers
+    if isinstance(chosen, Fields):
+        layers = tuple(resized(layer, chosen[f"layer_{index}"]) for index, layer in enumerate(layers))
+    else:
+        layers = tuple(resized(layer, sizes) for layer, sizes in zip(layers, chosen, strict=False))
+    width = own.get("hidden", design.get("hidden"))
+    if width is None:
+        return replace(stack, layers=layers)
+    narrow = tuple(replace(layer, width=width) for layer in layers)
+    return replace(stack, embedding=replace(stack.embedding, width=width), layers=narrow)
 
 
-def _per_layer(widths: Widths) -> bool:
-    return any(isinstance(item, Sequence) for item in widths)
+def _of(option: Any, key: str) -> Any:
+    """Give what an option says of a stack; None where it is given for the other one only."""
+    return option.get(key) if isinstance(option, Mapping) else option
 
 
-def _lists(widths: Widths, blocks: Sequence[Block], what: str) -> list[Sequence[int]]:
-    lists: list[Sequence[int]] = [item for item in widths if isinstance(item, Sequence)]
-    if lists and len(lists) < len(widths):
-        raise IllegalInput(f"{what} mixes lists and single widths; give one list for all layers, or one list per layer")
+def _options(stack: Stack) -> set[str]:
+    return {one.option for layer in stack.layers for one in elastic_parts(layer)}
+
+
+def _layers(key: str, stack: Stack, given: Mapping[str, ByStack], depths: Sequence[int]) -> Repeat | Record:
+    number = len(stack.layers)
+    known = {option: _of(one, key) for option, one in given.items() if option in _options(stack)}
+    own = {option: sizes for option, sizes in known.items() if sizes is not None}
+    if depths and any(_per_layer(sizes) for sizes in own.values()):
+        raise IllegalInput("free depths need one list of widths for all layers; give one list, or leave out depths")
+    if any(not 1 <= depth <= number for depth in depths):
+        raise IllegalInput(f"depths must lie between 1 and the {key}'s {number} layers, not {list(depths)}")
+    lists = {option: _lists(sizes, number, option) for option, sizes in own.items()}
+    layers = [
+        Record.of(
+            **{
+                one.name: Choice(_checked(key, index, one, lists[one.option][index]))
+                for one in elastic_parts(layer)
+                if one.option in lists
+            }
+        )
+        for index, layer in enumerate(stack.layers)
+    ]
+    if all(layer == layers[0] for layer in layers):
+        return Repeat(layers[0], tuple(depths) or number)
+    if depths:
+        raise IllegalInput(f"free depths need layers of one kind, and those of the {key} differ; leave out depths")
+    return Record(tuple((f"layer_{index}", layer) for index, layer in enumerate(layers)))
+
+
+def _per_layer(sizes: Sizes) -> bool:
+    return any(isinstance(item, Sequence) for item in sizes)
+
+
+def _lists(sizes: Sizes, layers: int, option: str) -> Sequence[Sequence[int]]:
+    lists: list[Sequence[int]] = [item for item in sizes if isinstance(item, Sequence)]
+    if lists and len(lists) < len(sizes):
+        raise IllegalInput(
+            f"{option} mixes lists and single widths; give one list for all layers, or one list per layer"
+        )
     if not lists:
-        lists = [[item for item in widths if not isinstance(item, Sequence)]] * len(blocks)
-    if len(lists) != len(blocks):
-        raise IllegalInput(f"{what} has {len(lists)} lists of widths for {len(blocks)} layers")
-    for index, (options, block) in enumerate(zip(lists, blocks, strict=True)):
-        assert isinstance(block.mixer, Attention)
-        most = block.mixer.heads if what == "heads" else block.feed_forward[0]
-        if not options or any(type(option) is not int or not 0 <= option <= most for option in options):
-            raise IllegalInput(
-                f"{what} of layer {index} must be whole numbers between 0 and the encoder's {most}, not {list(options)}"
-            )
+        return [[item for item in sizes if not isinstance(item, Sequence)]] * layers
+    if len(lists) != layers:
+        raise IllegalInput(f"{option} has {len(lists)} lists of widths for {layers} layers")
     return lists
 
 
-def _hidden(sizes: Sequence[int], stack: Stack) -> tuple[int, ...]:
+def _checked(key: str, index: int, one: ElasticPart, options: Sequence[int]) -> tuple[int, ...]:
+    if (
+        one.name != one.option and one.option == "feed_forward"
+    ):  # the list is for several maps, each up to its own width
+        options = [option for option in options if option <= one.most]
+    if not options or any(type(option) is not int or not one.least <= option <= one.most for option in options):
+        raise IllegalInput(
+            f"{one.option} of layer {index} must be whole numbers between {one.least} and the {key}'s {one.most}, "
+            f"not {list(options)}"
+        )
+    if one.option == "kernels" and any((option - one.most) % 2 for option in options):
+        raise IllegalInput(f"kernels of layer {index} lie around one centre: with {one.most} go sizes that are as odd")
+    return tuple(options)
+
+
+def _hidden(key: str, sizes: Sequence[int], stack: Stack) -> tuple[int, ...]:
     most = stack.embedding.width
-    if any(layer.width != most for layer in stack.layers):
-        raise IllegalInput("hidden sizes need an encoder whose layers are all as wide as its embedding")
+    if sizes and any(not isinstance(layer, Block) or layer.width != most for layer in stack.layers):
+        raise IllegalInput(f"hidden sizes need an {key} whose layers are all as wide as its embedding, and no cells")
     if any(type(size) is not int or not 1 <= size <= most for size in sizes):
-        raise IllegalInput(f"hidden must be whole numbers between 1 and the encoder's {most}, not {list(sizes)}")
+        raise IllegalInput(f"hidden must be whole numbers between 1 and the {key}'s {most}, not {list(sizes)}")
     return tuple(sizes)
-
-
-def _narrowed(stack: Stack, width: int) -> Stack:
-    layers = tuple(replace(layer, width=width) for layer in stack.layers)
-    return replace(stack, embedding=replace(stack.embedding, width=width), layers=layers)
-
-
-def _shrink(block: Block, layer: Fields) -> Block:
-    assert isinstance(block.mixer, Attention)
-    mixer = replace(block.mixer, heads=layer.heads) if layer.heads else Identity()
-    return replace(block, mixer=mixer, feed_forward=(layer.feed_forward,) if layer.feed_forward else ())
 
 
 BERT_BASE = elastic(BASE, heads=(4, 6, 8, 10, 12), feed_forward=(768, 1344, 1920, 2496, 3072))
@@ -113,55 +235,84 @@ BERT_BASE = elastic(BASE, heads=(4, 6, 8, 10, 12), feed_forward=(768, 1344, 1920
 
 @dataclass(frozen=True)
 class ElasticChoices:
-    """List, for every layer of an encoder, the heads and the feed-forward widths it may have, and the hidden sizes.
+    """List the sizes that every layer of a design may have, the encoder's layers first, and the hidden sizes.
 
-    0 leaves a part of a layer out. Without hidden sizes the encoder keeps its own.
+    0 leaves a part of a layer out. A layer without a part has an empty list for it. Parts for which there are no lists
+    stay whole, and without hidden sizes those of the design stay; `decoder_hidden` is for translators with two.
     """
 
     card: Card
-    heads: Lists
-    feed_forward: Lists
+    heads: Lists = ()
+    feed_forward: Lists = ()
     hidden: tuple[Positive, ...] = ()
+    cross: Lists = ()
+    kernels: Lists = ()
+    decoder_hidden: tuple[Positive, ...] = ()
 
     def __post_init__(self) -> None:
-        lists = {"heads": self.heads, "feed_forward": self.feed_forward}
-        faults = [Fault(name, "needs a width for every layer") for name, lists in lists.items() if not all(lists)]
+        parts = [{one.option for one in elastic_parts(layer)} for layer in layers_of(self.card)]
+        faults = [
+            Fault(name, "needs a size for every layer that has the part, and an empty list for every other layer")
+            for name, lists in self._lists.items()
+            if [bool(one) for one in lists] != [name in own for own in parts]
+        ]
         if faults:
             raise IllegalDesign(faults, what="elastic space")
 
     @property
+    def _lists(self) -> dict[str, Lists]:
+        named = {name: getattr(self, name) for name in ("heads", "kernels", "cross", "feed_forward")}
+        return {name: lists for name, lists in named.items() if lists}
+
+    @property
     def space(self) -> Space:
-        return elastic(self.card, self.heads, self.feed_forward, hidden=self.hidden, name="elastic")
+        options: dict[str, Any] = {**self._lists, "hidden": self.hidden}
+        if len(self.card.stacks) > 1:
+            first = len(self.card.stacks[0].layers)
+            options = {name: {"encoder": one[:first], "decoder": one[first:]} for name, one in self._lists.items()}
+            decoder = self.hidden if shares_hidden(self.card) else self.decoder_hidden
+            options["hidden"] = {"encoder": self.hidden, "decoder": decoder}
+        return elastic(self.card, **options)
 
     @property
     def largest(self) -> Card:
-        return self._cut(max)
+        return self.space.card(self._picked(lambda index, name, sizes: max(sizes)))
 
     @property
     def smallest(self) -> Card:
-        return self._cut(min)
+        return self.space.card(self._picked(lambda index, name, sizes: min(sizes)))
 
     @property
     def count(self) -> int:
-        return prod(len(choices) for choices in (*self.heads, *self.feed_forward, self.hidden or (0,)))
+        return self.space.count()
 
-    def design(self, widths: Sequence[tuple[int, int]], hidden: int | None = None) -> Any:
-        """Return the design of a sub-network by the heads and the feed-forward width of each layer.
+    def design(self, sizes: LayerSizes, hidden: int | None = None) -> Any:
+        """Return the design of a sub-network by the sizes of each layer's `scored_parts`.
 
-        Its hidden size is the largest, unless another is given.
+        Its kernels and hidden sizes are the largest, unless another hidden size is given.
         """
-        layers = [{"heads": heads, "feed_forward": channels} for heads, channels in widths]
-        alike = len(set(self.heads)) == len(set(self.feed_forward)) == 1
-        data: dict[str, Any] = {
-            "layers": layers if alike else {f"layer_{index}": layer for index, layer in enumerate(layers)}
-        }
-        return self.space.from_json(data | ({"hidden": hidden or max(self.hidden)} if self.hidden else {}))
+        layers = zip(layers_of(self.card), sizes, strict=True)
+        rows = [dict(zip((one.name for one in scored_parts(layer)), own, strict=True)) for layer, own in layers]
 
-    def _cut(self, pick: Any) -> Card:
-        heads, channels = ([[pick(one)] for one in lists] for lists in (self.heads, self.feed_forward))
-        hidden = [pick(self.hidden)] if self.hidden else []
-        space = elastic(self.card, heads, channels, hidden=hidden)
-        return space.card(next(iter(space.enumerate())))
+        def pick(index: int, name: str, options: Sequence[int]) -> int:
+            return (hidden or max(options)) if name == "hidden" else rows[index].get(name, max(options))
+
+        return self._picked(pick)
+
+    def _picked(self, pick: Callable[[int, str, Sequence[int]], int]) -> Any:
+        """Build a design by a function of the number of a layer, the name of a part or `hidden`, and the choices."""
+        space, first = self.space, len(self.card.stacks[0].layers)
+
+        def filled(part: Any, path: tuple[str, ...]) -> Any:
+            if isinstance(part, Record):
+                return {key: filled(below, (*path, key)) for key, below in part.fields}
+            if isinstance(part, Repeat):
+                return [filled(part.part, (*path, f"layer_{index}")) for index in range(max(part.lengths))]
+            above = first if path[0] == "decoder" and len(self.card.stacks) > 1 else 0
+            index = 0 if path[-1] == "hidden" else above + int(path[-2].removeprefix("layer_"))
+            return pick(index, path[-1], part.options)
+
+        return space.from_json(filled(space.root, ()))
 
     def to_json(self) -> dict[str, Any]:
         return write(self)  # type: ignore[no-any-return]

@@ -11,7 +11,8 @@ from functools import cache, lru_cache
 from typing import Any
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, DynamicConvolution, Mixer, Relative, RelativeAttention, Transform
 from formwright.core.remember import remember, remembers
 from formwright.space import Case, Choice, Fields, Record, Repeat, Space, Switch

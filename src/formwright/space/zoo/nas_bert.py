@@ -8,7 +8,8 @@ space for a smaller teacher.
 from dataclasses import replace
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Stack
 from formwright.space import Choice, Fields, Record, Repeat, Space
 from formwright.space.zoo.bert import VOCABULARY
 from formwright.space.zoo.chains import HEAD, Menu, candidate

@@ -8,7 +8,8 @@ attends to an encoder. The tiny ones are of our making, for tasks that are learn
 from dataclasses import replace
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Branch, Cell, Junction, Layer, Stack, TokenEmbedding
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Branch, Cell, Junction, Layer, Stack
 from formwright.arch.ops import Attention, Convolution, CrossAttention, GatedLinearUnit, Identity, SeparableConvolution
 
 VOCABULARY = 32_768

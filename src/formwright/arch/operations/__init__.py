@@ -1,0 +1,1 @@
+"""The operations of a layer, one file each: fields, legality, tensors, products, graph block, words and colour."""

@@ -1,0 +1,1 @@
+"""The modules that run operations, one file for each of `formwright.arch.operations`."""

@@ -1,0 +1,111 @@
+"""How the stage `super-network` trains its weights: where they start, its teacher's answers, and the loop."""
+
+from dataclasses import replace
+
+from torch import nn
+
+from formwright.core.errors import IllegalInput
+from formwright.nn.task_model import TaskModel
+from formwright.pipeline.pacing import train_paced
+from formwright.pipeline.run import StageRun
+from formwright.pipeline.shared_start import StartWeights, fresh_weights
+from formwright.pipeline.train_shared import TrainShared
+from formwright.supernet.hull import Hull, find_hull, reads_all, regrouped_heads
+from formwright.supernet.lessons import LessonContext
+from formwright.supernet.library import LibraryWeights
+from formwright.supernet.network import StepTrackingStream, SuperNetwork, copy_of_teacher
+from formwright.train.device import choose_device, threads
+from formwright.train.distil import cached_teacher
+from formwright.train.fit import Training, task_stream
+from formwright.train.hyperparameters import Hyperparameters
+from formwright.train.prepare import Prepared
+from formwright.train.streams import Batch
+from formwright.train.updates import JoinedLosses
+
+_HELD_OUT = 128  # validation rows by which designs are compared while they are trained
+_ANSWERS = "answers.safetensors"  # what the teacher says to every training row, next to the checkpoints
+
+
+def trained_network(stage: TrainShared, run: StageRun, prepared: Prepared) -> SuperNetwork:
+    """Train the super-network of a stage, from where an earlier run stopped, if one did."""
+    steps = run.first_steps(stage.steps_of(prepared))
+    training = stage.training_for(steps)
+    network = _network(stage, run, prepared, training)
+    stream = StepTrackingStream(task_stream(prepared, training.recipe), network)
+    held = _held_out(prepared) if stage.lesson.NEEDS_HELD_OUT else None
+    context = LessonContext(network, find_hull(stage.found_space(run)), steps, held)
+    loss = JoinedLosses(stage.lesson.bind(prepared.task.kind, context), stage.update)
+    network.to(choose_device(training.device))  # with what the lesson added
+    with threads(training.threads):
+        train_paced(run, run.name, network, stream, loss, lambda many: stage.training_for(many).recipe, steps)
+    return network
+
+
+def _held_out(prepared: Prepared) -> Batch:
+    """Give the validation rows by which designs are compared while they are trained: always the same."""
+    held = replace(prepared, train=prepared.validation)
+    return task_stream(held, Hyperparameters(1, _HELD_OUT)).batch(0)
+
+
+def _network(stage: TrainShared, run: StageRun, prepared: Prepared, training: Training) -> SuperNetwork:
+    hull, known, teacher = find_hull(stage.found_space(run)), None, None
+    if stage.teacher is not None:
+        known = run.artifact(stage.teacher)
+        teacher = _teacher_answers(stage, run, known.model, prepared, training) if stage.lesson.NEEDS_TEACHER else None
+    if known is not None and reads_all(hull.space, known.model.transformer.card):
+        scores = None if stage.order is None else run.artifact(stage.order)
+        importance = getattr(scores, "order", scores)  # a stage may leave other scores as well
+        whole = _has_whole_embedding(hull, known.model)
+        start: TaskModel | LibraryWeights = copy_of_teacher(known.model, importance, whole_embedding=whole)
+    elif stage.order is not None:
+        raise IllegalInput(
+            f"the teacher does not hold the weights of all designs of space {hull.space.name!r}, so its order "
+            "does not apply to them: leave out the stage that scores its parts, or choose another teacher or space"
+        )
+    elif known is not None and stage.channels == "cyclic":
+        raise IllegalInput(
+            f"the teacher does not hold the weights of all designs of space {hull.space.name!r}, and cyclic channels "
+            "of other sizes begin elsewhere: choose channels=first, or another teacher or space"
+        )
+    else:
+        begin = stage.start_weights(run)
+        if known is not None:
+            begin = StartWeights.of("the teacher", known, prepared.task)
+        start, hull = fresh_weights(hull, prepared, training, begin, run.tell, needed=stage.start is not None)
+    if isinstance(start, TaskModel) and (stage.teacher or stage.start) is not None:
+        _warn_regrouped(hull, start, run)
+    return SuperNetwork(
+        start, stage.rule.bind(hull, training.recipe.steps, stage.seed), teacher, stage.reading(hull.space)
+    )
+
+
+def _warn_regrouped(hull: Hull, start: TaskModel, run: StageRun) -> None:
+    if anew := regrouped_heads(hull.space, start.transformer.card):
+        run.tell(
+            f"warning: designs of space {hull.space.name!r} group the channels of the trained weights into other heads "
+            f"({anew}): they start with these channels, but not with what the heads have learned"
+        )
+
+
+def _teacher_answers(
+    stage: TrainShared, run: StageRun, known: TaskModel, prepared: Prepared, training: Training
+) -> nn.Module:
+    """Give the teacher, with its answers kept in memory where rows are shown more than once.
+
+    That is decided by the steps with which the training began, so that a run that is resumed has the same answers.
+    """
+    rows = len(prepared.train.examples)
+    once = training.recipe.steps * training.recipe.batch <= rows
+    if once or not stage.keeps_answers(prepared):
+        return known
+    with threads(training.threads), run.progress("answers of the teacher", rows) as tell:
+        moved = known.to(choose_device(training.device))
+        return cached_teacher(moved, prepared, run.checkpoints / _ANSWERS, lambda number: tell(number - 1, None))
+
+
+def _has_whole_embedding(hull: Hull, known: TaskModel) -> bool:
+    """Tell whether all designs are encoders with the teacher's whole embedding: training it takes a fifth of a step."""
+    cards = (known.transformer.card, hull.largest, hull.smallest)
+    return len({card.encoder and card.encoder.embedding for card in cards}) == 1 and all(
+        card.decoder is None for card in cards
+    )

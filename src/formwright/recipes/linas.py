@@ -1,0 +1,52 @@
+"""LINAS (Cummings et al., 2022): sub-networks of any super-network, most of them predicted and few validated.
+
+"A Hardware-Aware Framework for Accelerating Neural Architecture Search Across Modalities"; survey, section X-C. What
+differs, and why:
+
+- The super-network is trained by the pipeline (`steps`), one random design a step as in HAT; theirs are given.
+- Costs that follow from a design are counted for every candidate; theirs are predicted like the score.
+- Candidates are ranked by what they are predicted to add to the hypervolume of the front, not by fronts and crowding.
+- An encoding without inactive choices: two vectors are never the same design.
+- A tenth of the proposals are random, against predictors that are wrong where nothing was validated.
+"""
+
+from typing import Any
+
+from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.task_choice import TaskChoice
+from formwright.pipeline.train_shared import TrainShared
+from formwright.recipes.recipe import recipe
+from formwright.recipes.subnetworks import search_subnetworks, with_start
+from formwright.search import searcher
+from formwright.search.predictors.ensembles import CrossValidated
+from formwright.supernet.lessons import Labels
+from formwright.supernet.rules import Uniform
+
+
+@recipe(
+    "linas",
+    "the front of a super-network by predictors and few validations (LINAS, Cummings et al. 2022)",
+    paper="Cummings et al. 2022, Hardware-Aware Framework for NAS Across Modalities",
+    needs="images, or a space whose designs read their weights from the largest one",
+    takes="estimated: 3 minutes on two cores for the builtin task digits",
+)
+@with_start
+def linas(
+    task: TaskChoice,
+    *,
+    space: Any = "autoformer-nano",
+    objectives: tuple[str, ...] = (),
+    limits: tuple[str, ...] = (),
+    steps: int = 2_000,
+    trials: int = 100,
+    batch: int = 10,
+    seed: int = 0,
+) -> Pipeline:
+    """Train shared weights, search the front in rounds of `batch` validations, and deliver three of its designs.
+
+    `objectives` are goals such as `accuracy:max` and `latency_ms:min`, by default the task's own; designs are delivered
+    as they are in the shared weights. Other numbers and more training are options of the stage `deliver`.
+    """
+    shared = TrainShared(space, task, rule=Uniform(), lesson=Labels(), steps=steps, seed=seed)
+    by = searcher("linas", batch=batch, predictor=CrossValidated())
+    return search_subnetworks(shared, trials, limits, objectives=objectives, by=by, keep=3, steps=0, weights="shared")

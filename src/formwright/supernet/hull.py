@@ -1,0 +1,140 @@
+"""The hull of a space: its largest design and its smallest one.
+
+Where all choices have an order, every choice takes its largest value, and the largest design holds the weights of all
+others. Where some are between kinds, of which none is the largest, the hull is that of many sampled designs, and a
+library holds the weights (`formwright.supernet.library`).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import prod
+from typing import Any
+
+from formwright.arch.card import Card
+from formwright.arch.declared import tensors_of
+from formwright.core.errors import FormwrightError
+from formwright.core.rng import derive
+from formwright.cost import params
+from formwright.space.design import Combinator
+from formwright.space.space import Space
+
+_SAMPLED = 20  # designs that are read from the largest one before it is taken for the whole
+_SAMPLED_UNORDERED = 250  # designs among which the hull is found where choices have no order
+
+Pick = Callable[[Any], Any]  # `max` or `min`
+
+
+@dataclass(frozen=True)
+class Hull:
+    """A space with its largest and its smallest design; `ordered` where each choice has its largest value there."""
+
+    space: Space
+    largest: Card
+    smallest: Card
+    ordered: bool = True
+
+    @cached_property
+    def whole(self) -> bool:
+        """Tell whether the largest design holds the weights of all others."""
+        return self.ordered and reads_all(self.space, self.largest)
+
+
+@lru_cache(maxsize=64)
+def find_hull(space: Space) -> Hull:
+    """Find the hull of a space by its structure, or among many sampled designs where choices have no order.
+
+    Its designs may break constraints of the space: they hold weights, and need not be designs of it.
+    """
+    try:
+        largest, smallest = (space.card(_extreme_value(space.root, pick)) for pick in (max, min))
+    except _NoOrder:
+        cards = sorted(sampled_cards(space, _SAMPLED_UNORDERED), key=params)
+        return Hull(space, cards[-1], cards[0], ordered=False)
+    return Hull(space, largest, smallest)
+
+
+def reads_all(space: Space, whole: Card) -> bool:
+    """Tell, by samples, whether all designs of a space can be read out of the weights of `whole`."""
+    from formwright.nn.cuts import cuts  # noqa: PLC0415  spaces are listed and shown without torch
+
+    for turn in range(_SAMPLED):
+        wanted = tensors_of(space.card(space.sample(derive(0, "hull", turn), "gene")))
+        if len(cuts(tensors_of(whole), wanted, {name: name for name in wanted})) < len(wanted):
+            return False
+    return True
+
+
+def regrouped_heads(space: Space, whole: Card) -> str:
+    """Say, by samples, into which other heads designs group the channels of `whole`; nothing where they do not.
+
+    Where something is larger than in `whole`, such as the width of a head, but not the whole axis, channels are grouped
+    into other heads (HAT).
+    """
+    given = tensors_of(whole)
+    for turn in range(_SAMPLED):
+        for name, tensor in tensors_of(space.card(space.sample(derive(0, "hull", turn), "gene"))).items():
+            for had, has in zip(given[name].axes if name in given else (), tensor.axes, strict=False):
+                sizes = [tuple(factor.size for factor in axis) for axis in (had, has)]
+                if prod(sizes[1]) <= prod(sizes[0]) and any(its > own for own, its in zip(*sizes, strict=False)):
+                    return " as ".join(" x ".join(map(str, one)) for one in sizes) + f" in {name}"
+    return ""
+
+
+def sampled_cards(space: Space, number: int) -> Iterator[Card]:
+    """Yield designs of a space, each as drawn and with all numbers raised to their largest values."""
+    for turn in range(number):
+        yield from with_raised(space, space.sample(derive(0, "hull", turn), "gene"))
+
+
+def with_raised(space: Space, design: Any) -> Iterator[Card]:
+    """Yield the card of a design, and that of the same design with all numbers raised to their largest values."""
+    yield space.card(design)
+    try:
+        yield space.card(raised(space.root, design))
+    except FormwrightError:
+        return  # numbers that do not go together
+
+
+def raised(part: Combinator[Any], value: Any) -> Any:
+    """Give a design all numbers of which are the largest and all lists the longest; other choices stay."""
+    if part.own_options is None:
+        return value
+    taken, values = part.split(value)
+    option = next(_extreme(part.own_options, max), taken)
+    inner = part.inner_parts(option)
+    if inner and not values:
+        return value  # an empty list has no members to repeat
+    held = [below.nearest(values[index % len(values)]) for index, (_, below) in enumerate(inner)]
+    return part.join(option, [raised(below, one) for (_, below), one in zip(inner, held, strict=True)])
+
+
+class _NoOrder(Exception):
+    """Raised where a choice has no largest option."""
+
+
+def _extreme_value(part: Combinator[Any], pick: Pick) -> Any:
+    """Give the value whose every choice is the largest, or the smallest; raise where a choice has none."""
+    found = [None] if part.own_options == () else list(_extreme(part.own_options or (), pick))
+    if not found:
+        raise _NoOrder
+    return part.join(found[0], [_extreme_value(below, pick) for _, below in part.inner_parts(found[0])])
+
+
+def ordered(options: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Order options from the largest to the smallest; None where they are not numbers."""
+    rows = [option if isinstance(option, tuple) else (option,) for option in options]
+    if len(options) > 1 and not all(type(value) in (int, float) for row in rows for value in row):
+        return None
+    return tuple(option for _, option in sorted(zip(rows, options, strict=True), reverse=True))
+
+
+def _extreme(options: tuple[Any, ...], pick: Pick) -> Iterator[Any]:
+    """Yield the option that is largest, or smallest, in every number that it has; nothing where there is none."""
+    rows = [option if isinstance(option, tuple) else (option,) for option in options]
+    if len(options) == 1:
+        yield options[0]
+    elif ordered(options) is not None and len(set(map(len, rows))) == 1:
+        ends = tuple(map(pick, zip(*rows, strict=True)))
+        if ends in rows:
+            yield options[rows.index(ends)]

@@ -1,0 +1,146 @@
+"""Tags of words from column files: one word a line, its tag in another column, a blank line between sentences."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from formwright.core.errors import IllegalInput, nearest_hint
+from formwright.tasks.metrics import metric
+from formwright.tasks.own_files import NamedSplits, ReadFiles, split_files, training_file
+from formwright.tasks.rows import TaggedRows
+from formwright.tasks.splitting import divided
+from formwright.tasks.tables import Cells, WholeTable, format_of, read_whole_table, written_table
+from formwright.tasks.task import Task
+from formwright.tasks.text_files import Faults, read_lines
+
+ENDS = (".conll", ".bio", ".iob", ".iob2", ".conllu")
+OUTSIDE = "O"
+_TAG = re.compile(r"O|[BIESUL]-\S+")
+_LOOKED_AT = 50  # lines of a file by which its form is guessed
+_BREAK = "-DOCSTART-"  # the line between two documents
+
+Sentence = list[tuple[int, str, str]]  # the line of each word, the word and its tag
+
+
+def has_tags(path: Path) -> str:
+    """Say why a file, or the training file of a folder, has words with tags; empty if it does not seem so."""
+    file = training_file(path)
+    if file is None or format_of(file) is not None:
+        return ""
+    if _is_column_file(file):
+        return f"the name {file.name} is that of a column file"
+    try:
+        lines = [line.split() for line in islice(read_lines(file, Faults(str(file))), _LOOKED_AT) if line.strip()]
+    except IllegalInput:  # not a file of text
+        return ""
+    tagged = lines and all((len(line) > 1 and _TAG.fullmatch(line[-1])) or line[0] == _BREAK for line in lines)
+    return f"the lines of {file.name} end in tags" if tagged else ""
+
+
+def tag_task(path: Path | str, text: Sequence[str] = (), label: str = "", official_dev: bool = False) -> Task:
+    """Make a task of a column file, or of a folder with one file each for train, validation and test.
+
+    Columns are separated by tabs or spaces; the first holds words, and the last tags, or the one that `label` numbers
+    from 1. Tags of entities are judged by the F1 of whole entities, others by the share of right tags.
+    """
+    if text:
+        raise IllegalInput(f"{path} has words in its first column; leave out --text")
+    if label and not label.isdecimal():
+        raise IllegalInput(f"the columns of {path} have no names; give --label the number of one, from 1")
+    files = split_files(Path(path), lambda file: format_of(file) is None, ", ".join(ENDS))
+    source = ReadFiles.of(files, ReadTags(int(label or 0)), official_dev)
+    labels, splits = source.found.labels, source.found.splits
+    of_entities = all(_TAG.fullmatch(name) for name in labels)
+    metrics = ("entity-f1", "tag-accuracy") if of_entities else ("tag-accuracy",)
+    truth = [[labels[tag] for tag in row] for row in splits.validation.tags]
+    often = labels[Counter(splits.train.labels).most_common(1)[0][0]]
+    chance = metric(metrics[0]).compute([[often] * len(row) for row in truth], truth)
+    about = f"tags of the words of {', '.join(file.name for _, file in files)}"
+    return Task(str(path), "token-classification", metrics[0], source, metrics, labels, chance, about)
+
+
+@dataclass(frozen=True)
+class ReadTags:
+    """Read sentences with the tags of a column, from 1; 0 is the last. Tags are those of the training file."""
+
+    column: int = 0
+
+    def __call__(self, files: Mapping[str, Path], official_dev: bool) -> NamedSplits:
+        read = {split: list(_sentences(file, self.column)) for split, file in files.items()}
+        names = {tag for sentence in read["train"] for _, _, tag in sentence}
+        labels = tuple(sorted(names, key=lambda name: (name != OUTSIDE, name.partition("-")[::-1])))
+        if len(labels) < 2:
+            tags = f"all words of {files['train']} have the same tag" if labels else f"{files['train']} has no words"
+            raise IllegalInput(f"{tags}; expected a word and its tag a line, and at least two different tags")
+        rows = {split: _rows(sentences, labels, files[split]) for split, sentences in read.items()}
+        return NamedSplits(labels, divided(rows, official_dev, by_class=False))
+
+
+def _sentences(file: Path, column: int) -> Iterator[Sentence]:
+    """Yield the words of each sentence, with their lines and tags."""
+    faults, found = Faults(str(file)), Sentence()
+    for number, line in enumerate(read_lines(file, faults), start=1):
+        cells = line.split("\t") if "\t" in line else line.split(" ")
+        cells = [cell.strip() for cell in cells if cell.strip()]
+        if cells and cells[0] != _BREAK and len(cells) < max(2, column):
+            tag = f" in column {column}" if column else ""
+            found_here = f"{len(cells)} column{'' if len(cells) == 1 else 's'}"
+            faults.add(number, f"{found_here}; expected a word and its tag{tag}")
+        elif cells and cells[0] != _BREAK:
+            found.append((number, cells[0], cells[column - 1]))
+        elif found:
+            yield found
+            found = Sentence()
+    faults.end()
+    if found:
+        yield found
+
+
+def _rows(sentences: Sequence[Sentence], labels: Sequence[str], file: Path) -> TaggedRows:
+    places, faults = {name: place for place, name in enumerate(labels)}, Faults(str(file))
+    if not sentences:
+        raise IllegalInput(f"{file} has no sentences; expected one word and its tag a line")
+    for sentence in sentences:
+        for number, _, tag in sentence:
+            if tag not in places:
+                faults.add(number, f"tag {tag!r}, which is not among those of training.{nearest_hint(tag, labels)}")
+    faults.end()
+    words = tuple(tuple(word for _, word, _ in sentence) for sentence in sentences)
+    tags = tuple(tuple(places[tag] for _, _, tag in sentence) for sentence in sentences)
+    return TaggedRows(words, tags, numbers=tuple(range(len(words))), source=str(file))
+
+
+def _is_column_file(path: Path) -> bool:
+    return Path(path.name.removesuffix(".gz")).suffix.lower() in ENDS
+
+
+def unlabelled_words(texts: Sequence[tuple[str, ...]]) -> TaggedRows:
+    """Make rows of texts without tags; spaces divide their words."""
+    words = tuple(tuple(" ".join(row).split()) for row in texts)
+    return TaggedRows(words, tuple((0,) * len(row) for row in words))
+
+
+def write_words(rows: Sequence[Cells], names: Sequence[str], form: str) -> str:
+    """Write predicted tags as columns of words and tags, or as a table."""
+    if form != "conll":
+        return written_table(rows, names, form)
+    sentences = (zip(str(row["text"]).split(), row["prediction"], strict=True) for row in rows)
+    return "\n".join("".join(f"{word}\t{tag}\n" for word, tag in sentence) for sentence in sentences)
+
+
+def read_words(path: Path, columns: Sequence[str]) -> WholeTable:
+    """Read texts to be tagged: a column file, whose tags are ignored, or a table."""
+    if format_of(path) is not None:
+        return read_whole_table(path, columns)
+    found, sentence = [], list[str]()
+    for line in (*read_lines(path, Faults(str(path))), ""):
+        word = line.split()[:1]
+        if word and word[0] != _BREAK:
+            sentence += word
+        elif sentence:
+            found.append(" ".join(sentence))
+            sentence = []
+    return WholeTable(("text",), tuple({"text": text} for text in found), tuple((text,) for text in found))

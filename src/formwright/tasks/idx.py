@@ -1,0 +1,120 @@
+"""Tasks of pictures in IDX files, the format of MNIST and its successors."""
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formwright.core.errors import IllegalInput
+from formwright.core.remember import remember, remembers
+from formwright.tasks.labelled_folders import classes_task
+from formwright.tasks.rows import ImageRows, Splits
+from formwright.tasks.splitting import divided
+from formwright.tasks.task import Task
+from formwright.tasks.text_files import MOST_WHOLE, data_folder, file_digests, opened, reading
+
+IDX_TASKS = {
+    "fashion-mnist": (
+        "articles of clothing, 28 by 28 pixels",
+        ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+    ),
+    "mnist": ("handwritten digits, 28 by 28 pixels", tuple(str(digit) for digit in range(10))),
+}  # published sets of IDX files: what they show, and their classes
+_IDX_NAMES = {"train": ("train",), "validation": ("validation", "val", "dev"), "test": ("t10k", "test")}
+_IDX = re.compile(r".*ubyte(\.gz)?", re.IGNORECASE)
+_BYTES = 8  # the type of values in an IDX file, as its third byte
+
+
+@remembers
+@dataclass(frozen=True)
+class IdxFiles:
+    """Read the pictures and labels of each split from IDX files; `digests` are those of their bytes."""
+
+    files: tuple[tuple[str, Path, Path], ...]
+    official_dev: bool
+    digests: tuple[str, ...]
+
+    def __call__(self) -> Splits[ImageRows]:
+        """Return all rows, read on the first call in a process."""
+        return _idx_splits(self)
+
+
+def has_idx_files(folder: Path) -> bool:
+    """Return whether a folder has pictures and labels in IDX files."""
+    return folder.is_dir() and bool(_idx_files(folder))
+
+
+def idx_task(name: str, folder: Path | None, official_dev: bool = False) -> Task:
+    """Make a task of the IDX files `train-images...-ubyte`, `train-labels...-ubyte`, and those of `t10k` or `test`.
+
+    Without validation files, a tenth of the training rows is kept for validation.
+    """
+    if folder is None:
+        raise IllegalInput(f"the task {name!r} is read from its files; give their folder with --data DIR")
+    folder = data_folder(folder, name)
+    files = tuple(_idx_files(folder))
+    if not files:
+        raise IllegalInput(
+            f"no training rows in {folder}: expected train-images-idx3-ubyte and train-labels-idx1-ubyte, or with .gz"
+        )
+    source = IdxFiles(files, official_dev, file_digests([path for _, *both in files for path in both]))
+    about, labels = IDX_TASKS.get(folder.name, ("", ()))
+    splits = source()
+    count = max(len(labels), 1 + max(int(rows.labels.max(initial=0)) for rows in (splits.train, splits.validation)))
+    labels = labels if len(labels) == count else tuple(str(label) for label in range(count))
+    return classes_task(name, "image-classification", source, labels, about or f"pictures of {folder.name}")
+
+
+@remember
+def _idx_splits(source: IdxFiles) -> Splits[ImageRows]:
+    rows = {}
+    for split, pictures, labels in source.files:
+        pixels, classes = read_idx(pictures), read_idx(labels)
+        if pixels.ndim != 3 or pixels.shape[1] != pixels.shape[2]:
+            raise IllegalInput(f"{pictures} has values of shape {pixels.shape}; expected (pictures, side, side)")
+        if classes.ndim != 1 or len(classes) != len(pixels):
+            raise IllegalInput(f"{pictures} has {len(pixels):,} pictures, but {labels} {len(classes):,} labels")
+        places = tuple(range(len(pixels)))
+        rows[split] = ImageRows(pixels[:, None], classes.astype(np.int64), numbers=places, source=str(pictures))
+    return divided(rows, source.official_dev, by_class=True)
+
+
+def read_idx(path: Path) -> NDArray[np.uint8]:
+    """Read an IDX file of bytes, plain or gzip."""
+    with opened(path) as file:
+        content = file.read(MOST_WHOLE + 1)
+    if len(content) > MOST_WHOLE:
+        raise IllegalInput(f"{path} holds more than {MOST_WHOLE:,} bytes, unpacked, which is more than is read at once")
+    if len(content) < 4 or content[:2] != b"\0\0" or content[2] != _BYTES:
+        raise IllegalInput(f"{path} is no IDX file of bytes: expected to begin with 0, 0, {_BYTES}")
+    start = 4 + 4 * content[3]
+    shape = tuple(int(size) for size in np.frombuffer(content[4:start], ">i4"))
+    expected = math.prod(shape)
+    if len(shape) != content[3] or min(shape, default=0) < 0 or len(content) - start != expected:
+        size = " x ".join(map(str, shape))
+        raise IllegalInput(f"{path} says it has {size} values, but has {len(content) - start:,}: fetch it again")
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
+
+
+def _idx_files(folder: Path) -> list[tuple[str, Path, Path]]:
+    """List the splits of a folder with their pictures and their labels; empty without training files."""
+    with reading(folder):
+        names = sorted(path for path in folder.iterdir() if _IDX.fullmatch(path.name))
+    found: list[tuple[str, Path, Path]] = []
+    for split, stems in _IDX_NAMES.items():
+        pair: list[Any] = []
+        for what in ("images", "labels"):
+            files = [path for path in names if path.name.lower().startswith(stems) and what in path.name.lower()]
+            plain = {path.name.removesuffix(".gz"): path for path in reversed(files)}  # unpacked, if both are there
+            if len(plain) > 1:
+                raise IllegalInput(f"{folder} has {', '.join(plain)}; expected one file of {what} for {split}")
+            pair += plain.values()
+        if len(pair) == 1:
+            raise IllegalInput(f"{folder} has {pair[0].name}, but not both pictures and labels for {split}")
+        if pair:
+            found.append((split, pair[0], pair[1]))
+    return found if found and found[0][0] == "train" else []

@@ -1,0 +1,175 @@
+"""A kind of data, in one record: its rows, examples, batches, head, loss, metrics, judge and predictions.
+
+Everything that depends on the kind of a task asks its record: `kind_of(task).loss(scores, batch)`. Other packages add
+a kind by an entry point in `formwright.kinds`, and `formwright.testing.kind_contract` checks it. A record is read
+without torch: functions that need it are imported when they are called (`formwright.core.registry.Late`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formwright.arch.card import Card
+from formwright.arch.heads import Task as HeadTask
+from formwright.core.errors import UnknownName
+from formwright.core.registry import Late, Registry
+from formwright.tasks.preprocessor import Preprocessor
+from formwright.tasks.pretrained_tokeniser import read_tokeniser
+from formwright.tasks.tables import Cells, WholeTable, read_whole_table, written_table
+
+if TYPE_CHECKING:
+    from formwright.tasks.task import Task
+
+_CLASSES, _DISTILLED = Late("formwright.train.losses:classes"), Late("formwright.train.distil:classes_distillation")
+_ENCODE, _SHUFFLED = Late("formwright.tasks.encode:encode_rows"), Late("formwright.train.streams:shuffled_stream")
+_WORDPIECE = Late("formwright.tasks.tokeniser:train_wordpiece")
+Pairs = Mapping[str, tuple[Any, Any]]  # by metric: predictions and truth
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """All that one kind of data needs, from its rows to a model's predictions.
+
+    `reads` is what a design must read: the type of its embedding (`tokens`, `patches`, `frames`). `head` is the name of
+    a head in `formwright.arch.heads`; it has one output for each label of the task, or `outputs` of them.
+
+    From rows to scores:
+
+    - `examples(rows, tokeniser, length)` makes arrays: an object with a length, `labels` (or None), `lengths` of its
+      rows in tokens, and `uncut`, their lengths before truncation (None if nothing is ever truncated). `tokeniser` is
+      what `train_tokeniser(rows, size)` made of the training rows, or, for kinds without tokens, the `preprocessor`
+      that was fitted to them: it is written into the folder of a model and read back.
+      `check(rows, embedding)` says why an embedding cannot read the rows, if so, and `remark(rows, embedding)` what it
+      loses of them.
+    - `batch(examples, numbers)` makes the batch of some rows. `stream(prepared, order)` returns the batches of
+      training in a given order; by default those that `batch` makes.
+    - `loss(scores, batch)` is what training minimises, and `distillation_loss(answers, batch, temperature)` the
+      distance of a student's scores from its teacher's. `per_token` says that scores are (batch, tokens, ...).
+    - `judge(model, prepared, part)` returns predictions and truth by metric; `answer(scores)` the answers to a batch,
+      for kinds with one answer a row. `baseline(prepared, part)` describes the best answer that ignores the input and
+      returns its predictions; None if there is none.
+    - `predict(model, prepared, part, evaluation)` returns for each row a prediction and its probability (or None);
+      `evaluation` is what the model's folder records. `read(path, columns)` reads rows without answers from a file or
+      a folder, in a form of its own or as a table (columns of text, or of labels and series to leave out), and
+      `unlabelled(texts)` makes rows of them. `write(rows, names, form)` writes rows with their predictions; `form` is
+      the name of that other form, and `columns` name the text of a table if the model was trained on none.
+
+    From a user's files to a task: `own_task(path, text=, label=, official_dev=)` makes it; `suits(path)` says why a
+    path seems to be of this kind, empty if it does not; `short` is the name for `--task-kind`. `metrics` are the usual
+    ones, of which the first decides; `binary_metrics` are added for two labels. `constant(train labels, names)`
+    describes the best constant answer and returns it. `classes` are labels with names that a model must tell apart;
+    such rows are divided class by class.
+
+    What its models can do: `pretrainable` by filling in masked tokens, `of_words` if they score every
+    token of the vocabulary, `in_files` if their ONNX and OpenVINO files can be judged.
+    `cuts` says that long rows are truncated, or, with `windows`, read in several parts. `markers` are words in texts
+    that every tokeniser must read as tokens.
+    """
+
+    name: str
+    about: str
+    head: HeadTask
+    metrics: tuple[str, ...]
+    batch: Callable[..., Any]
+    judge: Callable[..., Pairs]
+    baseline: Callable[..., tuple[str, Pairs] | None]
+    examples: Callable[..., Any] = _ENCODE
+    loss: Callable[..., Any] = _CLASSES
+    distillation_loss: Callable[..., Any] = _DISTILLED
+    short: str = ""
+    suits: Callable[[Path], str] | None = None
+    own_task: "Callable[..., Task] | None" = None
+    stream: Callable[..., Any] = _SHUFFLED
+    answer: Callable[[Any], Any] | None = None
+    predict: Callable[..., list[tuple[Any, Any]]] | None = None
+    unlabelled: Callable[[Sequence[Any]], Any] | None = None
+    read: Callable[[Path, Sequence[str]], WholeTable] = read_whole_table
+    write: Callable[[Sequence[Cells], Sequence[str], str], str] = written_table
+    form: str = ""
+    columns: tuple[str, ...] = ()
+    check: Callable[[Any, Any], str] | None = None
+    remark: Callable[[Any, Any], str] | None = None
+    constant: Callable[[NDArray[Any], Sequence[str]], tuple[str, Any]] | None = None
+    train_tokeniser: Callable[[Any, int], Any] = _WORDPIECE
+    preprocessor: type[Preprocessor] | None = None
+    markers: tuple[str, ...] = ()
+    reads: str = "tokens"
+    outputs: int | None = None
+    multi_label: bool = False
+    binary_metrics: tuple[str, ...] = ()
+    per_token: bool = False
+    cuts: bool = True
+    windows: bool = False
+    classes: bool = False
+    of_words: bool = False
+    pretrainable: bool = False
+    in_files: bool = False
+
+    @property
+    def has_tokens(self) -> bool:
+        """Return whether its rows become tokens, so that its models need a tokeniser."""
+        return self.reads == "tokens"
+
+    def read_tokeniser(self, folder: Path, card: Card) -> Any:
+        """Read what makes arrays of rows for the model in a folder: its tokeniser or its preprocessor."""
+        if self.preprocessor is not None:
+            return self.preprocessor.read(folder, card.stacks[0].embedding)
+        return read_tokeniser(folder) if self.has_tokens else None
+
+    def metrics_of(self, labels: Sequence[str]) -> tuple[str, ...]:
+        """Return the metrics of a table with these labels."""
+        return (*self.metrics, *(self.binary_metrics if len(labels) == 2 else ()))
+
+    def constant_answers(self, train: NDArray[Any], labels: Sequence[str], rows: int) -> tuple[str, NDArray[Any]]:
+        """Describe the constant answer that suits the training labels best, and give it to some rows."""
+        assert self.constant is not None
+        description, answer = self.constant(train, labels)
+        return description, np.broadcast_to(answer, (rows, *np.shape(answer)))
+
+
+_TEXT = "formwright.tasks.text_kinds"
+KINDS: Registry[Kind] = Registry(
+    "kind",
+    {
+        "sequence-classification": f"{_TEXT}:SEQUENCE_CLASSIFICATION",
+        "multi-label-classification": f"{_TEXT}:MULTI_LABEL",
+        "regression": f"{_TEXT}:REGRESSION",
+        "span-extraction": f"{_TEXT}:SPAN_EXTRACTION",
+        "relation-classification": f"{_TEXT}:RELATION_CLASSIFICATION",
+        "token-classification": f"{_TEXT}:TOKEN_CLASSIFICATION",
+        "masked-lm": f"{_TEXT}:MASKED_LM",
+        "causal-lm": f"{_TEXT}:CAUSAL_LM",
+        "seq2seq-lm": f"{_TEXT}:SEQ2SEQ_LM",
+        "image-classification": "formwright.tasks.image_kinds:IMAGE_CLASSIFICATION",
+        "frame-classification": "formwright.tasks.frame_kinds:FRAME_CLASSIFICATION",
+    },
+    "formwright.kinds",
+    Kind,
+)
+
+
+def own_kinds() -> dict[str, Kind]:
+    """Return the kinds that a user's own files can have, by the names for `--task-kind`."""
+    return {kind.short: kind for kind in map(KINDS.get, KINDS.names()) if kind.own_task is not None}
+
+
+def kind_named(name: str) -> Kind | None:
+    """Return the kind that `--task-kind` names; None where nothing was named."""
+    known = own_kinds()
+    if name and name not in known:
+        raise UnknownName("task kind", name, known)
+    return known[name] if name else None
+
+
+def guess_words(kind: Kind, reason: str) -> str:
+    """Say which kind was guessed, why, and how to say otherwise."""
+    return f"guessed as {kind.short}, because {reason}; --task-kind overrides this"
+
+
+def kind_of(task: "Task") -> Kind:
+    """Return the record of a task's kind."""
+    return KINDS.get(task.kind)

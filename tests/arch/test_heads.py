@@ -1,0 +1,36 @@
+"""What a head is said to do, which exports and generation ask instead of its name."""
+
+from typing import Any, get_args
+
+import pytest
+
+from formwright.arch.embeddings import FrameEmbedding, PatchEmbedding, TokenEmbedding
+from formwright.arch.heads import HeadSpec, Task
+
+LOGITS = ("logits",)
+PROPERTIES: dict[str, tuple[Any, ...]] = {
+    "sequence-classification": (LOGITS, 3, True, False, False, False),
+    "token-classification": (LOGITS, 3, True, False, False, False),
+    "span-extraction": (("start_logits", "end_logits"), 2, False, False, False, False),
+    "masked-lm": (LOGITS, 3, False, False, False, True),
+    "causal-lm": (LOGITS, 3, False, True, True, True),
+    "seq2seq-lm": (LOGITS, 3, False, True, False, False),
+}
+
+
+@pytest.mark.parametrize("task", get_args(Task))
+def test_a_head_says_what_it_does(task: Task) -> None:
+    spec = HeadSpec(task, labels=3)
+    found = (spec.output_names, spec.outputs, spec.has_names, spec.writes, spec.continues, spec.plain_text)
+    assert found == PROPERTIES[task]
+
+
+def test_heads_and_embeddings_say_what_others_ask_them() -> None:
+    """Which head reads the pooler and which learns from plain text, and how rows of an embedding are given."""
+    tasks = list(get_args(Task))
+    assert [task for task in tasks if HeadSpec(task).pools] == ["sequence-classification"]
+    assert [task for task in tasks if HeadSpec(task).plain_text] == ["masked-lm", "causal-lm"]
+    read = (TokenEmbedding(9, 4, length=7, types=2), PatchEmbedding(4, 2, 4), FrameEmbedding(3, 4, length=5))
+    assert [one.INPUT for one in read] == ["input_ids", "pixel_values", "input_features"]
+    assert [one.most_tokens for one in read] == [7, None, 5]
+    assert [(one.symbols, one.types, one.POOLS_ALL) for one in read] == [(9, 2, False), (0, 0, False), (0, 0, True)]

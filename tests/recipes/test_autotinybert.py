@@ -1,0 +1,37 @@
+import pytest
+
+from formwright.compose import compose_search
+from formwright.pipeline.search import Search
+from formwright.pipeline.task_choice import TaskChoice
+from formwright.recipes.autotinybert import autotinybert, autotinybert_kd
+from formwright.recipes.recipe import Recipe
+from formwright.supernet.rules import Largest, Uniform
+
+TEXT = TaskChoice("mini-glue/rte", rows=200)
+
+
+@pytest.mark.parametrize("recipe", [autotinybert, autotinybert_kd], ids=lambda recipe: recipe.name)
+def test_designs_lie_in_a_band_around_the_latency(recipe: Recipe) -> None:
+    *_, search, deliver = recipe(TEXT, latency=2.0, finetune=5).stages
+    bounds = {limit.partition("=")[0][-1]: float(limit.partition("=")[2]) for limit in search.limits}
+    assert bounds == {">": pytest.approx(1.7), "<": pytest.approx(2.2)}
+    assert (deliver.weights, deliver.steps) == ("shared", 5)
+    assert recipe(TEXT).stages[-2].limits == ()
+
+
+@pytest.mark.parametrize("name", ["autotinybert", "autotinybert-kd"])
+def test_further_limits_are_added_to_the_band(name: str) -> None:
+    settings = [(["latency"], 2.0)]
+    band = compose_search("", TEXT, recipe=name, settings=settings).of_kind(Search)[0].limits
+    both = compose_search("", TEXT, recipe=name, settings=settings, limits=["params<=400k"]).of_kind(Search)[0].limits
+    assert len(band) == 2
+    assert both == (*band, "params<=400k")
+
+
+def test_a_teacher_has_a_space_and_a_training_of_its_own() -> None:
+    alone, *_ = autotinybert(TEXT, steps=10).stages
+    assert (alone.rule, alone.space, alone.teacher) == (Uniform(), "autotinybert-nano", None)
+    largest, shared, *_ = autotinybert_kd(TEXT, steps=10).stages
+    assert (largest.rule, largest.steps, largest.space) == (Largest(), 5, "autotinybert-kd-nano")
+    assert shared.teacher is largest
+    assert shared.lesson.NEEDS_TEACHER

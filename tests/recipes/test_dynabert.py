@@ -1,0 +1,71 @@
+"""DynaBERT: width first, then depth; on a small BERT and a vision transformer."""
+
+from pathlib import Path
+
+import pytest
+from tests.cli.training import table
+from tests.pipeline.compressions import BERT, EPOCHS, QUICK, VIT, begun, bert, made, vit
+
+from formwright.arch.card import Card
+from formwright.core.errors import IllegalInput
+from formwright.cost import macs
+from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.task_choice import TaskChoice
+from formwright.recipes.dynabert import dynabert
+from formwright.space.zoo import load_card, load_space
+from formwright.space.zoo.dynabert import multiples
+
+
+def test_the_published_space_has_twelve_designs() -> None:
+    space = load_space("dynabert")
+    assert space.count() == 12
+    cards = {(design.width, design.depth): space.card(design) for design in space.enumerate()}
+    assert cards[1.0, 1.0] == load_card("bert-base")
+    small = cards[0.25, 0.5].encoder.layers
+    assert len(small) == 6
+    assert {(layer.mixer.heads, layer.feed_forward) for layer in small} == {(3, (768,))}
+
+
+def test_every_layer_keeps_a_head_and_a_channel_and_every_stack_a_layer() -> None:
+    space = multiples(BERT, (0.01, 1.0), (0.01, 1.0))
+    (layer,) = space.card(space.from_json({"width": 0.01, "depth": 0.01})).encoder.layers
+    assert (layer.mixer.heads, layer.feed_forward) == (1, (1,))
+    for widths, depths in (((), (1.0,)), ((1.5,), (1.0,)), ((1.0,), (0.0,))):
+        with pytest.raises(IllegalInput, match="multipliers"):
+            multiples(BERT, widths, depths)
+
+
+def test_width_is_trained_before_depth_and_teaches_it() -> None:
+    made = dynabert(TaskChoice("mini-glue/sst2"))
+    first, second = made.named["super-network"], made.named["super-network-2"]
+    assert second.teacher is first
+    assert (first.order, second.order) == (made.named["scores"], None)
+    assert second.depth == "even"
+    assert (first.lesson.hidden, second.lesson.hidden) == (0.1, 1.0)
+    assert made.named["multiples"].depths == (1.0,)
+    assert made.named["search"].stop.trials == 12
+    assert Pipeline.from_json(made.to_json()) == made
+
+
+def compression(folder: Path, model: Path, task: TaskChoice) -> Pipeline:
+    made = dynabert(task, model=str(model), targets=("macs=75%", "macs=50%"), training=QUICK)
+    quick = EPOCHS | {"super_network_2.epochs": 1.0, "teacher.accept_weak": True}
+    return made.with_options([(name.split("."), value) for name, value in quick.items()])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("card", [BERT, VIT], ids=["bert", "vit"])
+def test_a_version_is_found_for_every_target(card: Card, tmp_path: Path) -> None:
+    if card == BERT:
+        task, model = TaskChoice(str(table(tmp_path)), text=("words",), label="b"), bert(tmp_path)
+    else:
+        task, model = TaskChoice("digits", rows=60), vit(tmp_path)
+    run = begun(compression(tmp_path, model, task), tmp_path / "out")
+    shared = made(run, "super-network-2")
+    drawn = run.artifact(run.pipeline.named["multiples-2"])
+    assert shared.card == card
+    assert set(drawn.limits) == {"macs-75pct", "macs-50pct"}
+    costs = [macs(drawn.space.card(design), 16) for design in drawn.space.enumerate()]
+    assert min(costs) < 0.5 * macs(card, 16)
+    for design in drawn.space.enumerate():
+        assert shared.extracted(drawn.space.card(design)).transformer.card == drawn.space.card(design)

@@ -1,0 +1,131 @@
+from typing import Any
+
+import pytest
+import torch
+
+from formwright.arch.card import Card
+from formwright.arch.heads import HeadSpec
+from formwright.core.rng import derive
+from formwright.cost import params
+from formwright.nn.build import build
+from formwright.nn.inherit import extract, inherit
+from formwright.space.combinators import Choice, Record
+from formwright.space.narrow import narrowed
+from formwright.space.repeat import Repeat, Row
+from formwright.space.space import Space
+from formwright.space.zoo import load_space
+from formwright.space.zoo.bert import TINY
+from formwright.space.zoo.elastic import ElasticChoices
+from formwright.supernet.hull import find_hull, raised, reads_all, regrouped_heads
+
+HEAD = HeadSpec("sequence-classification", 10)
+SPACE = load_space("autoformer-nano")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "autoformer-nano",
+        "autoformer-tiny",
+        "lighthubert-small",
+        "lighthubert-base",
+        "autotinybert",
+        "elastic",
+        "hat",
+        "supershaper",
+    ],
+)
+def test_the_largest_design_holds_all_others(name: str) -> None:
+    space = load_space(name)
+    hull = find_hull(space)
+    assert hull.whole
+    assert hull.largest != hull.smallest
+    assert not reads_all(space, hull.smallest)
+
+
+@pytest.mark.parametrize("name", ["flexibert-nano", "nas-bert", "autobert-zero-nano"])
+def test_spaces_that_choose_between_kinds_have_ends_by_size(name: str) -> None:
+    space = load_space(name)
+    hull = find_hull(space)
+    assert not hull.whole
+    sizes = [params(space.card(space.sample(derive(5, turn), "gene"))) for turn in range(20)]
+    assert params(hull.smallest) <= min(sizes) < max(sizes) <= params(hull.largest)
+
+
+@pytest.mark.parametrize(
+    ("part", "largest", "smallest"),
+    [
+        (Row((Choice((2, 1)), Choice((30, 40))), (4, 3), tied=2), [2, 2, 40, 40], [1, 1, 30]),
+        (Repeat(Choice((2, 1)), (2, 6), tied=2), [2, 2, 2], [1]),  # which stores one value of each group
+    ],
+)
+def test_members_of_one_group_have_one_value_at_both_ends(part: Any, largest: list[int], smallest: list[int]) -> None:
+    hull = find_hull(Space("tied", part, list))
+    assert (hull.largest.to_json(), hull.smallest.to_json()) == (largest, smallest)
+
+
+def test_elastic_and_narrower_spaces_have_ends_too() -> None:
+    choices = ElasticChoices(TINY, ((0, 1, 2), (2, 1)), ((16, 512), (0, 32)), (64, 128))
+    hull = find_hull(choices.space)
+    assert (hull.largest, hull.smallest) == (choices.largest, choices.smallest)
+    designs = [SPACE.sample(derive(0, turn)) for turn in range(3)]
+    hull = find_hull(narrowed(SPACE, "some", {}, designs))
+    assert len(hull.largest.stacks[0].layers) == max(len(design.layers) for design in designs)
+
+
+@pytest.mark.parametrize(
+    ("options", "largest"), [(((1, 2), (2, 1)), None), (((1, 2), (2, 2)), (2, 2)), ((None,), None)]
+)
+def test_tuples_have_an_end_where_one_is_largest_everywhere(options: tuple, largest: tuple | None) -> None:
+    seen = []
+    space = Space("own", Record.of(sizes=Choice(options)), lambda design: seen.append(design.sizes) or TINY)
+    hull = find_hull(space)
+    assert hull.ordered == (largest is not None or len(options) == 1)
+    if hull.ordered:
+        assert seen[0] == (largest or options[0])
+
+
+def test_numbers_are_raised_and_kinds_stay() -> None:
+    space = load_space("flexibert-nano")
+    for turn in range(20):
+        design = space.sample(derive(2, turn), "gene")
+        high = raised(space.root, design)
+        assert space.contains(high)
+        assert raised(space.root, high) == high
+        kinds = [layer.operation.tag for layer in design.layers]
+        assert [layer.operation.tag for layer in high.layers][: len(kinds)] == kinds
+        assert {layer.hidden for layer in high.layers} == {64}
+        assert len(high.layers) == 2
+
+
+def cards() -> list[Card]:
+    return [find_hull(SPACE).smallest, *(SPACE.card(SPACE.sample(derive(1, turn), "gene")) for turn in range(6))]
+
+
+def test_a_sub_network_equals_a_model_of_its_own_with_the_sliced_weights() -> None:
+    whole_card = find_hull(SPACE).largest
+    whole = build(whole_card, head=HEAD, seed=3)
+    generator = torch.Generator().manual_seed(0)
+    for weight in whole.parameters():  # fresh biases, and what starts at one, would hide a wrong slice
+        weight.data.add_(0.1 * torch.randn(weight.shape, generator=generator))
+    pictures = torch.rand(4, 1, 8, 8, generator=generator)
+    weights = dict(whole.named_parameters())
+    for card in cards():
+        views = inherit(weights, whole_card, card, head=HEAD)
+        model = build(card, head=HEAD, seed=9)
+        for name, weight in model.named_parameters():
+            # heads are packed one after another, and all tables have the same rows: every slice is a leading one
+            weight.data.copy_(weights[name][tuple(map(slice, weight.shape))])
+        assert torch.equal(model.eval()(pictures), extract(views, card, head=HEAD).eval()(pictures))
+        first, wide = card.stacks[0].layers[0], whole_card.stacks[0].layers[0]
+        mixer = "transformer.encoder.layers.0.mixer"
+        kept = {name: tuple(weight.shape) for name, weight in views.weights.items() if name.startswith(mixer)}
+        assert any(shape[0] == 3 * 8 * first.mixer.heads for shape in kept.values())  # queries, keys and values
+        assert any(shape == (2, 10, 8) for shape in kept.values())  # positions, which the heads share
+        assert wide.mixer.relative == first.mixer.relative
+
+
+@pytest.mark.parametrize(("name", "regrouped"), [("hat-nano", True), ("autoformer-nano", False), ("gpt-nano", False)])
+def test_designs_that_group_channels_into_other_heads_are_found(name: str, regrouped: bool) -> None:
+    space = load_space(name)
+    assert bool(regrouped_heads(space, find_hull(space).largest)) == regrouped

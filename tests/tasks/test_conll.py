@@ -1,0 +1,107 @@
+"""Tasks of column files, the tokens of their words, and predictions in the same form."""
+
+from pathlib import Path
+
+import pytest
+
+from formwright.core.errors import IllegalInput
+from formwright.tasks import load_task
+from formwright.tasks.conll import has_tags, read_words, unlabelled_words, write_words
+from formwright.tasks.encode import IGNORED
+from formwright.tasks.rows import PlainText, TaggedRows
+from formwright.tasks.tag_tokens import encode_tagged
+from formwright.tasks.task_facts import task_facts
+from formwright.tasks.tokeniser import train_subwords, train_wordpiece
+
+SENTENCE = "EU\tB-org\nrejects\tO\nGerman\tB-misc\ncall\tO\n"
+
+
+def written(path: Path, sentences: int = 30) -> Path:
+    path.write_text("\n".join(SENTENCE.replace("call", f"call{number}") for number in range(sentences)))
+    return path
+
+
+def test_a_column_file_is_divided_and_its_kind_is_guessed(tmp_path: Path) -> None:
+    task = load_task(str(written(tmp_path / "news.conll")))
+    view = task.search_view()
+    assert (task.kind, task.metric, task.labels) == ("token-classification", "entity-f1", ("O", "B-misc", "B-org"))
+    assert (len(view.train), len(view.validation), task.has_test) == (24, 3, True)
+    assert view.train.words[0][:3] == ("EU", "rejects", "German")
+    assert view.train.tags[0] == (2, 0, 1, 0)
+    assert "tags" in task.guess
+    assert task.chance == 0.0
+    facts = task_facts(task)
+    assert facts["examples"][0]["tags"] == ("B-org", "O", "B-misc", "O")
+    assert {label["name"]: label["train"] for label in facts["labels"]} == {"O": 48, "B-misc": 24, "B-org": 24}
+
+
+def test_folders_other_columns_and_plain_tags(tmp_path: Path) -> None:
+    lines = ["-DOCSTART- X O", "", *["the DET O", "dog NOUN B-pet"], ""] * 3
+    for name in ("train.txt", "dev.txt", "test.txt"):
+        (tmp_path / name).write_text("\n".join(lines))
+    task = load_task(str(tmp_path))
+    assert task.labels == ("O", "B-pet")
+    assert [len(rows) for rows in (task.search_view().train, task.search_view().validation)] == [3, 3]
+    parts = load_task(str(tmp_path), label="2", kind="tags")
+    assert (parts.labels, parts.metric) == (("DET", "NOUN"), "tag-accuracy")
+    assert parts.chance == 0.5
+    assert parts.splits.read != task.splits.read
+
+
+def test_what_is_wrong_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "odd.conll"
+    path.write_text("a\tO\nb\nc\tB-x\n")
+    with pytest.raises(IllegalInput, match=r"odd\.conll, line 2: 1 column"):
+        load_task(str(path))
+    path.write_text("a\tO\nb\tO\n")
+    (tmp_path / "none.conll").write_text("\n")
+    with pytest.raises(IllegalInput, match="no words"):
+        load_task(str(tmp_path / "none.conll"))
+    with pytest.raises(IllegalInput, match="same tag"):
+        load_task(str(path))
+    (tmp_path / "train.conll").write_text(SENTENCE)
+    (tmp_path / "dev.conll").write_text("a\tB-orgs\n")
+    with pytest.raises(IllegalInput, match=r"dev\.conll, line 1.*Nearest: 'B-org'"):
+        load_task(str(tmp_path))
+    with pytest.raises(IllegalInput, match="--label"):
+        load_task(str(written(path)), label="tag")
+
+
+def test_a_text_or_a_table_is_no_column_file(tmp_path: Path) -> None:
+    (tmp_path / "prose.txt").write_text("This is prose.\nIt has two words O\n")
+    (tmp_path / "table.csv").write_text("sentence,label\na,O\n")
+    assert not has_tags(tmp_path / "prose.txt")
+    assert not has_tags(tmp_path / "table.csv")
+    assert not has_tags(tmp_path / "missing.conll")
+    assert has_tags(written(tmp_path / "annotated"))
+
+
+@pytest.mark.parametrize("train", [train_wordpiece, train_subwords])
+def test_the_tag_of_a_word_is_that_of_its_first_token(train: object) -> None:
+    rows = TaggedRows((("unbelievable", "news", "!?"), ("\u200b", "yes")), ((1, 0, 2), (1, 2)))
+    tokeniser = train(PlainText(("unbel ievable news ! ? yes",)), 60)
+    examples = encode_tagged(rows, tokeniser, 32)
+    for row, words in enumerate(rows.words):
+        numbers, tags = examples.words[row].tolist(), examples.tags[row].tolist()
+        assert len(numbers) == len(tags) == len(examples.tokens[row])
+        assert (numbers[0], numbers[-1]) == (-1, -1)
+        first = [number for number in numbers if number >= 0]
+        assert first == sorted(set(first))
+        assert set(first) <= set(range(len(words)))
+        assert [tag for tag in tags if tag != IGNORED] == [rows.tags[row][word] for word in first]
+    assert [number for number in examples.words[0].tolist() if number >= 0] == [0, 1, 2]
+    assert len(examples.tokens[0]) > 5  # words of several pieces
+    short = encode_tagged(rows, tokeniser, 8)
+    assert short.tokens.lengths.max() <= 8
+    assert short.uncut.tolist() == examples.uncut.tolist()
+
+
+def test_predictions_are_written_as_columns_and_read_again(tmp_path: Path) -> None:
+    rows = [{"text": "EU rejects", "prediction": ["B-org", "O"]}, {"text": "no", "prediction": ["O"]}]
+    path = tmp_path / "out.conll"
+    path.write_text(write_words(rows, ["text", "prediction"], "conll"))
+    assert path.read_text() == "EU\tB-org\nrejects\tO\n\nno\tO\n"
+    table = read_words(path, ())
+    assert table.texts == (("EU rejects",), ("no",))
+    assert unlabelled_words(table.texts).words == (("EU", "rejects"), ("no",))
+    assert '"[""B-org"", ""O""]"' in write_words(rows, ["text", "prediction"], "csv")

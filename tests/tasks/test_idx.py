@@ -1,0 +1,103 @@
+"""Pictures in IDX files."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from formwright.core.errors import IllegalInput
+from formwright.core.rng import derive
+from formwright.tasks import load_task
+from formwright.tasks.idx import read_idx
+from formwright.tasks.task import _made, contents
+
+
+def write_idx(path: Path, values: NDArray[np.uint8]) -> None:
+    header = bytes([0, 0, 8, values.ndim]) + np.array(values.shape, ">i4").tobytes()
+    content = header + values.tobytes()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+
+
+def write_pictures(folder: Path, split: str, rows: int, end: str = "") -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    rng = derive(0, split)
+    pixels, labels = rng.integers(256, size=(rows, 4, 4), dtype=np.uint8), np.arange(rows, dtype=np.uint8) % 3
+    write_idx(folder / f"{split}-images-idx3-ubyte{end}", pixels)
+    write_idx(folder / f"{split}-labels-idx1-ubyte{end}", labels)
+    return pixels, labels
+
+
+@pytest.mark.parametrize(("end", "name"), [("", "t10k"), (".gz", "test")])
+def test_a_folder_of_idx_files_is_a_task(tmp_path: Path, end: str, name: str) -> None:
+    pixels, labels = write_pictures(tmp_path, "train", 60, end)
+    test_pixels, _ = write_pictures(tmp_path, name, 12, end)
+    task = load_task(str(tmp_path))
+    view = task.search_view()
+    assert (task.kind, task.labels, len(view.train), len(view.validation)) == (
+        "image-classification",
+        ("0", "1", "2"),
+        54,
+        6,
+    )
+    assert np.bincount(view.validation.labels).tolist() == [2, 2, 2]
+    for rows in (view.train, view.validation):
+        places = np.array(rows.numbers)
+        assert (rows.pixels[:, 0] == pixels[places]).all()
+        assert (rows.labels == labels[places]).all()
+    assert not set(view.train.numbers) & set(view.validation.numbers)
+    test = _made(task).test
+    assert (test.pixels[:, 0] == test_pixels).all()
+
+
+def test_without_test_files_the_rows_are_divided_in_three_and_equal_pictures_stay_together(tmp_path: Path) -> None:
+    pixels = derive(0, "pictures").integers(256, size=(50, 4, 4), dtype=np.uint8)
+    write_idx(tmp_path / "train-images-idx3-ubyte", np.concatenate([pixels, pixels]))
+    write_idx(tmp_path / "train-labels-idx1-ubyte", np.arange(100, dtype=np.uint8) % 2)
+    task = load_task(str(tmp_path))
+    view, test = task.search_view(), _made(task).test
+    places = [{number % 50 for number in rows.numbers} for rows in (view.train, view.validation, test)]
+    assert sum(map(len, places)) == 50
+    assert len(view.train) + len(view.validation) + len(test) == 100
+
+
+def test_a_changed_pixel_changes_the_digest_of_its_split(tmp_path: Path) -> None:
+    pixels, _ = write_pictures(tmp_path, "train", 60)
+    before = contents(load_task(str(tmp_path)))
+    changed = pixels.copy()
+    changed[7, 0, 0] ^= 1
+    write_idx(tmp_path / "train-images-idx3-ubyte", changed)
+    assert contents(load_task(str(tmp_path))) != before
+
+
+def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    write_pictures(tmp_path, "train", 60)
+    path = tmp_path / "train-labels-idx1-ubyte"
+    write_idx(path, np.zeros(59, np.uint8))
+    with pytest.raises(IllegalInput, match=r"60 pictures.*59 labels"):
+        load_task(str(tmp_path))
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(IllegalInput, match="fetch it again"):
+        load_task(str(tmp_path))
+    path.write_bytes(b"text")
+    with pytest.raises(IllegalInput, match="no IDX file"):
+        read_idx(path)
+    path.unlink()
+    with pytest.raises(IllegalInput, match="not both"):
+        load_task(str(tmp_path))
+
+
+def test_a_published_set_needs_its_folder(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match="--data DIR"):
+        load_task("fashion-mnist")
+    with pytest.raises(IllegalInput, match="train-images-idx3-ubyte"):
+        load_task("fashion-mnist", tmp_path)
+
+
+@pytest.mark.data
+def test_fashion_mnist_has_60_000_training_pictures_and_10_000_test_pictures(data_dir: Path) -> None:
+    task = load_task("fashion-mnist", data_dir)
+    found = contents(task)
+    assert [found[name]["rows"] for name in ("training rows", "validation rows", "test rows")] == [54000, 6000, 10000]
+    assert task.chance == 0.1
+    assert task.labels[9] == "Ankle boot"

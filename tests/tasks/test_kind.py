@@ -1,0 +1,128 @@
+"""Every kind of data keeps its contract, and the records can be read without torch."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.train.cases import EVERY_KIND
+
+from formwright.arch.card import Card
+from formwright.core.errors import UnknownName
+from formwright.tasks.image_kinds import IMAGE_CLASSIFICATION
+from formwright.tasks.kind import KINDS
+from formwright.tasks.preprocessor import Preprocessor
+from formwright.tasks.rows import ImageRows
+from formwright.tasks.task import Task
+from formwright.testing.kind_contract import KindContract
+
+
+def test_all_kinds_are_listed_without_torch_and_checked_here() -> None:
+    code = (
+        "import sys; from formwright.tasks.kind import KINDS; "
+        "print(*(KINDS.get(name).name for name in KINDS.names())); sys.exit('torch' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == KINDS.names()
+    assert set(KINDS.names()) == set(EVERY_KIND)
+
+
+def test_an_unknown_kind_is_named_with_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="regression"):
+        KINDS.get("regresion")
+
+
+class _Kind(KindContract):
+    name: str
+
+    def task(self) -> Task:
+        return EVERY_KIND[self.name][1]()
+
+    def card(self) -> Card:
+        return EVERY_KIND[self.name][0]
+
+
+class TestSequenceClassification(_Kind):
+    name = "sequence-classification"
+
+
+class TestMultiLabel(_Kind):
+    name = "multi-label-classification"
+
+
+class TestRegression(_Kind):
+    name = "regression"
+
+
+class TestSpanExtraction(_Kind):
+    name = "span-extraction"
+
+
+class TestTags(_Kind):
+    name = "token-classification"
+
+
+class TestRelations(_Kind):
+    name = "relation-classification"
+
+
+class TestMaskedLm(_Kind):
+    name = "masked-lm"
+
+
+class TestCausalLm(_Kind):
+    name = "causal-lm"
+
+
+class TestSeq2SeqLm(_Kind):
+    name = "seq2seq-lm"
+
+
+class TestImages(_Kind):
+    name = "image-classification"
+
+
+class TestFrames(_Kind):
+    name = "frame-classification"
+
+
+@dataclass(frozen=True)
+class Brightness(Preprocessor):
+    """A preprocessor of another package: pixels are divided by the brightest of the training rows."""
+
+    brightest: float
+
+    @classmethod
+    def fit(cls, rows: Any, embedding: Any) -> "Brightness":
+        return cls(float(rows.pixels.max()))
+
+    @classmethod
+    def of_config(cls, config: Mapping[str, Any], embedding: Any) -> "Brightness":
+        return cls(config["brightest"])
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return {"brightest": self.brightest}
+
+
+def divided(rows: ImageRows, reader: Brightness, _: int) -> ImageRows:
+    return replace(rows, pixels=(rows.pixels / reader.brightest).astype(np.float32))
+
+
+FOREIGN = replace(IMAGE_CLASSIFICATION, name="acme-pictures", examples=divided, preprocessor=Brightness)
+
+
+class TestKindOfAnotherPackage(_Kind):
+    name = "image-classification"
+
+    @pytest.fixture(autouse=True)
+    def _installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        entry = EntryPoint(FOREIGN.name, f"{__name__}:FOREIGN", KINDS.group)
+        monkeypatch.setitem(KINDS._entries(), FOREIGN.name, entry)
+
+    def task(self) -> Task:
+        return replace(super().task(), kind=FOREIGN.name)

@@ -1,0 +1,100 @@
+"""Files of relations, tables with markers, and tokenisers that know the markers."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+from tests.train.cases import ENCODER, RELATIONS
+
+from formwright.core.errors import IllegalInput
+from formwright.nn.build import build
+from formwright.nn.hf.imported import Imported
+from formwright.nn.settings import Settings
+from formwright.tasks import load_task
+from formwright.tasks.pretrained_tokeniser import with_tokens
+from formwright.tasks.relations import MARKERS, has_relations, train_marked_wordpiece
+from formwright.tasks.rows import PlainText
+from formwright.tasks.tokeniser import train_wordpiece
+
+BLOCK = '{0}\t"The <e1>house {0}</e1> is <e2>red</e2>."\r\n{1}\r\nComment: {0} is a comment\r\n\r\n'
+NAMES = ("Colour(e1,e2)", "Colour(e2,e1)", "Other")
+
+
+def blocks(number: int) -> str:
+    return "".join(BLOCK.format(place, NAMES[place % 3]) for place in range(number))
+
+
+def test_a_file_of_numbered_sentences_is_a_task_of_relations(tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text(blocks(60))
+    task = load_task(str(path))
+    view = task.search_view()
+    assert (task.kind, task.metric, task.labels) == ("relation-classification", "relation-f1", NAMES)
+    assert (len(view.train), len(view.validation)) == (48, 6)
+    assert view.train.texts[0] == ("The <e1>house 0</e1> is <e2>red</e2>.",)
+    assert "relations" in task.guess
+    assert 0 < task.chance < 1  # the commonest relation, which is no worse than nothing
+
+
+def test_the_official_files_are_read_by_name(tmp_path: Path) -> None:
+    folder = tmp_path / "semeval2010_task8"
+    folder.mkdir()
+    (folder / "TRAIN_FILE.TXT.gz").write_bytes(gzip.compress(blocks(60).encode()))
+    (folder / "TEST_FILE_FULL.TXT").write_text(blocks(9))
+    task = load_task("semeval2010_task8", tmp_path)
+    assert (len(task.search_view().train), len(task.search_view().validation), task.has_test) == (54, 6, True)
+    with pytest.raises(IllegalInput, match="--data"):
+        load_task("semeval2010_task8")
+
+
+def test_a_table_with_markers_is_one_too(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    rows = [f"a <e1>b{place}</e1> <e2>c</e2>,{NAMES[place % 3][:3]}" for place in range(40)]
+    path.write_text("text,relation\n" + "\n".join(rows))
+    task = load_task(str(path), text=("text",), label="relation", kind="relations")
+    assert (task.kind, task.metrics) == ("relation-classification", ("relation-f1", "accuracy"))
+    path.write_text("text,relation\n" + "\n".join(row.replace("</e2>", "") for row in rows))
+    with pytest.raises(IllegalInput, match="</e2>"):
+        load_task(str(path), text=("text",), label="relation", kind="relations")
+    path.write_text("text,relation\n" + "\n".join(row.replace("</e1>", "</e1> <e1>d</e1>") for row in rows))
+    with pytest.raises(IllegalInput, match=r"once.*<e1>"):
+        load_task(str(path), text=("text",), label="relation", kind="relations")
+
+
+def test_what_is_wrong_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text(blocks(6) + "no number here\n")
+    assert has_relations(path)
+    with pytest.raises(IllegalInput, match=r"mine\.txt, line 25"):
+        load_task(str(path))
+    (tmp_path / "train.txt").write_text(blocks(9))
+    (tmp_path / "dev.txt").write_text(BLOCK.format(7, "Coulour(e1,e2)"))
+    with pytest.raises(IllegalInput, match=r"dev\.txt, line 1.*Nearest: 'Colour\(e1,e2\)'"):
+        load_task(str(tmp_path))
+
+
+def test_markers_are_tokens_of_every_tokeniser() -> None:
+    rows = RELATIONS.search_view().train
+    tokeniser = train_marked_wordpiece(rows, 320)
+    assert tokeniser.size <= 320
+    assert train_marked_wordpiece(rows, 40).size == 40
+    (ids,) = tokeniser.encode([rows.texts[0][0]])
+    markers = [tokeniser.tokenizer.token_to_id(marker) for marker in MARKERS]
+    assert [number for number in ids if number in markers] == markers
+    plain = train_wordpiece(PlainText(("a house <e1>",)), 50)
+    more = with_tokens(plain, MARKERS)
+    assert (more.size, more.special) == (plain.size + 4, plain.special)
+    assert more.encode(["a house"]) == plain.encode(["a house"])
+    assert with_tokens(more, MARKERS) is more
+
+
+def test_a_pretrained_model_gets_room_for_new_tokens() -> None:
+    model = build(ENCODER, seed=1)
+    imported = Imported(ENCODER, Settings(), model.state_dict())
+    more = imported.with_room(324)
+    name = "encoder.embedding.tokens.weight"
+    assert more.card.encoder.embedding.vocabulary == len(more.weights[name]) == 324
+    assert more.weights[name][:320].equal(imported.weights[name])
+    assert more.weights[name][320:].allclose(imported.weights[name].mean(0).expand(4, -1))
+    assert more.checked(Path("here")).model() is not None
+    assert imported.with_room(320) is imported
