@@ -110,7 +110,8 @@ def sub_networks(out: Path) -> Table:
     known = {row["digest"]: row["accuracy"] for row in read(kept)}
     if len(known) < len(cards):
         shared = RECIPES.get("spos")(TaskChoice("digits"), steps=STEPS).stages[0]
-        network = run(Pipeline(shared, recipe="spos"), out / "super-network").run.artifact(shared)
+        done = run(Pipeline(shared, recipe="spos"), out / "super-network").run
+        network = done.artifact(done.pipeline.stages[0])  # which has the options that the run resolved
         judge = Shared(network, lambda card: float(macs(card)), rules=None)
         with kept.open("a", encoding="utf-8") as file:
             for digest, card in cards.items():

@@ -4,6 +4,7 @@
     python benchmarks/super_networks.py rules --data DIR       rules of sampling, Fashion-MNIST
     python benchmarks/super_networks.py interference --data DIR   gradients of a shared layer, Fashion-MNIST
     python benchmarks/super_networks.py two-stage --data DIR   LightHuBERT's two stages, spoken digits
+    python benchmarks/super_networks.py width-first --data DIR   DynaBERT's widths before depths, Fashion-MNIST
     python benchmarks/super_networks.py found --data DIR       what recipes find, against random and hand-made designs
 
 The settings stand at the beginning of the files of `super_networks_kit`; they were fixed before the
@@ -17,7 +18,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from super_networks_kit import found, interference, ranking, two_stage
+from super_networks_kit import found, interference, ranking, two_stage, width_first
 from super_networks_kit.units import Row, Units
 
 
@@ -37,6 +38,13 @@ def staged(given: Any, units: Units) -> tuple[Row, str]:
     return figures, two_stage.page(figures)
 
 
+def widened(given: Any, units: Units) -> tuple[Row, str]:
+    if not given.show:
+        width_first.work(units, given.data, given.seeds)
+    figures = width_first.figures(units, given.seeds)
+    return figures, width_first.page(figures)
+
+
 def searched(given: Any, units: Units) -> tuple[Row, str]:
     if not given.show:
         found.work(units, given.data, given.seeds, given.steps or 1_000, given.trials, given.only)
@@ -51,7 +59,14 @@ def disturbed(given: Any, units: Units) -> tuple[Row, str]:
     return figures, interference.page(figures)
 
 
-EXPERIMENTS = {"sharing": ranked, "rules": ranked, "interference": disturbed, "two-stage": staged, "found": searched}
+EXPERIMENTS = {
+    "sharing": ranked,
+    "rules": ranked,
+    "interference": disturbed,
+    "two-stage": staged,
+    "width-first": widened,
+    "found": searched,
+}
 
 
 def main() -> None:

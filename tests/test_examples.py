@@ -65,6 +65,7 @@ def test_compare_searchers(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_a_pipeline_in_a_file(tmp_path: Path) -> None:
     command = ("-m", "formwright", "run", EXAMPLES / "run.yaml", "--out", tmp_path / "out")
@@ -87,6 +88,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_plug_in_runs_resumes_and_reports_like_our_own_methods(plugin: Path, tmp_path: Path) -> None:
     def call(*words: object) -> str:
@@ -123,6 +125,7 @@ def test_an_operation_of_a_plug_in_is_like_our_own(plugin: Path, tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_rule_of_a_plug_in_trains_shared_weights(plugin: Path, tmp_path: Path) -> None:
     assert "thrifty" in ran("-m", "formwright", "list", "rules", paths=(plugin,))

@@ -13,7 +13,7 @@ from formwright.testing.operation_contract import OperationContract
 
 class Own(OperationContract):
     KIND: ClassVar[type[ops.Operation]]
-    test_it_exports_to_onnx = pytest.mark.slow(pytest.mark.timeout(300)(OperationContract.test_it_exports_to_onnx))
+    test_it_exports_to_onnx = pytest.mark.long(pytest.mark.timeout(300)(OperationContract.test_it_exports_to_onnx))
 
     def examples(self) -> Sequence[ops.Operation]:
         known = {*MIXERS.values(), *BRANCHES.values(), *CROSSES.values()}
