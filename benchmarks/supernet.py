@@ -6,9 +6,11 @@
   one vector for every pair of tokens (the plain definition, kept here).
 - memory: the peak of what torch allocates in a step of 1, 2 and 4 times the largest design, and the peak of the process
   above that of the libraries; losses are followed back one after another, or all at once as a peer.
+- lessons: the peak of what torch allocates in a step of 4 times the largest design against a step of one, with each
+  lesson, for a language model of 8,000 words. Only `distil` has a teacher; `two-stage` is in its second stage.
 
 Everything that is compared runs in turns on one thread; times are processor time.
-Run `python benchmarks/supernet.py [--json FILE] [--turns N] [--parts steps positions memory]`.
+Run `python benchmarks/supernet.py [--json FILE] [--turns N] [--parts steps positions memory lessons]`.
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ from torch.nn import functional as F
 from torch.profiler import ProfilerActivity, profile
 
 from formwright.arch.card import Card
+from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import Attention
 from formwright.core.rng import derive
 from formwright.nn.build import build
 from formwright.nn.deploy.interface import random_inputs
@@ -41,8 +46,10 @@ from formwright.nn.measurement import cpu_name
 from formwright.nn.operations.attention import RelativePositions
 from formwright.nn.stack_context import StackContext
 from formwright.space.zoo import load_space
-from formwright.supernet.hull import find_hull
-from formwright.supernet.lessons import Labels
+from formwright.space.zoo.elastic import elastic
+from formwright.supernet.hull import Hull, find_hull
+from formwright.supernet.inner_lessons import Anchor, AttentionRelations, HiddenStates
+from formwright.supernet.lessons import Distil, InPlace, Labels, Lesson, LessonContext, TwoStage
 from formwright.supernet.network import SuperNetwork
 from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.loop import begin, go_on
@@ -54,7 +61,20 @@ SPACES = {"autoformer-nano-28": 32, "autotinybert-nano": 16, "lighthubert-nano":
 MANY = (1, 2, 4)
 POSITIONS = (("autoformer-nano", 64), ("autoformer-nano-28", 32), ("autoformer-tiny", 4), ("autoformer-tiny", 16))
 MEMORY = ("autoformer-tiny", 8)
-PARTS = ("steps", "positions", "memory")
+BLOCK = Block(128, Attention(4, 32), (512,), norm="pre")
+WRITER = Card(decoder=Stack(TokenEmbedding(8_000, 128, length=64), (BLOCK,) * 6, causal=True, final_norm=True))
+WORDS, SENTENCES = HeadSpec("causal-lm"), 16
+LESSONS = {
+    "labels": Labels(),
+    "distil": Distil(),
+    "in-place": InPlace(),
+    "in-place, labels=0.2": InPlace(labels=0.2),
+    "hidden-states": HiddenStates(),
+    "attention-relations": AttentionRelations(),
+    "two-stage": TwoStage(Labels(), Distil(), share=0.0),
+    "anchor": Anchor(),
+}
+PARTS = ("steps", "positions", "memory", "lessons")
 
 
 @dataclass(frozen=True)
@@ -192,11 +212,39 @@ def peak(many: int, at_once: bool) -> tuple[float, float]:
     for _ in range(2):
         step()
     process = _status("VmHWM") - before
+    return allocated(step), process
+
+
+def allocated(step: Work) -> float:
+    """Return the megabytes that torch allocates in a step, at its peak."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
         step()
     events = watched.profiler.kineto_results.events()  # type: ignore[union-attr]
     changes = sorted((event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]")
-    return max(accumulate(size for _, size in changes)) / 1e6, process
+    return max(accumulate(size for _, size in changes)) / 1e6
+
+
+def lessons(_: int) -> Iterator[Row]:
+    """Compare the memory of a step of several designs with that of one, with each lesson."""
+    for name, lesson in LESSONS.items():
+        one, several = (lesson_peak(lesson, many) for many in (1, max(MANY)))
+        yield {
+            "row": f"lesson {name}: memory of a step of {max(MANY)} sub-networks / 1",
+            "allocated_mb": several,
+            "allocated_by_one_mb": one,
+            "ratio": several / one,
+        }
+
+
+def lesson_peak(lesson: Lesson, many: int) -> float:
+    """Return the megabytes that torch allocates in a step of a lesson."""
+    teacher = build(WRITER, head=WORDS, seed=1) if lesson.NEEDS_TEACHER and not lesson.NEEDS_LARGEST else None
+    network = SuperNetwork(build(WRITER, head=WORDS), partial(_same, [WRITER] * many), teacher)
+    loss = lesson.bind(WORDS.task, LessonContext(network, Hull(elastic(WRITER, (1, 4), (128, 512)), WRITER, WRITER), 4))
+    tokens, words = torch.randint(8_000, (2, SENTENCES, 64), generator=torch.Generator().manual_seed(0))
+    step = stepping(network, loss, Batch(tokens, words.flatten(), positions=torch.ones_like(tokens).bool()))
+    step()
+    return allocated(step)
 
 
 def _status(field: str) -> float:
@@ -210,7 +258,10 @@ def row(name: str, ours: float, theirs: float) -> Row:
 
 def show(row: Row) -> None:
     """Print one line."""
-    if "allocated_mb" in row:
+    if "allocated_by_one_mb" in row:
+        both = f"{row['allocated_mb']:.0f} / {row['allocated_by_one_mb']:.0f} MB"
+        print(f"{row['row']:<84} {both} = {row['ratio']:.2f}", flush=True)
+    elif "allocated_mb" in row:
         process = f"(process: {row['process_mb']:.0f} MB = {row['process_ratio']:.2f})"
         print(f"{row['row']:<84} {row['allocated_mb']:6.0f} MB = {row['ratio']:.2f} {process}", flush=True)
     else:
@@ -230,7 +281,12 @@ def main() -> None:
         print(json.dumps(peak(arguments.peak, arguments.at_once)))
         return
     print(f"one thread, {cpu_name()}, torch {torch.__version__}")
-    parts: dict[str, Callable[[int], Iterator[Row]]] = {"steps": steps, "positions": positions, "memory": memory}
+    parts: dict[str, Callable[[int], Iterator[Row]]] = {
+        "steps": steps,
+        "positions": positions,
+        "memory": memory,
+        "lessons": lessons,
+    }
     rows = []
     for part in arguments.parts:
         for found in parts[part](arguments.turns):

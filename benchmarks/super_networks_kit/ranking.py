@@ -9,7 +9,8 @@ Settings, fixed before the first result:
 - A super-network learns in 3,000 forward passes of one design each, with seeds 0, 1 and 2; its designs are judged on
   the validation rows. Arms of the first experiment (uniform sampling): entangled weights, disjoint weights (every value
   of a choice has its own tensors) and paths (every layer as a whole has). Arms of the second (entangled weights):
-  uniform sampling, the sandwich of three designs (1,000 steps), a walk, and a walk with an anchor, at as many forward
+  uniform sampling, the sandwich of three designs (1,000 steps; the one between drawn among all designs, most of which
+  have four layers), a walk, and a walk with an anchor that is tried at each restart of the walk, at as many forward
   passes of designs that learn; the anchor's own are not counted.
 - Kendall's tau (b) is the mean over the seeds of the super-network. Controls: tau of the number of parameters, and tau
   inside three bands of size with as many designs each, their mean. Intervals of 95 % resample the designs, 2,000 times.
@@ -83,7 +84,7 @@ ARMS: dict[str, dict[str, Arm]] = {
         "entangled": Arm(),  # uniform sampling: the arm of the other experiment
         "sandwich": Arm(rule=Sandwich(between=1), passes=3),
         "walk": Arm(rule=Walk()),
-        "walk with anchor": Arm(rule=Walk(), lesson=Anchor()),
+        "walk with anchor": Arm(rule=Walk(), lesson=Anchor(every=50)),
     },
 }
 

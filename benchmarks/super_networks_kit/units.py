@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
 Row = dict[str, Any]
 RESAMPLES, LEVEL = 2_000, 0.95
@@ -54,6 +55,13 @@ def tau(one: Any, other: Any) -> float:
 def interval(found: float, sample: Sequence[float] | NDArray[np.float64]) -> list[float]:
     """Give a figure with the ends of its bootstrap interval."""
     return [found, *(float(end) for end in np.quantile(sample, ((1 - LEVEL) / 2, (1 + LEVEL) / 2)))]
+
+
+def over_seeds(values: Sequence[float] | NDArray[np.float64]) -> list[float]:
+    """Give the mean of a figure of several seeds with its interval by Student's t, which holds for few seeds."""
+    values = np.asarray(values, float)
+    wide = float(student.ppf((1 + LEVEL) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    return [float(values.mean()), float(values.mean()) - wide, float(values.mean()) + wide]
 
 
 def shown(found: Sequence[float], digits: int = 2) -> str:

@@ -4,9 +4,11 @@ from types import ModuleType
 import numpy as np
 import pytest
 from numpy.random import default_rng
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, ttest_1samp
 
+from formwright.cost import params
 from formwright.space.zoo import load_space
+from formwright.supernet.hull import find_hull
 
 SPACE = load_space("autoformer-nano-28")
 
@@ -61,23 +63,55 @@ def test_an_order_is_compared_with_that_of_size(
     assert "entangled" in ranking.page(found)
 
 
-SEARCHED = ["autoformer", "supershaper", "autotinybert", "autotinybert-kd", "lighthubert", "magic"]
-SEARCHED += ["hat", "linas", "fast-bert-search"]
-
-
 def test_all_layers_of_a_design_made_by_hand_are_alike(script: ModuleType) -> None:
     for stack in (stack for one in script.found.alike(load_space("hat-nano")) for stack in one.values()):
         assert all(layer == stack["layers"][0] for layer in stack["layers"])
 
 
-@pytest.mark.parametrize("name", SEARCHED)
-def test_designs_made_by_hand_keep_the_limit(script: ModuleType, name: str) -> None:
-    assert set(SEARCHED) == script.found.CASES.keys()
-    case = script.found.CASES[name]
-    cards = script.found.made_by_hand(load_space(case.space), case)
-    bound = float(case.limit.partition("<=")[2])
-    assert 1 <= len(cards) <= 20
-    assert all(script.found.params(card) <= bound for card in cards)
+def test_designs_made_by_hand_keep_the_limit(script: ModuleType) -> None:
+    for case in script.found.CASES.values():
+        cards = script.found.made_by_hand(load_space(case.space), case)
+        hull = find_hull(load_space(case.space))
+        assert params(hull.smallest) < case.most < params(hull.largest)
+        assert 10 <= len(cards) <= 20  # a control of one or two designs is none
+        assert all(params(card) <= case.most for card in cards)
+
+
+def test_shapes_made_by_hand_never_get_narrower(script: ModuleType) -> None:
+    shapes = [one["widths"] for one in script.found.widening(load_space("supershaper-nano"))]
+    assert len(shapes) == len({tuple(one) for one in shapes}) == 35  # four widths in four layers, with repetition
+    assert all(one == sorted(one) for one in shapes)
+
+
+def test_intervals_over_seeds_are_those_of_students_t(script: ModuleType) -> None:
+    values = [0.1, 0.4, 0.3, 0.35]
+    expected = ttest_1samp(values, 0).confidence_interval(0.95)
+    assert script.found.over_seeds(values) == pytest.approx([np.mean(values), expected.low, expected.high])
+
+
+def test_gains_are_paired_by_seed(script: ModuleType, tmp_path: Path) -> None:
+    units, sizes = script.Units(tmp_path), {"params": 9, "by hand params": 8, "by hand tried": 20}
+    for seed, (winner, random, hand) in enumerate([(0.9, [0.7, 0.9], 0.85), (0.5, [0.2, 0.6], 0.5)], 3):
+        units.rows[f"found-magic-{seed}"] = {"winner": winner, "random": random, "by hand": hand, **sizes}
+    found = script.found.figures(units, 2)
+    assert found.keys() == {"magic"}
+    assert found["magic"]["more than random"] == pytest.approx(script.found.over_seeds([0.1, 0.1]))
+    assert found["magic"]["more than by hand"] == pytest.approx(script.found.over_seeds([0.05, 0.0]))
+    assert "magic" in script.found.page(found)
+
+
+@pytest.mark.parametrize("name", ["magic-nano", "autoformer-nano-28"])
+def test_pairs_have_the_first_layer_in_common_and_differ_in_so_many_choices(script: ModuleType, name: str) -> None:
+    pairs = script.interference.SPACES[name]
+    for differing in range(1, len(pairs.choices) + 1):
+        one, other = pairs.draw(default_rng(differing), differing)
+        assert one["layers"][0] == other["layers"][0]
+        cells = [
+            [value for layer in both["layers"] for value in (layer.values() if isinstance(layer, dict) else [layer])]
+            for both in (one, other)
+        ]
+        assert sum(mine != its for mine, its in zip(*cells, strict=True)) == differing
+        load_space(name).from_json(one), load_space(name).from_json(other)
 
 
 @pytest.mark.parametrize("seed", range(5))

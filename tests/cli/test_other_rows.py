@@ -155,6 +155,15 @@ def test_frames_are_options_of_the_data_in_yaml_and_python(run: Run, tmp_path: P
     run(*refused, "--frames", "20").refused("OPTION=VALUE")
 
 
+def test_frames_are_options_of_a_compression_too(run: Run, tmp_path: Path) -> None:
+    data, given = write_recordings(tmp_path / "data"), ",".join(f"{name}={value}" for name, value in FRAMES.items())
+    model = trained(run, tmp_path, "frames", "--task", data, "--frames", given)
+    smaller = ("compress", model, "--task", data, "--target", "macs=75%", "--dry-run", "--out", tmp_path / "small")
+    run(*smaller, "--frames", given).printed("teacher", "deliver")
+    run(*smaller, "--frames", "hop_ms=20").refused("hop_ms=8", "--frames")
+    run(*smaller, "--frames", "hop=20").refused("hop_ms")
+
+
 def test_a_table_of_steps_is_read_by_series(run: Run, tmp_path: Path) -> None:
     lines = ["id,x,y,kind"]
     for series in range(30):

@@ -55,7 +55,7 @@ def test_the_lines_to_try_next_can_be_pasted(over: Any, capsys: pytest.CaptureFi
     out = capsys.readouterr().out
     lines = [shlex.split(line) for line in out.partition("try next:\n")[2].splitlines()]
     assert lines == [
-        ["formwright", "measure", str(place.folder / "models" / "trial-3"), "--length", "16"],
+        ["formwright", "measure", str(place.folder / "models" / "trial-3")],
         ["formwright", "show", str(place.folder)],
         ["formwright", "resume", str(place.folder), "--trials", "8"],
     ]

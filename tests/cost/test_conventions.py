@@ -5,7 +5,7 @@ from numpy.random import default_rng
 from tests.cost.cases import CARDS
 
 from formwright.arch.card import Card
-from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
 from formwright.arch.layers import Block, Layer, Stack
 from formwright.arch.ops import Attention, Identity, Relative
 from formwright.core.errors import IllegalInput, UnknownName
@@ -22,11 +22,14 @@ from formwright.cost import (
     params_body,
     params_with_mlm_head,
 )
-from formwright.cost.conventions import vitas_flops
+from formwright.cost.conventions import autoformer_flops, vitas_flops
 from formwright.space.zoo import load_card, load_space
 
 BERT = load_card("bert-tiny")
-NAMES = ["electra", "flops", "macs", "params", "params-attention", "params-body", "params-with-mlm-head", "vitas"]
+NAMES = [
+    "autoformer", "electra", "flops", "macs", "params", "params-attention", "params-body", "params-with-mlm-head",
+    "vitas",
+]  # fmt: skip
 FLEXIBERT = load_space("flexibert")
 
 
@@ -152,8 +155,8 @@ def test_sentences_without_tokens_are_refused(name: str, length: int) -> None:
     ("card", "missing"),
     [
         ("patches", {"electra", "params-with-mlm-head", "vitas"}),
-        ("mixed", {"electra", "vitas"}),
-        ("translation", {"electra", "vitas"}),
+        ("mixed", {"autoformer", "electra", "vitas"}),
+        ("translation", {"autoformer", "electra", "vitas"}),
     ],
 )
 def test_conventions_that_do_not_know_a_design_are_left_out(card: str, missing: set[str]) -> None:
@@ -255,3 +258,53 @@ def test_the_counter_of_vitas_leaves_out_the_class_token() -> None:
         3 * patches * width * inner + 2 * patches**2 * inner + patches * inner * width + 2 * patches * width * hidden
     )
     assert vitas_flops(card) == patches * 768 * width + 12 * layer + patches * width * 1_000
+
+
+# what the authors' `get_complexity(196)` gives for their configuration files of the three models
+AUTHORS = {"t": 1_344_034_362, "s": 4_892_144_730, "b": 11_236_929_660}
+
+
+@pytest.mark.parametrize("size", AUTHORS)
+def test_the_counter_of_autoformer_counts_as_the_authors_code(size: str) -> None:
+    card = load_card(f"autoformer-{size}")
+    assert autoformer_flops(card) == COSTS.get("autoformer")(card).value == AUTHORS[size]
+    assert macs(card) > AUTHORS[size]  # which counts each head's relative positions
+
+
+def pictures(*layers: Block, **embedding: object) -> Card:
+    patches = PatchEmbedding(**{"image": 8, "patch": 2, "width": 32, "channels": 1, **embedding})  # type: ignore[arg-type]
+    return Card(Stack(patches, layers))
+
+
+PLAIN_BLOCK = Block(32, Attention(2, 16), (64,), norm="pre")
+
+
+def test_each_term_of_autoformers_counter() -> None:
+    places, width, inner, hidden = 17, 32, 32, 64  # 4 x 4 patches and a class token
+    whole = width + 16 * 4 * width + places * width // 2
+    tokens = places + 1
+    layer = 2 * tokens * width + 4 * tokens * width * inner + 2 * tokens**2 * inner + 2 * tokens * width * hidden
+    assert autoformer_flops(pictures(PLAIN_BLOCK)) == whole + layer
+    far = Relative(rows=2 * 4 + 2, axes=2, values=True)
+    positions = 2 * 4 * tokens**2 + tokens**2 // 2 + tokens * inner // 2
+    block = Block(32, Attention(2, 16, relative=far), (64,), norm="pre")
+    assert autoformer_flops(pictures(block, block)) == whole + 2 * (layer + positions)
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        *(CARDS[name] for name in ("mixed", "decoder", "translation", "frames")),
+        pictures(PLAIN_BLOCK, class_tokens=2),
+        pictures(PLAIN_BLOCK, positions="sinusoidal"),
+        pictures(Block(32, Identity(), (64,))),
+        pictures(Block(32, Attention(2, 16), (64, 64))),
+        pictures(Block(32, Attention(2, 16))),
+        pictures(Block(32, Attention(2, 16, "wma"), (64,))),
+        pictures(Block(32, Attention(2, 16, relative=Relative(9)), (64,))),
+        pictures(PLAIN_BLOCK, Block(48, Attention(2, 16), (64,))),
+    ],
+)
+def test_the_counter_of_autoformer_refuses_other_designs(card: Card) -> None:
+    with pytest.raises(IllegalInput, match="macs or flops"):
+        autoformer_flops(card)

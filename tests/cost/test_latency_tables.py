@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from formwright.arch.card import Card
 from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.layers import Block, Branch, Cell, Junction, Stack
-from formwright.arch.ops import Attention, Convolution, Identity
+from formwright.arch.ops import Attention, Convolution, CrossAttention, Identity
 from formwright.core.errors import IllegalInput
 from formwright.cost.latency_tables import LatencyTable, OperationTimes, PartTimes
 
@@ -52,14 +52,66 @@ def test_what_lies_between_two_widths_is_interpolated() -> None:
     assert TABLE(encoder((3, 40))) == 1.0 + 0.5 + 0.3125
 
 
+def translator(encoder_layers: int, *decoder: tuple[int, int, int], hidden: int = 16) -> Card:
+    """Describe a translator by the number of its encoder's layers, and its decoder's heads, cross heads, channels."""
+    above = tuple(
+        Block(hidden, Attention(heads, 4), (channels,), cross=CrossAttention(cross, 4) if cross else None)
+        for heads, cross, channels in decoder
+    )
+    tokens = [TokenEmbedding(50, width, length=16) for width in (16, hidden)]
+    below = Stack(tokens[0], (Block(16, Attention(2, 4), (64,)),) * encoder_layers)
+    return Card(encoder=below, decoder=Stack(tokens[1], above, causal=True))
+
+
+ABOVE = {
+    16: PartTimes(8.0, {0: 0.0, 2: 1.0}, {0: 0.0, 64: 2.0}, {0: 0.0, 2: 4.0}),
+    8: PartTimes(5.0, {0: 0.0, 2: 0.5}, {0: 0.0, 64: 1.0}, {0: 0.0, 2: 3.0}),
+}
+BELOW = PartTimes(0.0, {0: 0.0, 2: 0.25}, {0: 0.0, 64: 0.5}, decoder=ABOVE)
+TRANSLATORS = LatencyTable({16: BELOW}, "encoder-decoder")
+
+
+@pytest.mark.parametrize(
+    ("card", "expected"),
+    [
+        (translator(2, (2, 2, 64)), 2 * 0.75 + 8.0 + 1.0 + 4.0 + 2.0),
+        (translator(1, (2, 1, 64), (1, 0, 32)), 0.75 + 8.0 + (1.0 + 2.0 + 2.0) + (0.5 + 1.0)),
+        (translator(1, (2, 2, 64), hidden=8), 0.75 + 5.0 + 0.5 + 3.0 + 1.0),
+    ],
+    ids=["whole", "less of the decoder", "narrow decoder"],
+)
+def test_the_parts_of_both_stacks_are_added_up(card: Card, expected: float) -> None:
+    assert TRANSLATORS(card) == expected
+
+
+def test_a_table_of_translators_refuses_others() -> None:
+    for card in (encoder((2, 64)), Card(decoder=translator(1, (2, 0, 64)).decoder)):
+        with pytest.raises(IllegalInput, match="encoder-decoder"):
+            TRANSLATORS(card)
+    with pytest.raises(IllegalInput, match="16, 8, not 12"):
+        TRANSLATORS(translator(1, (2, 2, 64), hidden=12))
+
+
 times = st.floats(0, 1e3, allow_nan=False)
 
 parts = st.dictionaries(st.integers(0, 4096), times, min_size=1, max_size=6)
 
-tables = st.dictionaries(st.integers(1, 2048), st.builds(PartTimes, times, parts, parts), min_size=1, max_size=3)
+by_hidden = st.dictionaries(
+    st.integers(1, 2048), st.builds(PartTimes, times, parts, parts, parts), min_size=1, max_size=3
+)
+
+of_encoders = st.dictionaries(
+    st.integers(1, 2048), st.builds(PartTimes, times, parts, parts, decoder=by_hidden), min_size=1, max_size=2
+)
+
+tables = st.one_of(
+    by_hidden.map(LatencyTable),
+    by_hidden.map(lambda one: LatencyTable(one, "decoder")),
+    of_encoders.map(lambda one: LatencyTable(one, "encoder-decoder")),
+)
 
 
-@given(tables.map(LatencyTable))
+@given(tables)
 def test_a_table_survives_json(table: LatencyTable) -> None:
     assert LatencyTable.from_json(json.loads(json.dumps(table.to_json()))) == table
 
@@ -83,9 +135,9 @@ def test_the_order_of_the_file_does_not_matter() -> None:
     [
         (encoder((5, 64)), "widths from 0 to 4, not 5"),
         (encoder((4, 65)), "widths from 0 to 64, not 65"),
-        (encoder((4, 64), hidden=12), "encoders of hidden size 16, 8, not 12"),
+        (encoder((4, 64), hidden=12), "hidden size 16, 8, not 12"),
         (Card(encoder=Stack(_TABLE, (_CELL,))), "ordinary layers, not cells"),
-        (Card(decoder=Stack(_TABLE, (Block(16, Attention(4, 4), (64,)),), causal=True)), "encoders"),
+        (Card(decoder=Stack(_TABLE, (Block(16, Attention(4, 4), (64,)),), causal=True)), "encoder .* decoder"),
     ],
 )
 def test_what_was_not_measured_is_refused(card: Card, told: str) -> None:
@@ -94,7 +146,14 @@ def test_what_was_not_measured_is_refused(card: Card, told: str) -> None:
 
 
 def stored(**changes: Any) -> dict[str, Any]:
-    return {"16": {**TABLE.to_json()["16"], **changes}}
+    return whole({"16": {**ONE, **changes}})
+
+
+def whole(by_hidden: Any, family: str = "encoder") -> dict[str, Any]:
+    return {"family": family, "by_hidden": by_hidden}
+
+
+ONE = TABLE.to_json()["by_hidden"]["16"]
 
 
 @pytest.mark.parametrize(
@@ -103,10 +162,16 @@ def stored(**changes: Any) -> dict[str, Any]:
         None,
         [],
         {},
-        {"wide": TABLE.to_json()["16"]},
-        {"-1": TABLE.to_json()["16"]},
-        {"16": 3},
-        {"16": {"rest": 1.0, "heads": {"0": 0.0}}},
+        whole({}),
+        whole({"wide": ONE}),
+        whole({"-1": ONE}),
+        whole({"16": 3}),
+        whole({"16": {"rest": 1.0, "heads": {"0": 0.0}}}),
+        whole({"16": ONE}, "writer"),
+        {"16": ONE},
+        stored(cross={}),
+        stored(decoder={"16": 3}),
+        stored(decoder=[]),
         stored(rest="long"),
         stored(rest=float("nan")),
         stored(heads={}),
@@ -119,7 +184,7 @@ def stored(**changes: Any) -> dict[str, Any]:
     ids=str,
 )
 def test_what_is_no_table_is_refused(data: Any) -> None:
-    with pytest.raises(IllegalInput, match=r"latency table|PartTimes|the time of"):
+    with pytest.raises(IllegalInput, match=r"latency table|LatencyTable|PartTimes|the time of"):
         LatencyTable.from_json(data)
 
 

@@ -36,7 +36,7 @@ from formwright.nn.hf.save import save_pretrained_folder
 from formwright.space.zoo import load_space
 from formwright.supernet.automatic import sub_network
 from formwright.supernet.library import LibraryWeights, library_of
-from formwright.tasks.metrics import METRICS
+from formwright.tasks.metrics import metric
 from formwright.tasks.task import Task
 from formwright.train import judge as train_judge
 from formwright.train.fit import Training, fit, fresh_model
@@ -314,8 +314,8 @@ def test_sub_networks_are_judged_on_the_named_device(trained: SharedWeights, mon
     assert seen == ["mps"]
 
 
-accuracy = METRICS["accuracy"].compute
-pearson = METRICS["pearson"].compute
+accuracy = metric("accuracy").compute
+pearson = metric("pearson").compute
 
 
 def labels(rows: int, seed: int) -> Answers:

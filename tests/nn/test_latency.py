@@ -20,7 +20,7 @@ from tests.supernet.lessons import MENU
 from formwright.arch.card import Card
 from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.layers import Block, Stack
-from formwright.arch.ops import Attention, Identity
+from formwright.arch.ops import Attention, CrossAttention, Identity
 from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.core.rng import derive
 from formwright.cost import COSTS, LATENCY, params
@@ -38,6 +38,7 @@ from formwright.nn.latency import (
 from formwright.nn.measurement import Latency, TimingSettings
 from formwright.pipeline.limits import Limits
 from formwright.space.zoo.chains import REAL, candidate, chain_card, chains
+from formwright.space.zoo.elastic import elastic
 from formwright.supernet.automatic import sub_network
 from formwright.testing.toy_problem import small
 
@@ -221,8 +222,72 @@ def _layer(heads: int, channels: int) -> Block:
 )
 def test_layers_that_are_not_alike_are_refused(layers: tuple[tuple[int, int], ...]) -> None:
     card = Card(encoder=Stack(TokenEmbedding(50, WIDTH, length=16), tuple(_layer(*widths) for widths in layers)))
-    with pytest.raises(IllegalInput, match=r"heads and channels.*targets in MACs"):
+    with pytest.raises(IllegalInput, match=r"heads and channels.*targets in MACs or parameters"):
         measured_table(card, measured=true_time)
+
+
+def _stack(heads: int, channels: int, layers: int, width: int, cross: int = 0, *, causal: bool = False) -> Stack:
+    attention = CrossAttention(cross, 4) if cross else None
+    blocks = (Block(width, Attention(heads, 4), (channels,), cross=attention),) * layers
+    return Stack(TokenEmbedding(50, width, length=16), blocks, causal=causal)
+
+
+TRANSLATOR = Card(encoder=_stack(4, 64, 3, 16), decoder=_stack(2, 32, 2, 12, 2, causal=True))
+TIED = Card(encoder=_stack(4, 64, 3, 16), decoder=_stack(2, 32, 2, 16, 2, causal=True), share_embedding=True)
+WRITER = Card(decoder=_stack(4, 64, 3, 16, causal=True))
+
+
+def time_of_both(card: Card) -> float:
+    """Give the time of a machine without noise, on which attention to the encoder depends on both hidden sizes."""
+    widths, total = (
+        [stack.output_width for stack in card.stacks],
+        REST + 0.125 * sum(s.output_width for s in card.stacks),
+    )
+    for stack, dear in zip(card.stacks, (1.0, 3.0), strict=False):
+        for layer in stack.layers:
+            heads = layer.mixer.heads if isinstance(layer.mixer, Attention) else 0
+            cross = layer.cross.heads if layer.cross is not None else 0
+            own = 0.5 * heads + 0.01 * sum(layer.feed_forward)
+            total += dear * stack.output_width * own + cross * widths[0] * widths[-1] / 16
+    return total
+
+
+@pytest.mark.parametrize(
+    ("card", "widths", "hidden"),
+    [
+        (TRANSLATOR, ((4, 64),) * 3 + ((2, 2, 32),) * 2, None),
+        (TRANSLATOR, ((4, 64),) * 3 + ((1, 1, 16),) * 2, None),
+        (TRANSLATOR, ((1, 64), (4, 0), (0, 16), (2, 0, 32), (0, 1, 3)), None),
+        (TRANSLATOR, ((1, 64), (4, 0), (0, 16), (2, 0, 32), (0, 1, 3)), 8),
+        (TIED, ((4, 64), (2, 0), (0, 16), (1, 2, 32), (2, 1, 0)), 8),
+        (WRITER, ((1, 64), (4, 7), (0, 0)), None),
+        (WRITER, ((1, 64), (4, 7), (0, 0)), 8),
+    ],
+    ids=["whole", "less of the decoder", "free", "free and narrow", "one table", "decoder", "narrow decoder"],
+)
+def test_the_table_of_any_family_tells_the_time(
+    card: Card, widths: tuple[tuple[int, ...], ...], hidden: int | None
+) -> None:
+    table = measured_table(card, (8,), measured=time_of_both)
+    small = sub_network(card, widths, hidden)
+    assert table(small) == pytest.approx(time_of_both(small), abs=1e-9)
+
+
+def test_two_hidden_sizes_of_a_translator_are_free() -> None:
+    table = measured_table(TRANSLATOR, (8,), measured=time_of_both)
+    for below, above in ((8, 8), (8, 12), (16, 8), (16, 12)):
+        space = elastic(TRANSLATOR, heads={"encoder": (1,)}, hidden={"encoder": (below,), "decoder": (above,)})
+        (design,) = space.enumerate()
+        card = space.card(design)
+        assert [stack.output_width for stack in card.stacks] == [below, above]
+        assert table(card) == pytest.approx(time_of_both(card), abs=1e-9)
+
+
+def test_a_decoder_whose_layers_differ_is_refused() -> None:
+    layers = tuple(Block(WIDTH, Attention(heads, 4), (64,)) for heads in (2, 4))
+    card = Card(decoder=Stack(TokenEmbedding(50, WIDTH, length=16), layers, causal=True))
+    with pytest.raises(IllegalInput, match="MACs or parameters"):
+        measured_table(card, measured=time_of_both)
 
 
 BARE, JOINT = 0.1, 0.03
@@ -263,6 +328,6 @@ def test_every_operation_width_and_joint_has_a_time_from_0() -> None:
 
 
 def test_a_real_model_can_be_measured() -> None:
-    for card in (ENCODER, chain_card(MENU, 4, [next(chains(MENU))])):
+    for card in (ENCODER, TRANSLATOR, WRITER, chain_card(MENU, 4, [next(chains(MENU))])):
         assert 0 < quick(8)(card) < np.inf
     assert candidate("identity", 4).empty

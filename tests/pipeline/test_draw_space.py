@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.pipeline.compressions import BERT, CHANNELS, HEADS, LENGTH, begun, bert, compression, tokeniser
 
@@ -191,7 +191,7 @@ def test_a_measured_table_is_written_and_read_again(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("formwright.nn.latency.measured_table", lambda *_, **__: pytest.fail("measured again"))
     again = begun(compression(tmp_path, targets=("latency_ms=80%",), hidden=(8,)), tmp_path / "out")
     assert again.artifact(again.pipeline.of_kind(MeasureParts)[0]) == found
-    assert json.loads((here.folder / "latency.json").read_text(encoding="utf-8")).keys() == {"8", "16"}
+    assert json.loads((here.folder / "latency.json").read_text(encoding="utf-8"))["by_hidden"].keys() == {"8", "16"}
 
 
 def begun_with_clock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -285,6 +285,7 @@ def test_a_target_beyond_the_range_is_refused_below_and_told_above() -> None:
 
 
 @given(least=st.floats(1, 99), full=st.floats(100, 1e9))
+@example(least=1.0000000000000002, full=596584754.794882)
 def test_the_share_that_is_told_can_be_asked_for(least: float, full: float) -> None:
     reach = (least / 100 * full, full)
     (share,) = re.findall(r"from \S+ \((\S+%)\)", told("macs=0.5%", reach))

@@ -16,13 +16,16 @@ from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.core.options import Stage
 from formwright.core.records import History
 from formwright.core.rng import derive
+from formwright.cost import params
 from formwright.evaluate.context import Context
 from formwright.evaluate.shared import SharedWeights
 from formwright.nn.hf import save as hf_save
 from formwright.nn.inherit import Reading, inherit
 from formwright.nn.task_model import TaskModel
-from formwright.pipeline import runner, shared_training
+from formwright.pipeline import runner, shared_start, shared_training
+from formwright.pipeline.pacing import PLAN, Pacing, Revision, Schedule
 from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.plan import PacedTraining, TimeBudget
 from formwright.pipeline.run import PipelineRun, Quiet, RunOptions
 from formwright.pipeline.runner import run_pipeline
 from formwright.pipeline.search import Search
@@ -40,11 +43,12 @@ from formwright.supernet.hull import find_hull
 from formwright.supernet.importance import magnitude
 from formwright.supernet.inner_lessons import Anchor, AttentionRelations, HiddenStates
 from formwright.supernet.lessons import Distil, InPlace, Labels, TwoStage
-from formwright.supernet.library import LIBRARY
+from formwright.supernet.library import LIBRARY, Library, extracted
 from formwright.supernet.network import SuperNetwork, copy_of_teacher
 from formwright.supernet.rules import Largest, Phases, ProgressiveShrinking, Sandwich, Uniform, Walk
 from formwright.testing.stage_contract import Killed
 from formwright.train import checkpoint
+from formwright.train.checkpoint import weights_digest
 from formwright.train.fit import fresh_model, task_stream
 from formwright.train.loop import train
 from formwright.train.prepare import Prepared, prepare
@@ -203,6 +207,8 @@ def test_steps_follow_from_epochs_and_rows(tmp_path: Path) -> None:
         ({"lesson": InPlace()}, "sandwich"),
         ({"lesson": HiddenStates()}, "teacher"),
         ({"lesson": TwoStage(Distil())}, "teacher"),
+        ({"lesson": TwoStage(Distil(), InPlace()), "rule": Uniform(2), "teacher": stage()}, "sandwich"),
+        ({"lesson": TwoStage(Distil(), InPlace()), "rule": Sandwich()}, "teacher"),
         ({"order": stage()}, "teacher"),
         ({"channels": "cyclic", "start": "a folder"}, "start"),
         ({"channels": "cyclic", "lesson": Anchor()}, "anchor"),
@@ -229,6 +235,16 @@ def test_spaces_that_cannot_read_the_task_are_refused_before_anything_is_written
 ) -> None:
     with pytest.raises(FormwrightError):
         made(Pipeline(TrainShared(space, TaskChoice(task, rows=50), steps=1, training=QUICK)), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("teacher", [None, stage(rule=Largest(), steps=2)], ids=["alone", "with a teacher"])
+def test_designs_that_a_lesson_cannot_compare_are_refused_before_anything_is_written(
+    teacher: TrainShared | None, tmp_path: Path
+) -> None:
+    one = stage(rule=Sandwich(), lesson=AttentionRelations(heads=1_000), teacher=teacher)
+    with pytest.raises(IllegalInput, match="heads"):
+        made(Pipeline(*(() if teacher is None else (teacher,)), one), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -511,6 +527,131 @@ def test_narrower_designs_are_trained_and_read_with_cyclic_channels(
     assert torch.equal(read, torch.cat((whole[name][:, 16:], whole[name][:, :8]), 1))
 
 
+# --- with a plan that changes while the weights are trained ----------------------------------------------------------
+
+PLANNED, CHANGED = 12, 4  # the first number of steps, and the step at which it changes
+
+
+class Replanned(Pacing):
+    """Change the number of steps once, when a step is reached, as a machine does that is faster or slower."""
+
+    steps_then = 0
+
+    def next_look(self, stage: str, step: int) -> int | None:
+        return CHANGED if step < CHANGED else None
+
+    def look(self, stage: str, step: int, step_seconds: float) -> int | None:
+        changed = Revision(stage, step, self.steps_then)
+        self.schedule = replace(self.schedule, revisions=(*self.schedule.revisions, changed))
+        self.write()
+        return self.steps_then
+
+
+def replanned_from(path: Path, steps: int) -> Replanned:
+    plan = {name: {"steps": PLANNED} for name in ("super-network", "super-network-2")}
+    trainings = dict.fromkeys(plan, PacedTraining())
+    pacing = Replanned(
+        Schedule.read(path) if path.is_file() else Schedule(plan), TimeBudget(None, {}, lambda *_: {}, trainings), path
+    )
+    pacing.steps_then = steps
+    return pacing
+
+
+class Watched:
+    """Note for every step of a super-network its designs, whether its frozen copy taught, and how far it was."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+        self.designs, self.taught, self.progress, self.largest = list[list[Card]](), list[Any](), list[float](), 0
+        monkeypatch.setattr(runner, "begin_pacing", lambda run: replanned_from(run.out / PLAN, steps))
+        cards, taught, backward = SuperNetwork.cards, SuperNetwork.taught_by_frozen, Projected.backward
+
+        def noted_cards(network: SuperNetwork) -> list[Card]:
+            self.designs.append(cards(network))
+            self.taught.append(None)
+            return self.designs[-1]
+
+        def noted_teaching(network: SuperNetwork, card: Card) -> Any:
+            self.taught[-1] = weights_digest(dict(network.frozen.named_parameters()))
+            return taught(network, card)
+
+        def noted_progress(update: Projected, losses: Any, parameters: Any, progress: float) -> None:
+            self.progress.append(progress)
+            backward(update, losses, parameters, progress)
+
+        monkeypatch.setattr(SuperNetwork, "cards", noted_cards)
+        monkeypatch.setattr(SuperNetwork, "taught_by_frozen", noted_teaching)
+        monkeypatch.setattr(Projected, "backward", noted_progress)
+
+
+# of 12 steps 4 are done, a third; the other two thirds are spread over 4 steps, or over 16 or 17
+@pytest.mark.parametrize(("steps", "switch"), [(8, 5), (20, 8), (21, 9), (PLANNED, 6)])
+def test_phases_lessons_and_projections_have_their_shares_of_a_plan_that_changes(
+    steps: int, switch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = Watched(monkeypatch, steps)
+    rule = Phases((Largest(), Sandwich(0)), (1, 1))
+    lesson = TwoStage(Labels(), Distil(0.5), share=0.5)
+    made(Pipeline(stage(rule=rule, lesson=lesson, update=Projected(after=0.5), steps=PLANNED)), tmp_path)
+    assert [len(cards) for cards in seen.designs] == [1] * switch + [2] * (steps - switch)
+    assert [one is not None for one in seen.taught] == [False] * switch + [True] * (steps - switch)
+    assert len(set(seen.taught[switch:])) == 1  # copied once, and neither before nor after
+    assert [one >= 0.5 for one in seen.progress] == [False] * switch + [True] * (steps - switch)
+    left = (PLANNED - CHANGED) / PLANNED
+    then = [1 - left + left * one / (steps - CHANGED) for one in range(steps - CHANGED)]
+    assert seen.progress == pytest.approx([*(one / PLANNED for one in range(CHANGED)), *then])
+
+
+@pytest.mark.parametrize(("steps", "first"), [(8, 5), (20, 8)])
+def test_a_shrinking_opens_everything_in_a_plan_that_changes(
+    steps: int, first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = Watched(monkeypatch, steps)
+    rule = ProgressiveShrinking(largest=0.5, order=("ratio", "heads"), designs=6, last=1.0)
+    made(Pipeline(stage(rule=rule, steps=PLANNED)), tmp_path)
+    largest = find_hull(load_space("autoformer-nano")).largest
+    assert [set(cards) == {largest} for cards in seen.designs] == [True] * first + [False] * (steps - first)
+    heads = [{layer.mixer.heads for card in cards for layer in card.encoder.layers} for cards in seen.designs]
+    ratios = [
+        {layer.feed_forward[0] / layer.width for card in cards for layer in card.encoder.layers}
+        for cards in seen.designs
+    ]
+    assert heads[first] == {4}
+    assert len(heads[-1]) > 1
+    assert len(ratios[-1]) > 1
+
+
+# before the plan changes, after it, and after the lesson
+@pytest.mark.parametrize(("at", "steps"), [(1, 8), (3, 8), (1, 20), (3, 20), (6, 20)])
+def test_a_training_whose_plan_changed_resumes_exactly(
+    at: int, steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Watched(monkeypatch, steps)
+    lesson = TwoStage(Labels(), Distil(0.5), share=0.5)
+    pipeline = Pipeline(stage(rule=Phases((Largest(), Uniform(2)), (1, 1)), lesson=lesson, steps=PLANNED))
+    made(pipeline, tmp_path / "whole")
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "write", after(at, checkpoint.write))
+        with pytest.raises(Killed):
+            made(pipeline, tmp_path / "killed")
+    made(pipeline, tmp_path / "killed")
+    assert files(tmp_path / "killed") == files(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("rule", [Walk(3), Uniform()], ids=["walk", "uniform"])
+def test_rules_that_have_no_phases_go_step_by_step_whatever_the_plan(
+    rule: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = Watched(monkeypatch, 8)
+    steps: list[int] = []
+    drawn = SuperNetwork.drawn
+    monkeypatch.setattr(
+        SuperNetwork, "drawn", lambda self, draw, step: (steps.append(step), drawn(self, draw, step))[1]
+    )
+    made(Pipeline(stage(rule=rule, steps=PLANNED)), tmp_path)
+    assert steps == list(range(8))
+    assert len(seen.designs) == 8
+
+
 # --- with a teacher of another kind ----------------------------------------------------------------------------------
 
 
@@ -531,6 +672,9 @@ class Teacher(Stage):
 
     NAME: ClassVar[str] = "teacher"
     found: Known = field(compare=False)
+
+    def card(self, run: Any) -> Card:
+        return self.found.model.transformer.card
 
     def make(self, run: Any) -> None:
         run.folder.mkdir()
@@ -602,3 +746,52 @@ def test_a_teacher_whose_heads_are_regrouped_is_warned_of(heads: int, warned: bo
     shared = TrainShared(space, REVIEWS, Uniform(), steps=1, training=training, teacher=teacher)
     run_pipeline(PipelineRun(Pipeline(teacher, shared), tmp_path, display=display))
     assert any("query_key_value" in line for line in display.lines) == warned
+
+
+@pytest.mark.parametrize("depth", ["first", "even"])
+def test_a_teacher_larger_than_all_designs_is_cut_to_the_largest_before_it_is_trained(
+    depth: str, tmp_path: Path
+) -> None:
+    """Its outer channels are no design's: nothing may be left of them in what is saved and judged."""
+    training = TrainingChoice(batch=8, length=12, device="cpu")
+    prepared = prepare(REVIEWS.load(), TEXT, 12)
+    known = Known(fresh_model(TEXT, prepared, training.make(1)), prepared)
+    narrow = elastic(TEXT, (1, 2), (8, 16))
+    largest = find_hull(narrow).largest
+    assert params(largest) < params(TEXT)
+    teacher, order = Teacher(known), Order(known)
+    shared = TrainShared(
+        narrow, REVIEWS, Largest(), Labels(), 2, training=training, teacher=teacher, order=order, depth=depth
+    )
+    run = made(Pipeline(teacher, order, shared), tmp_path)
+    found = run.artifact(run.pipeline.stages[-1])
+    assert found.card == largest == shared.card(run.stage(run.pipeline.stages[-1]))
+    importance = magnitude(dict(known.model.named_parameters()), TEXT, known.model.spec)
+    start = extracted(copy_of_teacher(known.model, importance), largest, Reading(depth))
+    start.transformer.encoder.embedding.requires_grad_(False)  # all designs have it whole
+    recipe = replace(training.make(2).recipe, seed=0)
+    network = SuperNetwork(start, Largest().bind(find_hull(narrow), 2), None)
+    train(network, task_stream(prepared, recipe), Labels().bind("sequence-classification"), recipe)
+    assert_close(found.model, network.model)
+    embedding = "transformer.encoder.embedding.tokens.weight"
+    assert torch.equal(dict(found.model.named_parameters())[embedding], known.model.state_dict()[embedding])
+
+
+def test_designs_that_a_library_does_not_hold_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is told where it holds all of them."""
+    told = []
+    for name in ("whole", "small"):
+        display = Lines()
+        run_pipeline(PipelineRun(Pipeline(MIXED), tmp_path / name, RunOptions(), display))
+        told.append([line for line in display.lines if "library" in line])
+        space = load_space("flexibert-nano")
+        few = [find_hull(space).largest, *(space.card(space.sample(derive(turn))) for turn in range(30))]
+        monkeypatch.setattr(shared_start, "library_of", lambda space, head, few=few: Library.of(few, head))
+    few_held = Library.of(few)
+    held = [few_held.holds(tensors_of(space.card(space.sample(derive(7, turn))))) for turn in range(200)]
+    assert 0 < sum(held) < 200
+    none, (line,) = told
+    assert none == []
+    share = [int(word) for word in line.split() if word.isdigit()]
+    assert share[1] == 200
+    assert abs(share[0] - sum(held)) < 60

@@ -1,6 +1,9 @@
+import math
+
 import pytest
 
 from formwright.compose import compose_search
+from formwright.core.errors import IllegalInput
 from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.recipes.autotinybert import autotinybert, autotinybert_kd
@@ -17,6 +20,13 @@ def test_designs_lie_in_a_band_around_the_latency(recipe: Recipe) -> None:
     assert bounds == {">": pytest.approx(1.7), "<": pytest.approx(2.2)}
     assert (deliver.weights, deliver.steps) == ("shared", 5)
     assert recipe(TEXT).stages[-2].limits == ()
+
+
+@pytest.mark.parametrize("recipe", [autotinybert, autotinybert_kd], ids=lambda recipe: recipe.name)
+@pytest.mark.parametrize("latency", [0, 0.0, -1.0, math.nan, math.inf])
+def test_a_latency_that_no_design_has_is_refused(recipe: Recipe, latency: float) -> None:
+    with pytest.raises(IllegalInput, match="latency"):
+        recipe(TEXT, latency=latency)
 
 
 @pytest.mark.parametrize("name", ["autotinybert", "autotinybert-kd"])

@@ -35,6 +35,11 @@ def test_every_layer_keeps_a_head_and_a_channel_and_every_stack_a_layer() -> Non
             multiples(BERT, widths, depths)
 
 
+def test_targets_in_milliseconds_are_refused_with_what_to_use_instead() -> None:
+    with pytest.raises(IllegalInput, match=r"milliseconds.*MACs or parameters.*macs=50%"):
+        dynabert(TaskChoice("mini-glue/sst2"), targets=("latency_ms=8",))
+
+
 def test_width_is_trained_before_depth_and_teaches_it() -> None:
     made = dynabert(TaskChoice("mini-glue/sst2"))
     first, second = made.named["super-network"], made.named["super-network-2"]

@@ -11,15 +11,16 @@ from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.heads import HeadSpec
 from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention, CrossAttention
+from formwright.core.errors import IllegalInput
 from formwright.cost import macs
 from formwright.nn.build import build
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.pipeline.pipeline import Pipeline
-from formwright.pipeline.score_parts import BALANCE, ScoreParts
+from formwright.pipeline.score_parts import BALANCE, MeasureParts, ScoreParts
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.recipes import RECIPES, eftnas
 from formwright.search import SEARCHERS
-from formwright.supernet.automatic import LEAST, MULTIPLE
+from formwright.supernet.automatic import LEAST, MULTIPLE, LayerSizes, sub_network
 
 STAGES = ["teacher", "scores", "space", "super-network", "search", "deliver"]
 
@@ -93,3 +94,34 @@ def test_models_of_every_family_are_compressed(task: str, tmp_path: Path) -> Non
     small = shared.extracted(drawn.choices.smallest)
     assert macs(small.transformer.card, 16) < 0.5 * macs(shared.card, 16)
     assert {stack.output_width for stack in small.transformer.card.stacks} == {8}
+
+
+@pytest.mark.parametrize(
+    ("task", "card", "spec", "least"),
+    [
+        ("pydoc/causal", _DECODER, HeadSpec("causal-lm"), ((1, 16),) * 2),
+        ("translation", _TRANSLATOR, HeadSpec("seq2seq-lm"), ((4, 64),) + ((1, 1, 16),) * 2),
+    ],
+    ids=["decoder", "encoder-decoder"],
+)
+def test_targets_in_milliseconds_are_added_up_for_every_stack(
+    task: str, card: Card, spec: HeadSpec, least: LayerSizes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine whose time is the number of operations, the parts add up to that of the sub-network."""
+    monkeypatch.setattr("formwright.nn.latency.quick", lambda length: lambda card: macs(card, length) / 1e4)
+    model = of_ours(tmp_path / "model", card, spec)
+    made = compression(tmp_path, task=TaskChoice(task, rows=60), model=model, targets=("latency_ms=80%",))
+    run = begun(made, tmp_path / "out")  # which refuses targets that cannot be met
+    stage = run.pipeline.of_kind(MeasureParts)[0]
+    table, length = run.artifact(stage), stage.resolved(run.stage(stage)).length
+    for one in (card, sub_network(card, least)):
+        assert table(one) == pytest.approx(macs(one, length) / 1e4)
+
+
+def test_a_model_whose_layers_differ_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    layers = (_BELOW, Block(16, Attention(2, 4), (64,), norm="pre"))
+    model = of_ours(tmp_path / "model", Card(decoder=Stack(_TABLE, layers, causal=True)), HeadSpec("causal-lm"))
+    made = compression(tmp_path, task=TaskChoice("pydoc/causal", rows=60), model=model, targets=("latency_ms=80%",))
+    with pytest.raises(IllegalInput, match=r"MACs or parameters.*macs=50%"):
+        begun(made, tmp_path / "out")
+    assert not list((tmp_path / "out").glob("teacher*"))

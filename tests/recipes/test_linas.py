@@ -19,6 +19,7 @@ def test_rounds_and_predictors_are_options_of_its_searcher() -> None:
     assert search.searcher.KIND is Linas
     assert (search.searcher.batch, search.searcher.predictor) == (7, CrossValidated())
     assert search.evaluator.weights is shared
+    assert not search.evaluator.races, "predictors learn from the scores of all rows"
     assert (deliver.weights, deliver.steps) == ("shared", 0)
 
 

@@ -76,7 +76,7 @@ CASES = {
     "autoformer": _shared("super-network"),
     "supershaper": _shared("super-network", task="mini-glue/sst2", **{"deliver.steps": 5}),
     "autotinybert": _shared("super-network", task="mini-glue/sst2", **{"deliver.steps": 5}),
-    "lighthubert": _shared("super-network", task="{recordings}"),
+    "lighthubert": _shared("super-network", "super-network-2", task="{recordings}"),
     "magic": _shared("super-network", task="mini-glue/sst2", **{"deliver.steps": 5}),
     # the whole menu: what was measured then decides nothing, and two runs give the same
     "fast-bert-search": _shared("super-network", task="mini-glue/sst2", **{"menu.keep": 1.0, "deliver.steps": 5}),

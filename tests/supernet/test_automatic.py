@@ -1,8 +1,13 @@
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.supernet.small import CHANNELS, FAMILIES, HEADS, LAYERS, card, model
+from tests.supernet.experts import Experts, experts_installed
+from tests.supernet.small import CHANNELS, FAMILIES, HEADS, LAYERS, SPEC, card, model
 from tests.supernet.test_importance import random_importance
 
 from formwright.arch.card import Card
@@ -12,7 +17,7 @@ from formwright.cost import macs, params
 from formwright.nn.inherit import inherit
 from formwright.space.zoo.elastic import ElasticChoices, LayerSizes
 from formwright.supernet.automatic import BudgetMatch, Thresholds, automatic, sub_network, targets_between
-from formwright.supernet.importance import Importance, uniform
+from formwright.supernet.importance import Importance, magnitude, reordered, uniform
 
 FULL = ((HEADS, CHANNELS),) * LAYERS
 
@@ -125,6 +130,31 @@ def widths_of(one: Card) -> LayerSizes:
 def test_targets_that_do_not_rise_are_refused(low: float, high: float, number: int) -> None:
     with pytest.raises(IllegalInput, match="2 or more targets"):
         targets_between(low, high, number)
+
+
+def test_experts_are_scored_ordered_and_cut_like_heads() -> None:
+    block = Block(16, Experts(6, 3), (CHANNELS,))
+    whole = replace(card(), encoder=replace(card().encoder, layers=(block, *card().encoder.layers[1:])))
+    one = model(2, of=whole)
+    weights = dict(one.named_parameters())
+    scores = magnitude(weights, whole, SPEC)
+    assert [len(row) for row in scores.scores] == [6, CHANNELS, *((HEADS, CHANNELS) * (LAYERS - 1))]
+    mixer = "transformer.encoder.layers.0.mixer"
+    inner, gate, output = (weights[f"{mixer}.{name}.weight"] for name in ("inner", "gate", "output"))
+    rows = torch.cat((inner.view(6, -1), gate, output.view(16, 6, 3).movedim(1, 0).flatten(1)), 1)
+    assert scores.scores[0] == pytest.approx(rows.abs().mean(1).tolist(), rel=1e-5)
+    moved = reordered(weights, whole, scores, SPEC)
+    assert torch.equal(moved[f"{mixer}.gate.weight"], gate[np.argsort(-scores.scores[0]).copy()])
+    found = Thresholds(whole, scores, cost, 4)
+    choices, met = automatic(found, targets_between(0.4 * cost(whole), 0.9 * cost(whole), 4), whole=True)
+    assert choices.largest == whole
+    assert choices.smallest.encoder.layers[0].mixer.experts in range(1, 6)
+    with experts_installed():
+        assert ElasticChoices.from_json(json.loads(json.dumps(choices.to_json()))) == choices
+    for each in met:
+        small = choices.space.card(choices.design(each.widths))
+        assert small == sub_network(whole, each.widths)
+        assert inherit(moved, whole, small, head=SPEC).missing == ()
 
 
 @pytest.mark.parametrize("case", FAMILIES)

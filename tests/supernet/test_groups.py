@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.supernet.experts import Experts, Lobes
 from tests.supernet.small import BERT, CASES, ELECTRA, FAMILIES, SPANS, SPEC, VIT, inputs_of, model
 from torch import nn
 
@@ -10,7 +11,7 @@ from formwright.arch.card import Card
 from formwright.arch.embeddings import FrameEmbedding, PatchEmbedding, TokenEmbedding
 from formwright.arch.heads import HeadSpec
 from formwright.arch.layers import Block, Stack
-from formwright.arch.ops import Attention, Identity, LightweightConvolution, Transform
+from formwright.arch.ops import Attention, CrossAttention, Identity, LightweightConvolution, Transform
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.nn.build import build, skeleton
@@ -117,6 +118,19 @@ def test_heads_and_channels_of_all_layers_are_listed_from_the_input_up() -> None
     assert [group.kind for group in groups(*FAMILIES["frames"])][2:] == ["heads", "feed_forward_1", "feed_forward_2"]
     with pytest.raises(IllegalInput, match="no layer of this encoder design"):
         groups(Card(encoder=Stack(TokenEmbedding(30, 16), (Block(16, Identity()),))))
+
+
+def test_heads_that_no_declaration_names_are_no_group() -> None:
+    blocks = (Block(16, Lobes(4, 3), (12,)), Block(16, Experts(3, 4)))
+    found = [(group.layer, group.kind, group.members) for group in groups(Card(Stack(TokenEmbedding(30, 16), blocks)))]
+    assert found == [(0, "feed_forward", 12), (1, "mixer_experts", 3)]
+
+
+def test_a_decoder_that_reads_its_encoder_in_a_fixed_order_has_no_hidden_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    card, spec = FAMILIES["translator"]
+    monkeypatch.setattr(CrossAttention, "ordered", True)
+    with pytest.raises(IllegalInput, match="layer 0 of the decoder has a cross-attention"):
+        stream_groups(card, spec)
 
 
 def test_a_translator_has_two_hidden_sizes_unless_it_has_one_table() -> None:

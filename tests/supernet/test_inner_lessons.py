@@ -1,5 +1,8 @@
 """Lessons from within, on a small encoder: what they compare, what they leave alone, and what they keep."""
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,22 +11,30 @@ from tests.supernet.small import card, model, sentences
 from torch.nn import functional as F
 
 from formwright.arch.card import Card
+from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import Attention, Identity, Operation, OpGraph, SeparableConvolution
 from formwright.core.codec import range_faults
 from formwright.core.errors import IllegalInput
 from formwright.core.options import PartReader, PartWriter
 from formwright.core.rng import derive
+from formwright.nn.build import kept_skeleton
+from formwright.nn.inherit import Reading
+from formwright.nn.task_model import TaskModel
+from formwright.nn.transformer import Output
 from formwright.space.zoo import load_space
 from formwright.space.zoo.elastic import elastic
+from formwright.space.zoo.supershaper import SMALL as SHAPES
 from formwright.supernet.automatic import sub_network
-from formwright.supernet.hull import Hull, find_hull
+from formwright.supernet.hull import Hull, find_hull, sampled_cards
 from formwright.supernet.inner_lessons import Anchor, AttentionRelations, HiddenStates, evenly
 from formwright.supernet.lessons import LESSONS, Answer, Distil, Labels, Lesson, LessonContext, TwoStage
 from formwright.supernet.library import LibraryWeights, library_of
-from formwright.supernet.network import SuperNetwork
-from formwright.supernet.rules import Largest, Phases, SplitBatch, Uniform
+from formwright.supernet.network import StepTrackingStream, SuperNetwork
+from formwright.supernet.rules import Largest, Phases, ProgressiveShrinking, SplitBatch, Uniform
 from formwright.train.hyperparameters import Hyperparameters
-from formwright.train.loop import train
+from formwright.train.loop import Saving, inputs_of, train
 from formwright.train.losses import distillation, loss_of
 from formwright.train.streams import Batch
 
@@ -78,7 +89,7 @@ def test_layers_are_mapped_evenly_and_the_last_to_the_last(student: int, teacher
 def test_hidden_states_and_scores_of_the_teacher_are_learned() -> None:
     teacher, rows = model(2), batch()
     network, loss = bound(HiddenStates(labels=0.3, scores=0.7, hidden=2.0), [SMALLEST, LARGEST], teacher)
-    assert network.hidden_map is None  # all are as wide as the teacher
+    assert not any(name.startswith("hidden_map") for name, _ in network.named_parameters())  # all have the same width
     found = losses(network.eval(), loss, rows)
     for one, small in zip(found, (SMALLEST, LARGEST), strict=True):
         own, heard = network.extracted(small), teacher
@@ -104,6 +115,98 @@ def test_where_widths_differ_a_map_is_trained_along_and_not_delivered() -> None:
     assert changed[:6].all()
     assert not changed[6:].any()  # no design of the step is as wide
     assert "hidden_map" not in dict(network.extracted(NARROW).named_parameters())
+
+
+class ManyRows:
+    def batch(self, step: int) -> Batch:
+        return batch(step)
+
+
+def test_two_stages_of_hidden_states_have_a_map_each_and_resume_exactly(tmp_path: Path) -> None:
+    wide = Card(encoder=Stack(TokenEmbedding(30, 40, length=12), (Block(40, Attention(4, 10)),)))  # the first teacher
+    hull = Hull(HULL.space, LARGEST, NARROW)
+
+    def trained(folder: Path | None, until: int | None = None) -> tuple[SuperNetwork, list[float]]:
+        lesson = TwoStage(HiddenStates(), HiddenStates(), share=0.5)
+        network, loss = bound(lesson, [LARGEST, NARROW], model(2, of=wide), hull=hull)
+        stream = StepTrackingStream(ManyRows(), network)
+        saving = None if folder is None else Saving(folder, 1)
+        return network, train(network, stream, loss, Hyperparameters(4, 8, 1e-2), saving, until=until)
+
+    network, whole = trained(None)
+    maps = [network.get_parameter(name) for name in ("hidden_map", "hidden_map_1")]
+    assert [one.shape for one in maps] == [(40, 16), (16, 16)]
+    assert all((one != torch.eye(*one.shape)).any() for one in maps)
+    trained(tmp_path, until=3)
+    again, losses = trained(tmp_path)
+    assert losses == whole
+    for name, weight in network.named_parameters():
+        assert torch.equal(weight, again.get_parameter(name)), name
+
+
+def test_the_width_of_what_leaves_the_stack_counts() -> None:
+    space = replace(SHAPES, widths=(24, 48, 72)).space("shapes", "narrower than their output,")
+    hull = find_hull(space)
+    assert {layer.output_width for layer in hull.largest.encoder.layers} == {72}
+    assert hull.largest.output_width == 96
+    own, taught = (model(seed, of=hull.largest) for seed in (1, 2))
+    network = SuperNetwork(own, lambda *_: [hull.smallest, hull.largest], taught)
+    loss = HiddenStates().bind(KIND, LessonContext(network, hull, 4))
+    found = losses(network, loss, batch())
+    sum(found).backward()
+    assert network.get_parameter("hidden_map").shape == (96, 96)
+    assert network.get_parameter("hidden_map").grad[:, 72:].abs().sum() > 0  # of what leaves the stack
+
+
+def translation() -> Batch:
+    (tokens, mask), (targets, targets_mask) = sentences(6, 1), sentences(6, 2)
+    return Batch(tokens, targets, mask, targets=targets, targets_mask=targets_mask)
+
+
+def outputs(models: Iterable[TaskModel], rows: Batch) -> Iterator[Output]:
+    return (one.transformer(rows.inputs, rows.mask, None, rows.targets, rows.targets_mask) for one in models)
+
+
+def test_hidden_states_of_both_stacks_of_a_translator_are_learned() -> None:
+    hat, rows, kind = load_space("hat-nano"), translation(), "seq2seq-lm"
+    hull = find_hull(hat)
+    small = next(
+        card
+        for card in sampled_cards(hat, 99)
+        if len(card.decoder.layers) == 2 and (card.encoder.output_width, card.decoder.output_width) == (128, 96)
+    )
+    known = [model(seed, of=hull.largest, spec=HeadSpec(kind)) for seed in (1, 2)]
+    network = SuperNetwork(known[0], lambda *_: [small], known[1]).eval()
+    loss = HiddenStates(scores=0.0).bind(kind, LessonContext(network, hull, 4))
+    (found,) = loss(network(rows.inputs), rows)
+    assert [network.get_parameter(name).shape for name in ("hidden_map", "hidden_map_1")] == [(128, 128)] * 2
+    mine, its = outputs((network.extracted(small), known[1]), rows)
+    squares = [
+        (F.pad(a, (0, b.shape[-1] - a.shape[-1])) - b)[real].square().mean()  # the map begins as the identity
+        for real, states, aims in ((rows.mask, mine.memory, its.memory), (rows.targets_mask, mine.layers, its.layers))
+        for a, b in ((states[here], aims[there]) for here, there in evenly(len(states), len(aims)))
+    ]
+    assert len(squares) == 3 + 2
+    assert torch.allclose(found, torch.stack(squares).mean(), rtol=1e-4)
+
+
+def test_an_anchor_aligns_both_stacks_of_a_translator() -> None:
+    hat, rows, kind = load_space("hat-nano"), translation(), "seq2seq-lm"
+    hull = find_hull(hat)
+    cards = [hull.largest, hull.smallest]
+    network = SuperNetwork(model(1, of=hull.largest, spec=HeadSpec(kind)), lambda _, step: [cards[step]]).eval()
+    loss = Anchor(weight=0.5, every=99).bind(kind, LessonContext(network, hull, 4))
+    for network.step in range(2):
+        (found,) = loss(network(rows.inputs), rows)
+    mine, its = outputs((network.extracted(one) for one in reversed(cards)), rows)
+    squares = [
+        F.mse_loss(a[real], b[..., : a.shape[-1]][real])
+        for real, states, aims in ((rows.mask, mine.memory, its.memory), (rows.targets_mask, mine.layers, its.layers))
+        for a, b in zip(states, aims, strict=False)
+    ]
+    assert len(squares) == 3 + 1
+    labels = loss_of(kind)(network.answer(hull.smallest, *inputs_of(rows)), rows)
+    assert torch.allclose(found, labels + 0.5 * torch.stack(squares).mean(), rtol=1e-4)
 
 
 def test_designs_between_the_ends_of_a_space_of_kinds_may_have_another_width() -> None:
@@ -174,6 +277,69 @@ def test_maps_are_the_queries_keys_and_values_of_the_last_attention() -> None:
         AttentionRelations()._compare(said, Answer(said.scores), rows)
 
 
+FORMULA = ("add", ("matmul", ("softmax", ("matmul", "Q", ("transpose", "K"))), "V"), "P")
+WITHOUT_KEYS = ("add", "Q", ("add", "V", "P"))
+
+
+def mixed(*mixers: Operation) -> Card:
+    layers = tuple(Block(16, mixer, (8,)) for mixer in mixers)
+    return replace(LARGEST, encoder=replace(LARGEST.encoder, layers=layers))
+
+
+def test_a_formula_tells_its_queries_keys_and_values_too() -> None:
+    rows, one = batch(), mixed(Attention(2, 4), OpGraph(2, 4, FORMULA), OpGraph(2, 4, WITHOUT_KEYS), Identity())
+    whole = SuperNetwork(model(1, of=one), lambda rng, step: [one])
+    whole.signals |= AttentionRelations.SIGNALS
+    said = whole.answer_now(one, rows)
+    own = whole.extracted(one).transformer
+    below = own(rows.inputs, rows.mask).layers[0]
+    inputs = own.encoder.layers[1].mixer.inputs  # the last one that has all three
+    assert len(said.maps) == 3
+    for letter, found in zip("QKV", said.maps, strict=True):
+        assert torch.allclose(found, inputs[letter](below), atol=1e-6)
+    assert not any(module._forward_hooks for module in kept_skeleton(one, whole.model.settings, HEAD).modules())
+
+
+@pytest.mark.parametrize(
+    "mixer", [Identity(), SeparableConvolution(3), OpGraph(2, 4, WITHOUT_KEYS)], ids=lambda one: one.TYPE
+)
+def test_relations_are_refused_where_a_design_has_none(mixer: Operation) -> None:
+    without, space = mixed(mixer, mixer), HULL.space
+    with pytest.raises(IllegalInput, match="no attention with queries, keys and values"):
+        bound(AttentionRelations(), [SMALLEST], model(2), hull=Hull(space, LARGEST, without))
+    network, loss = bound(AttentionRelations(), [without], model(2))
+    network.model = model(1, of=without)
+    with pytest.raises(IllegalInput, match="no attention with queries, keys and values"):
+        losses(network, loss, batch())
+    bound(HiddenStates(), [without], model(2), hull=Hull(space, LARGEST, without))
+
+
+def test_relations_are_refused_in_a_space_of_kinds_some_of_which_have_none() -> None:
+    nano = load_space("flexibert-nano")
+    attention = (card for card in sampled_cards(nano, 50) if type(card.encoder.layers[-1].mixer) is Attention)
+    wide = next(attention)
+    with pytest.raises(IllegalInput, match="no attention with queries, keys and values"):
+        bound(AttentionRelations(), [wide], model(2), hull=Hull(nano, wide, wide, ordered=False))
+
+
+@pytest.mark.parametrize(
+    ("hull", "teacher"),
+    [
+        (HULL, mixed(Identity())),  # a teacher without attention
+        (Hull(HULL.space, LARGEST, mixed(Identity())), None),
+        (HULL, mixed(Attention(1, 5))),  # of five channels, which are not six
+        (Hull(HULL.space, LARGEST, mixed(Attention(1, 5))), None),
+    ],
+)
+@pytest.mark.parametrize("make", [lambda one: one, lambda one: TwoStage(one, Labels())], ids=["alone", "two stages"])
+def test_designs_without_relations_are_refused_before_anything_is_trained(
+    make: Any, hull: Hull, teacher: Card | None
+) -> None:
+    make(AttentionRelations(heads=4)).check_designs(HULL, LARGEST)
+    with pytest.raises(IllegalInput):
+        make(AttentionRelations(heads=6)).check_designs(hull, teacher)
+
+
 def test_the_second_stage_is_taught_by_the_largest_design_as_it_was_then() -> None:
     rows = batch()
     network, loss = bound(TwoStage(Labels(), Distil(0.0, 1.0), share=0.5), [SMALLEST])
@@ -214,10 +380,12 @@ def test_the_second_stage_of_a_library_is_taught_by_its_weights_of_then() -> Non
 
 def test_both_stages_change_with_the_phases_of_the_rule() -> None:
     lesson, rules = TwoStage(Labels(), share=1 / 3), (Largest(), Uniform())
-    lesson.check_rule(Phases(rules, (1, 2)))
-    lesson.check_rule(Uniform())
-    with pytest.raises(IllegalInput, match=r"0\.333"):
-        lesson.check_rule(Phases(rules, (1, 1)))
+    lesson.check(Phases(rules, (1, 2)), has_teacher=False)
+    lesson.check(Uniform(), has_teacher=False)
+    lesson.check(ProgressiveShrinking(largest=1 / 3), has_teacher=False)
+    for rule in (Phases(rules, (1, 1)), ProgressiveShrinking(largest=0.25)):
+        with pytest.raises(IllegalInput, match=r"0\.333"):
+            lesson.check(rule, has_teacher=False)
 
 
 def test_an_anchor_is_replaced_by_a_better_design_only() -> None:
@@ -237,6 +405,31 @@ def test_an_anchor_is_replaced_by_a_better_design_only() -> None:
         apart = torch.stack([F.mse_loss(a[real], b[real]) for a, b in zip(*layers, strict=True)]).mean()
         assert torch.allclose(found, loss_of(KIND)(network.answer(own, rows.inputs, rows.mask), rows) + 0.5 * apart)
     assert int(network.anchor[0]) == order.index(best)
+
+
+def test_every_design_of_a_step_may_become_the_anchor() -> None:
+    rows, cards = batch(), [LARGEST, sub_network(card(), ((2, 16),) * 3), SMALLEST]
+    for seed in range(1, 9):
+        for order in (cards, cards[::-1]):
+            network = SuperNetwork(model(seed), lambda rng, step, order=order: order).eval()
+            loss = Anchor(every=1).bind(KIND, LessonContext(network, HULL, 4, rows))
+            losses(network, loss, rows)
+            judged = [float(loss_of(KIND)(network.answer_now(one, rows).scores, rows)) for one in order]
+            assert network.anchor.tolist() == [0, network.draw, judged.index(min(judged))]
+
+
+def test_layers_are_aligned_that_are_read_from_the_same_place() -> None:
+    deep, rows = card(4), batch()
+    cards = [card(3), card(2)]  # of four layers the first reads 0, 1 and 2, and the second 0 and 2
+    for reading, pairs in ((Reading("even"), [(0, 0), (1, 2)]), (Reading(), [(0, 0), (1, 1)])):
+        network = SuperNetwork(model(1, of=deep), lambda _, step: [cards[step]], reading=reading).eval()
+        loss = Anchor(weight=0.5, every=99).bind(KIND, LessonContext(network, Hull(HULL.space, deep, cards[1]), 4))
+        for network.step in range(2):
+            (found,) = losses(network, loss, rows)
+        anchor, own = (network.extracted(one).transformer(rows.inputs, rows.mask).layers for one in cards)
+        squares = [F.mse_loss(own[mine][rows.mask], anchor[its][rows.mask]) for mine, its in pairs]
+        labels = loss_of(KIND)(network.answer(cards[1], rows.inputs, rows.mask), rows)
+        assert torch.allclose(found, labels + 0.5 * torch.stack(squares).mean(), rtol=1e-4)
 
 
 def test_an_anchor_has_rivals_only_now_and_then_and_is_judged_by_held_out_rows() -> None:

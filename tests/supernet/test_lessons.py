@@ -1,11 +1,36 @@
+from itertools import accumulate
+
 import pytest
 import torch
 from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
 
+from formwright.arch.card import Card
+from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import Attention
 from formwright.core.codec import range_faults
+from formwright.core.errors import IllegalInput
 from formwright.core.options import PartReader, PartWriter
-from formwright.supernet.lessons import LESSONS, Answer, DesignOutput, Distil, InPlace, Labels, Lesson, StepAnswers
+from formwright.nn.build import build
+from formwright.supernet.inner_lessons import Anchor, AttentionRelations, HiddenStates
+from formwright.supernet.lessons import (
+    LESSONS,
+    Answer,
+    DesignOutput,
+    Distil,
+    InPlace,
+    Labels,
+    Lesson,
+    StepAnswers,
+    TwoStage,
+)
+from formwright.supernet.network import SuperNetwork
+from formwright.supernet.rules import Largest, Phases, ProgressiveShrinking, Rule, Sandwich, Uniform
 from formwright.train.distil import Answers, Mix, distilled
+from formwright.train.hyperparameters import Hyperparameters
+from formwright.train.loop import train
 from formwright.train.losses import distillation, loss_of
 from formwright.train.streams import Batch
 
@@ -82,3 +107,75 @@ def test_in_place_the_others_are_taught_at_the_temperature_and_by_some_labels() 
 )
 def test_options_out_of_range_are_found(lesson: Lesson, wrong: str) -> None:
     assert [fault.where for fault in range_faults(lesson, "lesson")] == [f"lesson.{wrong}"]
+
+
+TWO_RULES = Phases((Largest(), Uniform(2)))
+
+
+@pytest.mark.parametrize(
+    ("lesson", "rule", "has_teacher"),
+    [
+        (Distil(), Sandwich(), False),
+        (InPlace(), Uniform(2), True),
+        (HiddenStates(), Uniform(), False),
+        (Anchor(Distil()), Sandwich(), False),
+        (Anchor(InPlace()), Uniform(2), True),
+        (TwoStage(Distil(), InPlace()), Uniform(2), True),  # a random design would act as the largest
+        (TwoStage(Distil(), InPlace()), Sandwich(), False),
+        (TwoStage(InPlace(), Distil()), Uniform(2), True),
+        (TwoStage(HiddenStates(), InPlace()), Uniform(), True),
+        (TwoStage(HiddenStates(), Distil()), TWO_RULES, False),
+        (TwoStage(Labels(), Distil()), ProgressiveShrinking(largest=0.25), False),
+    ],
+)
+def test_a_lesson_refuses_a_rule_without_what_it_learns_from(lesson: Lesson, rule: Rule, has_teacher: bool) -> None:
+    with pytest.raises(IllegalInput):
+        lesson.check(rule, has_teacher)
+
+
+@pytest.mark.parametrize(
+    ("lesson", "rule", "has_teacher"),
+    [
+        (Distil(), Uniform(), True),
+        (HiddenStates(), Sandwich(), False),
+        (AttentionRelations(), Uniform(), True),
+        (TwoStage(Distil(), InPlace()), Sandwich(), True),
+        (TwoStage(Labels(), Distil()), Uniform(), False),  # the second stage always has a teacher
+        (TwoStage(InPlace(), HiddenStates()), Sandwich(), False),
+        (TwoStage(HiddenStates(), HiddenStates()), TWO_RULES, True),
+        (TwoStage(Labels(), Distil(), share=0.25), ProgressiveShrinking(largest=0.25), False),
+    ],
+)
+def test_a_lesson_accepts_a_rule_that_gives_what_it_learns_from(lesson: Lesson, rule: Rule, has_teacher: bool) -> None:
+    lesson.check(rule, has_teacher)
+
+
+WORDS = 8_000
+BLOCK = Block(16, Attention(4, 4), (24,), norm="pre")
+WRITER = Card(decoder=Stack(TokenEmbedding(WORDS, 16, length=12), (BLOCK,) * 2, causal=True, final_norm=True))
+
+
+class Sentences:
+    """Sentences of random words, each of which is to be predicted."""
+
+    def batch(self, step: int) -> Batch:
+        tokens, labels = torch.randint(WORDS, (2, 8, 12), generator=torch.Generator().manual_seed(step))
+        return Batch(tokens, labels.flatten(), positions=torch.ones(8, 12, dtype=torch.bool))
+
+
+def peak(lesson: Lesson, designs: int) -> int:
+    """Give the most bytes that torch holds at once in a step of so many designs, all of them the largest one."""
+    teacher = build(WRITER, head=HeadSpec("causal-lm"), seed=2) if lesson.NEEDS_TEACHER else None
+    network = SuperNetwork(build(WRITER, head=HeadSpec("causal-lm")), lambda rng, step: [WRITER] * designs, teacher)
+    loss = lesson.bind("causal-lm")
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
+        train(network, Sentences(), loss, Hyperparameters(1, 8))
+    events = (one for one in watched.profiler.kineto_results.events() if one.name() == "[memory]")
+    return max(accumulate(one.nbytes() for one in sorted(events, key=lambda one: one.start_ns())))
+
+
+@pytest.mark.parametrize("lesson", [Labels(), Distil(), InPlace(), InPlace(labels=0.2)], ids=str)
+def test_designs_of_a_step_hardly_need_more_memory_than_one_even_for_scores_of_all_words(lesson: Lesson) -> None:
+    one = peak(lesson, 1)
+    assert one > 4 * 96 * WORDS  # the scores of a design at least
+    assert peak(lesson, 4) <= 1.3 * one

@@ -78,6 +78,34 @@ def test_a_sandwich_has_both_ends_and_some_between() -> None:
     assert len({one.digest for one in drawn(Sandwich(20), 1)}) > 10
 
 
+def test_the_designs_between_are_drawn_among_all_designs_or_choice_by_choice() -> None:
+    """Among all designs nearly all are deep; choice by choice all depths are equally likely."""
+    shallow = {}
+    for by in ("design", "gene"):
+        rule = Sandwich(2, by=by)
+        cards = [card for step in range(300) for card in drawn(rule, step)[1:-1]]
+        depths = [len(card.stacks[0].layers) for card in cards]
+        shallow[by] = {depth: depths.count(depth) / len(depths) for depth in (1, 2, 3, 4)}
+    assert all(0.2 < share < 0.3 for share in shallow["gene"].values())
+    assert shallow["design"][4] > 0.8
+    assert shallow["design"][1] < 0.05
+    assert Sandwich(2).by == "design"
+
+
+def test_rules_with_phases_say_when_they_change() -> None:
+    assert [rule.switches for rule in ALL] == [[], [], [], [], [0.25, 1.0], [], [0.1, 1.0]]
+    rule = ProgressiveShrinking(largest=0.4)
+    change = round(rule.switches[0] * STEPS)
+    assert {card == NANO.largest for step in range(change) for card in drawn(rule, step)} == {True}
+    assert {card == NANO.largest for step in range(change, change + 9) for card in drawn(rule, step)} == {True, False}
+
+
+def test_rules_whose_designs_depend_on_how_much_is_done_say_so() -> None:
+    for rule in ALL:
+        draws = [[rule.bind(NANO, steps)(derive(0, "step", step), step) for step in range(30)] for steps in (30, 300)]
+        assert (draws[0] != draws[1]) == rule.FOLLOWS_SHARE
+
+
 def test_uniform_sampling_treats_all_values_of_a_choice_alike() -> None:
     cards = [drawn(Uniform(), step)[0] for step in range(600)]
     depths = [len(card.stacks[0].layers) for card in cards]

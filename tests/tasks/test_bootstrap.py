@@ -9,7 +9,7 @@ from scipy import stats
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.tasks.bootstrap import Difference, differences, intervals, overlap
-from formwright.tasks.metrics import METRICS
+from formwright.tasks.metrics import metric
 
 
 def right(hits: np.ndarray) -> dict[str, np.ndarray]:
@@ -36,7 +36,7 @@ def test_an_interval_of_accuracy_holds_the_truth_as_often_as_it_says() -> None:
 def test_an_interval_of_a_correlation_holds_the_truth_as_often_as_it_says() -> None:
     def drawn(rng: np.random.Generator) -> tuple[str, np.ndarray]:
         one, noise = rng.normal(size=(2, 200))
-        return "pearson", METRICS["pearson"].table(one, 0.6 * one + 0.8 * noise)
+        return "pearson", metric("pearson").table(one, 0.6 * one + 0.8 * noise)
 
     assert 0.90 <= covered(0.6, drawn) <= 0.99
 
@@ -112,7 +112,7 @@ def test_an_outcome_needs_both_intervals_apart_and_a_difference(value, interval,
 
 
 def test_less_is_better_in_perplexity_and_touching_intervals_overlap() -> None:
-    table = METRICS["perplexity"].table
+    table = metric("perplexity").table
     weights = np.full(50, 7)
     good, bad = (table(np.linspace(mean, mean + 1, 50), weights) for mean in (1.0, 2.0))
     low, high = differences({"perplexity": good}, {"perplexity": bad}, derive(0, "x"))["perplexity"]
@@ -125,7 +125,7 @@ def test_less_is_better_in_perplexity_and_touching_intervals_overlap() -> None:
 @pytest.mark.parametrize("name", ["accuracy", "spearman"])
 def test_ten_thousand_rows_take_less_than_a_second_of_one_processor(name: str) -> None:
     rng = np.random.default_rng(0)
-    table = METRICS[name].table(*rng.normal(size=(2, 10_000)))
+    table = metric(name).table(*rng.normal(size=(2, 10_000)))
     began = time.process_time()
     intervals({name: table + (name == "accuracy") * 0.5}, derive(0))
     assert time.process_time() - began < 1.0

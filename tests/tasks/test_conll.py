@@ -105,3 +105,50 @@ def test_predictions_are_written_as_columns_and_read_again(tmp_path: Path) -> No
     assert table.texts == (("EU rejects",), ("no",))
     assert unlabelled_words(table.texts).words == (("EU", "rejects"), ("no",))
     assert '"[""B-org"", ""O""]"' in write_words(rows, ["text", "prediction"], "csv")
+
+
+UNIVERSAL = """\
+# sent_id = {number}
+# text = Vámonos al mar {number}
+1-2\tVámonos\t_\t_\t_\t_\t_\t_\t_\t_
+1\tVamos\tir\tVERB\tv{number}\t_\t0\troot\t_\t_
+2\tnos\tnosotros\tPRON\tp\t_\t1\tobj\t_\t_
+3-4\tal\t_\t_\t_\t_\t_\t_\t_\t_
+3\ta\ta\tADP\ti\t_\t5\tcase\t_\t_
+4\tel\tel\tDET\td\t_\t5\tdet\t_\t_
+5\tmar{number}\tmar\tNOUN\tn\t_\t1\tobl\t_\t_
+5.1\tvamos\tir\tVERB\tv\t_\t_\t_\t0:root\t_
+6\t20 000\t20000\tNUM\tm\t_\t5\tnummod\t_\t_
+7\t#\t#\tSYM\ts\t_\t5\tdep\t_\t_
+"""
+
+
+def test_the_words_of_a_universal_treebank_are_its_second_column_and_the_tags_its_fourth(tmp_path: Path) -> None:
+    path = tmp_path / "es.conllu"
+    path.write_text("\n".join(UNIVERSAL.format(number=number) for number in range(30)), encoding="utf-8")
+    task = load_task(str(path))
+    train = task.search_view().train
+    assert (task.kind, task.metrics, len(train)) == ("token-classification", ("tag-accuracy",), 24)
+    assert train.words[0] == ("Vamos", "nos", "a", "el", "mar0", "20 000", "#")
+    assert [task.labels[tag] for tag in train.tags[0]] == ["VERB", "PRON", "ADP", "DET", "NOUN", "NUM", "SYM"]
+    relations = load_task(str(path), label="8", kind="tags")
+    assert set(relations.labels) == {"root", "obj", "case", "det", "obl", "nummod", "dep"}
+    tokens = encode_tagged(train, train_wordpiece(train, 60), 64)
+    assert sum(tag != IGNORED for tag in tokens.tags[0].tolist()) == 7
+    assert read_words(path, ()).texts[29] == ("Vamos nos a el mar29 20 000 #",)
+
+
+def test_lines_of_a_universal_treebank_without_ten_columns_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "es.conllu"
+    path.write_text(UNIVERSAL.format(number=0) + "8\tfin\n")
+    with pytest.raises(IllegalInput, match=r"es\.conllu, line 13"):
+        load_task(str(path))
+    path.write_text("word\n")
+    with pytest.raises(IllegalInput, match=r"es\.conllu, line 1"):
+        read_words(path, ())
+
+
+def test_a_hash_begins_a_word_where_there_are_no_comments(tmp_path: Path) -> None:
+    path = tmp_path / "tweets.conll"
+    path.write_text("\n".join(f"#tag{number}\tB-tag\nis\tO\n" for number in range(30)))
+    assert load_task(str(path)).search_view().train.words[0] == ("#tag0", "is")

@@ -1,12 +1,15 @@
 import pickle
+import re
 from typing import Any
 
 import pytest
 from tests.tasks.fake_datasets import Classes, Feature, Give, Lists, Split, fake_library  # noqa: F401  a fixture
 
 from formwright.core.errors import IllegalInput
+from formwright.tasks import load_task
 from formwright.tasks.glue import glue_task
 from formwright.tasks.hub import hub_task
+from formwright.tasks.kind import own_kinds
 from formwright.tasks.test_split import open_test
 
 
@@ -114,3 +117,17 @@ def test_classes_of_glue_keep_their_names(give: Give) -> None:
     columns = {"sentence": ["a", "b"], "label": [0, 1]}
     give({"train": Split(features, columns), "validation": Split(features, columns)})
     assert glue_task("sst2", official_dev=True).search_view().train.labels == (1, 0)  # ours are the other way round
+
+
+@pytest.mark.parametrize("short", sorted(own_kinds()))
+def test_kinds_of_other_rows_than_labelled_texts_are_refused_before_a_download(give: Give, short: str) -> None:
+    asked = give({"train": split(20)})
+    texts = {"classification", "multi-label", "regression"}
+    if short in texts:
+        label = "idx" if short == "regression" else "label"
+        assert load_task("owner/name", text=("sentence",), label=label, kind=short).kind == own_kinds()[short].name
+        return
+    with pytest.raises(IllegalInput, match=f"owner/name.*{short}.*folder") as error:
+        load_task("owner/name", kind=short)
+    assert texts <= set(re.findall(r"[\w-]+", str(error.value)))
+    assert not asked

@@ -94,6 +94,20 @@ def test_a_published_set_needs_its_folder(tmp_path: Path) -> None:
         load_task("fashion-mnist", tmp_path)
 
 
+@pytest.mark.parametrize("folder", ["fashion-mnist", "clothes", "mnist"])
+def test_the_classes_of_a_published_set_do_not_depend_on_its_folder(tmp_path: Path, folder: str) -> None:
+    (tmp_path / folder).mkdir()
+    for split in ("train", "t10k"):
+        write_pictures(tmp_path / folder, split, 60)
+        write_idx(tmp_path / folder / f"{split}-labels-idx1-ubyte", np.arange(60, dtype=np.uint8) % 10)
+    task = load_task("fashion-mnist", tmp_path / folder)
+    assert (task.labels[0], task.labels[9]) == ("T-shirt/top", "Ankle boot")
+    assert "clothing" in task.about
+    # named by its path alone, a folder is known by its own name
+    last = load_task(str(tmp_path / folder)).labels[9]
+    assert last == ("Ankle boot" if folder == "fashion-mnist" else "9")
+
+
 @pytest.mark.data
 def test_fashion_mnist_has_60_000_training_pictures_and_10_000_test_pictures(data_dir: Path) -> None:
     task = load_task("fashion-mnist", data_dir)

@@ -16,8 +16,9 @@ from formwright.core.errors import UnknownName
 from formwright.tasks.image_kinds import IMAGE_CLASSIFICATION
 from formwright.tasks.kind import KINDS
 from formwright.tasks.preprocessor import Preprocessor
-from formwright.tasks.rows import ImageRows
+from formwright.tasks.rows import ImageRows, Splits
 from formwright.tasks.task import Task
+from formwright.tasks.text_kinds import MULTI_LABEL
 from formwright.testing.kind_contract import KindContract
 
 
@@ -126,3 +127,37 @@ class TestKindOfAnotherPackage(_Kind):
 
     def task(self) -> Task:
         return replace(super().task(), kind=FOREIGN.name)
+
+
+SHAPES = replace(
+    IMAGE_CLASSIFICATION,
+    name="acme-labels",
+    **{
+        name: getattr(MULTI_LABEL, name)
+        for name in ("multi_label", "metrics", "loss", "distillation_loss", "judge", "answer", "constant", "predict")
+    },
+)
+
+
+def _labelled(rows: ImageRows) -> ImageRows:
+    """Give each digit the labels even, large and round."""
+    labels = np.stack((rows.labels % 2 == 0, rows.labels > 4, np.isin(rows.labels, (0, 6, 8, 9))), axis=1)
+    return replace(rows, labels=labels.astype(np.float32))
+
+
+def _labelled_splits() -> Splits[ImageRows]:
+    view = EVERY_KIND["image-classification"][1]().search_view()
+    return Splits(_labelled(view.train), _labelled(view.validation), None)
+
+
+class TestPicturesWithSeveralLabels(_Kind):
+    name = "image-classification"
+
+    @pytest.fixture(autouse=True)
+    def _installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(KINDS._entries(), SHAPES.name, EntryPoint(SHAPES.name, f"{__name__}:SHAPES", KINDS.group))
+
+    def task(self) -> Task:
+        return Task(
+            "shapes", SHAPES.name, "micro-f1", _labelled_splits, SHAPES.metrics, labels=("even", "large", "round")
+        )

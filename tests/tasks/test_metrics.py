@@ -1,6 +1,8 @@
 import string
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
@@ -8,9 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics as oracle
+from tests.train.cases import BOTH, few
 
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalInput, MissingExtra, UnknownName
-from formwright.tasks.metrics import METRICS, best_constant, check_bleu, metric, without_writing
+from formwright.nn.build import build
+from formwright.tasks.metrics import METRICS, Metric, best_constant, check_bleu, metric, without_writing
+from formwright.train.judge import generated_texts, judge, with_beams
+from formwright.train.prepare import prepare
 
 
 def score(name: str, predictions: object, truth: object) -> float:
@@ -60,7 +67,7 @@ def test_correlation_and_perplexity_by_hand() -> None:
     assert score("perplexity", [losses[:3].mean(), losses[3]], [3, 1]) == pytest.approx(
         np.prod(probabilities) ** (-1 / 4)
     )
-    assert [name for name, found in METRICS.items() if found.direction == "min"] == ["perplexity"]
+    assert [name for name in METRICS.names() if metric(name).direction == "min"] == ["perplexity"]
 
 
 @pytest.mark.parametrize(("predictions", "truth"), [([], []), ([1, 2], [1]), ([[1]], [[1]])])
@@ -241,7 +248,7 @@ ANSWERS = ("a cat", "the cat sat here", "cat", "a dog sat on the mat", "")
 @st.composite
 def answered(draw: st.DrawFn) -> tuple[str, list, list]:
     """Draw a metric, and answers and truth of the kind that it judges."""
-    name = draw(st.sampled_from(sorted(METRICS)))
+    name = draw(st.sampled_from(METRICS.names()))
     size = draw(st.integers(2, 30))
 
     def some(element: st.SearchStrategy) -> list:
@@ -269,9 +276,9 @@ def answered(draw: st.DrawFn) -> tuple[str, list, list]:
 @given(answered())
 def test_every_row_once_is_the_metric_itself(given) -> None:
     name, predictions, truth = given
-    rows = METRICS[name]
+    rows = metric(name)
     found = rows.scores(rows.table(predictions, truth), np.ones((1, len(truth))))
-    assert found == pytest.approx([METRICS[name].compute(predictions, truth)], abs=1e-9)
+    assert found == pytest.approx([metric(name).compute(predictions, truth)], abs=1e-9)
 
 
 @given(answered(), st.integers(0, 2**32))
@@ -279,6 +286,40 @@ def test_a_draw_is_the_metric_of_the_rows_that_were_drawn(given, seed: int) -> N
     name, predictions, truth = given
     drawn = np.random.default_rng(seed).integers(len(truth), size=(3, len(truth)))
     counts = np.stack([np.bincount(rows, minlength=len(truth)) for rows in drawn]).astype(float)
-    by_row = METRICS[name]
-    wanted = [METRICS[name].compute([predictions[i] for i in rows], [truth[i] for i in rows]) for rows in drawn]
+    by_row = metric(name)
+    wanted = [metric(name).compute([predictions[i] for i in rows], [truth[i] for i in rows]) for rows in drawn]
     assert by_row.scores(by_row.table(predictions, truth), counts) == pytest.approx(wanted, abs=1e-9)
+
+
+LENGTHS = Metric(
+    "acme-lengths",
+    lambda said, true: np.array([[abs(len(one) - len(other))] for one, other in zip(said, true, strict=True)], float),
+    lambda table, counts: counts @ table[:, 0] / counts.sum(1),
+    direction="min",
+    range=(0.0, np.inf),
+    written=True,
+)
+
+
+def test_another_package_adds_a_metric_of_generated_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnknownName):
+        metric(LENGTHS.name)
+    entry = EntryPoint(LENGTHS.name, f"{__name__}:LENGTHS", "formwright.metrics")
+    monkeypatch.setitem(METRICS._entries(), LENGTHS.name, entry)
+    assert score(LENGTHS.name, ["abc", "a"], ["a", "a"]) == 1.0
+    assert without_writing(("perplexity", LENGTHS.name), ()) == ("perplexity",)
+    task = few("translation")
+    prepared = prepare(replace(task, metrics=(task.metric, LENGTHS.name)), BOTH, 32)
+    with_beams(prepared, 2)  # which is refused where nothing is written
+    head = HeadSpec("seq2seq-lm")
+    found = judge(build(BOTH, head=head, seed=0), prepared, prepared.validation)
+    texts = generated_texts(build(BOTH, head=head, seed=0).eval(), prepared, prepared.validation)
+    targets = prepared.validation.rows.targets
+    assert found[LENGTHS.name] == score(LENGTHS.name, texts, targets)
+    assert {"perplexity", LENGTHS.name} == found.keys()
+
+
+def test_all_metrics_are_called_as_they_are_listed() -> None:
+    assert [metric(name).name for name in METRICS.names()] == METRICS.names()
+    assert {name for name in METRICS.names() if metric(name).written} == {"bleu", "same-text"}
+    assert {name for name in METRICS.names() if metric(name).named} == {"entity-f1", "tag-accuracy", "relation-f1"}

@@ -1,5 +1,6 @@
 """The contract finds kinds of data that break it: one broken record for each promise."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -14,12 +15,16 @@ from tests.train.cases import ENCODER, few
 from formwright.arch.card import Card
 from formwright.core.errors import FormwrightError
 from formwright.core.registry import Late
+from formwright.nn.deploy.runtimes import FileModel
+from formwright.nn.hf.model_folder import SUMS
+from formwright.nn.task_model import TaskModel
 from formwright.tasks import text_kinds
 from formwright.tasks.task import Task
 from formwright.tasks.text_kinds import SEQUENCE_CLASSIFICATION
 from formwright.testing.kind_contract import KindContract
 from formwright.train.judge import best_class, one_answer_each
 from formwright.train.losses import classes
+from formwright.train.prepare import Prepared
 from formwright.train.streams import Batch, sentences
 
 
@@ -73,3 +78,51 @@ def test_a_broken_promise_is_found(promise: str, monkeypatch: pytest.MonkeyPatch
     call = partial(test, kit, tmp_path) if promise == "test_it_predicts_one_answer_for_each_row" else partial(test, kit)
     with pytest.raises((AssertionError, AttributeError, RuntimeError, FormwrightError, pytest.fail.Exception)):
         call()
+
+
+class OtherLabels(Sentiment):
+    """A model whose folder has its labels in another order."""
+
+    def saved(self, model: TaskModel, prepared: Prepared, folder: Path, scores: Any) -> Path:
+        found = super().saved(model, prepared, folder, scores)
+        content = json.loads((found / "config.json").read_text())
+        content["id2label"] = {"0": content["id2label"]["1"], "1": content["id2label"]["0"]}
+        (found / "config.json").write_text(json.dumps(content))
+        (found / SUMS).unlink()
+        return found
+
+
+class OtherScores(Sentiment):
+    """A model whose modelling code in the folder does something else."""
+
+    def saved(self, model: TaskModel, prepared: Prepared, folder: Path, scores: Any) -> Path:
+        found = super().saved(model, prepared, folder, scores)
+        (code,) = found.glob("formwright_nn_hf_models.py")
+        result = "return self.head(output, mask)"
+        assert result in code.read_text()
+        code.write_text(code.read_text().replace(result, f"{result} + 1"))
+        (found / SUMS).unlink()
+        return found
+
+
+def _otherwise_in_files(model: Any, prepared: Any, part: Any) -> Any:
+    found = one_answer_each(model, prepared, part)
+    if not isinstance(model, FileModel):
+        return found
+    return {name: (1 - answers, truth) for name, (answers, truth) in found.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kit", [OtherLabels, OtherScores])
+def test_a_folder_that_transformers_reads_otherwise_is_found(kit: type[Sentiment], tmp_path: Path) -> None:
+    test = Sentiment.test_transformers_loads_the_model_and_gives_the_same_scores
+    with pytest.raises(AssertionError):
+        test(type("Kit", (kit,), {})(), tmp_path)
+
+
+@pytest.mark.slow
+def test_a_file_that_is_judged_otherwise_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken = replace(SEQUENCE_CLASSIFICATION, judge=_otherwise_in_files)
+    monkeypatch.setattr(text_kinds, "SEQUENCE_CLASSIFICATION", broken)
+    with pytest.raises(AssertionError):
+        Sentiment.test_its_onnx_file_has_the_scores_of_the_model_again(type("Kit", (Sentiment,), {})(), tmp_path)

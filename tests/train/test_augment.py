@@ -6,6 +6,8 @@ from tests.train.cases import EVERY_KIND, VISION, few
 
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.rng import derive
+from formwright.tasks import image_kinds
+from formwright.tasks.image_kinds import IMAGE_CLASSIFICATION
 from formwright.train.augment import CHANGES, Augmented, flip, shift
 from formwright.train.fit import task_stream
 from formwright.train.hyperparameters import AUGMENTATIONS, Hyperparameters
@@ -69,5 +71,15 @@ def test_changes_are_named_and_are_for_pictures() -> None:
     with pytest.raises(UnknownName, match="flip"):
         Hyperparameters(10, augment="flipp")
     card, task = EVERY_KIND["frame-classification"]
-    with pytest.raises(IllegalInput, match="waves"):
+    with pytest.raises(IllegalInput, match=r"flip.*waves"):
         task_stream(prepare(task(), card, 32), Hyperparameters(10, augment="flip"))
+    assert IMAGE_CLASSIFICATION.augmentations == AUGMENTATIONS
+
+
+def test_a_kind_says_which_changes_its_inputs_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    # mirrored pictures may mean something else, as those of text do
+    monkeypatch.setattr(image_kinds, "IMAGE_CLASSIFICATION", replace(IMAGE_CLASSIFICATION, augmentations=("shift",)))
+    prepared = prepare(few("digits"), VISION, 0)
+    assert isinstance(task_stream(prepared, Hyperparameters(10, augment="shift")), Augmented)
+    with pytest.raises(IllegalInput, match=r"flip.*shift"):
+        task_stream(prepared, Hyperparameters(10, augment="shift,flip"))

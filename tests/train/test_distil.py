@@ -152,6 +152,17 @@ def test_words_that_nobody_asked_for_are_not_taught(kind: str) -> None:
     assert float(loss.detach()) == pytest.approx(expected, rel=1e-4)
 
 
+def test_scores_of_many_words_are_compared_like_those_of_few() -> None:
+    scores, wanted = drawn(2, 40, 7_000), drawn(2, 40, 7_000, seed=1)
+    labels = torch.randint(7_000, (2, 40)).masked_fill(torch.arange(40) > 25, -100)
+    value = distilled("seq2seq-lm", SCORES)(Answers(scores, wanted), Batch(NOTHING, labels))
+    expected = sum(divergence(scores[row, place], wanted[row, place]) for row in range(2) for place in range(26)) / 52
+    assert float(value.detach()) == pytest.approx(expected, rel=1e-4)
+    value.backward()
+    assert scores.grad[:, 26:].abs().max() == 0
+    assert scores.grad[:, :26].abs().amax(-1).min() > 0
+
+
 def test_hidden_states_count_where_both_give_real_ones() -> None:
     hidden, wanted = torch.zeros(1, 3, 2), torch.ones(1, 3, 2)
     wanted[0, 2] = 100.0

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from scipy.special import log_softmax
 from tests.train.cases import BOTH, DECODER, ENCODER, EVERY_KIND, LENGTH, SPANS, VISION, VOCABULARY, Stub, few, task_of
 from torch import Tensor
@@ -14,7 +15,9 @@ from formwright.core.errors import IllegalInput
 from formwright.nn.build import build
 from formwright.nn.generate import generate
 from formwright.nn.task_model import TaskModel
+from formwright.tasks import text_kinds
 from formwright.tasks.rows import ImageRows, PlainText, SpanRows, TextRows, TranslationRows
+from formwright.tasks.span_windows import Windows
 from formwright.tasks.tokeniser import Special, Tokeniser, WordPiece, train_wordpiece
 from formwright.train import judge as module
 from formwright.train.fit import Training, fresh_model
@@ -31,6 +34,7 @@ from formwright.train.judge import (
 )
 from formwright.train.loop import Diverged, OutOfMemory
 from formwright.train.prepare import Prepared, PreparedRows, prepare
+from formwright.train.streams import Batch, sentences
 
 SCORES = torch.randn(VOCABULARY, VOCABULARY, generator=torch.Generator().manual_seed(0))
 TEXT = PlainText(tuple("one two three four five six seven"[: 3 + 5 * (n % 7)] for n in range(90)))
@@ -324,3 +328,16 @@ def test_texts_come_back_and_beams_are_refused_where_nothing_is_written(prepared
     rows, encoded = prepared.validation.rows, prepared.validation.examples
     targets = encoded.targets  # type: ignore[union-attr]
     assert [prepared.text_tokeniser.decode(targets[row].tolist()) for row in range(20)] == list(rows.targets[:20])
+
+
+def test_questions_are_answered_in_the_batches_of_their_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def batch(examples: Windows, rows: NDArray[np.int64]) -> Batch:
+        made.append(len(rows))
+        return sentences(examples, rows)
+
+    monkeypatch.setattr(text_kinds, "SPAN_EXTRACTION", replace(text_kinds.SPAN_EXTRACTION, batch=batch))
+    prepared = prepare(SPANS, ENCODER, LENGTH)
+    judge(Stub(lambda tokens: torch.zeros(*tokens.shape, 2)), prepared, prepared.validation)
+    assert sum(made) == len(prepared.validation.examples)

@@ -4,7 +4,15 @@ import torch
 from scipy.special import log_softmax, softmax
 
 from formwright.core.errors import UnknownName
-from formwright.train.losses import binary_distillation, distillation, hidden_distance, loss_of, spans
+from formwright.train.losses import (
+    LARGE,
+    binary_distillation,
+    distillation,
+    distillation_in_parts,
+    hidden_distance,
+    loss_of,
+    spans,
+)
 from formwright.train.streams import Batch
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -31,6 +39,24 @@ def test_distillation_is_the_softened_divergence() -> None:
     expected = (wanted * np.log(wanted / given)).sum(-1).mean() * 4
     assert float(distillation(student, teacher, 2.0)) == pytest.approx(expected, rel=1e-5)
     assert float(distillation(teacher, teacher)) == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 3.0])
+def test_distillation_in_parts_is_distillation(temperature: float) -> None:
+    student, teacher = (torch.randn(100, 7_000, generator=GENERATOR) for _ in range(2))
+    assert student.numel() > 2 * LARGE  # so that there are several parts
+    counts = torch.rand(100, generator=GENERATOR) < 0.7
+    found, wanted = student.clone().requires_grad_(), student.clone().requires_grad_()
+    in_parts = distillation_in_parts(found, teacher, counts, temperature)
+    whole = distillation(wanted[counts], teacher[counts], temperature)
+    assert float(in_parts.detach()) == pytest.approx(float(whole.detach()), rel=1e-5)
+    (3 * in_parts).backward()
+    (3 * whole).backward()
+    assert torch.allclose(found.grad, wanted.grad, rtol=1e-4, atol=1e-9)
+    assert found.grad[~counts].abs().max() == 0
+    nothing = distillation_in_parts(found, teacher, torch.zeros(100, dtype=torch.bool), temperature)
+    nothing.backward()
+    assert nothing == 0
 
 
 def test_padding_never_counts() -> None:

@@ -218,8 +218,7 @@ def print_models(models: "list[Delivered]", metric: str) -> None:
 def _next(opened: "Opened", model: str) -> list[str]:
     """Give the command lines that are worth trying when a study is over."""
     source = source_words(opened.place)
-    length = ["--length", str(opened.search.length)]
-    return [call("measure", model, *length), call("show", source[0]), call("resume", *source, *_further(opened))]
+    return [call("measure", model), call("show", source[0]), call("resume", *source, *_further(opened))]
 
 
 def _further(opened: "Opened") -> list[str]:

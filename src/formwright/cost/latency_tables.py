@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
-from formwright.arch.card import Card
-from formwright.arch.layers import Block
-from formwright.arch.ops import Attention
+from formwright.arch.card import Card, Family
+from formwright.arch.layers import Block, Layer, Stack
+from formwright.arch.ops import Attention, CrossAttention
 from formwright.core.checks import finite, stored_fields
 from formwright.core.errors import IllegalInput
 from formwright.cost.conventions import LATENCY
@@ -18,56 +18,91 @@ from formwright.cost.conventions import LATENCY
 class PartTimes:
     """The milliseconds of one layer's parts by their width, and of everything else, at one hidden size.
 
-    Widths that were not measured lie between measured ones, and are interpolated.
+    `cross` are the heads of attention to the encoder. For a translator these are the times of its encoder, and
+    `decoder` has those of its decoder by the hidden size of that: they depend on both, because the decoder maps what
+    the encoder gives. Widths that were not measured lie between measured ones, and are interpolated.
     """
 
     rest: float
     heads: Mapping[int, float] = field(hash=False)
     channels: Mapping[int, float] = field(hash=False)
+    cross: Mapping[int, float] = field(default_factory=lambda: {0: 0.0}, hash=False)
+    decoder: "Mapping[int, PartTimes]" = field(default_factory=dict, hash=False)
 
     def of_heads(self, number: int) -> float:
         return _between(self.heads, number)
 
+    def of_cross(self, number: int) -> float:
+        return _between(self.cross, number)
+
     def of_channels(self, number: int) -> float:
         return _between(self.channels, number)
+
+    def of_stack(self, stack: Stack) -> float:
+        """Add up the parts of all layers of a stack, and the rest."""
+        return self.rest + sum(map(self._of_layer, stack.layers))
+
+    def _of_layer(self, layer: Layer) -> float:
+        if not isinstance(layer, Block):
+            raise IllegalInput("a latency table supports ordinary layers, not cells")
+        heads = layer.mixer.heads if isinstance(layer.mixer, Attention) else 0
+        cross = layer.cross.heads if isinstance(layer.cross, CrossAttention) else 0
+        channels = layer.feed_forward[0] if layer.feed_forward else 0
+        return self.of_heads(heads) + self.of_cross(cross) + self.of_channels(channels)
 
 
 @dataclass(frozen=True)
 class LatencyTable:
-    """The milliseconds of sub-networks, without running them; equal cards have equal latency."""
+    """The milliseconds of sub-networks, without running them; equal cards have equal latency.
+
+    `by_hidden` has the times of the encoder, or of a decoder that stands alone, by its hidden size; `family` is that of
+    the designs.
+    """
 
     COST: ClassVar[str] = LATENCY  # what it adds up
     by_hidden: Mapping[int, PartTimes] = field(hash=False)
+    family: Family = "encoder"
 
     def __call__(self, card: Card) -> float:
-        times = self.by_hidden.get(card.output_width)
-        if card.encoder is None or times is None:
-            known = ", ".join(map(str, self.by_hidden))
-            raise IllegalInput(f"the latency table covers encoders of hidden size {known}, not {card.output_width}")
-        parts = []
-        for layer in card.encoder.layers:
-            if not isinstance(layer, Block):
-                raise IllegalInput("a latency table supports ordinary layers, not cells")
-            heads = layer.mixer.heads if isinstance(layer.mixer, Attention) else 0
-            channels = layer.feed_forward[0] if layer.feed_forward else 0
-            parts.append(times.of_heads(heads) + times.of_channels(channels))
-        return times.rest + sum(parts)
+        if card.family != self.family:
+            raise IllegalInput(f"the latency table covers {self.family} designs, and this is a {card.family} design")
+        total, known = 0.0, self.by_hidden
+        for stack in card.stacks:
+            hidden = stack.output_width
+            if hidden not in known:
+                sizes = ", ".join(map(str, known))
+                raise IllegalInput(
+                    f"the latency table covers {self.family} designs of hidden size {sizes}, not {hidden}"
+                )
+            total += known[hidden].of_stack(stack)
+            known = known[hidden].decoder
+        return total
 
     def to_json(self) -> dict[str, Any]:
-        return {str(hidden): asdict(times) for hidden, times in self.by_hidden.items()}
+        return {
+            "family": self.family,
+            "by_hidden": {str(hidden): asdict(one) for hidden, one in self.by_hidden.items()},
+        }
 
     @classmethod
     def from_json(cls, data: Any) -> "LatencyTable":
-        return cls({hidden: _times(times) for hidden, times in _by_width("hidden sizes", data).items()})
+        values = stored_fields(cls, data)
+        if values["family"] not in get_args(Family):
+            raise IllegalInput(f"the family of a latency table is one of {get_args(Family)}, not {values['family']!r}")
+        by_hidden = {hidden: _times(times) for hidden, times in _by_width("hidden sizes", values["by_hidden"]).items()}
+        return cls(by_hidden, values["family"])
 
 
 def _times(data: Any) -> PartTimes:
     values = stored_fields(PartTimes, data)
     parts = {
         name: {width: finite(f"the time of {width} {name}", value) for width, value in widths.items()}
-        for name, widths in ((name, _by_width(name, values[name])) for name in ("heads", "channels"))
+        for name, widths in ((name, _by_width(name, values[name])) for name in ("heads", "channels", "cross"))
     }
-    return PartTimes(finite("the time of the rest", values["rest"]), **parts)
+    decoder = {}
+    if values["decoder"] != {}:
+        decoder = {hidden: _times(times) for hidden, times in _by_width("decoder", values["decoder"]).items()}
+    return PartTimes(finite("the time of the rest", values["rest"]), **parts, decoder=decoder)
 
 
 def _by_width(name: str, data: Any) -> dict[int, Any]:

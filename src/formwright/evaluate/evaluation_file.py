@@ -19,7 +19,7 @@ from formwright.core.rng import derive
 from formwright.tasks import text_columns
 from formwright.tasks.bootstrap import Difference, Evidence, Majority, Tables, differences, intervals, sign_of
 from formwright.tasks.kind import kind_of
-from formwright.tasks.metrics import METRICS
+from formwright.tasks.metrics import METRICS, metric
 from formwright.tasks.span_windows import usual_overlap
 from formwright.tasks.task import Task, contents
 from formwright.train.judge import Judged, constant_baseline
@@ -106,7 +106,7 @@ def kept_tables(folder: Path, split: str, metrics: Mapping[str, float]) -> Table
     """Read the contributions of a split's rows; None where they are missing, damaged or of other scores."""
     try:
         with np.load(_path(folder, split), allow_pickle=False) as file:
-            tables = {name: file[name] for name in file.files if name in METRICS}
+            tables = {name: file[name] for name in file.files if name in METRICS.names()}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
         return None
     fitting = all(name in metrics and _gives(name, table, metrics[name]) for name, table in tables.items())
@@ -116,7 +116,7 @@ def kept_tables(folder: Path, split: str, metrics: Mapping[str, float]) -> Table
 def _gives(name: str, table: object, score: float) -> bool:
     if not isinstance(table, np.ndarray) or table.ndim != 2 or not len(table) or table.dtype != np.float64:
         return False
-    found = METRICS[name].scores(table, np.ones((1, len(table))))
+    found = metric(name).scores(table, np.ones((1, len(table))))
     return math.isclose(float(found[0]), score, rel_tol=_SAME, abs_tol=_SAME)
 
 

@@ -1,13 +1,13 @@
 """The latency of designs on this machine: measured once, and again before a design is rejected for it.
 
-The parts of an encoder are measured too, so that the latency of a design can be added up.
+The parts of a design are measured too, so that the latency of its sub-networks can be added up.
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,14 @@ import numpy as np
 from formwright.arch.card import Card
 from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.layers import Block, Stack
-from formwright.arch.ops import Attention
+from formwright.arch.ops import Attention, CrossAttention
 from formwright.core.errors import IllegalInput
 from formwright.cost.latency_tables import LatencyTable, OperationTimes, PartTimes
 from formwright.nn.build import build
 from formwright.nn.deploy import Runtime, check_installed
 from formwright.nn.measurement import KINDS, Latency, TimingSettings, measure
 from formwright.space.zoo.chains import REAL, Menu, candidate
-from formwright.space.zoo.elastic import elastic
+from formwright.space.zoo.elastic import elastic, scored_parts, shares_hidden, stacks_of
 
 REPEATED = 2  # measurements that follow before a design is rejected
 _PAUSE = 0.1  # seconds before each of them: a busy moment may be over by then
@@ -98,39 +98,120 @@ def measured_latency(
 Measured = Callable[[Card], float]
 _POINTS = 7  # widths of a part that are measured, both ends among them
 _ROUNDS = 3  # every model is measured in every round, so that a busy moment does not affect one of them alone
+Hidden = tuple[int, ...]  # the hidden size of each stack, the encoder's first
+Part = tuple[Hidden, str, str]  # hidden sizes, a stack and a part of its layers, by the names of `elastic`
 
 
 def measured_table(
     card: Card, hidden: Sequence[int] = (), *, measured: Measured, after: Callable[[], None] | None = None
 ) -> LatencyTable:
-    """Measure an encoder with fewer heads or channels in all layers; `after` is called after each model.
+    """Measure a design with fewer heads or channels in all layers of a stack; `after` is called after each model.
 
-    This is done at its own hidden size and at those given. The time of a part is the difference between the model with
-    and without it, divided by the number of layers. It is made non-decreasing in the width, since a decrease is noise.
+    This is done at its own hidden size and at those given, for a translator with two at all pairs of them. The time of
+    a part is the difference between the model with and without it, divided by the number of layers. It is made
+    non-decreasing in the width, since a decrease is noise. Raise `IllegalInput` where the layers of a stack differ.
     """
-    sizes = sorted({*hidden, card.output_width})
-    return LatencyTable({size: _times(card, size, measured, after) for size in sizes})
+    most = {name: _full(stack) for name, stack in stacks_of(card).items()}
+    pairs = _hidden_sizes(card, hidden)
+    cards = {
+        part: {size: _cut(card, part, size) for size in _points(most[part[1]][part[2]])}
+        for part in dict.fromkeys(part for pair in pairs for part in _parts(card, pair, most))
+    }
+    times = {one: np.inf for sizes in cards.values() for one in sizes.values()}  # the full model once
+    for _ in range(_ROUNDS):
+        for one, least in times.items():
+            times[one] = min(least, measured(one))
+            if after is not None:
+                after()
+    return _table(card, pairs, {part: {size: times[one] for size, one in cards[part].items()} for part in cards}, most)
 
 
 def quick(length: int, threads: int = 1) -> Measured:
     return lambda card: measured_latency(card, length, threads=threads).median_ms
 
 
-def _times(card: Card, hidden: int, measured: Measured, after: Callable[[], None] | None) -> PartTimes:
-    most_heads, most_channels, layers = _full(card)
-    uniform = {(heads, most_channels) for heads in _points(most_heads)}
-    uniform |= {(most_heads, channels) for channels in _points(most_channels)}
-    times = dict.fromkeys(sorted(uniform), np.inf)
-    for _ in range(_ROUNDS):
-        for widths in times:
-            space = elastic(card, widths[:1], widths[1:], hidden=[] if hidden == card.output_width else [hidden])
-            times[widths] = min(times[widths], measured(space.card(next(iter(space.enumerate())))))
-            if after is not None:
-                after()
-    heads = _rising({one: times[one, most_channels] for one in _points(most_heads)}, layers)
-    channels = _rising({one: times[most_heads, one] for one in _points(most_channels)}, layers)
-    rest = times[most_heads, most_channels] - layers * (heads[most_heads] + channels[most_channels])
-    return PartTimes(max(rest, 0.0), heads, channels)
+def _full(stack: Stack) -> dict[str, int]:
+    """Give the sizes of the parts that all layers of a stack have; refuse layers that differ."""
+    layer, *others = dict.fromkeys(stack.layers)
+    ordinary = (
+        isinstance(layer, Block)
+        and isinstance(layer.mixer, Attention)
+        and isinstance(layer.cross, CrossAttention | None)
+        and len(layer.feed_forward) == 1
+    )
+    if others or not ordinary:
+        raise IllegalInput(
+            "the latency of parts is measured where all layers of a stack have the same heads and channels; this "
+            "model's differ. Give targets in MACs or parameters, such as macs=50%"
+        )
+    return {one.option: one.most for one in scored_parts(layer)}
+
+
+def _hidden_sizes(card: Card, hidden: Sequence[int]) -> list[Hidden]:
+    """List the hidden sizes of the stacks that are measured together."""
+    own = [stack.output_width for stack in card.stacks]
+    if shares_hidden(card):
+        return [(size,) * len(own) for size in sorted({*hidden, own[0]})]
+    return list(product(*(sorted({*hidden, size}) for size in own)))
+
+
+def _parts(card: Card, sizes: Hidden, most: Mapping[str, Mapping[str, int]]) -> list[Part]:
+    """List the parts that tell the times at some hidden sizes.
+
+    An encoder's take the same time whatever the hidden size of the decoder, and are measured at the decoder's own.
+    """
+    found: list[Part] = []
+    for place, (name, parts) in enumerate(most.items()):
+        above = (
+            sizes
+            if shares_hidden(card)
+            else (*sizes[: place + 1], *(one.output_width for one in card.stacks[place + 1 :]))
+        )
+        found += [(above, name, part) for part in parts]
+    return found
+
+
+def _cut(card: Card, part: Part, size: int) -> Card:
+    """Cut a design to hidden sizes, and a part of all layers of a stack to a size."""
+    sizes, stack, option = part
+    narrow = {
+        name: (width,)
+        for (name, one), width in zip(stacks_of(card).items(), sizes, strict=True)
+        if width != one.output_width
+    }
+    chosen: dict[str, Any] = {option: {stack: (size,)}}
+    space = elastic(card, hidden=narrow, **chosen)
+    return space.card(next(iter(space.enumerate())))
+
+
+def _table(
+    card: Card,
+    pairs: Sequence[Hidden],
+    times: Mapping[Part, Mapping[int, float]],
+    most: Mapping[str, Mapping[str, int]],
+) -> LatencyTable:
+    """Tell the parts apart by what models took that had them in full and in less."""
+    layers = {name: len(stack.layers) for name, stack in stacks_of(card).items()}
+    by_hidden: dict[int, PartTimes] = {}
+    for pair in pairs:
+        parts = _parts(card, pair, most)
+        own: dict[str, dict[str, dict[int, float]]] = {name: {} for name in most}
+        for part in parts:
+            own[part[1]][part[2]] = _rising(times[part], layers[part[1]])
+        whole = times[parts[-1]][most[parts[-1][1]][parts[-1][2]]]  # the last part is measured at both hidden sizes
+        added = sum(layers[name] * max(one.values()) for name, found in own.items() for one in found.values())
+        first, *above = own.values()
+        if not above:
+            by_hidden[pair[0]] = _part_times(whole - added, first)
+            continue
+        others = by_hidden[pair[0]].decoder if pair[0] in by_hidden else {}
+        decoder = {**others, pair[1]: _part_times(whole - added, above[0])}
+        by_hidden[pair[0]] = replace(_part_times(0.0, first), decoder=decoder)
+    return LatencyTable(by_hidden, card.family)
+
+
+def _part_times(rest: float, parts: Mapping[str, Mapping[int, float]]) -> PartTimes:
+    return PartTimes(max(rest, 0.0), parts["heads"], parts["feed_forward"], parts.get("cross", {0: 0.0}))
 
 
 def _points(most: int) -> list[int]:
@@ -141,23 +222,6 @@ def _rising(times: Mapping[int, float], layers: int) -> dict[int, float]:
     """Return what one layer takes more than without the part."""
     more = [(time - times[0]) / layers for time in times.values()]
     return dict(zip(times, np.maximum.accumulate(more).tolist(), strict=True))
-
-
-def _full(card: Card) -> tuple[int, int, int]:
-    assert card.encoder is not None
-    found = {
-        (layer.mixer.heads, layer.feed_forward[0])
-        if isinstance(layer, Block) and isinstance(layer.mixer, Attention) and len(layer.feed_forward) == 1
-        else None
-        for layer in card.encoder.layers
-    }
-    widths = found.pop()
-    if found or widths is None:
-        raise IllegalInput(
-            "the latency of parts is measured where all layers of a model have as many heads and channels; this one's "
-            "differ. Give targets in MACs"
-        )
-    return *widths, len(card.encoder.layers)
 
 
 _COPIES = 6  # of an operation in the model that is measured: one alone is lost in the noise

@@ -21,7 +21,7 @@ def note_comparisons(opened: Opened, models: Sequence[Delivered]) -> None:
     known = delivered(opened)
     other = known.get("teacher") or known.get("baseline")
     metric = opened.search.objectives[0].partition(":")[0]
-    if other is None or metric not in METRICS:
+    if other is None or metric not in METRICS.names():
         return
     before = comparisons(opened.log.read())
     for model in models:

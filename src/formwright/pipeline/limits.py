@@ -191,7 +191,7 @@ def refuse_impossible_bounds(limits: Iterable[Objective]) -> None:
 
 def _refuse_out_of_range(limit: Objective) -> None:
     """Refuse a limit that not even the best possible value keeps; costs have values from 0 on."""
-    low, high = METRICS[limit.name].range if limit.name in METRICS else (0.0, math.inf)
+    low, high = METRICS.get(limit.name).range if limit.name in METRICS.names() else (0.0, math.inf)
     if not (limit.meets(low) or limit.meets(high)):
         top = f"from {low:g} to {high:g}" if high < math.inf else f"at least {low:g}"
         raise IllegalInput(f"the limit {limit} can never be kept: {limit.name} is {top}; give a value in that range")

@@ -234,6 +234,18 @@ def train_paced(
     pacing.trained()
 
 
+def schedule_share(run: StageRun, step: int) -> float | None:
+    """Give the share of a training's schedule that has passed before a step; None before its plan first changes.
+
+    Like the learning rate, it follows from the revisions up to that step: what was left of the schedule when the plan
+    changed is spread over the steps that were left then.
+    """
+    from formwright.train.hyperparameters import Hyperparameters
+
+    revisions = [] if run.run.pacing is None else [one for one in run.run.pacing.steps(run.name) if one.since <= step]
+    return _recipes(revisions, Hyperparameters)[-1][1].share(step) if len(revisions) > 1 else None
+
+
 def _unplanned(stage: str, steps: int) -> Pacing:
     """Pace a training in a run without a plan: it has the steps that its stage says."""
     budget = TimeBudget(None, {}, lambda *_: {}, {stage: PacedTraining()})

@@ -33,6 +33,7 @@ class SharedSubnetworks(EvaluatorPart):
     together: int | None = option(
         None, f"designs that a worker asks for and judges at once; null: {_TOGETHER} on an accelerator, else 1", least=1
     )
+    races: bool = option(True, "judge designs that a known one surely beats by some of the rows only")
 
     @property
     def _stage(self) -> Any:
@@ -86,7 +87,8 @@ class SharedSubnetworks(EvaluatorPart):
         first, *others = setting.costs
         device = setting.trainer.training.device
         together = self.together or (1 if choose_device(device).type == "cpu" else _TOGETHER)
-        return Shared(self.network(setting), first, RaceRules(), tuple(others), self.rows, device, together)
+        rules = RaceRules() if self.races else None
+        return Shared(self.network(setting), first, rules, tuple(others), self.rows, device, together)
 
     def shares_weights(self) -> bool:
         return True

@@ -16,7 +16,7 @@ from formwright.nn.task_model import TaskModel
 from formwright.pipeline.run import StageRun
 from formwright.pipeline.start_model import read_weights
 from formwright.supernet.hull import Hull
-from formwright.supernet.library import LibraryWeights, library_of, take_over
+from formwright.supernet.library import LOOKED_AT, LibraryWeights, count_held, library_of, take_over
 from formwright.tasks.kind import kind_of
 from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import Tokeniser
@@ -107,6 +107,11 @@ def fresh_weights(
     found: TaskModel | LibraryWeights = largest
     if not hull.whole:
         library = library_of(hull.space, spec)
+        if (many := count_held(library, hull.space, spec)) < LOOKED_AT:
+            tell(
+                f"the library of weights holds {many} of {LOOKED_AT} sampled designs of space {hull.space.name!r}; the "
+                "others have larger or rarer parts than those that were found, and are neither trained nor searched"
+            )
         found = LibraryWeights.fresh(library, spec, training.settings, training.recipe.seed, training.spread)
         found.start_from(dict(largest.named_parameters()), declared)
         declared = library.tensors

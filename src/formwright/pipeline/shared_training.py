@@ -1,18 +1,21 @@
 """How the stage `super-network` trains its weights: where they start, its teacher's answers, and the loop."""
 
-from dataclasses import replace
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from torch import nn
 
 from formwright.core.errors import IllegalInput
+from formwright.nn.inherit import Reading
 from formwright.nn.task_model import TaskModel
-from formwright.pipeline.pacing import train_paced
+from formwright.pipeline.pacing import schedule_share, train_paced
 from formwright.pipeline.run import StageRun
 from formwright.pipeline.shared_start import StartWeights, fresh_weights
 from formwright.pipeline.train_shared import TrainShared
 from formwright.supernet.hull import Hull, find_hull, reads_all, regrouped_heads
-from formwright.supernet.lessons import LessonContext
-from formwright.supernet.library import LibraryWeights
+from formwright.supernet.lessons import Lesson, LessonContext, TwoStage
+from formwright.supernet.library import LibraryWeights, extracted
 from formwright.supernet.network import StepTrackingStream, SuperNetwork, copy_of_teacher
 from formwright.train.device import choose_device, threads
 from formwright.train.distil import cached_teacher
@@ -22,6 +25,7 @@ from formwright.train.prepare import Prepared
 from formwright.train.streams import Batch
 from formwright.train.updates import JoinedLosses
 
+_CLOSE = 1e-6  # of a step: shares are not exact
 _HELD_OUT = 128  # validation rows by which designs are compared while they are trained
 _ANSWERS = "answers.safetensors"  # what the teacher says to every training row, next to the checkpoints
 
@@ -31,7 +35,14 @@ def trained_network(stage: TrainShared, run: StageRun, prepared: Prepared) -> Su
     steps = run.first_steps(stage.steps_of(prepared))
     training = stage.training_for(steps)
     network = _network(stage, run, prepared, training)
-    stream = StepTrackingStream(task_stream(prepared, training.recipe), network)
+    share = _stage_share(stage.lesson)
+    switch = None if share is None else round(share * steps)
+    stream = PlannedStepStream(
+        StepTrackingStream(task_stream(prepared, training.recipe), network),
+        lambda step: schedule_share(run, step) if stage.rule.FOLLOWS_SHARE or switch is not None else None,
+        steps,
+        switch,
+    )
     held = _held_out(prepared) if stage.lesson.NEEDS_HELD_OUT else None
     context = LessonContext(network, find_hull(stage.found_space(run)), steps, held)
     loss = JoinedLosses(stage.lesson.bind(prepared.task.kind, context), stage.update)
@@ -39,6 +50,47 @@ def trained_network(stage: TrainShared, run: StageRun, prepared: Prepared) -> Su
     with threads(training.threads):
         train_paced(run, run.name, network, stream, loss, lambda many: stage.training_for(many).recipe, steps)
     return network
+
+
+def _stage_share(lesson: Lesson) -> float | None:
+    """Give the share of the steps after which a lesson gives another one, if it does."""
+    if isinstance(lesson, TwoStage):
+        return lesson.share
+    inner = getattr(lesson, "lesson", None)  # to which it adds something
+    return None if inner is None else _stage_share(inner)
+
+
+@dataclass(frozen=True)
+class PlannedStepStream:
+    """Batches that tell a network which step of the first plan they belong to.
+
+    Rules and lessons are bound to `steps`, the number of steps with which the training began. Where its plan has
+    changed, `share` says which share of the schedule has passed before a step, and the network is told the step at
+    which as much of the first plan had: so all phases have their shares of the steps, however many these become. A
+    lesson does something once at its step `switch`, which is therefore told once, neither left out nor repeated.
+    """
+
+    stream: StepTrackingStream
+    share: Callable[[int], float | None]
+    steps: int
+    switch: int | None = None
+
+    def batch(self, step: int) -> Batch:
+        """Give a batch, and note its step."""
+        batch = self.stream.batch(step)
+        self.stream.network.step = self.planned_step(self.stream.network.step)
+        return batch
+
+    def planned_step(self, step: int) -> int:
+        """Give the step of the first plan that a step is equal to; itself before the plan changes."""
+        now, before = self._reached(step), self._reached(step - 1)
+        if self.switch is None or not before <= self.switch <= now:
+            return now
+        return self.switch if before < self.switch else max(now, self.switch + 1)
+
+    def _reached(self, step: int) -> int:
+        share = None if step < 0 else self.share(step)
+        return step if share is None else math.floor(share * self.steps + _CLOSE)
 
 
 def _held_out(prepared: Prepared) -> Batch:
@@ -56,7 +108,9 @@ def _network(stage: TrainShared, run: StageRun, prepared: Prepared, training: Tr
         scores = None if stage.order is None else run.artifact(stage.order)
         importance = getattr(scores, "order", scores)  # a stage may leave other scores as well
         whole = _has_whole_embedding(hull, known.model)
-        start: TaskModel | LibraryWeights = copy_of_teacher(known.model, importance, whole_embedding=whole)
+        _warn_regrouped(hull, known.model, run)
+        copied = copy_of_teacher(known.model, importance, whole_embedding=whole)
+        start: TaskModel | LibraryWeights = _largest_of(copied, hull, stage.reading(hull.space))
     elif stage.order is not None:
         raise IllegalInput(
             f"the teacher does not hold the weights of all designs of space {hull.space.name!r}, so its order "
@@ -72,11 +126,22 @@ def _network(stage: TrainShared, run: StageRun, prepared: Prepared, training: Tr
         if known is not None:
             begin = StartWeights.of("the teacher", known, prepared.task)
         start, hull = fresh_weights(hull, prepared, training, begin, run.tell, needed=stage.start is not None)
-    if isinstance(start, TaskModel) and (stage.teacher or stage.start) is not None:
-        _warn_regrouped(hull, start, run)
+        if isinstance(start, TaskModel) and begin is not None:
+            _warn_regrouped(hull, start, run)
     return SuperNetwork(
         start, stage.rule.bind(hull, training.recipe.steps, stage.seed), teacher, stage.reading(hull.space)
     )
+
+
+def _largest_of(copied: TaskModel, hull: Hull, reading: Reading) -> TaskModel:
+    """Cut the largest design out of a model that has more than it: what no design reads would never be trained."""
+    if not hull.whole or hull.largest == copied.transformer.card:
+        return copied
+    cut = extracted(copied, hull.largest, reading)
+    trained = {name: weight.requires_grad for name, weight in copied.named_parameters()}
+    for name, weight in cut.named_parameters():
+        weight.requires_grad_(trained.get(name, True))
+    return cut
 
 
 def _warn_regrouped(hull: Hull, start: TaskModel, run: StageRun) -> None:

@@ -62,7 +62,9 @@ def limits(targets: Sequence[Target], ranges: Ranges) -> dict[str, str]:
         least, full = ranges[target.cost]
         amount = target.of(full)
         if amount < least:
-            share = math.ceil(1000 * least / full) / 10  # what is reported can be asked for
+            tenths = math.ceil(1000 * least / full)
+            # what is reported can be asked for: divisions are rounded, so that it may fall short by a last digit
+            share = tenths / 10 if tenths / 10 / 100 * full >= least else (tenths + 1) / 10
             raise IllegalInput(
                 f"the target {target.cost} {amount:.4g} ({amount / full:.1%} of the model's) cannot be met: "
                 f"sub-networks of this model reach from {least:.4g} ({share:g}%) to {full:.4g}"
@@ -94,7 +96,10 @@ class TargetedSpace(Stage):
     def check_targets(self) -> None:
         """Refuse targets that cannot be read, or that nothing measures."""
         if any(target.cost == MeasureParts.COST for target in self.parsed) and self.latency is None:
-            raise IllegalInput("a target in milliseconds needs the stage that measures the model's parts (latency)")
+            raise IllegalInput(
+                f"a target in milliseconds needs the stage that measures the model's parts (the option latency of "
+                f"{self.NAME}). Give targets in MACs or parameters, such as macs=50%"
+            )
 
     def smallest(self, run: StageRun) -> Card:
         """Give the least that is still a model."""

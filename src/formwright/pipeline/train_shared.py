@@ -40,10 +40,11 @@ class TrainShared(TeacherStage, Planned):
     Without a `teacher` the super-network has fresh weights: those of the largest design, out of which all others are
     cut, or, where a space chooses between kinds of layers, a library with weights for each kind at each place. With a
     teacher it begins with the teacher's weights. Where they hold all designs, heads and channels are put into the order
-    of importance that the stage `order` found, if there is one, and an embedding that all designs have whole is not
-    trained. A teacher is any stage that leaves a model for the task: a fine-tuned one, or another training of this
-    kind. `start` gives weights without teaching. Weights are taken where tensors have a common part, which goes where a
-    design of that size reads it; the run says how many tensors that were.
+    of importance that the stage `order` found, if there is one, the largest design is cut out of them, if the teacher
+    is larger still, and an embedding that all designs have whole is not trained. A teacher is any stage that leaves a
+    model for the task: a fine-tuned one, or another training of this kind. `start` gives weights without teaching.
+    Weights are taken where tensors have a common part, which goes where a design of that size reads it; the run says
+    how many tensors that were.
     """
 
     NAME: ClassVar[str] = "super-network"
@@ -77,27 +78,12 @@ class TrainShared(TeacherStage, Planned):
             raise IllegalInput("give steps or epochs of a super-network, not both")
         if (self.steps is not None and self.steps < 1) or (self.epochs is not None and self.epochs <= 0):
             raise IllegalInput(f"a super-network takes at least 1 step, not {self.steps or self.epochs}")
-        largest = self.lesson.NEEDS_LARGEST  # instead of a teacher, where both are needed
-        if self.lesson.NEEDS_TEACHER and self.teacher is None and not (largest and self.rule.LARGEST_FIRST):
-            raise IllegalInput(
-                f"the lesson {self.lesson.NAME} needs a teacher: name the stage that makes it"
-                + (
-                    ", or choose a rule that trains the largest design at every step, such as sandwich"
-                    if largest
-                    else ""
-                )
-            )
-        if largest and not self.lesson.NEEDS_TEACHER and not self.rule.LARGEST_FIRST:
-            raise IllegalInput(
-                f"the lesson {self.lesson.NAME} needs a rule that trains the largest design at every step, such as "
-                f"sandwich, and {self.rule.NAME} does not"
-            )
+        self.lesson.check(self.rule, has_teacher=self.teacher is not None)
         if self.update.NEEDS_LARGEST and not self.rule.LARGEST_FIRST:
             raise IllegalInput(
                 f"the update {self.update.NAME} needs a rule that trains the largest design at every step, such as "
                 f"sandwich, and {self.rule.NAME} does not"
             )
-        self.lesson.check_rule(self.rule)
         if self.start is not None and self.teacher is not None:
             raise IllegalInput("a teacher's weights start the super-network already: give teacher or start, not both")
         if self.channels == "cyclic" and (self.start is not None or self.order is not None):
@@ -117,13 +103,15 @@ class TrainShared(TeacherStage, Planned):
         return run.space(self.space)
 
     def card(self, run: StageRun) -> "Card":
-        """Give the design whose weights all others share."""
+        """Give the design whose weights all others share; before a space is drawn up, the largest that it may have."""
         if self.teacher is None:
             return find_hull(self.found_space(run)).largest
         taught = cast("Card", cast(Any, self.teacher).card(run))
-        if isinstance(self.space, Stage) or reads_all(self.found_space(run), taught):
-            return taught  # a space that is drawn up is that of the teacher's sub-networks
-        return find_hull(self.found_space(run)).largest
+        drawn = isinstance(self.space, Stage)
+        if drawn and not hasattr(self.space, "example"):
+            return taught  # it is that of the teacher's sub-networks
+        hull = find_hull(self._known_space(run))
+        return taught if not hull.whole and (drawn or reads_all(hull.space, taught)) else hull.largest
 
     def reading(self, space: Space) -> "Reading":
         """Say which layers and channels the designs of the space read."""
@@ -186,6 +174,8 @@ class TrainShared(TeacherStage, Planned):
                 "and cyclic channels are for spaces with a largest design"
             )
         check_head(hull.largest, head_of(run.task(self.task)))
+        taught = self.lesson.NEEDS_TEACHER and isinstance(self.teacher, TeacherStage)
+        self.lesson.check_designs(hull, cast(TeacherStage, self.teacher).card(run) if taught else None)
 
     def contents(self, run: StageRun) -> Mapping[str, Any]:
         from formwright.tasks.task import contents

@@ -7,10 +7,11 @@ from what has adaptive width (section 2.2). Differences:
 - Importance is the mean size of weight times gradient over all weights of a head or channel (the recipe `eftnas`).
 - A step trains the largest version, the smallest and two between them; in the paper all four widths, and all twelve.
 - Layers are spread evenly: of n layers the i-th of k is layer floor(i n / k).
-- Scores weigh 1, and the hidden states of all layers 0.1 while widths are trained and 1 with depths; the output of the
-  embedding is not compared. There are no labels, but for a last fine-tuning, which is off (`deliver.steps`); data are
-  not augmented.
-- All versions are judged on validation rows, and the best within each target is delivered. The paper searches nothing.
+- Scores weigh 1, and the mean distance of the hidden states of all layers 0.1 while widths are trained and 1 with
+  depths; the output of the embedding is not compared. There are no labels, but for a last fine-tuning, which is off
+  (`deliver.steps`); data are not augmented.
+- All versions are judged on validation rows, and the best within each target is delivered; one that a known version of
+  no higher cost surely beats is judged by some of the rows. The paper searches nothing.
 - Any model that can be compressed will do: vision transformers, decoders and translators too.
 """
 

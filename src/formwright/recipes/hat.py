@@ -8,7 +8,8 @@
   network that was fitted to 2,000 measurements. `writing_30x5_ms` is what they measure: 30 tokens with 5 beams.
 - Designs are judged by the validation loss (perplexity) with shared weights, as in the paper, not by BLEU.
 - Evolution rebuilds its population at each proposal, so that workers need not wait for a generation. A child is crossed
-  and mutated; theirs is one of both. There are 100 trials; they have 30 generations of 125.
+  and mutated; theirs is one of both. There are 100 trials and a population of a tenth of them; they have 30 generations
+  of 125.
 - The found design is trained from scratch, as theirs, or from the shared weights (`weights="shared"`).
 - Tables of source and target tokens are not joined. Labels are smoothed by 0.1.
 """

@@ -5,8 +5,8 @@
 - Designs are vision transformers of the nano size, whose smaller versions are slices of the largest, as in AutoFormer
   (Chen et al. 2021); the paper's choice blocks are separate convolutions of a ShuffleNet.
 - Depth is a choice too, and is drawn uniformly like the others.
-- There are 2,000 steps of the super-network and 100 trials; the paper has 120 epochs of ImageNet and 20 generations of
-  50 designs.
+- There are 2,000 steps of the super-network and 100 trials, with a population of a tenth of them; the paper has 120
+  epochs of ImageNet and 20 generations of 50 designs.
 - Evolution rebuilds its population at each proposal, so that workers need not wait for a generation. A child is crossed
   and mutated; in the paper it is one of both. Designs that a known one surely beats are judged by some of the rows.
 - Statistics of batch normalisation are not recomputed before a design is judged: these designs have none.

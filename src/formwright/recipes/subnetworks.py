@@ -1,6 +1,7 @@
-"""What recipes with shared weights have in common: where they start, a search among sub-networks, and delivery."""
+"""What recipes with shared weights have in common: where they start, limits, a search and delivery."""
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
@@ -38,6 +39,15 @@ def with_start(compose: Callable[..., Pipeline]) -> Callable[..., Pipeline]:
     return composed
 
 
+def latency_band(latency: float | None) -> tuple[str, ...]:
+    """Give the limits of a design whose latency is about as wanted: from 0.85 to 1.1 of it, in milliseconds."""
+    if latency is None:
+        return ()
+    if not 0 < latency < math.inf:  # NaN too: no design would keep the limits
+        raise IllegalInput(f"latency is a number of milliseconds above 0, not {latency!r}")
+    return f"latency_ms>={0.85 * latency}", f"latency_ms<={1.1 * latency}"
+
+
 def search_subnetworks(
     shared: TrainShared,
     trials: int,
@@ -46,11 +56,13 @@ def search_subnetworks(
     objectives: tuple[str, ...] = (),
     by: SearcherPart | None = None,
     before: tuple[Stage, ...] = (),
+    races: bool = True,
     **delivery: Any,
 ) -> Pipeline:
     """Search designs whose weights a stage trained, by evolution (NSGA-II) or `by` another searcher, and deliver them.
 
-    `before` are the stages that the training needs; `delivery` are options of `Deliver`.
+    `before` are the stages that the training needs. With `races`, designs that a known one surely beats are judged by
+    some of the rows only. `delivery` are options of `Deliver`.
     """
     search = Search(
         shared.space,
@@ -58,7 +70,7 @@ def search_subnetworks(
         objectives,
         limits,
         by or searcher("nsga2"),
-        SharedSubnetworks(shared),
+        SharedSubnetworks(shared, races=races),
         shared.training,
         Stop(trials=trials),
         seed=shared.seed,

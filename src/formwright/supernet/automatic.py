@@ -4,14 +4,17 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
 from formwright.space.zoo.elastic import (
+    OPTIONS,
     ElasticChoices,
     ElasticPart,
+    FurtherSizes,
     LayerSizes,
     layers_of,
     resized,
@@ -140,14 +143,16 @@ def choices_between(
 
     Where there are hidden sizes, `own` adds those of the design.
     """
-    lists: dict[str, list[tuple[int, ...]]] = {}
-    for index, layer in enumerate(layers_of(card)):
-        parts = scored_parts(layer)
-        for option in ("heads", "cross", "feed_forward"):
-            sizes = {row[index][place] for row in chosen for place, part in enumerate(parts) if part.option == option}
-            lists.setdefault(option, []).append(tuple(sorted(sizes)))
-    given = {option: tuple(sizes) for option, sizes in lists.items() if any(sizes)}
+    parts = [scored_parts(layer) for layer in layers_of(card)]
+    given: dict[str, Any] = {}
+    for option in dict.fromkeys(part.option for own in parts for part in own):
+        sizes = [
+            {row[index][place] for row in chosen for place, part in enumerate(own) if part.option == option}
+            for index, own in enumerate(parts)
+        ]
+        given[option] = tuple(tuple(sorted(one)) for one in sizes)
+    further = tuple(FurtherSizes(option, given.pop(option)) for option in sorted(given.keys() - {*OPTIONS}))
     full = [{stack.embedding.width} if hidden and own else set() for stack in card.stacks]
     widths = [tuple(sorted({*hidden, *width})) for width in full]
     decoder = widths[-1] if len(widths) > 1 and not shares_hidden(card) else ()
-    return ElasticChoices(card, hidden=widths[0], decoder_hidden=decoder, **given)
+    return ElasticChoices(card, hidden=widths[0], decoder_hidden=decoder, further=further, **given)

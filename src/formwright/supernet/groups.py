@@ -4,7 +4,7 @@ All of them follow from the declared tensors of a design: a group is made of the
 things. Scoring and reordering need not know how a layer is built.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -52,7 +52,7 @@ class Group:
     """Members of one kind that a smaller design leaves out; `weights` are scored, `biases` are only cut.
 
     `layer` counts the layers of a design, the encoder's first; it is -1 for what runs through all of them. `kind` is
-    the name of the part in designs (heads, cross, feed_forward), or hidden, decoder hidden or pooled.
+    the name of the part in designs (heads, cross, feed_forward, mixer_experts), or hidden, decoder hidden or pooled.
     """
 
     layer: int
@@ -68,7 +68,7 @@ def groups(card: Card, head: HeadSpec | None = None) -> list[Group]:
     `head` is the head that the model carries; without one, tensors have the names of a bare transformer.
     """
     by_part: dict[tuple[str, str], list[MemberAxis]] = {}
-    for one, group, axis in _axes(card, head):
+    for one, group, axis in axes_of(tensors_of(card, head).values()):
         by_part.setdefault((one.part, group), []).append(axis)
     prefix, found, number = "" if head is None else "transformer.", [], 0
     for key, stack in stacks_of(card).items():
@@ -96,7 +96,7 @@ def stream_groups(card: Card, head: HeadSpec | None) -> list[Group]:
         raise IllegalInput("the token table is narrow for one of the stacks that share it: it has no order of its own")
     first, last = (list(stacks)[place] for place in (0, -1))
     found: dict[str, list[MemberAxis]] = {key: [] for key in (first, last, POOLED)}
-    for one, group, axis in _axes(card, head):
+    for one, group, axis in axes_of(tensors_of(card, head).values()):
         where = one.part.removeprefix("transformer.").split(".")[0]
         if group == STREAM:  # what stands above the stacks reads the last one
             found[first if shares_hidden(card) or where == first else last].append(axis)
@@ -115,11 +115,12 @@ def _check_stream(key: str, stack: Stack) -> None:
     if any(layer.width != embedding.width or not isinstance(layer, Block) for layer in stack.layers):
         raise IllegalInput(f"the hidden size is scored where no layer of the {key} is a cell and all are equally wide")
     for index, layer in enumerate(stack.layers):
-        if isinstance(layer, Block) and layer.mixer.ordered:
-            raise IllegalInput(
-                f"layer {index} of the {key} is a {layer.mixer.TYPE}, which reads the numbers of the hidden size in a "
-                "fixed order, so they cannot be put into another"
-            )
+        for _, operation in layer.operations:
+            if operation.ordered:
+                raise IllegalInput(
+                    f"layer {index} of the {key} has a {operation.TYPE}, which reads the numbers of the hidden size in "
+                    "a fixed order, so they cannot be put into another"
+                )
     if embedding.positions == "sinusoidal" and not _is_narrow(stack):
         raise IllegalInput("sinusoidal positions stand in a fixed order, so the hidden size cannot be put into another")
 
@@ -129,9 +130,9 @@ def _is_narrow(stack: Stack) -> bool:
     return isinstance(stack.embedding, TokenEmbedding) and stack.embedding.factorised is not None
 
 
-def _axes(card: Card, head: HeadSpec | None) -> Iterator[tuple[Declared, str, MemberAxis]]:
-    """List the factors of all axes of a design with their tensors and groups."""
-    for one in tensors_of(card, head).values():
+def axes_of(tensors: Iterable[Declared]) -> Iterator[tuple[Declared, str, MemberAxis]]:
+    """List the factors of all axes of some tensors with their tensors and groups."""
+    for one in tensors:
         for axis, factors in enumerate(one.axes):
             for place, factor in enumerate(factors):
                 outer, inner = (prod(other.size for other in some) for some in (factors[:place], factors[place + 1 :]))

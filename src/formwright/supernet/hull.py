@@ -13,13 +13,14 @@ from typing import Any
 
 from formwright.arch.card import Card
 from formwright.arch.declared import tensors_of
+from formwright.arch.tensors import Tensor
 from formwright.core.errors import FormwrightError
 from formwright.core.rng import derive
 from formwright.cost import params
 from formwright.space.design import Combinator
 from formwright.space.space import Space
 
-_SAMPLED = 20  # designs that are read from the largest one before it is taken for the whole
+_SAMPLED = 100  # designs of each way of drawing, that are read from the largest one before it is taken for the whole
 _SAMPLED_UNORDERED = 250  # designs among which the hull is found where choices have no order
 
 Pick = Callable[[Any], Any]  # `max` or `min`
@@ -58,11 +59,24 @@ def reads_all(space: Space, whole: Card) -> bool:
     """Tell, by samples, whether all designs of a space can be read out of the weights of `whole`."""
     from formwright.nn.cuts import cuts  # noqa: PLC0415  spaces are listed and shown without torch
 
-    for turn in range(_SAMPLED):
-        wanted = tensors_of(space.card(space.sample(derive(0, "hull", turn), "gene")))
-        if len(cuts(tensors_of(whole), wanted, {name: name for name in wanted})) < len(wanted):
+    given, read = tensors_of(whole), set[tuple[Tensor, ...]]()
+    for design in _sampled_designs(space):
+        parts: dict[str, list[Tensor]] = {}
+        for tensor in tensors_of(space.card(design)).values():
+            parts.setdefault(tensor.part, []).append(tensor)
+        new = {tuple(some) for some in parts.values()} - read  # designs have most parts in common
+        wanted = {tensor.name: tensor for some in new for tensor in some}
+        if len(cuts(given, wanted, {name: name for name in wanted})) < len(wanted):
             return False
+        read |= new
     return True
+
+
+def _sampled_designs(space: Space) -> Iterator[Any]:
+    """Yield designs of a space: uniformly drawn choices show rare sizes, uniformly drawn designs rare combinations."""
+    for turn in range(_SAMPLED):
+        yield space.sample(derive(0, "hull", turn), "gene")
+        yield space.sample(derive(0, "hull by design", turn), "design")
 
 
 def regrouped_heads(space: Space, whole: Card) -> str:
@@ -72,8 +86,8 @@ def regrouped_heads(space: Space, whole: Card) -> str:
     into other heads (HAT).
     """
     given = tensors_of(whole)
-    for turn in range(_SAMPLED):
-        for name, tensor in tensors_of(space.card(space.sample(derive(0, "hull", turn), "gene"))).items():
+    for design in _sampled_designs(space):
+        for name, tensor in tensors_of(space.card(design)).items():
             for had, has in zip(given[name].axes if name in given else (), tensor.axes, strict=False):
                 sizes = [tuple(factor.size for factor in axis) for axis in (had, has)]
                 if prod(sizes[1]) <= prod(sizes[0]) and any(its > own for own, its in zip(*sizes, strict=False)):

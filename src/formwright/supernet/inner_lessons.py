@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from formwright.arch.card import Card
+    from formwright.supernet.hull import Hull
+    from formwright.supernet.rules import Rule
     from formwright.train.losses import StepLoss
     from formwright.train.streams import Batch
 
@@ -26,6 +28,11 @@ def evenly(student: int, teacher: int) -> list[tuple[int, int]]:
     """Pair the layers of a student with those of a teacher, evenly, the last with the last."""
     pairs = min(student, teacher)
     return [((one + 1) * student // pairs - 1, (one + 1) * teacher // pairs - 1) for one in range(pairs)]
+
+
+def _ends_and_samples(hull: "Hull") -> "list[Card]":
+    """Give the largest and the smallest design; where choices have no order, others may lie outside of them."""
+    return [hull.largest, hull.smallest, *(() if hull.whole else sampled_cards(hull.space, _SAMPLED))]
 
 
 @dataclass(frozen=True)
@@ -51,13 +58,15 @@ class _Taught(Lesson):
             for design, given, rows in said.each(batch):
                 teacher = given or largest
                 if teacher is None:
-                    yield own(design.scores, rows) / said.number
                     largest = design.detached()
-                    continue
-                loss = compare(design, teacher, rows)
-                if mixed is not None:
-                    loss = loss + mixed(Answers(design.scores, teacher.scores), rows)
+                    loss = own(design.scores, rows)
+                else:
+                    loss = compare(design, teacher, rows)
+                    if mixed is not None:
+                        loss = loss + mixed(Answers(design.scores, teacher.scores), rows)
+                del design  # otherwise it would live on while the next design is run
                 yield loss / said.number
+                del loss
 
         return losses
 
@@ -66,10 +75,10 @@ class _Taught(Lesson):
 class HiddenStates(_Taught):
     """Learn the teacher's hidden states at mapped layers, and its scores (AutoTinyBERT, DynaBERT).
 
-    Layers are mapped evenly: of a student's m and a teacher's n layers, each m / n-th learns from each n-th. Where
-    widths differ, a linear map to the teacher's width is trained along, of which narrower designs use the leading
-    columns; it is not a part of what is delivered. The loss is the sum of the squared distances, in the mean over
-    layers, and the weighted losses of scores and labels.
+    Layers are mapped evenly: of a student's m and a teacher's n layers, each m / n-th learns from each n-th, in the
+    encoder and in the decoder. Where widths differ, a linear map to the teacher's width is trained along for each
+    stack, of which narrower designs use the leading columns; it is not a part of what is delivered. The loss is the
+    squared distance in the mean over layers, real tokens and numbers, and the weighted losses of scores and labels.
     """
 
     NAME: ClassVar[str] = "hidden-states"
@@ -83,24 +92,24 @@ class HiddenStates(_Taught):
         from formwright.train.losses import hidden_distance  # noqa: PLC0415
 
         assert context is not None, "hidden states are those of a super-network"
-        network = context.network
+        network, teacher = context.network, context.teaching_card
         network.signals |= self.SIGNALS
-        designs = [context.hull.largest, context.hull.smallest]
-        if not context.hull.whole:  # where choices have no order, other designs may be wider or narrower
-            designs.extend(sampled_cards(context.hull.space, _SAMPLED))
-        wanted, given = (
-            {layer.output_width for card in cards for layer in card.stacks[-1].layers}
-            for cards in ([network.teacher_card or context.hull.largest], designs)
-        )
-        network.hidden_map = None if wanted == given else torch.nn.Parameter(torch.eye(max(wanted), max(given)))
+        designs, maps = _ends_and_samples(context.hull), list[str | None]()
+        for place, stack in enumerate(teacher.stacks):
+            wanted, given = (
+                {width for one in stacks for width in one.output_widths}
+                for stacks in ([stack], [card.stacks[place] for card in designs])
+            )
+            maps.append(network.add_hidden_map(max(wanted), max(given)) if len(wanted | given) > 1 else None)
 
         def compare(design: Answer, teacher: Answer, batch: "Batch") -> "Tensor":
-            pairs, found = evenly(len(design.layers), len(teacher.layers)), []
-            for mine, its in pairs:
-                state, aim = design.layers[mine], teacher.layers[its]
-                if network.hidden_map is not None:
-                    state = F.linear(state, network.hidden_map[: aim.shape[-1], : state.shape[-1]])
-                found.append(hidden_distance(state, aim, _mask(batch)))
+            found = []
+            for mine, its, name, mask in zip(design.layers, teacher.layers, maps, _masks(batch), strict=True):
+                for student, source in evenly(len(mine), len(its)):
+                    state, aim = mine[student], its[source]
+                    if name is not None:
+                        state = F.linear(state, getattr(network, name)[: aim.shape[-1], : state.shape[-1]])
+                    found.append(hidden_distance(state, aim, mask))
             return self.hidden * torch.stack(found).mean()
 
         return self._bound(kind, compare)
@@ -112,7 +121,8 @@ class AttentionRelations(_Taught):
 
     A relation is softmax(X X^T / sqrt(d)) in each of `heads` equal parts of the channels, whatever the attention's own
     heads are; the loss is the divergence of the teacher's from the student's, in the mean over real tokens, and the
-    weighted losses of scores and labels. Widths may differ. A design without attention learns from the rest alone.
+    weighted losses of scores and labels. Widths may differ. Every design needs an attention that tells its queries,
+    keys and values; a space with others is refused.
     """
 
     NAME: ClassVar[str] = "attention-relations"
@@ -123,12 +133,24 @@ class AttentionRelations(_Taught):
     def bind(self, kind: str, context: LessonContext | None = None) -> "StepLoss":
         assert context is not None, "relations are those of a super-network"
         context.network.signals |= self.SIGNALS
+        self.check_designs(context.hull, context.teaching_card)
         return self._bound(kind, self._compare)
+
+    def check_designs(self, hull: "Hull", teacher: "Card | None" = None) -> None:
+        from formwright.supernet.network import check_maps, map_channels  # noqa: PLC0415  torch, which lists do not need
+
+        for card, what in ((teacher or hull.largest, "the teacher"), (hull.smallest, "the smallest design")):
+            if (channels := map_channels(card)) < self.heads:
+                raise IllegalInput(
+                    f"the last attention of {what} has {channels} channels, which cannot be divided into {self.heads} "
+                    f"parts: choose at most {channels} heads of the lesson {self.NAME}"
+                )
+        check_maps(_ends_and_samples(hull))
 
     def _compare(self, design: Answer, teacher: Answer, batch: "Batch") -> "Tensor":
         if not teacher.maps:
             raise IllegalInput(f"the teacher has no attention, from which the lesson {self.NAME} learns")
-        mask = _mask(batch)
+        mask = _masks(batch)[-1]
         total = design.scores.new_zeros(())
         for mine, its in zip(design.maps, teacher.maps, strict=False):
             student, aim = (self._relation(x, mask) for x in (mine, its))
@@ -153,10 +175,11 @@ class AttentionRelations(_Taught):
 class Anchor(Lesson):
     """Align the layers of a design with those of an anchor: the best design so far (MAGIC-A, Xu et al. 2022).
 
-    Every `every` steps the design of the step takes the place of the anchor, if its loss on held-out rows is lower with
-    the present weights. The paper gives the alignment no weight; here it is the mean squared distance of the outputs of
-    all layers that both have, in the leading numbers that both have, times `weight`. Which design is the anchor is kept
-    in the checkpoints.
+    Every `every` steps the best design of the step takes the place of the anchor, if its loss on held-out rows is lower
+    with the present weights. The paper gives the alignment no weight; here it is the mean squared distance of the
+    outputs of all layers that both have, in the leading numbers that both have, times `weight`. Where designs of fewer
+    layers read evenly spaced ones, both have those that they read from the same place. Which design is the anchor is
+    kept in the checkpoints.
     """
 
     NAME: ClassVar[str] = "anchor"
@@ -164,19 +187,21 @@ class Anchor(Lesson):
     NEEDS_HELD_OUT: ClassVar[bool] = True
     lesson: Lesson = option(Labels(), "the lesson to which the alignment is added")
     weight: float = option(0.1, "weight of the alignment", least=0)
-    every: int = option(50, "steps between two trials of the anchor", least=1)
+    every: int = option(30, "steps between two trials of the anchor", least=1)  # a walk restarts every 50 steps
 
     @property
     def NEEDS_TEACHER(self) -> bool:  # type: ignore[override]  # noqa: N802  as the other lessons have it
         return self.lesson.NEEDS_TEACHER
 
-    @property
-    def NEEDS_LARGEST(self) -> bool:  # type: ignore[override]  # noqa: N802
-        return self.lesson.NEEDS_LARGEST
-
     def __post_init__(self) -> None:
         if self.lesson.SIGNALS or not isinstance(self.lesson, Lesson):
             raise IllegalInput(f"the lesson {self.lesson.NAME} cannot be combined with an anchor: use labels or distil")
+
+    def check(self, rule: "Rule", has_teacher: bool) -> None:
+        self.lesson.check(rule, has_teacher)
+
+    def check_designs(self, hull: "Hull", teacher: "Card | None" = None) -> None:
+        self.lesson.check_designs(hull, teacher)
 
     def bind(self, kind: str, context: LessonContext | None = None) -> "StepLoss":
         import torch  # noqa: PLC0415  lists and help texts need no torch
@@ -186,56 +211,66 @@ class Anchor(Lesson):
         assert context is not None, "an anchor is a design of a super-network"
         network, own, inner = context.network, loss_of(kind), self.lesson.bind(kind, context)
         network.signals |= self.SIGNALS
-        # the step and the draw of the anchor, from which the rule gives its card again; -1 before there is one
-        network.register_buffer("anchor", torch.tensor([-1, 0]))
+        # step, draw and place of the anchor, from which the rule gives its card again; -1 before there is one
+        network.register_buffer("anchor", torch.tensor([-1, 0, 0]))
 
         def judged(card: "Card", batch: "Batch") -> float:
             rows = batch if context.held_out is None else context.held_out.to(batch.inputs.device)
             return float(own(network.answer_now(card, rows).scores, rows))
 
         @lru_cache(maxsize=1)
-        def card_of(step: int, draw: int) -> "Card | None":
-            return None if step < 0 else network.drawn(draw, step)[0]
+        def card_of(step: int, draw: int, place: int) -> "Card | None":
+            return None if step < 0 else network.drawn(draw, step)[place]
 
         def best(batch: "Batch") -> "Card | None":
             anchor = card_of(*map(int, network.anchor))
             if network.step % self.every:
                 return anchor
-            rival = network.drawn(network.draw, network.step)[0]
-            if anchor is None or judged(rival, batch) < judged(anchor, batch):
-                network.anchor.copy_(torch.tensor([network.step, network.draw]))
-                return rival
+            rivals = [judged(card, batch) for card in network.step_cards]
+            place = rivals.index(min(rivals))
+            if anchor is None or rivals[place] < judged(anchor, batch):
+                network.anchor.copy_(torch.tensor([network.step, network.draw, place]))
+                return network.step_cards[place]
             return anchor
 
         def losses(said: StepAnswers, batch: "Batch") -> "Iterator[Tensor]":
-            anchor, seen = best(batch), list[DesignOutput]()
+            anchor, seen, cards = best(batch), list[DesignOutput](), iter(network.step_cards)
 
             def noted(rows: "Batch") -> "Iterator[DesignOutput]":
                 for shown in said.each(rows):
                     seen[:] = [shown]
                     yield shown
 
-            for loss in inner(StepAnswers(said.number, noted), batch):
+            for loss, card in zip(inner(StepAnswers(said.number, noted), batch), cards, strict=True):
                 if anchor is None:
                     yield loss
                     continue
-                aligned = network.answer_now(anchor, seen[0].batch)
-                yield loss + self.weight / said.number * _distance(seen[0].design, aligned, _mask(seen[0].batch))
+                sources = network.source_layers(card), network.source_layers(anchor)
+                aligned, masks = network.answer_now(anchor, seen[0].batch), _masks(seen[0].batch)
+                yield loss + self.weight / said.number * _distance(seen[0].design, aligned, sources, masks)
+                seen.clear()  # otherwise it would live on while the next design is run
 
         return losses
 
 
-def _distance(design: Answer, anchor: Answer, mask: "Tensor | None") -> "Tensor":
+def _distance(
+    design: Answer, anchor: Answer, sources: tuple[list[list[int]], list[list[int]]], masks: "list[Tensor | None]"
+) -> "Tensor":
+    """Give the mean squared distance of the layers that are read from the same layer of the super-network."""
     from formwright.train.losses import hidden_distance  # noqa: PLC0415  lists and help texts need no torch
 
-    total, pairs = design.scores.new_zeros(()), list(zip(design.layers, anchor.layers, strict=False))
-    for mine, its in pairs:
-        width = min(mine.shape[-1], its.shape[-1])
-        total = total + hidden_distance(mine[..., :width], its[..., :width], mask)
-    return total / len(pairs)
+    total, pairs = design.scores.new_zeros(()), 0
+    for mine, its, mine_from, its_from, mask in zip(design.layers, anchor.layers, *sources, masks, strict=True):
+        aims = dict(zip(its_from, its, strict=True))
+        for source, state in zip(mine_from, mine, strict=True):
+            if source in aims:
+                width = min(state.shape[-1], aims[source].shape[-1])
+                total = total + hidden_distance(state[..., :width], aims[source][..., :width], mask)
+                pairs += 1
+    return total / pairs
 
 
-def _mask(batch: "Batch") -> "Tensor | None":
-    """Give which tokens of the last stack are real; None for all of them."""
-    mask = batch.mask if batch.targets is None else batch.targets_mask
-    return None if mask is None else mask.bool()
+def _masks(batch: "Batch") -> "list[Tensor | None]":
+    """Give which tokens of each stack are real; None for all of them."""
+    masks = [batch.mask] if batch.targets is None else [batch.mask, batch.targets_mask]
+    return [None if mask is None else mask.bool() for mask in masks]

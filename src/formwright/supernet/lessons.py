@@ -4,7 +4,7 @@ A loss is computed when it is asked for, and followed back before the next one: 
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from formwright.core.errors import IllegalInput
@@ -14,6 +14,7 @@ from formwright.core.registry import Registry
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from formwright.arch.card import Card
     from formwright.supernet.hull import Hull
     from formwright.supernet.network import SuperNetwork
     from formwright.supernet.rules import Rule
@@ -39,16 +40,19 @@ LESSONS: Registry[Any] = Registry(
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model says to a batch; the outputs of its `layers`, and the `maps` of its last attention, if asked for."""
+    """What a model says to a batch; the outputs of its `layers`, and the `maps` of its last attention, if asked for.
+
+    Layers are those of each stack, in the order of the card: an encoder-decoder has two.
+    """
 
     scores: "Tensor"
-    layers: "tuple[Tensor, ...]" = ()  # (batch, tokens, width) each
+    layers: "tuple[tuple[Tensor, ...], ...]" = ()  # (batch, tokens, width) each
     maps: "tuple[Tensor, ...]" = ()  # queries, keys and values, (batch, tokens, channels) each
 
     def detached(self) -> "Answer":
         """Give the same without a graph."""
-        layers, maps = (tuple(one.detach() for one in some) for some in (self.layers, self.maps))
-        return Answer(self.scores.detach(), layers, maps)
+        maps, *layers = (tuple(one.detach() for one in some) for some in (self.maps, *self.layers))
+        return Answer(self.scores.detach(), tuple(layers), maps)
 
 
 class DesignOutput(NamedTuple):
@@ -69,20 +73,29 @@ class StepAnswers:
 
 @dataclass(frozen=True, eq=False)
 class LessonContext:
-    """What a lesson is bound to: the super-network, the hull of its space, its steps, and some held-out rows."""
+    """What a lesson is bound to: the super-network, the hull of its space, its steps, and some held-out rows.
+
+    `teacher` is the design that teaches where it is not the network's own teacher.
+    """
 
     network: "SuperNetwork"
     hull: "Hull"
     steps: int
     held_out: "Batch | None" = None
+    teacher: "Card | None" = None
+
+    @property
+    def teaching_card(self) -> "Card":
+        """Give the design that teaches; where there is no teacher, it is the largest one."""
+        return self.teacher or self.network.teacher_card or self.hull.largest
 
 
 class Lesson(Part):
     """Be a lesson.
 
     `NEEDS_TEACHER` and `NEEDS_LARGEST` say what must be there: a teacher, or the largest design first in every step;
-    with both, one of the two will do. `NEEDS_HELD_OUT` asks for some held-out rows. `SIGNALS` are what it reads
-    in addition to scores: `layers`, `maps`.
+    with both, one of the two will do. A lesson made of others asks each of them instead, in `check`.
+    `NEEDS_HELD_OUT` asks for some held-out rows. `SIGNALS` are what it reads in addition to scores: `layers`, `maps`.
     """
 
     NEEDS_TEACHER: ClassVar[bool] = False
@@ -94,8 +107,23 @@ class Lesson(Part):
     def registry(cls) -> Registry[Any]:
         return LESSONS
 
-    def check_rule(self, rule: "Rule") -> None:
-        """Refuse a rule whose designs this lesson cannot be given to."""
+    def check(self, rule: "Rule", has_teacher: bool) -> None:
+        """Refuse a rule that lacks what this lesson needs in every step, where no teacher makes up for it."""
+        taught = self.NEEDS_TEACHER and has_teacher
+        if self.NEEDS_TEACHER and not taught and not (self.NEEDS_LARGEST and rule.LARGEST_FIRST):
+            instead = ", or choose a rule that trains the largest design at every step, such as sandwich"
+            raise IllegalInput(
+                f"the lesson {self.NAME} needs a teacher: name the stage that makes it"
+                + (instead if self.NEEDS_LARGEST else "")
+            )
+        if self.NEEDS_LARGEST and not taught and not rule.LARGEST_FIRST:
+            raise IllegalInput(
+                f"the lesson {self.NAME} needs a rule that trains the largest design at every step, such as sandwich, "
+                f"and {rule.NAME} does not"
+            )
+
+    def check_designs(self, hull: "Hull", teacher: "Card | None" = None) -> None:
+        """Refuse designs that cannot be compared as this lesson does; without a teacher the largest one teaches."""
 
     def bind(self, kind: str, context: LessonContext | None = None) -> "StepLoss":
         """Give the losses of a step for a kind of task: their sum is the mean over its designs.
@@ -167,11 +195,14 @@ class InPlace(Lesson):
         def losses(said: StepAnswers, batch: "Batch") -> "Iterator[Tensor]":
             largest = None
             for design, _, rows in said.each(batch):
+                scores = design.scores
+                del design  # otherwise it would live on while the next design is run
                 if largest is None:
-                    yield own(design.scores, rows) / said.number
-                    largest = design.scores.detach()
+                    yield own(scores, rows) / said.number
+                    largest = scores.detach()
                 else:
-                    yield taught(Answers(design.scores, largest), rows) / said.number
+                    yield taught(Answers(scores, largest), rows) / said.number
+                del scores
 
         return losses
 
@@ -182,6 +213,7 @@ def mean_over_designs(loss: "Callable[[DesignOutput], Tensor]") -> "StepLoss":
     def losses(said: StepAnswers, batch: "Batch") -> "Iterator[Tensor]":
         for shown in said.each(batch):
             yield loss(shown) / said.number
+            del shown  # otherwise it would live on while the next design is run
 
     return losses
 
@@ -190,8 +222,10 @@ def mean_over_designs(loss: "Callable[[DesignOutput], Tensor]") -> "StepLoss":
 class TwoStage(Lesson):
     """Give one lesson first, and then another in which the largest design, as it is by then, is the teacher.
 
-    LightHuBERT (Wang et al. 2022) trains the largest design from a teacher first; the rule `phases` with `largest` and
-    `uniform` draws the designs for it. The frozen copy of the largest design is kept in the checkpoints.
+    The two stages are those of LightHuBERT (Wang et al. 2022), where the largest design is trained before the others;
+    the rule `phases` with `largest` and `uniform` draws the designs for it. In the paper the same teacher (HuBERT)
+    teaches both stages, by its hidden states at masked frames. Here the second teacher is a frozen copy of the largest
+    design, which is kept in the checkpoints, and nothing is masked that the task does not mask.
     """
 
     NAME: ClassVar[str] = "two-stage"
@@ -209,20 +243,21 @@ class TwoStage(Lesson):
         return self.first.NEEDS_TEACHER
 
     @property
-    def NEEDS_LARGEST(self) -> bool:  # type: ignore[override]  # noqa: N802
-        return self.first.NEEDS_LARGEST or (self.then.NEEDS_LARGEST and not self.then.NEEDS_TEACHER)
-
-    @property
     def SIGNALS(self) -> frozenset[str]:  # type: ignore[override]  # noqa: N802
         return self.first.SIGNALS | self.then.SIGNALS
 
-    def check_rule(self, rule: "Rule") -> None:
-        switches = getattr(rule, "switches", None)
-        if switches is not None and not any(abs(one - self.share) < _CLOSE for one in switches):
+    def check(self, rule: "Rule", has_teacher: bool) -> None:
+        self.first.check(rule, has_teacher)
+        self.then.check(rule, has_teacher=True)
+        if rule.switches and not any(abs(one - self.share) < _CLOSE for one in rule.switches):
             raise IllegalInput(
                 f"the first stage of the lesson {self.NAME} has {self.share:.3g} of the steps, and {rule.NAME} "
-                f"changes at {', '.join(f'{one:.3g}' for one in switches)}: give both the same share"
+                f"changes at {', '.join(f'{one:.3g}' for one in rule.switches)}: give both the same share"
             )
+
+    def check_designs(self, hull: "Hull", teacher: "Card | None" = None) -> None:
+        self.first.check_designs(hull, teacher)
+        self.then.check_designs(hull, hull.largest)
 
     def bind(self, kind: str, context: LessonContext | None = None) -> "StepLoss":
         import copy  # noqa: PLC0415
@@ -231,7 +266,7 @@ class TwoStage(Lesson):
         network, switch = context.network, round(self.share * context.steps)
         network.frozen = copy.deepcopy(network.model).requires_grad_(False)
         first = self.first.bind(kind, context)
-        then = self.then.bind(kind, context)
+        then = self.then.bind(kind, replace(context, teacher=context.hull.largest))
 
         def losses(said: StepAnswers, batch: "Batch") -> "Iterator[Tensor]":
             if network.step < switch:

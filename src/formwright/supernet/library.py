@@ -8,7 +8,7 @@ the tensors of its kind, and slices them where it is smaller. So single paths, b
 import copy
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -37,9 +37,9 @@ from formwright.supernet.hull import with_raised
 
 LIBRARY = "library.safetensors"  # the file, in the folder of a super-network
 Example = tuple[Card, str]  # a design, and the name of the tensor in it
+LOOKED_AT = 200  # designs by which the share is known that a library holds
 _SAMPLED, _QUIET, _MOST = 300, 1_000, 8_000  # designs to look at: at first, without news before the end, in all
-_JOINT = re.compile(r"(.+)\.projections\.\d+\.(\w+)")
-_LAYER = re.compile(r"(.+?)\.layers\.(\d+)\.")
+_PLACE = re.compile(r"(?P<stack>.+?)\.(?P<list>layers|projections)\.(?P<index>\d+)\.(?P<leaf>.+)")
 _CROSSED = 0.7  # of the designs that are looked at after the first ones; the others are mutants
 
 
@@ -114,23 +114,36 @@ class _Gathered:
             kinds[kind] = joined, own if joined == tensor else example
         return news
 
-    def add_joints(self) -> None:
-        """Let every place of a stack have a projection, as wide as any, where layers may differ in width.
+    def join_places(self) -> None:
+        """Let every layer of a stack have tensors as large as any layer has of their kind, and all joints projections.
 
-        Which layers it stands between depends on how many are below, so that samples show some places hardly ever.
+        How many layers a design has, and how wide they are, decides what there is at a place: samples show the largest
+        tensors of upper layers, and some projections, hardly ever.
         """
-        widest: dict[tuple[str, str], tuple[Tensor, Example | None]] = {}
-        for name, kinds in self._found.items():
-            if (place := _JOINT.fullmatch(name)) is not None:
-                for held, example in kinds.values():
-                    known, first = widest.get((place[1], place[2]), (held, example))
-                    widest[place[1], place[2]] = _joined(known, held), first
-        layers = [place for place in map(_LAYER.match, self._found) if place is not None]
-        for (stack, leaf), (tensor, example) in widest.items():
-            for index in range(1, max(int(place[2]) for place in layers if place[1] == stack) + 1):
+        widest: dict[tuple[str, str, str, tuple[Any, ...]], tuple[Tensor, Example | None]] = {}
+        depths: dict[str, int] = {}
+        for place, kinds in self._places():
+            if place["list"] == "layers":
+                depths[place["stack"]] = max(depths.get(place["stack"], 0), int(place["index"]) + 1)
+            for kind, (held, example) in kinds.items():
+                key = place["stack"], place["list"], place["leaf"], kind
+                known, first = widest.get(key, (held, example))
+                widest[key] = _joined(known, held), first
+        for (stack, what, leaf, kind), (tensor, example) in widest.items():
+            for index in range(1, depths.get(stack, 0)) if what == "projections" else ():
                 part = f"{stack}.projections.{index}"
                 own = Tensor(f"{part}.{leaf}", tensor.axes, part, tensor.kind)
-                self._found[own.name] = {_kind(own): (own, example)}
+                self._found.setdefault(own.name, {}).setdefault(kind, (own, example))
+        for place, kinds in self._places():
+            for kind, (held, example) in kinds.items():
+                wide, _ = widest[place["stack"], place["list"], place["leaf"], kind]
+                kinds[kind] = _joined(held, wide), example
+
+    def _places(self) -> Iterator[tuple[re.Match[str], dict[tuple[Any, ...], tuple[Tensor, Example | None]]]]:
+        """List what there is in layers and between them."""
+        for name, kinds in self._found.items():
+            if (place := _PLACE.fullmatch(name)) is not None:
+                yield place, kinds
 
     def library(self) -> Library:
         found = {
@@ -187,8 +200,14 @@ def library_of(space: Space, head: HeadSpec | None = None) -> Library:
             quiet = 0
         if quiet == _QUIET:
             break
-    gathered.add_joints()
+    gathered.join_places()
     return gathered.library()
+
+
+def count_held(library: Library, space: Space, head: HeadSpec | None = None, sampled: int = LOOKED_AT) -> int:
+    """Count how many of some sampled designs a library holds: a design may have tensors that no look has shown."""
+    drawn = (space.sample(derive(0, "held", turn), "gene" if turn % 2 else "design") for turn in range(sampled))
+    return sum(library.holds(tensors_of(space.card(one), head)) for one in drawn)
 
 
 class LibraryWeights(nn.Module):

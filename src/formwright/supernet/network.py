@@ -1,20 +1,24 @@
 """A super-network: one set of weights, out of which every sub-network reads its own."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from formwright.arch.card import Card
+from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.nn.build import kept_skeleton
+from formwright.nn.deploy.interface import NamedInputsModel, random_inputs
 from formwright.nn.inherit import PLAIN, InheritedWeights, Reading, run
-from formwright.nn.operations.attention import SelfAttention
+from formwright.nn.operations.attention import KeepMaps, TellsMaps
 from formwright.nn.task_model import TaskModel
+from formwright.nn.transformer import Output, Transformer
 from formwright.supernet.importance import Importance, reordered
 from formwright.supernet.lessons import Answer, DesignOutput, StepAnswers
 from formwright.supernet.library import LibraryWeights, extracted, views_of
@@ -32,7 +36,6 @@ class SuperNetwork(nn.Module):
     """
 
     frozen: TaskModel | LibraryWeights  # what the network was when a second stage began, if it has one
-    hidden_map: nn.Parameter | None  # from hidden states to a teacher's, where a lesson compares them
     anchor: Tensor  # which design is the anchor, where a lesson has one
 
     def __init__(
@@ -45,7 +48,7 @@ class SuperNetwork(nn.Module):
         self.signals: frozenset[str] = frozenset()  # what lessons read in addition to scores
         self.draw = 0  # what decided the designs of the step
         self._draw = draw
-        self._cards: list[Card] = []
+        self.step_cards: list[Card] = []  # the designs of the step
         # in a tuple: its weights are not the network's to learn or to save
         self._teacher = () if teacher is None else (teacher.eval(),)
 
@@ -61,6 +64,23 @@ class SuperNetwork(nn.Module):
         found = [one.transformer.card for one in self._teacher if isinstance(one, TaskModel)]
         return found[0] if found else None
 
+    def add_hidden_map(self, to: int, width: int) -> str:
+        """Add a linear map from hidden states to a teacher's, which is trained along, and give its name."""
+        others = sum(name.startswith("hidden_map") for name, _ in self.named_parameters(recurse=False))
+        name = f"hidden_map_{others}" if others else "hidden_map"
+        self.register_parameter(name, nn.Parameter(torch.eye(to, width)))
+        return name
+
+    def source_layers(self, card: Card) -> list[list[int]]:
+        """Say, for each stack of a design, which layers of the super-network its layers are read from."""
+        whole = self.model.transformer.card if isinstance(self.model, TaskModel) else card
+        found = []
+        for stack, given in zip(card.stacks, whole.stacks, strict=True):
+            many = len(stack.layers)
+            even = self.reading.depth == "even" and many < len(given.layers)
+            found.append([place * len(given.layers) // many if even else place for place in range(many)])
+        return found
+
     def cards(self) -> list[Card]:
         self.draw = int(torch.randint(1 << 62, (1,)))
         return self.drawn(self.draw, self.step)
@@ -71,10 +91,10 @@ class SuperNetwork(nn.Module):
 
     def forward(self, *inputs: Any) -> StepAnswers:
         """Draw the designs of a step; they answer when the lesson asks them, one after another."""
-        self._cards = self.cards()
-        if isinstance(self._cards, SplitBatch):
-            self._cards = SplitBatch(self._cards[: len(inputs[0])])  # no more than there are rows
-        return StepAnswers(len(self._cards), self._shown)
+        self.step_cards = self.cards()
+        if isinstance(self.step_cards, SplitBatch):
+            self.step_cards = SplitBatch(self.step_cards[: len(inputs[0])])  # no more than there are rows
+        return StepAnswers(len(self.step_cards), self._shown)
 
     def taught_by_frozen(self, largest: Card) -> StepAnswers:
         """Let the designs of the step answer again, with the largest one of the first stage for a teacher."""
@@ -82,14 +102,14 @@ class SuperNetwork(nn.Module):
         def shown(batch: Batch) -> Iterator[DesignOutput]:
             return self._shown(batch, lambda rows: self.answer_now(largest, rows, self.frozen))
 
-        return StepAnswers(len(self._cards), shown)
+        return StepAnswers(len(self.step_cards), shown)
 
     def _shown(self, batch: Batch, teach: Callable[[Batch], Answer] | None = None) -> Iterator[DesignOutput]:
         for teacher in self._teacher if teach is None else ():
             teach = partial(self._taught, teacher)
-        shares = len(self._cards) if isinstance(self._cards, SplitBatch) else 1
+        shares = len(self.step_cards) if isinstance(self.step_cards, SplitBatch) else 1
         wanted = None
-        for place, card in enumerate(self._cards):
+        for place, card in enumerate(self.step_cards):
             rows = batch.share(place % shares, shares)
             if teach is not None and place in range(shares):
                 wanted = teach(rows)
@@ -125,27 +145,55 @@ class SuperNetwork(nn.Module):
 
 def forward_with_signals(model: nn.Module, signals: frozenset[str], call: Callable[..., Tensor], rows: Batch) -> Answer:
     """Run a model, and keep the signals that are asked for on the way."""
-    layers: list[Tensor] = []
+    layers: list[tuple[Tensor, ...]] = []
     maps: list[Tensor] = []
     hooks = []
+    if "maps" in signals:  # first: it may refuse the model, and must leave no hook behind then
+        hooks.extend(_watch_last_attention(cast(TaskModel, model).transformer, lambda *found: maps.extend(found)))
     if "layers" in signals:
         body = cast(TaskModel, model).transformer
-        hooks.append(body.register_forward_hook(lambda _, __, output: layers.extend(output.layers)))
-    if "maps" in signals:
-        stack = cast(TaskModel, model).transformer.last_stack
-        for last in [module for module in stack.modules() if isinstance(module, SelfAttention)][-1:]:
-            shape = (last.heads, 3, last.head_width)
-
-            def keep(_: nn.Module, __: Any, packed: Tensor, shape: tuple[int, int, int] = shape) -> None:
-                maps.extend(one.flatten(-2) for one in packed.view(*packed.shape[:-1], *shape).unbind(-2))
-
-            hooks.append(last.query_key_value.register_forward_hook(keep))
+        hooks.append(body.register_forward_hook(lambda _, __, output: layers.extend(_layers_by_stack(output))))
     try:
         scores = call(*inputs_of(rows))
     finally:
         for hook in hooks:
             hook.remove()
     return Answer(scores, tuple(layers), tuple(maps))
+
+
+def _layers_by_stack(output: Output) -> tuple[tuple[Tensor, ...], ...]:
+    return (output.memory, output.layers) if output.memory else (output.layers,)
+
+
+def _watch_last_attention(body: Transformer, keep: KeepMaps) -> list[RemovableHandle]:
+    """Let the last attention of a model tell its queries, keys and values; raise `IllegalInput` where none does."""
+    for module in reversed(list(body.last_stack.modules())):
+        if isinstance(module, TellsMaps) and (hooks := module.watch_maps(keep)):
+            return hooks
+    raise IllegalInput(
+        "a design has no attention with queries, keys and values, whose relations are to be learned: leave such "
+        "designs out of the space, or choose another lesson"
+    )
+
+
+def check_maps(cards: Iterable[Card]) -> None:
+    """Raise `IllegalInput` if one of these designs has no attention that tells its queries, keys and values."""
+    for card in cards:
+        for hook in _watch_last_attention(cast(Transformer, kept_skeleton(card, None, None)), lambda *_: None):
+            hook.remove()
+
+
+def map_channels(card: Card) -> int:
+    """Count the channels of the queries of a design's last attention; raise `IllegalInput` where it has none."""
+    body, found = cast(Transformer, kept_skeleton(card, None, None)), list[int]()
+    hooks = _watch_last_attention(body, lambda query, *_: found.append(query.shape[-1]))
+    try:
+        inputs = random_inputs(card, 1, 2, torch.Generator().manual_seed(0))
+        NamedInputsModel(body.eval())(**{name: one.to("meta") for name, one in inputs.items()})
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found[0]
 
 
 def copy_of_teacher(

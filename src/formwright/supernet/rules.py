@@ -45,13 +45,24 @@ RULES: Registry[Any] = Registry(
 
 
 class Rule(Part):
-    """Be a rule of sampling; `LARGEST_FIRST` says that every step begins with the largest design."""
+    """Be a rule of sampling; `LARGEST_FIRST` says that every step begins with the largest design.
+
+    `FOLLOWS_SHARE` says that what it draws depends on how much of the training is done. Where the plan of a training
+    changes on the way, such a rule is told the step of the first plan that the present one is equal to; others are told
+    the step itself.
+    """
 
     LARGEST_FIRST: ClassVar[bool] = False
+    FOLLOWS_SHARE: ClassVar[bool] = True
 
     @classmethod
     def registry(cls) -> Registry[Any]:
         return RULES
+
+    @property
+    def switches(self) -> list[float]:
+        """List the shares of the steps after which other designs are drawn, and the end; empty without such phases."""
+        return []
 
     def bind(self, hull: Hull, steps: int, seed: int = 0) -> Draw:
         """Give what draws the cards of a step, in a training of `steps` steps.
@@ -71,6 +82,7 @@ class Largest(Rule):
 
     NAME: ClassVar[str] = "largest"
     LARGEST_FIRST: ClassVar[bool] = True
+    FOLLOWS_SHARE: ClassVar[bool] = False
 
     def bind(self, hull: Hull, steps: int, seed: int = 0) -> Draw:
         return lambda rng, step: [hull.largest]
@@ -85,6 +97,7 @@ class Uniform(Rule):
     """
 
     NAME: ClassVar[str] = "uniform"
+    FOLLOWS_SHARE: ClassVar[bool] = False
     designs: int = option(1, "designs of a step", least=1)
     by: Literal["gene", "design"] = option("gene", "draw uniformly each choice, depth too, or among all designs")
     rows: Literal["all", "apart"] = option(
@@ -105,10 +118,12 @@ class Sandwich(Rule):
 
     NAME: ClassVar[str] = "sandwich"
     LARGEST_FIRST: ClassVar[bool] = True
+    FOLLOWS_SHARE: ClassVar[bool] = False
     between: int = option(1, "random designs of a step, in addition to the largest and the smallest", least=0)
+    by: Literal["gene", "design"] = option("design", "draw uniformly among all designs, or each choice, depth too")
 
     def bind(self, hull: Hull, steps: int, seed: int = 0) -> Draw:
-        return lambda rng, step: [hull.largest, *_sampled(hull.space, rng, self.between, "design"), hull.smallest]
+        return lambda rng, step: [hull.largest, *_sampled(hull.space, rng, self.between, self.by), hull.smallest]
 
     def work(self, middle: float, smallest: float) -> float:
         return 1 + self.between * middle + smallest
@@ -123,7 +138,7 @@ class ProgressiveShrinking(Rule):
     the paper kernel sizes open first, then depth (4, then 3, then 2 layers), then width. Here `order` names the choices
     by their fields in the space, `length` being that of lists: depth. Choices that it leaves out follow in the order of
     the space. The phase that opens the last value of a choice is `last` times as long as those before: 120 and 25
-    epochs in the authors' code. Phases are shares of the steps that are planned when the training begins.
+    epochs in the authors' code. Phases are shares of the steps, also where their number changes on the way.
     """
 
     NAME: ClassVar[str] = "progressive-shrinking"
@@ -133,6 +148,14 @@ class ProgressiveShrinking(Rule):
     last: float = option(
         4.8, "how many times longer the last phase of a choice is than the phases before it", least=0.01
     )
+
+    @property
+    def switches(self) -> list[float]:
+        """List the shares of the steps after which smaller designs are drawn too, and the end.
+
+        The phases between, in which one value after another opens, depend on the space.
+        """
+        return [self.largest, 1.0]
 
     def phases(self, space: Space) -> list[tuple[float, Space]]:
         """List the share of the steps at which each phase ends, and what is open in it: in the last one, the space.
@@ -179,6 +202,7 @@ class Walk(Rule):
     """
 
     NAME: ClassVar[str] = "walk"
+    FOLLOWS_SHARE: ClassVar[bool] = False  # it moves once a step, however many there are
     restart: int = option(50, "steps after which the walk restarts at a random design", least=1)
 
     def bind(self, hull: Hull, steps: int, seed: int = 0) -> Draw:

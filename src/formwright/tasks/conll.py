@@ -21,6 +21,8 @@ OUTSIDE = "O"
 _TAG = re.compile(r"O|[BIESUL]-\S+")
 _LOOKED_AT = 50  # lines of a file by which its form is guessed
 _BREAK = "-DOCSTART-"  # the line between two documents
+_CONLLU, _UPOS, _CONLLU_COLUMNS = ".conllu", 4, 10
+_NO_WORD = re.compile(r"#|\d+[-.]\d+\t")  # in CoNLL-U: a comment, a range of words, or an empty node
 
 Sentence = list[tuple[int, str, str]]  # the line of each word, the word and its tag
 
@@ -44,10 +46,11 @@ def tag_task(path: Path | str, text: Sequence[str] = (), label: str = "", offici
     """Make a task of a column file, or of a folder with one file each for train, validation and test.
 
     Columns are separated by tabs or spaces; the first holds words, and the last tags, or the one that `label` numbers
-    from 1. Tags of entities are judged by the F1 of whole entities, others by the share of right tags.
+    from 1. Of CoNLL-U, the second holds words and the fourth tags, unless `label` says otherwise. Tags of entities are
+    judged by the F1 of whole entities, others by the share of right tags.
     """
     if text:
-        raise IllegalInput(f"{path} has words in its first column; leave out --text")
+        raise IllegalInput(f"the column of {path} that holds words is known; leave out --text")
     if label and not label.isdecimal():
         raise IllegalInput(f"the columns of {path} have no names; give --label the number of one, from 1")
     files = split_files(Path(path), lambda file: format_of(file) is None, ", ".join(ENDS))
@@ -64,7 +67,7 @@ def tag_task(path: Path | str, text: Sequence[str] = (), label: str = "", offici
 
 @dataclass(frozen=True)
 class ReadTags:
-    """Read sentences with the tags of a column, from 1; 0 is the last. Tags are those of the training file."""
+    """Read sentences with the tags of a column, from 1; 0 is the usual one. Tags are those of the training file."""
 
     column: int = 0
 
@@ -81,22 +84,47 @@ class ReadTags:
 
 def _sentences(file: Path, column: int) -> Iterator[Sentence]:
     """Yield the words of each sentence, with their lines and tags."""
-    faults, found = Faults(str(file)), Sentence()
+    faults, word, tag = Faults(str(file)), _word_column(file), column
+    if not tag and _is_conllu(file):
+        tag = _UPOS
+    least = _CONLLU_COLUMNS if _is_conllu(file) else max(2, tag)
+    for lines in _blocks(file, faults):
+        found = Sentence()
+        for number, cells in lines:
+            if len(cells) < max(least, tag):
+                wanted = f" in column {tag}" if tag else ""
+                found_here = f"{len(cells)} column{'' if len(cells) == 1 else 's'}"
+                faults.add(number, f"{found_here}; expected {max(least, tag)} or more: a word and its tag{wanted}")
+            else:
+                found.append((number, cells[word], cells[tag - 1]))
+        yield found
+    faults.end()
+
+
+def _blocks(file: Path, faults: Faults) -> Iterator[list[tuple[int, list[str]]]]:
+    """Yield for each sentence the number of every line that is a word, and its columns."""
+    found, conllu = list[tuple[int, list[str]]](), _is_conllu(file)
     for number, line in enumerate(read_lines(file, faults), start=1):
+        if conllu and _NO_WORD.match(line):
+            continue
         cells = line.split("\t") if "\t" in line else line.split(" ")
         cells = [cell.strip() for cell in cells if cell.strip()]
-        if cells and cells[0] != _BREAK and len(cells) < max(2, column):
-            tag = f" in column {column}" if column else ""
-            found_here = f"{len(cells)} column{'' if len(cells) == 1 else 's'}"
-            faults.add(number, f"{found_here}; expected a word and its tag{tag}")
-        elif cells and cells[0] != _BREAK:
-            found.append((number, cells[0], cells[column - 1]))
+        if cells and cells[0] != _BREAK:
+            found.append((number, cells))
         elif found:
             yield found
-            found = Sentence()
-    faults.end()
+            found = []
     if found:
         yield found
+
+
+def _is_conllu(file: Path) -> bool:
+    return Path(file.name.removesuffix(".gz")).suffix.lower() == _CONLLU
+
+
+def _word_column(file: Path) -> int:
+    """Return the place of the column of words: the first, after the number of the word in CoNLL-U."""
+    return 1 if _is_conllu(file) else 0
 
 
 def _rows(sentences: Sequence[Sentence], labels: Sequence[str], file: Path) -> TaggedRows:
@@ -135,12 +163,11 @@ def read_words(path: Path, columns: Sequence[str]) -> WholeTable:
     """Read texts to be tagged: a column file, whose tags are ignored, or a table."""
     if format_of(path) is not None:
         return read_whole_table(path, columns)
-    found, sentence = [], list[str]()
-    for line in (*read_lines(path, Faults(str(path))), ""):
-        word = line.split()[:1]
-        if word and word[0] != _BREAK:
-            sentence += word
-        elif sentence:
-            found.append(" ".join(sentence))
-            sentence = []
+    faults, word, found = Faults(str(path)), _word_column(path), list[str]()
+    for lines in _blocks(path, faults):
+        for number, cells in lines:
+            if len(cells) <= word:
+                faults.add(number, f"one column; expected {_CONLLU_COLUMNS}, of which the second is a word")
+        found.append(" ".join(cells[word] for _, cells in lines if len(cells) > word))
+    faults.end()
     return WholeTable(("text",), tuple({"text": text} for text in found), tuple((text,) for text in found))

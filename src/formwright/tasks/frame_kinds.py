@@ -31,6 +31,7 @@ FRAME_CLASSIFICATION = replace(
     short="series",
     suits=has_frames,
     own_task=own_frames,
+    in_hub=False,
     reads="frames",
     examples=frames,
     preprocessor=FrameReader,

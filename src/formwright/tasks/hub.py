@@ -7,6 +7,7 @@ from typing import Any
 from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
 from formwright.core.remember import remember, remembers
+from formwright.tasks.kind import KINDS, own_kinds
 from formwright.tasks.labels import label_columns
 from formwright.tasks.rows import Splits, TextRows
 from formwright.tasks.tables import Table, missing, written
@@ -49,8 +50,14 @@ def hub_task(
     """Make a task of the dataset `owner/name` or `owner/name:config`.
 
     Without `text`, the string columns are used if there are one or two. Labels are read as by `own_task`; a feature
-    that is a list of classes makes a multi-label task.
+    that is a list of classes makes a multi-label task. Kinds whose rows are more than texts with labels are refused.
     """
+    if kind is not None and not (wanted := KINDS.get(kind)).in_hub:
+        readable = ", ".join(short for short, one in own_kinds().items() if one.in_hub)
+        raise IllegalInput(
+            f"the Hugging Face dataset {name} can be read as {readable}, not as {wanted.short or wanted.name}; save "
+            f"its splits as files that hold {wanted.about} (docs/tasks.md), and name their folder as the task"
+        )
     dataset, _, config = name.partition(":")
     source = HubRows(dataset, config or None, text, label, official_dev, kind)
     return text_task(name, source, _found(source), f"column {label} of the Hugging Face dataset {name}")

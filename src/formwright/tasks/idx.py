@@ -62,7 +62,8 @@ def idx_task(name: str, folder: Path | None, official_dev: bool = False) -> Task
             f"no training rows in {folder}: expected train-images-idx3-ubyte and train-labels-idx1-ubyte, or with .gz"
         )
     source = IdxFiles(files, official_dev, file_digests([path for _, *both in files for path in both]))
-    about, labels = IDX_TASKS.get(folder.name, ("", ()))
+    # a published set keeps its classes whatever its folder is called; a folder of that name needs no --data
+    about, labels = IDX_TASKS.get(name) or IDX_TASKS.get(folder.name, ("", ()))
     splits = source()
     count = max(len(labels), 1 + max(int(rows.labels.max(initial=0)) for rows in (splits.train, splits.validation)))
     labels = labels if len(labels) == count else tuple(str(label) for label in range(count))

@@ -49,6 +49,7 @@ IMAGE_CLASSIFICATION = replace(
     short="pictures",
     suits=has_pictures,
     own_task=own_pictures,
+    in_hub=False,
     reads="patches",
     examples=pixels,
     preprocessor=PictureReader,
@@ -60,4 +61,5 @@ IMAGE_CLASSIFICATION = replace(
     cuts=False,
     binary_metrics=(),
     pretrainable=False,
+    augmentations=("shift", "flip"),
 )

@@ -59,13 +59,15 @@ class Kind:
       the name of that other form, and `columns` name the text of a table if the model was trained on none.
 
     From a user's files to a task: `own_task(path, text=, label=, official_dev=)` makes it; `suits(path)` says why a
-    path seems to be of this kind, empty if it does not; `short` is the name for `--task-kind`. `metrics` are the usual
+    path seems to be of this kind, empty if it does not; `short` is the name for `--task-kind`. `in_hub` says that the
+    columns of a dataset of the Hugging Face hub can be such rows: texts with labels. `metrics` are the usual
     ones, of which the first decides; `binary_metrics` are added for two labels. `constant(train labels, names)`
     describes the best constant answer and returns it. `classes` are labels with names that a model must tell apart;
     such rows are divided class by class.
 
     What its models can do: `pretrainable` by filling in masked tokens, `of_words` if they score every
-    token of the vocabulary, `in_files` if their ONNX and OpenVINO files can be judged.
+    token of the vocabulary, `in_files` if their ONNX and OpenVINO files can be judged. `augmentations` are the names
+    in `formwright.train.augment` of the changes that training may make to their inputs.
     `cuts` says that long rows are truncated, or, with `windows`, read in several parts. `markers` are words in texts
     that every tokeniser must read as tokens.
     """
@@ -83,6 +85,7 @@ class Kind:
     short: str = ""
     suits: Callable[[Path], str] | None = None
     own_task: "Callable[..., Task] | None" = None
+    in_hub: bool = False
     stream: Callable[..., Any] = _SHUFFLED
     answer: Callable[[Any], Any] | None = None
     predict: Callable[..., list[tuple[Any, Any]]] | None = None
@@ -108,6 +111,7 @@ class Kind:
     of_words: bool = False
     pretrainable: bool = False
     in_files: bool = False
+    augmentations: tuple[str, ...] = ()
 
     @property
     def has_tokens(self) -> bool:

@@ -1,4 +1,7 @@
-"""Metrics by name: pure functions of predictions and truth, and the same on many resamples of the rows at once."""
+"""Metrics by name: pure functions of predictions and truth, and the same on many resamples of the rows at once.
+
+Other packages add theirs by an entry point in `formwright.metrics`.
+"""
 
 import math
 import re
@@ -11,13 +14,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from formwright.core.errors import IllegalInput, UnknownName
+from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
+from formwright.core.registry import Registry
 from formwright.tasks.name_metrics import entity_table, relation_table, share, tag_table
 
 Values = NDArray[np.float64]
-WRITTEN = ("bleu", "same-text")  # metrics of generated text
-NAMED = ("entity-f1", "tag-accuracy", "relation-f1")  # metrics of names of labels
 _EXTRA = "translation"
 _CONSTANT = 1e-12  # variance, relative to that of all rows, below which a resample is constant
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -32,7 +34,7 @@ class Metric:
     text per row and the accepted texts, and for tags and relations the names of labels. `table` turns them into the
     contribution of each row, (rows, columns). `scores` turns that table and how often each draw contains each row,
     (draws, rows), into one score for each draw. With every row once, that score is the metric; `whole` computes it with
-    smaller rounding errors.
+    smaller rounding errors. `written` metrics compare generated texts, and `named` ones names of labels.
     """
 
     name: str
@@ -41,6 +43,8 @@ class Metric:
     whole: Callable[[Any, Any], float] | None = None
     direction: Literal["max", "min"] = "max"
     range: tuple[float, float] = (0.0, 1.0)
+    written: bool = False
+    named: bool = False
 
     def compute(self, predictions: Any, truth: Any) -> float:
         """Return the score of all rows."""
@@ -52,14 +56,12 @@ class Metric:
 
 def metric(name: str) -> Metric:
     """Return the metric of that name."""
-    if name not in METRICS:
-        raise UnknownName("metric", name, METRICS)
-    return METRICS[name]
+    return METRICS.get(name)
 
 
 def without_writing(names: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
     """Leave out the metrics that need generated text, which is slow, except for the wanted ones."""
-    return tuple(name for name in names if name not in WRITTEN or name in wanted)
+    return tuple(name for name in names if name in wanted or not metric(name).written)
 
 
 # labels and scores, one for each row
@@ -310,24 +312,44 @@ def _bleu(table: Values, counts: Values) -> Values:
     return np.array([one.score for one in found])
 
 
-METRICS: dict[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        Metric("accuracy", _hits, _mean),
-        Metric("f1", _f1_table, _f1),
-        Metric("matthews", _pairs, _matthews, matthews, range=(-1.0, 1.0)),
-        Metric("pearson", _pairs, _pearson, pearson, range=(-1.0, 1.0)),
-        Metric("spearman", _pairs, _spearman, spearman, range=(-1.0, 1.0)),
-        Metric("perplexity", _pairs, _perplexity, perplexity, "min", (1.0, math.inf)),
-        Metric("micro-f1", _micro_f1_table, _f1),
-        Metric("macro-f1", lambda *sides: np.hstack(_label_tables(*sides)), _macro_f1),
-        Metric("subset-accuracy", _subset_hits, _mean),
-        Metric("exact", _span_table(lambda words, golden: float(words == golden)), _mean),
-        Metric("span-f1", _overlaps, _mean, lambda *sides: sum(_overlaps(*sides)[:, 0].tolist()) / len(sides[0])),
-        Metric("entity-f1", entity_table, _f1),
-        Metric("tag-accuracy", tag_table, share),
-        Metric("relation-f1", relation_table, _macro_f1),
-        Metric("bleu", _bleu_table, _bleu, bleu, range=(0.0, 100.0)),
-        Metric("same-text", _same_text, _mean),
-    )
-}
+ACCURACY = Metric("accuracy", _hits, _mean)
+F1 = Metric("f1", _f1_table, _f1)
+MATTHEWS = Metric("matthews", _pairs, _matthews, matthews, range=(-1.0, 1.0))
+PEARSON = Metric("pearson", _pairs, _pearson, pearson, range=(-1.0, 1.0))
+SPEARMAN = Metric("spearman", _pairs, _spearman, spearman, range=(-1.0, 1.0))
+PERPLEXITY = Metric("perplexity", _pairs, _perplexity, perplexity, "min", (1.0, math.inf))
+MICRO_F1 = Metric("micro-f1", _micro_f1_table, _f1)
+MACRO_F1 = Metric("macro-f1", lambda *sides: np.hstack(_label_tables(*sides)), _macro_f1)
+SUBSET_ACCURACY = Metric("subset-accuracy", _subset_hits, _mean)
+EXACT = Metric("exact", _span_table(lambda words, golden: float(words == golden)), _mean)
+SPAN_F1 = Metric("span-f1", _overlaps, _mean, lambda *sides: sum(_overlaps(*sides)[:, 0].tolist()) / len(sides[0]))
+ENTITY_F1 = Metric("entity-f1", entity_table, _f1, named=True)
+TAG_ACCURACY = Metric("tag-accuracy", tag_table, share, named=True)
+RELATION_F1 = Metric("relation-f1", relation_table, _macro_f1, named=True)
+BLEU = Metric("bleu", _bleu_table, _bleu, bleu, range=(0.0, 100.0), written=True)
+SAME_TEXT = Metric("same-text", _same_text, _mean, written=True)
+
+_HERE = "formwright.tasks.metrics"
+METRICS: Registry[Metric] = Registry(
+    "metric",
+    {
+        "accuracy": f"{_HERE}:ACCURACY",
+        "f1": f"{_HERE}:F1",
+        "matthews": f"{_HERE}:MATTHEWS",
+        "pearson": f"{_HERE}:PEARSON",
+        "spearman": f"{_HERE}:SPEARMAN",
+        "perplexity": f"{_HERE}:PERPLEXITY",
+        "micro-f1": f"{_HERE}:MICRO_F1",
+        "macro-f1": f"{_HERE}:MACRO_F1",
+        "subset-accuracy": f"{_HERE}:SUBSET_ACCURACY",
+        "exact": f"{_HERE}:EXACT",
+        "span-f1": f"{_HERE}:SPAN_F1",
+        "entity-f1": f"{_HERE}:ENTITY_F1",
+        "tag-accuracy": f"{_HERE}:TAG_ACCURACY",
+        "relation-f1": f"{_HERE}:RELATION_F1",
+        "bleu": f"{_HERE}:BLEU",
+        "same-text": f"{_HERE}:SAME_TEXT",
+    },
+    "formwright.metrics",
+    Metric,
+)

@@ -17,6 +17,7 @@ from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
 from formwright.core.remember import remember, remembers
 from formwright.tasks.idx import has_idx_files, idx_task
+from formwright.tasks.image_processors import picture_settings
 from formwright.tasks.labelled_folders import LabelledFiles, classes_task, has_labelled_files, labelled_files
 from formwright.tasks.preprocessor import Preprocessor
 from formwright.tasks.rows import ImageRows, Scale, Splits
@@ -85,8 +86,9 @@ class PictureFiles:
 class PictureReader(Preprocessor):
     """How pictures become pixels: `channels` squares of `side` pixels, normalised by `scale` if there is one.
 
-    A picture of another size is resized so that its shorter side fits, and its middle is taken; with `squeeze` it is
-    resized to the square whatever its shape. `resample` is the number of one of Pillow's filters.
+    A picture of another size is resized so that its shorter side has `resized` pixels (by default `side`), and its
+    middle is taken; with `squeeze` it is resized to a square whatever its shape. Without `resize` only the middle is
+    taken. `resample` is the number of one of Pillow's filters.
     """
 
     side: int
@@ -94,6 +96,8 @@ class PictureReader(Preprocessor):
     scale: Scale | None = None
     squeeze: bool = False
     resample: int = _BILINEAR
+    resized: int | None = None
+    resize: bool = True
 
     @classmethod
     def fit(cls, rows: ImageRows | PictureFiles, embedding: PatchEmbedding) -> Self:
@@ -105,12 +109,7 @@ class PictureReader(Preprocessor):
     @classmethod
     def of_config(cls, config: Mapping[str, Any], embedding: PatchEmbedding) -> Self:
         """Read `preprocessor_config.json` of a model; without one, pixels are read as they are."""
-        size, mean, deviation = (config.get(name) for name in ("size", "image_mean", "image_std"))
-        normalised = config.get("do_normalize", mean is not None) and mean and deviation
-        scale = Scale(tuple(map(float, mean)), tuple(map(float, deviation))) if normalised else None  # type: ignore[arg-type]
-        squeeze = isinstance(size, Mapping) and "shortest_edge" not in size
-        resample = config.get("resample", _BILINEAR)
-        return cls(embedding.image, embedding.channels, scale, squeeze, int(resample))
+        return cls(embedding.image, embedding.channels, **picture_settings(config, embedding))
 
     @property
     def digest(self) -> str | None:
@@ -120,12 +119,12 @@ class PictureReader(Preprocessor):
     @property
     def config(self) -> dict[str, Any]:
         """Return what `preprocessor_config.json` says; three channels are read by a stock class of transformers."""
-        crop = {"height": self.side, "width": self.side}
+        crop, resized = {"height": self.side, "width": self.side}, self.resized or self.side
         scale = {}
         if self.scale is not None:
             scale = {"image_mean": list(self.scale.mean), "image_std": list(self.scale.deviation)}
         common = {
-            "size": crop if self.squeeze else {"shortest_edge": self.side},
+            "size": {"height": resized, "width": resized} if self.squeeze else {"shortest_edge": resized},
             "resample": self.resample,
             "do_normalize": bool(scale),
             **scale,
@@ -138,9 +137,9 @@ class PictureReader(Preprocessor):
             **common,
             "image_processor_type": "CLIPImageProcessor",
             "crop_size": crop,
-            "do_center_crop": not self.squeeze,
+            "do_center_crop": not self.squeeze or self.resized is not None or not self.resize,
             "do_convert_rgb": True,
-            "do_resize": True,
+            "do_resize": self.resize,
             "do_rescale": True,
             "rescale_factor": 1 / 255,
         }
@@ -161,18 +160,22 @@ class PictureReader(Preprocessor):
         except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
             reason = "its form is unknown" if isinstance(error, pillow.UnidentifiedImageError) else error
             raise IllegalInput(f"cannot read the picture {path}: {reason}; replace or remove the file") from None
-        width, height = picture.size
-        if self.squeeze:
-            wide = high = self.side
-        else:  # as transformers rounds
-            short, long = min(width, height), max(width, height)
-            longer = int(self.side * long / short)
-            wide, high = (self.side, longer) if width <= height else (longer, self.side)
-        if (wide, high) != (width, height):
+        wide, high = self._resized(*picture.size)
+        if (wide, high) != picture.size:
             picture = picture.resize((wide, high), pillow.Resampling(self.resample))
-        left, top = (wide - self.side) // 2, (high - self.side) // 2
+        left, top = (wide - self.side) // 2, (high - self.side) // 2  # outside of a picture all is black
         found = np.asarray(picture.crop((left, top, left + self.side, top + self.side)))
         return found[None] if found.ndim == 2 else np.moveaxis(found, -1, 0)
+
+    def _resized(self, width: int, height: int) -> tuple[int, int]:
+        """Return width and height before the middle is taken."""
+        side = self.resized or self.side
+        if not self.resize:
+            return width, height
+        if self.squeeze:
+            return side, side
+        longer = int(side * max(width, height) / min(width, height))  # as transformers rounds
+        return (side, longer) if width <= height else (longer, side)
 
 
 def _decoded(rows: PictureFiles, reader: PictureReader) -> ImageRows:

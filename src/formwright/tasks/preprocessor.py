@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from formwright.core.errors import IllegalInput
+from formwright.core.errors import FormwrightError, IllegalInput
 from formwright.core.files import read_json, write_json
 
 _FILE = "preprocessor_config.json"
@@ -54,6 +54,8 @@ class Preprocessor(ABC):
         path = folder / _FILE
         try:
             return cls.of_config(read_json(path) if path.is_file() else {}, embedding)
+        except FormwrightError as error:  # what the file asks for is not supported
+            raise IllegalInput(f"{path}: {error}") from None
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             state = "is damaged" if path.is_file() else "is not there"
             raise IllegalInput(

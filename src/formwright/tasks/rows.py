@@ -141,19 +141,34 @@ class PlainText(_Columns):
 
 @dataclass(frozen=True)
 class TranslationRows(_Columns):
-    """Sentences and their translations."""
+    """Sentences and their translations.
+
+    `source` is the file of the rows, and `numbers` are their positions in it, as of `TextRows`; neither is compared.
+    """
 
     KIND = "translation"
     sources: tuple[str, ...]
     targets: tuple[str, ...]
+    numbers: tuple[int, ...] = field(default=(), compare=False, kw_only=True)
+    source: str = field(default="", compare=False, kw_only=True)
 
     @property
     def all_texts(self) -> tuple[str, ...]:
         return (*self.sources, *self.targets)
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """Return the answer to each row: its translation."""
+        return self.targets
+
+    @property
     def shown(self) -> dict[str, Sequence[Any]]:
         return {"source": self.sources, "target": self.targets}
+
+    @property
+    def contents(self) -> Sequence[Hashable]:
+        """Return the input of each row; rows of equal input belong to one split."""
+        return self.sources
 
 
 @dataclass(frozen=True)

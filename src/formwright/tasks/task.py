@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from formwright.core.remember import remember, remembers
-from formwright.tasks.rows import AnyRows, Label, Origin, Splits, TextRows, View
+from formwright.tasks.rows import AnyRows, Label, Origin, Splits, TextRows, TranslationRows, View
 
 _FEWEST = 5  # rows that a class should have
 _NAMED = 5  # classes named in a warning
@@ -32,19 +32,21 @@ def data_warnings(splits: Splits[Any], labels: Sequence[str]) -> tuple[DataWarni
         return ()
     whole = [texts for rows in parts.values() if isinstance(rows, TextRows) for texts in rows.texts]
     empty = sum(not all(text.strip() for text in texts) for texts in whole)
+    # different translations of a sentence do not contradict each other
+    labelled = [rows for rows in parts.values() if not isinstance(rows, TranslationRows)]
     found = [
         _shared_rows(parts),
-        _contradictions(parts.values()),
+        _contradictions(labelled),
         DataWarning("empty-texts", empty, f"{empty:,} of {len(whole):,} rows have an empty text"),
-        *_odd_classes(class_counts(parts.values(), len(labels)), labels),
+        *_odd_classes(class_counts(labelled, len(labels)), labels),
     ]
     return tuple(warning for warning in found if warning.count)
 
 
 def _inputs(rows: Any) -> Sequence[Hashable]:
-    """Return what is asked in each row that has a label: its texts, or a hash of a picture or a series."""
-    if isinstance(rows, TextRows):
-        return rows.texts
+    """Return what is asked in each row that has an answer: its texts, or a hash of a picture or a series."""
+    if isinstance(rows, TextRows | TranslationRows):
+        return rows.contents
     return rows.contents if hasattr(getattr(rows, "labels", None), "tolist") else ()
 
 
@@ -55,7 +57,7 @@ def _shared_rows(parts: dict[str, Any]) -> DataWarning:
         for earlier, inputs in known.items():
             shared = sum(one in inputs for one in _inputs(rows))
             if shared:
-                what = "have a text that is" if isinstance(rows, TextRows) else "are"
+                what = "have a text that is" if isinstance(rows, TextRows | TranslationRows) else "are"
                 found.append((shared, f"{shared:,} of {len(rows):,} {name} rows {what} also in {earlier}"))
         known[name] = set(_inputs(rows))
     message = "; ".join(sentence for _, sentence in found) + ": scores on them are too good"

@@ -60,6 +60,7 @@ SEQUENCE_CLASSIFICATION = Kind(
     name="sequence-classification",
     short="classification",
     own_task=partial(_TABLE, kind="sequence-classification"),
+    in_hub=True,
     about="one class for a text or a pair of texts",
     head="sequence-classification",
     metrics=("accuracy",),
@@ -162,6 +163,7 @@ RELATION_CLASSIFICATION = replace(
     binary_metrics=(),
     suits=has_relations,
     own_task=relation_task,
+    in_hub=False,  # their texts need markers, which are checked in files
     judge=Late(f"{_NAMES}:relations_each"),
     answer=None,  # the names of relations are judged, not their numbers
     baseline=Late(f"{_NAMES}:relations_baseline"),
@@ -209,6 +211,8 @@ CAUSAL_LM = Kind(
 
 SEQ2SEQ_LM = Kind(
     name="seq2seq-lm",
+    short="translation",
+    own_task=Late("formwright.tasks.translation_tables:own_translations"),
     predict=Late(f"{_PREDICT}:translations"),
     unlabelled=unlabelled_sources,
     read=read_lines_or_table,

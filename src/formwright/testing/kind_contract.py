@@ -7,9 +7,13 @@
         def card(self):
             return Card(encoder=Stack(TokenEmbedding(320, 16, length=32), (Block(16, Attention(2, 8), (32,)),)))
 
-Run it with pytest. A task of some hundred rows and a card of one narrow layer are enough.
+Run it with pytest. A task of some hundred rows and a card of one narrow layer are enough. What takes longer, ONNX and
+transformers, is marked as `slow`, a marker that your package declares (`markers = ["slow"]` of pytest).
 """
 
+import json
+import subprocess
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import fields
 from functools import partial
@@ -29,9 +33,12 @@ from formwright.core.registry import Late
 from formwright.evaluate.evaluation_file import evaluation_of
 from formwright.evaluate.loaded_model import load_model
 from formwright.evaluate.repeat_score import repeat_score
+from formwright.nn.deploy.interface import NamedInputsModel
+from formwright.nn.hf.config_fields import AUTO_CLASSES, class_name
 from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.settings import Settings
 from formwright.nn.task_model import TaskModel
+from formwright.pipeline.named_model import export_model, read_model
 from formwright.tasks.kind import KINDS, Kind, kind_of
 from formwright.tasks.metrics import metric
 from formwright.tasks.task import Task, first_rows
@@ -41,6 +48,19 @@ from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.judge import answers, batch_of, constant_baseline, judge
 from formwright.train.loop import scores_of
 from formwright.train.prepare import Prepared, prepare
+
+# where this package is not imported, transformers runs the code in the folder, and not our classes
+_PLAIN_TRANSFORMERS = """
+import json, sys
+import numpy as np, torch, transformers
+auto, folder, given, found = sys.argv[1:]
+model = getattr(transformers, auto).from_pretrained(folder, trust_remote_code=True).eval()
+with torch.no_grad(), np.load(given) as inputs:
+    outputs = model(**{name: torch.from_numpy(inputs[name]) for name in inputs.files})
+assert "formwright" not in sys.modules
+np.savez(found, **{name: value.numpy() for name, value in outputs.items() if isinstance(value, torch.Tensor)})
+print(json.dumps(list(model.config.id2label.values())))
+"""
 
 
 class KindContract(ABC):
@@ -75,7 +95,7 @@ class KindContract(ABC):
         kind = self.kind()
         assert KINDS.get(kind.name) == kind
         assert kind.about
-        assert all(metric(name) for name in (*kind.metrics, *kind.binary_metrics))
+        assert all(metric(name).name == name for name in (*kind.metrics, *kind.binary_metrics))
         for field in fields(kind):
             value = getattr(kind, field.name)
             late = value.func if isinstance(value, partial) else value
@@ -182,9 +202,8 @@ class KindContract(ABC):
     # --- folders -----------------------------------------------------------------------------------------------------
 
     def test_a_saved_model_knows_its_kind_and_has_its_scores_again(self, tmp_path: Path) -> None:
-        prepared, loaded = self.prepared(), None
-        trained = fit(self.model(), prepared, self.training(5))
-        loaded = load_model(self.saved(trained.model, prepared, tmp_path / "model", trained.metrics))
+        prepared = self.prepared()
+        loaded = load_model(self.trained_folder(tmp_path / "model"))
         assert loaded.kind == self.kind().name
         if self.kind().preprocessor is not None:
             assert loaded.tokeniser == prepared.tokeniser
@@ -199,6 +218,51 @@ class KindContract(ABC):
         assert all(len(pair) == 2 for pair in found)
         again = kind.predict(self.model(), prepared, prepared.validation, {})
         assert again == found
+
+    @pytest.mark.slow
+    def test_its_onnx_file_has_the_scores_of_the_model_again(self, tmp_path: Path) -> None:
+        folder = self.trained_folder(tmp_path / "model")
+        export_model(read_model(str(folder)), "onnx", tmp_path / "onnx")
+        loaded = load_model(tmp_path / "onnx")
+        assert loaded.kind == self.kind().name
+        if self.kind().in_files:
+            assert repeat_score(loaded, self.task(), "validation").repeats
+        else:
+            with pytest.raises(IllegalInput):
+                repeat_score(loaded, self.task(), "validation")
+
+    @pytest.mark.slow
+    def test_transformers_loads_the_model_and_gives_the_same_scores(self, tmp_path: Path) -> None:
+        folder, prepared = self.trained_folder(tmp_path / "model"), self.prepared()
+        ours, batch = load_model(folder), batch_of(prepared, prepared.validation, np.arange(3))
+        named = {
+            self.card().stacks[0].embedding.INPUT: batch.inputs,
+            "attention_mask": batch.mask,
+            "token_type_ids": batch.types,
+            "decoder_input_ids": batch.targets,
+            "decoder_attention_mask": batch.targets_mask,
+        }
+        inputs = {name: tensor for name, tensor in named.items() if tensor is not None}
+        arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
+        np.savez(tmp_path / "inputs.npz", allow_pickle=False, **arrays)
+        auto = AUTO_CLASSES[class_name(self.card(), ours.head.task)]
+        files = (folder, tmp_path / "inputs.npz", tmp_path / "outputs.npz")
+        command = [sys.executable, "-c", _PLAIN_TRANSFORMERS, auto, *map(str, files)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        if self.kind().classes:
+            assert tuple(json.loads(done.stdout)) == prepared.task.labels
+        with torch.no_grad():
+            wanted = NamedInputsModel(ours.model)(**inputs)  # type: ignore[arg-type]
+        with np.load(files[-1]) as found:
+            for name, scores in zip(ours.head.output_names, wanted, strict=True):
+                assert np.allclose(found[name], scores.numpy(), atol=1e-4), name
+
+    def trained_folder(self, folder: Path) -> Path:
+        """Train a model for five steps, and write it."""
+        prepared = self.prepared()
+        trained = fit(self.model(), prepared, self.training(5))
+        return self.saved(trained.model, prepared, folder, trained.metrics)
 
     def saved(self, model: TaskModel, prepared: Prepared, folder: Path, scores: Any) -> Path:
         """Write a model as the commands do."""

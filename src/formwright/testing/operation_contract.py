@@ -9,8 +9,9 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -24,16 +25,20 @@ from formwright.arch.embeddings import Embedding, PatchEmbedding, Positions, Tok
 from formwright.arch.graph import graph_digest, graph_of
 from formwright.arch.layers import Block, Branch, Cell, Junction, Layer, Stack
 from formwright.arch.ops import Attention, Identity, Operation, Place
-from formwright.core.errors import IllegalDesign
+from formwright.arch.tensors import MEMORY, STREAM, Factor
+from formwright.arch.tensors import Tensor as Declared
+from formwright.core.errors import IllegalDesign, IllegalInput
 from formwright.cost import macs, params
 from formwright.nn.build import build, skeleton
 from formwright.nn.deploy import export
-from formwright.nn.inherit import inherit
+from formwright.nn.inherit import Slots, inherit
 from formwright.nn.inherit import run as run_inherited
 from formwright.nn.layer_modules import operation_module
 from formwright.nn.settings import Settings
 from formwright.nn.stack_context import Cache, StackContext
 from formwright.report.svg import draw_svg
+from formwright.space.zoo.elastic import ElasticPart, elastic_parts, resized
+from formwright.supernet.groups import axes_of, groups, stream_groups
 
 _MEMORY, _TOKENS, _WORDS = 12, 9, 50
 
@@ -154,16 +159,81 @@ class OperationContract(ABC):
     @torch.no_grad()
     def test_a_smaller_design_reads_its_weights_out_of_a_larger_one(self) -> None:
         for operation, card in self.cards():
-            for source in (*self.larger_cards(operation, card), card):
+            pairs = [(card, card), *((source, card) for source in self.larger_cards(operation, card))]
+            pairs += [(card, smaller) for _, smaller in self.smaller_cards(card)]
+            for source, target in pairs:
                 weights = dict(build(source, seed=3).named_parameters())
-                inherited = inherit(weights, source, card)
+                inherited = inherit(weights, source, target)
                 assert not inherited.missing, operation
-                assert {name: tuple(one.shape) for name, one in inherited.weights.items()} == {
-                    name: one.shape for name, one in tensors_of(card).items()
-                }
-                model, given = skeleton(card).eval(), [_inputs(stack, 2) for stack in card.stacks]
-                out = run_inherited(model, inherited, given[0], targets=given[1] if len(given) > 1 else None)
+                given, wanted = tensors_of(source), tensors_of(target)
+                assert inherited.weights.keys() == wanted.keys()
+                for name, read in inherited.weights.items():
+                    assert torch.equal(read, _cut_by_hand(weights[name], given[name], wanted[name])), name
+                model, rows = skeleton(target).eval(), [_inputs(stack, 2) for stack in target.stacks]
+                out = run_inherited(model, inherited, rows[0], targets=rows[1] if len(rows) > 1 else None)
                 assert out.hidden.isfinite().all()
+
+    def test_an_elastic_field_changes_the_size_of_its_group_and_nothing_else(self) -> None:
+        declared: set[str] = set()
+        shrunk: set[str] = set()
+        for _, card in self.cards():
+            declared |= {part.field for part in _parts_of(card)}
+            for part, smaller in self.smaller_cards(card):
+                shrunk.add(part.field)
+                given, wanted = tensors_of(card), tensors_of(smaller)
+                assert given.keys() == wanted.keys()
+                for name, tensor in wanted.items():
+                    assert tensor.kind == given[name].kind, (name, part.field)
+                    own = given[name].part.endswith(f".{part.part}")
+                    axes = [[_resized(one, part, smaller) if own else one for one in axis] for axis in given[name].axes]
+                    assert list(map(list, tensor.axes)) == axes, (name, part.field)
+        assert shrunk == declared, "give an example in which each elastic field is large enough to be lessened"
+
+    @torch.no_grad()
+    def test_members_of_a_group_and_the_hidden_size_may_be_put_into_any_order(self) -> None:
+        """Importance moves the members of a group to the front in all tensors, which must not change the function."""
+        generator = torch.Generator().manual_seed(4)
+        for operation, card in self.cards():
+            if isinstance(card.stacks[-1].layers[0], Cell):
+                continue  # nothing of a cell is scored
+            model = _strong(build(card, Settings(dropout=0.0)))
+            rows = [_inputs(stack, 2, seed=7) for stack in card.stacks]
+            targets = rows[1] if len(rows) > 1 else None
+            weights, before = dict(model.named_parameters()), model(rows[0], targets=targets).hidden
+            found = groups(card)
+            if operation.ordered:
+                with pytest.raises(IllegalInput, match="fixed order"):
+                    stream_groups(card, None)
+            else:
+                found += stream_groups(card, None)
+            of_output = ("hidden", "decoder hidden")[len(card.stacks) - 1]
+            for group in found:
+                order = torch.randperm(group.members, generator=generator).roll(1)
+                moved = dict(weights)
+                for axis in (*group.weights, *group.biases):
+                    moved[axis.name] = axis.taken(moved[axis.name], order)
+                with Slots(model).lent(moved):
+                    after = model(rows[0], targets=targets).hidden
+                assert _close(after, before[..., order] if group.kind == of_output else before), group.kind
+
+    @torch.no_grad()
+    def test_the_numbers_of_a_vector_have_no_order_unless_the_operation_says_so(self) -> None:
+        """This is so for the vectors that it reads and writes, and for those of an encoder, wherever it stands."""
+        order, behind = (torch.randperm(size, generator=_generator(3)).roll(1) for size in (self.width, _MEMORY))
+        for operation, module, context in self.modules():
+            if operation.ordered:
+                continue
+            x = _normal(2, _TOKENS, self.width)
+            before = module(x, context(None))
+            stream, weights = Factor(self.width, STREAM), dict(module.named_parameters())
+            tensors = list(operation.tensors(stream, stream, Factor(_MEMORY, MEMORY)))
+            for _, group, axis in axes_of(tensors):
+                if group in (STREAM, MEMORY):
+                    taken = axis.taken(weights[axis.name], order if group == STREAM else behind)
+                    weights[axis.name] = nn.Parameter(taken)
+            with Slots(module).lent(weights):
+                after = module(x[..., order], context(None, memory_order=behind))
+            assert _close(after, before[..., order]), operation
 
     def test_it_exports_to_onnx(self, tmp_path: Path) -> None:
         # an export takes seconds, so that forms that can stand in one stack share it
@@ -190,15 +260,21 @@ class OperationContract(ABC):
             if _card(operation, place, self.width) == card:
                 yield _card(self.larger(operation), place, 2 * self.width)
 
+    def smaller_cards(self, card: Card) -> Iterator[tuple[ElasticPart, Card]]:
+        """Yield a design with one less of each elastic field of its operation that can be lessened."""
+        stack = card.stacks[-1]
+        for part in _parts_of(card):
+            size = part.most - (2 if part.cut == "centred" else 1)  # the ends of a kernel go together
+            if size >= max(part.least, 1):
+                last = replace(stack, layers=(resized(stack.layers[0], {part.name: size}),))
+                in_decoder = card.decoder is stack
+                yield part, replace(card, decoder=last) if in_decoder else replace(card, encoder=last)
+
     def modules(self) -> Iterator[tuple[Operation, nn.Module, "_Contexts"]]:
         """Yield the module of each example with strong weights, and what makes its contexts."""
         for operation in self.examples():
             module = operation_module(operation, self.width, self.width, _MEMORY, Settings())
-            generator = torch.Generator().manual_seed(0)
-            with torch.no_grad():
-                for parameter in module.double().eval().parameters():
-                    parameter.normal_(0.0, 0.3, generator=generator)
-            yield operation, module, _Contexts(_grid(operation))
+            yield operation, _strong(module), _Contexts(_grid(operation))
 
 
 class _Contexts:
@@ -209,9 +285,15 @@ class _Contexts:
         self._memory = (_normal(2, 7, _MEMORY, seed=5), _normal(2, 7, _MEMORY, seed=6))
 
     def __call__(
-        self, mask: Tensor | None, *, rows: slice = slice(None), causal: bool = False, cache: Cache | None = None
+        self,
+        mask: Tensor | None,
+        *,
+        rows: slice = slice(None),
+        causal: bool = False,
+        cache: Cache | None = None,
+        memory_order: Tensor | None = None,
     ) -> StackContext:
-        memory = tuple(one[rows] for one in self._memory)
+        memory = tuple(one[rows] if memory_order is None else one[rows][..., memory_order] for one in self._memory)
         return StackContext(mask, causal=causal, memory=memory, grid=self._grid, cache=cache)
 
 
@@ -241,14 +323,56 @@ def _grid(operation: Operation) -> tuple[int, int] | None:
     return (3, 0) if operation.relative_axes == 2 else None  # nine tokens
 
 
-def _inputs(stack: Stack, batch: int, device: str = "cpu") -> Tensor:
+def _parts_of(card: Card) -> list[ElasticPart]:
+    """List the elastic fields of the operation that a card is made for."""
+    return [part for part in elastic_parts(card.stacks[-1].layers[0]) if part.field]
+
+
+def _resized(factor: Factor, part: ElasticPart, smaller: Card) -> Factor:
+    """Give a factor the size that it has in the smaller design, if it is of the part's group."""
+    if factor.group != part.group:
+        return factor
+    found = {one.name: one.most for one in _parts_of(smaller)}
+    return factor._replace(size=found[part.name])
+
+
+def _cut_by_hand(weight: Tensor, given: Declared, wanted: Declared) -> Tensor:
+    """Read a smaller tensor out of a larger one by its declared axes."""
+    for axis, (had, has) in enumerate(zip(given.axes, wanted.axes, strict=True)):
+        weight = weight.reshape(*weight.shape[:axis], *(one.size for one in had), *weight.shape[axis + 1 :])
+        for place, (one, other) in enumerate(zip(had, has, strict=True), axis):
+            spare = one.size - other.size
+            assert spare == 0 or (spare > 0 and one.cut != "whole"), f"{wanted.name}: {other} is not within {one}"
+            weight = weight.narrow(place, spare // 2 if one.cut == "centred" else 0, other.size)
+        weight = weight.flatten(axis, axis + len(had) - 1)
+    return weight
+
+
+def _strong(module: nn.Module) -> Any:
+    """Give a module large and exact weights, so that no part of it is idle."""
+    generator = _generator(0)
+    with torch.no_grad():
+        for parameter in module.double().eval().parameters():
+            parameter.normal_(0.0, 0.3, generator=generator)
+    return module
+
+
+def _inputs(stack: Stack, batch: int, device: str = "cpu", seed: int | None = None) -> Tensor:
+    """Give zeros, or with a seed random tokens and pictures."""
     if isinstance(stack.embedding, PatchEmbedding):
-        return torch.zeros(batch, 3, stack.embedding.image, stack.embedding.image, device=device)
-    return torch.zeros(batch, _TOKENS, dtype=torch.long, device=device)
+        shape = (batch, 3, stack.embedding.image, stack.embedding.image)
+        return torch.zeros(shape, device=device) if seed is None else _normal(*shape, seed=seed)
+    if seed is None:
+        return torch.zeros(batch, _TOKENS, dtype=torch.long, device=device)
+    return torch.randint(_WORDS, (batch, _TOKENS), generator=_generator(seed))
 
 
 def _normal(*shape: int, seed: int = 1) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(*shape, generator=_generator(seed), dtype=torch.float64)
+
+
+def _generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
 
 
 def _close(left: Tensor, right: Tensor) -> bool:

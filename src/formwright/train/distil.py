@@ -24,7 +24,15 @@ from formwright.tasks.encode import IGNORED
 from formwright.tasks.kind import KINDS, kind_of
 from formwright.train.judge import batch_of
 from formwright.train.loop import enough_memory, scores_of
-from formwright.train.losses import Loss, binary_distillation, distillation, hidden_distance, loss_of
+from formwright.train.losses import (
+    LARGE,
+    Loss,
+    binary_distillation,
+    distillation,
+    distillation_in_parts,
+    hidden_distance,
+    loss_of,
+)
 from formwright.train.prepare import Prepared
 from formwright.train.streams import Batch, in_order
 
@@ -123,10 +131,13 @@ def distilled(kind: str, mix: Mix) -> Loss:
 
     def mixed(answers: Answers, batch: Batch) -> Tensor:
         total = answers.scores.new_zeros(())
+        taught = None
+        if mix.scores:  # before the labels: theirs is then followed back first, and what it keeps is free by then
+            taught = mix.scores * distillation_loss(answers, batch, mix.temperature)
         if mix.labels:
             total = total + mix.labels * loss(answers.scores, batch)
-        if mix.scores:
-            total = total + mix.scores * distillation_loss(answers, batch, mix.temperature)
+        if taught is not None:
+            total = total + taught
         if mix.hidden:
             total = total + mix.hidden * _of_hidden(answers, batch)
         return total
@@ -144,8 +155,10 @@ def _of_hidden(answers: Answers, batch: Batch) -> Tensor:
 def classes_distillation(answers: Answers, batch: Batch, temperature: float) -> Tensor:
     """Compare (..., labels) scores, where words are labels too; ignored labels, such as padding, do not count."""
     counts = batch.labels.flatten() != IGNORED
-    scores, wanted = (side.flatten(0, -2)[counts] for side in (answers.scores, answers.teacher_scores))
-    return distillation(scores, wanted, temperature)
+    scores, wanted = (side.flatten(0, -2) for side in (answers.scores, answers.teacher_scores))
+    if scores.numel() > LARGE:
+        return distillation_in_parts(scores, wanted, counts, temperature)
+    return distillation(scores[counts], wanted[counts], temperature)
 
 
 def spans_distillation(answers: Answers, batch: Batch, temperature: float) -> Tensor:

@@ -203,8 +203,12 @@ def task_stream(prepared: Prepared, recipe: Hyperparameters) -> Stream:
     stream = cast(Stream, kind.stream(prepared, order))
     if not recipe.changes:
         return stream
-    if kind.reads != "patches":
-        raise IllegalInput(f"training.augment changes pictures, and {prepared.task.name} has none: leave it out")
+    strange = [name for name in recipe.changes if name not in kind.augmentations]
+    if strange:
+        raise IllegalInput(
+            f"training.augment has {', '.join(strange)}, which cannot change the rows of {prepared.task.name} "
+            f"({kind.name}): {'use ' + ', '.join(kind.augmentations) if kind.augmentations else 'leave it out'}"
+        )
     return Augmented(stream, recipe.seed, recipe.changes)
 
 

@@ -23,13 +23,13 @@ from formwright.tasks.bootstrap import Tables
 from formwright.tasks.encode import IGNORED, Encoded
 from formwright.tasks.kind import Pairs as Answers
 from formwright.tasks.kind import kind_of
-from formwright.tasks.metrics import WRITTEN, metric
+from formwright.tasks.metrics import metric
 from formwright.tasks.rows import TranslationRows
 from formwright.tasks.span_windows import Windows, answers_with_probability
 from formwright.tasks.tokeniser import Tokeniser
 from formwright.train.loop import Diverged, enough_memory, scores_of
 from formwright.train.prepare import Prepared, PreparedRows
-from formwright.train.streams import Batch, KeptBatches, MakeBatch, Masking, in_order, masked, sentences, translations
+from formwright.train.streams import Batch, KeptBatches, MakeBatch, Masking, in_order, masked
 
 _SIZE = 64  # rows of one batch
 
@@ -44,7 +44,7 @@ def with_beams(prepared: Prepared, beams: int) -> Prepared:
     """Set the number of beams of a task; raise where its metrics need no generated text."""
     if beams == 1:
         return prepared
-    if not any(name in WRITTEN for name in prepared.task.metrics):
+    if not any(metric(name).written for name in prepared.task.metrics):
         raise IllegalInput(f"no metric of {prepared.task.name} needs generated text; leave out --beams")
     return replace(prepared, beams=beams)
 
@@ -55,7 +55,7 @@ def generated_texts(model: TaskModel, prepared: Prepared, part: PreparedRows) ->
     settings = generation_settings(tokeniser, prepared.length, prepared.beams)
     texts = np.empty(len(part.examples), object)
     for rows in in_order(part.examples, _SIZE):
-        batch = translations(part.examples, rows).to(device)  # type: ignore[arg-type]
+        batch = batch_of(prepared, part, rows).to(device)
         found = generate(model, batch.inputs, batch.mask, settings)
         texts[rows] = [tokeniser.decode(tokens) for tokens in found]
     return list(texts)
@@ -139,10 +139,12 @@ def row_scores(model: nn.Module, prepared: Prepared, part: PreparedRows) -> list
     return list(found)
 
 
-def span_answers(model: nn.Module, part: PreparedRows, unanswerable: bool) -> list[tuple[str, float]]:
+def span_answers(
+    model: nn.Module, prepared: Prepared, part: PreparedRows, unanswerable: bool
+) -> list[tuple[str, float]]:
     """Return the answer to each question, and its probability among all parts of the text."""
     with _inference(model, doing="run"):
-        return _span_texts(model, part, unanswerable)
+        return _span_texts(model, prepared, part, unanswerable)
 
 
 def batch_of(prepared: Prepared, part: PreparedRows, rows: NDArray[np.int64]) -> Batch:
@@ -195,7 +197,7 @@ def several_labels_each(model: nn.Module, prepared: Prepared, part: PreparedRows
     """Answer with the labels whose sigmoid is above 0.5: those whose score is above 0."""
     truth = truths(part)
     found = np.empty(truth.shape, np.bool_)
-    for rows, scores, _ in _answers(model, part, sentences):
+    for rows, scores, _ in _answers(model, part, kind_of(prepared.task).batch):
         found[rows] = (scores > 0).cpu().numpy()
     return dict.fromkeys(prepared.task.metrics, (found, truth))
 
@@ -206,7 +208,7 @@ def words(model: nn.Module, prepared: Prepared, part: PreparedRows, make: MakeBa
     for rows, found, batch in _answers(model, part, make or kind_of(prepared.task).batch):
         losses = F.cross_entropy(found.flatten(0, -2), batch.labels.flatten(), ignore_index=IGNORED, reduction="none")
         means[rows], tokens[rows] = _mean_by_row(batch, losses.cpu().numpy())
-    return {name: (means, tokens) for name in prepared.task.metrics if name not in WRITTEN}
+    return {name: (means, tokens) for name in prepared.task.metrics if not metric(name).written}
 
 
 def _mean_by_row(batch: Batch, losses: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -231,7 +233,7 @@ def same_masks(prepared: Prepared) -> MakeBatch:
 
 def generated(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
     """Score tokens by their loss, and generated texts by the metrics that need them."""
-    found, wanted = words(model, prepared, part), [name for name in prepared.task.metrics if name in WRITTEN]
+    found, wanted = words(model, prepared, part), [name for name in prepared.task.metrics if metric(name).written]
     if not wanted:
         return found
     texts, rows = generated_texts(cast(TaskModel, model), prepared, part), cast(TranslationRows, part.rows)
@@ -240,14 +242,16 @@ def generated(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answe
 
 def spans(model: nn.Module, prepared: Prepared, part: PreparedRows) -> Answers:
     """Answer each question with a part of its text."""
-    texts = [text for text, _ in _span_texts(model, part, not part.rows.answerable)]
+    texts = [text for text, _ in _span_texts(model, prepared, part, not part.rows.answerable)]
     return dict.fromkeys(prepared.task.metrics, (texts, part.rows.texts))
 
 
-def _span_texts(model: nn.Module, part: PreparedRows, unanswerable: bool) -> list[tuple[str, float]]:
+def _span_texts(
+    model: nn.Module, prepared: Prepared, part: PreparedRows, unanswerable: bool
+) -> list[tuple[str, float]]:
     windows = cast(Windows, part.examples)
     found = np.empty(len(windows), object)
-    for rows, scores, _ in _answers(model, part, sentences):
+    for rows, scores, _ in _answers(model, part, kind_of(prepared.task).batch):
         found[rows] = list(scores.cpu().numpy())  # (tokens, 2) each
     starts, ends = [scores[:, 0] for scores in found], [scores[:, 1] for scores in found]
     return answers_with_probability(starts, ends, windows, part.rows, unanswerable)
@@ -298,5 +302,5 @@ def _by_frequency(counts: NDArray[Any], make: MakeBatch, prepared: Prepared, par
         batch = make(part.examples, rows)
         labels = batch.labels.flatten().numpy()
         means[rows], tokens[rows] = _mean_by_row(batch, losses[np.where(labels == IGNORED, 0, labels)])
-    known = {name: (means, tokens) for name in prepared.task.metrics if name not in WRITTEN}
+    known = {name: (means, tokens) for name in prepared.task.metrics if not metric(name).written}
     return "knowing only how frequent tokens are", known

@@ -7,7 +7,7 @@ from torch import nn
 
 from formwright.tasks.conll import OUTSIDE
 from formwright.tasks.kind import Pairs
-from formwright.tasks.metrics import NAMED
+from formwright.tasks.metrics import metric
 from formwright.tasks.tag_tokens import TaggedTokens
 from formwright.train.judge import labels_baseline, row_scores, truths
 from formwright.train.predictions import Evaluation, Predictions, softmax
@@ -49,7 +49,7 @@ def relations_baseline(prepared: Prepared, part: PreparedRows) -> tuple[str, Pai
 def _named(prepared: Prepared, found: Pairs) -> Pairs:
     labels = prepared.task.labels
     named = {name: [[labels[int(label)] for label in side] for side in pair] for name, pair in found.items()}
-    return {name: (named[name][0], named[name][1]) if name in NAMED else pair for name, pair in found.items()}
+    return {name: (named[name][0], named[name][1]) if metric(name).named else pair for name, pair in found.items()}
 
 
 def _true_tags(prepared: Prepared, part: PreparedRows) -> list[list[str]]:

@@ -283,7 +283,7 @@ def _step(state: State, stream: Stream, loss: Loss | StepLoss) -> None:
     update = loss.update if isinstance(loss, JoinedLosses) else SUM
     found: list[float] = []
     with enough_memory(f"at step {step}; try a batch smaller than {state.recipe.batch}"):
-        update.backward(_losses(state, stream, loss, found), state.parameters, step / state.recipe.steps)
+        update.backward(_losses(state, stream, loss, found), state.parameters, state.recipe.share(step))
         # otherwise NaN weights after the last step would be evaluated as if they had been trained
         _finite("the size of the gradient", nn.utils.clip_grad_norm_(state.parameters, state.recipe.clip), state)
         state.optimiser.step()

@@ -58,6 +58,57 @@ def distillation(student: Tensor, teacher: Tensor, temperature: float = 2.0, mas
     return F.kl_div(student_log, teacher_log, reduction="batchmean", log_target=True) * temperature**2
 
 
+LARGE = 1 << 18  # numbers of scores above which their shares are computed in parts
+_PART = 1 << 16  # numbers of a part
+
+
+def distillation_in_parts(student: Tensor, teacher: Tensor, counts: Tensor, temperature: float = 2.0) -> Tensor:
+    """Return what `distillation` does for the rows that `counts`, some rows at a time.
+
+    For scores of all words the softened shares of both sides would take several times the memory of the scores. No
+    gradient goes to the teacher.
+    """
+    total: Tensor = _Divergence.apply(student, teacher, counts, temperature)
+    return total / counts.sum().clamp(min=1)
+
+
+class _Divergence(torch.autograd.Function):
+    """T^2 KL(teacher || student), summed over rows; shares are computed again for the gradient, and never kept."""
+
+    @staticmethod
+    def forward(ctx: Any, student: Tensor, teacher: Tensor, counts: Tensor, temperature: float) -> Tensor:
+        ctx.save_for_backward(student, teacher, counts)
+        ctx.temperature = temperature
+        total = student.new_zeros((), dtype=_precise(student))
+        for mine, its, real in _in_parts(student, teacher, counts):
+            student_log, teacher_log = (_softened(scores[real], temperature).log_softmax(-1) for scores in (mine, its))
+            total += F.kl_div(student_log, teacher_log, reduction="sum", log_target=True)
+        return total * temperature**2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        student, teacher, counts = ctx.saved_tensors
+        found = torch.zeros_like(student)
+        for place, mine, its, real in _in_parts(found, student, teacher, counts):
+            # d/ds T^2 KL = T (softmax(s / T) - softmax(t / T))
+            shares, wanted = (_softened(scores[real], ctx.temperature).softmax(-1) for scores in (mine, its))
+            place[real] = ((shares - wanted) * (gradient * ctx.temperature)).to(place.dtype)
+        return found, None, None, None
+
+
+def _in_parts(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    rows = max(1, _PART // tensors[0].shape[-1])
+    return zip(*(tensor.split(rows) for tensor in tensors), strict=True)
+
+
+def _softened(scores: Tensor, temperature: float) -> Tensor:
+    return scores.to(_precise(scores)) / temperature
+
+
+def _precise(scores: Tensor) -> torch.dtype:
+    return torch.promote_types(scores.dtype, torch.float32)  # half precision loses the smallest shares
+
+
 def binary_distillation(student: Tensor, teacher: Tensor, temperature: float = 2.0) -> Tensor:
     """Return T^2 KL(teacher || student) of each label's own softened sigmoid, averaged over rows and labels."""
     wanted = torch.sigmoid(teacher / temperature)

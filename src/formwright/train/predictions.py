@@ -36,9 +36,9 @@ def numbers(model: nn.Module, prepared: Prepared, part: PreparedRows, _: Evaluat
     return [(float(row[0]), None) for row in _stacked(model, prepared, part)]
 
 
-def spans(model: nn.Module, _: Prepared, part: PreparedRows, evaluation: Evaluation) -> Predictions:
+def spans(model: nn.Module, prepared: Prepared, part: PreparedRows, evaluation: Evaluation) -> Predictions:
     """Predict a part of a text; none where the model learned that questions may have no answer."""
-    return list(span_answers(model, part, bool(evaluation.get("unanswerable"))))
+    return list(span_answers(model, prepared, part, bool(evaluation.get("unanswerable"))))
 
 
 def translations(model: nn.Module, prepared: Prepared, part: PreparedRows, evaluation: Evaluation) -> Predictions:

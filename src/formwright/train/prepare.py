@@ -133,9 +133,8 @@ def cut_rows(prepared: Prepared, card: Card) -> Cut | None:
     if uncut is None:
         return None
     longer, longest = int((uncut > prepared.length).sum()), int(uncut.max(initial=0))
-    windows = kind_of(prepared.task).windows
-    unit = "tokens" if kind_of(prepared.task).has_tokens else "frames"
-    return Cut(prepared.length, len(uncut), longer, longest, positions(card), windows, unit)
+    kind = kind_of(prepared.task)
+    return Cut(prepared.length, len(uncut), longer, longest, positions(card), kind.windows, kind.reads)
 
 
 def usual_length(task: Task, card: Card, most: int, tokeniser: Any = None, least: int = LEAST) -> int:

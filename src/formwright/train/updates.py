@@ -41,7 +41,8 @@ class Update(Part):
     ) -> None:
         """Follow each loss back as it comes; with it comes its place among the losses of its batch.
 
-        `progress` is the share of the training's steps that are done.
+        `progress` is the share of the training's schedule that has passed. Where the number of steps changes on the
+        way, what was left of the schedule is spread over the steps that are left.
         """
         raise TypeError(f"{type(self).__name__} computes nothing")
 

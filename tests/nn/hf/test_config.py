@@ -8,9 +8,16 @@ import pytest
 import transformers
 from tests.nn.hf.helpers import DESIGNS, SIDE, VOCABULARY
 
-from formwright.core.errors import IllegalDesign
+from formwright.arch.card import Card
+from formwright.arch.embeddings import FrameEmbedding
+from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import Attention
+from formwright.core.errors import IllegalDesign, IllegalInput
+from formwright.nn.build import build
 from formwright.nn.hf.config import FormwrightConfig
-from formwright.nn.hf.config_fields import AUTO_CLASSES, class_name, standard_fields, task_of
+from formwright.nn.hf.config_fields import AUTO_CLASSES, class_name, pipeline_name, standard_fields, task_of
+from formwright.nn.hf.save import save_pretrained_folder
 from formwright.nn.settings import Settings
 
 
@@ -92,6 +99,22 @@ def test_keys_and_fields_of_layers_images_and_translation() -> None:
     assert (translation["encoder_layers"], translation["decoder_layers"]) == (2, 2)
     assert translation["is_encoder_decoder"]
     assert not images["is_encoder_decoder"]
+
+
+@pytest.mark.parametrize("task", ["token-classification", "seq2seq-lm", "tags-of-frames"])
+def test_a_head_without_a_class_for_what_the_design_reads_is_refused(task: str) -> None:
+    card = Card(Stack(FrameEmbedding(6, 16), (Block(16, Attention(2, 8)),)))
+    for name in (class_name, pipeline_name):
+        with pytest.raises(IllegalInput) as caught:
+            name(card, task)
+        assert all(fact in str(caught.value) for fact in ("frames", repr(task), "sequence-classification"))
+
+
+def test_a_model_whose_head_has_no_class_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    card = Card(Stack(FrameEmbedding(6, 16), (Block(16, Attention(2, 8)),)))
+    with pytest.raises(IllegalInput, match="cannot be saved with the head 'token-classification'"):
+        save_pretrained_folder(build(card, head=HeadSpec("token-classification", 3)), tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", DESIGNS)

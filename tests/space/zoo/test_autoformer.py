@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from numpy.random import default_rng
 
@@ -46,6 +48,16 @@ def test_models_of_tf_tas_lie_in_the_spaces_of_autoformer(size: str) -> None:
     card, space = load_card(f"tf-tas-{size}"), load_space(f"autoformer-{whole}")
     assert space.contains(genotype(card))
     assert space.card(genotype(card)) == card
+
+
+@pytest.mark.parametrize(
+    ("name", "whole", "without"), [("tf-tas-t", 6_200_776, 6_100_936), ("autoformer-t", 5_867_944, 5_768_104)]
+)
+def test_sizes_without_relative_positions(name: str, whole: int, without: int) -> None:
+    card = load_card(name)
+    layers = tuple(replace(block, mixer=replace(block.mixer, relative=None)) for block in card.encoder.layers)
+    plain = replace(card, encoder=replace(card.encoder, layers=layers))
+    assert (params(card), params(plain)) == (whole, without)
 
 
 def test_differences_from_the_paper() -> None:

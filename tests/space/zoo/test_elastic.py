@@ -1,4 +1,5 @@
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -6,16 +7,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import default_rng
+from tests.nn.cases import MIXERS
+from tests.supernet.experts import Experts, Lobes
 
 from formwright.arch.card import Card
 from formwright.arch.embeddings import Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
 from formwright.arch.layers import Block, Stack
-from formwright.arch.ops import Attention, DynamicConvolution, Identity, Relative, SeparableConvolution, Transform
+from formwright.arch.ops import (
+    Attention,
+    CrossAttention,
+    DynamicConvolution,
+    Identity,
+    Operation,
+    Relative,
+    SeparableConvolution,
+    Transform,
+)
+from formwright.arch.tensors import Tensor
 from formwright.core.errors import IllegalDesign, IllegalInput
 from formwright.cost import params
+from formwright.nn.cuts import cuts
 from formwright.space import Fields
 from formwright.space.zoo import load_card, load_space
-from formwright.space.zoo.elastic import ElasticChoices, elastic
+from formwright.space.zoo.elastic import ElasticChoices, FurtherSizes, elastic, elastic_parts, resized
 
 BERT = load_card("bert-mini")  # 4 layers, 4 heads, feed-forward 1024
 FITTING: dict[str, Any] = {"heads": (2, 4), "feed_forward": (512, 1024)}
@@ -213,14 +227,14 @@ def test_a_decoder_is_elastic_like_an_encoder() -> None:
 
 def test_kernels_stacked_maps_and_parts_that_stay_whole() -> None:
     """Each layer has the sizes of the parts that it has; a transform has none."""
-    space = elastic(KERNELS, heads=(2, 4), kernels=[(3, 7), (5,), ()], feed_forward=(32, 64))
+    space = elastic(KERNELS, heads=(2, 4), kernels=[(3, 7), (), ()], feed_forward=(32, 64))
     assert space.count() == 2 * 2 * 2 * 2 * 2 * 2
     small = space.card(
         space.from_json(
             {
                 "layers": {
                     "layer_0": {"kernel": 3, "feed_forward": 64},
-                    "layer_1": {"heads": 2, "kernel": 5, "feed_forward_1": 32, "feed_forward_2": 64},
+                    "layer_1": {"heads": 2, "feed_forward_1": 32, "feed_forward_2": 64},
                     "layer_2": {"feed_forward": 32},
                 }
             }
@@ -230,13 +244,76 @@ def test_kernels_stacked_maps_and_parts_that_stay_whole() -> None:
     assert small[1] == Block(WIDTH, DynamicConvolution(5, 2, 4), (32, 64))
     assert small[2] == Block(WIDTH, Transform("dft"), (32,))
     with pytest.raises(IllegalInput, match="kernels of layer 0"):
-        elastic(KERNELS, kernels=[(4,), (5,), ()])
+        elastic(KERNELS, kernels=[(4,), (), ()])
+    with pytest.raises(IllegalInput, match=r"kernels .* layer 1"):
+        elastic(KERNELS, kernels=[(3, 7), (3, 5), ()])  # a dynamic convolution writes whole kernels
     with pytest.raises(IllegalInput, match=r"feed_forward of layer 1 .* between 1 and"):
         elastic(KERNELS, feed_forward=(0, 64))  # one of several maps cannot be left out
     with pytest.raises(IllegalInput, match="cross cannot be chosen"):
         elastic(KERNELS, cross=(1,))
     with pytest.raises(IllegalInput, match="layers of one kind"):
         elastic(KERNELS, feed_forward=(32,), depths=(1, 2))
+
+
+@pytest.mark.parametrize("mixer", [*MIXERS.values(), Experts(4, 3), Lobes(4, 3)], ids=repr)
+def test_whatever_is_offered_reads_all_its_weights_from_the_whole(mixer: Operation) -> None:
+    block = Block(WIDTH, mixer, (CHANNELS,))
+    for part in elastic_parts(block):
+        size = part.most - (2 if part.cut == "centred" else 1)
+        if size < 1:
+            continue
+        whole, wanted = (dict(_named(one)) for one in (block, resized(block, {part.name: size})))
+        assert wanted.keys() == whole.keys()
+        assert cuts(whole, wanted, {name: name for name in wanted}).keys() == wanted.keys()
+        assert sum(one.size for one in wanted.values()) < sum(one.size for one in whole.values())
+
+
+def _named(block: Block) -> Iterator[tuple[str, Tensor]]:
+    return ((one.name, one) for one in block.tensors(WIDTH))
+
+
+def test_what_an_operation_offers_is_what_it_declares() -> None:
+    def offered(mixer: Operation, cross: Operation | None = None) -> list[tuple[str, str, str, str]]:
+        parts = elastic_parts(Block(WIDTH, mixer, cross=cross))
+        return [(part.name, part.option, part.part, part.group) for part in parts]
+
+    heads = ("heads", "heads", "mixer", "heads")
+    assert offered(Attention(2, 4)) == [heads]
+    assert offered(DynamicConvolution(5, 2, 4)) == [heads]
+    assert offered(SeparableConvolution(5)) == [("kernel", "kernels", "mixer", "kernel")]
+    assert offered(Experts(4, 3)) == [("mixer_experts", "mixer_experts", "mixer", "members")]
+    assert offered(Lobes(4, 3)) == offered(Transform("dft")) == offered(Identity()) == []
+    assert offered(Attention(2, 4), CrossAttention(2, 4)) == [heads, ("cross", "cross", "cross", "heads")]
+
+
+@pytest.mark.parametrize("elastic_fields", [{"experts": "heads"}, {"channels": "members"}])
+def test_a_group_that_a_field_does_not_size_is_refused(
+    elastic_fields: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Experts, "ELASTIC", elastic_fields)
+    (field, group) = next(iter(elastic_fields.items()))
+    with pytest.raises(IllegalInput) as caught:
+        elastic_parts(Block(WIDTH, Experts(7, 5)))
+    assert all(fact in str(caught.value) for fact in ("experts", field, repr(group)))
+
+
+def test_any_group_of_an_operation_can_be_chosen_by_its_name() -> None:
+    blocks = tuple(Block(WIDTH, mixer, (CHANNELS,)) for mixer in (Experts(4, 3), Attention(HEADS, 4)))
+    card = Card(encoder=Stack(TokenEmbedding(50, WIDTH), blocks))
+    space = elastic(card, heads=(2, 4), mixer_experts=(1, 2, 4))
+    assert space.count() == 3 * 2
+    found = [space.card(design).encoder.layers for design in space.enumerate()]
+    assert {(first.mixer, second.mixer) for first, second in found} == {
+        (Experts(experts, 3), Attention(heads, 4)) for experts in (1, 2, 4) for heads in (2, 4)
+    }
+    with pytest.raises(IllegalInput, match="mixer_experts of layer 0"):
+        elastic(card, mixer_experts=(0, 4))  # it is not said that nothing remains without any
+    choices = ElasticChoices(card, ((), (2, 4)), further=(FurtherSizes("mixer_experts", ((1, 4), ())),))
+    assert choices.count == 4
+    assert choices.smallest.encoder.layers[0].mixer == Experts(1, 3)
+    assert choices.space.card(choices.design(((4, CHANNELS), (2, CHANNELS)))).encoder.layers[1].mixer.heads == 2
+    with pytest.raises(IllegalDesign, match="mixer_experts"):
+        ElasticChoices(card, further=(FurtherSizes("mixer_experts", ((1, 4), (2,))),))
 
 
 def test_a_cell_stays_as_it_is() -> None:

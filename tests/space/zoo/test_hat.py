@@ -1,6 +1,8 @@
 import csv
 import json
+from math import prod
 from pathlib import Path
+from typing import Any
 
 import pytest
 from numpy.random import default_rng
@@ -9,7 +11,8 @@ from formwright.arch.card import Card
 from formwright.arch.layers import Block
 from formwright.arch.ops import Attention, CrossAttention
 from formwright.cost import macs, params_body
-from formwright.space import Fields
+from formwright.space import Choice, Fields, Record, Repeat
+from formwright.space.design import Combinator
 from formwright.space.zoo.hat import HAT, NANO, decoder_layer, encoder_layer, model
 
 ENCODER_LAYERS = {-1: 1, 1: 2, 2: 3}  # how the authors write the number of encoder layers that are attended to
@@ -61,6 +64,21 @@ def test_published_costs_and_counts() -> None:
     encoder = 2 * (2 * 3) ** 6
     decoder = 2 * sum((2 * 2 * 3 * 3) ** layers for layers in range(1, 7))
     assert HAT.count() == encoder * decoder
+
+
+def genes(part: Combinator[Any]) -> int:
+    """Count the vectors of genes of a fixed length, those of layers that are not there included."""
+    if isinstance(part, Record):
+        return prod(genes(below) for _, below in part.fields)
+    if isinstance(part, Repeat):
+        return len(part.lengths) * genes(part.part) ** max(part.lengths)
+    assert isinstance(part, Choice)
+    return len(part.options)
+
+
+def test_with_inactive_genes_the_space_is_as_large_as_published() -> None:
+    assert HAT.count() == 417_846_678_672_384
+    assert genes(HAT.root) == 2_437_438_960_041_984
 
 
 def test_queries_are_512_wide_however_many_heads() -> None:

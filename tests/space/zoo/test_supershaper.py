@@ -28,6 +28,15 @@ def test_published_sizes(name: str) -> None:
         assert card == load_card(f"supershaper-{name}")
 
 
+def test_published_size_before_maps_are_merged() -> None:
+    """While it learns, a layer of the authors' code has a map from 768 at its input and one to 768 at its output."""
+    card = SUPERSHAPER.card(Fields.of(widths=(768,) * 12))
+    between = [(below, above) for _, below, above in card.encoder.projections[1:-1]]
+    assert len(between) == 11
+    more = sum((below + 1) * 768 + (768 + 1) * above - (below + 1) * above for below, above in between)
+    assert params(card) + more == 122_486_016
+
+
 def test_every_layer_stands_between_linear_maps() -> None:
     stack = SUPERSHAPER.card(Fields.of(widths=(120, 120, *(768,) * 9, 240))).encoder
     assert (stack.embedding.width, stack.output_width, len(stack.projections)) == (768, 768, 13)

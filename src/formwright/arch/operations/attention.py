@@ -1,6 +1,6 @@
 """Attention, within a sentence and from a decoder to its encoder."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -32,6 +32,7 @@ class Attention(Operation):
     SWATCH: ClassVar[Swatch] = Swatch("self-attention", "#332288", "●")
     PARALLEL_HEADS: ClassVar[bool] = True
     INPUT_MAPS: ClassVar[tuple[str, ...]] = ("query_key_value",)
+    ELASTIC: ClassVar[Mapping[str, str]] = {"heads": "heads"}
     heads: Heads
     head_width: Positive
     score: Literal["sdp", "wma"] = "sdp"
@@ -83,6 +84,7 @@ class CrossAttention(Operation):
     SWATCH: ClassVar[Swatch] = Swatch("cross-attention", "#CC6677", "○")
     PARALLEL_HEADS: ClassVar[bool] = True
     INPUT_MAPS: ClassVar[tuple[str, ...]] = ("query", "key_value")
+    ELASTIC: ClassVar[Mapping[str, str]] = {"heads": "heads"}
     heads: Heads
     head_width: Positive
     layers: Positive = 1

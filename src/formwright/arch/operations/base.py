@@ -1,6 +1,6 @@
 """What every operation declares of itself."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -30,8 +30,9 @@ class Operation:
     class of its own in `formwright.arch.operations`, or of another package, named in an entry point of the group
     `formwright.operations`, is all that cards, costs, drawings and super-networks need; `MODULE` names what runs it, a
     torch module built from (operation, width, output, width of the encoder, settings). Fields are options of the JSON
-    form; a field called `heads` counts the heads. Check an operation of your own with
-    `formwright.testing.operation_contract`.
+    form; a field called `heads` counts the heads. `ELASTIC` names the fields that may be smaller in a smaller design,
+    each by itself, with the group of axes that it counts: what is `leading` can be scored, ordered and cut, what is
+    `centred` only cut. Check an operation of your own with `formwright.testing.operation_contract`.
     """
 
     TYPE: ClassVar[str]  # its name in a card
@@ -41,6 +42,7 @@ class Operation:
     CAUSAL: ClassVar[bool] = True  # whether it can be kept from reading later tokens
     PARALLEL_HEADS: ClassVar[bool] = False  # whether each head is a node of the design's graph
     INPUT_MAPS: ClassVar[tuple[str, ...]] = ()  # of an attention: its query, key, value and further input maps
+    ELASTIC: ClassVar[Mapping[str, str]] = {}  # from a field to the group of axes whose size it is
 
     def faults(self, width: int, output: int) -> Iterator[Fault]:
         """List what is illegal between these two widths."""

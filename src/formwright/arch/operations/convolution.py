@@ -1,6 +1,6 @@
 """Convolutions over tokens, and the gated linear unit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -40,6 +40,7 @@ class DynamicConvolution(Operation):
     PLACES: ClassVar[tuple[Place, ...]] = ("mixer",)
     SWATCH: ClassVar[Swatch] = Swatch("dynamic convolution", "#44AA99", "▲")
     PARALLEL_HEADS: ClassVar[bool] = True
+    ELASTIC: ClassVar[Mapping[str, str]] = {"heads": "heads"}
     kernel: Positive
     heads: Heads
     head_width: Positive
@@ -53,7 +54,7 @@ class DynamicConvolution(Operation):
         return (self.kernel,)  # the generator writes a whole kernel
 
     def tensors(self, inputs: Factor, outputs: Factor, memory: Factor) -> Iterator[Tensor]:
-        heads, kernel = in_heads(self.heads, self.head_width), Factor(self.kernel, cut="whole")
+        heads, kernel = in_heads(self.heads, self.head_width), Factor(self.kernel, "kernel", "whole")
         yield from linear("query", (inputs,), heads)
         yield from linear("value", (inputs,), heads)
         yield from _separable("span", inputs, kernel, heads)
@@ -86,11 +87,12 @@ class SeparableConvolution(Operation):
     MODULE: ClassVar[str] = "formwright.nn.operations.convolution:StackedSeparable"
     PLACES: ClassVar[tuple[Place, ...]] = ("mixer", "branch")
     SWATCH: ClassVar[Swatch] = Swatch("separable convolution", "#117733", "◆")
+    ELASTIC: ClassVar[Mapping[str, str]] = {"kernel": "kernel"}
     kernel: Positive
     stacked: Positive = 2
 
     def tensors(self, inputs: Factor, outputs: Factor, memory: Factor) -> Iterator[Tensor]:
-        kernel = Factor(self.kernel, cut="centred")
+        kernel = Factor(self.kernel, "kernel", "centred")
         between = [Factor(outputs.size, f"channels {index}") for index in range(self.stacked - 1)]
         for index, (below, above) in enumerate(zip([inputs, *between], [*between, outputs], strict=True)):
             yield from _separable(f"parts.{index}", below, kernel, (above,))
@@ -119,6 +121,7 @@ class LightweightConvolution(Operation):
     MODULE: ClassVar[str] = "formwright.nn.operations.convolution:Lightweight"
     PLACES: ClassVar[tuple[Place, ...]] = ("mixer", "branch")
     SWATCH: ClassVar[Swatch] = Swatch("lightweight convolution", "#88CCEE", "△")
+    ELASTIC: ClassVar[Mapping[str, str]] = {"kernel": "kernel"}
     kernel: Positive
     heads: Positive
     gated: bool = True
@@ -138,7 +141,7 @@ class LightweightConvolution(Operation):
 
     def tensors(self, inputs: Factor, outputs: Factor, memory: Factor) -> Iterator[Tensor]:
         heads = Factor(self.heads, "heads")
-        yield Tensor("kernel", ((heads,), (Factor(self.kernel, cut="centred"),)))
+        yield Tensor("kernel", ((heads,), (Factor(self.kernel, "kernel", "centred"),)))
         if self.gated:
             channels = (heads, Factor(outputs.size // self.heads, cut="whole"))
             yield from linear("gated.value", (inputs,), channels)
@@ -165,10 +168,11 @@ class Convolution(Operation):
     MODULE: ClassVar[str] = "formwright.nn.operations.convolution:PlainConvolution"
     PLACES: ClassVar[tuple[Place, ...]] = ("branch",)
     SWATCH: ClassVar[Swatch] = Swatch("convolution or dense map", "#999933", "■")
+    ELASTIC: ClassVar[Mapping[str, str]] = {"kernel": "kernel"}
     kernel: Positive = 1
 
     def tensors(self, inputs: Factor, outputs: Factor, memory: Factor) -> Iterator[Tensor]:
-        yield Tensor("kernel", ((outputs,), (inputs,), (Factor(self.kernel, cut="centred"),)))
+        yield Tensor("kernel", ((outputs,), (inputs,), (Factor(self.kernel, "kernel", "centred"),)))
         yield Tensor("bias", ((outputs,),))
 
     def products(self, width: int, output: int, tokens: int, memory: tuple[int, int]) -> Iterator[Product]:

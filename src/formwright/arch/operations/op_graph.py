@@ -1,6 +1,6 @@
 """Attention as a searched formula."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -58,6 +58,7 @@ class OpGraph(Operation):
     SWATCH: ClassVar[Swatch] = Swatch("op graph", "#882255", "ƒ")
     CAUSAL: ClassVar[bool] = False
     INPUT_MAPS: ClassVar[tuple[str, ...]] = ("inputs",)
+    ELASTIC: ClassVar[Mapping[str, str]] = {"heads": "heads"}
     heads: Heads
     head_width: Positive
     term: Annotated[Term, _TERM]

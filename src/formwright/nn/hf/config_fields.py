@@ -9,11 +9,13 @@ from typing import Any
 from formwright.arch.card import Card
 from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
 from formwright.arch.layers import Block, Layer, Stack
+from formwright.core.errors import IllegalInput
 
 MODEL_TYPE = "formwright"
 BASE_CLASS = "FormwrightModel"
 _TEXT = "tokens"
-# by what a design reads and the task of its head: the end of the class's name, and transformers' pipeline
+# By what a design reads and the task of its head: the end of the name of its class in `formwright.nn.hf.models`, and
+# transformers' pipeline. A class of one kind of input cannot stand for another: their forward passes differ.
 _HEADS = {
     (_TEXT, "masked-lm"): ("ForMaskedLM", "fill-mask"),
     (_TEXT, "causal-lm"): ("ForCausalLM", "text-generation"),
@@ -38,7 +40,15 @@ def pipeline_name(card: Card, task: str) -> str:
 
 
 def _head(card: Card, task: str) -> tuple[str, str]:
-    return _HEADS.get((card.stacks[0].embedding.TYPE, task)) or _HEADS[_TEXT, task]
+    reads = card.stacks[0].embedding.TYPE
+    if (reads, task) not in _HEADS:
+        known = ", ".join(one for kind, one in _HEADS if kind == reads) or "none"
+        raise IllegalInput(
+            f"a design that reads {reads} cannot be saved with the head {task!r}: there is no model class for both. "
+            f"Heads that can be saved with {reads}: {known}. A new one is a class in formwright.nn.hf.models and a "
+            "line in formwright.nn.hf.config_fields"
+        )
+    return _HEADS[reads, task]
 
 
 def task_of(class_name: str) -> str | None:

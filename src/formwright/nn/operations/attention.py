@@ -1,10 +1,12 @@
 """Multi-head attention, within a sentence and from decoder to encoder, and trained relative positions."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.hooks import RemovableHandle
 
 from formwright.arch.ops import Attention, CrossAttention, Relative, RelativeAttention
 from formwright.nn.settings import OwnStart, Settings, Spread
@@ -166,6 +168,17 @@ def join_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)
 
 
+KeepMaps = Callable[[Tensor, Tensor, Tensor], None]  # of queries, keys and values, (batch, tokens, channels) each
+
+
+@runtime_checkable
+class TellsMaps(Protocol):
+    """An attention within a sentence that tells its queries, keys and values, for lessons that compare them."""
+
+    def watch_maps(self, keep: KeepMaps) -> list[RemovableHandle]:
+        """Call `keep` in every forward pass until the returned hooks are removed; none if it lacks one of the three."""
+
+
 class SelfAttention(nn.Module, OwnStart):
     """Every token attends to every visible token; query, key and value come from one linear map.
 
@@ -184,6 +197,13 @@ class SelfAttention(nn.Module, OwnStart):
             RelativePositions(relative, operation.head_width, eager=settings.eager) if relative is not None else None
         )
         self.dropout, self.eager = settings.dropout, settings.eager
+
+    def watch_maps(self, keep: KeepMaps) -> list[RemovableHandle]:
+        def split(_: nn.Module, __: Any, packed: Tensor) -> None:
+            query, key, value = packed.unflatten(-1, (self.heads, 3, self.head_width)).unbind(-2)
+            keep(query.flatten(-2), key.flatten(-2), value.flatten(-2))
+
+        return [self.query_key_value.register_forward_hook(split)]
 
     def finish_start(self) -> None:
         if self.bilinear is not None:  # near the scaled identity, where `wma` scores equal `sdp` scores

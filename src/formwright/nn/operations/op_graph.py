@@ -3,15 +3,17 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.hooks import RemovableHandle
 
 from formwright.arch.ops import OpGraph
 from formwright.arch.primitives import INPUT_SHAPE, PRODUCTS, Shape, Term, distinct, inputs_of, shape_of
 from formwright.arch.simplify import simplified
-from formwright.nn.operations.attention import join_heads, split_heads
+from formwright.nn.operations.attention import KeepMaps, join_heads, split_heads
 from formwright.nn.settings import Settings
 from formwright.nn.stack_context import StackContext
 
@@ -183,6 +185,22 @@ class OpGraphAttention(nn.Module):
         self.program = compiled(operation.term, fused=not settings.eager)
         self.inputs = nn.ModuleDict({letter: nn.Linear(width, inner) for letter in operation.inputs})
         self.output = nn.Linear(inner, output)
+
+    def watch_maps(self, keep: KeepMaps) -> list[RemovableHandle]:
+        wanted = ("Q", "K", "V")
+        if any(letter not in self.inputs for letter in wanted):
+            return []
+        found: dict[str, Tensor] = {}
+
+        def hook(letter: str) -> RemovableHandle:
+            def note(_: nn.Module, __: Any, output: Tensor) -> None:
+                found[letter] = output
+                if len(found) == len(wanted):
+                    keep(*(found.pop(one) for one in wanted))
+
+            return self.inputs[letter].register_forward_hook(note)
+
+        return [hook(letter) for letter in wanted]
 
     def forward(self, x: Tensor, context: StackContext) -> Tensor:
         guarded = self.program.grows

@@ -1,15 +1,18 @@
 """The elastic space: every smaller version of a given design, layer by layer.
 
 This is the space of a super-network whose heads, channels, kernels and hidden sizes are slices of one model's weights.
+What may be smaller in an operation follows from its declaration: the fields in `ELASTIC`, and the axes that they count.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from formwright.arch.card import Card
 from formwright.arch.layers import Block, Layer, Stack
-from formwright.arch.ops import Identity
+from formwright.arch.ops import Identity, Operation
+from formwright.arch.tensors import Cut, Factor
 from formwright.core.codec import Natural, Positive, read, write
 from formwright.core.errors import Fault, IllegalDesign, IllegalInput
 from formwright.space import Choice, Fields, Record, Repeat, Space
@@ -24,7 +27,8 @@ LayerSizes = tuple[tuple[int, ...], ...]  # of the scored parts of each layer, t
 class ElasticPart(NamedTuple):
     """A size of a layer that may be smaller: its name in designs, the option that lists its choices, and its ends.
 
-    `part` and `group` name the declared tensors that it cuts. A `least` of 0 means that the part may be left out.
+    `part` and `group` name the declared tensors that it cuts, `cut` says how, and `field` is the operation's field of
+    this size. A `least` of 0 means that the part may be left out.
     """
 
     name: str
@@ -33,29 +37,56 @@ class ElasticPart(NamedTuple):
     group: str
     most: int
     least: int = 0
+    field: str = ""
+    cut: Cut = "leading"
 
 
+OPTIONS = ("heads", "kernels", "cross", "feed_forward")  # sizes with an option of their own
+# Those of operations: by part and field the name in designs, the option, and the least size. Other fields are called by
+# both ("mixer_experts"), so that none can take the name of another size of the layer.
+_NAMED = {
+    ("mixer", "heads"): ("heads", "heads", 0),
+    ("mixer", "kernel"): ("kernel", "kernels", 1),
+    ("cross", "heads"): ("cross", "cross", 0),
+}
+
+
+@lru_cache(maxsize=1 << 12)
 def elastic_parts(layer: Layer) -> tuple[ElasticPart, ...]:
     """List what can be smaller in a layer; a cell has nothing."""
     if not isinstance(layer, Block):
         return ()
-    mixer: Any = layer.mixer
-    found, several = [], len(layer.feed_forward) > 1
-    if hasattr(mixer, "head_width"):  # else the number of heads belongs to the width of the layer
-        found.append(ElasticPart("heads", "heads", "mixer", "heads", mixer.heads))
-    if hasattr(mixer, "kernel"):
-        found.append(ElasticPart("kernel", "kernels", "mixer", "kernel", mixer.kernel, 1))
-    if layer.cross is not None:
-        found.append(ElasticPart("cross", "cross", "cross", "heads", layer.cross.head_count))
+    found = [one for part, operation in layer.operations for one in _sizes(part, operation, layer.width)]
+    several = len(layer.feed_forward) > 1
     for index, width in enumerate(layer.feed_forward):
         name = f"feed_forward_{index + 1}" if several else "feed_forward"
         found.append(ElasticPart(name, "feed_forward", "feed_forward", f"channels {index}", width, int(several)))
     return tuple(found)
 
 
+def _sizes(part: str, operation: Operation, width: int) -> Iterator[ElasticPart]:
+    """List the sizes of an operation that may be smaller; of `whole` things no smaller number has a meaning."""
+    if not operation.ELASTIC:
+        return
+    stream, memory = Factor(width), Factor(1)  # how wide they are does not matter here
+    declared = operation.tensors(stream, stream, memory)
+    groups = {factor.group: factor for tensor in declared for axis in tensor.axes for factor in axis}
+    for field, group in operation.ELASTIC.items():
+        size, factor = getattr(operation, field), groups.get(group)
+        if factor is None or factor.size != size:
+            counted = "no tensor has" if factor is None else f"counts {factor.size}"
+            raise IllegalInput(
+                f"the operation {operation.TYPE} declares in ELASTIC that {field} ({size}) is the size of the group "
+                f"{group!r}, which {counted}"
+            )
+        if factor.cut != "whole":
+            name, option, least = _NAMED.get((part, field), (f"{part}_{field}", f"{part}_{field}", 1))
+            yield ElasticPart(name, option, part, group, size, least, field, factor.cut)
+
+
 def scored_parts(layer: Layer) -> tuple[ElasticPart, ...]:
     """List what can be smaller in a layer by leaving members out: heads and channels, and not the ends of kernels."""
-    return tuple(one for one in elastic_parts(layer) if one.option != "kernels")
+    return tuple(one for one in elastic_parts(layer) if one.cut == "leading")
 
 
 def layers_of(card: Card) -> tuple[Layer, ...]:
@@ -67,16 +98,15 @@ def resized(layer: Layer, sizes: Mapping[str, int]) -> Layer:
     """Cut a layer to sizes by the names of its parts; parts that are not named stay as they are."""
     if not isinstance(layer, Block):
         return layer
-    mixer: Any = layer.mixer
-    cross = layer.cross
-    if "kernel" in sizes:
-        mixer = replace(mixer, kernel=sizes["kernel"])
-    if "heads" in sizes:
-        mixer = replace(mixer, heads=sizes["heads"]) if sizes["heads"] else Identity()
-    if cross is not None and "cross" in sizes:
-        cross = cross.with_heads(lambda _: sizes["cross"]) if sizes["cross"] else None
-    widths = [sizes.get(one.name, one.most) for one in elastic_parts(layer) if one.part == "feed_forward"]
-    return replace(layer, mixer=mixer, cross=cross, feed_forward=tuple(filter(None, widths)))
+    parts = elastic_parts(layer)
+    changes: dict[str, Any] = {}
+    for part, operation in layer.operations:
+        fields = {one.field: sizes[one.name] for one in parts if one.part == part and one.name in sizes}
+        if fields:
+            left_out = Identity() if part == "mixer" else None
+            changes[part] = replace(operation, **fields) if all(fields.values()) else left_out
+    widths = [sizes.get(one.name, one.most) for one in parts if one.part == "feed_forward"]
+    return replace(layer, **changes, feed_forward=tuple(filter(None, widths)))
 
 
 def stacks_of(card: Card) -> dict[str, Stack]:
@@ -104,17 +134,20 @@ def elastic(
     *,
     cross: ByStack | None = None,
     kernels: ByStack | None = None,
+    **further: ByStack,
 ) -> Space:
     """Make the space of a design's sub-networks.
 
     `heads`, `cross` (heads of attention to the encoder), `kernels` and `feed_forward` list the sizes to choose from,
-    once for all layers that have the part, or one list per layer; 0 leaves that part of the layer out. What is not
-    given stays as it is. `depths` lists how many layers may be kept, and needs one list for all layers. `hidden` lists
-    the hidden sizes: the width between layers, the same in all of them. Heads stay as wide as they are, and narrow
-    token tables too. A translator takes an option for both stacks alike, or by their names:
+    once for all layers that have the part, or one list per layer; 0 leaves that part of the layer out. Other elastic
+    fields of operations are named by their part and their own name: `mixer_experts=(2, 4)`. What is not given stays as
+    it is. `depths` lists how many layers may be kept, and needs one list for all layers. `hidden` lists the hidden
+    sizes: the width between layers, the same in all of them. Heads stay as wide as they are, and narrow token tables
+    too. A translator takes an option for both stacks alike, or by their names:
     `heads={"encoder": (2, 4), "decoder": (4,)}`. Its two hidden sizes are chosen apart, unless it has one token table.
     """
-    all_options = {"heads": heads, "kernels": kernels, "cross": cross, "feed_forward": feed_forward}
+    named = {"heads": heads, "kernels": kernels, "cross": cross, "feed_forward": feed_forward}
+    all_options = {**named, **further}
     given, stacks = {key: one for key, one in all_options.items() if one is not None}, stacks_of(card)
     layers = {key: _layers(key, stack, given, _of(depths, key) or ()) for key, stack in stacks.items()}
     if lacking := [key for key in given if not any(key in _options(stack) for stack in stacks.values())]:
@@ -172,6 +205,10 @@ def _layers(key: str, stack: Stack, given: Mapping[str, ByStack], depths: Sequen
     if any(not 1 <= depth <= number for depth in depths):
         raise IllegalInput(f"depths must lie between 1 and the {key}'s {number} layers, not {list(depths)}")
     lists = {option: _lists(sizes, number, option) for option, sizes in own.items()}
+    for option in (option for option, sizes in own.items() if _per_layer(sizes)):
+        for index, layer in enumerate(stack.layers):
+            if lists[option][index] and all(one.option != option for one in elastic_parts(layer)):
+                raise IllegalInput(f"{option} cannot be chosen in layer {index} of the {key}: give it an empty list")
     layers = [
         Record.of(
             **{
@@ -216,8 +253,10 @@ def _checked(key: str, index: int, one: ElasticPart, options: Sequence[int]) -> 
             f"{one.option} of layer {index} must be whole numbers between {one.least} and the {key}'s {one.most}, "
             f"not {list(options)}"
         )
-    if one.option == "kernels" and any((option - one.most) % 2 for option in options):
-        raise IllegalInput(f"kernels of layer {index} lie around one centre: with {one.most} go sizes that are as odd")
+    if one.cut == "centred" and any((option - one.most) % 2 for option in options):
+        raise IllegalInput(
+            f"{one.option} of layer {index} lie around one centre: with {one.most} go sizes that are as odd"
+        )
     return tuple(options)
 
 
@@ -231,6 +270,14 @@ def _hidden(key: str, sizes: Sequence[int], stack: Stack) -> tuple[int, ...]:
 
 
 BERT_BASE = elastic(BASE, heads=(4, 6, 8, 10, 12), feed_forward=(768, 1344, 1920, 2496, 3072))
+
+
+@dataclass(frozen=True)
+class FurtherSizes:
+    """List the sizes of an elastic field that has no option of its own, for each layer; `option` is "mixer_experts"."""
+
+    option: str
+    sizes: Lists
 
 
 @dataclass(frozen=True)
@@ -248,6 +295,7 @@ class ElasticChoices:
     cross: Lists = ()
     kernels: Lists = ()
     decoder_hidden: tuple[Positive, ...] = ()
+    further: tuple[FurtherSizes, ...] = ()
 
     def __post_init__(self) -> None:
         parts = [{one.option for one in elastic_parts(layer)} for layer in layers_of(self.card)]
@@ -261,18 +309,19 @@ class ElasticChoices:
 
     @property
     def _lists(self) -> dict[str, Lists]:
-        named = {name: getattr(self, name) for name in ("heads", "kernels", "cross", "feed_forward")}
+        named = {name: getattr(self, name) for name in OPTIONS} | {one.option: one.sizes for one in self.further}
         return {name: lists for name, lists in named.items() if lists}
 
     @property
     def space(self) -> Space:
-        options: dict[str, Any] = {**self._lists, "hidden": self.hidden}
+        lists: dict[str, Any] = dict(self._lists)
+        hidden: Any = self.hidden
         if len(self.card.stacks) > 1:
             first = len(self.card.stacks[0].layers)
-            options = {name: {"encoder": one[:first], "decoder": one[first:]} for name, one in self._lists.items()}
+            lists = {name: {"encoder": one[:first], "decoder": one[first:]} for name, one in lists.items()}
             decoder = self.hidden if shares_hidden(self.card) else self.decoder_hidden
-            options["hidden"] = {"encoder": self.hidden, "decoder": decoder}
-        return elastic(self.card, **options)
+            hidden = {"encoder": self.hidden, "decoder": decoder}
+        return elastic(self.card, **lists, hidden=hidden)
 
     @property
     def largest(self) -> Card:
