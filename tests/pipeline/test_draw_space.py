@@ -11,19 +11,26 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.pipeline.compressions import BERT, CHANNELS, HEADS, LENGTH, begun, bert, compression, tokeniser
+from tests.supernet.experts import Experts
 
+from formwright.arch.card import Card
 from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.records import Objective
 from formwright.cost import macs, params
 from formwright.cost.latency_tables import LatencyTable, PartTimes
 from formwright.nn.build import build
 from formwright.nn.hf.save import save_pretrained_folder
-from formwright.pipeline.draw_space import DrawnSpace, DrawSpace, closeness, low_end
+from formwright.pipeline.draw_space import DrawnSpace, DrawSpace, closeness, low_end, space_facts
 from formwright.pipeline.run import StageRun
 from formwright.pipeline.score_parts import MeasureParts, PartScores
 from formwright.pipeline.targets import USUAL, Target, limits, redundant_targets
-from formwright.supernet.automatic import BudgetMatch, sub_network
+from formwright.report.compression import compression as compression_facts
+from formwright.report.page_compression import draw_space
+from formwright.study.events import Event
+from formwright.supernet.automatic import BudgetMatch, choices_between, sub_network
 from formwright.supernet.importance import Importance
 
 FULL = float(macs(BERT, LENGTH))
@@ -290,3 +297,24 @@ def test_the_share_that_is_told_can_be_asked_for(least: float, full: float) -> N
     reach = (least / 100 * full, full)
     (share,) = re.findall(r"from \S+ \((\S+%)\)", told("macs=0.5%", reach))
     assert limits([Target.parse(f"macs={share}")], {"macs": reach})
+
+
+def test_the_page_is_given_every_scored_part_and_the_sums_of_several_maps() -> None:
+    layers = (Block(16, Attention(4, 4), (32, 64)), Block(16, Experts(6, 3), (48,)))
+    card = Card(encoder=Stack(TokenEmbedding(50, 16), layers))
+    choices = choices_between(card, [((4, 32, 64), (6, 48)), ((2, 16, 32), (3, 16))])
+    facts = space_facts(choices)
+    assert facts["full"] == [[4, 96, 0], [0, 48, 0]]
+    assert (facts["heads"], facts["cross"]) == ([[2, 4], [0]], [[0], [0]])
+    # both maps of the first layer have one list, each up to its own width: 16 or 32, and 16, 32 or 64
+    assert facts["channels"] == [[32, 48, 64, 80, 96], [16, 48]]
+    assert facts["further"] == {"mixer_experts": {"full": [0, 6], "widths": [[0], [3, 6]]}}
+    assert facts["count"] == choices.count == 2 * (2 * 3) * 2 * 2
+    found = compression_facts(
+        [Event(1, "note", None, "worker", 1.0, {"compress": {"space": json.loads(json.dumps(facts))}})]
+    )
+    assert found is not None
+    assert found.count == choices.count
+    assert found.parts["mixer_experts"] == ((0, 6), ((0,), (3, 6)))
+    assert found.parts["channels"][0] == (96, 48)
+    assert "Mixer experts" in draw_space(found)

@@ -23,6 +23,7 @@ from formwright.nn.hf import save as hf_save
 from formwright.nn.inherit import Reading, inherit
 from formwright.nn.task_model import TaskModel
 from formwright.pipeline import runner, shared_start, shared_training
+from formwright.pipeline.draw_menu import DrawMenu
 from formwright.pipeline.pacing import PLAN, Pacing, Revision, Schedule
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.plan import PacedTraining, TimeBudget
@@ -370,6 +371,19 @@ def test_the_design_of_a_super_network_is_that_of_its_weights(tmp_path: Path) ->
     assert run.artifact(run.pipeline.stages[1]).card == find_hull(nano).largest
 
 
+def test_a_teacher_whose_space_a_stage_draws_up_is_known_before_that_is_done(tmp_path: Path) -> None:
+    reviews = TaskChoice("mini-glue/sst2", rows=60)
+    options: dict[str, Any] = {"steps": 2, "training": replace(QUICK, length=12)}
+    menu = DrawMenu("magic-nano", reviews, length=12)
+    first = TrainShared(menu, reviews, Largest(), **options)
+    taught = TrainShared("magic-nano", reviews, lesson=Distil(), teacher=first, **options)
+    run = PipelineRun(Pipeline(menu, first, taught), tmp_path / "out", RunOptions())
+    runner.prepare(run)
+    here = run.pipeline.of_kind(TrainShared)[0]
+    assert here.card(run.stage(here)) == find_hull(load_space("magic-nano")).largest
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_disk_of_a_library_is_more_than_that_of_a_design(tmp_path: Path) -> None:
     run = made(Pipeline(MIXED), tmp_path)
     expected = MIXED.forecast(run.stage(run.pipeline.stages[0])).disk
@@ -647,9 +661,12 @@ def test_rules_that_have_no_phases_go_step_by_step_whatever_the_plan(
     monkeypatch.setattr(
         SuperNetwork, "drawn", lambda self, draw, step: (steps.append(step), drawn(self, draw, step))[1]
     )
-    made(Pipeline(stage(rule=rule, steps=PLANNED)), tmp_path)
+    made(Pipeline(stage(rule=rule, steps=PLANNED)), tmp_path / "one stage")
     assert steps == list(range(8))
     assert len(seen.designs) == 8
+    made(Pipeline(stage(rule=rule, lesson=TwoStage(Labels(), Distil(0.5)), steps=PLANNED)), tmp_path / "two stages")
+    assert steps == [*range(8), *range(8)]
+    assert [one is not None for one in seen.taught[8:]] == [False] * 5 + [True] * 3
 
 
 # --- with a teacher of another kind ----------------------------------------------------------------------------------
@@ -787,11 +804,12 @@ def test_designs_that_a_library_does_not_hold_are_told(tmp_path: Path, monkeypat
         space = load_space("flexibert-nano")
         few = [find_hull(space).largest, *(space.card(space.sample(derive(turn))) for turn in range(30))]
         monkeypatch.setattr(shared_start, "library_of", lambda space, head, few=few: Library.of(few, head))
-    few_held = Library.of(few)
-    held = [few_held.holds(tensors_of(space.card(space.sample(derive(7, turn))))) for turn in range(200)]
+    few_held, by = Library.of(few), ("design", "gene")
+    held = [
+        few_held.holds(tensors_of(space.card(space.sample(derive(0, "held", turn), by[turn % 2]))))
+        for turn in range(200)
+    ]
     assert 0 < sum(held) < 200
     none, (line,) = told
     assert none == []
-    share = [int(word) for word in line.split() if word.isdigit()]
-    assert share[1] == 200
-    assert abs(share[0] - sum(held)) < 60
+    assert [int(word) for word in line.split() if word.isdigit()] == [sum(held), 200]

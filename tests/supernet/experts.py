@@ -67,9 +67,15 @@ def experts_installed() -> Iterator[None]:
     entry = EntryPoint("experts", f"{__name__}:Experts", "formwright.operations")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("formwright.core.registry.entry_points", lambda group: [entry] if group == entry.group else [])
-        for kept in (all_operations, operations_at):
-            kept.cache_clear()
-        yield
+        _forget_operations()
+        try:
+            yield
+        finally:
+            patch.undo()
+            _forget_operations()
+
+
+def _forget_operations() -> None:
     for kept in (all_operations, operations_at):
         kept.cache_clear()
 

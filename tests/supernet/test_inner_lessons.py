@@ -450,6 +450,15 @@ def test_an_anchor_has_rivals_only_now_and_then_and_is_judged_by_held_out_rows()
     assert anchors == [0, 0, 0, 3, 3, 3, 3]  # at step 6 the rival is worse on held-out rows, and better on those shown
 
 
+def test_an_anchor_is_tried_by_the_steps_of_the_training_and_drawn_by_those_of_the_rule() -> None:
+    network = SuperNetwork(model(1), lambda rng, step: [LARGEST])
+    loss = Anchor(every=2).bind(KIND, LessonContext(network.eval(), HULL, 4))
+    network.rule_follows_plan = True
+    network.step, network.planned = 2, 3
+    losses(network, loss, batch())
+    assert network.anchor.tolist() == [3, network.draw, 0]
+
+
 def test_the_alignment_of_a_step_is_the_mean_over_its_designs() -> None:
     found = []
     for number in (1, 3):
@@ -474,7 +483,13 @@ def test_rows_apart_are_shown_to_one_design_and_the_teacher_each() -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: Anchor(HiddenStates()), lambda: TwoStage(TwoStage()), lambda: TwoStage(Anchor())]
+    "make",
+    [
+        lambda: Anchor(HiddenStates()),
+        lambda: Anchor(TwoStage(Labels(), Distil())),  # whose second teacher the anchor does not ask
+        lambda: TwoStage(TwoStage()),
+        lambda: TwoStage(Anchor()),
+    ],
 )
 def test_lessons_that_do_not_go_together_are_refused(make: Any) -> None:
     with pytest.raises(IllegalInput):
@@ -487,3 +502,30 @@ def test_lessons_that_do_not_go_together_are_refused(make: Any) -> None:
 )
 def test_options_out_of_range_are_found(lesson: Lesson, wrong: str) -> None:
     assert [fault.where for fault in range_faults(lesson, "lesson")] == [f"lesson.{wrong}"]
+
+
+def test_a_second_stage_is_taught_by_the_largest_design_whatever_teaches_the_first() -> None:
+    lesson = TwoStage(Distil(), AttentionRelations(heads=4))
+    lesson.check_designs(HULL, mixed(Identity()))  # its scores are all that is learned from it
+    with pytest.raises(IllegalInput, match="the teacher has 3 channels"):
+        lesson.check_designs(Hull(HULL.space, mixed(Attention(1, 3)), SMALLEST), LARGEST)
+
+
+def test_losses_are_followed_back_one_by_one_where_the_largest_design_teaches_its_layers_and_maps() -> None:
+    """Nothing flows back from what it teaches: its graph is gone by then."""
+    for lesson in (HiddenStates(), AttentionRelations(heads=2)):
+        network, loss = bound(lesson, [LARGEST, SMALLEST])
+        rows = batch()
+        for one in loss(network(rows.inputs), rows):
+            network.zero_grad()
+            one.backward()
+        last = network.model.transformer.encoder.layers[-1].feed_forward.maps[0].weight.grad
+        assert last[:8].any()
+        assert not last[8:].any()  # channels that the smallest design does not read
+
+
+def test_a_lesson_of_two_stages_reads_what_either_of_them_reads() -> None:
+    assert {"maps", "layers"} == TwoStage(AttentionRelations(), HiddenStates()).SIGNALS
+    assert {"layers"} == TwoStage(Labels(), HiddenStates()).SIGNALS
+    with pytest.raises(IllegalInput, match="two-stage"):
+        Anchor(TwoStage(Labels(), HiddenStates()))

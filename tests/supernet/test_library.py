@@ -14,7 +14,7 @@ from formwright.core.rng import derive
 from formwright.nn.build import build
 from formwright.nn.settings import Settings
 from formwright.space.zoo import load_space
-from formwright.supernet.hull import find_hull
+from formwright.supernet.hull import find_hull, with_raised
 from formwright.supernet.library import (
     LIBRARY,
     LOOKED_AT,
@@ -120,9 +120,11 @@ def test_designs_that_are_held_are_counted() -> None:
     library = library_of(NANO)
     assert count_held(library, NANO) == LOOKED_AT
     few = Library.of(drawn("flexibert-nano", 30))
-    held = [few.holds(tensors_of(card)) for card in drawn("flexibert-nano", 200, seed=3)]
-    assert abs(count_held(few, NANO) - sum(held)) < 60
-    assert 0 < count_held(few, NANO) < LOOKED_AT
+    by = ("design", "gene")
+    cards = [NANO.card(NANO.sample(derive(0, "held", turn), by[turn % 2])) for turn in range(LOOKED_AT)]
+    held = sum(few.holds(tensors_of(card)) for card in cards)
+    assert count_held(few, NANO) == held
+    assert 0 < held < LOOKED_AT
 
 
 def test_designs_are_views_through_which_gradients_flow(nano: LibraryWeights) -> None:
@@ -200,3 +202,11 @@ def test_what_a_library_lacks_is_said() -> None:
     weights = LibraryWeights.fresh(small, HEAD, None, 0, "width")
     with pytest.raises(IllegalInput, match="lacks"):
         extracted(weights, missing[0])
+
+
+def test_every_look_is_at_a_design_and_at_its_largest_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("formwright.supernet.library._MOST", 1)
+    found = library_of.__wrapped__(NANO)
+    both = list(with_raised(NANO, NANO.sample(derive(0, "hull", 0), "gene")))
+    assert len(set(both)) == 2
+    assert all(found.holds(tensors_of(card)) for card in both)

@@ -67,6 +67,36 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path) -> None:
         load_task(str(written(path)), label="tag")
 
 
+def test_an_empty_column_between_tabs_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "gaps.conll"
+    path.write_text("".join(f"w{row}\t\tB-x\nw1\tDET\tO\n\t\t\n" for row in range(20)))
+    task = load_task(str(path))
+    assert (task.labels, len(task.search_view().train)) == (("O", "B-x"), 16)  # a line of tabs is blank
+    with pytest.raises(IllegalInput, match=r"gaps\.conll .*\n.*line 1: column 2 is empty"):
+        load_task(str(path), label="2")
+    path.write_text("\tDET\tO\n")
+    for read in (lambda: load_task(str(path)), lambda: read_words(path, ())):
+        with pytest.raises(IllegalInput, match=r"line 1: column 1 is empty"):
+            read()
+    path.write_text("".join(f"w{row}   DET  B-x \nw1 DET O\n\n" for row in range(20)))  # spaces only separate
+    assert load_task(str(path), label="3").labels == ("O", "B-x")
+
+
+def test_sentences_in_several_files_are_counted(tmp_path: Path) -> None:
+    for name in ("train", "dev", "test"):
+        written(tmp_path / f"{name}.conll")
+    with (tmp_path / "train.conll").open("a") as file:
+        file.write("\n" + SENTENCE.replace("call", "call3").replace("B-misc", "O") + "\nnew\tB-per\n")
+    found = {warning.kind: warning for warning in load_task(str(tmp_path)).warnings}
+    assert {kind: warning.count for kind, warning in found.items()} == {
+        "shared-rows": 90,  # 30 of validation, and 30 of test that are in train and in validation
+        "contradictory-labels": 4,  # call3 in each file, and once more in train
+        "rare-classes": 1,
+    }
+    assert "30 of 30 validation rows" in found["shared-rows"].message
+    assert "sentences" in found["shared-rows"].message
+
+
 def test_a_text_or_a_table_is_no_column_file(tmp_path: Path) -> None:
     (tmp_path / "prose.txt").write_text("This is prose.\nIt has two words O\n")
     (tmp_path / "table.csv").write_text("sentence,label\na,O\n")
@@ -107,6 +137,19 @@ def test_predictions_are_written_as_columns_and_read_again(tmp_path: Path) -> No
     assert '"[""B-org"", ""O""]"' in write_words(rows, ["text", "prediction"], "csv")
 
 
+def test_words_with_spaces_are_predicted_as_they_were_learned(tmp_path: Path) -> None:
+    path = tmp_path / "cities.conll"
+    path.write_text("New York\tB-city\nsleeps\tO\n\nLos Angeles\tB-city\n\nBerlin\tB-city\n")
+    table = read_words(path, ())
+    words = (("New York", "sleeps"), ("Los Angeles",), ("Berlin",))
+    assert unlabelled_words(table.texts).words == words
+    rows = [{**row, "prediction": ["O"] * len(own)} for row, own in zip(table.rows, words, strict=True)]
+    assert write_words(rows, ["text", "prediction"], "conll") == (
+        "New York\tO\nsleeps\tO\n\nLos Angeles\tO\n\nBerlin\tO\n"
+    )
+    assert "New York sleeps," in write_words(rows, ["text", "prediction"], "csv")
+
+
 UNIVERSAL = """\
 # sent_id = {number}
 # text = Vámonos al mar {number}
@@ -135,7 +178,8 @@ def test_the_words_of_a_universal_treebank_are_its_second_column_and_the_tags_it
     assert set(relations.labels) == {"root", "obj", "case", "det", "obl", "nummod", "dep"}
     tokens = encode_tagged(train, train_wordpiece(train, 60), 64)
     assert sum(tag != IGNORED for tag in tokens.tags[0].tolist()) == 7
-    assert read_words(path, ()).texts[29] == ("Vamos nos a el mar29 20 000 #",)
+    words = unlabelled_words(read_words(path, ()).texts).words
+    assert words[0] == train.words[0], "predicted words are those that were learned"
 
 
 def test_lines_of_a_universal_treebank_without_ten_columns_are_named(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(IllegalInput, match="fetch it again"):
         load_task(str(tmp_path))
     path.write_bytes(b"text")
-    with pytest.raises(IllegalInput, match="no IDX file"):
+    with pytest.raises(IllegalInput, match="IDX file"):
         read_idx(path)
     path.unlink()
     with pytest.raises(IllegalInput, match="not both"):
@@ -115,3 +115,10 @@ def test_fashion_mnist_has_60_000_training_pictures_and_10_000_test_pictures(dat
     assert [found[name]["rows"] for name in ("training rows", "validation rows", "test rows")] == [54000, 6000, 10000]
     assert task.chance == 0.1
     assert task.labels[9] == "Ankle boot"
+
+
+def test_pictures_of_one_label_are_refused(tmp_path: Path) -> None:
+    write_pictures(tmp_path, "train", 60)
+    write_idx(tmp_path / "train-labels-idx1-ubyte", np.full(60, 2, np.uint8))
+    with pytest.raises(IllegalInput, match="label 2"):
+        load_task(str(tmp_path))

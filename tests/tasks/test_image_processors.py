@@ -66,6 +66,14 @@ def test_pixels_are_those_of_the_processor_of_transformers(name: str, tmp_path: 
     assert np.abs(found - wanted).max() <= 1e-5 * np.abs(wanted).max()
 
 
+@pytest.mark.parametrize("name", ["size", "crop_size", "resample", "rescale_factor", "do_rescale", "image_mean"])
+@pytest.mark.parametrize("family", ["ViT", "DeiT", "CLIP"])
+def test_null_says_as_little_as_no_value(name: str, family: str, tmp_path: Path) -> None:
+    config, design = {"image_processor_type": f"{family}ImageProcessor"}, PatchEmbedding(224, 16, 16)
+    absent = PictureReader.read(written(tmp_path, config), design)
+    assert PictureReader.read(written(tmp_path, {**config, name: None}), design) == absent
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_reader_of_another_processor_is_kept_in_the_delivered_folder(name: str, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")

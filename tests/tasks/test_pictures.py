@@ -159,6 +159,22 @@ def test_numbers_are_read_as_they_are() -> None:
     assert (reader.scale, reader.digest) == (None, None)
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"size": {"height": 8, "width": 8}},
+        {"size": {"shortest_edge": 10}, "do_center_crop": True, "crop_size": 8},
+        {"do_resize": False, "do_center_crop": True, "crop_size": 8},
+        {"resample": 3},
+    ],
+)
+def test_another_way_to_read_pictures_has_another_digest(config: dict[str, Any]) -> None:
+    reader = PictureReader.of_config(config, PatchEmbedding(8, 4, 16))
+    assert reader.scale is None
+    assert reader.digest is not None
+    assert PictureReader.of_config({}, PatchEmbedding(8, 4, 16)).digest is None
+
+
 def test_a_damaged_picture_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.png").write_bytes(b"no picture")
     with pytest.raises(IllegalInput, match=r"x\.png"):

@@ -163,6 +163,26 @@ def test_spoken_digits_have_their_official_test_set(tmp_path: Path) -> None:
         assert np.bincount(test.labels).tolist() == [5] * 10
 
 
+@pytest.mark.parametrize("option", ["text", "label", "series"])
+@pytest.mark.parametrize("digits", [False, True])
+def test_recordings_have_no_columns_to_name(tmp_path: Path, option: str, digits: bool) -> None:
+    for row in range(20):
+        name = f"{row % 2}_ann_{row}.wav" if digits else f"{'ab'[row % 2]}/{row}.wav"
+        write_wav(tmp_path / name, tone(200 + row))
+    given = ("x",) if option == "text" else "x"
+    with pytest.raises(IllegalInput, match=rf"recordings.*--{option}"):
+        load_task(str(tmp_path), **{option: given})
+    assert load_task(str(tmp_path)).labels
+
+
+def test_spoken_digits_have_no_validation_set_to_keep_whole(tmp_path: Path) -> None:
+    for row in range(20):
+        write_wav(tmp_path / f"{row % 2}_ann_{row}.wav", tone(200 + row))
+    with pytest.raises(IllegalInput, match="--official-dev"):
+        load_task(str(tmp_path), official_dev=True)
+    assert load_task(str(tmp_path)).load["official_dev"] is False
+
+
 def test_recordings_of_another_rate_are_converted(tmp_path: Path) -> None:
     write_wav(tmp_path / "x.wav", tone(200, 0.1, 4000), 4000)
     samples, rate = read_wav(tmp_path / "x.wav")

@@ -36,6 +36,23 @@ def test_a_file_of_numbered_sentences_is_a_task_of_relations(tmp_path: Path) -> 
     assert 0 < task.chance < 1  # the commonest relation, which is no worse than nothing
 
 
+@pytest.mark.parametrize("lost", ["Other\r\n", "Other\r\nComment: 2 is a comment\r\n"])
+def test_a_sentence_without_its_relation_is_named(tmp_path: Path, lost: str) -> None:
+    path = tmp_path / "mine.txt"
+    whole = blocks(60)
+    first = whole.index(lost) if lost in whole else 0
+    path.write_text(whole[:first] + whole[first + len(lost) :], newline="")
+    with pytest.raises(IllegalInput, match=r"mine\.txt, line 9: .*relation"):
+        load_task(str(path))
+
+
+def test_a_last_sentence_without_its_relation_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text(blocks(60) + BLOCK.format(60, "").partition("\r\n")[0], newline="")
+    with pytest.raises(IllegalInput, match=r"line 241: .*relation"):
+        load_task(str(path))
+
+
 def test_the_official_files_are_read_by_name(tmp_path: Path) -> None:
     folder = tmp_path / "semeval2010_task8"
     folder.mkdir()

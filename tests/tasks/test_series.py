@@ -1,6 +1,9 @@
 """Series of the UCR archive, and of tables."""
 
 import gzip
+import sys
+from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +13,9 @@ from formwright.arch.embeddings import FrameEmbedding
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.tasks import load_task
-from formwright.tasks.frame_kinds import features_reason
+from formwright.tasks.frame_kinds import FRAME_CLASSIFICATION, features_reason
 from formwright.tasks.frames import FrameReader, FrameRows
+from formwright.tasks.kind import KINDS
 from formwright.tasks.series import read_long_table, read_ts, read_wide_table
 from formwright.tasks.task import _made, first_rows
 
@@ -36,6 +40,15 @@ def test_a_ts_file_has_dimensions_and_unequal_lengths(tmp_path: Path) -> None:
         [[1.5, 0], [2, pytest.approx(0.1)]],
     ]
     assert (found.names, found.labels) == (["up", "down"], ("up", "down"))
+
+
+def test_series_without_labels_or_of_one_label_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.ts").write_text("@classLabel false\n@data\n1,2,3\n")
+    with pytest.raises(IllegalInput, match="@classLabel true"):
+        load_task(str(tmp_path / "x.ts"))
+    (tmp_path / "x.ts").write_text("@classLabel true up down\n@data\n" + "1,2,3:up\n" * 30)
+    with pytest.raises(IllegalInput, match="'up'"):
+        load_task(str(tmp_path / "x.ts"))
 
 
 @pytest.mark.parametrize(
@@ -133,6 +146,30 @@ def test_a_table_of_the_users_is_a_task_by_its_kind(tmp_path: Path) -> None:
         load_task(str(tmp_path / "x.csv"), kind="series")
 
 
+@pytest.mark.parametrize("option", ["label", "series"])
+@pytest.mark.parametrize("file", [False, True])
+def test_files_of_the_archive_have_no_columns_to_name(tmp_path: Path, option: str, file: bool) -> None:
+    write_archive(tmp_path)
+    (tmp_path / "x.ts").write_text(TS)
+    with pytest.raises(IllegalInput, match=rf"archive.*--{option}"):
+        load_task(str(tmp_path / "x.ts" if file else tmp_path), **{option: "x"})
+
+
+def test_the_column_of_series_is_for_kinds_that_can_have_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f"s{row},{row},{step},{'ab'[row % 2]}" for row in range(30) for step in range(3)]
+    (tmp_path / "x.csv").write_text("\n".join(["id,x,y,label", *lines]))
+    assert load_task(str(tmp_path / "x.csv"), series="id").kind == FRAME_CLASSIFICATION.name
+    with pytest.raises(IllegalInput, match="--series"):
+        load_task(str(tmp_path / "x.csv"), series="id", kind="classification")
+    other = replace(FRAME_CLASSIFICATION, name="acme-frames", short="acme")  # of another package
+    loaded = EntryPoint(other.name, f"{__name__}:OTHER", KINDS.group)
+    monkeypatch.setattr(sys.modules[__name__], "OTHER", other, raising=False)
+    monkeypatch.setitem(KINDS._entries(), other.name, loaded)
+    assert load_task(str(tmp_path / "x.csv"), series="id", kind="acme").load["series"] == "id"
+    with pytest.raises(IllegalInput, match=r"acme, series.*--task-kind"):
+        load_task(str(tmp_path / "x.csv"), series="id")
+
+
 def test_too_few_features_are_refused_with_the_number_that_is_needed() -> None:
     rows = FrameRows.of([np.zeros((5, 12))] * 3, [0, 1, 0])
     assert "12" in features_reason(rows, FrameEmbedding(8, 4))
@@ -172,3 +209,10 @@ def test_the_archive_has_its_official_rows(
     view = task.search_view()
     assert (len(view.train) + len(view.validation), len(_made(task).test)) == (train, test)
     assert (len(task.labels), view.train.values.shape[1]) == (labels, dimensions)
+
+
+def test_a_column_that_hardly_changes_is_only_shifted() -> None:
+    rows = FrameRows.of([np.array([[0.0, 1.0], [1e-7, 5.0]])], [0])
+    scale = FrameReader.fit(rows, FrameEmbedding(8, 16)).scale
+    assert scale.mean == (pytest.approx(5e-8), 3.0)
+    assert scale.deviation == (1.0, 2.0)

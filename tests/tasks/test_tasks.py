@@ -119,7 +119,7 @@ def test_names_that_are_wrong() -> None:
     with pytest.raises(UnknownName, match="Nearest: 'mini-glue/sst2'"):
         load_task("mini-glue/sst-2")
     for name in ("own.csv", "./folder", "/nowhere/folder", "some/file.jsonl.gz"):
-        with pytest.raises(IllegalInput, match=r"cannot read|is no folder"):
+        with pytest.raises(IllegalInput, match=r"cannot read|neither a folder"):
             load_task(name)
     assert load_task("mini-glue/sentiment") is load_task("mini-glue/sst2")
 

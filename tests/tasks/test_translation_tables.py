@@ -128,3 +128,13 @@ def test_a_trained_model_translates_the_column_that_it_was_trained_on(tmp_path: 
     assert names == ["english", "note", "prediction"]
     assert [(row["english"], row["note"]) for row in rows] == PAIRS[:3]
     assert all(isinstance(row["prediction"], str) for row in rows)
+
+
+def test_spaces_around_a_text_do_not_belong_to_it(tmp_path: Path) -> None:
+    padded = [(f" {source}", f"{target} \n") for source, target in PAIRS]
+    train, known = (
+        own(write(tmp_path / name, pairs)).search_view().train
+        for name, pairs in (("a.jsonl", padded), ("b.jsonl", PAIRS))
+    )
+    assert set(zip(train.sources, train.targets, strict=True)) <= {(a.strip(), b.strip()) for a, b in PAIRS}
+    assert train.shown == known.shown

@@ -219,7 +219,7 @@ def test_columns_must_make_sense(tmp_path: Path, text: tuple[str, ...], label: s
     [
         ({}, "", r"no training rows in .*: looked for a file called train .*\.csv"),
         ({}, "a.csv", r"cannot read .*a\.csv: No such file"),
-        ({}, "a.txt", r"a\.txt is no folder, and no file whose name ends in \.csv"),
+        ({}, "a.txt", r"a\.txt is neither a folder nor a file.* \.csv"),
         ({}, "a" * 300 + ".csv", "cannot read .*: File name too long"),
         (
             {"train.csv": ROWS, "dev.csv": ROWS, "valid.tsv": ROWS},

@@ -84,3 +84,15 @@ def test_updates_are_parts(update: Update) -> None:
     reader = PartReader()
     assert reader.finished(reader.read(Update, PartWriter().value(update)), "update") == update
     assert UPDATES.get(update.NAME) is type(update)
+
+
+def test_each_tensor_is_projected_by_itself_and_as_a_whole() -> None:
+    weights = [nn.Parameter(torch.zeros(2, 2)), nn.Parameter(torch.zeros(1))]
+    largest = torch.tensor([[-2.0, 1.0], [0.0, 0.0]]), torch.tensor([1.0])
+    others = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([5.0])
+    losses = [
+        sum((weight * one).sum() for weight, one in zip(weights, ones, strict=True)) for ones in (largest, others)
+    ]
+    Projected().backward(enumerate(losses), weights, 1.0)
+    assert torch.equal(weights[0].grad, torch.tensor([[0.0, 1.0], [2.0, 0.0]]))  # c = 2 / 2
+    assert weights[1].grad == 6  # which agree

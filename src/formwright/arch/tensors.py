@@ -22,7 +22,8 @@ class Factor(NamedTuple):
 
     Factors of one group within a part count the same things: the heads that a map writes and the next one reads are cut
     and ordered together. `leading` things are the first ones, `centred` ones lie around the middle (kernels, tables of
-    distances), and of `whole` ones no smaller number has a meaning. A factor without a group is nobody's but its own.
+    distances), and of `whole` ones no smaller number has a meaning. A factor without a group is independent of all
+    others.
     """
 
     size: int

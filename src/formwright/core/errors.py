@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 class FormwrightError(Exception):
-    """Be the root of every error that a user, not a bug of ours, causes."""
+    """Base class of every error that a user, not a bug of ours, causes."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Part:
-    """Be the base of a kind of part: each kind knows its registry, each part its name there.
+    """Base class of a kind of part: each kind knows its registry, each part its name there.
 
     `PANELS` names what the part contributes to the page of a run (`formwright.report.panels`).
     """
@@ -33,7 +33,7 @@ class Part:
     @classmethod
     def registry(cls) -> Registry[Any]:
         """Give the registry of this kind of part."""
-        raise TypeError(f"{cls.__name__} belongs to no kind of part")
+        raise NotImplementedError(f"{cls.__name__}.registry")
 
     @classmethod
     def read_options(cls, data: Mapping[str, Json], reader: "PartReader", where: str) -> Any:
@@ -246,7 +246,7 @@ STAGES: Registry[Any] = Registry(
 
 
 class Stage(Part):
-    """Be one piece of work that leaves one artifact; its fields that hold stages are its inputs.
+    """Base class of stages, pieces of work that leave one artifact each; fields that hold stages are its inputs.
 
     A stage is a frozen dataclass. `resolved` settles what the user left open, `check` refuses before anything is
     written, `make` does the work (again and again until it is done, after whatever interruption), `load` gives what
@@ -270,7 +270,7 @@ class Stage(Part):
 
     def make(self, run: Any) -> None:
         """Do the work, writing into the folder of the stage; called again after an interruption."""
-        raise TypeError(f"{type(self).__name__} cannot be made")
+        raise NotImplementedError(f"{type(self).__name__}.make")
 
     def reaches(self, run: Any) -> bool:
         """Tell whether what was made goes as far as the extents ask; if not, `make` is called to add to it."""

@@ -19,8 +19,8 @@ class PartTimes:
     """The milliseconds of one layer's parts by their width, and of everything else, at one hidden size.
 
     `cross` are the heads of attention to the encoder. For a translator these are the times of its encoder, and
-    `decoder` has those of its decoder by the hidden size of that: they depend on both, because the decoder maps what
-    the encoder gives. Widths that were not measured lie between measured ones, and are interpolated.
+    `decoder` has the decoder's times, by its hidden size: they depend on both, because the decoder maps what the
+    encoder gives. Widths that were not measured lie between measured ones, and are interpolated.
     """
 
     rest: float

@@ -54,7 +54,7 @@ def between(interval: Interval) -> str:
 def score_line(metric: str, split: str, value: float, evidence: Evidence | None) -> str:
     """Say what a model scores, how sure that is, and what an answer that ignores the input scores.
 
-    Where the model is not surely better than that answer, this is said first.
+    Where the model is not significantly better than that answer, this is said first.
     """
     if evidence is None:
         return f"{split} {metric} {value:.4f}"
@@ -96,7 +96,7 @@ def score_facts(name: str, split: str, metrics: Mapping[str, float], evidence: E
     facts[f"{name} {split} rows"] = f"{evidence.rows:,}"
     for metric, score in ({} if majority is None else majority.scores).items():
         if majority is not None and metric in metrics:
-            detail = "" if evidence.beats_majority(metric) else "; the model is not surely better"
+            detail = "" if evidence.beats_majority(metric) else "; the model is not significantly better"
             facts[f"{majority.answer}: {split} {metric}"] = f"{score:.4f}{detail}"
     return facts
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from formwright.arch.card import Card
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 MARGIN = 0.8  # how far between the least model and the lowest target the space begins: there is a choice at the target
 NOTE = "compress"
 _SPACE = "space.json"
+_COLUMNS = {"heads": "heads", "feed_forward": "channels", "cross": "cross"}  # options, as a note calls their lists
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ class DrawSpace(TargetedSpace):
             "model": self.teacher.title(run),
             "task": run.task(self.teacher.task).name,
             "cost": name,
-            "space": _space_facts(drawn.choices),
+            "space": space_facts(drawn.choices),
             "targets": [{"target": one.target, "cost": one.cost} for one in drawn.met if one.measure == name],
             "further": [asdict(one) for one in drawn.met if one.measure != name],
         }
@@ -169,18 +171,33 @@ class DrawSpace(TargetedSpace):
         opened.log.append("note", own_name(), {NOTE: facts})
 
 
-def _space_facts(choices: ElasticChoices) -> dict[str, Any]:
-    """Say for the page which heads, channels and cross-attention heads layers have and may have; 0: no such part."""
-    layers = [{part.option: part.most for part in scored_parts(layer)} for layer in layers_of(choices.card)]
-    lists = {"heads": choices.heads, "feed_forward": choices.feed_forward, "cross": choices.cross}
-    rows = {name: [list(one) or [0] for one in given or [()] * len(layers)] for name, given in lists.items()}
-    return {
-        "full": [[own.get(name, 0) for name in lists] for own in layers],
-        "heads": rows["heads"],
-        "channels": rows["feed_forward"],
-        "cross": rows["cross"],
-        "hidden": list(choices.hidden) or [choices.card.output_width],
+def space_facts(choices: ElasticChoices) -> dict[str, Any]:
+    """List for the page the sizes that the scored parts of each layer have and may have, by option; 0: no such part.
+
+    Parts of one option, such as several feed-forward maps, are summed up.
+    """
+    layers = [scored_parts(layer) for layer in layers_of(choices.card)]
+    options = dict.fromkeys((*_COLUMNS, *(part.option for layer in layers for part in layer)))
+    full = {name: [sum(one.most for one in layer if one.option == name) for layer in layers] for name in options}
+    widths = {
+        name: [
+            _sums([choices.sizes_of(index, one) for one in layer if one.option == name])
+            for index, layer in enumerate(layers)
+        ]
+        for name in options
     }
+    return {
+        "full": [list(row) for row in zip(*(full[name] for name in _COLUMNS), strict=True)],
+        **{key: widths[name] for name, key in _COLUMNS.items()},
+        "further": {name: {"full": full[name], "widths": widths[name]} for name in options if name not in _COLUMNS},
+        "hidden": list(choices.hidden) or [choices.card.output_width],
+        "count": choices.count,
+    }
+
+
+def _sums(sizes: Sequence[Sequence[int]]) -> list[int]:
+    """List what parts may have together, each of one of its sizes."""
+    return sorted({sum(one) for one in product(*sizes)})
 
 
 def low_end(least: float, lowest: float) -> float:

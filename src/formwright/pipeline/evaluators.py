@@ -85,7 +85,7 @@ class Setting:
 
 
 class EvaluatorPart(Part):
-    """Be a way to score designs.
+    """Base class of ways to score designs.
 
     `READS_TRIALS` says that evaluations read what earlier trials kept, `TRAINS` that designs get a head for the task.
     `DELIVERS` are the weights that the last training of a design begins with by default. `COPIES` is how many times

@@ -42,7 +42,7 @@ class PacedTraining:
 
 
 class Planned:
-    """Be a stage, or a part of one, whose amount of work follows from a budget of time."""
+    """Base class of stages, and parts of stages, whose amount of work follows from a budget of time."""
 
     TRAINING: ClassVar[PacedTraining | None] = None
     TIMED_ANEW: ClassVar[bool] = False  # whether everything is timed again before this stage begins

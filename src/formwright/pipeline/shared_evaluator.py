@@ -23,7 +23,7 @@ _TOGETHER = 8  # designs that are judged at once on an accelerator, which waits 
 
 @dataclass(frozen=True)
 class SharedSubnetworks(EvaluatorPart):
-    """Score designs as sub-networks of shared weights, without training them; surely worse ones are stopped early."""
+    """Score designs as sub-networks of shared weights, untrained; significantly worse ones are stopped early."""
 
     NAME: ClassVar[str] = "shared"
     DELIVERS: ClassVar[Weights] = "shared"
@@ -33,7 +33,7 @@ class SharedSubnetworks(EvaluatorPart):
     together: int | None = option(
         None, f"designs that a worker asks for and judges at once; null: {_TOGETHER} on an accelerator, else 1", least=1
     )
-    races: bool = option(True, "judge designs that a known one surely beats by some of the rows only")
+    races: bool = option(True, "judge designs that a known one significantly beats by some of the rows only")
 
     @property
     def _stage(self) -> Any:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from torch import nn
 
@@ -14,7 +15,7 @@ from formwright.pipeline.run import StageRun
 from formwright.pipeline.shared_start import StartWeights, fresh_weights
 from formwright.pipeline.train_shared import TrainShared
 from formwright.supernet.hull import Hull, find_hull, reads_all, regrouped_heads
-from formwright.supernet.lessons import Lesson, LessonContext, TwoStage
+from formwright.supernet.lessons import LessonContext
 from formwright.supernet.library import LibraryWeights, extracted
 from formwright.supernet.network import StepTrackingStream, SuperNetwork, copy_of_teacher
 from formwright.train.device import choose_device, threads
@@ -35,14 +36,11 @@ def trained_network(stage: TrainShared, run: StageRun, prepared: Prepared) -> Su
     steps = run.first_steps(stage.steps_of(prepared))
     training = stage.training_for(steps)
     network = _network(stage, run, prepared, training)
-    share = _stage_share(stage.lesson)
+    network.rule_follows_plan = stage.rule.FOLLOWS_SHARE
+    share = stage.lesson.switch_share
     switch = None if share is None else round(share * steps)
-    stream = PlannedStepStream(
-        StepTrackingStream(task_stream(prepared, training.recipe), network),
-        lambda step: schedule_share(run, step) if stage.rule.FOLLOWS_SHARE or switch is not None else None,
-        steps,
-        switch,
-    )
+    tracked = StepTrackingStream(task_stream(prepared, training.recipe), network)
+    stream = PlannedStepStream(tracked, partial(schedule_share, run), steps, switch)
     held = _held_out(prepared) if stage.lesson.NEEDS_HELD_OUT else None
     context = LessonContext(network, find_hull(stage.found_space(run)), steps, held)
     loss = JoinedLosses(stage.lesson.bind(prepared.task.kind, context), stage.update)
@@ -52,22 +50,14 @@ def trained_network(stage: TrainShared, run: StageRun, prepared: Prepared) -> Su
     return network
 
 
-def _stage_share(lesson: Lesson) -> float | None:
-    """Give the share of the steps after which a lesson gives another one, if it does."""
-    if isinstance(lesson, TwoStage):
-        return lesson.share
-    inner = getattr(lesson, "lesson", None)  # to which it adds something
-    return None if inner is None else _stage_share(inner)
-
-
 @dataclass(frozen=True)
 class PlannedStepStream:
-    """Batches that tell a network which step of the first plan they belong to.
+    """Batches that set the step of a network, and the equivalent step of the original plan.
 
-    Rules and lessons are bound to `steps`, the number of steps with which the training began. Where its plan has
-    changed, `share` says which share of the schedule has passed before a step, and the network is told the step at
-    which as much of the first plan had: so all phases have their shares of the steps, however many these become. A
-    lesson does something once at its step `switch`, which is therefore told once, neither left out nor repeated.
+    Rules and lessons are bound to `steps`, the number of steps in the original plan. `share` gives the share of the
+    schedule that has passed before a step, None before the plan changes. The stream maps each step to the equivalent
+    step of the original plan, at which the same share had passed; step `switch` occurs exactly once. So every phase
+    keeps its share of the steps, however many these become.
     """
 
     stream: StepTrackingStream
@@ -76,13 +66,13 @@ class PlannedStepStream:
     switch: int | None = None
 
     def batch(self, step: int) -> Batch:
-        """Give a batch, and note its step."""
-        batch = self.stream.batch(step)
-        self.stream.network.step = self.planned_step(self.stream.network.step)
+        """Give a batch, and set both steps of the network."""
+        batch, network = self.stream.batch(step), self.stream.network
+        network.planned = self.planned_step(network.step)
         return batch
 
     def planned_step(self, step: int) -> int:
-        """Give the step of the first plan that a step is equal to; itself before the plan changes."""
+        """Give the step of the original plan that a step is equivalent to; itself before the plan changes."""
         now, before = self._reached(step), self._reached(step - 1)
         if self.switch is None or not before <= self.switch <= now:
             return now

@@ -87,7 +87,7 @@ Costs = Mapping[str, Callable[[Card], float]]
 
 
 class TargetedSpace(Stage):
-    """Be a stage that makes the space of a model's smaller versions, of which some are delivered for targets."""
+    """Base class of stages that make the space of a model's smaller versions; some are delivered for targets."""
 
     teacher: TeacherStage
     latency: MeasureParts | None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TeacherStage(Stage):
-    """Be a stage that leaves a model for a task, with which others begin; its artifact has `model` and `prepared`."""
+    """Base class of stages that leave a model with which others begin; the artifact has `model` and `prepared`."""
 
     task: TaskChoice
     training: TrainingChoice

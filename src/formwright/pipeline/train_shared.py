@@ -103,9 +103,9 @@ class TrainShared(TeacherStage, Planned):
         return run.space(self.space)
 
     def card(self, run: StageRun) -> "Card":
-        """Give the design whose weights all others share; before a space is drawn up, the largest that it may have."""
+        """Give the design whose weights all others share; where a stage makes the space, the largest it may have."""
         if self.teacher is None:
-            return find_hull(self.found_space(run)).largest
+            return find_hull(self._known_space(run)).largest
         taught = cast("Card", cast(Any, self.teacher).card(run))
         drawn = isinstance(self.space, Stage)
         if drawn and not hasattr(self.space, "example"):
@@ -129,7 +129,7 @@ class TrainShared(TeacherStage, Planned):
         return self.training_for(1)
 
     def _known_space(self, run: StageRun) -> Space:
-        """Give the space, or one like it where it is not drawn up yet: its designs read the same."""
+        """Give the space; where a stage makes it, the stage's example, before and after: its designs read the same."""
         example = getattr(self.space, "example", None)
         return self.found_space(run) if example is None else cast(Space, example(run))
 

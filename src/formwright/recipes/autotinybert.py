@@ -14,7 +14,7 @@
   from four sizes. Designs outside 0.85 to 1.1 of `latency` are not judged, as in their code.
 - Evolution has 100 trials and rebuilds its population, a tenth of them, at each proposal; theirs has generations of 25,
   half random. Designs are judged by the task's own metric, on labelled tasks by some of the validation rows if a known
-  design surely beats them; theirs by the mean of SQuAD and MNLI after fine-tuning.
+  design significantly beats them; theirs by the mean of SQuAD and MNLI after fine-tuning.
 """
 
 from typing import Any

@@ -11,7 +11,7 @@ from what has adaptive width (section 2.2). Differences:
   depths; the output of the embedding is not compared. There are no labels, but for a last fine-tuning, which is off
   (`deliver.steps`); data are not augmented.
 - All versions are judged on validation rows, and the best within each target is delivered; one that a known version of
-  no higher cost surely beats is judged by some of the rows. The paper searches nothing.
+  no higher cost significantly beats is judged by some of the rows. The paper searches nothing.
 - Any model that can be compressed will do: vision transformers, decoders and translators too.
 """
 

@@ -8,8 +8,8 @@ The publication names neither operations nor sizes, and no code was found. What 
 - Every operation has weights of its own at every layer, which slices of one size share with those of another. One
   random chain learns at a step, from the labels of the task.
 - Evolution, whose population is a tenth of the trials, improves the task's own metric within `limits`, such as
-  latency_ms<=0.5, which is measured; the paper samples. Designs that a known one surely beats are judged by some of the
-  validation rows. What is delivered begins with its shared weights and learns for 300 more steps.
+  latency_ms<=0.5, which is measured; the paper samples. Designs that a known one significantly beats are judged by
+  some of the validation rows. What is delivered begins with its shared weights and learns for 300 more steps.
 """
 
 from typing import Any

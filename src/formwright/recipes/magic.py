@@ -10,7 +10,7 @@
   the step, on held-out rows. `walk` and `anchor` turn each of them off.
 - The super-network learns the task's labels, or the masked words of a text; the paper pretrains on books and articles.
 - Evolution rebuilds its population, a tenth of the 100 trials, at each proposal. On labelled tasks, designs that a
-  known one surely beats are judged by some of the validation rows.
+  known one significantly beats are judged by some of the validation rows.
 - What is delivered is trained from scratch on the task; the paper pretrains it first.
 """
 

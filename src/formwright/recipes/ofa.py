@@ -8,7 +8,7 @@
   the authors' code each has its own. A step trains two designs in all phases; theirs trains one, two or four.
 - Labels and teacher weigh the same, as in the authors' code; labels are not smoothed.
 - Channels are not sorted by their size before the widths open.
-- Designs are judged with their weights, on validation rows (on some of them if a known design surely beats them),
+- Designs are judged with their weights, on validation rows (some of them if a known design significantly beats them),
   instead of predicted by a network that was trained on 16,000 such scores. Evolution has 100 trials and a population of
   a tenth of them, rebuilt at each proposal.
 """

@@ -43,7 +43,7 @@ class Recipe:
         return Pipeline(*made.stages, recipe=self.name)
 
     def _typed(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Refuse what is no number where one is expected, and the like; a text alone may stand for a list of texts."""
+        """Refuse values that are not numbers where one is expected, and the like; one text is a list of one text."""
         reader, typed = PartReader(), dict(options)
         try:
             hints = get_type_hints(self.compose)

@@ -61,8 +61,8 @@ def search_subnetworks(
 ) -> Pipeline:
     """Search designs whose weights a stage trained, by evolution (NSGA-II) or `by` another searcher, and deliver them.
 
-    `before` are the stages that the training needs. With `races`, designs that a known one surely beats are judged by
-    some of the rows only. `delivery` are options of `Deliver`.
+    `before` are the stages that the training needs. With `races`, designs that a known one significantly beats are
+    judged by some of the rows only. `delivery` are options of `Deliver`.
     """
     search = Search(
         shared.space,

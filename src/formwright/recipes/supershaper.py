@@ -15,8 +15,8 @@
   counting.
 - Evolution rebuilds its population, a tenth of the trials, at each proposal, so that workers need not wait for a
   generation, and has 100 trials. It improves what the task is judged by, within `limits` such as params<=200k or
-  latency_ms<=2, which is measured; the paper's is predicted. On labelled tasks, designs that a known one surely beats
-  are judged by some of the validation rows.
+  latency_ms<=2, which is measured; the paper's is predicted. On labelled tasks, designs that a known one significantly
+  beats are judged by some of the validation rows.
 - What is delivered begins with its shared weights and learns for 300 more steps; the paper fine-tunes on GLUE, as
   `formwright train` does with what is delivered.
 """

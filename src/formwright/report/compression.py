@@ -1,9 +1,9 @@
 """The search of a compressed model, read from its log: teacher, allowed widths, targets, and models chosen for them."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 from formwright.core.records import History, Objective, Trial
 from formwright.pipeline.chosen_designs import best_within
@@ -11,7 +11,7 @@ from formwright.pipeline.delivered import misses
 from formwright.report.final_models import FinalModel, number_in, numbers_in, undeliverable
 from formwright.study.events import Event
 
-Part = Literal["heads", "cross", "channels"]
+Part = str  # heads, cross, channels, or the option of another elastic field, such as "mixer_experts"
 Widths = tuple[tuple[int, ...], ...]  # of each layer, from the input up
 
 
@@ -33,7 +33,8 @@ class CompressionFacts:
     """The search of a compressed model; 0 heads or channels leave that part of a layer out.
 
     `cost` is what the targets count, such as `macs`; `full_heads` and `full_channels` are the model's own. `cross` are
-    heads of attention to an encoder, empty where no layer has any. Layers are those of the encoder, then the decoder's.
+    heads of attention to an encoder, empty where no layer has any; `further` are other parts by their options, full and
+    as choices. Layers are those of the encoder, then the decoder's. `counted` is the number of sub-networks, if noted.
     """
 
     model: str
@@ -47,6 +48,8 @@ class CompressionFacts:
     targets: tuple[SpaceTarget, ...]
     full_cross: tuple[int, ...] = ()
     cross: Widths = ()
+    further: Mapping[Part, tuple[tuple[int, ...], Widths]] = field(default_factory=dict)
+    counted: int | None = None
 
     @property
     def parts(self) -> "dict[Part, tuple[tuple[int, ...], Widths]]":
@@ -55,6 +58,7 @@ class CompressionFacts:
             "heads": (self.full_heads, self.heads),
             "cross": (self.full_cross, self.cross),
             "channels": (self.full_channels, self.channels),
+            **self.further,
         }
         return {name: both for name, both in known.items() if any(both[0])}
 
@@ -65,6 +69,8 @@ class CompressionFacts:
     @property
     def count(self) -> int:
         """Return the number of sub-networks."""
+        if self.counted is not None:
+            return self.counted
         choices = (*self.heads, *self.cross, *self.channels, self.hidden)
         return prod(max(1, len(one)) for one in choices)
 
@@ -90,9 +96,19 @@ def compression(events: Iterable[Event]) -> CompressionFacts | None:
         heads=tuple(tuple(sorted(set(layer))) for layer in heads),
         channels=tuple(tuple(sorted(set(layer))) for layer in channels),
         hidden=next(iter(_widths([space.get("hidden")])), ()),
+        further=dict(_further(space.get("further"), len(full))),
+        counted=space["count"] if type(space.get("count")) is int else None,
         cost=str(note.get("cost", "macs")),
         targets=tuple(SpaceTarget(row["target"], row["cost"]) for row in costs if row.get("target") and "cost" in row),
     )
+
+
+def _further(given: Any, layers: int) -> Iterator[tuple[Part, tuple[tuple[int, ...], Widths]]]:
+    """Read other parts; those that are not given for every layer are left out."""
+    for name, part in _mapping(given).items():
+        (full, *_), widths = _widths([_mapping(part).get("full")]) or ((),), _widths(_mapping(part).get("widths"))
+        if len(full) == len(widths) == layers:
+            yield name, (full, tuple(tuple(sorted(set(layer))) for layer in widths))
 
 
 def with_measured_teacher(found: CompressionFacts | None, models: Iterable[FinalModel]) -> CompressionFacts | None:

@@ -32,6 +32,7 @@ _NAMES: dict[Part, str] = {
 }
 _TALL: dict[Part, float] = {"heads": 140.0, "cross": 140.0, "channels": 170.0}
 _OPTIONS: dict[Part, str] = {"heads": "heads", "cross": "cross", "channels": "feed_forward"}  # of elastic spaces
+_FURTHER_TALL = 140.0
 _MOST_DRAWN = 6  # models drawn below the teacher
 _ABOUT_TARGETS = "For each target the best design within it is delivered."
 _ABOUT_MEASURED = " What is measured was measured on the delivered model; during the search it was added up from parts."
@@ -88,9 +89,18 @@ def _chosen(model: FinalModel, trial: TrialRow | None, found: CompressionFacts) 
     if len(layers) > found.layers or not all(isinstance(layer, Block) for layer in layers_of(trial.card)):
         return None
     gone = (0,) * (found.layers - len(layers))  # what a shallower design lacks, it lacks at the end
-    widths = {part: tuple(sizes.get(_OPTIONS[part], 0) for sizes in layers) + gone for part in found.parts}
+    widths = {part: tuple(sizes.get(_OPTIONS.get(part, part), 0) for sizes in layers) + gone for part in found.parts}
     cost = {**trial.values, **model.costs}.get(found.cost)
     return Chosen(model, cost, widths, trial.card.stacks[0].layers[0].width)
+
+
+def _title(part: Part) -> str:
+    return _NAMES.get(part, part.replace("_", " ").capitalize())
+
+
+def _class(part: Part) -> str:
+    """Name the colour of a part; other parts have that of channels."""
+    return part if part in _NAMES else "channels"
 
 
 def _sizes(layer: Layer) -> dict[str, int]:
@@ -177,7 +187,7 @@ def space_section(facts: StudyFacts) -> Markup:
     # widths as text, for screen readers and where the drawing has no room for numbers
     layers = enumerate(zip(*(widths for _, widths in found.parts.values()), strict=True), 1)
     rows = [row(str(index), map(listed, own), "") for index, own in layers]
-    names = [_NAMES[part] for part in found.parts]
+    names = [_title(part) for part in found.parts]
     numbers = tag("details", tag("summary", "All widths as numbers"), table(("Layer", *names), rows))
     return join(note(_about_space(found)), drawing, numbers, _targets(found))
 
@@ -194,7 +204,7 @@ def chosen_section(facts: StudyFacts) -> Markup:
         _named("Also delivered, not drawn", models.further),
         _named("Not drawn, because no trial has its design", models.unknown),
     ]
-    models_drawn = table(("Model", *(_NAMES[part] for part in found.parts)), rows, class_="chosen")
+    models_drawn = table(("Model", *map(_title, found.parts)), rows, class_="chosen")
     return join(note(_ABOUT_CHOSEN), models_drawn, *(note(line) for line in lines if line))
 
 
@@ -276,7 +286,7 @@ def _layer(part: Part, index: int, column: float, widths: tuple[int, int, int]) 
     place: dict[str, str | float] = {"x": middle - wide / 2, "width": wide, "rx": 2}
     bars = [tag("rect", **place, y=bottom - all_of_it, height=all_of_it, class_="full" if chosen else "full out")]
     if chosen:
-        bars.append(tag("rect", **place, y=bottom - tall, height=tall, class_=part))
+        bars.append(tag("rect", **place, y=bottom - tall, height=tall, class_=_class(part)))
     words = f"{chosen} of {full} {part}" if chosen else f"no {part}: left out"
     number = text(middle, _BARS_TOP - 5, str(chosen) if chosen else "out", text_anchor="middle")
     return tag("g", tag("title", f"Layer {index + 1}: {words}"), *bars, number, name)
@@ -287,14 +297,14 @@ def draw_space(found: CompressionFacts) -> Markup:
     width, top = max(_LEAST, _LEFT + _COLUMN * found.layers + _RIGHT), 0.0
     halves: list[_SpaceHalf] = []
     for part, (full, widths) in found.parts.items():
-        halves.append(_SpaceHalf(part, widths, full, width, top, _TALL[part]))
+        halves.append(_SpaceHalf(part, widths, full, width, top, _TALL.get(part, _FURTHER_TALL)))
         top = halves[-1].bottom + 22
     y = halves[-1].bottom + 25
     axis = [text(_LEFT - 12, y, "layer", class_="quiet", text_anchor="end")]
     axis += [text(halves[0].middle(index), y, str(index + 1), text_anchor="middle") for index in range(found.layers)]
     label = (
         f"Widths that each of the {found.layers} layers of {found.model} may have, from above: "
-        f"{', '.join(_NAMES[part].lower() for part in found.parts)}. The table after it gives them as numbers."
+        f"{', '.join(_title(part).lower() for part in found.parts)}. The table after it gives them as numbers."
     )
     return inline(width, y + 6, label, [*(tags for half in halves for tags in half.draw()), *axis])
 
@@ -326,7 +336,7 @@ class _SpaceHalf:
         return _LEFT + (index + 0.5) * (self.width - _LEFT - _RIGHT) / len(self.full)
 
     def draw(self) -> list[Markup]:
-        title = text(0, self.top + 13, _NAMES[self.part], class_="strong")
+        title = text(0, self.top + 13, _title(self.part), class_="strong")
         return [title, *self._lines(), *(self._layer(index) for index in range(len(self.full)))]
 
     def _y(self, width: int) -> float:
@@ -347,9 +357,12 @@ class _SpaceHalf:
         tall = self.tall * full / self._most
         low = self.top + _HEAD + self.tall
         words = listed(widths)
-        title = tag("title", f"Layer {index + 1}, {_NAMES[self.part].lower()}: {words}; full {full}")
+        title = tag("title", f"Layer {index + 1}, {_title(self.part).lower()}: {words}; full {full}")
         bar = tag("rect", x=x - _BAR / 2, y=low - tall, width=_BAR, height=tall, class_="full", rx=3)
-        dots = [tag("circle", cx=x, cy=self._y(one), r=_DOT, class_=self.part if one else "hollow") for one in widths]
+        dots = [
+            tag("circle", cx=x, cy=self._y(one), r=_DOT, class_=_class(self.part) if one else "hollow")
+            for one in widths
+        ]
         numbers = [
             text(x + _BAR / 2 + 5, self._y(one) + 4, str(one), class_="over") for one in self._numbered(widths) if one
         ]

@@ -48,7 +48,7 @@ SEARCHERS: Registry[Callable[..., Searcher]] = Registry(
 
 
 class SearcherPart(Part):
-    """Be the options of a searcher, before its space, objectives and limits are known.
+    """Base class of the options of a searcher, before its space, objectives and limits are known.
 
     Each searcher has a dataclass of its own below this one, made from what its class takes in addition to these three
     (`part_of`). An option that its `for_budget` sets by the number of trials and steps is None unless it is given.
@@ -170,7 +170,7 @@ def make_searcher(
 
 @dataclass(frozen=True)
 class CheckedSearcher:
-    """Be the base of our searchers: what a study gives to each of them, and the check of goals and options.
+    """Base class of our searchers: what a study gives to each of them, and the check of goals and options.
 
     Raise `IllegalDesign` that lists the options of the wrong type or out of range.
     """

@@ -121,8 +121,8 @@ class AttentionRelations(_Taught):
 
     A relation is softmax(X X^T / sqrt(d)) in each of `heads` equal parts of the channels, whatever the attention's own
     heads are; the loss is the divergence of the teacher's from the student's, in the mean over real tokens, and the
-    weighted losses of scores and labels. Widths may differ. Every design needs an attention that tells its queries,
-    keys and values; a space with others is refused.
+    weighted losses of scores and labels. Widths may differ. Every design needs an attention that exposes its
+    queries, keys and values; a space with others is refused.
     """
 
     NAME: ClassVar[str] = "attention-relations"
@@ -194,7 +194,7 @@ class Anchor(Lesson):
         return self.lesson.NEEDS_TEACHER
 
     def __post_init__(self) -> None:
-        if self.lesson.SIGNALS or not isinstance(self.lesson, Lesson):
+        if self.lesson.SIGNALS or self.lesson.switch_share is not None:
             raise IllegalInput(f"the lesson {self.lesson.NAME} cannot be combined with an anchor: use labels or distil")
 
     def check(self, rule: "Rule", has_teacher: bool) -> None:
@@ -229,7 +229,7 @@ class Anchor(Lesson):
             rivals = [judged(card, batch) for card in network.step_cards]
             place = rivals.index(min(rivals))
             if anchor is None or rivals[place] < judged(anchor, batch):
-                network.anchor.copy_(torch.tensor([network.step, network.draw, place]))
+                network.anchor.copy_(torch.tensor([network.rule_step, network.draw, place]))
                 return network.step_cards[place]
             return anchor
 

@@ -91,7 +91,7 @@ class LessonContext:
 
 
 class Lesson(Part):
-    """Be a lesson.
+    """Base class of lessons.
 
     `NEEDS_TEACHER` and `NEEDS_LARGEST` say what must be there: a teacher, or the largest design first in every step;
     with both, one of the two will do. A lesson made of others asks each of them instead, in `check`.
@@ -106,6 +106,11 @@ class Lesson(Part):
     @classmethod
     def registry(cls) -> Registry[Any]:
         return LESSONS
+
+    @property
+    def switch_share(self) -> float | None:
+        """Give the share of the steps after which another lesson follows; None for a lesson of one stage."""
+        return None
 
     def check(self, rule: "Rule", has_teacher: bool) -> None:
         """Refuse a rule that lacks what this lesson needs in every step, where no teacher makes up for it."""
@@ -130,7 +135,7 @@ class Lesson(Part):
 
         What a lesson learns or remembers itself becomes a part of the context's network, and so of its checkpoints.
         """
-        raise TypeError(f"{type(self).__name__} teaches nothing")
+        raise NotImplementedError(f"{type(self).__name__}.bind")
 
 
 @dataclass(frozen=True)
@@ -246,6 +251,10 @@ class TwoStage(Lesson):
     def SIGNALS(self) -> frozenset[str]:  # type: ignore[override]  # noqa: N802
         return self.first.SIGNALS | self.then.SIGNALS
 
+    @property
+    def switch_share(self) -> float:
+        return self.share
+
     def check(self, rule: "Rule", has_teacher: bool) -> None:
         self.first.check(rule, has_teacher)
         self.then.check(rule, has_teacher=True)
@@ -269,10 +278,10 @@ class TwoStage(Lesson):
         then = self.then.bind(kind, replace(context, teacher=context.hull.largest))
 
         def losses(said: StepAnswers, batch: "Batch") -> "Iterator[Tensor]":
-            if network.step < switch:
+            if network.planned_step < switch:
                 yield from first(said, batch)
                 return
-            if network.step == switch:
+            if network.planned_step == switch:
                 for kept, weight in zip(network.frozen.parameters(), network.model.parameters(), strict=True):
                     kept.data.copy_(weight.data)  # `load_state_dict` refuses the names of a library
             yield from then(network.taught_by_frozen(context.hull.largest), batch)

@@ -1,8 +1,9 @@
-"""A library of weights: at every place the largest tensors of each kind, out of which every design of a space reads.
+"""A library of weights for all designs of a space: each layer of a stack has the largest tensors of any of its layers.
 
 Where the largest design of a space holds the weights of all others, the library is that design. Where a space chooses
-between kinds (operations, scores, cells), each kind has tensors of its own at each place: a design reads each part from
-the tensors of its kind, and slices them where it is smaller. So single paths, branches and slices are one thing.
+between kinds (operations, scores, cells), each layer has its own tensors for each kind, as large as the largest of that
+kind in any layer of the stack: a design reads each part from the tensors of its kind, and slices them where it is
+smaller. So single paths, branches and slices are one thing.
 """
 
 import copy

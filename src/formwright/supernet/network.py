@@ -16,7 +16,7 @@ from formwright.core.rng import derive
 from formwright.nn.build import kept_skeleton
 from formwright.nn.deploy.interface import NamedInputsModel, random_inputs
 from formwright.nn.inherit import PLAIN, InheritedWeights, Reading, run
-from formwright.nn.operations.attention import KeepMaps, TellsMaps
+from formwright.nn.operations.attention import ExposesAttentionMaps, KeepMaps
 from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Output, Transformer
 from formwright.supernet.importance import Importance, reordered
@@ -45,6 +45,8 @@ class SuperNetwork(nn.Module):
         self.model = model
         self.reading = reading  # which layers and channels a smaller design has
         self.step = 0  # that of the batch shown last, which `StepTrackingStream` sets
+        self.planned: int | None = None  # the equivalent step of the original plan, where there is a plan
+        self.rule_follows_plan = False  # whether the rule is given that step
         self.signals: frozenset[str] = frozenset()  # what lessons read in addition to scores
         self.draw = 0  # what decided the designs of the step
         self._draw = draw
@@ -63,6 +65,16 @@ class SuperNetwork(nn.Module):
         """Give the design of the teacher, where there is one and it is known."""
         found = [one.transformer.card for one in self._teacher if isinstance(one, TaskModel)]
         return found[0] if found else None
+
+    @property
+    def planned_step(self) -> int:
+        """Give the step of the original plan that the present step is equivalent to."""
+        return self.step if self.planned is None else self.planned
+
+    @property
+    def rule_step(self) -> int:
+        """Give the step by which the rule draws the designs."""
+        return self.planned_step if self.rule_follows_plan else self.step
 
     def add_hidden_map(self, to: int, width: int) -> str:
         """Add a linear map from hidden states to a teacher's, which is trained along, and give its name."""
@@ -83,10 +95,10 @@ class SuperNetwork(nn.Module):
 
     def cards(self) -> list[Card]:
         self.draw = int(torch.randint(1 << 62, (1,)))
-        return self.drawn(self.draw, self.step)
+        return self.drawn(self.draw, self.rule_step)
 
     def drawn(self, draw: int, step: int) -> list[Card]:
-        """Give the designs of a step again."""
+        """Give the designs of a step of the rule again."""
         return self._draw(derive(draw, "sandwich"), step)
 
     def forward(self, *inputs: Any) -> StepAnswers:
@@ -166,9 +178,9 @@ def _layers_by_stack(output: Output) -> tuple[tuple[Tensor, ...], ...]:
 
 
 def _watch_last_attention(body: Transformer, keep: KeepMaps) -> list[RemovableHandle]:
-    """Let the last attention of a model tell its queries, keys and values; raise `IllegalInput` where none does."""
+    """Watch the queries, keys and values of a model's last attention; raise `IllegalInput` if none exposes them."""
     for module in reversed(list(body.last_stack.modules())):
-        if isinstance(module, TellsMaps) and (hooks := module.watch_maps(keep)):
+        if isinstance(module, ExposesAttentionMaps) and (hooks := module.hook_attention_maps(keep)):
             return hooks
     raise IllegalInput(
         "a design has no attention with queries, keys and values, whose relations are to be learned: leave such "
@@ -177,7 +189,7 @@ def _watch_last_attention(body: Transformer, keep: KeepMaps) -> list[RemovableHa
 
 
 def check_maps(cards: Iterable[Card]) -> None:
-    """Raise `IllegalInput` if one of these designs has no attention that tells its queries, keys and values."""
+    """Raise `IllegalInput` if one of these designs has no attention that exposes its queries, keys and values."""
     for card in cards:
         for hook in _watch_last_attention(cast(Transformer, kept_skeleton(card, None, None)), lambda *_: None):
             hook.remove()

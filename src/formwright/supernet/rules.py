@@ -45,11 +45,11 @@ RULES: Registry[Any] = Registry(
 
 
 class Rule(Part):
-    """Be a rule of sampling; `LARGEST_FIRST` says that every step begins with the largest design.
+    """Base class of sampling rules; `LARGEST_FIRST` says that every step begins with the largest design.
 
     `FOLLOWS_SHARE` says that what it draws depends on how much of the training is done. Where the plan of a training
-    changes on the way, such a rule is told the step of the first plan that the present one is equal to; others are told
-    the step itself.
+    changes on the way, such a rule is given the equivalent step of the original plan, which may skip or repeat steps;
+    others are given the step itself, whatever the lesson.
     """
 
     LARGEST_FIRST: ClassVar[bool] = False
@@ -69,7 +69,7 @@ class Rule(Part):
 
         It is given a generator for the step. A rule whose steps depend on each other derives what it needs from `seed`.
         """
-        raise TypeError(f"{type(self).__name__} draws nothing")
+        raise NotImplementedError(f"{type(self).__name__}.bind")
 
     def work(self, middle: float, smallest: float) -> float:
         """Give what a step takes, as times the largest design; `middle` is that of a random one."""

@@ -15,7 +15,7 @@ from formwright.tasks.frame_options import FrameOptions, frame_options
 from formwright.tasks.glue import GLUE, glue_task
 from formwright.tasks.hub import hub_task
 from formwright.tasks.idx import IDX_TASKS, idx_task
-from formwright.tasks.kind import Kind, guess_words, kind_named, own_kinds
+from formwright.tasks.kind import Kind, guess_words, kind_in_steps, kind_named, own_kinds
 from formwright.tasks.own_files import training_file
 from formwright.tasks.recordings import FSDD, fsdd_task, with_frame_options
 from formwright.tasks.relations import ABOUT as RELATION_ABOUT
@@ -138,8 +138,8 @@ def load_task(
         found = PUBLISHED[name].make(data, official_dev)
     else:
         _reject_options(name, data=data)
-        named = kind_named(kind or ("series" if series else ""))
-        if series and (named is None or named.short != "series"):
+        named = kind_in_steps() if series and not kind else kind_named(kind)
+        if named is None or not named.in_steps:
             _reject_options(name, series=series)
         if is_a_path(name):
             by = {"series": series} if series else {}

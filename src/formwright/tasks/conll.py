@@ -21,6 +21,7 @@ OUTSIDE = "O"
 _TAG = re.compile(r"O|[BIESUL]-\S+")
 _LOOKED_AT = 50  # lines of a file by which its form is guessed
 _BREAK = "-DOCSTART-"  # the line between two documents
+_UNIT = "\x1f"  # ends every word of a text in which a word has a space
 _CONLLU, _UPOS, _CONLLU_COLUMNS = ".conllu", 4, 10
 _NO_WORD = re.compile(r"#|\d+[-.]\d+\t")  # in CoNLL-U: a comment, a range of words, or an empty node
 
@@ -95,6 +96,9 @@ def _sentences(file: Path, column: int) -> Iterator[Sentence]:
                 wanted = f" in column {tag}" if tag else ""
                 found_here = f"{len(cells)} column{'' if len(cells) == 1 else 's'}"
                 faults.add(number, f"{found_here}; expected {max(least, tag)} or more: a word and its tag{wanted}")
+            elif not cells[word] or not cells[tag - 1]:
+                empty = word + 1 if not cells[word] else tag or len(cells)
+                faults.add(number, f"column {empty} is empty; expected a word and its tag (--label N: in column N)")
             else:
                 found.append((number, cells[word], cells[tag - 1]))
         yield found
@@ -107,9 +111,11 @@ def _blocks(file: Path, faults: Faults) -> Iterator[list[tuple[int, list[str]]]]
     for number, line in enumerate(read_lines(file, faults), start=1):
         if conllu and _NO_WORD.match(line):
             continue
-        cells = line.split("\t") if "\t" in line else line.split(" ")
-        cells = [cell.strip() for cell in cells if cell.strip()]
-        if cells and cells[0] != _BREAK:
+        tabs = "\t" in line
+        cells = [cell.strip() for cell in line.split("\t" if tabs else " ")]
+        if not tabs:  # several spaces separate two columns, and between two tabs is an empty one
+            cells = [cell for cell in cells if cell]
+        if any(cells) and cells[0] != _BREAK:
             found.append((number, cells))
         elif found:
             yield found
@@ -146,16 +152,27 @@ def _is_column_file(path: Path) -> bool:
 
 
 def unlabelled_words(texts: Sequence[tuple[str, ...]]) -> TaggedRows:
-    """Make rows of texts without tags; spaces divide their words."""
-    words = tuple(tuple(" ".join(row).split()) for row in texts)
+    """Make rows of texts without tags; spaces divide their words, but in a text of `read_words` that has such words."""
+    words = tuple(tuple(_divided(" ".join(row))) for row in texts)
     return TaggedRows(words, tuple((0,) * len(row) for row in words))
+
+
+def _text(words: Sequence[str]) -> str:
+    """Join words by spaces, or, where a word has a space itself, by a character that no word has."""
+    joined = " ".join(words)
+    return joined if joined.split() == list(words) else "".join(word + _UNIT for word in words)
+
+
+def _divided(text: str) -> list[str]:
+    return text.split(_UNIT)[:-1] if text.endswith(_UNIT) else text.split()
 
 
 def write_words(rows: Sequence[Cells], names: Sequence[str], form: str) -> str:
     """Write predicted tags as columns of words and tags, or as a table."""
     if form != "conll":
-        return written_table(rows, names, form)
-    sentences = (zip(str(row["text"]).split(), row["prediction"], strict=True) for row in rows)
+        plain = [{**row, "text": " ".join(_divided(row["text"]))} if "text" in row else row for row in rows]
+        return written_table(plain, names, form)
+    sentences = (zip(_divided(row["text"]), row["prediction"], strict=True) for row in rows)
     return "\n".join("".join(f"{word}\t{tag}\n" for word, tag in sentence) for sentence in sentences)
 
 
@@ -168,6 +185,8 @@ def read_words(path: Path, columns: Sequence[str]) -> WholeTable:
         for number, cells in lines:
             if len(cells) <= word:
                 faults.add(number, f"one column; expected {_CONLLU_COLUMNS}, of which the second is a word")
-        found.append(" ".join(cells[word] for _, cells in lines if len(cells) > word))
+            elif not cells[word]:
+                faults.add(number, f"column {word + 1} is empty; expected a word")
+        found.append(_text([cells[word] for _, cells in lines if len(cells) > word]))
     faults.end()
     return WholeTable(("text",), tuple({"text": text} for text in found), tuple((text,) for text in found))

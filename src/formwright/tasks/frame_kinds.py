@@ -32,6 +32,7 @@ FRAME_CLASSIFICATION = replace(
     suits=has_frames,
     own_task=own_frames,
     in_hub=False,
+    in_steps=True,
     reads="frames",
     examples=frames,
     preprocessor=FrameReader,

@@ -17,7 +17,7 @@ from formwright.core.remember import remembers
 from formwright.nn.hf.frame_features import filled, log_mel, series_frames
 from formwright.tasks.frame_options import FrameOptions
 from formwright.tasks.preprocessor import Preprocessor
-from formwright.tasks.rows import Scale
+from formwright.tasks.rows import Scale, numbers_at
 
 _SPARE = 2  # features of a series without a step: by them a frame that is normalised as a whole keeps its level
 _LEAST = 1e-6  # a deviation below this is that of a constant
@@ -80,7 +80,7 @@ class FrameRows:
 
     def take(self, places: Sequence[int]) -> Self:
         """Return the rows at some places."""
-        numbers = tuple(self.numbers[place] for place in places) if self.numbers else tuple(places)
+        numbers = numbers_at(self.numbers, places)
         found = FrameRows.of([self.series(place) for place in places], [int(self.labels[place]) for place in places])
         return replace(self, values=found.values, offsets=found.offsets, labels=found.labels, numbers=numbers)
 

@@ -65,6 +65,8 @@ def idx_task(name: str, folder: Path | None, official_dev: bool = False) -> Task
     # a published set keeps its classes whatever its folder is called; a folder of that name needs no --data
     about, labels = IDX_TASKS.get(name) or IDX_TASKS.get(folder.name, ("", ()))
     splits = source()
+    if len(seen := np.unique(splits.train.labels)) < 2:
+        raise IllegalInput(f"all training pictures of {folder} have the label {seen[0]}; expected at least two labels")
     count = max(len(labels), 1 + max(int(rows.labels.max(initial=0)) for rows in (splits.train, splits.validation)))
     labels = labels if len(labels) == count else tuple(str(label) for label in range(count))
     return classes_task(name, "image-classification", source, labels, about or f"pictures of {folder.name}")
@@ -91,7 +93,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     if len(content) > MOST_WHOLE:
         raise IllegalInput(f"{path} holds more than {MOST_WHOLE:,} bytes, unpacked, which is more than is read at once")
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] != _BYTES:
-        raise IllegalInput(f"{path} is no IDX file of bytes: expected to begin with 0, 0, {_BYTES}")
+        raise IllegalInput(f"{path} is not an IDX file of bytes: expected to begin with 0, 0, {_BYTES}")
     start = 4 + 4 * content[3]
     shape = tuple(int(size) for size in np.frombuffer(content[4:start], ">i4"))
     expected = math.prod(shape)

@@ -47,6 +47,7 @@ _ROUNDING = 1e-6
 
 def picture_settings(config: Mapping[str, Any], embedding: PatchEmbedding) -> dict[str, Any]:
     """Return the fields of a `PictureReader` that a configuration describes; refuse by name what it cannot do."""
+    config = {name: value for name, value in config.items() if value is not None}  # null says nothing
     usual = _processor(config)
     steps = [name for name in config if name.startswith("do_") and name not in (*_KNOWN, *_HARMLESS)]
     strange = next((name for name in (*steps, *_OTHER_STEPS) if config.get(name)), None)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from formwright.arch.card import Card
 from formwright.arch.heads import Task as HeadTask
-from formwright.core.errors import UnknownName
+from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.registry import Late, Registry
 from formwright.tasks.preprocessor import Preprocessor
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
@@ -59,7 +59,9 @@ class Kind:
       the name of that other form, and `columns` name the text of a table if the model was trained on none.
 
     From a user's files to a task: `own_task(path, text=, label=, official_dev=)` makes it; `suits(path)` says why a
-    path seems to be of this kind, empty if it does not; `short` is the name for `--task-kind`. `in_hub` says that the
+    path seems to be of this kind, empty if it does not; `short` is the name for `--task-kind`. `in_steps` says
+    that a row of a table may be one step of a row of the task: `own_task` then takes `series=` too, the column that
+    names the row of the task. `in_hub` says that the
     columns of a dataset of the Hugging Face hub can be such rows: texts with labels. `metrics` are the usual
     ones, of which the first decides; `binary_metrics` are added for two labels. `constant(train labels, names)`
     describes the best constant answer and returns it. `classes` are labels with names that a model must tell apart;
@@ -86,6 +88,7 @@ class Kind:
     suits: Callable[[Path], str] | None = None
     own_task: "Callable[..., Task] | None" = None
     in_hub: bool = False
+    in_steps: bool = False
     stream: Callable[..., Any] = _SHUFFLED
     answer: Callable[[Any], Any] | None = None
     predict: Callable[..., list[tuple[Any, Any]]] | None = None
@@ -167,6 +170,14 @@ def kind_named(name: str) -> Kind | None:
     if name and name not in known:
         raise UnknownName("task kind", name, known)
     return known[name] if name else None
+
+
+def kind_in_steps() -> Kind:
+    """Return the kind of a table of which a row is one step, where `--series` is given and no kind is named."""
+    found = {short: kind for short, kind in own_kinds().items() if kind.in_steps}
+    if len(found) != 1:
+        raise IllegalInput(f"--series suits several kinds: {', '.join(found)}; name one with --task-kind")
+    return next(iter(found.values()))
 
 
 def guess_words(kind: Kind, reason: str) -> str:

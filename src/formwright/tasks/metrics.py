@@ -330,26 +330,27 @@ BLEU = Metric("bleu", _bleu_table, _bleu, bleu, range=(0.0, 100.0), written=True
 SAME_TEXT = Metric("same-text", _same_text, _mean, written=True)
 
 _HERE = "formwright.tasks.metrics"
+_NAMES = (
+    "accuracy",
+    "f1",
+    "matthews",
+    "pearson",
+    "spearman",
+    "perplexity",
+    "micro-f1",
+    "macro-f1",
+    "subset-accuracy",
+    "exact",
+    "span-f1",
+    "entity-f1",
+    "tag-accuracy",
+    "relation-f1",
+    "bleu",
+    "same-text",
+)
 METRICS: Registry[Metric] = Registry(
     "metric",
-    {
-        "accuracy": f"{_HERE}:ACCURACY",
-        "f1": f"{_HERE}:F1",
-        "matthews": f"{_HERE}:MATTHEWS",
-        "pearson": f"{_HERE}:PEARSON",
-        "spearman": f"{_HERE}:SPEARMAN",
-        "perplexity": f"{_HERE}:PERPLEXITY",
-        "micro-f1": f"{_HERE}:MICRO_F1",
-        "macro-f1": f"{_HERE}:MACRO_F1",
-        "subset-accuracy": f"{_HERE}:SUBSET_ACCURACY",
-        "exact": f"{_HERE}:EXACT",
-        "span-f1": f"{_HERE}:SPAN_F1",
-        "entity-f1": f"{_HERE}:ENTITY_F1",
-        "tag-accuracy": f"{_HERE}:TAG_ACCURACY",
-        "relation-f1": f"{_HERE}:RELATION_F1",
-        "bleu": f"{_HERE}:BLEU",
-        "same-text": f"{_HERE}:SAME_TEXT",
-    },
+    {name: f"{_HERE}:{name.upper().replace('-', '_')}" for name in _NAMES},
     "formwright.metrics",
     Metric,
 )

@@ -23,7 +23,7 @@ def split_files(path: Path, fits: Callable[[Path], object], ends: str) -> Files:
     path = Path(os.path.abspath(path))
     if not os.path.isdir(path):  # unlike `Path.is_dir`, returns false for a name that is too long
         if not fits(path):
-            raise IllegalInput(f"{path} is no folder, and no file whose name ends in {ends}")
+            raise IllegalInput(f"{path} is neither a folder nor a file ending in {ends}")
         return (("train", path),)
     found = {split: file for split, stems in SPLIT_NAMES.items() if (file := _only(path, stems, fits)) is not None}
     if "train" not in found:
@@ -48,6 +48,13 @@ def _only(folder: Path, stems: tuple[str, ...], fits: Callable[[Path], object]) 
     if len(found) > 1:
         raise IllegalInput(f"{folder} has {', '.join(file.name for file in found)}; expected one of them")
     return found[0] if found else None
+
+
+def check_unchanged(files: Files, digest: str) -> None:
+    """Raise if the bytes of some files no longer have this digest."""
+    if files_digest(file for _, file in files) != digest:
+        names = ", ".join(str(file) for _, file in files)
+        raise IllegalInput(f"the task was made of files that have changed since: {names}; make the task again")
 
 
 @dataclass(frozen=True)
@@ -91,7 +98,5 @@ class ReadFiles:
 
 @remember
 def _read(source: ReadFiles) -> NamedSplits:
-    if files_digest(file for _, file in source.files) != source.digest:
-        names = ", ".join(str(file) for _, file in source.files)
-        raise IllegalInput(f"the task was made of files that have changed since: {names}; make the task again")
+    check_unchanged(source.files, source.digest)
     return source.read(dict(source.files), source.official_dev)

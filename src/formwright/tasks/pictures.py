@@ -20,7 +20,7 @@ from formwright.tasks.idx import has_idx_files, idx_task
 from formwright.tasks.image_processors import picture_settings
 from formwright.tasks.labelled_folders import LabelledFiles, classes_task, has_labelled_files, labelled_files
 from formwright.tasks.preprocessor import Preprocessor
-from formwright.tasks.rows import ImageRows, Scale, Splits
+from formwright.tasks.rows import ImageRows, Scale, Splits, numbers_at
 from formwright.tasks.splitting import divided
 from formwright.tasks.tables import WholeTable
 from formwright.tasks.task import Task
@@ -63,7 +63,7 @@ class PictureFiles:
     def take(self, places: Sequence[int]) -> Self:
         """Return the rows at some places."""
         files, digests = tuple(self.files[place] for place in places), tuple(self.digests[place] for place in places)
-        numbers = tuple(self.numbers[place] for place in places) if self.numbers else tuple(places)
+        numbers = numbers_at(self.numbers, places)
         labels = self.labels[np.asarray(places, np.int64)]
         return replace(self, files=files, labels=labels, digests=digests, numbers=numbers)
 
@@ -113,8 +113,8 @@ class PictureReader(Preprocessor):
 
     @property
     def digest(self) -> str | None:
-        """Return the SHA-256 of the configuration; None if pixels are read as they are."""
-        return None if self.scale is None else super().digest
+        """Return the SHA-256 of the configuration; None for the plain reader of pixels as they are."""
+        return None if self == type(self)(self.side, self.channels) else super().digest
 
     @property
     def config(self) -> dict[str, Any]:

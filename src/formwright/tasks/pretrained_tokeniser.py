@@ -88,8 +88,8 @@ def _find(path: Path) -> Path:
         return path
     found = [path / name for name in (_JSON, _WORDS) if (path / name).is_file()]
     if not found:
-        state = "holds neither" if path.is_dir() else "is no folder with"
-        raise IllegalInput(f"{path} {state} {_JSON} nor {_WORDS}, so there is no tokeniser to read")
+        reason = f"holds neither {_JSON} nor {_WORDS}" if path.is_dir() else f"is not a folder with {_JSON} or {_WORDS}"
+        raise IllegalInput(f"{path} {reason}, so there is no tokeniser to read")
     return found[0]
 
 

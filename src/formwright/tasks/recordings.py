@@ -49,8 +49,10 @@ def has_fsdd_names(folder: Path) -> bool:
     return bool(names) and all(_FSDD_NAME.fullmatch(name) for name in names)
 
 
-def fsdd_task(name: str, folder: Path | None, _: bool = False) -> Task:
+def fsdd_task(name: str, folder: Path | None, official_dev: bool = False) -> Task:
     """Make the task of spoken digits, with the official test set: of every digit and speaker the first recordings."""
+    if official_dev:
+        raise IllegalInput(f"the spoken digits of {name} come without a validation set; leave out --official-dev")
     if folder is None:
         raise IllegalInput(f"the task {name!r} is read from its files; give the folder of WAV files with --data DIR")
     folder = data_folder(data_folder(folder, FSDD), _FSDD_FOLDER)

@@ -105,13 +105,19 @@ def _blocks(file: Path) -> Iterator[tuple[int, str, str]]:
     for number, content in enumerate(read_lines(file, faults), start=1):
         words = content.strip()
         found = _SENTENCE.fullmatch(words)
-        if found and all(marker in words for marker in MARKERS):
+        sentence, comment = found and all(marker in words for marker in MARKERS), words.startswith("Comment:")
+        if text and (sentence or comment):
+            faults.add(line, f"a sentence without its relation, which is expected in line {line + 1}")
+            text = ""
+        if sentence and found:
             text, line = found[2], number
         elif text and words:
             yield line, text, words
             text = ""
-        elif words and not words.startswith("Comment"):
+        elif words and not comment:
             faults.add(number, "expected a number and a sentence with <e1>, </e1>, <e2> and </e2>, or its relation")
+    if text:
+        faults.add(line, "a sentence without its relation, at the end of the file")
     faults.end()
 
 

@@ -15,6 +15,11 @@ from formwright.core.errors import IllegalInput
 Label = int | float | tuple[int, ...]
 
 
+def numbers_at(numbers: Sequence[int], places: Sequence[int]) -> tuple[int, ...]:
+    """Return the positions of the rows at some places in their source; without any, rows are as in their source."""
+    return tuple(numbers[place] for place in places) if numbers else tuple(places)
+
+
 @dataclass(frozen=True)
 class _Columns:
     """Columns of equal length; `numbers`, if there are any, are positions of the rows in their source."""
@@ -42,7 +47,7 @@ class _Columns:
         """Return the rows at some places."""
         columns = {name: tuple(one[place] for place in places) for name, one in self._columns().items()}
         if hasattr(self, "numbers"):
-            columns["numbers"] = tuple(self.numbers[place] for place in places) if self.numbers else tuple(places)
+            columns["numbers"] = numbers_at(self.numbers, places)
         return replace(self, **columns)
 
     def _columns(self) -> dict[str, tuple[Any, ...]]:
@@ -118,6 +123,11 @@ class TaggedRows(_Columns):
         return {"words": self.words, "tags": self.tags}
 
     @property
+    def answers(self) -> tuple[tuple[int, ...], ...]:
+        """Return the tags of each row; `labels` are those of all words."""
+        return self.tags
+
+    @property
     def contents(self) -> Sequence[Hashable]:
         """Return the words of each row; rows of equal words belong to one split."""
         return self.words
@@ -160,6 +170,11 @@ class TranslationRows(_Columns):
     def labels(self) -> tuple[str, ...]:
         """Return the answer to each row: its translation."""
         return self.targets
+
+    @property
+    def answers(self) -> None:
+        """Return None: a sentence may have several right translations, which do not contradict each other."""
+        return
 
     @property
     def shown(self) -> dict[str, Sequence[Any]]:
@@ -237,7 +252,7 @@ class ImageRows:
     def take(self, places: Sequence[int]) -> Self:
         """Return the rows at some places."""
         rows = np.asarray(places, np.int64)
-        numbers = tuple(self.numbers[place] for place in places) if self.numbers else tuple(places)
+        numbers = numbers_at(self.numbers, places)
         return replace(self, pixels=self.pixels[rows], labels=self.labels[rows], numbers=numbers)
 
     def values(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -68,11 +68,15 @@ def own_frames(
     path: Path | str, text: Sequence[str] = (), label: str = "", official_dev: bool = False, series: str = ""
 ) -> Task:
     """Make a task of a user's own recordings or series (see `recordings_task` and `series_task`)."""
+    spoken_digits = has_fsdd_names(Path(path))
+    recordings = spoken_digits or has_labelled_files(Path(path), RECORDINGS)
+    if recordings and (text or label or series):
+        raise IllegalInput(f"{path} has recordings and no columns; leave out --text, --label and --series")
     if text:
         raise IllegalInput(f"{path} has numbers; leave out --text, --label names the column of labels")
-    if has_fsdd_names(Path(path)):
-        return fsdd_task(str(path), Path(path))
-    if has_labelled_files(Path(path), RECORDINGS):
+    if spoken_digits:
+        return fsdd_task(str(path), Path(path), official_dev)
+    if recordings:
         return recordings_task(str(path), official_dev)
     return series_task(str(path), label, series, official_dev)
 
@@ -85,8 +89,10 @@ def series_task(path: str, label: str = "", by: str = "", official_dev: bool = F
     With `by`, the column that names the series, a row is one step of a series, and its numbers are dimensions.
     """
     place = Path(path).absolute()
-    files = _archive_files(place) if place.is_dir() else ()
-    files = files or ((("train", place),) if _is_ts(place) else table_files(place, (label or "label",)))
+    files = _archive_files(place) if place.is_dir() else ((("train", place),) if _is_ts(place) else ())
+    if files and (label or by):
+        raise IllegalInput(f"{path} has series of the UCR archive and no columns; leave out --label and --series")
+    files = files or table_files(place, (label or "label",))
     source = SeriesFiles(files, label or "label", by, official_dev, file_digests(file for _, file in files))
     about = f"series of {', '.join(file.name for _, file in files)}"
     return classes_task(path, "frame-classification", source, _found(source)[1], about)
@@ -97,6 +103,10 @@ def _found(source: SeriesFiles) -> tuple[Splits[FrameRows], tuple[str, ...]]:
     read = {split: _read(path, source.label, source.by) for split, path in source.files}
     given = read["train"].labels
     labels = given if set(read["train"].names) <= set(given) else tuple(sorted(set(read["train"].names), key=_order))
+    if len(seen := set(read["train"].names)) < 2:
+        raise IllegalInput(
+            f"all training series of {source.files[0][1]} have the label {min(seen)!r}; expected at least two labels"
+        )
     rows = {}
     for split, path in source.files:
         if strange := sorted(set(read[split].names) - set(labels)):
@@ -140,6 +150,8 @@ def read_ts(path: Path) -> LabelledSeries:
         if text.startswith("@"):
             name, *words = text[1:].split()
             header[name.lower()] = words
+            if name.lower() == "data" and header.get("classlabel", ["false"])[0].lower() != "true":
+                raise IllegalInput(f"{path} has no labels: expected a line @classLabel true with their names")
             continue
         if "data" not in header:
             faults.stop(number, "expected a header of lines that begin with @, the last of them @data")
@@ -158,10 +170,7 @@ def read_ts(path: Path) -> LabelledSeries:
     faults.end()
     if not found.names:
         raise IllegalInput(f"{path} has no series; expected a header, @data, and a series a line")
-    says, *names = header.get("classlabel", ["false"])
-    if says.lower() != "true":
-        raise IllegalInput(f"{path} has no labels: expected a line @classLabel true with their names")
-    return LabelledSeries(found.series, found.names, tuple(names))
+    return LabelledSeries(found.series, found.names, tuple(header["classlabel"][1:]))
 
 
 def _read_archive_table(path: Path) -> LabelledSeries:

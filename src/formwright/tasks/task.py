@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from formwright.core.remember import remember, remembers
-from formwright.tasks.rows import AnyRows, Label, Origin, Splits, TextRows, TranslationRows, View
+from formwright.tasks.rows import AnyRows, Origin, Splits, TextRows, View
 
 _FEWEST = 5  # rows that a class should have
 _NAMED = 5  # classes named in a warning
@@ -27,62 +27,60 @@ class DataWarning:
 def data_warnings(splits: Splits[Any], labels: Sequence[str]) -> tuple[DataWarning, ...]:
     """Return one warning for each kind of problem; rows that come from no file, and those without labels, have none."""
     named = {"train": splits.train, "validation": splits.validation, "test": splits.test}
-    parts = {name: rows for name, rows in named.items() if getattr(rows, "source", "") and _inputs(rows)}
+    parts = {name: rows for name, rows in named.items() if getattr(rows, "source", "") and _has_inputs(rows)}
     if "train" not in parts:
         return ()
     whole = [texts for rows in parts.values() if isinstance(rows, TextRows) for texts in rows.texts]
     empty = sum(not all(text.strip() for text in texts) for texts in whole)
-    # different translations of a sentence do not contradict each other
-    labelled = [rows for rows in parts.values() if not isinstance(rows, TranslationRows)]
+    counts = class_counts(parts.values(), len(labels)) if labels else Counter[int]()
     found = [
         _shared_rows(parts),
-        _contradictions(labelled),
+        _contradictions(parts.values()),
         DataWarning("empty-texts", empty, f"{empty:,} of {len(whole):,} rows have an empty text"),
-        *_odd_classes(class_counts(labelled, len(labels)), labels),
+        *_odd_classes(counts, labels),
     ]
     return tuple(warning for warning in found if warning.count)
 
 
-def _inputs(rows: Any) -> Sequence[Hashable]:
-    """Return what is asked in each row that has an answer: its texts, or a hash of a picture or a series."""
-    if isinstance(rows, TextRows | TranslationRows):
-        return rows.contents
-    return rows.contents if hasattr(getattr(rows, "labels", None), "tolist") else ()
+def _has_inputs(rows: Any) -> bool:
+    return hasattr(type(rows), "contents")  # the property itself may hash all pictures
 
 
 def _shared_rows(parts: dict[str, Any]) -> DataWarning:
     """Count held-out rows that are in train too, and test rows that are in validation."""
     known, found = dict[str, set[Hashable]](), list[tuple[int, str]]()
     for name, rows in parts.items():
+        contents = rows.contents
         for earlier, inputs in known.items():
-            shared = sum(one in inputs for one in _inputs(rows))
+            shared = sum(one in inputs for one in contents)
             if shared:
-                what = "have a text that is" if isinstance(rows, TextRows | TranslationRows) else "are"
-                found.append((shared, f"{shared:,} of {len(rows):,} {name} rows {what} also in {earlier}"))
-        known[name] = set(_inputs(rows))
-    message = "; ".join(sentence for _, sentence in found) + ": scores on them are too good"
+                sentence = f"the {rows.UNIT} of {shared:,} of {len(rows):,} {name} rows are also in {earlier}"
+                found.append((shared, sentence))
+        known[name] = set(contents)
+    message = "; ".join(sentence for _, sentence in found) + ": scores on them are too optimistic"
     return DataWarning("shared-rows", sum(count for count, _ in found), message)
 
 
 def _contradictions(parts: Collection[Any]) -> DataWarning:
-    given: dict[Hashable, set[Label]] = {}
+    given: dict[Hashable, Counter[Hashable]] = {}
     for rows in parts:
-        for inputs, label in zip(_inputs(rows), rows.labels, strict=True):
-            given.setdefault(inputs, set()).add(label)
-    several = {inputs for inputs, labels in given.items() if len(labels) > 1}
-    count = sum(inputs in several for rows in parts for inputs in _inputs(rows))
-    what = "texts" if all(isinstance(rows, TextRows) for rows in parts) else "equal rows"
-    message = f"{count:,} rows contradict each other: {len(several):,} {what} occur with different labels"
+        answers = getattr(rows, "answers", rows.labels)
+        for inputs, answer in () if answers is None else zip(rows.contents, answers, strict=True):
+            given.setdefault(inputs, Counter())[answer] += 1
+    several = [answers for answers in given.values() if len(answers) > 1]
+    count = sum(answers.total() for answers in several)
+    unit = next(rows.UNIT for rows in parts)
+    message = f"{count:,} rows contradict each other: {len(several):,} {unit} occur with different labels"
     return DataWarning("contradictory-labels", count, message)
 
 
 def _odd_classes(counts: Counter[int], labels: Sequence[str]) -> tuple[DataWarning, DataWarning]:
     """Count the classes with few rows, and the rows of a class that looks like a missing value."""
     rare = [f"{name!r} ({counts[place]:,})" for place, name in enumerate(labels) if counts[place] < _FEWEST]
-    few = f"{len(rare):,} of {len(labels):,} classes have fewer than {_FEWEST} rows: {_some(rare)}"
+    few = f"{len(rare):,} of {len(labels):,} classes occur fewer than {_FEWEST} times: {_some(rare)}"
     missing = [place for place, name in enumerate(labels) if name.strip().lower() in _MISSING]
     count, names = sum(counts[place] for place in missing), _some([repr(labels[place]) for place in missing])
-    message = f"{count:,} rows have the class {names}, which looks like a missing value: remove them or name the class"
+    message = f"the class {names} ({count:,}) looks like a missing value: remove these rows, or rename the class"
     return DataWarning("rare-classes", len(rare), few), DataWarning("missing-value-class", count, message)
 
 

@@ -11,7 +11,7 @@ from formwright.core.remember import remember, remembers
 from formwright.tasks.kind import KINDS
 from formwright.tasks.labels import Labelling, gathered, label_columns, learn_labels
 from formwright.tasks.metrics import metric
-from formwright.tasks.own_files import Files, split_files
+from formwright.tasks.own_files import Files, check_unchanged, split_files
 from formwright.tasks.rows import Splits, TextRows
 from formwright.tasks.splitting import divided
 from formwright.tasks.tables import FORMATS, Table, column_names, format_of, read_table
@@ -102,9 +102,7 @@ def own_task(
 
 @remember
 def _found(source: OwnFiles) -> Found:
-    if files_digest(file for _, file in source.files) != source.digest:
-        names = ", ".join(str(file) for _, file in source.files)
-        raise IllegalInput(f"the task was made of files that have changed since: {names}; make the task again")
+    check_unchanged(source.files, source.digest)
     labels = label_columns(source.label)
     columns = (*source.text, *labels)
     tables = {split: read_table(file, columns, lists=labels) for split, file in source.files}

@@ -25,7 +25,7 @@ _MOST = 2.0  # the largest correction of a projection, as in the authors' code
 
 
 class Update(Part):
-    """Be an update: `backward` leaves the gradient of a step in its parameters, where there was none.
+    """Base class of updates: `backward` leaves the gradient of a step in its parameters, where there was none.
 
     `NEEDS_LARGEST` asks for the largest design first in every step.
     """
@@ -44,7 +44,7 @@ class Update(Part):
         `progress` is the share of the training's schedule that has passed. Where the number of steps changes on the
         way, what was left of the schedule is spread over the steps that are left.
         """
-        raise TypeError(f"{type(self).__name__} computes nothing")
+        raise NotImplementedError(f"{type(self).__name__}.backward")
 
 
 @dataclass(frozen=True)

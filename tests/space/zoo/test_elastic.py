@@ -421,3 +421,18 @@ def test_what_is_no_list_of_choices_is_refused(data: Any, where: str) -> None:
     with pytest.raises(IllegalDesign) as caught:
         ElasticChoices.from_json(data)
     assert [fault.where for fault in caught.value.faults] == [where]
+
+
+def test_an_even_kernel_is_lessened_to_even_ones() -> None:
+    card = Card(encoder=Stack(TokenEmbedding(50, WIDTH), (Block(WIDTH, SeparableConvolution(6), (CHANNELS,)),)))
+    space = elastic(card, kernels=(2, 4, 6))
+    assert [one.encoder.layers[0].mixer.kernel for one in map(space.card, space.enumerate())] == [2, 4, 6]
+    with pytest.raises(IllegalInput, match="centre"):
+        elastic(card, kernels=(3, 6))
+
+
+def test_a_misspelt_size_is_given_the_nearest_one() -> None:
+    card = Card(encoder=Stack(TokenEmbedding(50, WIDTH), (Block(WIDTH, Attention(4, 4), (CHANNELS,)),)))
+    for name, near in {"head": "heads", "feedforward": "feed_forward", "depth": "depths"}.items():
+        with pytest.raises(IllegalInput, match=f"{name} cannot be chosen.*Nearest: '{near}'"):
+            elastic(card, **{name: (1, 2)})

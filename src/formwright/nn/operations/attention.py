@@ -172,10 +172,10 @@ KeepMaps = Callable[[Tensor, Tensor, Tensor], None]  # of queries, keys and valu
 
 
 @runtime_checkable
-class TellsMaps(Protocol):
-    """An attention within a sentence that tells its queries, keys and values, for lessons that compare them."""
+class ExposesAttentionMaps(Protocol):
+    """An attention within a sentence that exposes its queries, keys and values, for lessons that compare them."""
 
-    def watch_maps(self, keep: KeepMaps) -> list[RemovableHandle]:
+    def hook_attention_maps(self, keep: KeepMaps) -> list[RemovableHandle]:
         """Call `keep` in every forward pass until the returned hooks are removed; none if it lacks one of the three."""
 
 
@@ -198,7 +198,7 @@ class SelfAttention(nn.Module, OwnStart):
         )
         self.dropout, self.eager = settings.dropout, settings.eager
 
-    def watch_maps(self, keep: KeepMaps) -> list[RemovableHandle]:
+    def hook_attention_maps(self, keep: KeepMaps) -> list[RemovableHandle]:
         def split(_: nn.Module, __: Any, packed: Tensor) -> None:
             query, key, value = packed.unflatten(-1, (self.heads, 3, self.head_width)).unbind(-2)
             keep(query.flatten(-2), key.flatten(-2), value.flatten(-2))

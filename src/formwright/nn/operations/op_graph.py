@@ -186,7 +186,7 @@ class OpGraphAttention(nn.Module):
         self.inputs = nn.ModuleDict({letter: nn.Linear(width, inner) for letter in operation.inputs})
         self.output = nn.Linear(inner, output)
 
-    def watch_maps(self, keep: KeepMaps) -> list[RemovableHandle]:
+    def hook_attention_maps(self, keep: KeepMaps) -> list[RemovableHandle]:
         wanted = ("Q", "K", "V")
         if any(letter not in self.inputs for letter in wanted):
             return []

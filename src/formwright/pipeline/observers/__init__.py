@@ -80,7 +80,7 @@ class Scalars(Observer):
 
 
 class ObserverPart(Part):
-    """Be an observer that is chosen by name: `start` gives what follows the run; the extra `NAME` brings `MODULE`."""
+    """Base class of observers chosen by name: `start` gives what follows the run; the extra `NAME` brings `MODULE`."""
 
     MODULE: ClassVar[str] = ""
 

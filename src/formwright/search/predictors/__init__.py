@@ -35,7 +35,7 @@ PREDICTORS: Registry[Any] = Registry(
 
 
 class Predictor(Part):
-    """Be a way to predict scores from the points of designs; those that learn one score at a time have `fit_one`."""
+    """Base class of predictors of scores from design points; those that learn one score at a time have `fit_one`."""
 
     @classmethod
     def registry(cls) -> Registry[Any]:

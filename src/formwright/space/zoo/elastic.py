@@ -14,7 +14,7 @@ from formwright.arch.layers import Block, Layer, Stack
 from formwright.arch.ops import Identity, Operation
 from formwright.arch.tensors import Cut, Factor
 from formwright.core.codec import Natural, Positive, read, write
-from formwright.core.errors import Fault, IllegalDesign, IllegalInput
+from formwright.core.errors import Fault, IllegalDesign, IllegalInput, nearest_hint
 from formwright.space import Choice, Fields, Record, Repeat, Space
 from formwright.space.zoo.bert import BASE
 
@@ -150,8 +150,12 @@ def elastic(
     all_options = {**named, **further}
     given, stacks = {key: one for key, one in all_options.items() if one is not None}, stacks_of(card)
     layers = {key: _layers(key, stack, given, _of(depths, key) or ()) for key, stack in stacks.items()}
-    if lacking := [key for key in given if not any(key in _options(stack) for stack in stacks.values())]:
-        raise IllegalInput(f"{lacking[0]} cannot be chosen: no layer of this {card.family} design has such a part")
+    known = sorted(set().union(*(_options(stack) for stack in stacks.values())))
+    if lacking := [key for key in given if key not in known]:
+        raise IllegalInput(
+            f"{lacking[0]} cannot be chosen: no layer of this {card.family} design has such a part."
+            f"{nearest_hint(lacking[0], [*known, 'depths', 'hidden'])}"
+        )
     sizes = {key: _hidden(key, _of(hidden, key) or (), stack) for key, stack in stacks.items()}
     tied = shares_hidden(card)
     if tied and len(set(sizes.values())) > 1:
@@ -243,11 +247,14 @@ def _lists(sizes: Sizes, layers: int, option: str) -> Sequence[Sequence[int]]:
     return lists
 
 
+def _within(one: ElasticPart, options: Sequence[int]) -> tuple[int, ...]:
+    """List the sizes of a layer that a part may have: several maps have one list, each up to its own width."""
+    several = one.option == "feed_forward" and one.name != one.option
+    return tuple(option for option in options if not several or option <= one.most)
+
+
 def _checked(key: str, index: int, one: ElasticPart, options: Sequence[int]) -> tuple[int, ...]:
-    if (
-        one.name != one.option and one.option == "feed_forward"
-    ):  # the list is for several maps, each up to its own width
-        options = [option for option in options if option <= one.most]
+    options = _within(one, options)
     if not options or any(type(option) is not int or not one.least <= option <= one.most for option in options):
         raise IllegalInput(
             f"{one.option} of layer {index} must be whole numbers between {one.least} and the {key}'s {one.most}, "
@@ -255,9 +262,10 @@ def _checked(key: str, index: int, one: ElasticPart, options: Sequence[int]) -> 
         )
     if one.cut == "centred" and any((option - one.most) % 2 for option in options):
         raise IllegalInput(
-            f"{one.option} of layer {index} lie around one centre: with {one.most} go sizes that are as odd"
+            f"{one.option} of layer {index} lie around one centre, so that all sizes must be "
+            f"{'odd' if one.most % 2 else 'even'}, like {one.most}"
         )
-    return tuple(options)
+    return options
 
 
 def _hidden(key: str, sizes: Sequence[int], stack: Stack) -> tuple[int, ...]:
@@ -322,6 +330,11 @@ class ElasticChoices:
             decoder = self.hidden if shares_hidden(self.card) else self.decoder_hidden
             hidden = {"encoder": self.hidden, "decoder": decoder}
         return elastic(self.card, **lists, hidden=hidden)
+
+    def sizes_of(self, layer: int, part: ElasticPart) -> tuple[int, ...]:
+        """List the sizes that a part of a layer may have; only its own where there is no choice."""
+        lists = self._lists.get(part.option)
+        return (part.most,) if lists is None else _within(part, lists[layer])
 
     @property
     def largest(self) -> Card:
