@@ -174,5 +174,5 @@ def test_broken_settings_are_refused(tmp_path: Path, content: str) -> None:
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(IllegalInput, match="no folder"):
+    with pytest.raises(IllegalInput, match="nowhere"):
         read_tokeniser(tmp_path / "nowhere")

@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from formwright.core.errors import IllegalInput
@@ -45,6 +45,8 @@ def labelled(*labels: int) -> TextRows:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefghijkl"), st.integers(0, 5)), min_size=1, max_size=60))
+@example([*zip("aaabccddefgh", (0, 1, 3, 2, 1, 3, 1, 1, 2, 0, 0, 0), strict=True)])
+@example([("a", 0)] * 50 + [(text, 1) for text in "bcdefgh"])
 def test_a_division_by_class_keeps_equal_texts_together_and_can_be_learned(pairs: list[tuple[str, int]]) -> None:
     many = TextRows(tuple((text,) for text, _ in pairs), tuple(label for _, label in pairs))
     try:

@@ -35,6 +35,7 @@ class Divisible(Protocol):
     def take(self, places: Sequence[int]) -> Self: ...
 
 
+_ENOUGH = 8  # different contents, of which every part gets one
 D = TypeVar("D", bound=Divisible)
 
 
@@ -91,19 +92,24 @@ def divide_by_class(rows: D, shares: Sequence[int], where: str, train_first: boo
     classes = [sorted({label for row in group for label in labels[row]}) for group in groups]
     order = shuffled(derive(SEED, "division"), len(groups))
     order.sort(key=lambda group: min(((counts[label], label) for label in classes[group]), default=(len(rows), -1)))
-    parts: list[list[int]] = [[] for _ in shares]
-    learned, dealt = set[int | float](), 0
+    parts: list[list[int]] = [[] for _ in shares]  # groups
+    held, learned, dealt = [0] * len(shares), set[int | float](), 0
     for group in order:
         dealt += len(groups[group])
-        lacks = [share / sum(shares) * dealt - len(part) for share, part in zip(shares, parts, strict=True)]
+        lacks = [share / sum(shares) * dealt - many for share, many in zip(shares, held, strict=True)]
         new = train_first and not learned.issuperset(classes[group])
         part = 0 if new else lacks.index(max(lacks))
-        parts[part] += groups[group]
+        parts[part].append(group)
+        held[part] += len(groups[group])
         if part == 0:
             learned.update(classes[group])
     if train_first and not all(parts):
         return divide_by_class(rows, shares, where, train_first=False)
-    return _taken(rows, parts, groups, shares, where)
+    if len(groups) >= _ENOUGH:  # where a few contents have most rows, a small part may have got none
+        for empty in (part for part in parts if not part):
+            most = max(parts, key=len)
+            empty.append(most.pop(most.index(min(most, key=lambda group: len(groups[group])))))
+    return _taken(rows, [[row for group in part for row in groups[group]] for part in parts], groups, shares, where)
 
 
 def _groups(rows: Divisible) -> list[list[int]]:
