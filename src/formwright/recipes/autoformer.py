@@ -34,7 +34,7 @@ from formwright.supernet.rules import Uniform
     "vision transformers of all sizes in entangled weights, evolution within a size (AutoFormer, Chen et al. 2021)",
     paper="Chen et al. 2021, AutoFormer",
     needs="a task of pictures, such as `digits`, or `fashion-mnist` with its files and the space autoformer-nano-28",
-    takes="2 minutes on one of two busy cores for the builtin task digits",
+    takes="1 minute of one core for the builtin task digits",
 )
 @with_start
 def autoformer(

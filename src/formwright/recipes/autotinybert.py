@@ -31,7 +31,7 @@ from formwright.supernet.rules import Largest, Uniform
 _FACTS = {
     "paper": "Yin et al. 2021, AutoTinyBERT",
     "needs": "a text without labels, such as `pydoc/masked`, or a text task",
-    "takes": "estimated: 8 minutes on two busy cores for mini-glue/sst2, 15 with a teacher",
+    "takes": "2 minutes of one core for mini-glue/sst2, 5 with a teacher",
 }
 
 

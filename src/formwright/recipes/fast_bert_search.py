@@ -29,7 +29,7 @@ from formwright.supernet.rules import Uniform
     "chains of BERT's parts from a menu that a profile of this device draws (Fast BERT Search)",
     paper="Fast BERT Search, as the survey describes it (section VIII-F)",
     needs="a text task",
-    takes="estimated: 4 minutes on two busy cores for mini-glue/sst2",
+    takes="2 minutes of one core for mini-glue/sst2",
 )
 @with_start
 def fast_bert_search(

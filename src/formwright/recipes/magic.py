@@ -31,7 +31,7 @@ from formwright.supernet.rules import Uniform, Walk
     "chains of operations whose shared weights disturb each other less (MAGIC, Xu et al. 2022)",
     paper="Xu et al. 2022, Analyzing and Mitigating Interference in NAS",
     needs="a text task, or a text without labels",
-    takes="estimated: 5 minutes on two busy cores for mini-glue/sst2",
+    takes="3 minutes of one core for mini-glue/sst2",
 )
 @with_start
 def magic(

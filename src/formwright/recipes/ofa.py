@@ -29,7 +29,7 @@ from formwright.supernet.rules import Largest, ProgressiveShrinking
     "one network for all sizes by progressive shrinking, searched without more training (OFA, Cai et al. 2020)",
     paper="Cai et al. 2020, Once-for-All",
     needs="images, or a space whose designs are slices of the largest",
-    takes="3 minutes of one core for the builtin task digits",
+    takes="2 minutes of one core for the builtin task digits",
 )
 @with_start
 def ofa(

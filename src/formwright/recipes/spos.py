@@ -30,7 +30,7 @@ from formwright.supernet.rules import Uniform
     "one super-network by uniform sampling, evolution with its weights, retraining (SPOS, Guo et al. 2020)",
     paper="Guo et al. 2020, Single Path One-Shot NAS",
     needs="a task that the designs of the space can read",
-    takes="2 minutes of one core for the builtin task digits",
+    takes="1 minute of one core for the builtin task digits",
 )
 @with_start
 def spos(
